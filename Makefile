@@ -1,0 +1,66 @@
+# `make demo` and `make test` do all their set-up themselves. CI runs the same targets: see .ci/run.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv
+BIN  := $(VENV)/bin
+# The first interpreter that is new enough and can make a virtual environment; looked for only when one is made.
+PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; do \
+  "$$p" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' </dev/null >/dev/null 2>&1 \
+  && command -v "$$p" && break; done)
+WORKERS ?= auto
+PYTEST  := $(BIN)/python -m pytest
+
+.PHONY: help venv demo test lint types format conformance bench perf-check
+
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*##/  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+$(VENV)/pyvenv.cfg:
+	@if [ -z "$(PYTHON)" ]; then echo "tcpx needs Python 3.11 or newer with its venv module (Debian: apt-get install python3-venv)" >&2; exit 1; fi
+	"$(PYTHON)" -m venv $(VENV)
+
+# A stamp says that the environment holds what this pyproject.toml asks for.
+$(VENV)/.core: $(VENV)/pyvenv.cfg pyproject.toml setup.py
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+.PHONY: compiler
+compiler:
+	@command -v "$${CC:-cc}" >/dev/null || command -v gcc >/dev/null || command -v clang >/dev/null || \
+	  { echo "tcpx needs a C compiler (Debian: apt-get install gcc libc6-dev)" >&2; exit 1; }
+
+venv: $(VENV)/.dev  ## the development environment in .venv
+
+demo: $(VENV)/.core compiler  ## classify handwritten digits with a compiled kernel, beside NumPy
+	$(BIN)/python examples/digits/demo.py
+
+test: $(VENV)/.dev compiler  ## the tests, without the slow ones
+	$(PYTEST) -n $(WORKERS) $(ARGS)
+
+lint: $(VENV)/.dev  ## ruff and the import boundaries
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-cache
+
+types: $(VENV)/.dev  ## pyright, strict for tcpx/
+	$(BIN)/pyright
+
+format: $(VENV)/.dev  ## rewrite the sources in the house format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+conformance: $(VENV)/.dev compiler  ## the slow tests
+	$(PYTEST) -n $(WORKERS) -m slow $(ARGS)
+
+bench: $(VENV)/.dev compiler  ## measure the workloads
+	$(BIN)/python -m benchmarks.run $(ARGS)
+
+perf-check: $(VENV)/.dev compiler  ## measure and compare with the recorded fractions of the limit
+	$(BIN)/python -m benchmarks.run --check $(ARGS)

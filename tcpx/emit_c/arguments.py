@@ -1,0 +1,198 @@
+"""Arguments of a kernel: what is taken for an array, and the errors for what does not fit.
+
+The generated wrapper only finds out that something is wrong; what it is, is found out here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NoReturn, SupportsIndex, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from tcpx.emit_c.signature import OVERFLOW, Argument, KernelSignature
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Kind, TcpxError
+from tcpx.payload.sizes import Dim, Symbol, evaluate
+from tcpx.payload.types import TensorType, dim_text
+
+Array = npt.NDArray[np.generic]
+
+_from_dlpack = cast("Callable[[object], Array]", np.from_dlpack)
+
+
+class ArgumentCheck:
+    """The slow path of a call: converts arguments that are nearly right, raises ArgumentError for wrong ones."""
+
+    __slots__ = ("_signature",)
+
+    def __init__(self, signature: KernelSignature) -> None:
+        self._signature = signature
+
+    def adapt(self, position: int, value: object) -> Array:
+        """An aligned row-major array of the right dtype with the contents of an argument."""
+        argument = self._signature.inputs[position]
+        array = as_array(value)
+        if array is None:
+            raise _misfit(
+                argument,
+                "a NumPy array, or an object with DLPack or the buffer protocol",
+                type(value).__qualname__,
+                "np.asarray(..)",
+            )
+        wanted = argument.dtype.numpy
+        if array.dtype != wanted and array.dtype.newbyteorder("=") != wanted:
+            raise _misfit(argument, f"dtype {wanted}", f"dtype {array.dtype}", f".astype(np.{wanted})")
+        if array.dtype == wanted and array.flags.c_contiguous and array.flags.aligned:
+            return array
+        return np.array(array, dtype=wanted, order="C", copy=True, subok=False)
+
+    def fail(self, arrays: Sequence[object]) -> NoReturn:
+        """Raise the error for inputs that do not fit in count, rank or shape."""
+        inputs = self._signature.inputs
+        if len(arrays) != len(inputs):
+            raise ArgumentError(
+                Diagnostic(
+                    f"@{self._signature.name} takes {len(inputs)} argument(s)",
+                    required=", ".join(map(str, inputs)) or "none",
+                    found=f"{len(arrays)} argument(s)",
+                )
+            )
+        shapes = [self.adapt(k, value).shape for k, value in enumerate(arrays)]
+        for argument, shape in zip(inputs, shapes, strict=True):
+            if len(shape) != len(argument.shape):
+                raise _misfit(argument, f"rank {len(argument.shape)}", f"rank {len(shape)}, shape {shape}")
+        sizes: dict[str, int] = {}
+        for argument, shape in zip(inputs, shapes, strict=True):
+            for dim, extent in zip(argument.shape, shape, strict=True):
+                symbol = as_symbol(dim)
+                if symbol is not None:
+                    sizes.setdefault(symbol.name, extent)
+        for symbol in self._signature.symbols:
+            _check_range(symbol, sizes[symbol.name])
+        for argument, shape in zip(inputs, shapes, strict=True):
+            _check_shape(argument, shape, sizes)
+        raise _internal("the wrapper refused arguments that fit", ", ".join(map(str, shapes)))
+
+    def outputs(self, out: object) -> tuple[object, ...]:
+        """`out` as one object per output."""
+        wanted = len(self._signature.outputs)
+        given = cast("tuple[object, ...]", out) if isinstance(out, tuple) else (out,)
+        if len(given) != wanted:
+            raise ArgumentError(
+                Diagnostic(
+                    f"`out` of @{self._signature.name} is {wanted} array(s)",
+                    required=", ".join(map(str, self._signature.outputs)) or "no array",
+                    found=f"{len(given)} object(s)",
+                )
+            )
+        return given
+
+    def fail_output(self, out: Sequence[object], inputs: Sequence[Array], sizes: Sequence[int]) -> NoReturn:
+        """Raise the error for outputs that do not fit, or that lie where an input or another output is."""
+        known = {s.name: n for s, n in zip(self._signature.symbols, sizes, strict=True)}
+        checked: list[tuple[str, Array]] = [(a.name, x) for a, x in zip(self._signature.inputs, inputs, strict=True)]
+        for argument, value in zip(self._signature.outputs, out, strict=True):
+            array = _output(argument, value)
+            _check_shape(argument, array.shape, known)
+            for name, other in checked:
+                if np.may_share_memory(array, other):
+                    raise _misfit(
+                        argument,
+                        "memory of its own: a kernel reads its inputs while it writes its outputs",
+                        f"memory that overlaps `{name}`",
+                        "pass another array as `out`, or none",
+                    )
+            checked.append((argument.name, array))
+        raise _internal("the wrapper refused outputs that fit", f"{len(out)} output(s)")
+
+    def fail_code(self, code: int, sizes: Sequence[int]) -> NoReturn:
+        """Raise the error for a return code of the kernel."""
+        shown = ", ".join(f"{s.name} = {n}" for s, n in zip(self._signature.symbols, sizes, strict=True))
+        if code == OVERFLOW:
+            raise ArgumentError(
+                Diagnostic(
+                    f"the sizes of @{self._signature.name} overflow",
+                    required="arrays of less than 2**63 bytes each, and at most 2**47 elements along a dim",
+                    found=shown,
+                )
+            )
+        raise _internal(f"@{self._signature.name} returned {code}", shown)
+
+
+def as_array(value: object) -> Array | None:
+    """A NumPy view of an array-like that has memory of its own; None for anything else, masked arrays included."""
+    if isinstance(value, np.ma.MaskedArray):
+        return None
+    if isinstance(value, np.ndarray | np.generic):
+        return np.asarray(cast("Array", value))
+    try:
+        if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
+            return _from_dlpack(value)
+        return np.asarray(memoryview(cast("bytes", value)))  # a TypeError where it is nothing of the kind
+    except (TypeError, ValueError, RuntimeError, BufferError, NotImplementedError):
+        return None
+
+
+def as_symbol(dim: Dim) -> Symbol | None:
+    """The symbol a dim is, if it is just that."""
+    if isinstance(dim, int) or dim.constant != 0:
+        return None
+    match dim.terms:
+        case (((Symbol() as symbol,), 1),):
+            return symbol
+        case _:
+            return None
+
+
+def _output(argument: Argument, value: object) -> Array:
+    if type(value) is not np.ndarray:
+        raise _misfit(argument, "a NumPy array as `out`", type(value).__qualname__)
+    array: Array = value
+    wanted = argument.dtype.numpy
+    if array.dtype != wanted:
+        raise _misfit(argument, f"dtype {wanted}", f"dtype {array.dtype}")
+    if array.dtype is not wanted and array.dtype.metadata:
+        raise _misfit(argument, f"dtype {wanted}", f"dtype {array.dtype} with metadata")
+    if not array.flags.writeable:
+        raise _misfit(argument, "an array that can be written to", "a read-only array")
+    if not array.flags.c_contiguous:
+        raise _misfit(argument, "a contiguous array in row-major order", f"strides {array.strides} of bytes")
+    if not array.flags.aligned:
+        raise _misfit(argument, f"memory aligned to {wanted.alignment} bytes", "an array that is not aligned")
+    return array
+
+
+def _check_range(symbol: Symbol, size: int) -> None:
+    upper = "" if symbol.upper is None else str(symbol.upper)
+    multiple = f", a multiple of {symbol.multiple_of}" if symbol.multiple_of > 1 else ""
+    in_range = symbol.lower <= size and (symbol.upper is None or size <= symbol.upper)
+    if not in_range or size % symbol.multiple_of:
+        raise ArgumentError(
+            Diagnostic(
+                f"the size `{symbol.name}` is out of its range",
+                required=f"{symbol.lower}..{upper}{multiple}",
+                found=str(size),
+            )
+        )
+
+
+def _check_shape(argument: Argument, shape: Sequence[SupportsIndex], sizes: dict[str, int]) -> None:
+    if len(shape) != len(argument.shape):
+        raise _misfit(argument, f"rank {len(argument.shape)}", f"rank {len(shape)}, shape {shape}")
+    for position, (dim, extent) in enumerate(zip(argument.shape, shape, strict=True)):
+        wanted = dim if isinstance(dim, int) else evaluate(dim, sizes)
+        if wanted != extent:
+            shown = dim_text(dim) if isinstance(dim, int) else f"{dim_text(dim)} = {wanted}"
+            raise _misfit(argument, f"{shown} in dim {position}", f"{extent}, shape {shape}")
+
+
+def _misfit(argument: Argument, required: str, found: str, fix: str | None = None) -> ArgumentError:
+    type_ = TensorType(argument.shape, argument.dtype)
+    return ArgumentError(
+        Diagnostic(f"argument `{argument.name}` does not fit {type_}", required=required, found=found, fix=fix)
+    )
+
+
+def _internal(message: str, found: str) -> TcpxError:
+    return TcpxError(Diagnostic(message, kind=Kind.INTERNAL, found=found))

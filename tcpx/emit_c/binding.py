@@ -1,0 +1,119 @@
+"""Shared libraries as Python callables, through cffi in ABI mode: nothing of Python's C API is compiled."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol, cast
+
+import numpy as np
+from cffi import FFI
+
+from tcpx.emit_c.arguments import ArgumentCheck, Array
+from tcpx.emit_c.memory import Bytes, WorkspacePool, aligned_block
+from tcpx.emit_c.signature import KernelSignature
+from tcpx.emit_c.wrapper import wrapper_source
+from tcpx.payload.constants import Constants
+from tcpx.payload.diagnostics import CompileError, Diagnostic
+
+Result = Array | tuple[Array, ...]
+
+
+class Call(Protocol):
+    """A generated wrapper: inputs and `out` in, results out."""
+
+    def __call__(self, arrays: tuple[object, ...], out: object) -> Result: ...
+
+
+class Library:
+    """An opened shared library of kernels."""
+
+    __slots__ = ("_ffi", "_library", "path")
+
+    def __init__(self, path: Path, kernels: Sequence[KernelSignature]) -> None:
+        self.path = path
+        self._ffi = FFI()
+        self._ffi.cdef("\n".join(map(_declaration, kernels)))
+        flags = os.RTLD_NOW | os.RTLD_LOCAL
+        if any(kernel.threads > 1 for kernel in kernels):
+            flags |= os.RTLD_NODELETE  # OpenMP's threads outlive a call: their code must not be unmapped
+        try:
+            self._library = self._ffi.dlopen(str(path), flags)
+        except OSError as error:
+            raise CompileError(
+                Diagnostic(
+                    "the compiled kernel cannot be loaded",
+                    required=f"a shared library: {path}",
+                    found=str(error),
+                    fix="remove the file, it is made again",
+                )
+            ) from error
+
+    def wrapper(self, kernel: KernelSignature, constants: Bytes) -> Call:
+        """The checked call of a kernel on arrays. `constants` stays alive as long as the wrapper."""
+        ffi = self._ffi
+
+        def make(size: int) -> FFI.CData:
+            return _pointer(ffi, aligned_block(size))
+
+        pool = WorkspacePool(make)
+        namespace: dict[str, object] = {
+            "ndarray": np.ndarray,
+            "empty": np.empty,
+            "may_share_memory": np.may_share_memory,
+            "check": ArgumentCheck(kernel),
+            "from_buffer": ffi.from_buffer,
+            "kernel": getattr(self._library, kernel.c_name),
+            "constants": _pointer(ffi, constants) if constants.size else ffi.NULL,
+            "null": ffi.NULL,
+            "take": pool.take,
+            "give_back": pool.give_back,
+            **{f"t{k}": argument.dtype.numpy for k, argument in enumerate(kernel.inputs)},
+            **{f"u{k}": argument.dtype.numpy for k, argument in enumerate(kernel.outputs)},
+        }
+        code = compile(wrapper_source(kernel), f"<wrapper of {kernel.c_name}>", "exec")
+        exec(code, namespace)  # noqa: S102 - text made of templates and numbers alone, see wrapper.py
+        return cast("Call", namespace["call"])
+
+    def raw(self, kernel: KernelSignature) -> Callable[[Sequence[int], Sequence[int], int, int], int]:
+        """The kernel on addresses: (arrays, sizes, constants, workspace) -> return code. Nothing is checked."""
+        function = getattr(self._library, kernel.c_name)
+
+        def call(arrays: Sequence[int], sizes: Sequence[int], constants: int, workspace: int) -> int:
+            pointers = [self._ffi.cast("void *", address) for address in (*arrays, constants, workspace)]
+            return function(*pointers[:-2], *sizes, *pointers[-2:])
+
+        return call
+
+    def workspace_bytes(self, kernel: KernelSignature, sizes: Sequence[int]) -> int:
+        """What the C function `.._workspace` answers."""
+        return int(getattr(self._library, f"{kernel.c_name}_workspace")(*sizes))
+
+
+def constants_block(kernel: KernelSignature, constants: Constants) -> Bytes:
+    """The named arrays of a kernel, laid out as its signature says."""
+    block = aligned_block(kernel.constants_bytes)
+    block[:] = 0
+    for slot in kernel.constants:
+        array = constants.get(slot.name)
+        if array is not None:
+            block[slot.offset : slot.offset + slot.bytes] = np.frombuffer(array.tobytes(), dtype=np.uint8)
+    return block
+
+
+def _pointer(ffi: FFI, block: Bytes) -> FFI.CData:
+    """A foreign array over a block, which it keeps alive.
+
+    The array itself is passed, not a memoryview of it: Python's collector clears a memoryview that is part of a cycle
+    before cffi lets go of its buffer, and crashes.
+    """
+    return ffi.from_buffer(cast("bytearray", block))
+
+
+def _declaration(kernel: KernelSignature) -> str:
+    """C declarations for cffi. All pointers are passed alike, so their element types are left out."""
+    sizes = ["int64_t"] * len(kernel.symbols)
+    arrays = ["void *"] * (len(kernel.inputs) + len(kernel.outputs))
+    parameters = ", ".join([*arrays, *sizes, "void *", "void *"])
+    return f"int {kernel.c_name}({parameters}); size_t {kernel.c_name}_workspace({', '.join(sizes) or 'void'});"

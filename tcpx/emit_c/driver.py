@@ -1,0 +1,153 @@
+"""The C compiler: from source to a shared library in the build cache.
+
+The compiler is $CC, else gcc, cc or clang. A library is kept in $TCPX_CACHE_DIR, else $XDG_CACHE_HOME/tcpx, else
+~/.cache/tcpx, under a name made of everything that it depends on, so a library that is there is never stale.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from tcpx.payload.diagnostics import CompileError, Diagnostic
+from tcpx.target import Target
+from tcpx.target.detection import cpu_flags
+
+COMPILERS: Final = ("gcc", "cc", "clang")
+LIBRARIES: Final = ("-lm",)
+_SHARED: Final = ("-shared", "-fPIC")
+_EXCERPT_LINES: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A C compiler: the command, with any arguments $CC gives, and what it says about its version."""
+
+    command: tuple[str, ...]
+    version: str
+
+
+def find_compiler(environment: Mapping[str, str] | None = None) -> Compiler:
+    """The compiler named by $CC, else the first of `COMPILERS` that is installed. Raises CompileError."""
+    known = os.environ if environment is None else environment
+    wanted = shlex.split(known.get("CC", ""))
+    path = known.get("PATH")
+    for command in [wanted] if wanted else [[name] for name in COMPILERS]:
+        found = shutil.which(command[0], path=path)
+        if found is not None:
+            return _compiler((found, *command[1:]), os.stat(found).st_mtime_ns)
+    raise CompileError(
+        Diagnostic(
+            "there is no C compiler",
+            required=f"the compiler that $CC names: {wanted[0]}" if wanted else f"one of {', '.join(COMPILERS)}",
+            found=f"none of that name in {path}",
+            fix="install gcc (Debian: apt-get install gcc libc6-dev), or set CC to a C compiler",
+        )
+    )
+
+
+@lru_cache(maxsize=16)
+def _compiler(command: tuple[str, ...], modified: int) -> Compiler:
+    """Asked once as long as the file is the same: `modified` is its time in nanoseconds."""
+    del modified
+    return Compiler(command, _run([*command, "--version"]))
+
+
+def cache_directory(environment: Mapping[str, str] | None = None) -> Path:
+    """Where libraries are kept; it need not exist yet."""
+    known = os.environ if environment is None else environment
+    if known.get("TCPX_CACHE_DIR"):
+        return Path(known["TCPX_CACHE_DIR"]).expanduser().absolute()
+    shared = Path(known.get("XDG_CACHE_HOME", ""))
+    if shared.is_absolute():
+        return shared / "tcpx"
+    home = known.get("HOME")
+    return (Path(home) if home else Path.home()) / ".cache" / "tcpx"
+
+
+def compiler_flags(target: Target, threads: int) -> tuple[str, ...]:
+    """The flags for kernels of this target; threads are OpenMP's."""
+    return (*target.flags, *_SHARED, *(("-fopenmp",) if threads > 1 else ()))
+
+
+def build_library(source: str, target: Target, threads: int, name: str = "kernel") -> Path:
+    """The path of a shared library with this C, compiled unless the cache has it. Raises CompileError."""
+    compiler = find_compiler()
+    flags = compiler_flags(target, threads)
+    directory = cache_directory()
+    stem = f"{name[:60]}-{_key(source, compiler, flags)}"
+    library = directory / f"{stem}.so"
+    if not library.is_file():
+        _make_directory(directory)
+        with tempfile.TemporaryDirectory(prefix=f"{stem}-", dir=directory) as scratch:
+            made, text = Path(scratch, f"{stem}.so"), Path(scratch, f"{stem}.c")
+            text.write_text(source, encoding="ascii")
+            _run([*compiler.command, *flags, "-o", str(made), str(text), *LIBRARIES])
+            text.replace(directory / text.name)
+            made.replace(library)
+    return library
+
+
+def _key(source: str, compiler: Compiler, flags: Sequence[str]) -> str:
+    """A hash of all that a library depends on."""
+    depends: list[str] = [source, compiler.version, *compiler.command, *flags, *LIBRARIES]
+    if any("native" in word for word in (*flags, *compiler.command)):
+        depends += sorted(cpu_flags())
+    digest = hashlib.sha256()
+    for text in depends:
+        digest.update(f"{len(text)}:{text}".encode())
+    return digest.hexdigest()[:24]
+
+
+def _make_directory(directory: Path) -> None:
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        writable = os.access(directory, os.W_OK | os.X_OK)
+    except OSError as error:
+        raise _no_cache(directory, str(error)) from error
+    if not writable:
+        raise _no_cache(directory, "a directory that cannot be written to")
+
+
+def _no_cache(directory: Path, found: str) -> CompileError:
+    return CompileError(
+        Diagnostic(
+            "there is no place for compiled kernels",
+            required=f"a directory to write to: {directory}",
+            found=found,
+            fix="set TCPX_CACHE_DIR to a directory that can be written to",
+        )
+    )
+
+
+def _run(command: Sequence[str]) -> str:
+    """The standard output of a command that succeeds. Messages are asked for in English."""
+    environment = {**os.environ, "LC_ALL": "C"}
+    shown = shlex.join(command)
+    try:
+        done = subprocess.run(command, capture_output=True, check=False, env=environment, stdin=subprocess.DEVNULL)
+    except OSError as error:
+        raise CompileError(
+            Diagnostic("the C compiler cannot be run", required=f"a program: {shown}", found=str(error))
+        ) from error
+    if done.returncode != 0:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        more = [f".. and {len(lines) - _EXCERPT_LINES} more lines"] if len(lines) > _EXCERPT_LINES else []
+        raise CompileError(
+            Diagnostic(
+                "the C compiler refused the code",
+                required=f"success of: {shown}",
+                found=f"exit status {done.returncode}",
+                notes=(*lines[:_EXCERPT_LINES], *more),
+            )
+        )
+    return done.stdout.decode(errors="replace")

@@ -1,0 +1,121 @@
+"""Compiled kernels: build them from planned payloads, call them on arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tcpx.emit_c.arguments import Array
+from tcpx.emit_c.binding import Library, Result, constants_block
+from tcpx.emit_c.driver import build_library
+from tcpx.emit_c.memory import Bytes
+from tcpx.emit_c.printer.file import PrintRequest, print_file
+from tcpx.emit_c.signature import KernelSignature
+from tcpx.payload.ir import Module
+from tcpx.payload.sizes import evaluate
+from tcpx.target import Target
+
+
+class Kernel:
+    """A compiled function. Call it with one array per input; it returns one array, or a tuple of them.
+
+    Inputs need the dtype and shape of the signature; those that are not contiguous are copied. `out` takes an array,
+    or a tuple of arrays, to write the results to: contiguous, writable and apart from the inputs. Safe to call from
+    several threads at once. Raises ArgumentError.
+    """
+
+    __slots__ = ("_call", "_constants", "_library", "c_source", "schedule", "signature", "target", "threads", "trace")
+
+    def __init__(
+        self,
+        library: Library,
+        signature: KernelSignature,
+        constants: Bytes,
+        c_source: str,
+        target: Target,
+        trace: object = None,
+        schedule: object = None,
+    ) -> None:
+        self._library = library
+        self._constants = constants
+        self._call = library.wrapper(signature, constants)
+        self.signature = signature
+        self.c_source = c_source
+        self.target = target
+        self.threads = signature.threads
+        self.trace = trace
+        self.schedule = schedule
+
+    def __call__(self, *arrays: object, out: Array | tuple[Array, ...] | None = None) -> Result:
+        return self._call(arrays, out)
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.signature} for {self.target.name}, {self.threads} thread(s)>"
+
+    @property
+    def library_path(self) -> Path:
+        """The shared library the kernel is in."""
+        return self._library.path
+
+    def workspace_bytes(self, sizes: Mapping[str, int]) -> int:
+        """Bytes of workspace for these values of the symbols, by name."""
+        return evaluate(self.signature.workspace_bytes, sizes)
+
+    def call_raw(
+        self, arrays: Sequence[int], sizes: Sequence[int], workspace: int, constants: int | None = None
+    ) -> int:
+        """Call on addresses of inputs and outputs, with the symbols in order; returns the C return code.
+
+        Nothing is checked. `workspace` is 64-byte aligned or 0 if none is needed; `constants` defaults to the
+        kernel's own.
+        """
+        held = constants if constants is not None else self._constants.ctypes.data if self._constants.size else 0
+        return self._library.raw(self.signature)(arrays, sizes, held, workspace)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRequest:
+    """A module whose main function is planned, at buffer level and with rows, and what its kernel carries along."""
+
+    module: Module
+    name: str | None = None
+    trace: object = None
+    schedule: object = None
+
+
+def build_kernel(
+    module: Module,
+    target: Target,
+    threads: int = 1,
+    name: str | None = None,
+    trace: object = None,
+    schedule: object = None,
+) -> Kernel:
+    """Print, compile and load the main function of a module; `name` is that of the C function.
+
+    Raises VerifyError for a payload that cannot be printed, CompileError for a compiler that fails.
+    """
+    return build_many([KernelRequest(module, name, trace, schedule)], target, threads)[0]
+
+
+def build_many(requests: Sequence[KernelRequest], target: Target, threads: int = 1) -> list[Kernel]:
+    """One kernel per request, all in one C file and one shared library."""
+    if not requests:
+        return []
+    prints = [PrintRequest(r.module.main, r.module.constants, r.name or r.module.main.name) for r in requests]
+    printed = print_file(prints, target, threads)
+    path = build_library(printed.source, target, threads, printed.kernels[0].c_name)
+    library = Library(path, printed.kernels)
+    return [
+        Kernel(
+            library,
+            signature,
+            constants_block(signature, request.module.constants),
+            printed.source,
+            target,
+            request.trace,
+            request.schedule,
+        )
+        for request, signature in zip(requests, printed.kernels, strict=True)
+    ]

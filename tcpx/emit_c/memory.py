@@ -1,0 +1,63 @@
+"""Memory that kernels work in: aligned blocks, on huge pages where they are large, and a pool of them."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable, Sized
+from contextlib import suppress
+from typing import Final, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+ALIGNMENT: Final = 64
+HUGE_PAGE: Final = 2 << 20
+"""Bytes from which on a block is put on huge pages, and their size."""
+
+Bytes = npt.NDArray[np.uint8]
+Block = TypeVar("Block", bound=Sized)
+
+
+def aligned_block(size: int) -> Bytes:
+    """`size` bytes at a multiple of 64, from 2 MiB on at a multiple of 2 MiB and on huge pages; contents undefined."""
+    if size < HUGE_PAGE:
+        block = np.empty(size + ALIGNMENT, dtype=np.uint8)
+        alignment = ALIGNMENT
+    else:
+        pages = mmap.mmap(-1, size + HUGE_PAGE)
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            with suppress(OSError):  # a Linux without huge pages
+                pages.madvise(mmap.MADV_HUGEPAGE)
+        block = np.frombuffer(pages, dtype=np.uint8)
+        alignment = HUGE_PAGE
+    start = -block.ctypes.data % alignment
+    return block[start : start + size]
+
+
+class WorkspacePool(Generic[Block]):
+    """Blocks that are not in use, made by `make(size)`; `len` of a block is its size.
+
+    A call takes one and gives it back, so calls at the same time have their own. Taking from and appending to a list
+    are atomic: no lock is needed.
+    """
+
+    __slots__ = ("_free", "_make")
+
+    def __init__(self, make: Callable[[int], Block]) -> None:
+        self._make = make
+        self._free: list[Block] = []
+
+    def take(self, size: int) -> Block:
+        """A block of at least `size` bytes; one that is too small is dropped for a larger one."""
+        try:
+            block = self._free.pop()
+        except IndexError:
+            return self._make(size)
+        return block if len(block) >= size else self._make(size)
+
+    def give_back(self, block: Block) -> None:
+        """Keep a block for later calls."""
+        self._free.append(block)
+
+    def __len__(self) -> int:
+        return len(self._free)

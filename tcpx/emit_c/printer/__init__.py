@@ -1,0 +1,1 @@
+"""The C printer: from functions at buffer level to the text of one C file."""

@@ -1,0 +1,99 @@
+"""Memory of a function: stack arrays, parts of the workspace, constants, other shapes of a buffer."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Final
+
+from tcpx.emit_c.printer.context import FunctionContext
+from tcpx.emit_c.printer.names import in_comment
+from tcpx.emit_c.printer.scopes import Scope
+from tcpx.emit_c.signature import ConstantSlot
+from tcpx.payload.ir import Operation
+from tcpx.payload.sizes import Dim, known_divisor
+from tcpx.payload.types import BufferType
+
+ALIGNMENT: Final = 64
+
+
+def is_buffer_op(op: Operation) -> bool:
+    """Whether an operation gives a buffer."""
+    return len(op.results) == 1 and isinstance(op.result.type, BufferType)
+
+
+def print_buffer(op: Operation, context: FunctionContext, scope: Scope) -> None:
+    """Declare the memory an operation gives; what is in it is told by its operands and its space."""
+    type_ = context.buffer_type(op.result, op)
+    if op.operands:
+        context.buffers[op.result] = context.read(op.operands[0])
+        return
+    match type_.space:
+        case "stack":
+            _print_stack(op, type_, context, scope)
+        case "arena":
+            _print_arena(op, type_, context, scope)
+        case "constant":
+            _print_constant(op, type_, context, scope)
+        case _:
+            raise op.error(
+                "a buffer of this space cannot be made inside a function",
+                required="space stack, arena or constant",
+                found=str(type_),
+            )
+
+
+def _print_stack(op: Operation, type_: BufferType, context: FunctionContext, scope: Scope) -> None:
+    shape = [d for d in type_.shape if isinstance(d, int)]
+    strides = [s for s in type_.strides if isinstance(s, int)]
+    if len(shape) != len(type_.shape) or len(strides) != len(type_.strides):
+        raise op.error("a buffer on the stack has a static shape", required="int dims", found=str(type_))
+    elements = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if prod(shape) > 0 else 1
+    name = context.buffers[op.result] = context.names.fresh(op.result.name)
+    scope.statement(f"_Alignas({ALIGNMENT}) {context.target.c_type(type_.dtype.name)} {name}[{elements}];")
+
+
+def _print_arena(op: Operation, type_: BufferType, context: FunctionContext, scope: Scope) -> None:
+    if "offset" not in op.attributes:
+        raise op.error("a buffer of the workspace has no place in it", required="plan_memory", found="no `offset`")
+    offset = context.size_attribute(op, "offset")
+    start: Dim = 0
+    base = f"(char *){context.workspace_name}"
+    if op.attributes.get("per_thread"):
+        start = context.workspace_shared
+        if context.slot_name:
+            base, start = context.slot_name, 0
+    aligned = known_divisor(offset) % ALIGNMENT == 0
+    shift = context.sizes.text(start + offset, scope)
+    place = base if shift == "0" else f"{base} - {shift[1:]}" if shift.startswith("-") else f"{base} + {shift}"
+    pointer = f"__builtin_assume_aligned({place}, {ALIGNMENT})" if aligned else f"(void *)({place})"
+    name = context.buffers[op.result] = context.names.fresh(op.result.name)
+    element = context.target.c_type(type_.dtype.name)
+    scope.statement(f"{element} *const {name} = {pointer}; /* {in_comment(_shape(type_))} */")
+
+
+def _print_constant(op: Operation, type_: BufferType, context: FunctionContext, scope: Scope) -> None:
+    stored = op.attributes.get("constant")
+    array = context.constants.get(stored) if isinstance(stored, str) else None
+    if not isinstance(stored, str) or array is None:
+        known = ", ".join(context.constants) or "none"
+        raise op.error(f'there is no constant "{stored}"', required="a stored array", found=f"stored: {known}")
+    if array.shape != type_.shape or array.dtype != type_.dtype.numpy:
+        raise op.error(
+            f'the constant "{stored}" does not fit its type',
+            required=str(type_),
+            found=f"{array.dtype} of shape {array.shape}",
+        )
+    slot = next((s for s in context.constant_slots if s.name == stored), None)
+    if slot is None:
+        end = max((s.offset + s.bytes for s in context.constant_slots), default=0)
+        slot = ConstantSlot(stored, -(-end // ALIGNMENT) * ALIGNMENT, array.nbytes)
+        context.constant_slots.append(slot)
+    name = context.buffers[op.result] = context.names.fresh(op.result.name)
+    place = f"(const char *){context.constants_name} + {slot.offset}" if slot.offset else context.constants_name
+    element = context.target.c_type(type_.dtype.name)
+    pointer = f"__builtin_assume_aligned({place}, {ALIGNMENT})"
+    scope.statement(f"const {element} *const {name} = {pointer}; /* {in_comment(_shape(type_))} */")
+
+
+def _shape(type_: BufferType) -> str:
+    return str(type_).removeprefix("buffer<").partition(", strides")[0]

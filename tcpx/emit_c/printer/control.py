@@ -1,0 +1,142 @@
+"""Blocks, loops and branches."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from tcpx.emit_c.printer.buffers import is_buffer_op, print_buffer
+from tcpx.emit_c.printer.context import FunctionContext
+from tcpx.emit_c.printer.names import in_comment
+from tcpx.emit_c.printer.scopes import Scope
+from tcpx.emit_c.printer.statements import print_row
+from tcpx.payload.ir import Block, Operation, Value
+from tcpx.payload.ops.gml_st import If, Loop, StYield, trip_count_is_one
+
+
+def print_block(block: Block, context: FunctionContext, scope: Scope) -> None:
+    """Print the live operations of a block; what its end carries is left to the operation it belongs to."""
+    for op in block.ops:
+        if not context.live.is_live(op):
+            continue
+        if isinstance(op, Loop):
+            _print_loop(op, context, scope)
+        elif isinstance(op, If):
+            _print_if(op, context, scope)
+        elif isinstance(op, StYield):
+            _print_yield(op, context, scope)
+        elif is_buffer_op(op):
+            print_buffer(op, context, scope)
+        elif not op.is_terminator:
+            print_row(op, context, scope)
+
+
+def _print_loop(loop: Loop, context: FunctionContext, scope: Scope) -> None:
+    carried = [k for k, dest in enumerate(loop.destinations) if context.live.has_use(dest)]
+    for k in carried:
+        init, dest = loop.operands[k], loop.destinations[k]
+        if context.variables.of(init) is not context.variables.of(dest):
+            context.define(dest, context.read(init), loop, scope)
+    var = loop.var
+    lower, upper, step = (context.sizes.text(d, scope) for d in (var.lower, var.upper, var.step))
+    once = trip_count_is_one(loop)
+    inner = Scope(scope)
+    name = inner.names[var.text] = context.names.fresh(var.name)
+    workshared = loop.is_parallel and not context.in_parallel and not once and context.threads > 1
+    outer_state = context.in_parallel, context.slot_name
+    if once:
+        inner.declare(f"const int64_t {name} = {lower};")
+    if workshared:
+        context.in_parallel = True
+        _declare_slot(loop, context, inner)
+    delayed = [k for k in carried if any(y.parent is not loop.body for y in loop.yields_to(k))]
+    for k in delayed:
+        _declare_next(loop.destinations[k], loop, context, inner)
+    print_block(loop.body, context, inner)
+    context.assign([(context.read(loop.destinations[k]), v) for k in carried for v in _yielded(loop, k)], loop, inner)
+    for k in delayed:
+        inner.statement(f"{context.read(loop.destinations[k])} = {context.next_values[loop.destinations[k]]};")
+    context.in_parallel, context.slot_name = outer_state
+    scope.statement(_loop_comment(loop, once))
+    if workshared:
+        scope.statement(f"#pragma omp parallel for num_threads({context.threads}) schedule(static)")
+    advance = f"{name}++" if step == "1" else f"{name} += {step}"
+    scope.block("" if once else f"for (int64_t {name} = {lower}; {name} < {upper}; {advance})", inner)
+
+
+def _loop_comment(loop: Loop, once: bool) -> str:
+    words = [in_comment(loop.name)]
+    words += ["parallel"] if loop.is_parallel else []
+    words += ["once"] if once else []
+    place = loop.schedule_location
+    source = f" ({in_comment(PurePath(place.file).name)}:{place.line})" if place is not None else ""
+    return f"/* {', '.join(words)}{source} */"
+
+
+def _declare_slot(loop: Loop, context: FunctionContext, inner: Scope) -> None:
+    """The part of the workspace that belongs to the thread that runs this iteration."""
+    buffers = [op for op in loop.walk() if is_buffer_op(op) and op.attributes.get("per_thread")]
+    if not any(context.live.is_live(op) for op in buffers):
+        return
+    context.needs.thread_number = True
+    context.slot_name = context.names.fresh("slot")
+    terms = [f"(char *){context.workspace_name}"]
+    if context.workspace_shared != 0:
+        terms.append(context.sizes.text(context.workspace_shared, inner))
+    terms.append(f"omp_get_thread_num() * {context.sizes.factor(context.workspace_thread, inner)}")
+    inner.statement(f"char *const {context.slot_name} = {' + '.join(terms)};")
+
+
+def _yielded(loop: Loop, index: int) -> list[Value]:
+    """What is carried to the next iteration, where that does not depend on a branch."""
+    yields = loop.yields_to(index)
+    return [y.operands[0] for y in yields[-1:]] if all(y.parent is loop.body for y in yields) else []
+
+
+def _declare_next(dest: Value, loop: Loop, context: FunctionContext, inner: Scope) -> None:
+    """A branch may yield to the destination: what it carries is collected in a variable of its own."""
+    name = context.next_values[dest] = context.names.fresh(f"{dest.name}_next")
+    inner.statement(f"{context.c_type(dest.type, loop)} {name} = {context.read(dest)};")
+
+
+def _print_yield(op: StYield, context: FunctionContext, scope: Scope) -> None:
+    dest = op.operands[1]
+    enclosing = next((a for a in op.ancestors() if isinstance(a, Loop)), None)
+    if enclosing is None or dest not in enclosing.destinations:
+        raise op.error(
+            "a carried value is yielded in its own loop",
+            required="a destination of the innermost enclosing loop",
+            found=f"%{dest.name}: {dest.type}",
+        )
+    if dest in context.next_values:
+        scope.statement(f"{context.next_values[dest]} = {context.read(op.operands[0])};")
+
+
+def _print_if(op: If, context: FunctionContext, scope: Scope) -> None:
+    results = [k for k, r in enumerate(op.results) if context.live.has_use(r)]
+    for k in results:
+        context.declare(op.results[k], op, scope)
+    possible = context.live.branches(op)
+    if len(possible) == 1:
+        taken = Scope(scope)
+        _print_branch(possible[0], op, results, context, taken)
+        if taken.lines():
+            scope.block("", taken)
+        return
+    condition = context.sizes.condition(op.predicate, scope)
+    branches = [Scope(scope), Scope(scope)]
+    for block, inner in zip((op.then, op.orelse), branches, strict=True):
+        _print_branch(block, op, results, context, inner)
+    then, orelse = branches
+    if then.lines():
+        scope.block(f"if ({condition})", then)
+        if orelse.lines():
+            scope.extend_last_block("else", orelse)
+    elif orelse.lines():
+        scope.block(f"if (!({condition}))", orelse)
+
+
+def _print_branch(block: Block, op: Operation, results: list[int], context: FunctionContext, inner: Scope) -> None:
+    print_block(block, context, inner)
+    end = block.terminator
+    values = end.operands if end is not None else []
+    context.assign([(context.read(op.results[k]), values[k]) for k in results], op, inner)

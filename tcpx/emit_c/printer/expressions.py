@@ -1,0 +1,206 @@
+"""Size expressions and predicates as C expressions of type int64_t.
+
+Every `min`, `max`, division and remainder becomes a named constant in the outermost block where it can be computed, so
+what is left are short sums of products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from tcpx.emit_c.printer.names import Names
+from tcpx.emit_c.printer.scopes import Scope
+from tcpx.payload.diagnostics import Diagnostic, Kind, VerifyError
+from tcpx.payload.predicates import Comparison, Predicate
+from tcpx.payload.sizes import (
+    Atom,
+    CeilDiv,
+    Dim,
+    FloorDiv,
+    Max,
+    Min,
+    Mod,
+    Size,
+    Symbol,
+    Var,
+    lower_bound,
+    to_text,
+    variables,
+)
+
+SIZE_HELPERS: Final = {
+    "tcpx_size_min": "static inline int64_t tcpx_size_min(int64_t a, int64_t b) { return a < b ? a : b; }",
+    "tcpx_size_max": "static inline int64_t tcpx_size_max(int64_t a, int64_t b) { return a > b ? a : b; }",
+    "tcpx_size_floordiv": (
+        "static inline int64_t tcpx_size_floordiv(int64_t a, int64_t b) { return a / b - (a % b < 0); }"
+        " /* b positive */"
+    ),
+    "tcpx_size_ceildiv": (
+        "static inline int64_t tcpx_size_ceildiv(int64_t a, int64_t b) { return a / b + (a % b > 0); } /* b positive */"
+    ),
+    "tcpx_size_mod": (
+        "static inline int64_t tcpx_size_mod(int64_t a, int64_t b) { return a % b < 0 ? a % b + b : a % b; }"
+        " /* b positive */"
+    ),
+    "tcpx_size_grow": (
+        "static inline int tcpx_size_grow(int64_t *bytes, int64_t n) {\n"
+        "  return __builtin_mul_overflow(*bytes, n < 1 ? 1 : n, bytes);\n}"
+    ),
+}
+"""Definitions in C, each emitted only where it is used."""
+
+_HINTS: Final[dict[type[Atom], str]] = {Min: "size", Max: "size", FloorDiv: "index", CeilDiv: "count", Mod: "rest"}
+
+
+class SizePrinter:
+    """Prints the sizes of one function; adds the helpers they need to `helpers`."""
+
+    __slots__ = ("_helpers", "_names")
+
+    def __init__(self, names: Names, helpers: set[str]) -> None:
+        self._names = names
+        self._helpers = helpers
+
+    def text(self, dim: Dim, scope: Scope) -> str:
+        """A sum without parentheses round it: `4 * M + i`."""
+        if isinstance(dim, int):
+            return str(dim)
+        terms = [(c, " * ".join(self._atom(a, scope) for a in monomial)) for monomial, c in dim.terms]
+        lead = next((k for k, (c, _) in enumerate(terms) if c > 0), 0)
+        terms.insert(0, terms.pop(lead))
+        parts = [(c < 0, text if abs(c) == 1 else f"{abs(c)} * {text}") for c, text in terms]
+        if dim.constant:
+            constant = (dim.constant < 0, str(abs(dim.constant)))
+            if parts[0][0] and dim.constant > 0:
+                parts.insert(0, constant)
+            else:
+                parts.append(constant)
+        (negative, first), *rest = parts
+        return ("-" if negative else "") + first + "".join(f" {'-' if n else '+'} {t}" for n, t in rest)
+
+    def factor(self, dim: Dim, scope: Scope) -> str:
+        """As `text`, with parentheses where it could not be a factor without."""
+        text = self.text(dim, scope)
+        return text if text.replace("_", "a").isalnum() else f"({text})"
+
+    def product(self, a: Dim, b: Dim, hint: str, scope: Scope) -> str:
+        """a * b; a named constant if neither is a number."""
+        if isinstance(a, int) and isinstance(b, int):
+            return str(a * b)
+        if isinstance(a, int) or isinstance(b, int):
+            a, b = (a, b) if isinstance(b, int) else (b, a)
+            return self.text(a, scope) if b == 1 else f"{self.factor(a, scope)} * {b}"
+        key = f"({to_text(a)}) * ({to_text(b)})"
+        known = scope.lookup(key)
+        if known is not None:
+            return known
+        home = self._home((a, b), scope)
+        return self._constant(key, hint, f"{self.factor(a, home)} * {self.factor(b, home)}", home)
+
+    def condition(self, predicate: Predicate, scope: Scope) -> str:
+        """The comparisons that are not always true, joined by `&&`; `1` if none is left."""
+        return " && ".join(self._comparison(c, scope) for c in predicate.simplify().comparisons) or "1"
+
+    def is_positive(self, dims: Sequence[Dim], scope: Scope) -> str:
+        """The condition that all sizes are positive, empty if that is known."""
+        terms: dict[str, None] = {}
+        pending = list(reversed(dims))
+        while pending:
+            dim = pending.pop()
+            low = lower_bound(dim)
+            if low is not None and low > 0:
+                continue
+            match dim:
+                case Size(terms=(((Min() as least,), 1),), constant=0):
+                    pending += reversed(least.args)
+                case Size():
+                    terms[f"{self.text(dim - dim.constant, scope)} > {-dim.constant}"] = None
+                case _:
+                    return "0"
+        return " && ".join(terms)
+
+    def _comparison(self, comparison: Comparison, scope: Scope) -> str:
+        return f"{self.text(comparison.lhs, scope)} {comparison.op} {self.text(comparison.rhs, scope)}"
+
+    def _atom(self, atom: Atom, scope: Scope) -> str:
+        known = scope.lookup(atom.text)
+        if known is not None:
+            return known
+        if isinstance(atom, Symbol | Var):
+            raise _unknown(atom.text)
+        home = self._home((atom.size(),), scope)
+        stem = "_".join((*self._innermost(atom, home), _HINTS[type(atom)]))
+        return self._constant(atom.text, stem, self._call(atom, home), home)
+
+    def _constant(self, key: str, hint: str, value: str, home: Scope) -> str:
+        name = self._names.fresh(hint)
+        home.declare(f"const int64_t {name} = {value};")
+        home.names[key] = name
+        return name
+
+    def _home(self, dims: Sequence[Dim], scope: Scope) -> Scope:
+        """Where to compute sizes that this block needs: outside of blocks that may not run only if that is safe."""
+        if not all(_never_divides_by_zero(dim) for dim in dims):
+            return scope
+        home = scope.home(dims)
+        if home is None:
+            raise _unknown(", ".join(to_text(d) for d in dims))
+        return home
+
+    def _innermost(self, atom: Atom, home: Scope) -> list[str]:
+        names = [home.lookup(v.text) for v in variables(atom) if v.text in home.names]
+        return [name for name in names if name is not None][-1:]
+
+    def _call(self, atom: Atom, home: Scope) -> str:
+        match atom:
+            case Min() | Max():
+                return self._nested("tcpx_size_min" if isinstance(atom, Min) else "tcpx_size_max", atom.args, home)
+            case CeilDiv():
+                return self._nested("tcpx_size_ceildiv", (atom.lhs, atom.rhs), home)
+            case FloorDiv() | Mod():
+                low = lower_bound(atom.lhs)
+                if low is not None and low >= 0:
+                    sign = "/" if isinstance(atom, FloorDiv) else "%"
+                    return f"{self.factor(atom.lhs, home)} {sign} {self.factor(atom.rhs, home)}"
+                helper = "tcpx_size_floordiv" if isinstance(atom, FloorDiv) else "tcpx_size_mod"
+                return self._nested(helper, (atom.lhs, atom.rhs), home)
+            case _:
+                raise _unknown(atom.text)
+
+    def _nested(self, helper: str, args: Sequence[Dim], home: Scope) -> str:
+        self._helpers.add(helper)
+        texts = [self.text(arg, home) for arg in args]
+        text = texts.pop()
+        while texts:
+            text = f"{helper}({texts.pop()}, {text})"
+        return text
+
+
+def _never_divides_by_zero(dim: Dim) -> bool:
+    """Whether every divisor in an expression is positive for all values of its symbols and loop variables."""
+    if isinstance(dim, int):
+        return True
+    for atom in (a for monomial, _ in dim.terms for a in monomial):
+        match atom:
+            case FloorDiv() | CeilDiv() | Mod():
+                low = lower_bound(atom.rhs)
+                if low is None or low < 1 or not all(map(_never_divides_by_zero, (atom.lhs, atom.rhs))):
+                    return False
+            case Min() | Max():
+                if not all(map(_never_divides_by_zero, atom.args)):
+                    return False
+            case _:
+                pass
+    return True
+
+
+def _unknown(text: str) -> VerifyError:
+    return VerifyError(
+        Diagnostic(
+            f"the size `{text}` is used where it has no value",
+            kind=Kind.INTERNAL,
+            required="symbols of the function and variables of enclosing loops",
+            found=text,
+        )
+    )

@@ -1,0 +1,206 @@
+"""One C function per kernel, with the functions that check its sizes and give its workspace."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Final
+
+from tcpx.emit_c.printer.context import FunctionContext, Needs
+from tcpx.emit_c.printer.control import print_block
+from tcpx.emit_c.printer.expressions import SizePrinter
+from tcpx.emit_c.printer.names import Names, in_comment, words_of
+from tcpx.emit_c.printer.scopes import INDENT, Scope
+from tcpx.emit_c.signature import OUT_OF_RANGE, OVERFLOW, RETURN_CODES, Argument, KernelSignature
+from tcpx.payload.constants import Constants
+from tcpx.payload.ir import FuncOp, Value
+from tcpx.payload.sizes import Dim, Symbol, symbols, to_text, variables
+from tcpx.payload.types import BufferType
+from tcpx.target import Target
+
+LARGEST_SIZE: Final = "INT64_C(1) << 47"
+"""No array has more elements: addresses have fewer bits."""
+_WIDTH: Final = 120
+_SUFFIXES: Final = ("", "_workspace", "_check")
+_LOCAL = re.compile(r"\s*const int64_t (\w+) = .*;")
+_COMMENT = re.compile(r"/\*.*?\*/")
+
+
+def print_function(
+    func: FuncOp,
+    constants: Constants,
+    target: Target,
+    threads: int,
+    name: str,
+    file_names: Names,
+    reserved: frozenset[str],
+    needs: Needs,
+) -> tuple[list[str], KernelSignature]:
+    """The C of a function, called as much like `name` as C allows, and what a caller has to know."""
+    c_name = file_names.fresh(name, _SUFFIXES)
+    names = Names(reserved | {c_name + suffix for suffix in _SUFFIXES})
+    context = FunctionContext(func, constants, target, threads, names, needs)
+    split = len(func.args) - _result_count(func)
+    parameters: list[str] = []
+    for position, value in enumerate(func.args):
+        type_ = context.buffer_type(value, func)
+        context.buffers[value] = names.fresh(value.name)
+        const = "const " if position < split else ""
+        parameters.append(f"{const}{target.c_type(type_.dtype.name)} *restrict {context.buffers[value]}")
+    body = Scope()
+    for symbol in func.symbols:
+        body.names[symbol.text] = names.fresh(symbol.name)
+        parameters.append(f"int64_t {body.names[symbol.text]}")
+    context.constants_name, context.workspace_name = names.fresh("constants"), names.fresh("workspace")
+    parameters += [
+        f"const void *restrict {context.constants_name}",
+        f"void *restrict {context.workspace_name}",
+    ]
+    print_block(func.body, context, body)
+    signature = KernelSignature(
+        name=func.name,
+        c_name=c_name,
+        inputs=tuple(_argument(v, context) for v in func.args[:split]),
+        outputs=tuple(_argument(v, context) for v in func.args[split:]),
+        symbols=func.symbols,
+        threads=threads,
+        workspace_shared=context.workspace_shared,
+        workspace_thread=context.workspace_thread,
+        constants=tuple(context.constant_slots),
+    )
+    used = words_of(_COMMENT.sub("", line) for line in body.lines())
+    unused = [p.rpartition(" ")[2].lstrip("*") for p in parameters]
+    checks, call = _size_checks(func, signature, context, reserved)
+    called = words_of([call])
+    prologue = [f"(void){p};" for p in unused if p not in used and p not in called]
+    if call:
+        prologue = [
+            f"const int {(status := names.fresh('status'))} = {call};",
+            f"if ({status} != 0) return {status};",
+            *prologue,
+        ]
+    lines = [
+        *checks,
+        *_workspace_function(func, signature, context, reserved, call),
+        "",
+        *_description(signature, target),
+        *_head(c_name, parameters),
+        *(INDENT + line for line in (*prologue, *_without_unused(body.lines()), "return 0;")),
+        "}",
+    ]
+    return lines, signature
+
+
+def _head(c_name: str, parameters: list[str]) -> list[str]:
+    """The first line of a definition, or several where it would be long."""
+    line = f"int {c_name}({', '.join(parameters)}) {{"
+    if len(line) <= _WIDTH:
+        return [line]
+    return [f"int {c_name}(", *(f"{INDENT * 2}{p}," for p in parameters[:-1]), f"{INDENT * 2}{parameters[-1]}) {{"]
+
+
+def _result_count(func: FuncOp) -> int:
+    held = func.attributes.get("results", 0)
+    if not isinstance(held, int) or not 0 <= held <= len(func.args):
+        raise func.error("`results` is the number of trailing result arguments", found=str(held))
+    return held
+
+
+def _argument(value: Value, context: FunctionContext) -> Argument:
+    type_ = context.buffer_type(value, context.func)
+    return Argument(value.name, type_.dtype, type_.shape)
+
+
+def _without_unused(lines: list[str]) -> list[str]:
+    """The lines without named sizes that nothing reads."""
+    while True:
+        counts = Counter(word for line in lines for word in re.findall(r"\w+", _COMMENT.sub("", line)))
+        kept = [line for line in lines if (m := _LOCAL.fullmatch(line)) is None or counts[m.group(1)] > 1]
+        if len(kept) == len(lines):
+            return kept
+        lines = kept
+
+
+def _size_scope(func: FuncOp, reserved: frozenset[str], needs: Needs) -> tuple[Scope, SizePrinter, str, str]:
+    """For a function of the symbols alone: its block, a printer, its parameters, the arguments of a call."""
+    names, scope = Names(reserved), Scope()
+    for symbol in func.symbols:
+        scope.names[symbol.text] = names.fresh(symbol.name)
+    used = list(scope.names.values())
+    parameters = ", ".join(f"int64_t {name}" for name in used) or "void"
+    return scope, SizePrinter(names, needs.size_helpers), parameters, ", ".join(used)
+
+
+def _size_checks(
+    func: FuncOp, signature: KernelSignature, context: FunctionContext, reserved: frozenset[str]
+) -> tuple[list[str], str]:
+    """The function that checks the symbols, and its call with the kernel's parameters; nothing without symbols."""
+    if not func.symbols:
+        return [], ""
+    scope, printer, parameters, arguments = _size_scope(func, reserved, context.needs)
+    for symbol in func.symbols:
+        _check_range(symbol, scope)
+    for shape, width in _symbolic_shapes(func):
+        context.needs.size_helpers.add("tcpx_size_grow")
+        grown = [f"tcpx_size_grow(&bytes, {printer.text(dim, scope)})" for dim in shape if dim != 1]
+        scope.block("", [f"int64_t bytes = {width};", f"if ({' || '.join(grown)}) return {OVERFLOW};"])
+    name = f"{signature.c_name}_check"
+    body = [INDENT + line for line in (*_without_unused(scope.lines()), "return 0;")]
+    return [f"static int {name}({parameters}) {{", *body, "}", ""], f"{name}({arguments})"
+
+
+def _check_range(symbol: Symbol, scope: Scope) -> None:
+    name = scope.lookup(symbol.text)
+    conditions = [f"{name} < {symbol.lower}"]
+    if symbol.upper is not None:
+        conditions.append(f"{name} > {symbol.upper}")
+    if symbol.multiple_of > 1:
+        conditions.append(f"{name} % {symbol.multiple_of} != 0")
+    scope.statement(f"if ({' || '.join(conditions)}) return {OUT_OF_RANGE};")
+    if symbol.upper is None:
+        scope.statement(f"if ({name} > {LARGEST_SIZE}) return {OVERFLOW};")
+
+
+def _symbolic_shapes(func: FuncOp) -> list[tuple[tuple[Dim, ...], int]]:
+    """Shape and element size of every memory whose size depends on symbols alone, each once."""
+    values = [*func.args, *(r for op in func.walk() for r in op.results if not op.operands)]
+    found: dict[str, tuple[tuple[Dim, ...], int]] = {}
+    for value in values:
+        type_ = value.type
+        if isinstance(type_, BufferType) and any(map(symbols, type_.shape)) and not any(map(variables, type_.shape)):
+            key = f"{'x'.join(map(to_text, type_.shape))} {type_.dtype.bytes}"
+            found.setdefault(key, (type_.shape, type_.dtype.bytes))
+    return list(found.values())
+
+
+def _workspace_function(
+    func: FuncOp, signature: KernelSignature, context: FunctionContext, reserved: frozenset[str], check: str
+) -> list[str]:
+    scope, printer, parameters, arguments = _size_scope(func, reserved, context.needs)
+    if check:
+        scope.statement(f"if ({signature.c_name}_check({arguments}) != 0) return SIZE_MAX;")
+    text = printer.text(signature.workspace_bytes, scope)
+    scope.statement(f"return (size_t)({text});")
+    return [
+        f"/* Bytes of workspace; {context.threads} thread(s){'; SIZE_MAX for sizes out of range' if check else ''}. */",
+        f"size_t {signature.c_name}_workspace({parameters}) {{",
+        *(INDENT + line for line in scope.lines()),
+        "}",
+    ]
+
+
+def _description(signature: KernelSignature, target: Target) -> list[str]:
+    """The comment before a kernel."""
+    arguments = [*signature.inputs, *signature.outputs]
+    lines = [f"/* {in_comment('@' + signature.name)}, for {in_comment(target.name)}, {signature.threads} thread(s)."]
+    for argument in arguments:
+        role = "in " if argument in signature.inputs else "out"
+        lines.append(f"   {role} {in_comment(str(argument))}")
+    for symbol in signature.symbols:
+        upper = "" if symbol.upper is None else str(symbol.upper)
+        multiple = f", a multiple of {symbol.multiple_of}" if symbol.multiple_of > 1 else ""
+        lines.append(f"   size {in_comment(symbol.name)}: {symbol.lower}..{upper}{multiple}")
+    for slot in signature.constants:
+        lines.append(f"   constant {in_comment(slot.name)}: {slot.bytes} bytes at {slot.offset}")
+    codes = ", ".join(f"{code}: {meaning}" for code, meaning in RETURN_CODES.items())
+    return [*lines, "   Constants and workspace are 64-byte aligned.", f"   Returns {codes}. */"]

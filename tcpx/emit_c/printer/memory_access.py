@@ -1,0 +1,68 @@
+"""Where a read, write or prefetch touches memory: pointer, lanes and the condition under which it does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcpx.emit_c.printer.context import FunctionContext
+from tcpx.emit_c.printer.scopes import Scope
+from tcpx.payload.ir import Operation, Value
+from tcpx.payload.sizes import Dim
+from tcpx.payload.subsets import Tile
+from tcpx.payload.types import BufferType
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A subset of a buffer: one lane per element of the only dim that is kept; a single element if none is."""
+
+    value: Value
+    buffer: BufferType
+    tile: Tile
+
+    @staticmethod
+    def of(op: Operation, context: FunctionContext) -> Access:
+        """The access of an operation whose last operand is a buffer."""
+        if not op.operands:
+            raise op.error("an access to memory needs a buffer", found="no operands")
+        tile = op.attributes.get("subset")
+        buffer = context.buffer_type(op.operands[-1], op)
+        if not isinstance(tile, Tile) or not tile.rank == len(buffer.shape) == len(buffer.strides):
+            raise op.error(
+                "a subset has an offset and a size per dim of the buffer",
+                required=f"rank {len(buffer.shape)} of {buffer}",
+                found=tile.text() if isinstance(tile, Tile) else "no subset",
+            )
+        return Access(op.operands[-1], buffer, tile)
+
+    @property
+    def lanes(self) -> Dim | None:
+        """The number of lanes; None for a single element."""
+        return self.tile.shape[-1] if self.tile.kept else None
+
+    @property
+    def step(self) -> Dim:
+        """The distance of neighbouring lanes, in elements."""
+        dim = self.tile.kept[-1]
+        return self.tile.strides[dim] * self.buffer.strides[dim]
+
+    @property
+    def dropped_sizes(self) -> list[Dim]:
+        """Sizes of the dims that are not in the value; the access takes place where all are positive."""
+        return [self.tile.sizes[dim] for dim in self.tile.dropped]
+
+    def pointer(self, context: FunctionContext, scope: Scope, moved: tuple[tuple[str, Dim], ...] = ()) -> str:
+        """The address of the first element, moved by C variables times elements: `x + x_row + j + 16`."""
+        base = context.read(self.value)
+        constant, texts = 0, [base]
+        for offset, stride in zip(self.tile.offsets, self.buffer.strides, strict=True):
+            if isinstance(offset, int) and isinstance(stride, int):
+                constant += offset * stride
+            elif offset != 0 and stride != 0:
+                texts.append(context.sizes.product(offset, stride, f"{base}_row", scope))
+        for variable, distance in moved:
+            texts.append(variable if distance == 1 else f"{variable} * {context.sizes.factor(distance, scope)}")
+        if constant:
+            texts.append(str(constant))
+        first, *rest = texts
+        return first + "".join(f" - {t[1:]}" if t.startswith("-") else f" + {t}" for t in rest)

@@ -1,0 +1,57 @@
+"""From payload names, which may hold any text, to C identifiers and C comments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from tcpx.emit_c.printer.reserved import RESERVED
+
+_WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_NOT_IN_WORDS = re.compile(r"[^A-Za-z0-9]+")
+LONGEST = 63
+"""C11 5.2.4.1: the characters of an internal identifier that are sure to count."""
+
+
+def mangle(text: str) -> str:
+    """A C identifier that resembles `text`: `fc1/m1~tail` -> `fc1_m1_tail`. Different texts may give the same."""
+    word = _NOT_IN_WORDS.sub("_", text).strip("_")[: LONGEST - 8]
+    if not word:
+        return "v"
+    if word[0].isdigit():
+        word = f"v{word}"
+    return f"{word}_" if word in RESERVED or word.startswith("tcpx_") else word
+
+
+def words_of(code: Iterable[str]) -> set[str]:
+    """The identifiers that occur in C code."""
+    return {word for text in code for word in _WORD.findall(text)}
+
+
+class Names:
+    """Hands out identifiers, each once: names that mangle alike are told apart by a number."""
+
+    __slots__ = ("_taken",)
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken: set[str] = set(taken)
+
+    def fresh(self, text: str, suffixes: Iterable[str] = ("",)) -> str:
+        """A new identifier for `text`; it is unused with every one of the suffixes."""
+        stem = mangle(text)
+        ends = tuple(suffixes)
+        name, number = stem, 1
+        while any(name + end in self._taken for end in ends):
+            number += 1
+            name = f"{stem}{'' if stem.endswith('_') else '_'}{number}"
+        self._taken.update(name + end for end in ends)
+        return name
+
+
+def in_comment(text: str) -> str:
+    """`text` as it may stand inside a C comment: one line of ASCII that cannot end it, nest one or continue a line."""
+    plain = "".join(c if " " <= c <= "~" and c != "\\" else "?" for c in text)
+    for opening in ("*/", "/*", "//", "??"):
+        while opening in plain:
+            plain = plain.replace(opening, f"{opening[0]} {opening[1]}")
+    return plain.strip()

@@ -1,0 +1,74 @@
+"""What a caller has to know about an emitted kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tcpx.payload.sizes import Dim, Symbol
+from tcpx.payload.types import ScalarType, TensorType
+
+OUT_OF_RANGE: Final = 1
+OVERFLOW: Final = 2
+RETURN_CODES: Final = {0: "done", OUT_OF_RANGE: "a size is out of its range", OVERFLOW: "a size in bytes overflows"}
+"""What a kernel returns. After anything but 0 nothing has been written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An input or output array: row-major and contiguous; dims are ints or sizes over the kernel's symbols."""
+
+    name: str
+    dtype: ScalarType
+    shape: tuple[Dim, ...]
+
+    def __str__(self) -> str:
+        return f"%{self.name}: {TensorType(self.shape, self.dtype)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantSlot:
+    """Where a named array lies in the constants of a kernel; offset and size in bytes."""
+
+    name: str
+    offset: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSignature:
+    """A kernel: `int c_name(inputs.., outputs.., symbols.., const void *constants, void *workspace)`.
+
+    `name` is the payload function's. The workspace is `workspace_shared` bytes and `threads` slots of
+    `workspace_thread` bytes. The constants are 64-byte aligned arrays in one block of `constants_bytes`.
+    """
+
+    name: str
+    c_name: str
+    inputs: tuple[Argument, ...]
+    outputs: tuple[Argument, ...]
+    symbols: tuple[Symbol, ...]
+    threads: int
+    workspace_shared: Dim
+    workspace_thread: Dim
+    constants: tuple[ConstantSlot, ...]
+
+    @property
+    def workspace_bytes(self) -> Dim:
+        """The size of the workspace in bytes."""
+        return self.workspace_shared + self.threads * self.workspace_thread
+
+    @property
+    def has_workspace(self) -> bool:
+        """Whether the workspace may have to be more than nothing."""
+        return self.workspace_bytes != 0
+
+    @property
+    def constants_bytes(self) -> int:
+        """The size of the block of constants in bytes."""
+        return max((slot.offset + slot.bytes for slot in self.constants), default=0)
+
+    def __str__(self) -> str:
+        inputs = ", ".join(map(str, self.inputs))
+        outputs = ", ".join(map(str, self.outputs))
+        return f"@{self.name}({inputs}) -> ({outputs})"

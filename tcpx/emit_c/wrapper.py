@@ -1,0 +1,150 @@
+"""The Python function behind a kernel: straight-line checks and one foreign call, generated per signature.
+
+The text is built from the templates below and from numbers; names of the payload never get into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from tcpx.emit_c.arguments import as_symbol
+from tcpx.emit_c.signature import OVERFLOW, KernelSignature
+from tcpx.payload.diagnostics import Diagnostic, VerifyError
+from tcpx.payload.sizes import Atom, CeilDiv, Dim, FloorDiv, Max, Min, Mod, Symbol
+
+_IN_FLAGS: Final = 0x101
+"""NumPy's C_CONTIGUOUS and ALIGNED."""
+_OUT_FLAGS: Final = 0x501
+"""The same and WRITEABLE."""
+
+
+def wrapper_source(signature: KernelSignature) -> str:
+    """Python text that defines `call(arrays, out)`.
+
+    It refers to `ndarray`, `empty`, `may_share_memory`, `check`, `from_buffer`, `kernel`, `constants`, `take`,
+    `give_back`, and to the dtypes `t0, t1, ..` of the inputs and `u0, u1, ..` of the outputs.
+    """
+    symbols = {symbol.name: f"s{k}" for k, symbol in enumerate(signature.symbols)}
+    inputs = [f"a{k}" for k in range(len(signature.inputs))]
+    outputs = [f"o{k}" for k in range(len(signature.outputs))]
+    sizes = _tuple(list(symbols.values()))
+    lines = [f"if len(arrays) != {len(inputs)}: check.fail(arrays)"]
+    if inputs:
+        lines.append(f"{_tuple(inputs)} = arrays")
+    lines += [
+        f"if type(a{k}) is not ndarray or a{k}.dtype is not t{k} or a{k}.flags.num & {_IN_FLAGS} != {_IN_FLAGS}: "
+        f"a{k} = check.adapt({k}, a{k})"
+        for k in range(len(inputs))
+    ]
+    lines += _bind_symbols(signature, symbols)
+    shapes = [_tuple([python_text(d, symbols) for d in output.shape]) for output in signature.outputs]
+    lines += ["if out is None:", "    try:"]
+    lines += [f"        o{k} = empty({shape}, u{k})" for k, shape in enumerate(shapes)] or ["        pass"]
+    lines.append(f"    except ValueError: check.fail_code({OVERFLOW}, {sizes})  # NumPy's word for an overflow")
+    lines += ["else:", f"    {_tuple(outputs) if outputs else 'ignored'} = given = check.outputs(out)"]
+    for k, shape in enumerate(shapes):
+        terms = [
+            f"type(o{k}) is not ndarray",
+            f"o{k}.dtype is not u{k}",
+            f"o{k}.flags.num & {_OUT_FLAGS} != {_OUT_FLAGS}",
+            f"o{k}.shape != {shape}",
+            *(f"may_share_memory(o{k}, {other})" for other in (*inputs, *outputs[:k])),
+        ]
+        lines.append(f"    if {' or '.join(terms)}: check.fail_output(given, {_tuple(inputs)}, {sizes})")
+    pointers = [f"from_buffer({name})" for name in (*inputs, *outputs)]
+    workspace = "w" if signature.has_workspace else "null"
+    call = f"code = kernel({', '.join([*pointers, *symbols.values(), 'constants', workspace])})"
+    if signature.has_workspace:
+        lines.append(f"w = take({python_text(signature.workspace_bytes, symbols)})")
+        lines += ["try:", f"    {call}", "finally:", "    give_back(w)"]
+    else:
+        lines.append(call)
+    lines += [
+        f"if code: check.fail_code(code, {sizes})",
+        f"return {outputs[0] if len(outputs) == 1 else _tuple(outputs)}",
+    ]
+    return "\n".join(["def call(arrays, out):", *("    " + line for line in lines), ""])
+
+
+def _bind_symbols(signature: KernelSignature, symbols: Mapping[str, str]) -> list[str]:
+    """Ranks, then symbols from where they first stand alone in a shape, then everything that must agree."""
+    lines: list[str] = []
+    bound: set[str] = set()
+    conditions: list[str] = []
+    for k, argument in enumerate(signature.inputs):
+        targets: list[str] = []
+        wanted: list[str] = []
+        for position, dim in enumerate(argument.shape):
+            symbol = as_symbol(dim)
+            if symbol is not None and symbol.name not in bound:
+                bound.add(symbol.name)
+                targets.append(symbols[symbol.name])
+                wanted.append("")
+            else:
+                targets.append(f"d{k}_{position}")
+                wanted.append(python_text(dim, symbols))
+        lines += [f"h = a{k}.shape", f"if len(h) != {len(targets)}: check.fail(arrays)"]
+        if targets:
+            lines.append(f"{_tuple(targets)} = h")
+        conditions += [f"{target} != {text}" for target, text in zip(targets, wanted, strict=True) if text]
+    for symbol in signature.symbols:
+        if symbol.name not in bound:
+            raise VerifyError(
+                Diagnostic(
+                    f"the size `{symbol.name}` follows from no argument",
+                    required=f"an argument with a dimension [{symbol.name}]",
+                    found=", ".join(map(str, signature.inputs)) or "no arguments",
+                )
+            )
+        name = symbols[symbol.name]
+        if symbol.lower > 0:
+            conditions.append(f"{name} < {symbol.lower}")
+        if symbol.upper is not None:
+            conditions.append(f"{name} > {symbol.upper}")
+        if symbol.multiple_of > 1:
+            conditions.append(f"{name} % {symbol.multiple_of}")
+    if conditions:
+        lines.append(f"if {' or '.join(conditions)}: check.fail(arrays)")
+    return lines
+
+
+def python_text(dim: Dim, symbols: Mapping[str, str]) -> str:
+    """A size over symbols as a Python expression; `symbols` gives the variable of each symbol."""
+    if isinstance(dim, int):
+        return str(dim)
+    terms = ["*".join([str(c), *(_atom(a, symbols) for a in monomial)]) for monomial, c in dim.terms]
+    terms = [term.removeprefix("1*") for term in terms]
+    text = " + ".join([*terms, *([str(dim.constant)] if dim.constant else [])])
+    return text if text.isidentifier() else f"({text})"
+
+
+def _atom(atom: Atom, symbols: Mapping[str, str]) -> str:
+    def text(dim: Dim) -> str:
+        return python_text(dim, symbols)
+
+    match atom:
+        case Symbol(name=name):
+            return symbols[name]
+        case FloorDiv(lhs=lhs, rhs=rhs):
+            return f"({text(lhs)} // {text(rhs)})"
+        case CeilDiv(lhs=lhs, rhs=rhs):
+            return f"(-(-{text(lhs)} // {text(rhs)}))"
+        case Mod(lhs=lhs, rhs=rhs):
+            return f"({text(lhs)} % {text(rhs)})"
+        case Min(args=args):
+            return f"min({', '.join(map(text, args))})"
+        case Max(args=args):
+            return f"max({', '.join(map(text, args))})"
+        case _:
+            raise VerifyError(
+                Diagnostic(
+                    f"the size `{atom.text}` of a kernel is not known when it is called",
+                    required="sizes over the symbols of the function",
+                    found=atom.text,
+                )
+            )
+
+
+def _tuple(names: list[str]) -> str:
+    return f"({', '.join(names)}{',' if len(names) == 1 else ''})"

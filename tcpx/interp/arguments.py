@@ -1,0 +1,275 @@
+"""From the arguments of a statement to the `Arguments` of a transform, for one copy of its handles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tcpx.interp.arithmetic import size_text
+from tcpx.interp.expressions import condition, dim_name, evaluate
+from tcpx.interp.frame import Frame
+from tcpx.interp.handles import partner
+from tcpx.interp.matching import is_a
+from tcpx.interp.navigation import value_ref
+from tcpx.interp.state import State
+from tcpx.interp.values import OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
+from tcpx.payload.diagnostics import Kind, ScheduleError
+from tcpx.payload.ir import FuncOp, Operation
+from tcpx.payload.ops.gml_st import Loop
+from tcpx.payload.predicates import Predicate
+from tcpx.payload.sizes import Dim
+from tcpx.payload.types import ScalarType
+from tcpx.transform.declaration import (
+    Arguments,
+    ArgumentValue,
+    Digit,
+    Parameter,
+    ParameterKind,
+    Required,
+    Transform,
+)
+from tcpx.transform.language import syntax as ast
+from tcpx.transform.suggestions import did_you_mean
+
+_HANDLES = (
+    ParameterKind.OP,
+    ParameterKind.LOOP,
+    ParameterKind.OP_OR_LOOP,
+    ParameterKind.FUNC,
+    ParameterKind.VALUE,
+)
+
+
+@dataclass(slots=True)
+class Prepared:
+    """Arguments evaluated once: handles are left to be resolved per copy, everything else is final."""
+
+    transform: type[Transform]
+    frame: Frame
+    handles: dict[str, tuple[Parameter, OpHandle | OperandHandle, ast.Expression]] = field(
+        default_factory=dict[str, tuple[Parameter, OpHandle | OperandHandle, ast.Expression]]
+    )
+    values: dict[str, ArgumentValue] = field(default_factory=dict[str, ArgumentValue])
+    bound: dict[str, str] = field(default_factory=dict[str, str])
+    listed: list[Operation] = field(default_factory=list[Operation])
+    """Operations of list arguments."""
+
+
+def prepare(transform: type[Transform], bound: Mapping[str, ast.Argument], state: State, frame: Frame) -> Prepared:
+    """Evaluate the arguments of a statement; absent ones get their defaults."""
+    made = Prepared(transform, frame)
+    for parameter in transform.parameters:
+        argument = bound.get(parameter.name)
+        if argument is None:
+            default = parameter.default
+            made.values[parameter.name] = None if isinstance(default, Required) else default
+            continue
+        _prepare_one(made, parameter, argument.value, state, frame)
+    return made
+
+
+def _prepare_one(made: Prepared, parameter: Parameter, node: ast.Expression, state: State, frame: Frame) -> None:
+    name = parameter.name
+    if parameter.type.kind in _HANDLES:
+        value = evaluate(node, state, frame)
+        made.bound[name] = describe(value)
+        made.handles[name] = (parameter, _as_handle(value, parameter, made, node), node)
+        return
+    converted = _convert(made, parameter, node, state, frame)
+    made.values[name] = converted
+    made.bound[name] = _shown(converted)
+
+
+def _shown(value: ArgumentValue) -> str:
+    if isinstance(value, Mapping):
+        return "[" + ", ".join(f"{k}: {v}" for k, v in value.items()) + "]"
+    if isinstance(value, tuple):
+        return "[" + ", ".join(f"%{v.name}" if isinstance(v, Operation) else str(v) for v in value) + "]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _mismatch(
+    made: Prepared, parameter: Parameter, found: str, node: ast.Node, fix: str | None = None
+) -> ScheduleError:
+    return made.frame.error(
+        f"`{parameter.name}` of `{made.transform.name}` does not fit",
+        node,
+        required=str(parameter.type),
+        found=found,
+        fix=fix,
+        kind=Kind.SILENCEABLE,
+    )
+
+
+def _as_handle(value: RuntimeValue, parameter: Parameter, made: Prepared, node: ast.Node) -> OpHandle | OperandHandle:
+    if isinstance(value, tuple) and len(value) == 1:
+        (value,) = value
+    if isinstance(value, OpHandle):
+        return OperandHandle(value, "out") if parameter.type.kind is ParameterKind.VALUE else value
+    if isinstance(value, OperandHandle) and parameter.type.kind is ParameterKind.VALUE:
+        return value
+    if isinstance(value, tuple):
+        fix = "go through the list: `for x in ... { ... }`" if value else None
+        raise _mismatch(made, parameter, f"a list of {len(value)}", node, fix)
+    fix = "`producer(...)` is the op that makes a value" if isinstance(value, OperandHandle) else None
+    raise _mismatch(made, parameter, f"{kind_of(value)} {describe(value)}", node, fix)
+
+
+def _convert(made: Prepared, parameter: Parameter, node: ast.Expression, state: State, frame: Frame) -> ArgumentValue:
+    match parameter.type.kind:
+        case ParameterKind.DIM:
+            return dim_name(node, state, frame)
+        case ParameterKind.DIMS:
+            items = node.items if isinstance(node, ast.ListOf) else (node,)
+            return tuple(dim_name(item, state, frame) for item in items)
+        case ParameterKind.DIM_SIZES:
+            return _sizes(made, parameter, node, state, frame)
+        case ParameterKind.LAYOUT:
+            items = node.items if isinstance(node, ast.ListOf) else (node,)
+            return tuple(_digit(item, state, frame) for item in items)
+        case ParameterKind.ENUM:
+            return _choice(made, parameter, node, state, frame)
+        case ParameterKind.NAME if isinstance(node, ast.Name):
+            return node.name
+        case ParameterKind.PREDICATE:
+            held = condition(node, state, frame)
+            return held if isinstance(held, Predicate) else _constant_predicate(held)
+        case ParameterKind.OPS | ParameterKind.LOOPS:
+            return _listed(made, parameter, node, state, frame)
+        case _:
+            return _plain(made, parameter, evaluate(node, state, frame), node)
+
+
+def _constant_predicate(held: bool) -> Predicate:
+    return Predicate() if held else Predicate.of("==", 0, 1)
+
+
+def _sizes(made: Prepared, parameter: Parameter, node: ast.Expression, state: State, frame: Frame) -> Mapping[str, Dim]:
+    if not isinstance(node, ast.MapOf):
+        raise _mismatch(made, parameter, "no map", node, "write `[n: 64]`")
+    sizes: dict[str, Dim] = {}
+    for key, entry in node.entries:
+        name = dim_name(key, state, frame)
+        value = evaluate(entry, state, frame)
+        size = as_dim_value(value)
+        if size is None:
+            raise _mismatch(made, parameter, f"{name}: {describe(value)}", entry)
+        if name in sizes:
+            raise _mismatch(made, parameter, f"`{name}` twice", key)
+        sizes[name] = size
+    return sizes
+
+
+def _digit(node: ast.Expression, state: State, frame: Frame) -> Digit:
+    match node:
+        case ast.Padded():
+            digit = _digit(node.digit, state, frame)
+            return Digit(digit.dim, digit.floordiv, digit.mod, _static(node.to, state, frame))
+        case ast.Binary(operator="/"):
+            return Digit(dim_name(node.lhs, state, frame), floordiv=_static(node.rhs, state, frame))
+        case ast.Binary(operator="%"):
+            inner = _digit(node.lhs, state, frame)
+            return Digit(inner.dim, inner.floordiv, _static(node.rhs, state, frame), inner.pad)
+        case _:
+            return Digit(dim_name(node, state, frame))
+
+
+def _static(node: ast.Expression, state: State, frame: Frame) -> int:
+    value = evaluate(node, state, frame)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise frame.error("a digit of a layout has a static extent", node, required="int", found=size_text(value))
+    return value
+
+
+def _choice(made: Prepared, parameter: Parameter, node: ast.Expression, state: State, frame: Frame) -> str:
+    choices = parameter.type.choices
+    if isinstance(node, ast.Name) and node.name in choices:
+        return node.name
+    value = evaluate(node, state, frame)
+    if not isinstance(value, str) or value not in choices:
+        raise _mismatch(made, parameter, describe(value), node, did_you_mean(str(value), choices))
+    return value
+
+
+def _listed(
+    made: Prepared, parameter: Parameter, node: ast.Expression, state: State, frame: Frame
+) -> tuple[Operation, ...]:
+    value = evaluate(node, state, frame)
+    ops: list[Operation] = []
+    for item in value if isinstance(value, tuple) else (value,):
+        if not isinstance(item, OpHandle):
+            raise _mismatch(made, parameter, f"{kind_of(item)} {describe(item)}", node)
+        ops += state.handles.resolve(item, node.location)
+    unique = tuple(dict.fromkeys(ops))
+    for op in unique:
+        _check_op(made, parameter, op, node)
+    made.listed += unique
+    return unique
+
+
+def _plain(made: Prepared, parameter: Parameter, value: RuntimeValue, node: ast.Expression) -> ArgumentValue:
+    dim = as_dim_value(value)
+    match parameter.type.kind:
+        case ParameterKind.INT if isinstance(dim, int):
+            return dim
+        case ParameterKind.SIZE if dim is not None:
+            return dim
+        case ParameterKind.FLOAT if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+        case ParameterKind.BOOL if isinstance(value, bool):
+            return value
+        case ParameterKind.STRING | ParameterKind.NAME if isinstance(value, str):
+            return value
+        case ParameterKind.DTYPE if isinstance(value, ScalarType):
+            return value
+        case ParameterKind.INTS if isinstance(value, tuple):
+            numbers = tuple(i for i in map(as_dim_value, value) if isinstance(i, int))
+            if len(numbers) == len(value):
+                return numbers
+        case _:
+            pass
+    raise _mismatch(made, parameter, f"{kind_of(value)} {size_text(value)}", node)
+
+
+# -- per copy ----------------------------------------------------------------------------------------------------
+
+
+def copies_of(made: Prepared, state: State) -> list[Operation]:
+    """The operations of the first handle argument, in program order: one application each."""
+    for _, handle, node in made.handles.values():
+        base = handle.base if isinstance(handle, OperandHandle) else handle
+        return state.handles.resolve(base, node.location)
+    return []
+
+
+def arguments_for(made: Prepared, copy: Operation | None, state: State) -> Arguments:
+    """The arguments for one copy of the first handle; copies of the others are matched to it."""
+    values = dict(made.values)
+    for position, (name, (parameter, handle, node)) in enumerate(made.handles.items()):
+        base = handle.base if isinstance(handle, OperandHandle) else handle
+        op = copy
+        if position > 0 or copy is None:
+            others = state.handles.resolve(base, node.location)
+            op = partner(copy, others, base.label, node.location) if copy is not None else others[0]
+        if op is None:
+            continue
+        if isinstance(handle, OperandHandle):
+            values[name] = value_ref(op, handle.name)
+        else:
+            _check_op(made, parameter, op, node)
+            values[name] = op
+    return Arguments(made.transform.name, values)
+
+
+def _check_op(made: Prepared, parameter: Parameter, op: Operation, node: ast.Node) -> None:
+    """Whether an operation is what the parameter is declared to take."""
+    kind, op_class = parameter.type.kind, parameter.type.op_class
+    fits = {
+        ParameterKind.OP: not isinstance(op, FuncOp) and (not op_class or is_a(op, op_class)),
+        ParameterKind.LOOP: isinstance(op, Loop),
+        ParameterKind.LOOPS: isinstance(op, Loop),
+        ParameterKind.FUNC: isinstance(op, FuncOp),
+    }.get(kind, True)
+    if not fits:
+        classes = f", {' < '.join(op.tree_classes())}" if op.tree_classes() else ""
+        raise _mismatch(made, parameter, f"%{op.name} ({op.opcode}{classes})", node)

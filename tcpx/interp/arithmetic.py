@@ -1,0 +1,163 @@
+"""Operators on runtime values: integers floor, sizes stay symbolic, comparisons are decided or become conditions."""
+
+from __future__ import annotations
+
+from tcpx.interp.frame import Frame
+from tcpx.interp.handles import Handles
+from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
+from tcpx.payload.diagnostics import Kind
+from tcpx.payload.predicates import Predicate, Relation
+from tcpx.payload.sizes import Dim, Size, floordiv, is_less_equal, mod
+from tcpx.transform.language import syntax as ast
+
+_RELATIONS: dict[str, Relation] = {"==": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+
+
+def negate(value: RuntimeValue, frame: Frame, node: ast.Node) -> RuntimeValue:
+    """`-x`."""
+    if isinstance(value, float):
+        return -value
+    dim = as_dim_value(value)
+    if dim is None:
+        raise frame.error("arithmetic is on numbers", node, required="int, size or float", found=describe(value))
+    return -dim
+
+
+def arithmetic(operator: str, lhs: RuntimeValue, rhs: RuntimeValue, frame: Frame, node: ast.Node) -> RuntimeValue:
+    """`+ - * / %`; `/` floors unless one side is a float."""
+    if isinstance(lhs, str) and isinstance(rhs, str) and operator == "+":
+        return lhs + rhs
+    left, right = as_dim_value(lhs), as_dim_value(rhs)
+    if left is not None and right is not None:
+        return _on_sizes(operator, left, right, frame, node)
+    if isinstance(lhs, int | float) and isinstance(rhs, int | float) and not isinstance(lhs, bool):
+        return _on_floats(operator, float(lhs), float(rhs), frame, node)
+    found = f"{describe(lhs)} {operator} {describe(rhs)}"
+    raise frame.error("arithmetic is on numbers", node, required="int, size or float", found=found)
+
+
+def _on_floats(operator: str, lhs: float, rhs: float, frame: Frame, node: ast.Node) -> float:
+    match operator:
+        case "+":
+            return lhs + rhs
+        case "-":
+            return lhs - rhs
+        case "*":
+            return lhs * rhs
+        case _ if rhs == 0:
+            raise frame.error("division by zero", node, required="a divisor that is not 0", kind=Kind.SILENCEABLE)
+        case "/":
+            return lhs / rhs
+        case _:
+            return lhs % rhs
+
+
+def _on_sizes(operator: str, lhs: Dim, rhs: Dim, frame: Frame, node: ast.Node) -> Dim:
+    match operator:
+        case "+":
+            return lhs + rhs
+        case "-":
+            return lhs - rhs
+        case "*":
+            return lhs * rhs
+        case _ if isinstance(lhs, int) and isinstance(rhs, int) and rhs != 0:
+            return lhs // rhs if operator == "/" else lhs % rhs
+        case _ if is_less_equal(1, rhs) is not True:
+            message = "division by zero" if rhs == 0 else "the divisor may be zero"
+            raise frame.error(message, node, required="a positive divisor", found=describe(rhs), kind=Kind.SILENCEABLE)
+        case "/":
+            return floordiv(lhs, rhs)
+        case _:
+            return mod(lhs, rhs)
+
+
+def compare(
+    operator: str, lhs: RuntimeValue, rhs: RuntimeValue, handles: Handles, frame: Frame, node: ast.Node
+) -> bool | Predicate:
+    """A comparison: decided where it can be, else the condition that the kernel would have to test."""
+    left, right = as_dim_value(lhs), as_dim_value(rhs)
+    if left is not None and right is not None:
+        made = Predicate.of(_RELATIONS[operator], left, right)
+        decided = made.decide()
+        return made if decided is None else decided
+    if operator in ("==", "!="):
+        return _equal(lhs, rhs, handles) == (operator == "==")
+    if isinstance(lhs, int | float) and isinstance(rhs, int | float):
+        return {"<": lhs < rhs, "<=": lhs <= rhs, ">": lhs > rhs, ">=": lhs >= rhs}[operator]
+    if isinstance(lhs, str) and isinstance(rhs, str):
+        return {"<": lhs < rhs, "<=": lhs <= rhs, ">": lhs > rhs, ">=": lhs >= rhs}[operator]
+    raise frame.error(
+        "these have no order", node, required="two numbers", found=f"{kind_of(lhs)} {operator} {kind_of(rhs)}"
+    )
+
+
+def _equal(lhs: RuntimeValue, rhs: RuntimeValue, handles: Handles) -> bool:
+    match lhs, rhs:
+        case OpHandle(), OpHandle():
+            return handles.same(lhs, rhs)
+        case (OperandHandle(), OperandHandle()) | (DimHandle(), DimHandle()):
+            own, other = (v.name if isinstance(v, OperandHandle) else v.dim for v in (lhs, rhs))
+            return own == other and handles.same(lhs.base, rhs.base)
+        case tuple(), tuple():
+            return len(lhs) == len(rhs) and all(_equal(a, b, handles) for a, b in zip(lhs, rhs, strict=True))
+        case _:
+            return lhs == rhs
+
+
+def conjunction(lhs: bool | Predicate, rhs: bool | Predicate) -> bool | Predicate:
+    """`a and b`."""
+    if isinstance(lhs, bool):
+        return rhs if lhs else False
+    if isinstance(rhs, bool):
+        return lhs if rhs else False
+    return lhs & rhs
+
+
+def disjunction(lhs: bool | Predicate, rhs: bool | Predicate, frame: Frame, node: ast.Node) -> bool | Predicate:
+    """`a or b`; one side must be decided, for a run-time condition is a conjunction."""
+    if isinstance(lhs, bool):
+        return True if lhs else rhs
+    if isinstance(rhs, bool):
+        return True if rhs else lhs
+    raise frame.error(
+        "`or` of two conditions that are known only when the kernel runs",
+        node,
+        required="comparisons joined by `and`",
+        found=f"{lhs} or {rhs}",
+        fix="write two branches: `when a { ... } else when b { ... }`",
+    )
+
+
+def opposite(value: bool | Predicate, frame: Frame, node: ast.Node) -> bool | Predicate:
+    """`not a`."""
+    if isinstance(value, bool):
+        return not value
+    negated = value.negate()
+    if negated is None:
+        raise frame.error(
+            "`not` of several conditions that are known only when the kernel runs",
+            node,
+            required="`not` of one comparison",
+            found=str(value),
+        )
+    return negated
+
+
+def undecided(value: Predicate, what: str, frame: Frame, node: ast.Node) -> Exception:
+    """The error for a condition on sizes where a decision is needed now."""
+    return frame.error(
+        f"{what} needs an answer now, but `{value}` is known only when the kernel runs",
+        node,
+        required="a condition on static sizes, or one that the ranges of the symbols decide",
+        found=", ".join(_symbol_text(s.name, s.lower, s.upper) for s in value.symbols()),
+        fix=f"use `specialize ... when {value} {{ ... }} else {{ ... }}`",
+    )
+
+
+def _symbol_text(name: str, lower: int, upper: int | None) -> str:
+    return f"[{name}: {lower}..{'' if upper is None else upper}]"
+
+
+def size_text(value: RuntimeValue) -> str:
+    """A size with the remark that it is symbolic."""
+    return f"{describe(value)}, known only when the kernel runs" if isinstance(value, Size) else describe(value)

@@ -1,0 +1,84 @@
+"""`knob`, `tune` and parameters of the schedule: defaults, domains, overrides."""
+
+from __future__ import annotations
+
+from tcpx.interp.arithmetic import size_text
+from tcpx.interp.expressions import evaluate
+from tcpx.interp.frame import Frame
+from tcpx.interp.knobs import KnobUse, ParamValue
+from tcpx.interp.state import State
+from tcpx.interp.values import RuntimeValue, as_dim_value, describe
+from tcpx.payload.diagnostics import Kind
+from tcpx.transform.language import syntax as ast
+
+SHOWN_ITEMS = 12
+
+
+def bind_knob(knob: ast.Knob, state: State, frame: Frame) -> None:
+    """Give a knob its value: an override, else the default; either must be in the domain."""
+    default = _typed(evaluate(knob.default, state, frame), knob.type, knob.name, knob.default, frame)
+    domain = evaluate(knob.domain, state, frame) if knob.domain is not None else ()
+    items = domain if isinstance(domain, tuple) else (domain,)
+    given = state.overrides.find(frame.use, knob.name)
+    value = default if given is None else _typed(given, knob.type, knob.name, knob, frame)
+    if knob.domain is not None and value not in items:
+        shown = [describe(i) for i in items[:SHOWN_ITEMS]] + (["..."] if len(items) > SHOWN_ITEMS else [])
+        raise frame.error(
+            f"the {'value' if given is not None else 'default'} of the knob `{knob.name}` is not in its domain",
+            knob,
+            required=", ".join(shown) or "an item: the domain is empty",
+            found=describe(value),
+            kind=Kind.SILENCEABLE,
+        )
+    frame.names[knob.name] = value
+    record_knob(KnobUse(f"{frame.use}.{knob.name}", value, default, items, knob.location, given is not None), state)
+
+
+def record_knob(use: KnobUse, state: State) -> None:
+    """A use that runs again (in a loop) is one coordinate."""
+    state.overrides.uses[:] = [*(u for u in state.overrides.uses if u.path != use.path), use]
+
+
+def schedule_parameter(param: ast.Param, state: State, frame: Frame) -> RuntimeValue:
+    """A parameter of the schedule beside the function: an override, else the default."""
+    if param.default is None:
+        raise frame.error(f"nothing gives `{param.name}` a value", param, required="a default")
+    given = state.overrides.find(frame.use, param.name)
+    value = evaluate(param.default, state, frame) if given is None else given
+    return _typed(value, param.type, param.name, param, frame)
+
+
+def chosen_alternative(tune: ast.Tune, state: State, frame: Frame) -> ast.Block:
+    """`tune { } or { }`: the knob `tune1`, `tune2`, ... of this use holds the number of the alternative, from 0."""
+    frame.tunes.append(tune)
+    name = f"tune{len({t.location for t in frame.tunes})}"
+    given = state.overrides.find(frame.use, name)
+    count = len(tune.alternatives)
+    chosen = 0 if given is None else given
+    if not isinstance(chosen, int) or not 0 <= chosen < count:
+        raise frame.error(
+            f"the knob `{name}` chooses no alternative", tune, required=f"0 to {count - 1}", found=describe(chosen)
+        )
+    path = f"{frame.use}.{name}"
+    record_knob(KnobUse(path, chosen, 0, tuple(range(count)), tune.location, given is not None), state)
+    return tune.alternatives[chosen]
+
+
+def _typed(
+    value: RuntimeValue | ParamValue, type_: ast.TypeOf, name: str, node: ast.Node, frame: Frame
+) -> RuntimeValue:
+    dim = as_dim_value(value)
+    if type_.name == "float" and isinstance(dim, int):
+        return float(dim)
+    fits = {
+        "int": isinstance(dim, int),
+        "size": dim is not None,
+        "float": isinstance(value, float),
+        "bool": isinstance(value, bool),
+        "string": isinstance(value, str),
+    }.get(type_.name, True)
+    if not fits:
+        raise frame.error(
+            f"`{name}` is declared `{type_}`", node, required=str(type_), found=size_text(value), kind=Kind.DEFINITE
+        )
+    return value

@@ -1,0 +1,60 @@
+"""One use of a sequence while it runs: its names, its place in the call stack, its path for knobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from tcpx.interp.values import RuntimeValue
+from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError, TcpxError
+from tcpx.transform.language import syntax as ast
+from tcpx.transform.language.loader import Unit
+
+Calls = tuple[tuple[str, Location], ...]
+
+
+@dataclass(slots=True)
+class Frame:
+    """Names in scope. `use` is the path of this use (`mlp/fc1/packed_gemm`); `calls` the stack, innermost first."""
+
+    unit: Unit
+    use: str
+    names: dict[str, RuntimeValue] = field(default_factory=dict[str, RuntimeValue])
+    calls: Calls = ()
+    candidate: RuntimeValue | None = None
+    """The operation a `where` is asked about."""
+    tunes: list[ast.Tune] = field(default_factory=list[ast.Tune])
+    """The `tune` statements that ran in this use, shared by its blocks."""
+
+    def block(self) -> Frame:
+        """A frame for a nested block: what it binds ends with it."""
+        return replace(self, names=dict(self.names))
+
+    def error(
+        self,
+        message: str,
+        where: ast.Node | Location,
+        required: str | None = None,
+        found: str | None = None,
+        fix: str | None = None,
+        kind: Kind = Kind.DEFINITE,
+        notes: tuple[str, ...] = (),
+    ) -> ScheduleError:
+        """An error at a place of this sequence, with its call stack."""
+        place = where if isinstance(where, Location) else where.location
+        return ScheduleError(
+            Diagnostic(
+                message, kind, schedule=place, required=required, found=found, fix=fix, notes=notes, calls=self.calls
+            )
+        )
+
+    def located(self, error: TcpxError, where: Location, payload: Location | None = None) -> ScheduleError:
+        """The same failure as a ScheduleError at a place of this sequence, unless it knows its own places."""
+        known = error.diagnostic
+        return ScheduleError(
+            replace(
+                known,
+                schedule=known.schedule or where,
+                payload=known.payload or payload,
+                calls=known.calls or self.calls,
+            )
+        )

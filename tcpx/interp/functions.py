@@ -1,0 +1,270 @@
+"""The meaning of the built-in functions declared in `transform/language/builtins.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tcpx.interp import navigation
+from tcpx.interp.arithmetic import size_text
+from tcpx.interp.frame import Frame
+from tcpx.interp.state import State
+from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
+from tcpx.payload.diagnostics import Kind
+from tcpx.payload.interfaces import Structured, Tileable
+from tcpx.payload.ir import Operation, Value
+from tcpx.payload.sizes import Dim, align_up, ceildiv, is_equal, is_less_equal, maximum, minimum, to_text
+from tcpx.payload.types import ScalarType, dtype_of, shape_of
+from tcpx.transform.language import syntax as ast
+
+Arguments = tuple[RuntimeValue, ...]
+Builtin = Callable[[Arguments, State, Frame, ast.Node], RuntimeValue]
+LONGEST_LIST = 1 << 16
+
+
+def call_function(name: str, args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    """Apply a built-in function; the checker has seen that it exists and takes this many arguments."""
+    return _FUNCTIONS[name](args, state, frame, node)
+
+
+def size_of_dim(handle: DimHandle, state: State, frame: Frame, node: ast.Node) -> Dim:
+    """The extent of `x.m`; it must be the same for all copies of x."""
+    ops = state.handles.resolve(handle.base, node.location)
+    sizes = [op.size_of(handle.dim) for op in ops if isinstance(op, Tileable)]
+    for other in sizes[1:]:
+        if is_equal(sizes[0], other) is not True:
+            raise frame.error(
+                f"the copies of %{handle.base.label} differ in `{handle.dim}`",
+                node,
+                required="one size",
+                found=", ".join(dict.fromkeys(map(to_text, sizes))),
+                fix=f'choose a copy: `{handle.base.label}.copy("main").{handle.dim}`',
+                kind=Kind.SILENCEABLE,
+            )
+    return sizes[0]
+
+
+def _wrong(args: Arguments, required: str, frame: Frame, node: ast.Node) -> Exception:
+    shown = ", ".join(f"{kind_of(a)} {describe(a)}" for a in args)
+    return frame.error("the function does not take this", node, required=required, found=shown)
+
+
+def _dim(value: RuntimeValue, frame: Frame, node: ast.Node) -> Dim:
+    found = as_dim_value(value)
+    if found is None:
+        raise _wrong((value,), "an int or a size", frame, node)
+    return found
+
+
+def _int(value: RuntimeValue, frame: Frame, node: ast.Node) -> int:
+    found = as_dim_value(value)
+    if not isinstance(found, int):
+        raise frame.error("a number that is known now is needed", node, required="an int", found=size_text(value))
+    return found
+
+
+def _values(value: RuntimeValue, state: State, frame: Frame, node: ast.Node) -> list[Value]:
+    """The value of `x.lhs`, or the only result of `x`, per copy."""
+    handle = OperandHandle(value, "out") if isinstance(value, OpHandle) else value
+    if not isinstance(handle, OperandHandle):
+        raise _wrong((value,), "a value such as `mm.lhs`, or an op", frame, node)
+    return [navigation.value_of(ref) for ref in navigation.value_refs(handle, state, node.location)]
+
+
+def _ops(value: RuntimeValue, state: State, frame: Frame, node: ast.Node) -> list[Operation]:
+    if not isinstance(value, OpHandle):
+        raise _wrong((value,), "an op", frame, node)
+    return state.handles.resolve(value, node.location)
+
+
+def _size(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    (value,) = args
+    if isinstance(value, DimHandle):
+        return size_of_dim(value, state, frame, node)
+    total: Dim = 1
+    for extent in shape_of(_values(value, state, frame, node)[0].type):
+        total = total * extent
+    return total
+
+
+def _dtype(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    (value,) = args
+    if isinstance(value, OperandHandle) and value.name == "acc":
+        op = state.handles.resolve(value.base, node.location)[0]
+        if isinstance(op, Structured):
+            return op.acc_type
+    return dtype_of(_values(value, state, frame, node)[0].type)
+
+
+def _scalar_type(value: RuntimeValue, frame: Frame, node: ast.Node) -> ScalarType:
+    if not isinstance(value, ScalarType):
+        raise _wrong((value,), "a dtype such as `f32`", frame, node)
+    return value
+
+
+def _lanes(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    return state.target.lanes(_scalar_type(args[0], frame, node).name)
+
+
+def _bytes(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    del state
+    return _scalar_type(args[0], frame, node).bytes
+
+
+def _footprint(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    """Bytes of a value; of an op, of its distinct operands and its results."""
+    (value,) = args
+    if isinstance(value, OpHandle):
+        op = _ops(value, state, frame, node)[0]
+        values = list(dict.fromkeys([*op.operands, *op.results]))
+    else:
+        values = _values(value, state, frame, node)[:1]
+    total: Dim = 0
+    for held in values:
+        count: Dim = dtype_of(held.type).bytes
+        for extent in shape_of(held.type):
+            count = count * extent
+        total = total + count
+    return total
+
+
+def _rank(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    return len(shape_of(_values(args[0], state, frame, node)[0].type))
+
+
+def _extreme(least: bool) -> Builtin:
+    def extreme(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+        del state
+        items = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
+        if not items:
+            raise frame.error("an empty list has no least or greatest item", node, required="at least one item")
+        if any(isinstance(i, float) for i in items):
+            numbers = [i for i in items if isinstance(i, int | float)]
+            return min(numbers) if least else max(numbers)
+        dims = [_dim(i, frame, node) for i in items]
+        return minimum(*dims) if least else maximum(*dims)
+
+    return extreme
+
+
+def _divide_up(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    del state
+    lhs, rhs = (_dim(a, frame, node) for a in args)
+    return ceildiv(lhs, _positive(rhs, frame, node))
+
+
+def _align(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    del state
+    lhs, rhs = (_dim(a, frame, node) for a in args)
+    return align_up(lhs, _positive(rhs, frame, node))
+
+
+def _positive(divisor: Dim, frame: Frame, node: ast.Node) -> Dim:
+    if is_less_equal(1, divisor) is not True:
+        raise frame.error(
+            "the divisor is not known to be positive",
+            node,
+            required="at least 1",
+            found=to_text(divisor),
+            kind=Kind.SILENCEABLE,
+        )
+    return divisor
+
+
+def _list(items: range | list[int], frame: Frame, node: ast.Node) -> RuntimeValue:
+    if len(items) > LONGEST_LIST:
+        raise frame.error("the list is too long", node, required=f"{LONGEST_LIST} items", found=f"{len(items)}")
+    return tuple(items)
+
+
+def _pow2(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    del state
+    low, high = (_int(a, frame, node) for a in args)
+    return _list([1 << k for k in range(max(high, 0).bit_length()) if low <= 1 << k <= high], frame, node)
+
+
+def _multiples(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    del state
+    step, high = (_int(a, frame, node) for a in args)
+    if step < 1:
+        raise frame.error("multiples are of a positive number", node, required="at least 1", found=str(step))
+    return _list(range(step, high + 1, step), frame, node)
+
+
+def _divisors(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    del state
+    number = _int(args[0], frame, node)
+    small = [k for k in range(1, int(max(number, 0) ** 0.5) + 1) if number % k == 0]
+    return tuple(sorted({*small, *(number // k for k in small)}))
+
+
+def _contains(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    held, item = args
+    if not isinstance(held, tuple):
+        raise _wrong(args, "a list and an item", frame, node)
+    if isinstance(item, OpHandle):
+        return any(isinstance(h, OpHandle) and state.handles.same(h, item) for h in held)
+    return item in held
+
+
+def _exists(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    (handle,) = args
+    if isinstance(handle, OperandHandle | DimHandle):
+        handle = handle.base
+    if not isinstance(handle, OpHandle):
+        raise _wrong(args, "a handle", frame, node)
+    return bool(state.handles.live(handle))
+
+
+def _len(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    (held,) = args
+    if isinstance(held, tuple):
+        return len(held)
+    return len(_ops(held, state, frame, node))
+
+
+def _epilogue(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    if not isinstance(args[0], OpHandle):
+        raise _wrong(args, "an op", frame, node)
+    return navigation.epilogue(args[0], state, node.location)
+
+
+def _producer(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    if not isinstance(args[0], OperandHandle):
+        raise _wrong(args, "an operand such as `mm.lhs`", frame, node)
+    return navigation.producer(args[0], state, frame, node)
+
+
+def _users(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    if not isinstance(args[0], OperandHandle | OpHandle):
+        raise _wrong(args, "an op or a value", frame, node)
+    return navigation.users(args[0], state, node.location)
+
+
+def _parent(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    if not isinstance(args[0], OpHandle):
+        raise _wrong(args, "an op", frame, node)
+    return navigation.parent(args[0], state, frame, node)
+
+
+_FUNCTIONS: Mapping[str, Builtin] = {
+    "size": _size,
+    "dtype": _dtype,
+    "lanes": _lanes,
+    "bytes": _bytes,
+    "footprint": _footprint,
+    "rank": _rank,
+    "min": _extreme(least=True),
+    "max": _extreme(least=False),
+    "ceildiv": _divide_up,
+    "align_up": _align,
+    "pow2": _pow2,
+    "multiples": _multiples,
+    "divisors": _divisors,
+    "contains": _contains,
+    "exists": _exists,
+    "len": _len,
+    "epilogue": _epilogue,
+    "producer": _producer,
+    "users": _users,
+    "parent": _parent,
+}

@@ -1,0 +1,167 @@
+"""From handles to operations: live copies in program order, within the branches the schedule is in; pairing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tcpx.interp.values import OpHandle
+from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError
+from tcpx.payload.ir import CopyPath, FuncOp, Operation
+from tcpx.payload.rewriter import Rewriter
+
+
+@dataclass(frozen=True, slots=True)
+class BranchFilter:
+    """Inside a branch of `specialize`: region `region` of the operations that continue these origins."""
+
+    origins: tuple[int, ...]
+    region: int
+
+    def holds(self, op: Operation) -> bool:
+        inner: Operation = op
+        for outer in op.ancestors():
+            if set(self.origins) & set(outer.origins):
+                return outer.regions[self.region] is inner.parent
+            inner = outer
+        return False
+
+
+@dataclass(slots=True)
+class Handles:
+    """Resolves handles of one run; `branches` are the filters of the enclosing `specialize` branches."""
+
+    rewriter: Rewriter
+    branches: list[BranchFilter] = field(default_factory=list[BranchFilter])
+    ended_by: dict[int, Location] = field(default_factory=dict[int, Location])
+    _watched: set[int] = field(default_factory=set[int])
+
+    def of(self, *ops: Operation, label: str = "") -> OpHandle:
+        """A handle to these operations and all other copies of them."""
+        origins = tuple(dict.fromkeys(o for op in ops for o in op.origins))
+        self._watched.update(origins)
+        return OpHandle(origins, label or (ops[0].name or ops[0].opcode if ops else "nothing"))
+
+    def live(self, handle: OpHandle) -> list[Operation]:
+        """The operations a handle denotes, in program order; none if it has ended."""
+        held = [op for origin in handle.origins for op in self.rewriter.origins.get(origin, [])]
+        ops = [op for op in dict.fromkeys(held) if self._selected(op, handle)]
+        return ops if len(ops) < 2 else sorted(ops, key=program_position)
+
+    def _selected(self, op: Operation, handle: OpHandle) -> bool:
+        sides = {side for _, side in op.copy_path}
+        return (
+            all(side in sides for side in handle.sides)
+            and all(any(set(scope) & set(a.origins) for a in op.ancestors()) for scope in handle.inside)
+            and self.in_branch(op)
+        )
+
+    def in_branch(self, op: Operation) -> bool:
+        """Whether an operation is inside the `specialize` branches the schedule is in; a function always is."""
+        return isinstance(op, FuncOp) or all(branch.holds(op) for branch in self.branches)
+
+    def resolve(self, handle: OpHandle, where: Location) -> list[Operation]:
+        """The operations a handle denotes; an error that says what ended it if there are none."""
+        found = self.live(handle)
+        if found:
+            return found
+        everywhere = [op for origin in handle.origins for op in self.rewriter.origins.get(origin, [])]
+        if everywhere:
+            paths = sorted({path_text(op.copy_path) for op in everywhere})
+            raise ScheduleError(
+                Diagnostic(
+                    f"no copy of %{handle.label} is selected here",
+                    Kind.SILENCEABLE,
+                    schedule=where,
+                    required=" and ".join(handle.sides) or "a copy inside the place asked for",
+                    found=f"copies {', '.join(paths)}",
+                )
+            )
+        raise self._ended(handle, where)
+
+    def _ended(self, handle: OpHandle, where: Location) -> ScheduleError:
+        reasons = [self.rewriter.ended[o] for o in handle.origins if o in self.rewriter.ended]
+        ends = [self.ended_by[o] for o in handle.origins if o in self.ended_by]
+        place = f"at {ends[-1]}" if ends else ""
+        found = ", ".join(part for part in (reasons[-1] if reasons else "it was erased", place) if part)
+        return ScheduleError(
+            Diagnostic(
+                f"%{handle.label} is gone",
+                Kind.SILENCEABLE,
+                schedule=where,
+                required="a computation that is still there",
+                found=found,
+                notes=(f"ended by: {ends[-1].text.strip()}",) if ends and ends[-1].text else (),
+            )
+        )
+
+    def note_ends(self, where: Location) -> None:
+        """Remember which statement ended the handles that have just lost their last operation."""
+        gone = [o for o in self._watched if o not in self.ended_by and not self.rewriter.origins.get(o)]
+        for origin in gone:
+            self.ended_by[origin] = where
+
+    def forget_ends(self) -> None:
+        """After a rollback: handles whose operations are back have not ended."""
+        for origin in [o for o in self.ended_by if self.rewriter.origins.get(o)]:
+            del self.ended_by[origin]
+
+    def same(self, lhs: OpHandle, rhs: OpHandle) -> bool:
+        """Whether two handles denote the same operations (merged ones are the same)."""
+        here, there = self.live(lhs), self.live(rhs)
+        if not here and not there:
+            return lhs.origins == rhs.origins
+        return {id(op) for op in here} == {id(op) for op in there}
+
+
+def program_position(op: Operation) -> tuple[int, ...]:
+    """A sort key: where an operation stands in its function, outermost block first."""
+    path: list[int] = []
+    at: Operation | None = op
+    while at is not None and at.parent is not None:
+        path.append(at.parent.ops.index(at))
+        outer = at.parent.parent
+        if outer is not None and len(outer.regions) > 1:
+            path.append(next(k for k, block in enumerate(outer.regions) if block is at.parent))
+        at = outer
+    return tuple(reversed(path))
+
+
+def path_text(path: CopyPath) -> str:
+    """`main`, `main/3`; `original` for no split."""
+    return "/".join(side for _, side in path) or "original"
+
+
+def agree(lhs: CopyPath, rhs: CopyPath) -> bool:
+    """Whether two copy paths are on the same side of every split they share."""
+    sides = dict(lhs)
+    return all(sides.get(split, side) == side for split, side in rhs)
+
+
+def partner(op: Operation, others: Sequence[Operation], label: str, where: Location) -> Operation:
+    """The copy among `others` that goes with `op`: the only one on the same sides of all common splits."""
+    fitting = [other for other in others if agree(op.copy_path, other.copy_path)]
+    if len(fitting) > 1:
+        nested = [other for other in fitting if other.is_in(op) or op.is_in(other)]
+        fitting = nested or fitting
+    if len(fitting) > 1:
+        longest = max(_shared(op.copy_path, other.copy_path) for other in fitting)
+        fitting = [other for other in fitting if _shared(op.copy_path, other.copy_path) == longest]
+    if len(fitting) == 1:
+        return fitting[0]
+    shown = fitting or others
+    raise ScheduleError(
+        Diagnostic(
+            f"it is not clear which copy of %{label} goes with %{op.name}",
+            Kind.SILENCEABLE,
+            schedule=where,
+            payload=op.location,
+            required=f"one copy that agrees with {path_text(op.copy_path)}",
+            found=", ".join(f"%{other.name} ({path_text(other.copy_path)})" for other in shown),
+            fix='choose copies with `x.copy("main")` or `x in L`',
+        )
+    )
+
+
+def _shared(lhs: CopyPath, rhs: CopyPath) -> int:
+    return len(set(lhs) & set(rhs))

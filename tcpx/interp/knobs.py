@@ -1,0 +1,58 @@
+"""Knobs: their values in one run, and the overrides that set them by name or by path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from tcpx.interp.values import RuntimeValue, describe
+from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
+from tcpx.transform.suggestions import did_you_mean
+
+ParamValue = int | float | bool | str
+
+
+@dataclass(frozen=True, slots=True)
+class KnobUse:
+    """One knob of one use of a sequence: a coordinate of the search space."""
+
+    path: str
+    value: RuntimeValue
+    default: RuntimeValue
+    domain: tuple[RuntimeValue, ...]
+    location: Location
+    overridden: bool
+
+
+@dataclass(slots=True)
+class Overrides:
+    """`params=`: `mc` sets every knob (or schedule parameter) of this name, `*/fc1/*.mc` those whose path matches."""
+
+    values: Mapping[str, ParamValue]
+    uses: list[KnobUse] = field(default_factory=list[KnobUse])
+    _matched: set[str] = field(default_factory=set[str])
+    _names: set[str] = field(default_factory=set[str])
+
+    def find(self, use: str, name: str) -> ParamValue | None:
+        """The value for a knob. A full path goes before a glob, a glob before a bare name; of two globs the last."""
+        path = f"{use}.{name}"
+        self._names.update((name, path))
+        keys = [key for key in self.values if key in (path, name) or ("." in key and fnmatchcase(path, key))]
+        self._matched.update(keys)
+        ranked = sorted(keys, key=lambda key: (key == path, key != name, list(self.values).index(key)))
+        return self.values[ranked[-1]] if ranked else None
+
+    def check_all_matched(self) -> None:
+        """An override that matched nothing is an error."""
+        for key, value in self.values.items():
+            if key not in self._matched:
+                names = sorted(self._names)
+                raise ScheduleError(
+                    Diagnostic(
+                        f"the parameter `{key}` (= {describe(value)}) matches no knob of the schedule",
+                        required="the name of a knob, or a path such as `*/fc1/*.mc`",
+                        found=", ".join(n for n in names if "." in n) or "no knobs",
+                        fix=did_you_mean(key, names),
+                    )
+                )

@@ -1,0 +1,118 @@
+"""`match one | some | any PATTERN in scope where condition`: exact about how many; misses are explained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from tcpx.interp.frame import Frame
+from tcpx.interp.navigation import source_name
+from tcpx.interp.state import State
+from tcpx.interp.values import OpHandle, RuntimeValue
+from tcpx.payload.diagnostics import Kind
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.ir import FuncOp, Operation
+from tcpx.transform.language import syntax as ast
+
+SHOWN_MISSES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Where to look, and why an operation of the right class and name may still not match."""
+
+    roots: tuple[Operation, ...]
+    where: Callable[[Operation], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """An operation that did not match; the higher the rank, the nearer it was."""
+
+    op: Operation
+    rank: int
+    reason: str
+
+
+def match_handles(match: ast.Match, state: State, frame: Frame, candidates: Candidates) -> RuntimeValue:
+    """A handle for `one`, a list of handles for `some` and `any`; copies of one computation are one handle."""
+    found: dict[tuple[int, ...], OpHandle] = {}
+    misses: list[Miss] = []
+    for op in filter(state.handles.in_branch, _walk_all(candidates.roots)):
+        miss = pattern_miss(match.pattern, op) or _where_miss(op, candidates)
+        if miss is not None:
+            misses.append(miss)
+        elif op.origins not in found:
+            found[op.origins] = state.handles.of(op)
+    handles = tuple(found.values())
+    if match.cardinality == "any" or (match.cardinality == "some" and handles):
+        return handles
+    if len(handles) == 1:
+        return handles[0]
+    what = pattern_text(match.pattern)
+    required = "exactly one" if match.cardinality == "one" else "at least one"
+    raise frame.error(
+        f"{len(handles)} operations match {what}" if handles else f"nothing matches {what}",
+        match,
+        required=required,
+        found=", ".join(f"%{h.label}" for h in handles) or "none",
+        notes=() if handles else near_misses(misses),
+        fix="use `match some` and `for`, or narrow it with a name or `where`" if handles else None,
+        kind=Kind.SILENCEABLE,
+    )
+
+
+def pattern_text(pattern: ast.Pattern) -> str:
+    """The pattern as written."""
+    return " ".join(part for part in (pattern.op_class, f'"{pattern.glob}"' if pattern.glob else "") if part)
+
+
+def pattern_miss(pattern: ast.Pattern, op: Operation) -> Miss | None:
+    """Why class or name of an operation do not match; None if they do."""
+    name = source_name(op)
+    named = not pattern.glob or fnmatchcase(name, pattern.glob) or fnmatchcase(op.name, pattern.glob)
+    if pattern.op_class and not is_a(op, pattern.op_class):
+        reason = f"is {op.tree_classes()[0] if op.tree_classes() else op.opcode}, not {pattern.op_class}"
+        return Miss(op, 1 if named and pattern.glob else 0, reason)
+    if not named:
+        return Miss(op, 2 if pattern.op_class else 0, f'its name does not match "{pattern.glob}"')
+    return None
+
+
+def is_a(op: Operation, op_class: str) -> bool:
+    """Whether an operation is of a class of the operation tree, or of this very opcode."""
+    return op_class == "op" or op_class in op.tree_classes() or op.opcode.rpartition(".")[2] == op_class
+
+
+def _where_miss(op: Operation, candidates: Candidates) -> Miss | None:
+    reason = candidates.where(op)
+    return Miss(op, 3, reason) if reason is not None else None
+
+
+def near_misses(misses: Sequence[Miss]) -> tuple[str, ...]:
+    """The nearest misses with their reasons; those that only have another class come last."""
+    nearest = sorted(misses, key=lambda miss: -miss.rank)
+    shown = [f"%{m.op.name} ({m.op.opcode}): {m.reason}" for m in nearest[:SHOWN_MISSES] if m.op.name]
+    more = len(nearest) - SHOWN_MISSES
+    return (*shown, f"and {more} more") if more > 0 else tuple(shown)
+
+
+def _walk_all(roots: Sequence[Operation]) -> Iterator[Operation]:
+    seen: set[int] = set()
+    for root in roots:
+        for op in _walk(root):
+            if id(op) not in seen and op is not root:
+                seen.add(id(op))
+                yield op
+
+
+def _walk(op: Operation) -> Iterator[Operation]:
+    """Operations a schedule can name: not terminators, not the scalar body of a structured operation."""
+    if not op.is_terminator:
+        yield op
+    if isinstance(op, Structured) and not isinstance(op, FuncOp):
+        return
+    for block in op.regions:
+        for inner in block.ops:
+            yield from _walk(inner)

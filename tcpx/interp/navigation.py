@@ -1,0 +1,246 @@
+"""`x.lhs`, `x.m`, `x.start`, `x.loop(k)`, `x.copy("main")`, `producer`, `users`, `epilogue`, `parent`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tcpx.interp.frame import Frame
+from tcpx.interp.handles import path_text
+from tcpx.interp.state import State
+from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, describe, kind_of
+from tcpx.payload.diagnostics import Kind, Location
+from tcpx.payload.interfaces import Elementwise, Structured, Tileable
+from tcpx.payload.ir import Block, FuncOp, Operation, Value
+from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
+from tcpx.payload.ops.memory import Pad
+from tcpx.transform.arguments import OperandRef, ValueRef
+from tcpx.transform.language import syntax as ast
+from tcpx.transform.suggestions import did_you_mean
+from tcpx.transform.tiling import start_of
+
+RESULTS = ("out", "result")
+
+
+def attribute(base: RuntimeValue, name: str, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    """`base.name` of a handle."""
+    if isinstance(base, OperandHandle):
+        if name == "constant":
+            return all(is_constant(ref) for ref in value_refs(base, state, node.location))
+        raise frame.error(f"a value has no `{name}`", node, required="`constant`", found=describe(base))
+    if not isinstance(base, OpHandle):
+        raise frame.error(f"{kind_of(base)} has no `{name}`", node, required="an op before the `.`")
+    ops = state.handles.resolve(base, node.location)
+    match name:
+        case "name":
+            return source_name(ops[0])
+        case "scheduled":
+            return all(state.is_scheduled(op) for op in ops)
+        case "constant":
+            return all(isinstance(op, Const) for op in ops)
+        case "start":
+            return _start(base, ops, state, frame, node)
+        case _:
+            return _operand_or_dim(base, ops[0], name, frame, node)
+
+
+def source_name(op: Operation) -> str:
+    """What the operation is called in the source: without the marks of its copies."""
+    return op.name.split("~")[0]
+
+
+def _start(base: OpHandle, ops: Sequence[Operation], state: State, frame: Frame, node: ast.Node) -> OpHandle:
+    starts = [start_of(op) for op in ops if isinstance(op, Tileable)]
+    found = list(dict.fromkeys(s for s in starts if s is not None))
+    if not found:
+        raise frame.error(
+            f"%{base.label} has no start",
+            node,
+            required="an operation that accumulates: one with a tiled reduction dim",
+            found=ops[0].opcode,
+            kind=Kind.SILENCEABLE,
+        )
+    return narrowed(state.handles.of(*found), base)
+
+
+def _operand_or_dim(base: OpHandle, op: Operation, name: str, frame: Frame, node: ast.Node) -> RuntimeValue:
+    operands = (*op.operand_names, *((op.optional_operand,) if op.optional_operand else ()))
+    dims = tuple(it.name for it in op.iterators()) if isinstance(op, Tileable) else ()
+    if name in operands or name in RESULTS or name == "acc":
+        return OperandHandle(base, name)
+    if name in dims:
+        return DimHandle(base, name)
+    known = (*operands, "out", "acc", *dims, "start", "name", "scheduled")
+    raise frame.error(
+        f"%{base.label} ({op.opcode}) has no `{name}`",
+        node,
+        required=f"a dim ({', '.join(dims) or 'it has none'}) or an operand ({', '.join(operands) or 'it has none'})",
+        fix=did_you_mean(name, known),
+        kind=Kind.SILENCEABLE,
+    )
+
+
+def narrowed(made: OpHandle, base: OpHandle) -> OpHandle:
+    """A handle navigated to from another denotes copies where that one does."""
+    return OpHandle(made.origins, made.label, base.sides, base.inside)
+
+
+def value_refs(handle: OperandHandle, state: State, where: Location) -> list[ValueRef]:
+    """What `x.lhs` or `x.out` is, for each copy of x."""
+    return [value_ref(op, handle.name) for op in state.handles.resolve(handle.base, where)]
+
+
+def value_ref(op: Operation, name: str) -> ValueRef:
+    """The operand or result of one operation."""
+    if name in op.operand_names:
+        return OperandRef(op, op.operand_names.index(name))
+    if name == op.optional_operand and op.init is not None:
+        return OperandRef(op, len(op.operands) - 1)
+    if name == "acc" and isinstance(op, Structured) and op.init is not None:
+        return OperandRef(op, len(op.operands) - 1)
+    number = int(name.removeprefix("result") or 0) if name.startswith("result") else 0
+    if number >= len(op.results):
+        raise op.error(f"there is no `{name}`", required=f"one of {len(op.results)} results")
+    return op.results[number]
+
+
+def value_of(ref: ValueRef) -> Value:
+    return ref.value if isinstance(ref, OperandRef) else ref
+
+
+def definition_of(value: Value) -> Operation | None:
+    """The operation that makes a value, seen through reads of subsets and padding."""
+    made = value.defining_op
+    while isinstance(made, Materialize | Pad):
+        made = made.operands[0].defining_op
+    return made
+
+
+def is_constant(ref: ValueRef) -> bool:
+    return isinstance(definition_of(value_of(ref)), Const)
+
+
+# -- methods -----------------------------------------------------------------------------------------------------
+
+
+def loops_of(base: OpHandle, dim: str, state: State, where: Location) -> tuple[OpHandle, ...]:
+    """`x.loops(k)`: the loops that step the dim, outermost first; one handle per nesting level."""
+    nests = [_loops_stepping(op, dim) for op in state.handles.resolve(base, where)]
+    deepest = max(len(nest) for nest in nests)
+    levels = [list(dict.fromkeys(nest[k] for nest in nests if k < len(nest))) for k in range(deepest)]
+    return tuple(narrowed(state.handles.of(*level), base) for level in levels)
+
+
+def loop_of(base: OpHandle, dim: str, state: State, frame: Frame, node: ast.Node) -> OpHandle:
+    """`x.loop(k)`: the innermost loop that steps the dim."""
+    ops = state.handles.resolve(base, node.location)
+    found = [nest[-1] for nest in (_loops_stepping(op, dim) for op in ops) if nest]
+    if not found:
+        around = [a.name for a in ops[0].ancestors() if isinstance(a, Loop)]
+        raise frame.error(
+            f"no loop steps `{dim}` of %{base.label}",
+            node,
+            required=f"a loop over `{dim}` round it",
+            found=", ".join(around) or "no loops",
+            fix=f"tile it first: `tile({base.label}, [{dim}: ...])`",
+            kind=Kind.SILENCEABLE,
+        )
+    return narrowed(state.handles.of(*dict.fromkeys(found)), base)
+
+
+def _loops_stepping(op: Operation, dim: str) -> list[Loop]:
+    stem = f"{source_name(op)}/{dim}"
+    loops = [a for a in op.ancestors() if isinstance(a, Loop)]
+    return [a for a in reversed(loops) if a.name.split("~")[0].rstrip("0123456789") == stem]
+
+
+def copies(base: OpHandle, side: str, state: State, frame: Frame, node: ast.Node) -> OpHandle:
+    """`x.copy("main")`."""
+    ops = state.handles.resolve(base, node.location)
+    if not any(side == s for op in ops for _, s in op.copy_path):
+        known = sorted({s for op in ops for _, s in op.copy_path})
+        raise frame.error(
+            f'%{base.label} has no copy "{side}"',
+            node,
+            required=", ".join(known) or "a split that made copies",
+            found=", ".join(path_text(op.copy_path) for op in ops),
+            fix=did_you_mean(side, known),
+            kind=Kind.SILENCEABLE,
+        )
+    return OpHandle(base.origins, base.label, (*base.sides, side), base.inside)
+
+
+# -- functions ---------------------------------------------------------------------------------------------------
+
+
+def epilogue(base: OpHandle, state: State, where: Location) -> OpHandle:
+    """The last op of the chain of elementwise ops that each copy alone feeds; the op itself if there is none."""
+    ends = [_chain_end(op) for op in state.handles.resolve(base, where)]
+    return narrowed(state.handles.of(*dict.fromkeys(ends)), base)
+
+
+def _chain_end(op: Operation) -> Operation:
+    """Follow single uses, out of the loops that compute tiles of the value.
+
+    A second use, a reduction, a reshape, a broadcast or another block ends the chain.
+    """
+    end, value = op, op.results[0] if len(op.results) == 1 else None
+    while value is not None and len(value.users) == 1:
+        user = value.users[0]
+        if isinstance(user, Elementwise) and _same_block(user, value):
+            end, value = user, user.result
+        elif isinstance(user, StYield) and user.operands[0] is value:
+            value = _result_of(user)
+        elif isinstance(user, Materialize) and all(isinstance(u, StYield) for u in user.result.users):
+            value = user.result
+        else:
+            break
+    return end
+
+
+def _same_block(user: Operation, value: Value) -> bool:
+    made = value.defining_op
+    return made is not None and user.parent is made.parent
+
+
+def _result_of(store: StYield) -> Value | None:
+    """The loop's result that a yield writes; None if the destination has other uses than reading it back."""
+    dest = store.operands[1]
+    loop = dest.owner.parent if isinstance(dest.owner, Block) else None
+    if not isinstance(loop, Loop) or any(isinstance(u, StYield) and u is not store for u in dest.users):
+        return None
+    return loop.results[loop.destinations.index(dest)]
+
+
+def producer(handle: OperandHandle, state: State, frame: Frame, node: ast.Node) -> OpHandle:
+    """The op that makes an operand's value."""
+    refs = value_refs(handle, state, node.location)
+    found = [made for made in (definition_of(value_of(ref)) for ref in refs) if made is not None]
+    if not found:
+        value = value_of(refs[0])
+        of_func = isinstance(value.owner, Block) and isinstance(value.owner.parent, FuncOp)
+        raise frame.error(
+            f"{describe(handle)} has no producer",
+            node,
+            required="a value made by an operation",
+            found=f"%{value.name}, {'an argument of the function' if of_func else 'the destination of a loop'}",
+            kind=Kind.SILENCEABLE,
+        )
+    return narrowed(state.handles.of(*dict.fromkeys(found)), handle.base)
+
+
+def users(value: OperandHandle | OpHandle, state: State, where: Location) -> tuple[OpHandle, ...]:
+    """The ops that read a value, or any result of an op, in program order."""
+    handle = OperandHandle(value, "out") if isinstance(value, OpHandle) else value
+    found = [u for ref in value_refs(handle, state, where) for u in value_of(ref).users if not u.is_terminator]
+    return tuple(state.handles.of(u) for u in dict.fromkeys(found))
+
+
+def parent(base: OpHandle, state: State, frame: Frame, node: ast.Node) -> OpHandle:
+    """The loop, group or function round an op."""
+    ops = state.handles.resolve(base, node.location)
+    found = [op.parent_op for op in ops]
+    outer = list(dict.fromkeys(op for op in found if op is not None))
+    if not outer:
+        raise frame.error(f"nothing is round %{base.label}", node, required="an op inside a function")
+    return state.handles.of(*outer)

@@ -1,0 +1,40 @@
+"""What one run of a schedule works on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tcpx.interp.handles import Handles
+from tcpx.interp.knobs import Overrides
+from tcpx.interp.trace import Trace, TraceEntry
+from tcpx.payload.ir import FuncOp, Module, Operation
+from tcpx.payload.ops.gml_st import Loop
+from tcpx.payload.rewriter import Rewriter
+from tcpx.target import Target
+from tcpx.transform.language.loader import Program
+
+StepHook = Callable[[TraceEntry], None]
+"""Called after every committed step: numeric verification, bisection."""
+
+
+@dataclass(slots=True)
+class State:
+    """Shared by all parts of the engine during one run."""
+
+    module: Module
+    func: FuncOp
+    rewriter: Rewriter
+    program: Program
+    target: Target
+    threads: int
+    handles: Handles
+    overrides: Overrides
+    trace: Trace
+    on_step: StepHook | None = None
+    marked: set[int] = field(default_factory=set[int])
+    """Origins of the operations that a step was applied to, inspection and cleanup aside."""
+
+    def is_scheduled(self, op: Operation) -> bool:
+        """Whether an earlier step changed or moved the operation."""
+        return any(o in self.marked for o in op.origins) or any(isinstance(a, Loop) for a in op.ancestors())

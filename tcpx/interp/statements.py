@@ -1,0 +1,214 @@
+"""Executing statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tcpx.interp.calls import frame_of_call
+from tcpx.interp.declared_knobs import bind_knob, chosen_alternative
+from tcpx.interp.expressions import evaluate, truth, where_reason
+from tcpx.interp.frame import Frame
+from tcpx.interp.matching import near_misses, pattern_miss, pattern_text
+from tcpx.interp.recovery import Savepoint
+from tcpx.interp.specialization import run_specialize
+from tcpx.interp.state import State
+from tcpx.interp.steps import run_step
+from tcpx.interp.values import OpHandle, RuntimeValue, describe, kind_of
+from tcpx.payload.diagnostics import Kind, ScheduleError
+from tcpx.payload.ir import Operation
+from tcpx.transform.language import syntax as ast
+from tcpx.transform.language.binding import SequenceCallee, find_callee, is_import
+from tcpx.transform.language.builtins import FUNCTIONS
+from tcpx.transform.language.printer import print_expression
+
+Values = tuple[RuntimeValue, ...]
+
+
+def run_block(block: ast.Block, state: State, frame: Frame) -> Values | None:
+    """Run statements in order, in the names of `frame`; the returned values once one returns, else None."""
+    for statement in block.statements:
+        returned = run_statement(statement, state, frame)
+        if returned is not None:
+            return returned
+    return None
+
+
+def run_statement(statement: ast.Statement, state: State, frame: Frame) -> Values | None:
+    """Run one statement. Raises ScheduleError; the payload is then as it was before the step that failed."""
+    state.trace.fire(statement.location)
+    match statement:
+        case ast.Let():
+            _let(statement, state, frame)
+        case ast.Do():
+            _do(statement.call, statement, state, frame, statement.optional)
+        case ast.Knob():
+            bind_knob(statement, state, frame)
+        case ast.Require():
+            _require(statement, state, frame)
+        case ast.Return():
+            return tuple(evaluate(v, state, frame) for v in statement.values)
+        case ast.ForEach():
+            return _for(statement, state, frame)
+        case ast.If():
+            return _if(statement, state, frame)
+        case ast.Case():
+            return _case(statement, state, frame)
+        case ast.Try():
+            return _try(statement, state, frame)
+        case ast.Tune():
+            return run_block(chosen_alternative(statement, state, frame), state, frame.block())
+        case ast.Specialize():
+            run_specialize(statement, state, frame, run_block)
+    return None
+
+
+def _let(statement: ast.Let, state: State, frame: Frame) -> None:
+    value = statement.value
+    if isinstance(value, ast.Call) and _is_step(value, frame):
+        results = _do(value, statement, state, frame)
+    else:
+        results = (evaluate(value, state, frame),)
+    if len(results) != len(statement.names):
+        raise frame.error(
+            "names and results differ in number",
+            statement,
+            required=f"{len(results)} names",
+            found=", ".join(statement.names),
+        )
+    frame.names.update(zip(statement.names, results, strict=True))
+
+
+def _is_step(call: ast.Call, frame: Frame) -> bool:
+    """Whether a call is of a transform or a sequence, not of a function or a method."""
+    if isinstance(call.function, ast.Attribute):
+        return is_import(call.function, frame.unit)
+    return not (isinstance(call.function, ast.Name) and call.function.name in FUNCTIONS)
+
+
+def _do(call: ast.Call, statement: ast.Statement, state: State, frame: Frame, optional: bool = False) -> Values:
+    callee = find_callee(call.function, frame.unit)
+    if isinstance(callee, type):
+        return run_step(callee, call, statement, state, frame, optional)
+    if not isinstance(callee, SequenceCallee):
+        raise frame.error("this statement has no effect", statement, required="the call of a transform or sequence")
+    if not optional:
+        return _run_sequence(callee, call, state, frame)
+    saved = Savepoint.take(state)
+    try:
+        return _run_sequence(callee, call, state, frame)
+    except ScheduleError as error:
+        if error.diagnostic.kind is not Kind.SILENCEABLE:
+            raise
+        saved.restore(state)
+        return ()
+
+
+def _run_sequence(callee: SequenceCallee, call: ast.Call, state: State, frame: Frame) -> Values:
+    state.trace.use(callee.sequence)
+    inner = frame_of_call(callee, call, state, frame)
+    return run_block(callee.sequence.body, state, inner) or ()
+
+
+def _require(statement: ast.Require, state: State, frame: Frame) -> None:
+    condition = statement.condition
+    if truth(condition, "`require`", state, frame):
+        return
+    found = "it does not hold"
+    if isinstance(condition, ast.Binary) and condition.operator not in ("and", "or"):
+        sides = [describe(evaluate(e, state, frame)) for e in (condition.lhs, condition.rhs)]
+        found = f"{sides[0]} {condition.operator} {sides[1]} does not hold"
+    raise frame.error(
+        statement.message or "a requirement of the schedule does not hold",
+        statement,
+        required=print_expression(condition),
+        found=found,
+        kind=Kind.SILENCEABLE,
+    )
+
+
+def _for(statement: ast.ForEach, state: State, frame: Frame) -> Values | None:
+    for item in list(_items(statement, state, frame)):
+        if isinstance(item, OpHandle) and not _still_wanted(item, statement.items, state, frame):
+            continue
+        inner = frame.block()
+        inner.names[statement.variable] = item
+        returned = run_block(statement.body, state, inner)
+        if returned is not None:
+            return returned
+    return None
+
+
+def _items(statement: ast.ForEach, state: State, frame: Frame) -> Iterator[RuntimeValue]:
+    value = evaluate(statement.items, state, frame)
+    if isinstance(value, tuple):
+        yield from value
+    elif isinstance(value, OpHandle):
+        yield value
+    else:
+        found = f"{kind_of(value)} {describe(value)}"
+        raise frame.error("`for` goes through a list", statement.items, required="list or range", found=found)
+
+
+def _still_wanted(item: OpHandle, items: ast.Expression, state: State, frame: Frame) -> bool:
+    """Items that ended, or no longer satisfy the `where` they were matched by, are passed over."""
+    live = state.handles.live(item)
+    if not live:
+        return False
+    if not isinstance(items, ast.Match):
+        return True
+    return all(where_reason(items.where, op, state, frame) is None for op in live)
+
+
+def _if(statement: ast.If, state: State, frame: Frame) -> Values | None:
+    for branch in statement.branches:
+        if truth(branch.condition, "`if`", state, frame):
+            return run_block(branch.body, state, frame.block())
+    if statement.orelse is not None:
+        return run_block(statement.orelse, state, frame.block())
+    return None
+
+
+def _case(statement: ast.Case, state: State, frame: Frame) -> Values | None:
+    subject = evaluate(statement.subject, state, frame)
+    if not isinstance(subject, OpHandle):
+        raise frame.error("`case` is about an op", statement.subject, required="op", found=describe(subject))
+    ops = state.handles.resolve(subject, statement.subject.location)
+    reasons: list[str] = []
+    for arm in statement.arms:
+        reason = next((r for r in (_arm_miss(arm, op, state, frame) for op in ops) if r is not None), None)
+        if reason is None:
+            return run_block(arm.body, state, frame.block())
+        reasons.append(f"{pattern_text(arm.pattern)}: {reason}")
+    if isinstance(statement.orelse, ast.Block):
+        return run_block(statement.orelse, state, frame.block())
+    message = statement.orelse.message if statement.orelse is not None else f"no case fits %{subject.label}"
+    raise frame.error(message, statement, found=f"%{subject.label}", notes=tuple(reasons), kind=Kind.SILENCEABLE)
+
+
+def _arm_miss(arm: ast.Arm, op: Operation, state: State, frame: Frame) -> str | None:
+    miss = pattern_miss(arm.pattern, op)
+    if miss is not None:
+        return near_misses([miss])[0] if op.name else miss.reason
+    return where_reason(arm.where, op, state, frame)
+
+
+def _try(statement: ast.Try, state: State, frame: Frame) -> Values | None:
+    failures: list[ScheduleError] = []
+    for alternative in statement.alternatives:
+        saved = Savepoint.take(state)
+        try:
+            return run_block(alternative, state, frame.block())
+        except ScheduleError as error:
+            if error.diagnostic.kind is not Kind.SILENCEABLE:
+                raise
+            saved.restore(state)
+            failures.append(error)
+    if statement.orelse is None and len(failures) == 1:
+        return None
+    raise frame.error(
+        statement.orelse.message if statement.orelse is not None else "every alternative of `try` failed",
+        statement,
+        required="an alternative that applies",
+        notes=tuple(f"{f.diagnostic.schedule}: {f.diagnostic.message}" for f in failures),
+        kind=Kind.SILENCEABLE,
+    )

@@ -1,0 +1,194 @@
+"""One step: a transform applied to every copy of its handles, in one transaction, verified and recorded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import perf_counter
+
+from tcpx.interp.arguments import Prepared, arguments_for, copies_of, prepare
+from tcpx.interp.frame import Frame
+from tcpx.interp.state import State
+from tcpx.interp.trace import OutputLine, TraceEntry
+from tcpx.interp.values import OperandHandle, OpHandle, RuntimeValue
+from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError, TcpxError, VerifyError
+from tcpx.payload.ir import FuncOp, Operation
+from tcpx.payload.ops.gml_st import Loop
+from tcpx.payload.verifier import verify_ops
+from tcpx.transform.declaration import Arguments, Result, Results, Transform, TransformContext
+from tcpx.transform.language import syntax as ast
+from tcpx.transform.language.binding import transform_arguments
+from tcpx.transform.language.printer import print_statement
+from tcpx.transform.loop_nest import loop_nest
+
+Values = tuple[RuntimeValue, ...]
+
+
+def run_step(
+    transform: type[Transform],
+    call: ast.Call,
+    statement: ast.Statement,
+    state: State,
+    frame: Frame,
+    optional: bool = False,
+) -> Values:
+    """Apply a transform as one transaction and give the handles of its results. Raises ScheduleError.
+
+    On any failure the payload is as it was. An `optional` step that cannot be done, or changes nothing, is left out.
+    """
+    where = statement.location
+    rewriter = state.rewriter
+    mark, visited, started = rewriter.mark(), rewriter.visited, perf_counter()
+    context = TransformContext(rewriter, state.target, state.threads, where)
+    first_place: Location | None = None
+    try:
+        made = prepare(transform, transform_arguments(transform, call), state, frame)
+        first_place = next((op.location for op in copies_of(made, state)), None)
+        results = _apply_to_copies(made, context, state, where)
+        _verify(transform, state, where)
+        if transform.mutates and rewriter.mark() == mark:
+            raise _unchanged(transform, where)
+    except TcpxError as error:
+        _undo(state, mark)
+        located = frame.located(error, where, payload=first_place)
+        if optional and located.diagnostic.kind is Kind.SILENCEABLE:
+            return ()
+        raise located from error
+    except Exception as error:
+        _undo(state, mark)
+        raise _crash(transform, error, where, frame) from error
+    state.trace.output += [OutputLine(text, where) for text in context.remarks]
+    state.handles.note_ends(where)
+    if transform.marks:
+        state.marked.update(_origins_of(made, state))
+    elapsed = perf_counter() - started
+    entry = TraceEntry(
+        index=len(state.trace.entries),
+        statement=print_statement(statement),
+        transform=transform.name,
+        location=where,
+        calls=frame.calls,
+        bound=tuple(made.bound.items()),
+        journal=(mark, rewriter.mark()),
+        visited=rewriter.visited - visited,
+        seconds=elapsed,
+        nest=loop_nest(state.func) if transform.mutates else "",
+    )
+    state.trace.entries.append(entry)
+    if state.on_step is not None:
+        state.on_step(entry)
+    return results
+
+
+def _apply_to_copies(made: Prepared, context: TransformContext, state: State, where: Location) -> Values:
+    transform = made.transform()
+    copies = copies_of(made, state)
+    groups: list[Results] = []
+    for copy in copies or [None]:
+        if copy is not None and copy.parent is None and not isinstance(copy, FuncOp):
+            continue
+        args = arguments_for(made, copy, state)
+        path = copy.copy_path if copy is not None else ()
+        results = _apply(transform, context, args)
+        _check_results(made, results, where)
+        for result in results:
+            if isinstance(result, Operation) and path and not result.copy_path:
+                context.rewriter.set_origins(result, result.origins, path)
+        groups.append(results)
+    return _as_handles(groups, state)
+
+
+def _apply(transform: Transform, context: TransformContext, args: Arguments) -> Results:
+    """A rule of the IR that a transform runs into is a precondition that is not met."""
+    try:
+        return transform.apply(context, args)
+    except VerifyError as error:
+        raise ScheduleError(replace(error.diagnostic, kind=Kind.SILENCEABLE)) from error
+
+
+def _check_results(made: Prepared, results: Results, where: Location) -> None:
+    declared = made.transform.results
+    counted = Result.LOOPS not in declared
+    if counted and len(results) != len(declared):
+        raise made.frame.error(
+            f"the transform `{made.transform.name}` returns another number of results than it declares",
+            where,
+            required=str(len(declared)),
+            found=str(len(results)),
+            kind=Kind.INTERNAL,
+        )
+
+
+def _as_handles(groups: list[Results], state: State) -> Values:
+    """Results of all copies by position: position k of every copy is one handle."""
+    width = max((len(results) for results in groups), default=0)
+    handles: list[RuntimeValue] = []
+    for position in range(width):
+        column = [results[position] for results in groups if position < len(results)]
+        ops = [r if isinstance(r, Operation) else r.defining_op for r in column]
+        handle = state.handles.of(*(op for op in ops if op is not None))
+        first = column[0]
+        if isinstance(first, Operation) or first.defining_op is None:
+            handles.append(handle)
+        else:
+            handles.append(OperandHandle(handle, f"result{first.defining_op.results.index(first)}"))
+    return tuple(handles)
+
+
+def _origins_of(made: Prepared, state: State) -> set[int]:
+    origins: set[int] = set()
+    for _, handle, _ in made.handles.values():
+        base = handle if isinstance(handle, OpHandle) else handle.base
+        live = state.handles.live(base)
+        if not any(isinstance(op, FuncOp) for op in live):
+            origins.update(base.origins)
+    for op in made.listed:
+        origins.update(op.origins)
+    return origins
+
+
+def _verify(transform: type[Transform], state: State, where: Location) -> None:
+    """Check what the step touched; a broken rule is a bug of the transform. New loops learn which line made them."""
+    touched = state.rewriter.take_touched()
+    for op in touched:
+        if isinstance(op, Loop) and op.schedule_location is None:
+            op.schedule_location = where
+    try:
+        verify_ops(touched)
+    except VerifyError as error:
+        known = error.diagnostic
+        raise ScheduleError(
+            replace(
+                known,
+                message=f"`{transform.name}` left the payload in a state that breaks a rule: {known.message}",
+                kind=Kind.INTERNAL,
+                schedule=where,
+            )
+        ) from error
+
+
+def _unchanged(transform: type[Transform], where: Location) -> ScheduleError:
+    return ScheduleError(
+        Diagnostic(
+            f"`{transform.name}` changes nothing here",
+            Kind.SILENCEABLE,
+            schedule=where,
+            required="a step with an effect",
+            fix=f"remove the statement, or write `optional {transform.name}(...)`",
+        )
+    )
+
+
+def _undo(state: State, mark: int) -> None:
+    state.rewriter.rollback(mark)
+    state.rewriter.take_touched()
+    state.handles.forget_ends()
+
+
+def _crash(transform: type[Transform], error: Exception, where: Location, frame: Frame) -> ScheduleError:
+    return frame.error(
+        f"the transform `{transform.name}` failed in a way it does not explain",
+        where,
+        required="a result, or an error that says what is missing",
+        found=f"{type(error).__name__}: {error}",
+        kind=Kind.INTERNAL,
+    )

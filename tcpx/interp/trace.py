@@ -1,0 +1,65 @@
+"""What every step did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tcpx.payload.diagnostics import Location
+from tcpx.transform.language import syntax as ast
+
+
+@dataclass(frozen=True, slots=True)
+class TraceEntry:
+    """One committed step. `journal` is its slice of the rewriter's journal; `visited` counts operations touched."""
+
+    index: int
+    statement: str
+    transform: str
+    location: Location
+    calls: tuple[tuple[str, Location], ...]
+    bound: tuple[tuple[str, str], ...]
+    """Argument name -> what it denoted."""
+    journal: tuple[int, int]
+    visited: int
+    seconds: float
+    nest: str
+    """The loop nest after the step."""
+
+    def text(self) -> str:
+        """One paragraph: place, statement, cost."""
+        cost = f"{self.visited} operations, {self.seconds * 1e3:.1f} ms"
+        return f"{self.index:>3}  {self.location}  {self.statement}  ({cost})"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLine:
+    """Text a step printed."""
+
+    text: str
+    location: Location
+    rolled_back: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.text} (rolled back)" if self.rolled_back else self.text
+
+
+@dataclass(slots=True)
+class Trace:
+    """All committed steps and all output, in order."""
+
+    entries: list[TraceEntry] = field(default_factory=list[TraceEntry])
+    output: list[OutputLine] = field(default_factory=list[OutputLine])
+    fired: set[tuple[str, int, int]] = field(default_factory=set[tuple[str, int, int]])
+    """Places of statements that ran."""
+    used: list[ast.Sequence | ast.Schedule] = field(default_factory=list["ast.Sequence | ast.Schedule"])
+    """Sequences that were called, each once."""
+
+    def use(self, called: ast.Sequence | ast.Schedule) -> None:
+        if not any(called is known for known in self.used):
+            self.used.append(called)
+
+    def fire(self, where: Location) -> None:
+        self.fired.add((where.file, where.line, where.column))
+
+    def text(self) -> str:
+        return "\n".join(entry.text() for entry in self.entries)

@@ -1,0 +1,101 @@
+"""What the expressions of a schedule evaluate to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcpx.payload.predicates import Predicate
+from tcpx.payload.sizes import Dim, Size, to_text
+from tcpx.payload.types import ScalarType
+from tcpx.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class OpHandle:
+    """A name for computations, for good: it denotes all live operations that continue these origins.
+
+    `sides` and `inside` narrow it: to copies on these sides of splits (`x.copy("main")`), and to operations inside
+    those of other origins (`x in L`). `label` is what it was called when it was made, for messages.
+    """
+
+    origins: tuple[int, ...]
+    label: str = ""
+    sides: tuple[str, ...] = ()
+    inside: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OperandHandle:
+    """`x.lhs`: an operand by name; `x.out`: the result; `result1`: a further result."""
+
+    base: OpHandle
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DimHandle:
+    """`x.m`: a dim of an operation."""
+
+    base: OpHandle
+    dim: str
+
+
+Scalar = int | Size | float | bool | str
+RuntimeValue = (
+    OpHandle | OperandHandle | DimHandle | Target | Scalar | ScalarType | Predicate | tuple["RuntimeValue", ...]
+)
+
+
+def as_dim_value(value: RuntimeValue) -> Dim | None:
+    """The value as a size; None where it is none (`true` is none)."""
+    return value if isinstance(value, int | Size) and not isinstance(value, bool) else None
+
+
+def kind_of(value: RuntimeValue) -> str:
+    """The type of a value, as a schedule would write it."""
+    match value:
+        case OpHandle():
+            return "op"
+        case OperandHandle():
+            return "value"
+        case DimHandle():
+            return "dim"
+        case Target():
+            return "target"
+        case bool() | Predicate():
+            return "bool"
+        case int():
+            return "int"
+        case Size():
+            return "size"
+        case float():
+            return "float"
+        case str():
+            return "string"
+        case ScalarType():
+            return "dtype"
+        case tuple():
+            return "list"
+
+
+def describe(value: RuntimeValue) -> str:
+    """The value in messages and in the trace."""
+    match value:
+        case OpHandle():
+            return f"%{value.label}"
+        case OperandHandle():
+            return f"%{value.base.label}.{value.name}"
+        case DimHandle():
+            return f"%{value.base.label}.{value.dim}"
+        case Target():
+            return value.name
+        case bool():
+            return "true" if value else "false"
+        case int() | Size():
+            return to_text(value)
+        case float() | ScalarType() | Predicate():
+            return str(value)
+        case str():
+            return f'"{value}"'
+        case tuple():
+            return f"[{', '.join(map(describe, value))}]"

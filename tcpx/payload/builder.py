@@ -1,0 +1,165 @@
+"""Payloads built in Python, operation by operation: for frontends and tests.
+
+m = Symbol("M", 1, 4096)
+b = Builder()
+with b.func("f", {"x": tensor([m, 64], f32)}, [m]) as (x,):
+    b.returns(b.op(Exp, [x], name="e"))
+module = b.finish()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+
+from tcpx.payload.constants import Constants, NumpyArray
+from tcpx.payload.diagnostics import Diagnostic, VerifyError
+from tcpx.payload.ir import Attribute, Block, FuncOp, Module, Operation, OpT, Value
+from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.generic import Return, Yield
+from tcpx.payload.ops.gml_st import If, Loop, StYield, full_like
+from tcpx.payload.predicates import Predicate
+from tcpx.payload.sizes import Operand, Symbol, Var, as_dim
+from tcpx.payload.subsets import Tile
+from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorType, row_major, scalar_of_numpy
+from tcpx.payload.verifier import verify_module
+
+
+def tensor(shape: Sequence[Operand], dtype: ScalarType) -> TensorType:
+    """A tensor type; dims are ints, symbols, loop variables or expressions over them."""
+    return TensorType(tuple(map(as_dim, shape)), dtype)
+
+
+def vector(shape: Sequence[int], dtype: ScalarType) -> VectorType:
+    """A vector type."""
+    return VectorType(tuple(shape), dtype)
+
+
+def buffer(shape: Sequence[Operand], dtype: ScalarType, space: str = "argument") -> BufferType:
+    """The type of a contiguous row-major buffer."""
+    dims = tuple(map(as_dim, shape))
+    return BufferType(dims, dtype, row_major(dims), space)
+
+
+def tile(
+    offsets: Sequence[Operand], sizes: Sequence[Operand], strides: Sequence[Operand] = (), drop: Sequence[int] = ()
+) -> Tile:
+    """A subset, in elements of its source."""
+    return Tile(tuple(map(as_dim, offsets)), tuple(map(as_dim, sizes)), tuple(map(as_dim, strides)), tuple(drop))
+
+
+class Builder:
+    """Adds operations at the end of the innermost open block and gives their results names."""
+
+    def __init__(self, constants: Constants | None = None) -> None:
+        self.module = Module(constants if constants is not None else Constants())
+        self._blocks: list[Block] = []
+        self._names: set[str] = set()
+
+    @contextmanager
+    def func(
+        self, name: str, args: Mapping[str, Type], symbols: Sequence[Symbol] = (), **attributes: Attribute
+    ) -> Generator[tuple[Value, ...]]:
+        """A function, open while in the context; its arguments are handed out."""
+        made = FuncOp(name, list(args.items()), symbols)
+        made.attributes.update(attributes)
+        self._names = set(args)
+        if name in self.module.funcs:
+            raise VerifyError(Diagnostic(f"the function @{name} is defined twice", required="a free name"))
+        self.module.funcs[name] = made
+        with self.inside(made.body):
+            yield tuple(made.args)
+
+    @contextmanager
+    def inside(self, block: Block) -> Generator[Block]:
+        """Add to `block` while in the context; a branch that is left without an end yields nothing."""
+        self._blocks.append(block)
+        try:
+            yield block
+        finally:
+            self._blocks.pop()
+        if isinstance(block.parent, If) and block.terminator is None:
+            block.append(Yield())
+
+    def insert(self, op: OpT, *names: str) -> OpT:
+        """Add a detached operation; results without a name get a free one."""
+        if not self._blocks:
+            raise VerifyError(Diagnostic("an operation stands in a function", required="with builder.func(...)"))
+        base = op.opcode.rpartition(".")[2]
+        loop_name = op.var.name if isinstance(op, Loop) else ""
+        for index, result in enumerate(op.results):
+            result.name = self._fresh(names[index] if index < len(names) else result.name or base)
+        op.name = op.name or loop_name or (op.results[0].name if op.results else "")
+        return self._blocks[-1].append(op)
+
+    def value(self, op: Operation) -> Value:
+        """Add a detached operation and hand out its result; a `Build` function."""
+        return self.insert(op).result
+
+    def op(
+        self,
+        cls: type[Operation],
+        operands: Sequence[Value] = (),
+        type_: Type | None = None,
+        name: str = "",
+        regions: Sequence[Block] = (),
+        **attributes: Attribute,
+    ) -> Value:
+        """Add an operation with one result, of the type of its first operand if none is given."""
+        made = cls(operands, [operands[0].type if type_ is None else type_], attributes, regions)
+        return self.insert(made, *([name] if name else [])).result
+
+    def constant(self, name: str, array: NumpyArray) -> Value:
+        """Store an array under a name and refer to it."""
+        dtype = scalar_of_numpy(array.dtype)
+        if dtype is None:
+            raise VerifyError(Diagnostic(f'the constant "{name}" has no element type here', found=str(array.dtype)))
+        self.module.constants.put(name, array)
+        return self.insert(Const([], [TensorType(array.shape, dtype)], {"constant": name}), name).result
+
+    @contextmanager
+    def loop(
+        self,
+        cls: type[Loop],
+        name: str,
+        bounds: tuple[Operand, Operand, Operand],
+        destinations: Mapping[str, Value] | None = None,
+        results: Sequence[str] = (),
+    ) -> Generator[Loop]:
+        """A loop from, to (exclusive) and by `bounds`, open while in the context; `destinations` maps the name of
+        each to its init. It is handed out: `var`, `destinations`, `results`."""
+        inits = destinations or {}
+        var = Var(self._fresh(name), *map(as_dim, bounds))
+        body = Block([(self._fresh(d), v.type) for d, v in inits.items()])
+        made = self.insert(cls.over(var, list(inits.values()), body), *results)
+        with self.inside(body):
+            yield made
+
+    def conditional(self, predicate: Predicate, types: Sequence[Type] = (), names: Sequence[str] = ()) -> If:
+        """Add a conditional; fill its branches with `inside(op.then)` and `inside(op.orelse)`."""
+        return self.insert(If([], types, {"predicate": predicate}, [Block(), Block()]), *names)
+
+    def yields(self, value: Value, destination: Value, subset: Tile | None = None) -> None:
+        """Write a value to a subset (all, if None) of a destination."""
+        self.insert(StYield.of(value, destination, full_like(destination) if subset is None else subset))
+
+    def hands_out(self, *values: Value) -> None:
+        """End a branch or the body of a generic."""
+        self.insert(Yield(values))
+
+    def returns(self, *values: Value) -> None:
+        """End the function."""
+        self.insert(Return(values))
+
+    def finish(self) -> Module:
+        """The module, verified."""
+        verify_module(self.module)
+        return self.module
+
+    def _fresh(self, base: str) -> str:
+        name, count = base, 0
+        while name in self._names:
+            count += 1
+            name = f"{base}.{count}"
+        self._names.add(name)
+        return name

@@ -1,0 +1,62 @@
+"""Constants kept beside the payload text, referred to by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from tcpx.payload.diagnostics import Diagnostic, Location, ParseError
+
+NumpyArray = npt.NDArray[np.generic]
+
+
+class Constants:
+    """Named arrays. Arrays are never written to after they are stored."""
+
+    __slots__ = ("_arrays", "source")
+
+    def __init__(self, arrays: Mapping[str, NumpyArray] | None = None, source: str = "") -> None:
+        self._arrays: dict[str, NumpyArray] = dict(arrays or {})
+        self.source = source
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._arrays
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def get(self, name: str) -> NumpyArray | None:
+        """The array of this name, or None."""
+        return self._arrays.get(name)
+
+    def put(self, name: str, array: NumpyArray) -> None:
+        """Store an array; called by the builder, the loader and the Rewriter."""
+        held = np.ascontiguousarray(array)
+        held.setflags(write=False)
+        self._arrays[name] = held
+
+    def remove(self, name: str) -> None:
+        """Forget an array; called by the Rewriter's rollback."""
+        del self._arrays[name]
+
+
+def load_npz(path: Path, source: str, location: Location | None) -> Constants:
+    """The arrays of an npz file; a missing or unreadable file is a located `ParseError`."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            constants = Constants(source=source)
+            for name in archive.files:
+                constants.put(name, archive[name])
+            return constants
+    except (OSError, ValueError) as error:
+        raise ParseError(
+            Diagnostic(
+                f'cannot read the constants "{source}"',
+                payload=location,
+                required="an npz file of arrays beside the payload",
+                found=f"{path}: {error}",
+            )
+        ) from error

@@ -1,0 +1,258 @@
+"""The reference evaluator: executes a payload of any level with NumPy. It is the oracle of everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tcpx.payload.constants import Constants
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic, VerifyError
+from tcpx.payload.ir import Block, FuncOp, Module, Operation, Value
+from tcpx.payload.predicates import Predicate
+from tcpx.payload.sizes import Dim, evaluate, symbols
+from tcpx.payload.subsets import Tile
+from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, dim_text, dtype_of, shape_of
+
+Array = npt.NDArray[np.generic]
+NOBODY: Final = int(np.iinfo(np.int64).min)
+SEVERAL: Final = NOBODY + 1
+
+
+class Evaluation:
+    """One run of a function: values, sizes of symbols and loop variables, constants, a seeded random order."""
+
+    def __init__(self, constants: Constants, sizes: Mapping[str, int], seed: int = 0) -> None:
+        self.constants = constants
+        self.sizes: dict[str, int] = dict(sizes)
+        self.values: dict[Value, Array] = {}
+        self.carried: dict[Value, Array] = {}
+        self.accesses: dict[Value, Accesses] = {}
+        self._shared: dict[Operation, list[Value]] = {}
+        self.random = np.random.default_rng(seed)
+
+    def size(self, dim: Dim) -> int:
+        """The number a dimension stands for in this run."""
+        return dim if isinstance(dim, int) else evaluate(dim, self.sizes)
+
+    def shape(self, type_: Type) -> tuple[int, ...]:
+        return tuple(self.size(d) for d in shape_of(type_))
+
+    def holds(self, predicate: Predicate) -> bool:
+        return predicate.evaluate(self.sizes)
+
+    def select(self, array: Array, tile: Tile) -> Array:
+        """The view of `array` that a subset denotes; out of bounds is an error."""
+        return array[self.slices(array.shape, tile)]
+
+    def slices(self, shape: Sequence[int], tile: Tile) -> tuple[slice | int, ...]:
+        """NumPy index of a subset, with its bounds checked against `shape`."""
+        index: list[slice | int] = []
+        for dim, (offset, size, stride) in enumerate(zip(tile.offsets, tile.sizes, tile.strides, strict=True)):
+            o, n, s = self.size(offset), self.size(size), self.size(stride)
+            if n > 0 and not 0 <= o <= o + (n - 1) * s < shape[dim]:
+                raise IndexError(f"{tile.text()}: {o} + {n} x {s} leaves dim {dim} of extent {shape[dim]}")
+            index.append(o if dim in tile.dropped and n > 0 else slice(o, o + max(0, n - 1) * s + (n > 0), s))
+        return tuple(index)
+
+    def enter_iteration(self, loop: Operation, number: int) -> None:
+        """Iteration `number` of a loop begins; accesses to its destinations and to buffers are recorded from here."""
+        if loop.opcode == "gml_st.parallel":
+            for dest in self._shared_memory(loop):
+                held = self.accesses.get(dest)
+                if held is None:
+                    held = self.accesses[dest] = Accesses.of(self.values[dest])
+                held.iteration = number
+
+    def leave_loop(self, loop: Operation) -> None:
+        """A loop is done; what its iterations accessed is forgotten."""
+        for dest in self._shared_memory(loop):
+            self.accesses.pop(dest, None)
+
+    def _shared_memory(self, loop: Operation) -> list[Value]:
+        """The destinations of a loop, and the buffers from outside that its body uses."""
+        known = self._shared.get(loop)
+        if known is None:
+            inside = list(loop.walk())
+            made = {r for op in inside for r in op.results}
+            used = dict.fromkeys(v for op in inside for v in op.operands if isinstance(v.type, BufferType))
+            known = self._shared[loop] = [*loop.regions[0].args, *(v for v in used if v not in made)]
+        return known
+
+    def note_read(self, source: Value, subset: Tile) -> None:
+        """A parallel iteration reads a destination: no other iteration may write there."""
+        held = self.accesses.get(source)
+        if held is not None:
+            index = self.slices(held.readers.shape, subset)
+            held.check(held.writers[index], source, "reads what another iteration writes")
+            others = (held.readers[index] != NOBODY) & (held.readers[index] != held.iteration)
+            held.readers[index] = np.where(others, SEVERAL, held.iteration)
+
+    def note_write(self, dest: Value, subset: Tile) -> None:
+        """A parallel iteration writes a destination: no other iteration may read or write there."""
+        held = self.accesses.get(dest)
+        if held is not None:
+            index = self.slices(held.writers.shape, subset)
+            held.check(held.writers[index], dest, "writes what another iteration writes")
+            held.check(held.readers[index], dest, "writes what another iteration reads")
+            held.writers[index] = held.iteration
+
+    def run_block(self, block: Block, args: Sequence[Array] = ()) -> tuple[Array, ...]:
+        """Run a block; returns what its terminator carries."""
+        for formal, actual in zip(block.args, args, strict=True):
+            self.values[formal] = actual
+        for op in block.ops:
+            if op.is_terminator:
+                return tuple(self.values[v] for v in op.operands)
+            self.run(op)
+        return ()
+
+    def run(self, op: Operation) -> None:
+        """Run one operation on the values of its operands."""
+        if self.accesses and "subset" not in op.attributes:
+            for value in op.operands:
+                if isinstance(value.type, TensorType):
+                    self.note_read(value, Tile.full(shape_of(value.type)))
+        try:
+            results = op.evaluate([self.values[v] for v in op.operands], self)
+        except IndexError as error:
+            raise op.error("a subset leaves its source", required="a subset inside it", found=str(error)) from error
+        for value, array in zip(op.results, results, strict=True):
+            wanted = dtype_of(value.type).numpy
+            if array.dtype != wanted or array.shape != self.shape(value.type):
+                raise op.error(
+                    "the evaluator disagrees with the declared type",
+                    required=f"{wanted} of shape {self.shape(value.type)} for {value.type}",
+                    found=f"{array.dtype} of shape {array.shape}",
+                )
+            self.values[value] = array
+
+
+@dataclass
+class Accesses:
+    """Which iteration of a parallel loop read and wrote each element of a destination, or NOBODY, or SEVERAL."""
+
+    readers: npt.NDArray[np.int64]
+    writers: npt.NDArray[np.int64]
+    iteration: int = 0
+
+    @staticmethod
+    def of(array: Array) -> Accesses:
+        nobody = np.full(array.shape, NOBODY, dtype=np.int64)
+        return Accesses(nobody, nobody.copy())
+
+    def check(self, others: npt.NDArray[np.int64], value: Value, what: str) -> None:
+        """Every element belongs to nobody or to this iteration; else it is a race."""
+        held = np.asarray(others)
+        if bool(np.any((held != NOBODY) & (held != self.iteration))):
+            raise VerifyError(
+                Diagnostic(
+                    f"a race in a parallel loop: iteration {self.iteration} of %{value.name} {what}",
+                    required="iterations that touch disjoint subsets of a destination",
+                    found="an overlap",
+                )
+            )
+
+
+def poison(shape: tuple[int, ...], dtype: ScalarType) -> Array:
+    """Memory nobody has written: NaN for floats, a loud pattern for integers."""
+    if dtype.is_float:
+        return np.full(shape, np.nan).astype(dtype.numpy)
+    return np.full(shape, 1, dtype=dtype.numpy) if dtype.bits == 1 else np.full(shape, 0x5A, dtype=dtype.numpy)
+
+
+def inputs_of(func: FuncOp) -> list[Value]:
+    """The arguments a caller gives values to: at buffer level, those before the buffers of the results."""
+    results = func.attributes.get("results", 0)
+    return func.args[: len(func.args) - results] if isinstance(results, int) else func.args
+
+
+def bind_symbols(func: FuncOp, arrays: Sequence[Array]) -> dict[str, int]:
+    """Sizes of the function's symbols from the shapes of its inputs; every disagreement is an error."""
+    sizes: dict[str, int] = {}
+    inputs = inputs_of(func)
+    for value, array in zip(inputs, arrays, strict=True):
+        for dim, extent in zip(shape_of(value.type), array.shape, strict=True):
+            known = symbols(dim)
+            if len(known) == 1 and dim == known[0].size():
+                sizes.setdefault(known[0].name, extent)
+    for symbol in func.symbols:
+        if symbol.name not in sizes:
+            raise ArgumentError(
+                Diagnostic(
+                    f"the size `{symbol.name}` follows from no argument",
+                    required=f"an argument with a dimension [{symbol.name}]",
+                    found=", ".join(f"%{v.name}: {v.type}" for v in inputs) or "no arguments",
+                )
+            )
+    for symbol in func.symbols:
+        size = sizes[symbol.name]
+        if size < symbol.lower or (symbol.upper is not None and size > symbol.upper):
+            upper = "" if symbol.upper is None else str(symbol.upper)
+            raise ArgumentError(
+                Diagnostic(
+                    f"the size `{symbol.name}` is out of its range",
+                    required=f"{symbol.lower}..{upper}",
+                    found=str(size),
+                )
+            )
+    return sizes
+
+
+def check_arguments(func: FuncOp, arrays: Sequence[Array]) -> dict[str, int]:
+    """Check count, rank, dtype and shape of the inputs; returns the sizes of the symbols."""
+    inputs = inputs_of(func)
+    if len(arrays) != len(inputs):
+        raise ArgumentError(
+            Diagnostic(
+                f"@{func.name} takes {len(inputs)} argument(s)",
+                required=", ".join(f"%{v.name}: {v.type}" for v in inputs) or "none",
+                found=f"{len(arrays)} argument(s)",
+            )
+        )
+    for value, array in zip(inputs, arrays, strict=True):
+        if array.ndim != len(shape_of(value.type)):
+            raise _argument_error(value, f"rank {len(shape_of(value.type))}", f"rank {array.ndim}, shape {array.shape}")
+        if array.dtype != dtype_of(value.type).numpy:
+            raise _argument_error(value, f"dtype {dtype_of(value.type).numpy}", f"dtype {array.dtype}")
+    sizes = bind_symbols(func, arrays)
+    for value, array in zip(inputs, arrays, strict=True):
+        for position, (dim, extent) in enumerate(zip(shape_of(value.type), array.shape, strict=True)):
+            wanted = dim if isinstance(dim, int) else evaluate(dim, sizes)
+            if wanted != extent:
+                shown = dim_text(dim) if isinstance(dim, int) else f"{dim_text(dim)} = {wanted}"
+                raise _argument_error(value, f"{shown} in dim {position}", f"{extent}, shape {array.shape}")
+    return sizes
+
+
+def _argument_error(value: Value, required: str, found: str) -> ArgumentError:
+    return ArgumentError(
+        Diagnostic(f"argument `{value.name}` does not fit {value.type}", required=required, found=found)
+    )
+
+
+def evaluate_func(module: Module, func: FuncOp, arrays: Sequence[Array], seed: int = 0) -> tuple[Array, ...]:
+    """Run a function of any level on arrays; returns its results. The arguments are not changed."""
+    if "results" in func.attributes:
+        return evaluate_buffers(module, func, arrays, seed)
+    sizes = check_arguments(func, arrays)
+    evaluation = Evaluation(module.constants, sizes, seed)
+    with np.errstate(all="ignore"):
+        return evaluation.run_block(func.body, [a.copy() for a in arrays])
+
+
+def evaluate_buffers(module: Module, func: FuncOp, inputs: Sequence[Array], seed: int = 0) -> tuple[Array, ...]:
+    """Run a function whose trailing arguments are the buffers of its results; they are poisoned, then handed out.
+
+    The inputs are not changed. Raises ArgumentError for inputs that do not fit.
+    """
+    sizes = check_arguments(func, inputs)
+    evaluation = Evaluation(module.constants, sizes, seed)
+    trailing = func.args[len(inputs) :]
+    results = tuple(poison(evaluation.shape(v.type), dtype_of(v.type)) for v in trailing)
+    with np.errstate(all="ignore"):
+        evaluation.run_block(func.body, [*(a.copy() for a in inputs), *results])
+    return results

@@ -1,0 +1,306 @@
+"""What transforms may ask of an operation. They talk to these interfaces, never to operation classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+from tcpx.payload.ir import Operation, Value
+from tcpx.payload.sizes import Dim, Symbol, Var, is_equal, is_less_equal, substitute, symbols, to_text
+from tcpx.payload.subsets import Tile
+from tcpx.payload.types import ScalarType, VectorType, dtype_of, like, shape_of
+
+Build = Callable[[Operation], Value]
+"""Inserts a detached one-result operation and returns its result."""
+
+IndexingMap = tuple[Dim, ...]
+"""One expression over the iteration dims (as `Symbol`s of their names) per dim of an operand."""
+
+
+class IteratorKind(Enum):
+    """Whether iterations over a dim write disjoint results or combine into one."""
+
+    PARALLEL = "parallel"
+    REDUCTION = "reduction"
+
+
+@dataclass(frozen=True, slots=True)
+class Iterator:
+    """One dim of an iteration domain."""
+
+    name: str
+    kind: IteratorKind
+
+    @property
+    def is_reduction(self) -> bool:
+        return self.kind is IteratorKind.REDUCTION
+
+    @property
+    def dim(self) -> Symbol:
+        return Symbol(self.name)
+
+
+def parallel(*names: str) -> tuple[Iterator, ...]:
+    """Parallel iterators of these names."""
+    return tuple(Iterator(n, IteratorKind.PARALLEL) for n in names)
+
+
+def reduction(*names: str) -> tuple[Iterator, ...]:
+    """Reduction iterators of these names."""
+    return tuple(Iterator(n, IteratorKind.REDUCTION) for n in names)
+
+
+def dims(*names: str) -> IndexingMap:
+    """The indexing map that selects these dims in this order."""
+    return tuple(Symbol(n).size() for n in names)
+
+
+def map_dim(expression: Dim) -> str | None:
+    """The dim name if an indexing expression is just that dim."""
+    if isinstance(expression, int):
+        return None
+    names = symbols(expression)
+    return names[0].name if len(names) == 1 and expression == names[0].size() else None
+
+
+def map_symbols(expression: Dim) -> tuple[str, ...]:
+    """The dims an indexing expression depends on."""
+    return tuple(s.name for s in symbols(expression))
+
+
+class Tileable(Operation):
+    """Interface `Tiling`: an iteration domain, and which subset of each operand and result a part of it touches."""
+
+    __slots__ = ()
+
+    def iterators(self) -> tuple[Iterator, ...]:
+        """The dims of the iteration domain with their kinds."""
+        raise self.error("the operation declares no iterators")
+
+    def domain(self) -> tuple[Dim, ...]:
+        """The extent of each iterator."""
+        raise self.error("the operation declares no iteration domain")
+
+    def operand_tile(self, index: int, offsets: Sequence[Dim], sizes: Sequence[Dim]) -> Tile:
+        """The part of input `index` that the iteration box [offsets, offsets + sizes) reads."""
+        raise self.error("the operation declares no operand subsets")
+
+    def result_tile(self, offsets: Sequence[Dim], sizes: Sequence[Dim]) -> Tile:
+        """The part of the result that the iteration box writes."""
+        raise self.error("the operation declares no result subset")
+
+    def iteration_of_result(self, tile: Tile) -> tuple[list[Dim], list[Dim]] | None:
+        """The iteration box that computes this part of the result; None if it is not a box."""
+        raise self.error("the operation declares no iteration for a result subset")
+
+    def iteration_of_operand(self, index: int, tile: Tile) -> tuple[list[Dim], list[Dim]] | None:
+        """The iteration box that reads just this part of input `index`; None if it is not a box."""
+        raise self.error("the operation declares no iteration for an operand subset")
+
+    def on_tiles(self, operands: Sequence[Value], result_shape: Sequence[Dim]) -> Operation:
+        """A detached operation of the same class on tiles: inputs, then `init` if given."""
+        raise self.error("the operation cannot be rebuilt on tiles")
+
+    def pad_value(self, index: int, reduced: bool) -> float | int | None:
+        """What input `index` may be padded with; `reduced`: a reduction dim is padded. None: it may not."""
+        del index
+        return None if reduced else 0
+
+    def neutral(self) -> float | int | None:
+        """Interface `Reduction`: the neutral element of the combiner; None if nothing is reduced."""
+        return None
+
+    def iterator(self, name: str) -> Iterator:
+        """The iterator of this name; an error lists those there are."""
+        for it in self.iterators():
+            if it.name == name:
+                return it
+        raise self.error(
+            f"there is no dim `{name}`",
+            required="a dim of the operation",
+            found=", ".join(it.name for it in self.iterators()) or "no dims",
+        )
+
+    def size_of(self, name: str) -> Dim:
+        """The extent of the dim `name`."""
+        self.iterator(name)
+        return dict(zip((it.name for it in self.iterators()), self.domain(), strict=True))[name]
+
+
+class Structured(Tileable):
+    """Interface `Structured`: iterators, indexing maps and a scalar body; tiling follows from them.
+
+    Root of the operation tree. One result.
+    """
+
+    __slots__ = ()
+    class_name = "generic"
+
+    def maps(self) -> tuple[IndexingMap, ...]:
+        """The indexing map of each input (without `init`)."""
+        raise self.error("the operation declares no indexing maps")
+
+    def result_map(self) -> IndexingMap:
+        """The indexing map of the result and of `init`: a permutation of the parallel dims."""
+        raise self.error("the operation declares no result map")
+
+    def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
+        """Build the body on scalars, or lane-wise on equal vectors; `acc` is the accumulator of a reduction."""
+        raise self.error("the operation declares no scalar body")
+
+    def combine(self, build: Build, lhs: Value, rhs: Value) -> Value:
+        """Interface `Reduction`: combine two partial results."""
+        raise self.error("the operation does not reduce")
+
+    @property
+    def is_movement(self) -> bool:
+        """Whether the body computes nothing: result elements are operand elements or a literal."""
+        return False
+
+    @property
+    def acc_type(self) -> ScalarType:
+        """The dtype of the accumulator (of the result)."""
+        return dtype_of(self.result.type)
+
+    def domain(self) -> tuple[Dim, ...]:
+        known: dict[str, Dim] = {}
+        pairs = [(self.result_map(), shape_of(self.result.type))]
+        pairs += [(m, shape_of(v.type)) for m, v in zip(self.maps(), self.inputs, strict=True)]
+        for indexing_map, shape in pairs:
+            for expression, extent in zip(indexing_map, shape, strict=True):
+                name = map_dim(expression)
+                if name is not None:
+                    known.setdefault(name, extent)
+        for it in self.iterators():
+            if it.name not in known:
+                raise self.error(
+                    f"the extent of dim `{it.name}` follows from no operand",
+                    required="an operand or result indexed by the dim alone",
+                )
+        return tuple(known[it.name] for it in self.iterators())
+
+    def _box(self, offsets: Sequence[Dim], sizes: Sequence[Dim]) -> tuple[dict[Symbol | Var, Dim], dict[str, Dim]]:
+        its = self.iterators()
+        return (
+            {it.dim: o for it, o in zip(its, offsets, strict=True)},
+            {it.name: s for it, s in zip(its, sizes, strict=True)},
+        )
+
+    def _map_tile(self, indexing_map: IndexingMap, offsets: Sequence[Dim], sizes: Sequence[Dim]) -> Tile:
+        start, extent = self._box(offsets, sizes)
+        out_offsets: list[Dim] = []
+        out_sizes: list[Dim] = []
+        for expression in indexing_map:
+            name = map_dim(expression)
+            if name is not None:
+                out_offsets.append(start[Symbol(name)])
+                out_sizes.append(extent[name])
+                continue
+            low = substitute(expression, start)
+            last: dict[Symbol | Var, Dim] = {Symbol(n): start[Symbol(n)] + extent[n] - 1 for n in extent}
+            out_offsets.append(low)
+            out_sizes.append(substitute(expression, last) - low + 1)
+        return Tile(tuple(out_offsets), tuple(out_sizes))
+
+    def operand_tile(self, index: int, offsets: Sequence[Dim], sizes: Sequence[Dim]) -> Tile:
+        return self._map_tile(self.maps()[index], offsets, sizes)
+
+    def result_tile(self, offsets: Sequence[Dim], sizes: Sequence[Dim]) -> Tile:
+        return self._map_tile(self.result_map(), offsets, sizes)
+
+    def _iteration(self, indexing_map: IndexingMap, tile: Tile) -> tuple[list[Dim], list[Dim]] | None:
+        if tile.dropped or any(s != 1 for s in tile.strides):
+            return None
+        found: dict[str, tuple[Dim, Dim]] = {}
+        for expression, offset, size in zip(indexing_map, tile.offsets, tile.sizes, strict=True):
+            name = map_dim(expression)
+            if name is None or name in found:
+                return None
+            found[name] = (offset, size)
+        offsets: list[Dim] = []
+        sizes: list[Dim] = []
+        for it, extent in zip(self.iterators(), self.domain(), strict=True):
+            offset, size = found.get(it.name, (0, extent))
+            offsets.append(offset)
+            sizes.append(size)
+        return offsets, sizes
+
+    def iteration_of_result(self, tile: Tile) -> tuple[list[Dim], list[Dim]] | None:
+        return self._iteration(self.result_map(), tile)
+
+    def iteration_of_operand(self, index: int, tile: Tile) -> tuple[list[Dim], list[Dim]] | None:
+        return self._iteration(self.maps()[index], tile)
+
+    def on_tiles(self, operands: Sequence[Value], result_shape: Sequence[Dim]) -> Operation:
+        kind = next((v.type for v in operands if isinstance(v.type, VectorType)), self.result.type)
+        made = type(self)(
+            operands,
+            [like(kind, tuple(result_shape), self.acc_type)],
+            self.attributes,
+            location=self.location,
+        )
+        made.schedule_location = self.schedule_location
+        return made
+
+    def verify(self) -> None:
+        if len(self.maps()) != len(self.inputs):
+            raise self.error(
+                "there is one map per input", required=f"{len(self.maps())} inputs", found=f"{len(self.inputs)}"
+            )
+        roles = (*self.operand_names, *(f"operand {k}" for k in range(len(self.operand_names), len(self.inputs))))
+        checked = [
+            *zip(self.maps(), self.inputs, roles, strict=False),
+            (self.result_map(), self.result, "result"),
+            *([(self.result_map(), self.init, self.optional_operand)] if self.init is not None else []),
+        ]
+        for indexing_map, value, role in checked:
+            if len(shape_of(value.type)) != len(indexing_map):
+                raise self.error(
+                    f"`{role}` has the wrong rank",
+                    required=f"rank {len(indexing_map)}",
+                    found=f"%{value.name}: {value.type}",
+                )
+        extents: Mapping[Symbol | Var, Dim] = {it.dim: d for it, d in zip(self.iterators(), self.domain(), strict=True)}
+        last: Mapping[Symbol | Var, Dim] = {n: d - 1 for n, d in extents.items()}
+        for indexing_map, value, role in checked:
+            for position, (expression, extent) in enumerate(zip(indexing_map, shape_of(value.type), strict=True)):
+                name = map_dim(expression)
+                required = substitute(expression, extents) if name else substitute(expression, last) + 1
+                holds = is_equal(required, extent) if name else is_less_equal(required, extent)
+                if holds is not True:
+                    raise self.error(
+                        f"dim {position} of `{role}` does not agree with `{name or to_text(expression)}`",
+                        required=to_text(required) if name else f"at least {to_text(required)}",
+                        found=f"{to_text(extent)} in %{value.name}: {value.type}",
+                        fix=None if holds is False else "make the sizes the same expression",
+                    )
+
+
+class Elementwise(Structured):
+    """Interface `Elementwise`: every result element depends on the elements at the same place."""
+
+    __slots__ = ()
+    class_name = "elementwise"
+    semantics: ClassVar[str] = ""
+    """The operation on one lane, as an expression over a, b, c: the key of instruction rows."""
+
+    def iterators(self) -> tuple[Iterator, ...]:
+        return parallel(*(f"d{k}" for k in range(len(shape_of(self.result.type)))))
+
+    def result_map(self) -> IndexingMap:
+        return dims(*(it.name for it in self.iterators()))
+
+    def maps(self) -> tuple[IndexingMap, ...]:
+        return (self.result_map(),) * len(self.operands)
+
+    def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
+        del acc
+        kind = args[0].type
+        return build(type(self)(args, [like(kind, shape_of(kind), self.acc_type)], self.attributes))
+
+    def expansion(self, build: Build, args: Sequence[Value]) -> Value | None:
+        """The operation in terms of simpler lane-wise ones, for targets without a row for it; None if it has none."""
+        del build, args
+        return None

@@ -1,0 +1,366 @@
+"""Values, operations, blocks, functions, modules: the one IR of every level.
+
+Nothing here is mutated except through `rewriter.Rewriter` (and by the parser and builder while they construct).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
+
+from tcpx.payload.diagnostics import Diagnostic, Location, VerifyError
+from tcpx.payload.predicates import Predicate
+from tcpx.payload.sizes import Dim, Size, Symbol, Var, substitute
+from tcpx.payload.subsets import Tile
+from tcpx.payload.types import ScalarType, Type, substitute_type
+
+if TYPE_CHECKING:
+    from tcpx.payload.constants import Constants
+    from tcpx.payload.evaluator import Array, Evaluation
+
+Attribute = int | float | str | bool | Size | Symbol | Var | Tile | Predicate | ScalarType | tuple["Attribute", ...]
+CopyPath = tuple[tuple[int, str], ...]
+OpT = TypeVar("OpT", bound="Operation")
+
+
+class Value:
+    """An SSA value: the result of an operation or the argument of a block."""
+
+    __slots__ = ("name", "owner", "type", "uses")
+
+    def __init__(self, name: str, type_: Type, owner: Operation | Block) -> None:
+        self.name = name
+        self.type = type_
+        self.owner = owner
+        self.uses: list[tuple[Operation, int]] = []
+
+    def __repr__(self) -> str:
+        return f"%{self.name}: {self.type}"
+
+    @property
+    def defining_op(self) -> Operation | None:
+        """The operation this is a result of; None for a block argument."""
+        return self.owner if isinstance(self.owner, Operation) else None
+
+    @property
+    def users(self) -> list[Operation]:
+        """The operations that use this value, in order of first use, each once."""
+        return list(dict.fromkeys(op for op, _ in self.uses))
+
+
+class Operation:
+    """Base of all operations. A subclass declares everything about its kind in one place."""
+
+    __slots__ = (
+        "attributes",
+        "copy_path",
+        "location",
+        "name",
+        "operands",
+        "origins",
+        "parent",
+        "regions",
+        "results",
+        "schedule_location",
+    )
+
+    opcode: ClassVar[str] = ""
+    class_name: ClassVar[str] = ""
+    """Name in the operation tree, where the class stands in it: `generic`, `contract`, `matmul`."""
+    operand_names: ClassVar[tuple[str, ...]] = ()
+    """Names of the positional operands, for navigation (`x.lhs`)."""
+    optional_operand: ClassVar[str] = ""
+    """Name of an optional last operand (`init`)."""
+    variadic: ClassVar[bool] = False
+    result_count: ClassVar[int | None] = 1
+    """Number of results; None: any number."""
+    region_count: ClassVar[int] = 0
+    has_side_effects: ClassVar[bool] = False
+    is_terminator: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        operands: Sequence[Value] = (),
+        result_types: Sequence[Type] = (),
+        attributes: Mapping[str, Attribute] | None = None,
+        regions: Sequence[Block] = (),
+        result_names: Sequence[str] = (),
+        name: str = "",
+        location: Location | None = None,
+    ) -> None:
+        self.operands: list[Value] = []
+        self.attributes: dict[str, Attribute] = dict(attributes or {})
+        self.regions: list[Block] = list(regions)
+        self.parent: Block | None = None
+        self.location = location
+        self.schedule_location: Location | None = None
+        self.origins: tuple[int, ...] = ()
+        self.copy_path: CopyPath = ()
+        self.results = [
+            Value(result_names[k] if k < len(result_names) else "", t, self) for k, t in enumerate(result_types)
+        ]
+        self.name = name or (self.results[0].name if self.results else "")
+        for block in self.regions:
+            block.parent = self
+        for value in operands:
+            value.uses.append((self, len(self.operands)))
+            self.operands.append(value)
+
+    def __repr__(self) -> str:
+        return f"<{self.opcode} {self.name}>"
+
+    # -- declaration -------------------------------------------------------------------------------------------
+
+    def verify(self) -> None:
+        """Check operands, attributes and types; raise `VerifyError` where a rule is broken."""
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        """The reference semantics: NumPy arrays in, NumPy arrays out."""
+        raise self.error("this operation has no reference semantics", found=self.opcode)
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    @property
+    def result(self) -> Value:
+        """The only result."""
+        return self.results[0]
+
+    @property
+    def init(self) -> Value | None:
+        """The optional last operand where the class has one and it is given."""
+        has = bool(self.optional_operand) and len(self.operands) > len(self.operand_names)
+        return self.operands[-1] if has else None
+
+    @property
+    def inputs(self) -> list[Value]:
+        """The operands without the optional `init`."""
+        return self.operands[:-1] if self.init is not None else list(self.operands)
+
+    @property
+    def parent_op(self) -> Operation | None:
+        return self.parent.parent if self.parent is not None else None
+
+    def ancestors(self) -> Iterator[Operation]:
+        """The enclosing operations, innermost first."""
+        op = self.parent_op
+        while op is not None:
+            yield op
+            op = op.parent_op
+
+    def is_in(self, other: Operation) -> bool:
+        """Whether `other` encloses this operation (an operation encloses itself)."""
+        return self is other or any(a is other for a in self.ancestors())
+
+    def walk(self) -> Iterator[Operation]:
+        """This operation and all inside it, in program order."""
+        yield self
+        for block in self.regions:
+            for op in list(block.ops):
+                yield from op.walk()
+
+    def tree_classes(self) -> tuple[str, ...]:
+        """Names of this class and its ancestors in the operation tree, nearest first."""
+        names = [c.__dict__.get("class_name", "") for c in type(self).__mro__]
+        return tuple(n for n in names if n)
+
+    def error(
+        self,
+        message: str,
+        required: str | None = None,
+        found: str | None = None,
+        fix: str | None = None,
+    ) -> VerifyError:
+        """A located error about this operation."""
+        shown = f"%{self.name} ({self.opcode})" if self.name else self.opcode
+        return VerifyError(
+            Diagnostic(f"{shown}: {message}", payload=self.location, required=required, found=found, fix=fix)
+        )
+
+    def text(self) -> str:
+        """This operation, with its regions, as payload text."""
+        from tcpx.payload.text.printer import print_operation  # the printer reads the IR: late to break the cycle
+
+        return print_operation(self)
+
+    # -- copying -----------------------------------------------------------------------------------------------
+
+    def clone(self, mapping: CloneMap, rename: Callable[[str], str]) -> Self:
+        """A detached deep copy with operands, loop variables and symbols replaced by `mapping`."""
+        made = self.clone_shell(mapping, rename)
+        for block in self.regions:
+            made.regions.append(block.clone(mapping, rename, made))
+        return made
+
+    def clone_shell(self, mapping: CloneMap, rename: Callable[[str], str]) -> Self:
+        """A copy without regions; a loop's own variable is renamed and entered into `mapping`."""
+        attributes = {key: mapping.attribute(a) for key, a in self.attributes.items()}
+        own = self.attributes.get("var")
+        name = rename(self.name) if self.name else ""
+        if isinstance(own, Var):
+            fresh = Var(
+                name,
+                substitute(own.lower, mapping.sizes),
+                substitute(own.upper, mapping.sizes),
+                substitute(own.step, mapping.sizes),
+            )
+            mapping.sizes[own] = Size.of(fresh)
+            attributes["var"] = fresh
+        made = type(self)(
+            [mapping.value(v) for v in self.operands],
+            [substitute_type(r.type, mapping.sizes) for r in self.results],
+            attributes,
+            (),
+            [name if r.name == self.name else rename(r.name) for r in self.results],
+            name,
+            self.location,
+        )
+        made.schedule_location = self.schedule_location
+        made.origins = self.origins
+        made.copy_path = self.copy_path
+        for old, new in zip(self.results, made.results, strict=True):
+            mapping.values[old] = new
+        return made
+
+
+class CloneMap:
+    """What a clone replaces: values by values, symbols and loop variables by size expressions."""
+
+    def __init__(
+        self, values: Mapping[Value, Value] | None = None, sizes: Mapping[Symbol | Var, Dim] | None = None
+    ) -> None:
+        self.values: dict[Value, Value] = dict(values or {})
+        self.sizes: dict[Symbol | Var, Dim] = dict(sizes or {})
+
+    def value(self, value: Value) -> Value:
+        return self.values.get(value, value)
+
+    def attribute(self, attribute: Attribute) -> Attribute:
+        return substitute_attribute(attribute, self.sizes)
+
+
+def substitute_attribute(attribute: Attribute, sizes: Mapping[Symbol | Var, Dim]) -> Attribute:
+    """The attribute with symbols and loop variables replaced, as deep as it goes."""
+    match attribute:
+        case Size():
+            return substitute(attribute, sizes)
+        case Tile() | Predicate():
+            return attribute.substitute(sizes)
+        case tuple():
+            return tuple(substitute_attribute(a, sizes) for a in attribute)
+        case _:
+            return attribute
+
+
+class Block:
+    """A list of operations with arguments: the single block of a region or of a function."""
+
+    __slots__ = ("args", "ops", "parent")
+
+    def __init__(self, args: Sequence[tuple[str, Type]] = (), parent: Operation | None = None) -> None:
+        self.args = [Value(name, type_, self) for name, type_ in args]
+        self.ops: list[Operation] = []
+        self.parent = parent
+
+    @property
+    def terminator(self) -> Operation | None:
+        return self.ops[-1] if self.ops and self.ops[-1].is_terminator else None
+
+    def append(self, op: OpT) -> OpT:
+        """Append while building; rewriting goes through the Rewriter."""
+        op.parent = self
+        self.ops.append(op)
+        return op
+
+    def clone(self, mapping: CloneMap, rename: Callable[[str], str], parent: Operation | None = None) -> Block:
+        made = Block([(rename(a.name), substitute_type(a.type, mapping.sizes)) for a in self.args], parent)
+        for old, new in zip(self.args, made.args, strict=True):
+            mapping.values[old] = new
+        for op in self.ops:
+            made.append(op.clone(mapping, rename))
+        return made
+
+
+class FuncOp(Operation):
+    """The operation form of a function: the root every handle search starts from."""
+
+    __slots__ = ("symbols",)
+    opcode = "func"
+    result_count = 0
+    region_count = 1
+    has_side_effects = True
+
+    def __init__(self, name: str, args: Sequence[tuple[str, Type]], symbols: Sequence[Symbol] = ()) -> None:
+        super().__init__(regions=[Block(args)], name=name)
+        self.symbols: tuple[Symbol, ...] = tuple(symbols)
+
+    @property
+    def body(self) -> Block:
+        return self.regions[0]
+
+    @property
+    def args(self) -> list[Value]:
+        return self.body.args
+
+    @property
+    def returned(self) -> list[Value]:
+        """The values the function returns."""
+        end = self.body.terminator
+        return list(end.operands) if end is not None else []
+
+
+class Module:
+    """A payload: functions and the constants they refer to."""
+
+    __slots__ = ("constants", "funcs", "next_origin")
+
+    def __init__(self, constants: Constants) -> None:
+        self.funcs: dict[str, FuncOp] = {}
+        self.constants = constants
+        self.next_origin = 0
+
+    @property
+    def main(self) -> FuncOp:
+        """The only function, or the one called `main`."""
+        if len(self.funcs) == 1:
+            return next(iter(self.funcs.values()))
+        if "main" in self.funcs:
+            return self.funcs["main"]
+        raise VerifyError(
+            Diagnostic(
+                "cannot tell which function is meant",
+                required="one function, or one called @main",
+                found=", ".join(f"@{n}" for n in self.funcs) or "no function",
+            )
+        )
+
+    def walk(self) -> Iterator[Operation]:
+        for func in self.funcs.values():
+            yield from func.walk()
+
+    def text(self) -> str:
+        """The module as payload text; parses back equal."""
+        from tcpx.payload.text.printer import print_module  # the printer reads the IR: late to break the cycle
+
+        return print_module(self)
+
+
+_REGISTRY: dict[str, type[Operation]] = {}
+
+
+def register(cls: type[OpT]) -> type[OpT]:
+    """Class decorator: make an operation known by its opcode to the parser."""
+    known = _REGISTRY.get(cls.opcode)
+    if known is not None and known is not cls:
+        raise ValueError(f"two operations are called {cls.opcode}: {known.__module__} and {cls.__module__}")
+    _REGISTRY[cls.opcode] = cls
+    return cls
+
+
+def operation_class(opcode: str) -> type[Operation] | None:
+    """The class registered under this opcode."""
+    return _REGISTRY.get(opcode)
+
+
+def operation_classes() -> dict[str, type[Operation]]:
+    """All registered operations by opcode, sorted."""
+    return dict(sorted(_REGISTRY.items()))

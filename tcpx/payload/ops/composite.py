@@ -1,0 +1,113 @@
+"""Composite operations: outside the operation tree, they always decompose into it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.interfaces import Build, Iterator, IteratorKind, Tileable
+from tcpx.payload.ir import Operation, Value, register
+from tcpx.payload.ops.elementwise import Div, Exp, Sub
+from tcpx.payload.ops.movement import Broadcast
+from tcpx.payload.ops.reduce import ReduceMax, ReduceSum
+from tcpx.payload.sizes import Dim
+from tcpx.payload.subsets import Tile
+from tcpx.payload.types import dtype_of, like, shape_of
+
+
+class Composite(Tileable):
+    """Interface `Composite`: the operation says what it is made of."""
+
+    __slots__ = ()
+    class_name = "composite"
+
+    def decompose(self, build: Build) -> Value:
+        """Build the operations it stands for; returns the value that replaces the result."""
+        raise self.error("the operation declares no decomposition")
+
+
+@register
+class Softmax(Composite):
+    """exp(x - max x) / sum exp(x - max x) along `dim`."""
+
+    __slots__ = ()
+    opcode = "tcp.softmax"
+    class_name = "softmax"
+    operand_names = ("operand",)
+
+    @property
+    def dim(self) -> int:
+        """The position of the normalized dim."""
+        held = self.attributes.get("dim")
+        if not isinstance(held, int):
+            raise self.error("the attribute `dim` is missing", required="an int")
+        return held
+
+    def verify(self) -> None:
+        shape = shape_of(self.operands[0].type)
+        if self.operands[0].type != self.result.type or not dtype_of(self.result.type).is_float:
+            raise self.error(
+                "operand and result have one float type",
+                required=str(self.operands[0].type),
+                found=str(self.result.type),
+            )
+        if not 0 <= self.dim < len(shape):
+            raise self.error("`dim` is a dim of the operand", required=f"below {len(shape)}", found=str(self.dim))
+
+    def iterators(self) -> tuple[Iterator, ...]:
+        return tuple(
+            Iterator(f"d{k}", IteratorKind.REDUCTION if k == self.dim else IteratorKind.PARALLEL)
+            for k in range(len(shape_of(self.result.type)))
+        )
+
+    def domain(self) -> tuple[Dim, ...]:
+        return shape_of(self.result.type)
+
+    def operand_tile(self, index: int, offsets: Sequence[Dim], sizes: Sequence[Dim]) -> Tile:
+        return Tile(tuple(offsets), tuple(sizes))
+
+    def result_tile(self, offsets: Sequence[Dim], sizes: Sequence[Dim]) -> Tile:
+        return Tile(tuple(offsets), tuple(sizes))
+
+    def iteration_of_result(self, tile: Tile) -> tuple[list[Dim], list[Dim]] | None:
+        whole = tile.offsets[self.dim] == 0 and tile.sizes[self.dim] == self.domain()[self.dim]
+        return (list(tile.offsets), list(tile.sizes)) if whole and not tile.dropped else None
+
+    def iteration_of_operand(self, index: int, tile: Tile) -> tuple[list[Dim], list[Dim]] | None:
+        return self.iteration_of_result(tile)
+
+    def on_tiles(self, operands: Sequence[Value], result_shape: Sequence[Dim]) -> Operation:
+        made = type(self)(
+            operands,
+            [like(self.result.type, tuple(result_shape), dtype_of(self.result.type))],
+            self.attributes,
+            location=self.location,
+        )
+        made.schedule_location = self.schedule_location
+        return made
+
+    def pad_value(self, index: int, reduced: bool) -> float | int | None:
+        del index
+        return None if reduced else 0
+
+    def decompose(self, build: Build) -> Value:
+        x = self.operands[0]
+        shape, dtype = shape_of(x.type), dtype_of(x.type)
+        rest = [k for k in range(len(shape)) if k != self.dim]
+        small = like(x.type, tuple(shape[k] for k in rest), dtype)
+        over = {"dims": (self.dim,)}
+        largest = build(ReduceMax([x], [small], over))
+        shifted = build(Sub.of(x, build(Broadcast.of(largest, rest, x.type))))
+        powers = build(Exp.of(shifted))
+        total = build(ReduceSum([powers], [small], over))
+        return build(Div.of(powers, build(Broadcast.of(total, rest, x.type))))
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        x = args[0].astype(np.float64)
+        if x.shape[self.dim] == 0:
+            return (args[0].copy(),)
+        powers = np.exp(x - np.max(x, axis=self.dim, keepdims=True))
+        made = powers / np.sum(powers, axis=self.dim, keepdims=True)
+        return (np.asarray(made).astype(args[0].dtype),)

@@ -1,0 +1,104 @@
+"""Contractions: sums of products over any dims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from string import ascii_letters
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.interfaces import Build, IndexingMap, Iterator, Structured, dims, map_dim, parallel, reduction
+from tcpx.payload.ir import Value, register
+from tcpx.payload.ops.elementwise import Add, Mul, cast_to
+from tcpx.payload.types import dtype_of
+
+
+class ContractBase(Structured):
+    """result = init + sum over the reduction dims of lhs * rhs, in the dtype of the result."""
+
+    __slots__ = ()
+    class_name = "contract"
+    operand_names = ("lhs", "rhs")
+    optional_operand = "init"
+
+    def neutral(self) -> float | int | None:
+        return 0
+
+    def pad_value(self, index: int, reduced: bool) -> float | int | None:
+        del index, reduced
+        return 0
+
+    def combine(self, build: Build, lhs: Value, rhs: Value) -> Value:
+        return build(Add.of(lhs, rhs))
+
+    def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
+        lhs, rhs = (cast_to(build, a, self.acc_type) for a in args)
+        product = build(Mul.of(lhs, rhs))
+        return product if acc is None else build(Add.of(acc, product))
+
+    def verify(self) -> None:
+        for value in self.operands[2:]:
+            if dtype_of(value.type) != self.acc_type:
+                raise self.error(
+                    "`init` has the dtype of the result", required=self.acc_type.name, found=str(value.type)
+                )
+        super().verify()
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        names = {it.name: ascii_letters[k] for k, it in enumerate(self.iterators())}
+        spec = [
+            "".join(names[map_dim(e) or ""] for e in indexing_map) for indexing_map in (*self.maps(), self.result_map())
+        ]
+        dtype = self.acc_type.numpy
+        wide = np.dtype(np.float32) if self.acc_type.is_float and self.acc_type.bits < 32 else dtype
+        lhs, rhs = (cast("npt.NDArray[np.float64]", a.astype(wide)) for a in args[:2])  # its stubs want one dtype
+        total: Array = np.asarray(np.einsum(f"{spec[0]},{spec[1]}->{spec[2]}", lhs, rhs))
+        if len(args) > 2:
+            total = np.add(total, args[2].astype(wide))
+        return (total.astype(dtype),)
+
+
+@register
+class Contract(ContractBase):
+    """A contraction over dims named by `lhs`, `rhs` and `out`, like einsum: dims missing in `out` are summed."""
+
+    __slots__ = ()
+    opcode = "tcp.contract"
+
+    def _dims(self, key: str) -> tuple[str, ...]:
+        held = self.attributes.get(key)
+        if not isinstance(held, tuple):
+            raise self.error(f"the attribute `{key}` is missing", required='dim names: ["m", "k"]')
+        return tuple(d for d in held if isinstance(d, str))
+
+    def iterators(self) -> tuple[Iterator, ...]:
+        out = self._dims("out")
+        inputs = dict.fromkeys((*self._dims("lhs"), *self._dims("rhs")))
+        return parallel(*out) + reduction(*(d for d in inputs if d not in out))
+
+    def maps(self) -> tuple[IndexingMap, ...]:
+        return dims(*self._dims("lhs")), dims(*self._dims("rhs"))
+
+    def result_map(self) -> IndexingMap:
+        return dims(*self._dims("out"))
+
+
+@register
+class Matmul(ContractBase):
+    """Matrix product: lhs [m, k] times rhs [k, n], plus init [m, n]."""
+
+    __slots__ = ()
+    opcode = "tcp.matmul"
+    class_name = "matmul"
+
+    def iterators(self) -> tuple[Iterator, ...]:
+        return parallel("m", "n") + reduction("k")
+
+    def maps(self) -> tuple[IndexingMap, ...]:
+        return dims("m", "k"), dims("k", "n")
+
+    def result_map(self) -> IndexingMap:
+        return dims("m", "n")

@@ -1,0 +1,316 @@
+"""Elementwise operations: the same class on scalars, tensors and vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log
+
+import numpy as np
+
+from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.interfaces import Build, Elementwise
+from tcpx.payload.ir import Operation, Value, register
+from tcpx.payload.ops.constant import splat
+from tcpx.payload.types import ScalarType, dtype_of, f32, f64, i1, like, shape_of
+
+
+class SameType(Elementwise):
+    """All operands and the result have one type."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, *operands: Value) -> Operation:
+        """A detached operation on values of equal type."""
+        return cls(operands, [operands[0].type])
+
+    def verify(self) -> None:
+        for value in self.operands:
+            if dtype_of(value.type) != dtype_of(self.result.type):
+                raise self.error(
+                    "operands and result have one dtype",
+                    required=dtype_of(self.result.type).name,
+                    found=f"%{value.name}: {value.type}",
+                    fix="insert a tcp.cast",
+                )
+            if type(value.type) is not type(self.result.type):
+                raise self.error(
+                    "operands and result are of one kind (scalar, tensor or vector)",
+                    required=str(self.result.type),
+                    found=f"%{value.name}: {value.type}",
+                    fix="insert a tcp.broadcast",
+                )
+        super().verify()
+
+    def pad_value(self, index: int, reduced: bool) -> float | int | None:
+        del index, reduced
+        return 0
+
+
+class Unary(SameType):
+    """One operand."""
+
+    __slots__ = ()
+    operand_names = ("operand",)
+
+
+class Binary(SameType):
+    """Two operands."""
+
+    __slots__ = ()
+    operand_names = ("lhs", "rhs")
+
+    @classmethod
+    def neutral_of(cls, dtype: ScalarType) -> float | int | None:
+        """The neutral element where the operation is an associative, commutative combiner; else None."""
+        del dtype
+        return None
+
+
+class FloatOnly(SameType):
+    """Defined on floats only."""
+
+    __slots__ = ()
+
+    def verify(self) -> None:
+        dtype = dtype_of(self.result.type)
+        if not dtype.is_float:
+            raise self.error("the operation is defined on floats", required="f64, f32, f16 or bf16", found=dtype.name)
+        super().verify()
+
+
+@register
+class Add(Binary):
+    """a + b; integers wrap around."""
+
+    __slots__ = ()
+    opcode = "tcp.add"
+    semantics = "a + b"
+
+    @classmethod
+    def neutral_of(cls, dtype: ScalarType) -> float | int | None:
+        return 0
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return (np.add(args[0], args[1]),)
+
+
+@register
+class Sub(Binary):
+    """a - b; integers wrap around."""
+
+    __slots__ = ()
+    opcode = "tcp.sub"
+    semantics = "a - b"
+
+    def verify(self) -> None:
+        if dtype_of(self.result.type) == i1:
+            raise self.error("there is no difference of truth values", required="a number type", found="i1")
+        super().verify()
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return (np.subtract(args[0], args[1]),)
+
+
+@register
+class Mul(Binary):
+    """a * b; integers wrap around."""
+
+    __slots__ = ()
+    opcode = "tcp.mul"
+    semantics = "a * b"
+
+    @classmethod
+    def neutral_of(cls, dtype: ScalarType) -> float | int | None:
+        return 1
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return (np.multiply(args[0], args[1]),)
+
+
+@register
+class Div(Binary, FloatOnly):
+    """a / b on floats, IEEE 754: x / 0 is an infinity, 0 / 0 is NaN."""
+
+    __slots__ = ()
+    opcode = "tcp.div"
+    semantics = "a / b"
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return (np.divide(args[0], args[1]).astype(args[0].dtype),)
+
+    def pad_value(self, index: int, reduced: bool) -> float | int | None:
+        del reduced
+        return 1 if index == 1 else 0
+
+
+@register
+class Max(Binary):
+    """The larger of a and b; NaN if either is NaN (IEEE 754-2019 maximum, sign of zero unspecified)."""
+
+    __slots__ = ()
+    opcode = "tcp.max"
+    semantics = "max(a, b)"
+
+    @classmethod
+    def neutral_of(cls, dtype: ScalarType) -> float | int | None:
+        return dtype.minimum
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return (np.maximum(args[0], args[1]),)
+
+
+@register
+class Min(Binary):
+    """The smaller of a and b; NaN if either is NaN (IEEE 754-2019 minimum, sign of zero unspecified)."""
+
+    __slots__ = ()
+    opcode = "tcp.min"
+    semantics = "min(a, b)"
+
+    @classmethod
+    def neutral_of(cls, dtype: ScalarType) -> float | int | None:
+        return dtype.maximum
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return (np.minimum(args[0], args[1]),)
+
+
+@register
+class Fma(FloatOnly):
+    """a * b + c with one rounding."""
+
+    __slots__ = ()
+    opcode = "tcp.fma"
+    operand_names = ("a", "b", "c")
+    semantics = "fma(a, b, c)"
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        a, b, c = args
+        if a.dtype == np.float64:
+            return (np.add(np.multiply(a, b), c),)
+        wide = np.add(np.multiply(a.astype(np.float64), b.astype(np.float64)), c.astype(np.float64))
+        return (wide.astype(a.dtype),)
+
+    def expansion(self, build: Build, args: Sequence[Value]) -> Value | None:
+        """A product and a sum, each rounded."""
+        return build(Add.of(build(Mul.of(args[0], args[1])), args[2]))
+
+
+@register
+class Round(Unary, FloatOnly):
+    """The nearest integral value, ties to even."""
+
+    __slots__ = ()
+    opcode = "tcp.round"
+    semantics = "round(a)"
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return (np.asarray(np.rint(args[0].astype(np.float64))).astype(args[0].dtype),)
+
+
+@register
+class Scale2(Binary, FloatOnly):
+    """a * 2**b for integral-valued b, rounded once: overflow gives infinity, underflow denormals and zero."""
+
+    __slots__ = ()
+    opcode = "tcp.scale2"
+    semantics = "scale2(a, b)"
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        a, b = args[0].astype(np.float64), args[1].astype(np.float64)
+        exponent = np.clip(np.nan_to_num(b), -4000, 4000).astype(np.int32)
+        scaled = np.where(np.isnan(b), np.nan, np.ldexp(a, exponent))
+        return (np.asarray(scaled).astype(args[0].dtype),)
+
+
+@register
+class Exp(Unary, FloatOnly):
+    """e to the power a."""
+
+    __slots__ = ()
+    opcode = "tcp.exp"
+    semantics = "exp(a)"
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return (np.asarray(np.exp(args[0].astype(np.float64))).astype(args[0].dtype),)
+
+    def expansion(self, build: Build, args: Sequence[Value]) -> Value | None:
+        """exp(x) = 2**n * exp(r), n = round(x / ln 2), r = x - n ln 2 in two parts (Cody and Waite, 1980);
+        exp(r) by its Taylor polynomial on |r| <= ln 2 / 2, of degree 6 for f32 and 13 for f64."""
+        x = args[0]
+        dtype = dtype_of(x.type)
+        if dtype not in (f32, f64):
+            return None
+        lowest, highest, degree = (-104.0, 89.0, 7) if dtype == f32 else (-746.0, 710.0, 13)
+
+        def constant(number: float) -> Value:
+            return splat(build, number, x.type)
+
+        clamped = build(Min.of(constant(highest), build(Max.of(constant(lowest), x))))
+        n = build(Round.of(build(Mul.of(clamped, constant(1 / log(2))))))
+        high, low = _split_ln2(dtype)
+        r = build(Fma.of(n, constant(-high), clamped))
+        r = build(Fma.of(n, constant(-low), r))
+        factorials = [1.0]
+        for k in range(1, degree + 1):
+            factorials.append(factorials[-1] * k)
+        p = constant(1 / factorials[degree])
+        for k in range(degree - 1, -1, -1):
+            p = build(Fma.of(p, r, constant(1 / factorials[k])))
+        return build(Scale2.of(p, n))
+
+
+def _split_ln2(dtype: ScalarType) -> tuple[float, float]:
+    """ln 2 as a part with so few bits that its product with n is exact, and the rest."""
+    bits = 15 if dtype == f32 else 32
+    high = round(log(2) * 2**bits) / 2**bits
+    rest = {15: 0.693147180559945309417232 - high, 32: 1.9082149292705877e-10 - (high - 6.93147180369123816490e-01)}
+    return high, rest[bits]
+
+
+@register
+class Cast(Elementwise):
+    """Convert to the dtype of the result. Float to integer truncates and saturates, NaN is 0; integers wrap around."""
+
+    __slots__ = ()
+    opcode = "tcp.cast"
+    operand_names = ("operand",)
+    semantics = "cast(a)"
+
+    @classmethod
+    def of(cls, operand: Value, dtype: ScalarType) -> Operation:
+        """A detached cast of a value to `dtype`."""
+        return cls([operand], [like(operand.type, shape_of(operand.type), dtype)])
+
+    def verify(self) -> None:
+        if type(self.operands[0].type) is not type(self.result.type):
+            raise self.error(
+                "operand and result are of one kind (scalar, tensor or vector)",
+                required=str(self.result.type),
+                found=str(self.operands[0].type),
+            )
+        super().verify()
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        target = dtype_of(self.result.type)
+        source = args[0]
+        if not target.is_float and target != i1 and dtype_of(self.operands[0].type).is_float:
+            wide = np.nan_to_num(np.trunc(source.astype(np.float64)), nan=0.0, posinf=np.inf, neginf=-np.inf)
+            made = wide.astype(target.numpy)
+            made = np.where(wide >= float(target.maximum), target.numpy.type(target.maximum), made)
+            return (np.where(wide <= float(target.minimum), target.numpy.type(target.minimum), made),)
+        return (source.astype(target.numpy),)
+
+    def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
+        del acc
+        return build(Cast.of(args[0], self.acc_type))
+
+    def pad_value(self, index: int, reduced: bool) -> float | int | None:
+        del index, reduced
+        return 0
+
+
+def cast_to(build: Build, value: Value, dtype: ScalarType) -> Value:
+    """The value itself, or a cast of it, in `dtype`."""
+    return value if dtype_of(value.type) == dtype else build(Cast.of(value, dtype))

@@ -1,0 +1,269 @@
+"""The root of the operation tree: iterators, indexing maps and a scalar body, all given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+
+from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.interfaces import (
+    Build,
+    Elementwise,
+    IndexingMap,
+    Iterator,
+    IteratorKind,
+    Structured,
+    map_dim,
+    map_symbols,
+)
+from tcpx.payload.ir import Attribute, Block, CloneMap, Operation, Value, operation_class, register
+from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.elementwise import Binary
+from tcpx.payload.ops.movement import Broadcast
+from tcpx.payload.sizes import Size, Symbol, evaluate
+from tcpx.payload.types import ScalarType, VectorType, dtype_of, like, shape_of
+
+
+@register
+class Yield(Operation):
+    """Ends the body of a generic or a branch and hands out its values."""
+
+    __slots__ = ()
+    opcode = "tcp.yield"
+    result_count = 0
+    variadic = True
+    is_terminator = True
+
+
+@register
+class Return(Operation):
+    """Ends a function and hands out its results."""
+
+    __slots__ = ()
+    opcode = "tcp.return"
+    result_count = 0
+    variadic = True
+    is_terminator = True
+    has_side_effects = True
+
+
+@register
+class Generic(Structured):
+    """A loop nest over `iterators`; `maps` index the inputs, then the result; the region is the scalar body.
+
+    Attributes: `iterators` = [[name, kind], ...], `maps` = one list of expressions over the dims per input and one
+    for the result; with reduction iterators also `combiner`, the opcode of an associative binary operation, and
+    an accumulator as the last argument of the body.
+    """
+
+    __slots__ = ()
+    opcode = "tcp.generic"
+    optional_operand = "init"
+    variadic = True
+    region_count = 1
+
+    @property
+    def init(self) -> Value | None:
+        return self.operands[-1] if len(self.operands) > len(self.maps()) else None
+
+    def iterators(self) -> tuple[Iterator, ...]:
+        held = self.attributes.get("iterators")
+        found: list[Iterator] = []
+        for entry in held if isinstance(held, tuple) else (None,):
+            match entry:
+                case (str() as name, ("parallel" | "reduction") as kind):
+                    found.append(Iterator(name, IteratorKind(kind)))
+                case _:
+                    raise self.error(
+                        "the attribute `iterators` is not a list of names with their kinds",
+                        required='iterators = [["m", "parallel"], ["k", "reduction"]]',
+                        found=str(held),
+                    )
+        return tuple(found)
+
+    def _all_maps(self) -> tuple[IndexingMap, ...]:
+        held = self.attributes.get("maps")
+        if not isinstance(held, tuple) or not held:
+            raise self.error("the attribute `maps` is missing", required="a map per input and one for the result")
+        return tuple(
+            tuple(e.size() if isinstance(e, Symbol) else e for e in entry if isinstance(e, int | Size | Symbol))
+            for entry in held
+            if isinstance(entry, tuple)
+        )
+
+    def maps(self) -> tuple[IndexingMap, ...]:
+        return self._all_maps()[:-1]
+
+    def result_map(self) -> IndexingMap:
+        return self._all_maps()[-1]
+
+    @property
+    def combiner(self) -> type[Binary] | None:
+        """The class of the operation that combines partial results."""
+        held = self.attributes.get("combiner")
+        found = operation_class(held) if isinstance(held, str) else None
+        return found if found is not None and issubclass(found, Binary) else None
+
+    def neutral(self) -> float | int | None:
+        return self.combiner.neutral_of(self.acc_type) if self.combiner is not None else None
+
+    def combine(self, build: Build, lhs: Value, rhs: Value) -> Value:
+        if self.combiner is None:
+            raise self.error("a reduction names its `combiner`", required='combiner = "tcp.add"')
+        return build(self.combiner.of(lhs, rhs))
+
+    def verify(self) -> None:
+        its, block = self.iterators(), self.regions[0]
+        reduces = any(it.is_reduction for it in its)
+        if reduces and self.neutral() is None:
+            raise self.error(
+                "a generic with a reduction iterator names an associative `combiner`",
+                required='combiner = "tcp.add", "tcp.mul", "tcp.max" or "tcp.min"',
+                found=str(self.attributes.get("combiner")),
+            )
+        wanted = len(self.maps()) + reduces
+        if len(block.args) != wanted:
+            raise self.error(
+                "the body has one argument per input, and one accumulator if there is a reduction",
+                required=f"{wanted} arguments",
+                found=f"{len(block.args)}",
+            )
+        names = {it.name for it in its}
+        for expression in (e for m in self._all_maps() for e in m):
+            for name in map_symbols(expression):
+                if name not in names:
+                    raise self.error(f"a map uses `{name}`", required=f"dims {sorted(names)}", found=name)
+        self._verify_body(block)
+        result_dims = [map_dim(e) for e in self.result_map()]
+        if sorted(d or "" for d in result_dims) != sorted(it.name for it in its if not it.is_reduction):
+            raise self.error("the result map names each parallel dim once", found=str(result_dims))
+        super().verify()
+
+    def _verify_body(self, block: Block) -> None:
+        """The arguments are the elements of the inputs, then the accumulator; the end hands out one like it."""
+        wanted = [dtype_of(v.type) for v in self.operands[: len(self.maps())]]
+        wanted += [self.acc_type] * (len(block.args) - len(wanted))
+        if [a.type for a in block.args] != wanted:
+            raise self.error(
+                "the arguments of the body are elements of the inputs, then the accumulator",
+                required=", ".join(map(str, wanted)),
+                found=", ".join(str(a.type) for a in block.args),
+            )
+        end = block.terminator
+        if end is None or [v.type for v in end.operands] != [self.acc_type]:
+            raise self.error(
+                "the body hands out one element of the result",
+                required=f"tcp.yield of one {self.acc_type}",
+                found=", ".join(str(v.type) for v in end.operands) if end is not None else "no tcp.yield",
+            )
+
+    def on_tiles(self, operands: Sequence[Value], result_shape: Sequence[Size | int]) -> Operation:
+        made = super().on_tiles(operands, result_shape)
+        made.regions.append(self.regions[0].clone(CloneMap(), lambda name: name, made))
+        return made
+
+    def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
+        block = self.regions[0]
+        start = acc
+        if start is None and len(block.args) > len(args):
+            neutral = self.neutral()
+            kind = like(args[0].type, shape_of(args[0].type), self.acc_type) if args else self.acc_type
+            start = build(Const.literal(0 if neutral is None else neutral, kind))
+        given = [*args, *([start] if len(block.args) > len(args) and start is not None else [])]
+        values: dict[Value, Value] = dict(zip(block.args, given, strict=True))
+        for op in block.ops[:-1]:
+            values[op.result] = build(_on_lanes(op, [values.get(v, v) for v in op.operands], build))
+        last = block.ops[-1].operands[0]
+        return values.get(last, last)
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        extents = [evaluation.size(d) for d in self.domain()]
+        names = [it.name for it in self.iterators()]
+        shape, dtype = evaluation.shape(self.result.type), self.acc_type
+        inputs = list(args[: len(self.maps())])
+        neutral = self.neutral()
+        if len(args) > len(inputs):
+            made = args[-1].copy()
+        else:
+            made = np.full(shape, 0 if neutral is None else neutral).astype(dtype.numpy)
+        for point in product(*(range(n) for n in extents)):
+            at = dict(zip(names, point, strict=True))
+            elements = [np.asarray(a[_index(m, at)]) for a, m in zip(inputs, self.maps(), strict=True)]
+            out = _index(self.result_map(), at)
+            if len(self.regions[0].args) > len(inputs):
+                elements.append(np.asarray(made[out]))
+            made[out] = evaluation.run_block(self.regions[0], elements)[0]
+        return (made,)
+
+
+def _index(indexing_map: IndexingMap, at: dict[str, int]) -> tuple[int, ...]:
+    return tuple(e if isinstance(e, int) else evaluate(e, at) for e in indexing_map)
+
+
+def _on_lanes(op: Operation, operands: Sequence[Value], build: Build) -> Operation:
+    """An operation of a scalar body on the kind (scalar or vector) of its operands; scalars are splat."""
+    kind = next((v.type for v in operands if isinstance(v.type, VectorType)), None)
+    if kind is None:
+        return type(op)(operands, [op.result.type], op.attributes, location=op.location)
+    lanes = [
+        build(Broadcast.of(v, (), VectorType(kind.shape, v.type))) if isinstance(v.type, ScalarType) else v
+        for v in operands
+    ]
+    return type(op)(lanes, [VectorType(kind.shape, dtype_of(op.result.type))], op.attributes, location=op.location)
+
+
+def generalize(op: Structured) -> Generic:
+    """The generic that computes the same: a detached operation on the same operands."""
+    block = Block([("", dtype_of(v.type)) for v in op.inputs])
+    names = iter(range(1_000_000))
+    for arg in block.args:
+        arg.name = f"e{next(names)}"
+    reduces = any(it.is_reduction for it in op.iterators())
+    acc: Value | None = None
+    if reduces:
+        acc = Value("acc", op.acc_type, block)
+        block.args.append(acc)
+
+    def build(made: Operation) -> Value:
+        block.append(made)
+        made.result.name = made.name = f"e{next(names)}"
+        return made.result
+
+    result = op.scalar_body(build, block.args[: len(op.inputs)], acc)
+    block.append(Yield([result]))
+    attributes: dict[str, Attribute] = {
+        "iterators": tuple((it.name, it.kind.value) for it in op.iterators()),
+        "maps": (*op.maps(), op.result_map()),
+    }
+    combiner = _combiner_opcode(op) if reduces else None
+    if combiner is not None:
+        attributes["combiner"] = combiner
+    return Generic(op.operands, [op.result.type], attributes, [block], location=op.location)
+
+
+def _combiner_opcode(op: Structured) -> str:
+    """The opcode of the operation `combine` builds."""
+    block = Block([("a", op.acc_type), ("b", op.acc_type)])
+    made: list[str] = []
+
+    def build(built: Operation) -> Value:
+        made.append(built.opcode)
+        block.append(built)
+        return built.result
+
+    op.combine(build, *block.args)
+    return made[-1]
+
+
+def is_elementwise(op: Operation) -> bool:
+    """Whether every result element depends on elements at one place only: an `Elementwise` class, or a generic
+    whose iterators are all parallel and whose maps are all projected permutations."""
+    if isinstance(op, Elementwise):
+        return True
+    return (
+        isinstance(op, Structured)
+        and not any(it.is_reduction for it in op.iterators())
+        and all(map_dim(e) is not None for m in op.maps() for e in m)
+    )

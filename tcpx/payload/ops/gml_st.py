@@ -1,0 +1,286 @@
+"""Loops and subsets. A loop has destinations; `materialize` reads a subset, `yield` writes one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.ir import Block, Operation, Value, register
+from tcpx.payload.predicates import Predicate
+from tcpx.payload.sizes import Dim, Var, is_equal, is_less_equal, to_text
+from tcpx.payload.subsets import Tile
+from tcpx.payload.types import TensorType, VectorType, dtype_of, like, shape_of
+
+
+class Loop(Operation):
+    """One loop variable, any number of destinations. `var` holds name, lower and upper bound and step.
+
+    Operand k is the first value of destination k; block argument k is its current value; result k its last.
+    Destinations of tensor type are storage; those of vector or scalar type are loop-carried values.
+    """
+
+    __slots__ = ()
+    variadic = True
+    result_count = None
+    region_count = 1
+    class_name = "loop"
+
+    @classmethod
+    def over(cls, var: Var, inits: Sequence[Value], body: Block) -> Loop:
+        """A detached loop; `body` has one argument per init, of its type."""
+        return cls(inits, [v.type for v in inits], {"var": var}, [body], name=var.name)
+
+    @property
+    def var(self) -> Var:
+        """The loop variable: `lower`, `lower + step`, ... below `upper`."""
+        held = self.attributes.get("var")
+        if not isinstance(held, Var):
+            raise self.error("the attribute `var` is missing")
+        return held
+
+    @property
+    def body(self) -> Block:
+        return self.regions[0]
+
+    @property
+    def destinations(self) -> list[Value]:
+        """The block arguments."""
+        return self.body.args
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether iterations may run in any order or at once."""
+        return False
+
+    def yields_to(self, index: int) -> list[StYield]:
+        """The yields to destination `index`, in program order."""
+        dest = self.destinations[index]
+        return [op for op, k in dest.uses if k == 1 and isinstance(op, StYield)]
+
+    def verify(self) -> None:
+        if not len(self.operands) == len(self.destinations) == len(self.results):
+            raise self.error("a loop has as many inits, destinations and results")
+        for init, dest, result in zip(self.operands, self.destinations, self.results, strict=True):
+            if init.type != dest.type or dest.type != result.type:
+                raise self.error(
+                    "init, destination and result have one type",
+                    required=str(init.type),
+                    found=f"destination {dest.type}, result {result.type}",
+                )
+
+    def _iterations(self, evaluation: Evaluation) -> list[int]:
+        var = self.var
+        step = evaluation.size(var.step)
+        if step <= 0:
+            raise self.error("the step of a loop is positive", required="at least 1", found=str(step))
+        return list(range(evaluation.size(var.lower), evaluation.size(var.upper), step))
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        held = [np.array(a) for a in args]
+        for formal, array in zip(self.destinations, held, strict=True):
+            evaluation.values[formal] = array
+        for value in self._iterations(evaluation):
+            evaluation.sizes[self.var.name] = value
+            carried: dict[Value, Array] = {}
+            outer, evaluation.carried = evaluation.carried, carried
+            evaluation.enter_iteration(self, value)
+            evaluation.run_block(self.body, [evaluation.values[d] for d in self.destinations])
+            evaluation.carried = outer
+            evaluation.values.update(carried)
+        evaluation.leave_loop(self)
+        return tuple(evaluation.values[d] for d in self.destinations)
+
+
+@register
+class For(Loop):
+    """A sequential loop."""
+
+    __slots__ = ()
+    opcode = "gml_st.for"
+
+
+@register
+class Parallel(Loop):
+    """A loop whose iterations may run in any order or at once; they yield to disjoint subsets."""
+
+    __slots__ = ()
+    opcode = "gml_st.parallel"
+
+    @property
+    def is_parallel(self) -> bool:
+        return True
+
+    def verify(self) -> None:
+        for dest in self.destinations:
+            if not isinstance(dest.type, TensorType):
+                raise self.error("a parallel loop carries no values", found=f"%{dest.name}: {dest.type}")
+        super().verify()
+
+    def _iterations(self, evaluation: Evaluation) -> list[int]:
+        order = super()._iterations(evaluation)
+        return [order[int(k)] for k in evaluation.random.permutation(len(order))]
+
+
+@register
+class If(Operation):
+    """Runs one of two regions; each ends in a `tcp.yield` of the results."""
+
+    __slots__ = ()
+    opcode = "gml_st.if"
+    result_count = None
+    region_count = 2
+
+    @property
+    def predicate(self) -> Predicate:
+        """The condition, on sizes and loop variables."""
+        held = self.attributes.get("predicate")
+        if not isinstance(held, Predicate):
+            raise self.error("the attribute `predicate` is missing")
+        return held
+
+    @property
+    def then(self) -> Block:
+        return self.regions[0]
+
+    @property
+    def orelse(self) -> Block:
+        return self.regions[1]
+
+    def verify(self) -> None:
+        for block in self.regions:
+            end = block.terminator
+            given = [v.type for v in end.operands] if end is not None else []
+            if end is None or given != [r.type for r in self.results]:
+                raise self.error(
+                    "each branch yields the results",
+                    required=", ".join(str(r.type) for r in self.results) or "nothing",
+                    found=", ".join(map(str, given)) or "nothing",
+                )
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return evaluation.run_block(self.then if evaluation.holds(self.predicate) else self.orelse)
+
+
+class OnSubset(Operation):
+    """An operation on a subset of an operand."""
+
+    __slots__ = ()
+
+    @property
+    def subset(self) -> Tile:
+        """The subset it reads or writes."""
+        held = self.attributes.get("subset")
+        if not isinstance(held, Tile):
+            raise self.error("the subset is missing", required="tile [offsets] [sizes]")
+        return held
+
+    @property
+    def subset_of(self) -> Value:
+        """The tensor or buffer the subset is part of."""
+        return self.operands[-1]
+
+    def verify(self) -> None:
+        rank = len(shape_of(self.subset_of.type))
+        if len(self.subset.offsets) != rank or len(self.subset.sizes) != rank:
+            raise self.error(
+                "a subset has an offset and a size per dim",
+                required=f"rank {rank} of %{self.subset_of.name}: {self.subset_of.type}",
+                found=self.subset.text(),
+            )
+
+    def check_value(self, value: Value) -> None:
+        """The value has the shape of the subset, or is a vector that is at least as large."""
+        shape, wanted = shape_of(value.type), self.subset.shape
+        static = isinstance(value.type, VectorType) or not isinstance(value.type, TensorType)
+        if dtype_of(value.type) != dtype_of(self.subset_of.type):
+            raise self.error(
+                "value and subset have one dtype",
+                required=dtype_of(self.subset_of.type).name,
+                found=f"%{value.name}: {value.type}",
+            )
+        agrees = len(shape) == len(wanted) and (
+            static or all(is_equal(a, b) is True for a, b in zip(shape, wanted, strict=True))
+        )
+        if not agrees:
+            raise self.error(
+                "value and subset have one shape",
+                required=f"[{', '.join(map(to_text, wanted))}]",
+                found=f"%{value.name}: {value.type}",
+            )
+
+
+@register
+class Materialize(OnSubset):
+    """The value of a subset of a tensor."""
+
+    __slots__ = ()
+    opcode = "gml_st.materialize"
+    operand_names = ("source",)
+
+    @classmethod
+    def of(cls, source: Value, subset: Tile) -> Operation:
+        """A detached materialize."""
+        return cls([source], [like(source.type, subset.shape, dtype_of(source.type))], {"subset": subset})
+
+    def verify(self) -> None:
+        super().verify()
+        self.check_value(self.result)
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        evaluation.note_read(self.operands[0], self.subset)
+        return (np.array(evaluation.select(args[0], self.subset)).reshape(evaluation.shape(self.result.type)),)
+
+
+@register
+class StYield(OnSubset):
+    """Write a value to a subset of a destination. A vector larger than the subset is written as far as it reaches."""
+
+    __slots__ = ()
+    opcode = "gml_st.yield"
+    result_count = 0
+    operand_names = ("value", "destination")
+    has_side_effects = True
+
+    @classmethod
+    def of(cls, value: Value, destination: Value, subset: Tile) -> Operation:
+        """A detached yield."""
+        return cls([value, destination], [], {"subset": subset})
+
+    def verify(self) -> None:
+        super().verify()
+        dest = self.operands[1]
+        owner = dest.owner.parent if isinstance(dest.owner, Block) else None
+        if not isinstance(owner, Loop):
+            raise self.error("a yield writes to a destination of a loop", found=f"%{dest.name}")
+        self.check_value(self.operands[0])
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        value, dest = args
+        if not isinstance(self.operands[1].type, TensorType):
+            evaluation.carried[self.operands[1]] = np.array(value)
+            return ()
+        evaluation.note_write(self.operands[1], self.subset)
+        write_subset(evaluation, value, dest, self.subset)
+        return ()
+
+
+def write_subset(evaluation: Evaluation, value: Array, dest: Array, subset: Tile) -> None:
+    """Store the part of `value` that a subset covers."""
+    sizes = [evaluation.size(s) for s in subset.sizes]
+    if any(n <= 0 for n in sizes):
+        return
+    kept = [n for d, n in enumerate(sizes) if d not in subset.dropped]
+    dest[evaluation.slices(dest.shape, subset)] = value[tuple(slice(0, n) for n in kept)]
+
+
+def full_like(value: Value) -> Tile:
+    """The subset that is all of a value."""
+    return Tile.full(shape_of(value.type))
+
+
+def trip_count_is_one(loop: Loop) -> bool:
+    """Whether a loop provably runs exactly once."""
+    one: Dim = loop.var.upper - loop.var.lower
+    return is_less_equal(1, one) is True and is_less_equal(one, loop.var.step) is True

@@ -1,0 +1,205 @@
+"""Tensors without contents, padding, reshaping; buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from tcpx.payload.diagnostics import Diagnostic, VerifyError
+from tcpx.payload.evaluator import Array, Evaluation, poison
+from tcpx.payload.ir import Operation, Value, register
+from tcpx.payload.sizes import Dim, is_equal, is_less_equal, product, to_text
+from tcpx.payload.subsets import Tile
+from tcpx.payload.types import BufferType, Type, dtype_of, like, row_major, shape_of
+
+
+@register
+class Empty(Operation):
+    """A tensor whose elements have no value yet: the first init of a destination."""
+
+    __slots__ = ()
+    opcode = "tcp.empty"
+
+    @classmethod
+    def of(cls, type_: Type) -> Operation:
+        """A detached empty tensor."""
+        return cls([], [type_])
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return (poison(evaluation.shape(self.result.type), dtype_of(self.result.type)),)
+
+
+@register
+class Pad(Operation):
+    """The operand at the origin of a larger result; the rest is `value`."""
+
+    __slots__ = ()
+    opcode = "tcp.pad"
+    operand_names = ("operand",)
+
+    @classmethod
+    def of(cls, operand: Value, shape: Sequence[Dim], value: float | int) -> Operation:
+        """A detached pad to `shape`."""
+        dtype = dtype_of(operand.type)
+        held = float(value) if dtype.is_float else int(value)
+        return cls([operand], [like(operand.type, tuple(shape), dtype)], {"value": held})
+
+    @property
+    def value(self) -> float | int:
+        """The number the padding has."""
+        held = self.attributes.get("value")
+        if not isinstance(held, int | float):
+            raise self.error("the attribute `value` is missing", required="a number")
+        return held
+
+    def verify(self) -> None:
+        if len(shape_of(self.operands[0].type)) != len(shape_of(self.result.type)):
+            raise self.error(
+                "padding keeps the rank",
+                required=str(self.operands[0].type),
+                found=str(self.result.type),
+            )
+        _same_dtype(self)
+        for before, after in zip(shape_of(self.operands[0].type), shape_of(self.result.type), strict=True):
+            if is_less_equal(before, after) is not True:
+                raise self.error(
+                    "padding makes no dim smaller",
+                    required=f"at least {to_text(before)}",
+                    found=f"{to_text(after)} in {self.result.type}",
+                )
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        made = np.full(evaluation.shape(self.result.type), self.value).astype(args[0].dtype)
+        made[tuple(slice(0, n) for n in args[0].shape)] = args[0]
+        return (made,)
+
+
+@register
+class Reshape(Operation):
+    """The same elements in row-major order under another shape of equal size."""
+
+    __slots__ = ()
+    opcode = "tcp.reshape"
+    operand_names = ("operand",)
+
+    def verify(self) -> None:
+        _same_dtype(self)
+        before: Dim = 1
+        for d in shape_of(self.operands[0].type):
+            before = before * d
+        after: Dim = 1
+        for d in shape_of(self.result.type):
+            after = after * d
+        if is_equal(before, after) is not True:
+            raise self.error(
+                "a reshape keeps the number of elements",
+                required=to_text(before),
+                found=f"{to_text(after)} in {self.result.type}",
+            )
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return (np.ascontiguousarray(args[0]).reshape(evaluation.shape(self.result.type)),)
+
+
+@register
+class Alloc(Operation):
+    """Memory of a kernel: planned into the workspace (`space arena`) or the stack (`space stack`)."""
+
+    __slots__ = ()
+    opcode = "buffer.alloc"
+
+    @classmethod
+    def of(cls, type_: BufferType, name: str = "") -> Operation:
+        """A detached allocation."""
+        return cls([], [type_], result_names=[name])
+
+    def verify(self) -> None:
+        if not isinstance(self.result.type, BufferType):
+            raise self.error("an allocation is a buffer", found=str(self.result.type))
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        type_ = self.result.type
+        shape = evaluation.shape(type_)
+        if isinstance(type_, BufferType) and prod(shape) == 0:
+            shape = tuple(max(n, 0) for n in shape)
+        return (poison(shape, dtype_of(type_)),)
+
+
+@register
+class View(Operation):
+    """The elements of a contiguous buffer, in row-major order, under another shape: the same memory."""
+
+    __slots__ = ()
+    opcode = "buffer.reshape"
+    operand_names = ("source",)
+
+    @classmethod
+    def of(cls, source: Value, shape: Sequence[Dim]) -> Operation:
+        """A detached view of a buffer under another shape."""
+        if not isinstance(source.type, BufferType):
+            raise VerifyError(
+                Diagnostic("only memory has another shape", required="a buffer", found=f"%{source.name}: {source.type}")
+            )
+        dims = tuple(shape)
+        return cls([source], [BufferType(dims, source.type.dtype, row_major(dims), source.type.space)])
+
+    def verify(self) -> None:
+        before, after = self.operands[0].type, self.result.type
+        if not isinstance(before, BufferType) or not isinstance(after, BufferType):
+            raise self.error("a view is of a buffer and is one", required="buffers", found=f"{before} as {after}")
+        if (before.dtype, before.space) != (after.dtype, after.space):
+            raise self.error("a view keeps dtype and space", required=str(before), found=str(after))
+        if is_equal(product(before.shape), product(after.shape)) is not True:
+            raise self.error(
+                "a view keeps the number of elements", required=to_text(product(before.shape)), found=str(after)
+            )
+        for type_ in (before, after):
+            if any(is_equal(a, b) is not True for a, b in zip(type_.strides, row_major(type_.shape), strict=True)):
+                raise self.error("a view is of contiguous memory", required="row-major strides", found=str(type_))
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return (args[0].reshape(evaluation.shape(self.result.type)),)
+
+
+@register
+class Prefetch(Operation):
+    """Ask for the cache line of one element; `write` says whether it will be written."""
+
+    __slots__ = ()
+    opcode = "buffer.prefetch"
+    result_count = 0
+    operand_names = ("source",)
+    has_side_effects = True
+
+    @property
+    def subset(self) -> Tile:
+        """The rows to fetch: one prefetch per cache line."""
+        held = self.attributes.get("subset")
+        if not isinstance(held, Tile):
+            raise self.error("the attribute `subset` is missing")
+        return held
+
+    def verify(self) -> None:
+        rank = len(shape_of(self.operands[0].type))
+        if self.subset.rank != rank:
+            raise self.error(
+                "a subset has an offset and a size per dim",
+                required=f"rank {rank} of %{self.operands[0].name}: {self.operands[0].type}",
+                found=self.subset.text(),
+            )
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return ()
+
+
+def _same_dtype(op: Operation) -> None:
+    """Operand and result have one dtype."""
+    if dtype_of(op.operands[0].type) != dtype_of(op.result.type):
+        raise op.error(
+            "operand and result have one dtype",
+            required=dtype_of(op.result.type).name,
+            found=dtype_of(op.operands[0].type).name,
+            fix="insert a tcp.cast",
+        )

@@ -1,0 +1,153 @@
+"""Data movement on the operation tree: broadcast, transpose, fill. No arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.interfaces import Build, IndexingMap, Iterator, Structured, dims, parallel
+from tcpx.payload.ir import Operation, Value, register
+from tcpx.payload.ops.constant import Const
+from tcpx.payload.types import Type, dtype_of, like, shape_of
+
+
+class Movement(Structured):
+    """An element of the result is an element of the operand, unchanged."""
+
+    __slots__ = ()
+    class_name = "movement"
+    operand_names = ("operand",)
+
+    @property
+    def is_movement(self) -> bool:
+        return True
+
+    def iterators(self) -> tuple[Iterator, ...]:
+        return parallel(*(f"d{k}" for k in range(len(shape_of(self.result.type)))))
+
+    def result_map(self) -> IndexingMap:
+        return dims(*(it.name for it in self.iterators()))
+
+    def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
+        del build, acc
+        return args[0]
+
+    def int_tuple(self, key: str) -> tuple[int, ...]:
+        """An attribute that is a list of ints."""
+        held = self.attributes.get(key)
+        if not isinstance(held, tuple):
+            raise self.error(f"the attribute `{key}` is missing", required="a list of ints")
+        return tuple(d for d in held if isinstance(d, int))
+
+    def verify(self) -> None:
+        if self.operands and dtype_of(self.operands[0].type) != dtype_of(self.result.type):
+            raise self.error(
+                "operand and result have one dtype",
+                required=dtype_of(self.result.type).name,
+                found=dtype_of(self.operands[0].type).name,
+            )
+        super().verify()
+
+
+@register
+class Broadcast(Movement):
+    """Repeat the operand along new dims: dim k of the operand is dim `dims[k]` of the result."""
+
+    __slots__ = ()
+    opcode = "tcp.broadcast"
+    class_name = "broadcast"
+
+    @classmethod
+    def of(cls, operand: Value, dims_: Sequence[int], type_: Type) -> Operation:
+        """A detached broadcast to `type_`."""
+        return cls([operand], [type_], {"dims": tuple(dims_)})
+
+    def maps(self) -> tuple[IndexingMap, ...]:
+        return (dims(*(f"d{k}" for k in self.int_tuple("dims"))),)
+
+    def verify(self) -> None:
+        held = self.int_tuple("dims")
+        rank = len(shape_of(self.result.type))
+        if list(held) != sorted(set(held)) or any(not 0 <= d < rank for d in held):
+            raise self.error(
+                "`dims` places each operand dim in the result",
+                required=f"increasing dims below {rank}",
+                found=str(list(held)),
+            )
+        super().verify()
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        shape, held = evaluation.shape(self.result.type), self.int_tuple("dims")
+        spread = [1] * len(shape)
+        for k, d in enumerate(held):
+            spread[d] = args[0].shape[k]
+        return (np.broadcast_to(args[0].reshape(spread), shape).copy(),)
+
+
+@register
+class Transpose(Movement):
+    """Permute dims: dim k of the result is dim `permutation[k]` of the operand."""
+
+    __slots__ = ()
+    opcode = "tcp.transpose"
+    class_name = "transpose"
+
+    @classmethod
+    def of(cls, operand: Value, permutation: Sequence[int]) -> Operation:
+        """A detached transpose."""
+        shape = shape_of(operand.type)
+        type_ = like(operand.type, tuple(shape[p] for p in permutation), dtype_of(operand.type))
+        return cls([operand], [type_], {"permutation": tuple(permutation)})
+
+    def maps(self) -> tuple[IndexingMap, ...]:
+        permutation = self.int_tuple("permutation")
+        return (dims(*(f"d{permutation.index(k)}" for k in range(len(permutation)))),)
+
+    def verify(self) -> None:
+        permutation = self.int_tuple("permutation")
+        if sorted(permutation) != list(range(len(shape_of(self.result.type)))):
+            raise self.error(
+                "`permutation` names each dim once",
+                required=f"a permutation of 0..{len(shape_of(self.result.type)) - 1}",
+                found=str(list(permutation)),
+            )
+        super().verify()
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return (np.ascontiguousarray(args[0].transpose(self.int_tuple("permutation"))),)
+
+
+@register
+class Fill(Movement):
+    """Every element of the result is the literal `value`."""
+
+    __slots__ = ()
+    opcode = "tcp.fill"
+    class_name = "fill"
+    operand_names = ()
+
+    @classmethod
+    def of(cls, value: float | int, type_: Type) -> Operation:
+        """A detached fill."""
+        held = float(value) if dtype_of(type_).is_float else int(value)
+        return cls([], [type_], {"value": held})
+
+    @property
+    def literal(self) -> float | int:
+        """The number each element has."""
+        held = self.attributes.get("value")
+        if not isinstance(held, int | float):
+            raise self.error("the attribute `value` is missing", required="a number")
+        return held
+
+    def maps(self) -> tuple[IndexingMap, ...]:
+        return ()
+
+    def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
+        del args, acc
+        return build(Const.literal(self.literal, self.acc_type))
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return (np.full(evaluation.shape(self.result.type), self.literal).astype(self.acc_type.numpy),)

@@ -1,0 +1,108 @@
+"""Reductions of one operand over the dims `dims`; the other dims are kept in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.interfaces import Build, IndexingMap, Iterator, IteratorKind, Structured, dims
+from tcpx.payload.ir import Value, register
+from tcpx.payload.ops.elementwise import Add, Binary, Max, cast_to
+from tcpx.payload.types import dtype_of, shape_of
+
+
+class Reduce(Structured):
+    """result = combine(init, reduction of the operand); an empty reduction is the neutral element."""
+
+    __slots__ = ()
+    class_name = "reduce"
+    operand_names = ("operand",)
+    optional_operand = "init"
+    combiner: ClassVar[type[Binary]]
+
+    @property
+    def reduced(self) -> tuple[int, ...]:
+        """The positions of the reduced dims."""
+        held = self.attributes.get("dims")
+        if not isinstance(held, tuple):
+            raise self.error("the attribute `dims` is missing", required="a list of ints")
+        return tuple(d for d in held if isinstance(d, int))
+
+    def iterators(self) -> tuple[Iterator, ...]:
+        rank = len(shape_of(self.operands[0].type))
+        return tuple(
+            Iterator(f"d{k}", IteratorKind.REDUCTION if k in self.reduced else IteratorKind.PARALLEL)
+            for k in range(rank)
+        )
+
+    def maps(self) -> tuple[IndexingMap, ...]:
+        return (dims(*(it.name for it in self.iterators())),)
+
+    def result_map(self) -> IndexingMap:
+        return dims(*(it.name for it in self.iterators() if not it.is_reduction))
+
+    def combine(self, build: Build, lhs: Value, rhs: Value) -> Value:
+        return build(self.combiner.of(lhs, rhs))
+
+    def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
+        element = cast_to(build, args[0], self.acc_type)
+        return element if acc is None else self.combine(build, acc, element)
+
+    def neutral(self) -> float | int | None:
+        return self.combiner.neutral_of(self.acc_type)
+
+    def pad_value(self, index: int, reduced: bool) -> float | int | None:
+        del index, reduced
+        return self.neutral()
+
+    def verify(self) -> None:
+        rank = len(shape_of(self.operands[0].type))
+        if any(not 0 <= d < rank for d in self.reduced) or len(set(self.reduced)) != len(self.reduced):
+            raise self.error(
+                "`dims` names dims of the operand", required=f"dims below {rank}", found=str(list(self.reduced))
+            )
+        for value in self.operands[1:]:
+            if dtype_of(value.type) != self.acc_type:
+                raise self.error(
+                    "`init` has the dtype of the result", required=self.acc_type.name, found=str(value.type)
+                )
+        super().verify()
+
+
+@register
+class ReduceSum(Reduce):
+    """The sum over `dims`; the order of additions is not specified."""
+
+    __slots__ = ()
+    opcode = "tcp.reduce_sum"
+    class_name = "reduce_sum"
+    combiner = Add
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        dtype = self.acc_type.numpy
+        wide = np.dtype(np.float32) if self.acc_type.is_float and self.acc_type.bits < 32 else dtype
+        total = np.asarray(np.sum(args[0].astype(wide), axis=self.reduced, dtype=wide))
+        if len(args) > 1:
+            total = np.add(total, args[1].astype(wide))
+        return (np.asarray(total).astype(dtype),)
+
+
+@register
+class ReduceMax(Reduce):
+    """The maximum over `dims`; NaN if there is a NaN; the smallest value of the dtype if there is nothing."""
+
+    __slots__ = ()
+    opcode = "tcp.reduce_max"
+    class_name = "reduce_max"
+    combiner = Max
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        dtype = self.acc_type.numpy
+        source = args[0].astype(dtype)
+        total: Array = np.asarray(np.max(source, axis=self.reduced, initial=self.acc_type.minimum))
+        if len(args) > 1:
+            total = np.maximum(total, args[1])
+        return (np.asarray(total).astype(dtype),)

@@ -1,0 +1,52 @@
+"""Choosing between two values, element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.interfaces import Build, Elementwise
+from tcpx.payload.ir import Operation, Value, register
+from tcpx.payload.types import dtype_of, i1
+
+
+@register
+class Select(Elementwise):
+    """b where a holds, else c; a is i1."""
+
+    __slots__ = ()
+    opcode = "tcp.select"
+    operand_names = ("a", "b", "c")
+    semantics = "select(a, b, c)"
+
+    @classmethod
+    def of(cls, a: Value, b: Value, c: Value) -> Operation:
+        """A detached select; b and c have one type."""
+        return cls([a, b, c], [b.type])
+
+    def verify(self) -> None:
+        if len(self.operands) != 3:
+            raise self.error("a select has three operands", required="a, b, c", found=f"{len(self.operands)} operands")
+        wanted = (i1, dtype_of(self.result.type), dtype_of(self.result.type))
+        for role, dtype, value in zip(self.operand_names, wanted, self.operands, strict=True):
+            if dtype_of(value.type) != dtype:
+                raise self.error(
+                    f"operand `{role}` has the wrong dtype", required=dtype.name, found=f"%{value.name}: {value.type}"
+                )
+            if type(value.type) is not type(self.result.type):
+                raise self.error(
+                    "operands and result are of one kind (scalar, tensor or vector)",
+                    required=str(self.result.type),
+                    found=f"%{value.name}: {value.type}",
+                    fix="insert a tcp.broadcast",
+                )
+        super().verify()
+
+    def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
+        del acc
+        return build(Select.of(*args))
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return (np.where(args[0], args[1], args[2]),)

@@ -1,0 +1,195 @@
+"""Reads and writes between memory (tensors, buffers) and registers (vectors, scalars)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.ir import Operation, Value, register
+from tcpx.payload.ops.gml_st import OnSubset, write_subset
+from tcpx.payload.subsets import Tile
+from tcpx.payload.types import BufferType, TensorType, Type, VectorType, dtype_of, shape_of
+
+
+@register
+class Read(OnSubset):
+    """A subset of a tensor or buffer as a vector or scalar; where the subset is smaller, the rest is `value`."""
+
+    __slots__ = ()
+    opcode = "vector.read"
+    operand_names = ("source",)
+
+    @classmethod
+    def of(cls, source: Value, subset: Tile, type_: Type, value: float | int = 0) -> Operation:
+        """A detached read."""
+        held = float(value) if dtype_of(type_).is_float else int(value)
+        return cls([source], [type_], {"subset": subset, "value": held})
+
+    @property
+    def value(self) -> float | int:
+        """What lanes outside the subset hold."""
+        held = self.attributes.get("value", 0)
+        return held if isinstance(held, int | float) else 0
+
+    def verify(self) -> None:
+        super().verify()
+        self.check_value(self.result)
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        made = np.full(evaluation.shape(self.result.type), self.value).astype(args[0].dtype)
+        evaluation.note_read(self.operands[0], self.subset)
+        sizes = [evaluation.size(s) for s in self.subset.sizes]
+        if all(n > 0 for n in sizes):
+            kept = [n for d, n in enumerate(sizes) if d not in self.subset.dropped]
+            made[tuple(slice(0, n) for n in kept)] = evaluation.select(args[0], self.subset)
+        return (made,)
+
+
+@register
+class Write(OnSubset):
+    """Store a vector or scalar to a subset of a buffer; a larger vector is stored as far as the subset reaches."""
+
+    __slots__ = ()
+    opcode = "vector.write"
+    result_count = 0
+    operand_names = ("value", "destination")
+    has_side_effects = True
+
+    @classmethod
+    def of(cls, value: Value, destination: Value, subset: Tile) -> Operation:
+        """A detached write."""
+        return cls([value, destination], [], {"subset": subset})
+
+    def verify(self) -> None:
+        super().verify()
+        if not isinstance(self.operands[1].type, BufferType):
+            raise self.error("a write goes to a buffer", found=f"%{self.operands[1].name}: {self.operands[1].type}")
+        self.check_value(self.operands[0])
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        evaluation.note_write(self.operands[1], self.subset)
+        write_subset(evaluation, args[0], args[1], self.subset)
+        return ()
+
+
+@register
+class ToTensor(Operation):
+    """A register tile as a tensor: its first storage."""
+
+    __slots__ = ()
+    opcode = "vector.to_tensor"
+    operand_names = ("operand",)
+
+    @classmethod
+    def of(cls, operand: Value) -> Operation:
+        """A detached conversion."""
+        return cls([operand], [TensorType(shape_of(operand.type), dtype_of(operand.type))])
+
+    def verify(self) -> None:
+        wanted = TensorType(shape_of(self.operands[0].type), dtype_of(self.operands[0].type))
+        if self.result.type != wanted:
+            raise self.error(
+                "the result is a tensor like the operand", required=str(wanted), found=str(self.result.type)
+            )
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return (args[0].copy(),)
+
+
+@register
+class Extract(Operation):
+    """One lane of a 1-D vector, `lane`, as a scalar."""
+
+    __slots__ = ()
+    opcode = "vector.extract"
+    operand_names = ("operand",)
+
+    @classmethod
+    def of(cls, operand: Value, lane: int) -> Operation:
+        """A detached extract."""
+        return cls([operand], [dtype_of(operand.type)], {"lane": lane})
+
+    @property
+    def lane(self) -> int:
+        held = self.attributes.get("lane")
+        if not isinstance(held, int):
+            raise self.error("the attribute `lane` is missing", required="an int")
+        return held
+
+    def verify(self) -> None:
+        type_ = self.operands[0].type
+        if not isinstance(type_, VectorType) or len(type_.shape) != 1 or not 0 <= self.lane < type_.shape[0]:
+            raise self.error("a lane of a 1-D vector", required=f"lane {self.lane}", found=str(type_))
+        if self.result.type != type_.dtype:
+            raise self.error(
+                "a lane has the dtype of the vector", required=type_.dtype.name, found=str(self.result.type)
+            )
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return (np.asarray(args[0][self.lane]),)
+
+
+@register
+class Insert(Operation):
+    """A 1-D vector with its lane `lane` replaced by a scalar."""
+
+    __slots__ = ()
+    opcode = "vector.insert"
+    operand_names = ("operand", "element")
+
+    @classmethod
+    def of(cls, operand: Value, element: Value, lane: int) -> Operation:
+        """A detached insert."""
+        return cls([operand, element], [operand.type], {"lane": lane})
+
+    @property
+    def lane(self) -> int:
+        held = self.attributes.get("lane")
+        if not isinstance(held, int):
+            raise self.error("the attribute `lane` is missing", required="an int")
+        return held
+
+    def verify(self) -> None:
+        type_ = self.operands[0].type
+        if not isinstance(type_, VectorType) or len(type_.shape) != 1 or not 0 <= self.lane < type_.shape[0]:
+            raise self.error("a lane of a 1-D vector", required=f"lane {self.lane}", found=str(type_))
+        if self.operands[1].type != type_.dtype or self.result.type != type_:
+            raise self.error(
+                "the element and the result have the dtype of the vector",
+                required=f"{type_.dtype} into {type_}",
+                found=f"%{self.operands[1].name}: {self.operands[1].type}, result {self.result.type}",
+            )
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        made = args[0].copy()
+        made[self.lane] = args[1][()]
+        return (made,)
+
+
+@register
+class FromElements(Operation):
+    """A 1-D vector of the operands, lane by lane."""
+
+    __slots__ = ()
+    opcode = "vector.from_elements"
+    variadic = True
+
+    @classmethod
+    def of(cls, elements: Sequence[Value]) -> Operation:
+        """A detached vector of scalars."""
+        return cls(elements, [VectorType((len(elements),), dtype_of(elements[0].type))])
+
+    def verify(self) -> None:
+        dtype = dtype_of(self.result.type)
+        wanted = VectorType((len(self.operands),), dtype)
+        if not self.operands or self.result.type != wanted or any(v.type != dtype for v in self.operands):
+            raise self.error(
+                "the operands are the lanes of the result",
+                required=f"{wanted} of {dtype}",
+                found=f"{self.result.type} of {', '.join(str(v.type) for v in self.operands) or 'nothing'}",
+            )
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return (np.array([a[()] for a in args]).astype(dtype_of(self.result.type).numpy),)

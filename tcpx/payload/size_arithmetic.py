@@ -1,0 +1,173 @@
+"""Constructors of sizes that simplify with what bounds and divisors prove."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import gcd
+
+from tcpx.payload.bounds import is_less, is_less_equal, known_divisor, lower_bound, upper_bound
+from tcpx.payload.proof_form import divide
+from tcpx.payload.size_expressions import (
+    CeilDiv,
+    Dim,
+    FloorDiv,
+    Max,
+    Min,
+    Mod,
+    Monomial,
+    Operand,
+    Size,
+    Var,
+    as_dim,
+    check_divisor,
+    make,
+    to_text,
+)
+
+
+def floordiv(a: Operand, b: Operand) -> Dim:
+    """a / b rounded down. `floordiv(4*M + 3, 4)` -> `M`. The divisor must be positive where this is evaluated."""
+    a, b = as_dim(a), as_dim(b)
+    check_divisor(b, f"floordiv({to_text(a)}, {to_text(b)})")
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b
+    quotient, rest = _split(a, b)
+    rest, b = _without_common_factor(rest, b)
+    constant = _constant_quotient(rest, b)
+    if constant is not None:
+        return quotient + constant
+    match rest:
+        case Size(terms=(((FloorDiv() as inner,), 1),), constant=offset):
+            return quotient + floordiv(inner.lhs + offset * inner.rhs, inner.rhs * b)
+        case _:
+            return quotient + FloorDiv(rest, b)
+
+
+def ceildiv(a: Operand, b: Operand) -> Dim:
+    """a / b rounded up. `ceildiv(4*M + 3, 4)` -> `M + 1`. The divisor must be positive where this is evaluated."""
+    a, b = as_dim(a), as_dim(b)
+    check_divisor(b, f"ceildiv({to_text(a)}, {to_text(b)})")
+    if isinstance(a, int) and isinstance(b, int):
+        return -(-a // b)
+    quotient, rest = _split(a, b)
+    negative, b = _without_common_factor(-rest, b)
+    rest = -negative
+    constant = _constant_quotient(negative, b)
+    if constant is not None:
+        return quotient - constant
+    match rest:
+        case Size(terms=(((CeilDiv() as inner,), 1),), constant=offset):
+            return quotient + ceildiv(inner.lhs + offset * inner.rhs, inner.rhs * b)
+        case _:
+            return quotient + CeilDiv(rest, b)
+
+
+def mod(a: Operand, b: Operand) -> Dim:
+    """a - b * floordiv(a, b). `mod(4*M + 1, 4)` -> `1`. The divisor must be positive where this is evaluated."""
+    a, b = as_dim(a), as_dim(b)
+    check_divisor(b, f"mod({to_text(a)}, {to_text(b)})")
+    if isinstance(a, int) and isinstance(b, int):
+        return a % b
+    _, rest = _split(a, b)
+    if isinstance(rest, Size) and isinstance(b, int):
+        rest = make({m: c % b if c > 0 else -(-c % b) for m, c in rest.terms}, rest.constant)
+    constant = _constant_quotient(rest, b)
+    if constant is not None:
+        return rest - constant * b
+    match rest, b:
+        case Size(terms=(((Mod(lhs=lhs, rhs=int() as rhs),), 1),), constant=offset), int() if rhs % b == 0:
+            return mod(lhs + offset, b)
+        case _:
+            return Mod(rest, b).size()
+
+
+def align_up(a: Operand, b: Operand) -> Dim:
+    """The smallest multiple of b that is not below a."""
+    a, b = as_dim(a), as_dim(b)
+    if isinstance(a, Size) and isinstance(b, int):
+        multiple = make({m: c for m, c in a.terms if known_divisor(make({m: c}, 0)) % b == 0}, 0)
+        return multiple + ceildiv(a - multiple, b) * b
+    return ceildiv(a, b) * b
+
+
+def minimum(first: Operand, *others: Operand) -> Dim:
+    """The smallest of sizes; those proved not below another one are left out."""
+    flat: list[Dim] = []
+    for arg in map(as_dim, (first, *others)):
+        match arg:
+            case Size(terms=(((Min() as inner,), 1),), constant=0):
+                flat += inner.args
+            case _:
+                flat.append(arg)
+    kept = _undominated(flat, lambda a, b: is_less_equal(a, b) is True)
+    return kept[0] if len(kept) == 1 else Min(tuple(kept)).size()
+
+
+def maximum(first: Operand, *others: Operand) -> Dim:
+    """The largest of sizes; those proved not above another one are left out."""
+    flat: list[Dim] = []
+    for arg in map(as_dim, (first, *others)):
+        match arg:
+            case Size(terms=(((Max() as inner,), 1),), constant=0):
+                flat += inner.args
+            case _:
+                flat.append(arg)
+    kept = _undominated(flat, lambda a, b: is_less_equal(b, a) is True)
+    return kept[0] if len(kept) == 1 else Max(tuple(kept)).size()
+
+
+def _split(a: Dim, b: Dim) -> tuple[Dim, Dim]:
+    """Quotient and rest with a == quotient * b + rest, by coefficients and by facts about single terms."""
+    quotient, rest = divide(a, b)
+    if isinstance(rest, int):
+        return quotient, rest
+    unknown: Dim = rest.constant
+    for monomial, coefficient in rest.terms:
+        term = make({monomial: coefficient}, 0)
+        if isinstance(b, int) and known_divisor(term) % b == 0:
+            common = gcd(coefficient, b)
+            exact = FloorDiv(make({monomial: 1}, 0), b // common).size()
+            quotient = quotient + coefficient // common * exact
+        elif isinstance(b, Size) and _is_stepped_by(monomial, b):
+            quotient = quotient + coefficient * FloorDiv(make({monomial: 1}, 0), b).size()
+        else:
+            unknown = unknown + term
+    return quotient, unknown
+
+
+def _is_stepped_by(monomial: Monomial, step: Size) -> bool:
+    match monomial:
+        case (Var() as var,):
+            return divide(var.lower, step)[1] == 0 and divide(var.step, step)[1] == 0
+        case _:
+            return False
+
+
+def _without_common_factor(rest: Dim, b: Dim) -> tuple[Dim, Dim]:
+    """Numerator and divisor of floordiv(rest, b) without the common factor of terms and divisor."""
+    if isinstance(rest, int) or isinstance(b, Size):
+        return rest, b
+    common = gcd(b, *(c for _, c in rest.terms))
+    return make({m: c // common for m, c in rest.terms}, rest.constant // common), b // common
+
+
+def _constant_quotient(rest: Dim, b: Dim) -> int | Size | None:
+    """floordiv(rest, b) if it is the same for all sizes."""
+    if b == 1 or rest == 0:
+        return rest
+    low, high = lower_bound(rest), upper_bound(rest)
+    if isinstance(b, int):
+        return low // b if low is not None and high is not None and low // b == high // b else None
+    if low is not None and low >= 0:
+        return 0 if is_less(rest, b) is True else None
+    return -1 if high is not None and high < 0 and is_less_equal(-b, rest) is True else None
+
+
+def _undominated(args: list[Dim], precedes: Callable[[Dim, Dim], bool]) -> list[Dim]:
+    kept: list[Dim] = []
+    for arg in args:
+        if any(precedes(other, arg) for other in kept):
+            continue
+        kept = [other for other in kept if not precedes(arg, other)]
+        kept.append(arg)
+    return kept

@@ -1,0 +1,353 @@
+"""Size expressions as data: atoms, the normal form `Size`, linear arithmetic, evaluation and text.
+
+Nothing here reasons about values: proofs live in `bounds.py`, simplifying constructors in `sizes.py`.
+Atoms are equal when their texts are equal; the facts of symbols and loop variables are not compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Final
+
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic
+
+SYMBOL_RANK: Final = 0
+VARIABLE_RANK: Final = 1
+CALL_RANK: Final = 2
+
+
+class Atom:
+    """An indivisible factor; equality, hash and order follow its text. Arithmetic gives an int or a `Size`."""
+
+    __slots__ = ("inside", "order")
+
+    order: tuple[int, str]
+    """Symbols before loop variables before calls, then alphabetical."""
+    inside: frozenset[str]
+    """Texts of this atom and of every atom nested in its operands; facts are not looked into."""
+
+    def _describe(self, rank: int, text: str, operands: Iterable[Dim] = ()) -> None:
+        inside = frozenset((text,)).union(*(atom.inside for operand in operands for atom in atoms(operand)))
+        object.__setattr__(self, "order", (rank, text))
+        object.__setattr__(self, "inside", inside)
+
+    @property
+    def text(self) -> str:
+        """What `to_text` prints for this atom."""
+        return self.order[1]
+
+    def size(self) -> Size:
+        """This atom as an expression."""
+        return Size((((self,), 1),), 0)
+
+    def __add__(self, other: Operand) -> Dim:
+        return self.size() + other
+
+    def __radd__(self, other: Operand) -> Dim:
+        return self.size() + other
+
+    def __sub__(self, other: Operand) -> Dim:
+        return self.size() - other
+
+    def __rsub__(self, other: Operand) -> Dim:
+        return -self.size() + other
+
+    def __mul__(self, other: Operand) -> Dim:
+        return self.size() * other
+
+    def __rmul__(self, other: Operand) -> Dim:
+        return self.size() * other
+
+    def __neg__(self) -> Size:
+        return -self.size()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Atom) and self.order == other.order)
+
+    def __hash__(self) -> int:
+        return hash(self.order[1])
+
+    def __str__(self) -> str:
+        return self.order[1]
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        """Copies and pickles are built anew from the fields, the text is not stored."""
+        return type(self), tuple(getattr(self, name) for name in self.__match_args__)
+
+    __match_args__: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Symbol(Atom):
+    """A named run-time size. Facts (inclusive `lower`, `upper`, `multiple_of`) belong to the instance."""
+
+    name: str
+    lower: int = 0
+    upper: int | None = None
+    multiple_of: int = 1
+
+    def __post_init__(self) -> None:
+        if self.multiple_of < 1:
+            raise ArgumentError(
+                Diagnostic(
+                    f"symbol {self.name} cannot be a multiple of {self.multiple_of}",
+                    required="multiple_of >= 1",
+                    found=str(self.multiple_of),
+                )
+            )
+        self._describe(SYMBOL_RANK, self.name)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Var(Atom):
+    """A loop variable in scope: lower, lower + step, ... below `upper` (exclusive).
+
+    An expression that mentions it is evaluated inside the loop, so the loop is not empty and its step is positive.
+    """
+
+    name: str
+    lower: Dim
+    upper: Dim
+    step: Dim = 1
+
+    def __post_init__(self) -> None:
+        if isinstance(self.step, int) and self.step < 1:
+            raise ArgumentError(
+                Diagnostic(
+                    f"loop variable %{self.name} cannot step by {self.step}",
+                    required="step >= 1",
+                    found=str(self.step),
+                )
+            )
+        self._describe(VARIABLE_RANK, f"%{self.name}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FloorDiv(Atom):
+    """lhs / rhs rounded down; rhs is positive wherever the expression is evaluated."""
+
+    lhs: Dim
+    rhs: Dim
+
+    def __post_init__(self) -> None:
+        self._describe(CALL_RANK, f"floordiv({to_text(self.lhs)}, {to_text(self.rhs)})", (self.lhs, self.rhs))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CeilDiv(Atom):
+    """lhs / rhs rounded up; rhs is positive wherever the expression is evaluated."""
+
+    lhs: Dim
+    rhs: Dim
+
+    def __post_init__(self) -> None:
+        self._describe(CALL_RANK, f"ceildiv({to_text(self.lhs)}, {to_text(self.rhs)})", (self.lhs, self.rhs))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mod(Atom):
+    """lhs - rhs * floordiv(lhs, rhs), in 0..rhs-1; rhs is positive wherever the expression is evaluated."""
+
+    lhs: Dim
+    rhs: Dim
+
+    def __post_init__(self) -> None:
+        self._describe(CALL_RANK, f"mod({to_text(self.lhs)}, {to_text(self.rhs)})", (self.lhs, self.rhs))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Min(Atom):
+    """The smallest of two or more sizes, kept sorted: a constant first, then by text."""
+
+    args: tuple[Dim, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "args", tuple(sorted(self.args, key=_argument_order)))
+        self._describe(CALL_RANK, f"min({', '.join(map(to_text, self.args))})", self.args)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Max(Atom):
+    """The largest of two or more sizes, kept sorted: a constant first, then by text."""
+
+    args: tuple[Dim, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "args", tuple(sorted(self.args, key=_argument_order)))
+        self._describe(CALL_RANK, f"max({', '.join(map(to_text, self.args))})", self.args)
+
+
+Monomial = tuple[Atom, ...]
+Term = tuple[Monomial, int]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Size:
+    """A size that is not constant, in normal form: the sum of coefficient * monomial, sorted, plus a constant.
+
+    A monomial is a sorted tuple of atoms; coefficients are not zero; there is at least one term.
+    """
+
+    terms: tuple[Term, ...]
+    constant: int = 0
+
+    @staticmethod
+    def of(atom: Atom) -> Size:
+        """The expression that is this atom."""
+        return atom.size()
+
+    def __add__(self, other: Operand) -> Dim:
+        return add(self, as_dim(other))
+
+    def __radd__(self, other: Operand) -> Dim:
+        return add(self, as_dim(other))
+
+    def __sub__(self, other: Operand) -> Dim:
+        return add(self, scale(as_dim(other), -1))
+
+    def __rsub__(self, other: Operand) -> Dim:
+        return add(-self, as_dim(other))
+
+    def __mul__(self, other: Operand) -> Dim:
+        return multiply(self, as_dim(other))
+
+    def __rmul__(self, other: Operand) -> Dim:
+        return multiply(self, as_dim(other))
+
+    def __neg__(self) -> Size:
+        return Size(tuple((monomial, -c) for monomial, c in self.terms), -self.constant)
+
+    def __str__(self) -> str:
+        return to_text(self)
+
+    def __repr__(self) -> str:
+        return f"Size({to_text(self)})"
+
+
+Dim = int | Size
+Operand = int | Size | Atom
+
+
+def as_dim(operand: Operand) -> Dim:
+    """An int or Size for anything arithmetic accepts."""
+    return operand.size() if isinstance(operand, Atom) else operand
+
+
+def make(coefficients: Mapping[Monomial, int], constant: int) -> Dim:
+    """The normal form of a sum of monomials plus a constant."""
+    terms = [(monomial, c) for monomial, c in coefficients.items() if c]
+    if not terms:
+        return constant
+    if len(terms) > 1:
+        terms.sort(key=_term_order)
+    return Size(tuple(terms), constant)
+
+
+def add(a: Dim, b: Dim) -> Dim:
+    """a + b. Where both mention an atom with different facts, those of `a` stay."""
+    if isinstance(a, int):
+        a, b = b, a
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    if isinstance(a, int):
+        raise TypeError("unreachable")
+    if isinstance(b, int):
+        return Size(a.terms, a.constant + b) if b else a
+    coefficients = dict(a.terms)
+    for monomial, c in b.terms:
+        coefficients[monomial] = coefficients.get(monomial, 0) + c
+    return make(coefficients, a.constant + b.constant)
+
+
+def scale(a: Dim, factor: int) -> Dim:
+    """factor * a."""
+    if isinstance(a, int):
+        return a * factor
+    if factor == 0:
+        return 0
+    if factor == 1:
+        return a
+    return Size(tuple((monomial, c * factor) for monomial, c in a.terms), a.constant * factor)
+
+
+def multiply(a: Dim, b: Dim) -> Dim:
+    """a * b, multiplied out."""
+    if isinstance(b, int):
+        return scale(a, b)
+    if isinstance(a, int):
+        return scale(b, a)
+    coefficients: dict[Monomial, int] = {}
+    for left, c in (*a.terms, ((), a.constant)):
+        for right, d in (*b.terms, ((), b.constant)):
+            monomial = tuple(sorted(left + right, key=atom_order)) if left and right else left or right
+            coefficients[monomial] = coefficients.get(monomial, 0) + c * d
+    return make(coefficients, coefficients.pop((), 0))
+
+
+def total(dims: Iterable[Dim]) -> Dim:
+    """The sum of sizes, in one pass."""
+    coefficients: dict[Monomial, int] = {}
+    constant = 0
+    for d in dims:
+        if isinstance(d, int):
+            constant += d
+            continue
+        constant += d.constant
+        for monomial, c in d.terms:
+            coefficients[monomial] = coefficients.get(monomial, 0) + c
+    return make(coefficients, constant)
+
+
+def product(dims: Iterable[Dim]) -> Dim:
+    """The product of sizes, 1 if there are none."""
+    return reduce(lambda a, b: a * b, dims, 1)
+
+
+def atoms(d: Dim) -> list[Atom]:
+    """The atoms at the top of an expression, not those nested in operands or facts, with repetitions."""
+    return [] if isinstance(d, int) else [atom for monomial, _ in d.terms for atom in monomial]
+
+
+def check_divisor(divisor: Dim, expression: str) -> None:
+    """Raises ArgumentError for a constant divisor that is not positive."""
+    if isinstance(divisor, int) and divisor < 1:
+        raise ArgumentError(
+            Diagnostic(
+                f"division by {divisor} in size {expression}",
+                required="a positive divisor",
+                found=str(divisor),
+                fix="guard the divisor with max(1, ..)",
+            )
+        )
+
+
+def to_text(d: Operand) -> str:
+    """Infix text: symbols, loop variables, calls, the constant last; a positive term leads where there is one."""
+    if isinstance(d, int):
+        return str(d)
+    if isinstance(d, Atom):
+        return d.text
+    parts = [(c, "*".join(a.text for a in monomial)) for monomial, c in d.terms]
+    lead = next((i for i, (c, _) in enumerate(parts) if c > 0), None)
+    if lead is not None:
+        parts.insert(0, parts.pop(lead))
+    words = [(c < 0, text if abs(c) == 1 else f"{abs(c)}*{text}") for c, text in parts]
+    if d.constant:
+        constant = (d.constant < 0, str(abs(d.constant)))
+        words = [constant, *words] if lead is None and d.constant > 0 else [*words, constant]
+    first, *rest = words
+    return ("-" if first[0] else "") + first[1] + "".join(f" {'-' if n else '+'} {text}" for n, text in rest)
+
+
+def atom_order(atom: Atom) -> tuple[int, str]:
+    return atom.order
+
+
+def _term_order(term: Term) -> tuple[tuple[int, str], ...]:
+    return tuple(atom.order for atom in term[0])
+
+
+def _argument_order(arg: Dim) -> tuple[bool, str]:
+    return (not isinstance(arg, int), to_text(arg))

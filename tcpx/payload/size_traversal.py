@@ -1,0 +1,93 @@
+"""Walks over size expressions: operands, the symbols and loop variables mentioned, evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from operator import mul
+
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic
+from tcpx.payload.size_expressions import (
+    Atom,
+    CeilDiv,
+    Dim,
+    FloorDiv,
+    Max,
+    Min,
+    Mod,
+    Operand,
+    Size,
+    Symbol,
+    Var,
+    as_dim,
+    atom_order,
+    atoms,
+)
+
+
+def operands(atom: Atom) -> tuple[Dim, ...]:
+    """The expressions an atom is made of; none for symbols and loop variables."""
+    match atom:
+        case FloorDiv() | CeilDiv() | Mod():
+            return (atom.lhs, atom.rhs)
+        case Min() | Max():
+            return atom.args
+        case _:
+            return ()
+
+
+def leaves(d: Operand) -> dict[str, Symbol | Var]:
+    """Symbols and loop variables of an expression by text, without those only their facts mention."""
+    found: dict[str, Symbol | Var] = {}
+    pending = list(atoms(as_dim(d)))
+    while pending:
+        atom = pending.pop()
+        if isinstance(atom, Symbol | Var):
+            found.setdefault(atom.text, atom)
+        else:
+            pending += [inner for operand in operands(atom) for inner in atoms(operand)]
+    return found
+
+
+def symbols(d: Operand) -> tuple[Symbol, ...]:
+    """The symbols an expression mentions, by name; those only facts of its loop variables mention are left out."""
+    found = leaves(d).values()
+    return tuple(sorted((a for a in found if isinstance(a, Symbol)), key=atom_order))
+
+
+def variables(d: Operand) -> tuple[Var, ...]:
+    """The loop variables an expression mentions, by name; those only facts mention are left out."""
+    found = leaves(d).values()
+    return tuple(sorted((a for a in found if isinstance(a, Var)), key=atom_order))
+
+
+def evaluate(d: Operand, sizes: Mapping[str, int]) -> int:
+    """The value of an expression, given the values of its symbols and loop variables by name.
+
+    A divisor below 1 counts as 1: such a size belongs to a loop that does not run. Raises ArgumentError when a name
+    has no value.
+    """
+    if isinstance(d, int):
+        return d
+    if isinstance(d, Size):
+        return d.constant + sum(c * reduce(mul, (evaluate(a, sizes) for a in m)) for m, c in d.terms)
+    match d:
+        case Symbol() | Var():
+            if d.name not in sizes:
+                raise ArgumentError(
+                    Diagnostic(
+                        f"size {d.text} has no value",
+                        required=f"a value for {d.text}",
+                        found=f"values for {', '.join(sorted(sizes)) or 'nothing'}",
+                    )
+                )
+            return sizes[d.name]
+        case Min():
+            return min(evaluate(arg, sizes) for arg in d.args)
+        case Max():
+            return max(evaluate(arg, sizes) for arg in d.args)
+        case FloorDiv() | CeilDiv() | Mod():
+            lhs, rhs = evaluate(d.lhs, sizes), max(1, evaluate(d.rhs, sizes))
+            return lhs // rhs if isinstance(d, FloorDiv) else -(-lhs // rhs) if isinstance(d, CeilDiv) else lhs % rhs
+        case _:
+            raise TypeError(type(d).__name__)

@@ -1,0 +1,177 @@
+"""Rectangular subsets of tensors, vectors and buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tcpx.payload.sizes import (
+    Dim,
+    Substitution,
+    Var,
+    is_equal,
+    is_less_equal,
+    lower_bound,
+    substitute,
+    to_text,
+    variables,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Elements offsets + strides * (0..sizes-1) of a source; `dropped` dims have size 1 and are not in the value.
+
+    Offsets, sizes and strides have one entry per dim of the source, in elements; no strides means all 1.
+    """
+
+    offsets: tuple[Dim, ...]
+    sizes: tuple[Dim, ...]
+    strides: tuple[Dim, ...] = ()
+    dropped: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.strides:
+            object.__setattr__(self, "strides", (1,) * len(self.offsets))
+
+    @staticmethod
+    def full(shape: Sequence[Dim]) -> Tile:
+        """The tile that is all of a source."""
+        return Tile((0,) * len(shape), tuple(shape))
+
+    @property
+    def rank(self) -> int:
+        """Dims of the source."""
+        return len(self.offsets)
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """Dims of the source that are dims of the value."""
+        return tuple(dim for dim in range(self.rank) if dim not in self.dropped)
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        """Shape of the value: the sizes of the dims that are not dropped."""
+        return tuple(self.sizes[dim] for dim in self.kept)
+
+    @property
+    def has_unit_strides(self) -> bool:
+        """Whether every stride is the constant 1."""
+        return all(stride == 1 for stride in self.strides)
+
+    def is_full(self, shape: Sequence[Dim]) -> bool | None:
+        """Whether the value is the whole source of this shape, dim for dim; None if unknown."""
+        if self.dropped or len(shape) != self.rank:
+            return False
+        facts = [is_equal(size, dim) for size, dim in zip(self.sizes, shape, strict=True)]
+        facts += [is_equal(offset, 0) for offset in self.offsets]
+        facts += [is_equal(stride, 1) for stride in self.strides]
+        return False if False in facts else None if None in facts else True
+
+    def substitute(self, mapping: Substitution) -> Tile:
+        """The tile with symbols and loop variables replaced."""
+        return Tile(
+            tuple(substitute(offset, mapping) for offset in self.offsets),
+            tuple(substitute(size, mapping) for size in self.sizes),
+            tuple(substitute(stride, mapping) for stride in self.strides),
+            self.dropped,
+        )
+
+    def text(self) -> str:
+        """`tile [%i, 0] [min(6, M - %i), N]`, then ` [strides]` and ` drop [dims]` where there are any."""
+        words = [f"tile {_list_text(self.offsets)} {_list_text(self.sizes)}"]
+        if not self.has_unit_strides:
+            words.append(_list_text(self.strides))
+        if self.dropped:
+            words.append(f"drop {_list_text(self.dropped)}")
+        return " ".join(words)
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def compose(outer: Tile, inner: Tile) -> Tile:
+    """The tile of outer's source that is `inner` of outer's value."""
+    offsets, sizes, strides = list(outer.offsets), list(outer.sizes), list(outer.strides)
+    for dim, offset, size, stride in zip(outer.kept, inner.offsets, inner.sizes, inner.strides, strict=True):
+        offsets[dim] = outer.offsets[dim] + outer.strides[dim] * offset
+        sizes[dim] = size
+        strides[dim] = outer.strides[dim] * stride
+    dropped = tuple(sorted((*outer.dropped, *(outer.kept[dim] for dim in inner.dropped))))
+    return Tile(tuple(offsets), tuple(sizes), tuple(strides), dropped)
+
+
+def disjoint(a: Tile, b: Tile) -> bool | None:
+    """Whether two tiles of one source share no element; None if unknown. Strides must be positive."""
+    extents = list(zip(a.offsets, _extents(a), b.offsets, _extents(b), strict=True))
+    if any(is_less_equal(size, 0) is True for size in (*a.sizes, *b.sizes)):
+        return True
+    for start, extent, other_start, other_extent in extents:
+        if is_less_equal(start + extent, other_start) is True:
+            return True
+        if is_less_equal(other_start + other_extent, start) is True:
+            return True
+    if not (a.has_unit_strides and b.has_unit_strides):
+        return None
+    if any((lower_bound(size) or 0) < 1 for size in (*a.sizes, *b.sizes)):
+        return None
+    for start, extent, other_start, other_extent in extents:
+        if is_less_equal(start + extent, other_start) is not False:
+            return None
+        if is_less_equal(other_start + other_extent, start) is not False:
+            return None
+    return False
+
+
+def disjoint_between_iterations(tile: Tile, var: Var) -> bool | None:
+    """Whether the tiles of any two iterations of a loop share no element; None if unknown.
+
+    Loop variables whose facts depend on `var` belong to inner loops and take any value in either iteration; all
+    others are taken to be outer ones, with one value for both.
+    """
+    if is_less_equal(var.upper - var.lower, var.step) is True:
+        return True
+    later = Var(f"{var.name}~later", var.size() + var.step, var.upper, var.step)
+    mapping: dict[Var, Dim] = {var: later.size()}
+    for inner in _variables_inside(tile, var):
+        renamed = Var(
+            f"{inner.name}~later",
+            substitute(inner.lower, mapping),
+            substitute(inner.upper, mapping),
+            substitute(inner.step, mapping),
+        )
+        mapping[inner] = renamed.size()
+    decision = disjoint(tile, tile.substitute(mapping))
+    if decision is False and is_less_equal(var.lower + var.step + 1, var.upper) is not True:
+        return None
+    return decision
+
+
+def _extents(tile: Tile) -> tuple[Dim, ...]:
+    """Elements from the first to the last of each dim."""
+    return tuple(
+        size if stride == 1 else (size - 1) * stride + 1 for size, stride in zip(tile.sizes, tile.strides, strict=True)
+    )
+
+
+def _variables_inside(tile: Tile, var: Var) -> list[Var]:
+    """Loop variables of a tile, or of their facts, that depend on a variable, outermost first."""
+    found: dict[str, Var] = {}
+
+    def visit(candidate: Var) -> bool:
+        if candidate == var:
+            return True
+        facts = (candidate.lower, candidate.upper, candidate.step)
+        depends = [visit(v) for fact in facts for v in variables(fact)]
+        if any(depends):
+            found.setdefault(candidate.name, candidate)
+        return any(depends)
+
+    for d in (*tile.offsets, *tile.sizes, *tile.strides):
+        for v in variables(d):
+            visit(v)
+    return list(found.values())
+
+
+def _list_text(dims: Sequence[Dim]) -> str:
+    return f"[{', '.join(map(to_text, dims))}]"

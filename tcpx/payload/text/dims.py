@@ -1,0 +1,178 @@
+"""Size expressions, predicates, tiles and types from syntax.
+
+Expressions are read as they are written: sums and products in normal form, calls kept (`min(4, 6)` of constants only
+is folded), so that printing and parsing an expression gives the same one whatever is known about its symbols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from lark import Token
+
+from tcpx.payload.predicates import Comparison, Predicate, Relation
+from tcpx.payload.sizes import CeilDiv, Dim, FloorDiv, Max, Min, Mod, Size, evaluate
+from tcpx.payload.subsets import Tile
+from tcpx.payload.text.scope import Scope, suggestion
+from tcpx.payload.text.syntax import Node, Source, child, children, nodes, tokens
+from tcpx.payload.types import SCALARS, BufferType, ScalarType, TensorType, Type, VectorType
+
+_RELATIONS: Final[dict[str, Relation]] = {"==": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+ALWAYS = Comparison("==", 0, 0)
+"""How the predicate that always holds is written."""
+
+
+class DimReader:
+    """Reads what is made of size expressions; errors point into the source."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def dim(self, node: Node, scope: Scope) -> Dim:
+        """A size expression."""
+        match node.data:
+            case "number":
+                return int(tokens(node)[0])
+            case "named":
+                return self._symbol(tokens(node)[0], scope)
+            case "variable":
+                return self._variable(tokens(node)[0], scope)
+            case "negation":
+                return -self.dim(nodes(node)[0], scope)
+            case "call":
+                return self._call(node, scope)
+            case "sum" | "difference" | "product":
+                lhs, rhs = (self.dim(n, scope) for n in nodes(node))
+                return lhs + rhs if node.data == "sum" else lhs - rhs if node.data == "difference" else lhs * rhs
+            case _:
+                raise self.source.error(node, "a size expression is needed here", found=f"a {node.data}")
+
+    def _symbol(self, token: Token, scope: Scope) -> Dim:
+        symbol = scope.symbol(token)
+        if symbol is None:
+            known = scope.symbol_names()
+            raise self.source.error(
+                token,
+                f"unknown size `{token}`",
+                required=f"a symbol of the function: {', '.join(sorted(known)) or 'it has none'}",
+                found=f"`{token}`",
+                fix=suggestion(token, known) or f"declare it: symbols [{token}]",
+            )
+        return symbol.size()
+
+    def _variable(self, token: Token, scope: Scope) -> Dim:
+        name = token[1:]
+        variable = scope.variable(name)
+        if variable is None:
+            known = scope.variable_names()
+            raise self.source.error(
+                token,
+                f"unknown loop variable {token}",
+                required=f"the variable of a loop around this: {', '.join('%' + n for n in known) or 'there is none'}",
+                found=f"the value {token}" if scope.value(name) is not None else str(token),
+                fix=suggestion(name, known, "%"),
+            )
+        return variable.size()
+
+    def _call(self, node: Node, scope: Scope) -> Dim:
+        function = tokens(node)[0]
+        args = tuple(self.dim(n, scope) for n in nodes(node))
+        if function in ("min", "max"):
+            if len(args) < 2:
+                raise self.source.error(node, f"{function} takes two or more sizes", found=f"{len(args)}")
+            made: Min | Max | FloorDiv | CeilDiv | Mod = Min(args) if function == "min" else Max(args)
+        else:
+            if len(args) != 2:
+                raise self.source.error(node, f"{function} takes two sizes", found=f"{len(args)}")
+            if isinstance(args[1], int) and args[1] < 1:
+                raise self.source.error(
+                    node, f"{function} divides by {args[1]}", required="a positive divisor", found=str(args[1])
+                )
+            kind = {"floordiv": FloorDiv, "ceildiv": CeilDiv, "mod": Mod}[function]
+            made = kind(args[0], args[1])
+        return made.size() if any(isinstance(a, Size) for a in args) else evaluate(made, {})
+
+    def dims(self, node: Node, scope: Scope) -> tuple[Dim, ...]:
+        """A bracketed list of size expressions."""
+        return tuple(self.dim(n, scope) for n in nodes(node))
+
+    def integer(self, node: Node, scope: Scope, what: str) -> int:
+        """A size expression that is a constant."""
+        held = self.dim(node, scope)
+        if not isinstance(held, int):
+            raise self.source.error(node, f"{what} is static", required="an integer", found=str(held))
+        return held
+
+    def condition(self, node: Node, scope: Scope) -> Predicate:
+        """Comparisons joined by `and`."""
+        found: list[Comparison] = []
+        for comparison in children(node, "comparison"):
+            lhs, rhs = (self.dim(n, scope) for n in nodes(comparison))
+            found.append(Comparison(_RELATIONS[tokens(comparison)[0]], lhs, rhs))
+        return Predicate(() if found == [ALWAYS] else tuple(found))
+
+    def tile(self, node: Node, scope: Scope) -> Tile:
+        """`tile [offsets] [sizes] [strides] drop [dims]`."""
+        lists = [self.dims(n, scope) for n in children(node, "dims")]
+        drop = child(node, "drop")
+        dropped = tuple(self.integer(n, scope, "a dropped dim") for n in nodes(nodes(drop)[0])) if drop else ()
+        if any(len(held) != len(lists[0]) for held in lists):
+            raise self.source.error(
+                node,
+                "a tile has as many sizes and strides as offsets",
+                required=f"{len(lists[0])} of each",
+                found=", ".join(str(len(held)) for held in lists),
+            )
+        if any(not 0 <= d < len(lists[0]) for d in dropped):
+            raise self.source.error(
+                node, "a dropped dim is a dim of the tile", required=f"below {len(lists[0])}", found=str(list(dropped))
+            )
+        return Tile(lists[0], lists[1], lists[2] if len(lists) > 2 else (), dropped)
+
+    def type(self, node: Node, scope: Scope) -> Type:
+        """A scalar, tensor, vector or buffer type."""
+        if node.data == "scalar":
+            return self._scalar(tokens(node)[0])
+        shape = nodes(node)[0]
+        extents = list(children(shape, "static", "dynamic"))
+        dtype = self._scalar(tokens(shape)[0])
+        dims = tuple(self._extent(n, scope) for n in extents)
+        if node.data == "tensor":
+            return TensorType(dims, dtype)
+        if node.data == "vector":
+            static = [d for d in dims if isinstance(d, int)]
+            if len(static) != len(dims):
+                at = next(n for n, d in zip(extents, dims, strict=True) if not isinstance(d, int))
+                raise self.source.error(at, "a vector has a static shape", required="an integer", found=_shown(dims))
+            return VectorType(tuple(static), dtype)
+        strides = self.dims(nodes(node)[1], scope)
+        if len(strides) != len(dims):
+            raise self.source.error(
+                node, "a buffer has a stride per dim", required=f"{len(dims)} strides", found=f"{len(strides)}"
+            )
+        return BufferType(dims, dtype, strides, str(tokens(node)[-1]))
+
+    def _extent(self, node: Node, scope: Scope) -> Dim:
+        if node.data == "static":
+            return int(tokens(node)[0])
+        held = self.dim(nodes(node)[0], scope)
+        if isinstance(held, int) and held < 0:
+            raise self.source.error(node, "a dim is not negative", required="0 or more", found=str(held))
+        return held
+
+    def _scalar(self, token: Token) -> ScalarType:
+        found = SCALARS.get(token)
+        if found is None:
+            raise self.source.error(
+                token,
+                f"unknown element type `{token}`",
+                required=", ".join(SCALARS),
+                found=f"`{token}`",
+                fix=suggestion(token, SCALARS),
+            )
+        return found
+
+
+def _shown(dims: Sequence[Dim]) -> str:
+    return " x ".join(str(d) for d in dims)

@@ -1,0 +1,310 @@
+"""From payload text to a module. Every operation knows where it came from; every error points into the text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lark import Token
+
+from tcpx.payload.constants import Constants, load_npz
+from tcpx.payload.diagnostics import Diagnostic, ParseError
+from tcpx.payload.ir import Block, FuncOp, Module, Operation, Value, operation_class, operation_classes
+from tcpx.payload.ops.generic import Yield
+from tcpx.payload.ops.gml_st import If, Loop
+from tcpx.payload.sizes import Symbol, Var
+from tcpx.payload.text.attributes import AttributeReader
+from tcpx.payload.text.scope import RESERVED, Scope, suggestion
+from tcpx.payload.text.syntax import Node, Source, child, children, nodes, parse_tree, tokens
+from tcpx.payload.types import Type
+from tcpx.payload.verifier import verify_module
+
+STATEMENTS = ("operation", "loop", "conditional")
+
+
+def parse(text: str, file: str = "<text>", base_path: Path | None = None, constants: Constants | None = None) -> Module:
+    """The verified module a payload text stands for.
+
+    The constants file is looked for in `base_path` (the current folder if None), unless `constants` are given.
+    Raises ParseError for text that does not follow the grammar or names what is not there, VerifyError for a module
+    that breaks a rule of the IR; both with the place in the text.
+    """
+    source = Source.of(text, file)
+    try:
+        module = _ModuleParser(source, base_path or Path(), constants).module(parse_tree(text, source))
+    except RecursionError as error:
+        raise ParseError(
+            Diagnostic("the text is nested too deeply", payload=source.at(1, 1), required="fewer levels")
+        ) from error
+    verify_module(module)
+    return module
+
+
+def load(path: str | Path) -> Module:
+    """The module in a payload file; its constants lie beside it. Raises what `parse` does, and ParseError for a
+    file that cannot be read."""
+    place = Path(path)
+    try:
+        text = place.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ParseError(Diagnostic(f"cannot read {place}", required="a payload text", found=str(error))) from error
+    return parse(text, str(place), place.parent)
+
+
+class _ModuleParser(AttributeReader):
+    """Builds the IR from the syntax tree, top down, with the names in scope."""
+
+    def __init__(self, source: Source, base_path: Path, constants: Constants | None) -> None:
+        super().__init__(source)
+        self.base_path = base_path
+        self.constants = constants
+
+    def module(self, tree: Node) -> Module:
+        made = Module(self._constants(child(tree, "constants")))
+        for node in children(tree, "func"):
+            func = self._func(node)
+            if func.name in made.funcs:
+                raise self.source.error(tokens(node)[0], f"the function @{func.name} is defined twice")
+            made.funcs[func.name] = func
+        return made
+
+    def _constants(self, node: Node | None) -> Constants:
+        if node is None or self.constants is not None:
+            return self.constants or Constants()
+        name = self.string(tokens(node)[0])
+        return load_npz(self.base_path / name, name, self.source.location(node))
+
+    def _func(self, node: Node) -> FuncOp:
+        name = tokens(node)[0]
+        scope = Scope()
+        scope.symbols = self._symbols(child(node, "symbols"))
+        arguments = child(node, "arguments")
+        func = FuncOp(name[1:], self._arguments(arguments, scope), list(scope.symbols.values()))
+        func.location = self.source.location(name)
+        func.attributes.update(self.attributes(child(node, "attributes"), scope))
+        self._define_arguments(arguments, func.body, scope)
+        self._statements(_required(child(node, "body")), func.body, scope)
+        self._check_results(node, func, scope)
+        return func
+
+    def _symbols(self, node: Node | None) -> dict[str, Symbol]:
+        found: dict[str, Symbol] = {}
+        for entry in children(node, "symbol") if node is not None else ():
+            name = tokens(entry)[0]
+            if name in RESERVED or "." in name:
+                raise self.source.error(name, f"`{name}` cannot be the name of a symbol", required="a free name")
+            if name in found:
+                raise self.source.error(name, f"the symbol {name} is declared twice")
+            limits = child(entry, "symbol_range")
+            bounds = [int(t) for t in tokens(limits)] if limits is not None else [0]
+            multiple = child(entry, "symbol_multiple")
+            factor = int(tokens(multiple)[0]) if multiple is not None else 1
+            if len(bounds) > 1 and bounds[1] < bounds[0]:
+                raise self.source.error(entry, "the range is empty", required="lower..upper, lower <= upper")
+            if factor < 1:
+                raise self.source.error(entry, "a size is a multiple of 1 or more", found=str(factor))
+            found[str(name)] = Symbol(str(name), bounds[0], bounds[1] if len(bounds) > 1 else None, factor)
+        return found
+
+    def _arguments(self, node: Node | None, scope: Scope) -> list[tuple[str, Type]]:
+        entries = children(node, "argument") if node is not None else ()
+        return [(tokens(entry)[0][1:], self.type(nodes(entry)[0], scope)) for entry in entries]
+
+    def _define_arguments(self, node: Node | None, block: Block, scope: Scope) -> None:
+        entries = list(children(node, "argument")) if node is not None else []
+        for entry, value in zip(entries, block.args, strict=True):
+            self._define(tokens(entry)[0], value, scope)
+
+    def _check_results(self, node: Node, func: FuncOp, scope: Scope) -> None:
+        clause = child(node, "func_results")
+        declared = [self.type(n, scope) for n in nodes(clause)] if clause is not None else []
+        returned = [v.type for v in func.returned]
+        if declared != returned:
+            raise self.source.error(
+                clause if clause is not None else tokens(node)[0],
+                f"@{func.name} does not return what it declares",
+                required=", ".join(map(str, declared)) or "no results",
+                found=", ".join(map(str, returned)) or "no results",
+            )
+
+    # -- statements ----------------------------------------------------------------------------------------------
+
+    def _statements(self, node: Node, block: Block, scope: Scope) -> None:
+        for statement in children(node, *STATEMENTS):
+            read = {"operation": self._operation, "loop": self._loop, "conditional": self._conditional}
+            op = read[str(statement.data)](statement, scope)
+            name = child(statement, "op_name")
+            if name is not None:
+                op.name = self.string(tokens(name)[0])
+            block.append(op)
+            results = child(statement, "results")
+            for token, value in zip(tokens(results) if results is not None else (), op.results, strict=True):
+                self._define(token, value, scope)
+
+    def _operation(self, node: Node, scope: Scope) -> Operation:
+        opcode = tokens(node)[0]
+        cls = operation_class(opcode)
+        if cls is None:
+            raise self.source.error(
+                opcode,
+                f"unknown operation `{opcode}`",
+                required="a registered operation",
+                found=f"`{opcode}`",
+                fix=suggestion(opcode, operation_classes()),
+            )
+        attributes = self.attributes(child(node, "attributes"), scope)
+        subset = child(node, "tile")
+        if subset is not None:
+            if "subset" in attributes:
+                raise self.source.error(subset, "the subset is given twice", required="a tile or an attribute")
+            attributes = {"subset": self.tile(subset, scope), **attributes}
+        operands = self._operands(child(node, "operands"), cls, scope)
+        regions = child(node, "regions")
+        blocks = [self._region(n, scope) for n in nodes(regions)] if regions is not None else []
+        types = self._result_types(node, scope)
+        made = cls(operands, types, attributes, blocks, _result_names(node), location=self.source.location(node))
+        self._check_init(node, made)
+        return made
+
+    def _operands(self, node: Node | None, cls: type[Operation], scope: Scope) -> list[Value]:
+        found: list[Value] = []
+        for entry in node.children if node is not None else ():
+            if isinstance(entry, Token):
+                found.append(self._use(entry, scope))
+                continue
+            key, value = tokens(entry)
+            if not cls.optional_operand or key != cls.optional_operand or entry is not _required(node).children[-1]:
+                raise self.source.error(
+                    entry,
+                    f"{cls.opcode} has no operand called `{key}` here",
+                    required=f"`{cls.optional_operand} = ...` as the last operand"
+                    if cls.optional_operand
+                    else "operands without names",
+                    found=f"`{key}`",
+                )
+            found.append(self._use(value, scope))
+        return found
+
+    def _check_init(self, node: Node, op: Operation) -> None:
+        """The optional operand is always called by its name, so that it cannot be taken for another."""
+        operands = child(node, "operands")
+        if not op.optional_operand or operands is None:
+            return
+        named = any(not isinstance(entry, Token) for entry in operands.children)
+        if named != (op.init is not None):
+            raise self.source.error(
+                operands,
+                f"{op.opcode} takes its operand `{op.optional_operand}` last and by name",
+                required=f"{len(op.inputs)} operand(s), then `{op.optional_operand} = ...` if any",
+                found=f"{len(op.operands)} operand(s), {'one' if named else 'none'} by name",
+            )
+
+    def _region(self, node: Node, scope: Scope) -> Block:
+        inner = Scope(scope)
+        head = child(node, "block_arguments")
+        arguments = child(head, "arguments") if head is not None else None
+        block = Block(self._arguments(arguments, scope))
+        self._define_arguments(arguments, block, inner)
+        self._statements(node, block, inner)
+        return block
+
+    def _loop(self, node: Node, scope: Scope) -> Operation:
+        opcode = tokens(_required(child(node, "loop_opcode")))[0]
+        name = tokens(node)[0]
+        step = child(node, "loop_step")
+        bounds = [n for n in nodes(node) if n.data not in _LOOP_CLAUSES]
+        lower, upper = (self.dim(n, scope) for n in bounds)
+        size = self.dim(nodes(step)[0], scope) if step is not None else 1
+        if isinstance(size, int) and size < 1:
+            raise self.source.error(
+                step if step is not None else node,
+                "the step of a loop is positive",
+                required="1 or more",
+                found=str(size),
+            )
+        if scope.variable(name[1:]) is not None:
+            raise self.source.error(name, f"a loop around this one is also called {name}", required="a free name")
+        var = Var(name[1:], lower, upper, size)
+        destinations = child(node, "destinations")
+        pairs = [tokens(d) for d in nodes(destinations)] if destinations is not None else []
+        inits = [self._use(init, scope) for _, init in pairs]
+        body = Block([(dest[1:], v.type) for (dest, _), v in zip(pairs, inits, strict=True)])
+        inner = Scope(scope)
+        inner.variables[var.name] = var
+        for (dest, _), value in zip(pairs, body.args, strict=True):
+            self._define(dest, value, inner)
+        self._statements(_required(child(node, "body")), body, inner)
+        attributes = {"var": var, **self.attributes(child(node, "attributes"), scope)}
+        cls = operation_class(opcode) or Loop
+        types = self._result_types(node, scope)
+        where = self.source.location(node)
+        return cls(inits, types, attributes, [body], _result_names(node), var.name, where)
+
+    def _conditional(self, node: Node, scope: Scope) -> Operation:
+        predicate = self.condition(_required(child(node, "condition")), scope)
+        branches: list[Block] = []
+        otherwise = child(node, "else_body")
+        for body, fact in (
+            (child(node, "body"), predicate),
+            (nodes(otherwise)[0] if otherwise is not None else None, predicate.negate()),
+        ):
+            block = Block()
+            if body is not None:
+                self._statements(body, block, scope.where(fact))
+            if block.terminator is None:
+                block.append(Yield(location=self.source.location(node)))
+            branches.append(block)
+        attributes = {"predicate": predicate, **self.attributes(child(node, "attributes"), scope)}
+        types = self._result_types(node, scope)
+        return If([], types, attributes, branches, _result_names(node), location=self.source.location(node))
+
+    # -- names and types -----------------------------------------------------------------------------------------
+
+    def _result_types(self, node: Node, scope: Scope) -> Sequence[Type]:
+        clause, names = child(node, "types"), _result_names(node)
+        types = [self.type(n, scope) for n in nodes(clause)] if clause is not None else []
+        if len(types) != len(names):
+            raise self.source.error(
+                node,
+                "every result has a type and every type a result",
+                required=f"{len(names)} type(s) after `:`",
+                found=f"{len(types)}",
+            )
+        return types
+
+    def _use(self, token: Token, scope: Scope) -> Value:
+        name = token[1:]
+        value = scope.value(name)
+        if value is None:
+            is_variable = scope.variable(name) is not None
+            raise self.source.error(
+                token,
+                f"undefined value {token}",
+                required="a value defined before, in this block or one around it",
+                found=f"the loop variable {token}" if is_variable else str(token),
+                fix=suggestion(name, scope.value_names(), "%"),
+            )
+        return value
+
+    def _define(self, token: Token, value: Value, scope: Scope) -> None:
+        if scope.value(value.name) is not None:
+            raise self.source.error(
+                token, f"the value {token} is defined twice", required="a name that is free here", found=str(token)
+            )
+        scope.values[value.name] = value
+
+
+_LOOP_CLAUSES = frozenset(
+    {"results", "loop_opcode", "loop_step", "destinations", "attributes", "body", "types", "op_name"}
+)
+
+
+def _result_names(node: Node) -> list[str]:
+    results = child(node, "results")
+    return [t[1:] for t in tokens(results)] if results is not None else []
+
+
+def _required(node: Node | None) -> Node:
+    if node is None:
+        raise TypeError("the grammar promises this clause")
+    return node

@@ -1,0 +1,168 @@
+"""The IR as text, at every level. What is printed parses back equal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+
+from tcpx.payload.ir import Attribute, Block, FuncOp, Module, Operation, Value
+from tcpx.payload.ops.generic import Yield
+from tcpx.payload.ops.gml_st import If, Loop
+from tcpx.payload.predicates import Predicate
+from tcpx.payload.sizes import Size, Symbol, Var, to_text
+from tcpx.payload.subsets import Tile
+from tcpx.payload.types import ScalarType
+
+INDENT = "  "
+
+
+def print_module(module: Module) -> str:
+    """The whole module; ends in a newline."""
+    parts = [f"constants {_quoted(module.constants.source)}\n"] if module.constants.source else []
+    return "\n".join([*parts, *(print_func(func) for func in module.funcs.values())])
+
+
+def print_func(func: FuncOp) -> str:
+    """One function; ends in a newline."""
+    args = ", ".join(f"{_name(a)}: {a.type}" for a in func.args)
+    head = f"func @{func.name}({args})"
+    types = [str(v.type) for v in func.returned]
+    if types:
+        head += f" -> {types[0]}" if len(types) == 1 else f" -> ({', '.join(types)})"
+    if func.symbols:
+        head += f" symbols [{', '.join(map(_symbol, func.symbols))}]"
+    head += _attributes(func.attributes.items())
+    return "\n".join([f"{head} {{", *_statements(func.body.ops, INDENT), "}", ""])
+
+
+def print_operation(op: Operation) -> str:
+    """An operation with its regions, attached or not; no newline at the end."""
+    return print_func(op).rstrip("\n") if isinstance(op, FuncOp) else "\n".join(_statement(op, ""))
+
+
+def attribute_text(attribute: Attribute) -> str:
+    """An attribute value as it stands in the text."""
+    match attribute:
+        case bool():
+            return "true" if attribute else "false"
+        case float():
+            return float.__repr__(attribute)
+        case str():
+            return _quoted(attribute)
+        case int() | Size() | Symbol() | Var():
+            return to_text(attribute)
+        case Tile():
+            return attribute.text()
+        case Predicate():
+            return attribute.to_text()
+        case ScalarType():
+            return attribute.name
+        case tuple():
+            return f"[{', '.join(map(attribute_text, attribute))}]"
+
+
+def default_name(op: Operation) -> str:
+    """The name an operation has if none is given: of its loop variable, else of its first result."""
+    if isinstance(op, Loop) and isinstance(op.attributes.get("var"), Var):
+        return op.var.name
+    return op.results[0].name if op.results else ""
+
+
+def is_empty_yield(op: Operation) -> bool:
+    """Whether this ends a branch that yields nothing; such an end is not printed."""
+    return isinstance(op, Yield) and not op.operands and not op.attributes and not op.name
+
+
+def _statements(ops: Iterable[Operation], indent: str) -> Iterator[str]:
+    for op in ops:
+        yield from _statement(op, indent)
+
+
+def _statement(op: Operation, indent: str) -> Iterator[str]:
+    results = f"{', '.join(map(_name, op.results))} = " if op.results else ""
+    end = _end(op)
+    if isinstance(op, Loop) and isinstance(op.attributes.get("var"), Var) and len(op.regions) == 1:
+        yield f"{indent}{results}{_loop_head(op)} {{"
+        yield from _statements(op.body.ops, indent + INDENT)
+        yield f"{indent}}}{end}"
+    elif isinstance(op, If) and isinstance(op.attributes.get("predicate"), Predicate) and len(op.regions) == 2:
+        extra = _attributes((k, a) for k, a in op.attributes.items() if k != "predicate")
+        yield f"{indent}{results}{op.opcode} {op.predicate.to_text()}{extra} {{"
+        yield from _statements(_without_empty_yield(op.then), indent + INDENT)
+        otherwise = _without_empty_yield(op.orelse)
+        if otherwise or not op.orelse.ops:
+            yield f"{indent}}} else {{"
+            yield from _statements(otherwise, indent + INDENT)
+        yield f"{indent}}}{end}"
+    else:
+        yield from _generic_form(op, indent, results, end)
+
+
+def _generic_form(op: Operation, indent: str, results: str, end: str) -> Iterator[str]:
+    line = f"{indent}{results}{op.opcode}{_operands(op)}"
+    subset = op.attributes.get("subset")
+    if isinstance(subset, Tile):
+        line += f" {subset.text()}"
+    line += _attributes((k, a) for k, a in op.attributes.items() if not (k == "subset" and isinstance(a, Tile)))
+    if not op.regions:
+        yield line + end
+        return
+    yield f"{line} ({_region_head(op.regions[0])}"
+    for position, block in enumerate(op.regions):
+        if position:
+            yield f"{indent}}}, {_region_head(block)}"
+        yield from _statements(block.ops, indent + INDENT)
+    yield f"{indent}}}){end}"
+
+
+def _region_head(block: Block) -> str:
+    args = ", ".join(f"{_name(a)}: {a.type}" for a in block.args)
+    return f"{{ ({args}):" if block.args else "{"
+
+
+def _loop_head(op: Loop) -> str:
+    var = op.var
+    pairs = zip(op.destinations, op.operands, strict=False)
+    destinations = ", ".join(f"{_name(dest)} = {_name(init)}" for dest, init in pairs)
+    bounds = f"in {to_text(var.lower)} to {to_text(var.upper)} step {to_text(var.step)}"
+    extra = _attributes((k, a) for k, a in op.attributes.items() if k != "var")
+    return f"{op.opcode} %{var.name} {bounds}{f' ({destinations})' if destinations else ''}{extra}"
+
+
+def _operands(op: Operation) -> str:
+    if not op.operands:
+        return ""
+    has_init = op.optional_operand and op.init is not None
+    shown = list(map(_name, op.operands))
+    if has_init:
+        shown[-1] = f"{op.optional_operand} = {shown[-1]}"
+    return f"({', '.join(shown)})"
+
+
+def _end(op: Operation) -> str:
+    types = f" : {', '.join(str(r.type) for r in op.results)}" if op.results else ""
+    return types + ("" if op.name == default_name(op) else f" name {_quoted(op.name)}")
+
+
+def _without_empty_yield(block: Block) -> Sequence[Operation]:
+    return block.ops[:-1] if block.ops and is_empty_yield(block.ops[-1]) else block.ops
+
+
+def _attributes(attributes: Iterable[tuple[str, Attribute]]) -> str:
+    shown = ", ".join(f"{key} = {attribute_text(a)}" for key, a in attributes)
+    return f" {{{shown}}}" if shown else ""
+
+
+def _symbol(symbol: Symbol) -> str:
+    text = symbol.name
+    if symbol.lower != 0 or symbol.upper is not None:
+        text += f": {symbol.lower}..{'' if symbol.upper is None else symbol.upper}"
+    return text if symbol.multiple_of == 1 else f"{text} multiple_of {symbol.multiple_of}"
+
+
+def _name(value: Value) -> str:
+    return f"%{value.name or 'unnamed'}"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

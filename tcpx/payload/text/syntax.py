@@ -1,0 +1,142 @@
+"""From text to a syntax tree: the lark parser, places in the source, and syntax errors in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Protocol
+
+from lark import Lark, Token, Tree
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark.lexer import PatternStr
+
+from tcpx.payload.diagnostics import Diagnostic, Location, ParseError
+
+Node = Tree[Token]
+
+_WORDS = {
+    "VALUE": "a value such as %x",
+    "NAME": "a name",
+    "FUNC_NAME": "a function name such as @main",
+    "FUNCTION": "min, max, floordiv, ceildiv or mod",
+    "FLOAT": "a float",
+    "INT": "an integer",
+    "STRING": "a string",
+    "RELATION": "a comparison",
+    "$END": "the end of the text",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A text and the name it goes by."""
+
+    file: str
+    lines: tuple[str, ...] = field(repr=False)
+
+    @staticmethod
+    def of(text: str, file: str) -> Source:
+        return Source(file, tuple(text.split("\n")))
+
+    def at(self, line: int, column: int, end_line: int = 0, end_column: int = 0) -> Location:
+        """A span; lines and columns count from 1."""
+        text = self.lines[line - 1].rstrip("\r") if 0 < line <= len(self.lines) else ""
+        return Location(self.file, line, column, end_line, end_column, text)
+
+    def location(self, node: Node | Token) -> Location:
+        """The span of a piece of syntax; the first line for an empty one."""
+        place = node if isinstance(node, Token) else node.meta
+        if not isinstance(place, Token) and place.empty:
+            return self.at(1, 1)
+        return self.at(place.line or 1, place.column or 1, place.end_line or 0, place.end_column or 0)
+
+    def error(
+        self,
+        node: Node | Token,
+        message: str,
+        required: str | None = None,
+        found: str | None = None,
+        fix: str | None = None,
+    ) -> ParseError:
+        """A located error about a piece of syntax."""
+        place = self.location(node)
+        return ParseError(Diagnostic(message, payload=place, required=required, found=found, fix=fix))
+
+
+class _TextParser(Protocol):
+    """The part of lark's interface that is used here."""
+
+    def parse(self, text: str) -> Node: ...
+
+
+@cache
+def _parser() -> Lark:
+    grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", propagate_positions=True, maybe_placeholders=False)
+
+
+def _text_parser() -> _TextParser:
+    return _parser()
+
+
+def parse_tree(text: str, source: Source) -> Node:
+    """The syntax tree of a payload text; a `ParseError` says what was expected where."""
+    try:
+        return _text_parser().parse(text)
+    except UnexpectedInput as error:
+        raise _syntax_error(error, source) from error
+
+
+def _syntax_error(error: UnexpectedInput, source: Source) -> ParseError:
+    last_line = len(source.lines)
+    place = source.at(last_line, len(source.lines[-1]) + 1)
+    expected: set[str] = set()
+    found = "the end of the text"
+    match error:
+        case UnexpectedToken(token=Token() as token):
+            expected = set(error.accepts or error.expected)
+            if token.type != "$END":
+                place, found = source.location(token), f"`{token}`"
+        case UnexpectedCharacters():
+            expected = set(error.allowed or ())
+            place = source.at(error.line, error.column, error.line, error.column + 1)
+            found = f"`{place.text[error.column - 1 : error.column]}`"
+        case _:
+            pass
+    return ParseError(
+        Diagnostic("the text does not follow the grammar", payload=place, required=_in_words(expected), found=found)
+    )
+
+
+def _in_words(terminals: set[str]) -> str:
+    words: set[str] = set()
+    for name in terminals:
+        known = _WORDS.get(name)
+        if known is None:
+            pattern = _parser().get_terminal(name).pattern
+            known = f"`{pattern.value}`" if isinstance(pattern, PatternStr) else name.lower()
+        words.add(known)
+    ordered = sorted(words, key=lambda word: (word.startswith("`"), word))
+    return " or ".join([", ".join(ordered[:-1]), ordered[-1]]) if len(ordered) > 1 else "".join(ordered)
+
+
+def nodes(tree: Node) -> list[Node]:
+    """The children that are trees."""
+    return [c for c in tree.children if isinstance(c, Tree)]
+
+
+def tokens(tree: Node) -> list[Token]:
+    """The children that are tokens."""
+    return [c for c in tree.children if isinstance(c, Token)]
+
+
+def child(tree: Node, rule: str) -> Node | None:
+    """The child of this rule, if there is one."""
+    return next((c for c in nodes(tree) if c.data == rule), None)
+
+
+def children(tree: Node, *rules: str) -> Iterator[Node]:
+    """The children of these rules, in order."""
+    return (c for c in nodes(tree) if c.data in rules)

@@ -1,0 +1,293 @@
+"""The rules of the IR that no single operation can check: structure, dominance, scopes, use lists, names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from tcpx.payload.constants import Constants
+from tcpx.payload.diagnostics import Diagnostic, VerifyError
+from tcpx.payload.ir import Attribute, Block, FuncOp, Module, Operation, Value
+from tcpx.payload.ops.generic import Return
+from tcpx.payload.ops.gml_st import Loop, StYield
+from tcpx.payload.predicates import Predicate
+from tcpx.payload.sizes import Dim, Size, Symbol, Var, symbols, to_text, variables
+from tcpx.payload.subsets import Tile
+from tcpx.payload.text.scope import DIM_ATTRIBUTES, RESERVED
+from tcpx.payload.types import BufferType, Type, dtype_of, shape_of
+
+_VALUE_NAME = re.compile(r"[A-Za-z_](?:[\w.~]|/(?!/))*")
+_SYMBOL_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+def verify_module(module: Module) -> None:
+    """Check everything: each operation by itself, and all rules of this file. Raises VerifyError at the first."""
+    checker = _Checker()
+    for name, func in module.funcs.items():
+        if name != func.name:
+            raise func.error("a function stands in the module under its own name", required=func.name, found=name)
+        checker.check_symbols(func)
+        checker.check_names(func.body, set())
+        for op in func.walk():
+            checker.check(op)
+            _check_constant(op, module.constants)
+
+
+def verify_ops(ops: Iterable[Operation]) -> None:
+    """Check these operations, their users and the operations around them; those no longer in a function are skipped.
+
+    What only a look at the whole function shows (names used twice) is left to `verify_module`.
+    """
+    chosen: dict[Operation, None] = {}
+    for op in ops:
+        chosen[op] = None
+        chosen.update(dict.fromkeys(user for result in op.results for user in result.users))
+        chosen.update(dict.fromkeys(op.ancestors()))
+    checker = _Checker()
+    for op in chosen:
+        if checker.is_attached(op):
+            checker.check(op)
+
+
+class _Checker:
+    """Checks operations; what it learns about blocks and use lists is kept for the next one."""
+
+    def __init__(self) -> None:
+        self._positions: dict[Block, dict[Operation, int]] = {}
+        self._uses: dict[Value, set[tuple[Operation, int]]] = {}
+
+    def check(self, op: Operation) -> None:
+        """All rules for one operation; not for those inside it."""
+        self._check_counts(op)
+        for index, value in enumerate(op.operands):
+            if not self.is_visible(value, op):
+                raise op.error(
+                    f"operand {index}, %{value.name}, is not defined here",
+                    required="a value defined before, in this block or one around it",
+                    found=_definition(value),
+                )
+            if (op, index) not in self._uses_of(value):
+                raise op.error(f"operand {index} is missing in the uses of %{value.name}")
+        for value in [*op.results, *(a for block in op.regions for a in block.args)]:
+            self._uses_of(value)
+        self._check_sizes(op)
+        for block in op.regions:
+            _check_block(block, op)
+        if isinstance(op, StYield):
+            _check_yield(op)
+        op.verify()
+
+    def check_symbols(self, func: FuncOp) -> None:
+        """The symbols of a function have names of their own."""
+        names = [s.name for s in func.symbols]
+        for name in names:
+            if _SYMBOL_NAME.fullmatch(name) is None or name in RESERVED or names.count(name) > 1:
+                raise func.error("the symbols of a function have different, free names", found=name)
+
+    def check_names(self, block: Block, visible: set[str]) -> None:
+        """Every value has a name that no other value visible at the same place has."""
+        here: list[str] = []
+
+        def define(value: Value, op: Operation | None) -> None:
+            if _VALUE_NAME.fullmatch(value.name) is None or value.name in visible:
+                message = f"the name %{value.name} is taken" if value.name in visible else "a value has no proper name"
+                diagnostic = Diagnostic(
+                    message,
+                    payload=op.location if op is not None else None,
+                    required="a letter, then letters, digits, `_ . / ~`; each name once where it is visible",
+                    found=repr(value),
+                )
+                raise VerifyError(diagnostic)
+            visible.add(value.name)
+            here.append(value.name)
+
+        for arg in block.args:
+            define(arg, block.parent)
+        for op in block.ops:
+            for inner in op.regions:
+                self.check_names(inner, visible)
+            for result in op.results:
+                define(result, op)
+        visible.difference_update(here)
+
+    def is_attached(self, op: Operation) -> bool:
+        """Whether an operation is part of a function."""
+        while not isinstance(op, FuncOp):
+            block = op.parent
+            if block is None or block.parent is None or op not in self._positions_in(block):
+                return False
+            op = block.parent
+        return True
+
+    def is_visible(self, value: Value, op: Operation) -> bool:
+        """Whether a value is defined before an operation, in its block or one around it."""
+        block = value.owner if isinstance(value.owner, Block) else value.owner.parent
+        at: Operation | None = op
+        while at is not None and at.parent is not block:
+            at = at.parent_op
+        if at is None or block is None:
+            return False
+        if isinstance(value.owner, Block):
+            return any(a is value for a in block.args)
+        places = self._positions_in(block)
+        is_result = any(r is value for r in value.owner.results)
+        return is_result and places.get(value.owner, len(places)) < places.get(at, -1)
+
+    def _positions_in(self, block: Block) -> dict[Operation, int]:
+        known = self._positions.get(block)
+        if known is None:
+            known = self._positions[block] = {op: k for k, op in enumerate(block.ops)}
+        return known
+
+    def _uses_of(self, value: Value) -> set[tuple[Operation, int]]:
+        known = self._uses.get(value)
+        if known is None:
+            known = self._uses[value] = set(value.uses)
+            for user, index in value.uses:
+                if index >= len(user.operands) or user.operands[index] is not value or not self.is_attached(user):
+                    raise user.error(f"%{value.name} lists a use that is none", found=f"operand {index} of {user!r}")
+            if len(known) != len(value.uses):
+                raise VerifyError(Diagnostic(f"%{value.name} lists a use twice", found=_definition(value)))
+        return known
+
+    def _check_counts(self, op: Operation) -> None:
+        wanted = len(op.operand_names)
+        most = wanted + bool(op.optional_operand)
+        if not op.variadic and not wanted <= len(op.operands) <= most:
+            raise op.error(
+                "the operation has the wrong number of operands",
+                required=", ".join([*op.operand_names, *([f"{op.optional_operand} = ..."] if most > wanted else [])])
+                or "no operands",
+                found=f"{len(op.operands)}",
+            )
+        if op.result_count is not None and len(op.results) != op.result_count:
+            raise op.error(
+                "the operation has the wrong number of results",
+                required=f"{op.result_count}",
+                found=f"{len(op.results)}",
+            )
+        if len(op.regions) != op.region_count:
+            raise op.error(
+                "the operation has the wrong number of regions",
+                required=f"{op.region_count}",
+                found=f"{len(op.regions)}",
+            )
+        for block in op.regions:
+            if block.parent is not op or any(inner.parent is not block for inner in block.ops):
+                raise op.error("a region does not know where it stands")
+
+    def _check_sizes(self, op: Operation) -> None:
+        """Symbols are those of the function, loop variables those of loops around the operation."""
+        allowed = {v.name for a in op.ancestors() if isinstance(v := a.attributes.get("var"), Var)}
+        func = op
+        while not isinstance(func, FuncOp):
+            parent = func.parent_op
+            if parent is None:
+                raise op.error("the operation is in no function")
+            func = parent
+        declared = {s.name for s in func.symbols}
+        outside = [d for key, a in op.attributes.items() if key not in DIM_ATTRIBUTES for d in _dims_of(a)]
+        outside += [d for result in op.results for d in _type_dims(result.type)]
+        inside = [d for block in op.regions for arg in block.args for d in _type_dims(arg.type)]
+        own = op.attributes.get("var")
+        if isinstance(own, Var) and own.name in allowed:
+            raise op.error(f"a loop around this one is also called %{own.name}", required="a free name")
+        within = {*allowed, own.name} if isinstance(own, Var) else allowed
+        for dims, names in ((outside, allowed), (inside, within)):
+            for dim in dims:
+                for atom in (*variables(dim), *symbols(dim)):
+                    if atom.name not in (names if isinstance(atom, Var) else declared):
+                        kind = "loop variable" if isinstance(atom, Var) else "symbol"
+                        shown = ", ".join(sorted(names if isinstance(atom, Var) else declared))
+                        raise op.error(
+                            f"the {kind} {atom.text} is not known here",
+                            required=f"one of {shown}" if shown else f"no {kind}: there is none here",
+                            found=to_text(dim),
+                        )
+
+
+def _check_block(block: Block, op: Operation) -> None:
+    """Terminators are last; a function returns, a loop body has no terminator, other regions yield."""
+    for inner in block.ops[:-1]:
+        if inner.is_terminator:
+            raise inner.error("only the last operation of a region ends it", required="the last place in the region")
+    end = block.terminator
+    returns = isinstance(end, Return)
+    if isinstance(op, Loop):
+        if end is not None:
+            raise end.error("the body of a loop has no terminator", required="gml_st.yield for what is written")
+    elif isinstance(op, FuncOp):
+        if not returns:
+            raise op.error("a function ends in a tcp.return", found=repr(end) if end else "no terminator")
+    elif end is None or returns:
+        raise op.error("the region ends in a tcp.yield", found=repr(end) if end else "no terminator")
+
+
+def _check_yield(op: StYield) -> None:
+    """A yield writes to the destination of the innermost loop around it."""
+    dest = op.operands[1]
+    loop = next((a for a in op.ancestors() if isinstance(a, Loop)), None)
+    if loop is None or all(dest is not d for d in loop.destinations):
+        raise op.error(
+            f"%{dest.name} is no destination of the innermost loop",
+            required=", ".join(f"%{d.name}" for d in loop.destinations) or "a loop with destinations"
+            if loop is not None
+            else "a loop around it",
+            found=_definition(dest),
+        )
+
+
+def _check_constant(op: Operation, constants: Constants) -> None:
+    """A constant that is referred to by name is stored and fits its type."""
+    name = op.attributes.get("constant")
+    if not isinstance(name, str):
+        return
+    array = constants.get(name)
+    if array is None:
+        raise op.error(
+            f'there is no constant "{name}"',
+            required="a stored array",
+            found=f"stored: {', '.join(constants) or 'none'}",
+        )
+    type_ = op.results[0].type
+    if array.dtype != dtype_of(type_).numpy or array.shape != shape_of(type_):
+        raise op.error(
+            f'the constant "{name}" does not fit its type',
+            required=str(type_),
+            found=f"{array.dtype} of shape {array.shape}",
+        )
+
+
+def _definition(value: Value) -> str:
+    """Where a value comes from, in words."""
+    if isinstance(value.owner, Operation):
+        place = f" at {value.owner.location}" if value.owner.location is not None else ""
+        return f"{value!r}, a result of {value.owner.opcode}{place}"
+    parent = value.owner.parent
+    return f"{value!r}, an argument of {parent.opcode if parent is not None else 'a detached block'}"
+
+
+def _dims_of(attribute: Attribute) -> Iterator[Dim]:
+    match attribute:
+        case Size():
+            yield attribute
+        case Symbol():
+            yield attribute.size()
+        case Var():
+            yield from (attribute.lower, attribute.upper, attribute.step)
+        case Tile():
+            yield from (*attribute.offsets, *attribute.sizes, *attribute.strides)
+        case Predicate():
+            for comparison in attribute.comparisons:
+                yield from (comparison.lhs, comparison.rhs)
+        case tuple():
+            for inner in attribute:
+                yield from _dims_of(inner)
+        case _:
+            pass
+
+
+def _type_dims(type_: Type) -> Iterator[Dim]:
+    yield from shape_of(type_)
+    if isinstance(type_, BufferType):
+        yield from type_.strides

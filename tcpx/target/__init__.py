@@ -1,0 +1,18 @@
+"""Targets: what a machine can do, as tables (`*.yaml`) of instruction rows. Imports nothing else of tcpx."""
+
+from __future__ import annotations
+
+from tcpx.target.errors import TargetError
+from tcpx.target.loader import available_targets, load_target
+from tcpx.target.rows import InstructionRow, LaneType, parse_lane_type
+from tcpx.target.target import Target
+
+__all__ = [
+    "InstructionRow",
+    "LaneType",
+    "Target",
+    "TargetError",
+    "available_targets",
+    "load_target",
+    "parse_lane_type",
+]

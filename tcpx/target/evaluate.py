@@ -1,0 +1,229 @@
+"""What instruction rows compute, in NumPy: the oracle of the tables and of the instruction level.
+
+Arrays have their lanes in the last axis; a scalar is an array of one lane fewer dimension or one that broadcasts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from tcpx.target.errors import TargetError
+from tcpx.target.rows import DTYPE_BITS, InstructionRow, LaneType
+from tcpx.target.semantics import COMPARISONS, OPERANDS, Binary, Call, Expression, Operand, parse_semantics
+
+Array = npt.NDArray[np.generic]
+
+
+@cache
+def numpy_dtype(dtype: str) -> np.dtype[np.generic]:
+    """The NumPy dtype of a dtype name; bf16 is that of ml_dtypes."""
+    if dtype == "bf16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    if dtype == "i1":
+        return np.dtype(np.bool_)
+    if dtype == "index":
+        return np.dtype(np.int64)
+    letter = {"f": "f", "si": "i", "ui": "u"}[dtype.rstrip("0123456789")]
+    return np.dtype(f"{letter}{DTYPE_BITS[dtype] // 8}")
+
+
+def evaluate_row(row: InstructionRow, operands: Sequence[Array], lane: int = 0) -> Array:
+    """The value of a row that reads and writes no memory. `lane` is that of an extract or insert.
+
+    Raises TargetError for kinds that access memory.
+    """
+    result = _result(row)
+    match row.kind:
+        case "compute" | "dot":
+            return evaluate(row.semantics or "", operands, result.dtype)
+        case "zero":
+            return np.zeros(result.lanes, numpy_dtype(result.dtype))
+        case "splat":
+            return np.repeat(np.asarray(operands[0])[..., None], result.lanes, axis=-1)
+        case "extract":
+            return np.asarray(operands[0][..., lane])
+        case "insert":
+            vector = operands[0].copy()
+            vector[..., lane] = operands[1]
+            return vector
+        case "reduce_add":
+            return np.asarray(np.sum(operands[0], axis=-1, dtype=numpy_dtype(result.dtype)))
+        case "reduce_max":
+            return np.asarray(np.max(operands[0], axis=-1))
+        case "reduce_min":
+            return np.asarray(np.min(operands[0], axis=-1))
+        case _:
+            raise TargetError(f"row {row.name} accesses memory", required="a row of values", found=row.kind)
+
+
+def _result(row: InstructionRow) -> LaneType:
+    if row.result is None:
+        raise TargetError(f"row {row.name} has no result", required="a row of values", found=row.kind)
+    return row.result
+
+
+def evaluate(semantics: str, operands: Sequence[Array], result: str) -> Array:
+    """The value of an expression over the operands a, b, c; `result` is its dtype.
+
+    Raises TargetError if operands that must agree differ in dtype, or the value is not of the dtype of the result.
+    """
+    with np.errstate(all="ignore"):
+        value = _value(parse_semantics(semantics), operands, numpy_dtype(result))
+    if value.dtype != numpy_dtype(result):
+        raise TargetError(
+            f"{semantics} is not of the dtype of the result", required=result, found=str(value.dtype), where=semantics
+        )
+    return value
+
+
+def _value(expression: Expression, operands: Sequence[Array], result: np.dtype[np.generic]) -> Array:
+    match expression:
+        case Operand(name):
+            return np.asarray(operands[OPERANDS.index(name)])
+        case Binary(operator, lhs, rhs):
+            x, y = _value(lhs, operands, result), _value(rhs, operands, result)
+            _require_equal(operator, x, y)
+            value = np.asarray(_OPERATORS[operator](x, y))
+            return value if operator in COMPARISONS else value.astype(x.dtype, copy=False)
+        case Call("cast", (argument,)):
+            return _cast(_value(argument, operands, result), result)
+        case Call("dot", (lhs, rhs)):
+            return _dot(_value(lhs, operands, result), _value(rhs, operands, result), operands[0].shape[-1], result)
+        case Call(function, arguments):
+            values = [_value(x, operands, result) for x in arguments]
+            _require_equal(function, *(values[1:] if function == "select" else values))
+            return np.asarray(_CALLS[function](*values))
+
+
+def _require_equal(what: str, *values: Array) -> None:
+    found = {str(v.dtype) for v in values}
+    if len(found) > 1:
+        raise TargetError(f"operands of {what} differ in dtype", required="one dtype", found=", ".join(sorted(found)))
+
+
+def _dot(b: Array, c: Array, lanes: int, result: np.dtype[np.generic]) -> Array:
+    """Products of neighbours summed: lane i of the result takes lanes g*i .. g*i + g - 1 of b and c."""
+    products = np.multiply(b.astype(result), c.astype(result))
+    return np.asarray(np.sum(products.reshape(*b.shape[:-1], lanes, -1), axis=-1, dtype=result))
+
+
+def _cast(x: Array, result: np.dtype[np.generic]) -> Array:
+    if x.dtype.kind not in "fV" or result.kind not in "iu":  # V: bf16
+        return x.astype(result)
+    limits = np.iinfo(result.name)
+    wide = np.trunc(x.astype(np.float64))
+    high = wide >= 2.0 ** (limits.bits - (result.kind == "i"))
+    low = wide <= float(limits.min)
+    inside = np.where(high | low | np.isnan(wide), 0.0, wide).astype(result)
+    return np.where(high, result.type(limits.max), np.where(low, result.type(limits.min), inside))
+
+
+def _fma(a: Array, b: Array, c: Array) -> Array:
+    """a * b + c rounded once."""
+    if a.dtype == np.float64:
+        return _by_element(_fma_f64, a, b, c)
+    if a.dtype != np.float32:
+        raise TargetError("fma is defined on f32 and f64", required="f32 or f64", found=str(a.dtype))
+    return _fma_f32(a.astype(np.float64), b.astype(np.float64), c.astype(np.float64)).astype(np.float32)
+
+
+def _fma_f32(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64], c: npt.NDArray[np.float64]) -> Array:
+    """a * b + c for values that are f32, in f64 rounded to odd, so that rounding it to f32 gives one rounding.
+
+    The product is exact in f64; the sum's error is found by TwoSum; where there is one and the last bit of the sum is
+    even, the sum moves by one unit towards the error (Boldo and Melquiond, Emulation of FMA with round to odd, 2008).
+    """
+    product = a * b
+    total = product + c
+    part = total - product
+    error = (product - (total - part)) + (c - part)
+    even = (total.view(np.int64) & 1) == 0
+    inexact = np.isfinite(total) & (error != 0) & even
+    towards = np.nextafter(total, np.where(error > 0, np.inf, -np.inf))
+    return np.where(inexact, towards, total)
+
+
+def _fma_f64(a: float, b: float, c: float) -> float:
+    if not (math.isfinite(a) and math.isfinite(b)):
+        return a * b + c
+    if not math.isfinite(c):
+        return c
+    product = Fraction(a) * Fraction(b)
+    if product == 0:
+        return a * b + c
+    try:
+        return float(product + Fraction(c))
+    except OverflowError:
+        return math.inf if product > 0 else -math.inf
+
+
+def _scale2(a: Array, b: Array) -> Array:
+    exponent = np.clip(np.nan_to_num(b.astype(np.float64)), -4000, 4000).astype(np.int32)
+    return np.where(np.isnan(b), b, np.ldexp(a, exponent)).astype(a.dtype)
+
+
+def _by_element(function: Callable[..., float], *values: Array) -> Array:
+    broadcast = np.broadcast_arrays(*values)
+    flat = [function(*(float(x) for x in xs)) for xs in zip(*(v.ravel() for v in broadcast), strict=True)]
+    return np.array(flat, dtype=values[0].dtype).reshape(broadcast[0].shape)
+
+
+def _erf(a: Array) -> Array:
+    return _by_element(math.erf, a)
+
+
+def _through_f64(function: Callable[..., Array]) -> Callable[..., Array]:
+    """A function of libm in f64, rounded to the dtype of its operands."""
+
+    def call(*values: Array) -> Array:
+        return np.asarray(function(*(v.astype(np.float64) for v in values))).astype(values[0].dtype)
+
+    return call
+
+
+_OPERATORS: dict[str, Callable[[Array, Array], Array]] = {
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "/": np.divide,
+    "&": np.bitwise_and,
+    "|": np.bitwise_or,
+    "^": np.bitwise_xor,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "==": np.equal,
+    "!=": np.not_equal,
+}
+
+_CALLS: dict[str, Callable[..., Array]] = {
+    "abs": np.abs,
+    "ceil": np.ceil,
+    "complement": np.logical_not,
+    "cos": _through_f64(np.cos),
+    "erf": _erf,
+    "exp": _through_f64(np.exp),
+    "floor": np.floor,
+    "fma": _fma,
+    "log": _through_f64(np.log),
+    "max": np.maximum,
+    "min": np.minimum,
+    "neg": np.negative,
+    "pow": _through_f64(np.power),
+    "round": np.rint,
+    "scale2": _scale2,
+    "select": np.where,
+    "sin": _through_f64(np.sin),
+    "sqrt": np.sqrt,
+    "tanh": _through_f64(np.tanh),
+    "trunc": np.trunc,
+}

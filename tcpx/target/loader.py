@@ -1,0 +1,290 @@
+"""From a YAML table to a Target: includes, `for` groups, validation.
+
+    name, vector_bits, vector_registers, l1, l2, l3, parallel_threshold, flags, headers, tolerances
+    include:  [shared/scalar.yaml]          tables whose types, rows and helpers come first
+    cpu_flags: [avx2, ...]                  extensions without which the target cannot run
+    features: {avx512_vnni: {cpu_flags: [...], flags: [...]}}      optional extensions
+    types:    {__m512: [f32x16]}            C type -> lane types
+    rows:     [{for: [{T: f32x16, ...}], rows: [{name: add_$T, ...}]}]      groups nest; a group is a row or has `rows`
+    helpers:  [{for: [...], define: {tcpx_max_$T: C code}}]
+
+A row or helper uses a helper by naming it in its C; a C type that is the name of a helper needs that helper.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+
+from tcpx.target.detection import cpu_flags
+from tcpx.target.errors import TargetError, unknown_name
+from tcpx.target.rows import CONDITIONS, KINDS, PLACEHOLDER, InstructionRow, LaneType, parse_lane_type
+from tcpx.target.semantics import FUNCTIONS, normalize, operand_count, parse_semantics
+from tcpx.target.table import Node, Variables, bindings, read_table, substitute
+from tcpx.target.target import Target
+
+TABLES = Path(__file__).parent
+
+_SIZES = ("vector_bits", "vector_registers", "l1", "l2", "l3", "parallel_threshold")
+_SHARED_KEYS = ("types", "rows", "helpers", "tolerances")
+_KEYS = ("name", "include", "headers", "flags", "cpu_flags", "features", *_SIZES, *_SHARED_KEYS)
+_ROW_KEYS = ("name", "kind", "type", "semantics", "c", "requires", "condition", "alignment")
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+
+
+def available_targets() -> tuple[str, ...]:
+    """Names of the installed tables, in alphabetical order. `native` stands for one of them."""
+    return tuple(sorted(path.stem for path in TABLES.glob("*.yaml")))
+
+
+@lru_cache(maxsize=64)
+def load_target(name: str, features: tuple[str, ...] | None = None) -> Target:
+    """The target of this name; `native` is the widest one the running CPU supports.
+
+    `features` chooses among the table's optional extensions: by default all of them, for `native` those the CPU has.
+    Raises TargetError on an unknown name or feature, or a malformed table.
+    """
+    if name == "native":
+        return native_target(cpu_flags(), features)
+    if name not in available_targets():
+        raise unknown_name("target", name, (*available_targets(), "native"))
+    return read_target(TABLES / f"{name}.yaml", features)
+
+
+def native_target(cpu: frozenset[str], features: tuple[str, ...] | None = None) -> Target:
+    """The widest installed target that a CPU with these flags runs, with the optional extensions the CPU has."""
+    runnable = [t for t in map(load_target, available_targets()) if set(t.cpu_flags) <= cpu]
+    widest = max(runnable, key=lambda t: (t.vector_bits, len(t.cpu_flags)))
+    if features is None:
+        described = _features(read_table(TABLES / f"{widest.name}.yaml").fields())
+        features = tuple(f for f, (needed, _) in described.items() if set(needed) <= cpu)
+    return load_target(widest.name, features)
+
+
+def read_target(path: Path, features: tuple[str, ...] | None = None) -> Target:
+    """The target described by the table at `path`. Raises TargetError on a malformed table or an unknown feature."""
+    root = read_table(path)
+    fields = root.fields(_KEYS)
+    for key in ("name", "headers", "flags", "types", "rows", *_SIZES):
+        if key not in fields:
+            raise TargetError("malformed target table", required=f"the key {key}", found="none", where=path.name)
+    described = _features(fields)
+    for feature in features or ():
+        if feature not in described:
+            raise unknown_name("feature", feature, described, where=path.name)
+    chosen = tuple(f for f in described if features is None or f in features)
+    tables = [fields]
+    for include in fields["include"].items() if "include" in fields else []:
+        tables.insert(len(tables) - 1, read_table(path.parent / include.text()).fields(_SHARED_KEYS))
+    types = _types(tables)
+    helpers, needs = _helpers(tables)
+    rows = tuple(r for r in _rows(tables, types, needs, described) if r.requires is None or r.requires in chosen)
+    return Target(
+        name=fields["name"].text(),
+        **{key: fields[key].number() for key in _SIZES},
+        flags=fields["flags"].texts() + tuple(flag for f in chosen for flag in described[f][1]),
+        headers=fields["headers"].texts(),
+        features=chosen,
+        cpu_flags=fields["cpu_flags"].texts() if "cpu_flags" in fields else (),
+        types=MappingProxyType(types),
+        rows=rows,
+        helpers=MappingProxyType(helpers),
+        tolerances=MappingProxyType(_tolerances(tables)),
+    )
+
+
+def _features(fields: Mapping[str, Node]) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Feature -> (cpu flags it needs, compiler flags it adds)."""
+    if "features" not in fields:
+        return {}
+    result: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
+    for feature, node in fields["features"].fields().items():
+        entry = node.fields(("cpu_flags", "flags"))
+        if set(entry) != {"cpu_flags", "flags"}:
+            raise node.fail("the keys cpu_flags and flags")
+        result[feature] = entry["cpu_flags"].texts(), entry["flags"].texts()
+    return result
+
+
+def _tolerances(tables: list[dict[str, Node]]) -> dict[str, int]:
+    result: dict[str, int] = {}
+    for table in tables:
+        for function, node in table["tolerances"].fields(tuple(FUNCTIONS)).items() if "tolerances" in table else ():
+            result[function] = node.number()
+    return result
+
+
+def _types(tables: list[dict[str, Node]]) -> dict[LaneType, str]:
+    types: dict[LaneType, str] = {}
+    for table in tables:
+        for c_type, node in table["types"].fields().items() if "types" in table else ():
+            for entry in node.items():
+                lane_type = _lane_type(entry.text(), entry)
+                if lane_type in types:
+                    raise entry.fail(f"one C type for {lane_type}", found=f"{types[lane_type]} and {c_type}")
+                types[lane_type] = c_type
+    return types
+
+
+def _lane_type(text: str, node: Node) -> LaneType:
+    try:
+        return parse_lane_type(text)
+    except TargetError as error:
+        raise node.fail(error.required, found=error.found) from error
+
+
+def _helpers(tables: list[dict[str, Node]]) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
+    """Helper -> its code, and helper -> itself and all it uses; both in an order in which the code compiles."""
+    code: dict[str, str] = {}
+    for table in tables:
+        for group in table["helpers"].items() if "helpers" in table else ():
+            entry = group.fields(("for", "define"))
+            if "define" not in entry:
+                raise group.fail("the key define")
+            for variables in bindings(entry.get("for"), {}):
+                for name_text, node in entry["define"].fields().items():
+                    name = substitute(Node(name_text, node.where), variables)
+                    if name in code:
+                        raise node.fail(f"one definition of {name}", found="two")
+                    code[name] = substitute(node, variables).rstrip()
+    needs: dict[str, tuple[str, ...]] = {}
+    for name in code:
+        _visit(name, code, needs, ())
+    return {name: code[name] for name in needs}, needs
+
+
+def _visit(name: str, code: Mapping[str, str], needs: dict[str, tuple[str, ...]], above: tuple[str, ...]) -> None:
+    if name in above:
+        raise TargetError("helpers use each other in a circle", found=" -> ".join((*above, name)))
+    if name in needs:
+        return
+    used = _named(code[name], code) - {name}
+    for other in sorted(used):
+        _visit(other, code, needs, (*above, name))
+    needs[name] = (*_closure(used, needs), name)
+
+
+def _named(code: str, helpers: Mapping[str, object]) -> set[str]:
+    return {word for word in _IDENTIFIER.findall(code) if word in helpers}
+
+
+def _closure(names: set[str], needs: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    everything = {helper for name in names for helper in needs[name]}
+    return tuple(name for name in needs if name in everything) if everything else ()
+
+
+def _rows(
+    tables: list[dict[str, Node]],
+    types: Mapping[LaneType, str],
+    needs: Mapping[str, tuple[str, ...]],
+    features: Mapping[str, object],
+) -> list[InstructionRow]:
+    rows: dict[str, InstructionRow] = {}
+    for table in tables:
+        for node, fields, variables in _expand(table["rows"], {}) if "rows" in table else ():
+            row = _row(node, fields, variables, types, needs)
+            if row.name in rows:
+                raise node.fail(f"one row named {row.name}", found="two")
+            if row.requires is not None and row.requires not in features:
+                raise node.fail(f"a feature of the table: {', '.join(features) or 'it has none'}", found=row.requires)
+            rows[row.name] = row
+    return list(rows.values())
+
+
+def _expand(group: Node, variables: Variables) -> Iterator[tuple[Node, dict[str, Node], Variables]]:
+    """Every row of a list of groups, with the variables in scope."""
+    for node in group.items():
+        fields = node.fields(("for", "rows", *_ROW_KEYS))
+        if "rows" not in fields:
+            yield node, fields, variables
+            continue
+        if set(fields) - {"for", "rows"}:
+            raise node.fail("a group with only the keys for and rows, or a row", found=", ".join(fields))
+        for local in bindings(fields.get("for"), variables):
+            yield from _expand(fields["rows"], local)
+
+
+def _row(
+    node: Node,
+    fields: Mapping[str, Node],
+    variables: Variables,
+    types: Mapping[LaneType, str],
+    needs: Mapping[str, tuple[str, ...]],
+) -> InstructionRow:
+    def text(key: str) -> str | None:
+        return substitute(Node(fields[key].scalar_text(), fields[key].where), variables) if key in fields else None
+
+    name, signature, c = text("name"), text("type"), text("c")
+    if name is None or signature is None or c is None:
+        raise node.fail("a row with at least the keys name, type and c", found=", ".join(fields))
+    place = Node(name, f"{node.where} {name}")
+    kind = text("kind") or "compute"
+    if kind not in KINDS:
+        raise unknown_name("kind of row", kind, KINDS, where=place.where)
+    operands, result = _signature(signature, place, types)
+    semantics = text("semantics")
+    if semantics is not None:
+        try:
+            semantics = normalize(semantics)
+        except TargetError as error:
+            raise error.at(place.where) from error
+    condition = text("condition")
+    if condition is not None and condition not in CONDITIONS:
+        raise place.fail(f"a condition among {', '.join(CONDITIONS)}", found=condition)
+    alignment = text("alignment")
+    if alignment is not None and not alignment.isdigit():
+        raise place.fail("an alignment in bytes", found=alignment)
+    row = InstructionRow(
+        name=name,
+        kind=kind,
+        result=result,
+        operands=operands,
+        semantics=semantics,
+        c=c,
+        requires=text("requires"),
+        condition=condition,
+        alignment=int(alignment or 0),
+        helpers=_closure(_named(c, needs) | _type_helpers(operands, result, types, needs), needs),
+    )
+    _check(row, place)
+    return row
+
+
+def _signature(text: str, place: Node, types: Mapping[LaneType, str]) -> tuple[tuple[LaneType, ...], LaneType | None]:
+    left, arrow, right = text.partition("->")
+    if not arrow:
+        raise place.fail("a type such as `f32x16, f32x16 -> f32x16`", found=repr(text))
+    operands = tuple(_lane_type(x, place) for x in left.split(",") if x.strip())
+    result = _lane_type(right, place) if right.strip() else None
+    for lane_type in (*operands, *((result,) if result else ())):
+        if lane_type not in types:
+            raise place.fail(f"a C type for {lane_type}", found="none", fix="add it to `types`")
+    return operands, result
+
+
+def _type_helpers(
+    operands: tuple[LaneType, ...],
+    result: LaneType | None,
+    types: Mapping[LaneType, str],
+    needs: Mapping[str, tuple[str, ...]],
+) -> set[str]:
+    return {types[t] for t in (*operands, *((result,) if result else ())) if types[t] in needs}
+
+
+def _check(row: InstructionRow, place: Node) -> None:
+    """A row has what its kind says: a result or none, semantics or none, its placeholders in the template."""
+    kind = KINDS[row.kind]
+    if (row.result is not None) != kind.has_result:
+        raise place.fail(f"{'a' if kind.has_result else 'no'} result, as a {row.kind}", found=row.signature)
+    if (row.semantics is not None) != kind.has_semantics:
+        required = "semantics" if kind.has_semantics else "no semantics"
+        raise place.fail(f"{required}, as a {row.kind}", found=str(row.semantics))
+    if row.semantics is not None and operand_count(parse_semantics(row.semantics)) != len(row.operands):
+        raise place.fail(f"as many operands as {row.semantics!r} reads", found=row.signature)
+    if not kind.has_semantics and len(row.operands) != len({"a", "b", "v"} & set(kind.placeholders)):
+        raise place.fail(f"one operand per value of {', '.join(kind.placeholders) or 'none'}", found=row.signature)
+    if set(PLACEHOLDER.findall(row.c)) != set(row.placeholders):
+        raise place.fail(f"the placeholders {', '.join(row.placeholders) or 'none'} in the template", found=row.c)

@@ -1,0 +1,143 @@
+"""Instruction rows: what a target can do, as data. A row has scalar semantics and a C template.
+
+Placeholders of a template. {a} {b} {c} and {v} are replaced by C names, literals, calls or parenthesised expressions
+and may occur several times, so they must be free of side effects; {p} {n} {s} {lane} may be any expression.
+
+    {a} {b} {c}  operands          {p}  pointer to the scalar element type     {n}    lanes to access (int64)
+    {v}          stored value      {s}  distance in elements (int64)           {lane} lane number, a constant
+
+`{n}` may lie outside 0..lanes: at most 0 means no lane, at least `lanes` means all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
+
+from tcpx.target.errors import TargetError
+
+DTYPE_BITS: Mapping[str, int] = MappingProxyType(
+    {
+        "f64": 64,
+        "f32": 32,
+        "f16": 16,
+        "bf16": 16,
+        "si8": 8,
+        "si16": 16,
+        "si32": 32,
+        "si64": 64,
+        "ui8": 8,
+        "ui16": 16,
+        "ui32": 32,
+        "ui64": 64,
+        "i1": 8,
+        "index": 64,
+    }
+)
+"""Bits of one element in memory; i1 is one byte, 0 or 1."""
+
+CONDITIONS = ("a_not_nan", "b_not_nan")
+"""Facts about operands that make a cheaper row right."""
+
+
+class LaneType(NamedTuple):
+    """`f32x16`: 16 lanes of f32. One lane is a scalar, written `f32`."""
+
+    dtype: str
+    lanes: int
+
+    def __str__(self) -> str:
+        return self.dtype if self.lanes == 1 else f"{self.dtype}x{self.lanes}"
+
+
+_LANE_TYPE = re.compile(rf"({'|'.join(DTYPE_BITS)})(?:x([1-9][0-9]*))?")
+
+
+def parse_lane_type(text: str) -> LaneType:
+    """`f32x16` -> LaneType("f32", 16); `f32` -> LaneType("f32", 1). Raises TargetError."""
+    match = _LANE_TYPE.fullmatch(text.strip())
+    if match is None:
+        raise TargetError("not a lane type", required="a dtype and a lane count, as in f32x16 or si8", found=repr(text))
+    return LaneType(match.group(1), int(match.group(2) or 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What all rows of a kind have in common."""
+
+    placeholders: tuple[str, ...]
+    has_semantics: bool = False
+    has_result: bool = True
+
+
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        "compute": Kind((), has_semantics=True),
+        "dot": Kind((), has_semantics=True),
+        "splat": Kind(("a",)),
+        "zero": Kind(()),
+        "load": Kind(("p",)),
+        "store": Kind(("p", "v"), has_result=False),
+        "masked_load": Kind(("p", "n")),
+        "masked_store": Kind(("p", "n", "v"), has_result=False),
+        "strided_load": Kind(("p", "s")),
+        "masked_strided_load": Kind(("p", "s", "n")),
+        "stream_store": Kind(("p", "v"), has_result=False),
+        "stream_fence": Kind((), has_result=False),
+        "extract": Kind(("a", "lane")),
+        "insert": Kind(("a", "b", "lane")),
+        "reduce_add": Kind(("a",)),
+        "reduce_max": Kind(("a",)),
+        "reduce_min": Kind(("a",)),
+        "prefetch_read": Kind(("p",), has_result=False),
+        "prefetch_write": Kind(("p",), has_result=False),
+    }
+)
+"""Kinds of rows. A row without a result is a C statement (to be ended by `;`), any other an expression."""
+
+PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionRow:
+    """One instruction of a target, or a short sequence that acts as one.
+
+    `operands` and `result` are lane types; of a store, the operand is the stored value. `semantics` is in normal form.
+    `requires` is a feature of the target, `condition` one of CONDITIONS, `alignment` the bytes {p} must be aligned to
+    (0: the element's own). `helpers` are names of C definitions the template needs, in order of definition.
+    """
+
+    name: str
+    kind: str
+    result: LaneType | None
+    operands: tuple[LaneType, ...]
+    semantics: str | None
+    c: str
+    requires: str | None = None
+    condition: str | None = None
+    alignment: int = 0
+    helpers: tuple[str, ...] = ()
+
+    @property
+    def placeholders(self) -> tuple[str, ...]:
+        """The placeholders `render` must be given."""
+        kind = KINDS[self.kind]
+        return ("a", "b", "c")[: len(self.operands)] if kind.has_semantics else kind.placeholders
+
+    def render(self, **arguments: str) -> str:
+        """The C text with every placeholder replaced. Raises TargetError if the arguments are not the placeholders."""
+        if set(arguments) != set(self.placeholders):
+            raise TargetError(
+                f"row {self.name} is rendered with other arguments than its placeholders",
+                required=", ".join(self.placeholders) or "no arguments",
+                found=", ".join(arguments) or "no arguments",
+            )
+        return PLACEHOLDER.sub(lambda match: arguments[match.group(1)], self.c)
+
+    @property
+    def signature(self) -> str:
+        """`f32x16, f32x16 -> f32x16`."""
+        return f"{', '.join(str(t) for t in self.operands)} -> {self.result or ''}".strip()

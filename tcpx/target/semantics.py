@@ -1,0 +1,181 @@
+"""The language that says what an instruction does to one lane: `a * b`, `fma(a, b, c)`, `select(a, b, c)`.
+
+    semantics := a scalar expression over the operands a, b, c
+    operators :  + - * /  & | ^  < <= > >= == !=
+    functions :  see FUNCTIONS
+
+Meaning, per lane (`evaluate.py` is the executable form):
+  * integers wrap around; `/` is defined on floats only;
+  * `max`, `min` give NaN if either operand is NaN; which zero they give for a pair of zeros is unspecified;
+  * `round` is to nearest, ties to even; `scale2(a, b)` is a * 2**b rounded once, for b integral-valued or NaN;
+  * `cast` goes to the result's dtype: float to integer truncates and saturates, NaN gives 0; integers wrap around;
+  * `select(a, b, c)` is b where a holds, else c; a comparison gives i1; a comparison with NaN is false, `!=` true;
+  * `dot(b, c)` multiplies lanes and sums groups of neighbours in the dtype of the result.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tcpx.target.errors import TargetError, unknown_name
+
+OPERANDS = ("a", "b", "c")
+
+FUNCTIONS = {
+    "abs": 1,
+    "cast": 1,
+    "ceil": 1,
+    "complement": 1,
+    "cos": 1,
+    "dot": 2,
+    "erf": 1,
+    "exp": 1,
+    "floor": 1,
+    "fma": 3,
+    "log": 1,
+    "max": 2,
+    "min": 2,
+    "neg": 1,
+    "pow": 2,
+    "round": 1,
+    "scale2": 2,
+    "select": 3,
+    "sin": 1,
+    "sqrt": 1,
+    "tanh": 1,
+    "trunc": 1,
+}
+"""Function name -> number of arguments. `complement` is the other truth value of an i1."""
+
+COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+
+_BINARY: dict[type[ast.operator], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+}
+_COMPARE: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """`a`, `b` or `c`: the lane of an operand."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """An arithmetic, bitwise or comparison operator."""
+
+    operator: str
+    lhs: Expression
+    rhs: Expression
+
+    def __str__(self) -> str:
+        return f"{_nested(self.lhs)} {self.operator} {_nested(self.rhs)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of FUNCTIONS."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+    def __str__(self) -> str:
+        return f"{self.function}({', '.join(str(x) for x in self.arguments)})"
+
+
+Expression = Operand | Binary | Call
+
+
+def _nested(expression: Expression) -> str:
+    return f"({expression})" if isinstance(expression, Binary) else str(expression)
+
+
+@lru_cache(maxsize=1024)
+def parse_semantics(text: str) -> Expression:
+    """The expression tree of `text`. Raises TargetError if the text is not in the language.
+
+    Python's own parser reads the text; the tree is then rebuilt from a closed list of node types, so nothing of it
+    is ever executed.
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except SyntaxError as error:
+        raise TargetError(
+            "semantics is not an expression",
+            required="a scalar expression over a, b, c such as `fma(a, b, c)`",
+            found=text,
+            fix=f"column {error.offset}: {error.msg}",
+        ) from error
+    return _convert(tree.body, text)
+
+
+def normalize(text: str) -> str:
+    """The one spelling of an expression: `a+b` and `a + b` both give `a + b`."""
+    return str(parse_semantics(text))
+
+
+def operand_count(expression: Expression) -> int:
+    """How many operands the expression reads: 1 + the position of the last one named."""
+    match expression:
+        case Operand(name):
+            return OPERANDS.index(name) + 1
+        case Binary(_, lhs, rhs):
+            return max(operand_count(lhs), operand_count(rhs))
+        case Call(_, arguments):
+            return max(operand_count(x) for x in arguments)
+
+
+def _convert(node: ast.expr, text: str) -> Expression:
+    match node:
+        case ast.Name(id=name):
+            if name not in OPERANDS:
+                raise unknown_name("operand", name, OPERANDS, where=f"semantics {text!r}")
+            return Operand(name)
+        case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _BINARY:
+            return Binary(_BINARY[type(operator)], _convert(left, text), _convert(right, text))
+        case ast.Compare(left=left, ops=[comparison], comparators=[right]) if type(comparison) in _COMPARE:
+            return Binary(_COMPARE[type(comparison)], _convert(left, text), _convert(right, text))
+        case ast.Call(func=ast.Name(id=function), args=arguments, keywords=[]):
+            return _call(function, tuple(_convert(x, text) for x in arguments), text)
+        case _:
+            raise TargetError(
+                f"{type(node).__name__} is not part of the semantics language",
+                required="operands a, b, c, operators + - * / & | ^ and comparisons, and the functions listed",
+                found=ast.unparse(node),
+                where=f"semantics {text!r}",
+                fix=f"write it with {', '.join(FUNCTIONS)}",
+            )
+
+
+def _call(function: str, arguments: tuple[Expression, ...], text: str) -> Call:
+    arity = FUNCTIONS.get(function)
+    if arity is None:
+        raise unknown_name("function", function, FUNCTIONS, where=f"semantics {text!r}")
+    if len(arguments) != arity:
+        raise TargetError(
+            f"{function} takes {arity} argument{'s' if arity > 1 else ''}",
+            required=f"{function}({', '.join(OPERANDS[:arity])})",
+            found=f"{len(arguments)} arguments",
+            where=f"semantics {text!r}",
+        )
+    return Call(function, arguments)

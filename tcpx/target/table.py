@@ -1,0 +1,106 @@
+"""Typed reading of the YAML of a target table: every value is checked, every message names file and place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from typing import TypeGuard
+
+import yaml
+
+from tcpx.target.errors import TargetError
+
+Variables = Mapping[str, str]
+
+
+def _is_mapping(value: object) -> TypeGuard[dict[object, object]]:
+    return isinstance(value, dict)
+
+
+def _is_list(value: object) -> TypeGuard[list[object]]:
+    return isinstance(value, list)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value of a YAML document and where it stands, e.g. `x86_avx2.yaml: rows[3].rows[0]`."""
+
+    value: object
+    where: str
+
+    def fail(self, required: str, *, found: str | None = None, fix: str = "") -> TargetError:
+        """The error for a value that is not what the table format requires; by default the value is what was found."""
+        shown = found if found is not None else "nothing" if self.value is None else repr(self.value)
+        return TargetError("malformed target table", required=required, found=shown, where=self.where, fix=fix)
+
+    def fields(self, allowed: tuple[str, ...] | None = None) -> dict[str, Node]:
+        """The entries of a mapping; keys outside `allowed` are an error."""
+        if not _is_mapping(self.value):
+            raise self.fail("a mapping")
+        result: dict[str, Node] = {}
+        for key, value in self.value.items():
+            if not isinstance(key, str):
+                raise Node(key, self.where).fail("a text key", fix="quote it")
+            if allowed is not None and key not in allowed:
+                raise Node(key, self.where).fail(f"one of the keys {', '.join(allowed)}")
+            result[key] = Node(value, f"{self.where}.{key}" if not self.where.endswith(" ") else f"{self.where}{key}")
+        return result
+
+    def items(self) -> list[Node]:
+        """The entries of a list."""
+        if not _is_list(self.value):
+            raise self.fail("a list")
+        return [Node(x, f"{self.where}[{i}]") for i, x in enumerate(self.value)]
+
+    def text(self) -> str:
+        """A text."""
+        if not isinstance(self.value, str):
+            raise self.fail("a text", fix="quote it")
+        return self.value
+
+    def scalar_text(self) -> str:
+        """A text or a whole number, as text: the value of a template variable."""
+        if isinstance(self.value, int) and not isinstance(self.value, bool):
+            return str(self.value)
+        return self.text()
+
+    def number(self) -> int:
+        """A whole number, not negative."""
+        if not isinstance(self.value, int) or isinstance(self.value, bool) or self.value < 0:
+            raise self.fail("a whole number that is not negative")
+        return self.value
+
+    def texts(self) -> tuple[str, ...]:
+        """A list of texts."""
+        return tuple(x.text() for x in self.items())
+
+
+def read_table(path: Path) -> Node:
+    """The root of the YAML file. Raises TargetError if it is not YAML."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        with path.open("rb") as file:
+            document: object = yaml.load(file, Loader=loader)
+    except yaml.YAMLError as error:
+        raise TargetError(f"{path.name} is not YAML", required="a YAML mapping", found=str(error)) from error
+    return Node(document, f"{path.name}: ")
+
+
+def substitute(node: Node, variables: Variables) -> str:
+    """The text of `node` with `$name` and `${name}` replaced. Raises TargetError on a variable not given by `for`."""
+    try:
+        return Template(node.text()).substitute(variables)
+    except (KeyError, ValueError) as error:
+        raise node.fail(f"variables among {', '.join(variables) or 'none'}", fix=f"give {error} in `for`") from error
+
+
+def bindings(group: Node | None, outer: Variables) -> Iterator[dict[str, str]]:
+    """One set of variables per entry of `for`, on top of the `outer` ones; without `for`, just those."""
+    if group is None:
+        yield dict(outer)
+        return
+    for entry in group.items():
+        local = {key: substitute(Node(n.scalar_text(), n.where), outer) for key, n in entry.fields().items()}
+        yield {**outer, **local}

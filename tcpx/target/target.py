@@ -1,0 +1,116 @@
+"""A target: register file, caches, compiler flags, C types and instruction rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tcpx.target.errors import TargetError, unknown_name
+from tcpx.target.rows import DTYPE_BITS, KINDS, InstructionRow, LaneType
+from tcpx.target.semantics import normalize
+
+LaneTypeLike = LaneType | tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Target:
+    """One target table with the features chosen for it.
+
+    Cache sizes are bytes (l1 and l2 per core, l3 shared); `parallel_threshold` is the number of scalar operations
+    below which a kernel runs on one thread. `features` are the optional extensions in use; `flags` are the compiler's
+    flags, theirs included. `tolerances` maps a function of the semantics language to the largest error of its rows in
+    units in the last place; functions not listed are exact (correctly rounded).
+    """
+
+    name: str
+    vector_bits: int
+    vector_registers: int
+    l1: int
+    l2: int
+    l3: int
+    parallel_threshold: int
+    flags: tuple[str, ...]
+    headers: tuple[str, ...]
+    features: tuple[str, ...]
+    cpu_flags: tuple[str, ...]
+    types: Mapping[LaneType, str]
+    rows: tuple[InstructionRow, ...]
+    helpers: Mapping[str, str]
+    tolerances: Mapping[str, int]
+    _by_name: dict[str, InstructionRow] = field(default_factory=dict[str, InstructionRow], init=False, repr=False)
+    _by_kind: dict[tuple[str, str | None], list[InstructionRow]] = field(
+        default_factory=dict[tuple[str, str | None], list[InstructionRow]], init=False, repr=False
+    )
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            self._by_name[row.name] = row
+            self._by_kind.setdefault((row.kind, row.semantics), []).append(row)
+
+    def lanes(self, dtype: str) -> int:
+        """How many elements of `dtype` a full vector register holds."""
+        if dtype not in DTYPE_BITS:
+            raise unknown_name("dtype", dtype, DTYPE_BITS, where=f"target {self.name}")
+        return self.vector_bits // DTYPE_BITS[dtype]
+
+    def has_type(self, dtype: str, lanes: int) -> bool:
+        """Whether the target has a C type for this many lanes of `dtype`."""
+        return LaneType(dtype, lanes) in self.types
+
+    def c_type(self, dtype: str, lanes: int = 1) -> str:
+        """The C type of `lanes` lanes of `dtype`; 1 is the scalar. Raises TargetError if there is none."""
+        found = self.types.get(LaneType(dtype, lanes))
+        if found is None:
+            if dtype not in DTYPE_BITS:
+                raise unknown_name("dtype", dtype, DTYPE_BITS, where=f"target {self.name}")
+            known = sorted(t.lanes for t in self.types if t.dtype == dtype)
+            raise TargetError(
+                f"target {self.name} has no vector type {LaneType(dtype, lanes)}",
+                required=f"{dtype} with {' or '.join(map(str, known))} lanes",
+                found=f"{lanes} lanes",
+                fix=f"vectorize by {self.lanes(dtype)} lanes, or split the vector",
+            )
+        return found
+
+    def has(self, feature: str) -> bool:
+        """Whether an optional extension (`avx512_vnni`, ...) is in use."""
+        return feature in self.features
+
+    def row(self, name: str) -> InstructionRow:
+        """The row of this name. Raises TargetError."""
+        found = self._by_name.get(name)
+        if found is None:
+            raise unknown_name("instruction row", name, self._by_name, where=f"target {self.name}")
+        return found
+
+    def find(
+        self,
+        kind: str,
+        semantics: str | None = None,
+        result: LaneTypeLike | None = None,
+        operands: Sequence[LaneTypeLike] | None = None,
+        conditions: Collection[str] = (),
+    ) -> InstructionRow | None:
+        """The best row with this kind, semantics and types, or None.
+
+        `result` or `operands` left None matches any. A row with a condition is taken only if the condition is among
+        `conditions`, and then goes before those without: it is there because it is cheaper. Otherwise the first row
+        of the table wins. Raises TargetError on an unknown kind or semantics that are not in the language.
+        """
+        if kind not in KINDS:
+            raise unknown_name("kind of row", kind, KINDS, where=f"target {self.name}")
+        wanted = None if operands is None else tuple(tuple(t) for t in operands)
+        fallback: InstructionRow | None = None
+        for row in self._by_kind.get((kind, None if semantics is None else normalize(semantics)), ()):
+            if (result is not None and row.result != result) or (wanted is not None and row.operands != wanted):
+                continue
+            if row.condition is None:
+                fallback = fallback or row
+            elif row.condition in conditions:
+                return row
+        return fallback
+
+    def helper_code(self, rows: Iterable[InstructionRow]) -> tuple[str, ...]:
+        """The C definitions that these rows need, each once, in an order that compiles."""
+        needed = {name for row in rows for name in row.helpers}
+        return tuple(code for name, code in self.helpers.items() if name in needed)

@@ -1,0 +1,1 @@
+"""The schedule language and its transforms."""

@@ -1,0 +1,236 @@
+"""What a transform is given: its arguments, resolved for one copy of its handles, and its context."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError
+from tcpx.payload.ir import FuncOp, Operation, Value
+from tcpx.payload.ops.gml_st import Loop
+from tcpx.payload.predicates import Predicate
+from tcpx.payload.rewriter import Rewriter
+from tcpx.payload.sizes import Dim, Size
+from tcpx.payload.types import ScalarType
+from tcpx.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class OperandRef:
+    """An operand of an operation (`mm.rhs`): the place where a value is read, not only the value."""
+
+    op: Operation
+    index: int
+
+    @property
+    def value(self) -> Value:
+        return self.op.operands[self.index]
+
+
+ValueRef = OperandRef | Value
+"""`mm.rhs` is an OperandRef; `mm.out` and a value made by a transform are Values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """One digit of a layout. `k` is a whole dim, `k/4` and `k%4` parts of one; `k pad 16` rounds the pitch up to 16."""
+
+    dim: str
+    floordiv: int | None = None
+    mod: int | None = None
+    pad: int | None = None
+
+    def __str__(self) -> str:
+        parts = ((f"/{self.floordiv}", self.floordiv), (f"%{self.mod}", self.mod), (f" pad {self.pad}", self.pad))
+        return self.dim + "".join(text for text, given in parts if given is not None)
+
+
+DimSizes = Mapping[str, Dim]
+"""Dim name -> size, in the order written."""
+
+ArgumentValue = (
+    Operation
+    | OperandRef
+    | Value
+    | str
+    | int
+    | float
+    | Size
+    | Predicate
+    | ScalarType
+    | DimSizes
+    | tuple[Operation, ...]
+    | tuple[str, ...]
+    | tuple[int, ...]
+    | tuple[Digit, ...]
+    | None
+)
+T = TypeVar("T")
+
+
+class Arguments:
+    """Arguments by parameter name, checked against the declaration; one accessor per type.
+
+    An accessor of an argument that is absent (default None) is an internal error: ask `given` first, or use the
+    `optional_` form.
+    """
+
+    def __init__(self, transform: str, values: Mapping[str, ArgumentValue]) -> None:
+        self._transform = transform
+        self._values = dict(values)
+
+    def given(self, name: str) -> bool:
+        """Whether the argument is there, by the schedule or by its default."""
+        return self._values.get(name) is not None
+
+    def _of(self, name: str, kind: type[T]) -> T:
+        value = self._values.get(name)
+        if not isinstance(value, kind):
+            raise self._mistyped(name, kind.__name__)
+        return value
+
+    def _all_of(self, name: str, kind: type[T]) -> tuple[T, ...]:
+        items = self._values.get(name)
+        if not isinstance(items, tuple):
+            raise self._mistyped(name, f"list of {kind.__name__}")
+        found = tuple(item for item in items if isinstance(item, kind))
+        if len(found) != len(items):
+            raise self._mistyped(name, f"list of {kind.__name__}")
+        return found
+
+    def _optional(self, name: str, accessor: Callable[[str], T]) -> T | None:
+        return accessor(name) if self.given(name) else None
+
+    def _mistyped(self, name: str, required: str) -> ScheduleError:
+        return ScheduleError(
+            Diagnostic(
+                f"the transform `{self._transform}` reads its argument `{name}` in a way it is not declared",
+                Kind.INTERNAL,
+                required=required,
+                found=type(self._values.get(name)).__name__ if name in self._values else "no such parameter",
+            )
+        )
+
+    def op(self, name: str) -> Operation:
+        return self._of(name, Operation)
+
+    def optional_op(self, name: str) -> Operation | None:
+        return self._optional(name, self.op)
+
+    def ops(self, name: str) -> tuple[Operation, ...]:
+        return self._all_of(name, Operation)
+
+    def loop(self, name: str) -> Loop:
+        return self._of(name, Loop)
+
+    def optional_loop(self, name: str) -> Loop | None:
+        return self._optional(name, self.loop)
+
+    def loops(self, name: str) -> tuple[Loop, ...]:
+        return self._all_of(name, Loop)
+
+    def func(self, name: str) -> FuncOp:
+        return self._of(name, FuncOp)
+
+    def value(self, name: str) -> ValueRef:
+        held = self._values.get(name)
+        return held if isinstance(held, OperandRef) else self._of(name, Value)
+
+    def optional_value(self, name: str) -> ValueRef | None:
+        return self._optional(name, self.value)
+
+    def dim(self, name: str) -> str:
+        return self._of(name, str)
+
+    def dims(self, name: str) -> tuple[str, ...]:
+        return self._all_of(name, str)
+
+    def sizes(self, name: str) -> DimSizes:
+        """Dim -> size, in the order written."""
+        held = self._values.get(name)
+        if not isinstance(held, Mapping):
+            raise self._mistyped(name, "map of sizes")
+        return held
+
+    def optional_sizes(self, name: str) -> DimSizes | None:
+        return self._optional(name, self.sizes)
+
+    def layout(self, name: str) -> tuple[Digit, ...]:
+        return self._all_of(name, Digit)
+
+    def int(self, name: str) -> int:
+        return self._of(name, int)
+
+    def optional_int(self, name: str) -> int | None:
+        held = self._values.get(name)
+        return None if held is None else self._of(name, int)
+
+    def ints(self, name: str) -> tuple[int, ...]:
+        return self._all_of(name, int)
+
+    def size(self, name: str) -> Dim:
+        held = self._values.get(name)
+        return held if isinstance(held, int) else self._of(name, Size)
+
+    def optional_size(self, name: str) -> Dim | None:
+        return self._optional(name, self.size)
+
+    def float(self, name: str) -> float:
+        held = self._values.get(name)
+        return held if isinstance(held, float | int) else self._of(name, float)
+
+    def bool(self, name: str) -> bool:
+        return self._of(name, bool)
+
+    def string(self, name: str) -> str:
+        """A STRING, NAME or ENUM."""
+        return self._of(name, str)
+
+    def optional_string(self, name: str) -> str | None:
+        return self._optional(name, self.string)
+
+    def dtype(self, name: str) -> ScalarType:
+        return self._of(name, ScalarType)
+
+    def predicate(self, name: str) -> Predicate:
+        return self._of(name, Predicate)
+
+
+@dataclass(slots=True)
+class TransformContext:
+    """What a transform may use besides its arguments. `location` is the statement's place in the schedule."""
+
+    rewriter: Rewriter
+    target: Target
+    threads: int = 1
+    location: Location | None = None
+    remarks: list[str] = field(default_factory=list[str])
+    """Text for the user (`print`, `emit_remark`): shown when the step commits."""
+
+    def fail(
+        self,
+        message: str,
+        op: Operation | None = None,
+        required: str | None = None,
+        found: str | None = None,
+        fix: str | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> ScheduleError:
+        """A silenceable error to raise: a precondition that is not met. `try` and `optional` may recover from it."""
+        return ScheduleError(
+            Diagnostic(
+                message,
+                Kind.SILENCEABLE,
+                schedule=self.location,
+                payload=op.location if op is not None else None,
+                required=required,
+                found=found,
+                notes=notes,
+                fix=fix,
+            )
+        )
+
+    def remark(self, text: str) -> None:
+        """Tell the user something once the step is committed."""
+        self.remarks.append(text)

@@ -1,0 +1,108 @@
+"""Makes the buffers that storages without a link need, before the operations are rewritten."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Final
+
+from tcpx.payload.ir import Block, FuncOp, Operation, Value
+from tcpx.payload.ops.memory import Alloc, View
+from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.sizes import upper_expression
+from tcpx.payload.subsets import Tile, compose
+from tcpx.payload.types import BufferType, TensorType, row_major
+from tcpx.transform.bufferization.placement import Placement
+from tcpx.transform.bufferization.storage import Place, Storage, StorageKind
+
+STACK_LIMIT: Final = 16 * 1024
+"""Bytes up to which a buffer of static size is put on the stack."""
+
+
+def buffer_type(type_: TensorType, space: str) -> BufferType:
+    """The type of a contiguous buffer for a tensor, with bounds for dims that depend on loop variables."""
+    shape = tuple(upper_expression(d) for d in type_.shape)
+    return BufferType(shape, type_.dtype, row_major(shape), space)
+
+
+def local_buffer_type(type_: TensorType) -> BufferType:
+    """The type of a buffer a kernel makes for itself: small static ones are on the stack, others in the workspace."""
+    planned = buffer_type(type_, "arena")
+    static = [d for d in planned.shape if isinstance(d, int)]
+    is_small = len(static) == len(planned.shape) and prod(static) * type_.dtype.bytes <= STACK_LIMIT
+    return BufferType(planned.shape, planned.dtype, planned.strides, "stack") if is_small else planned
+
+
+class Buffers:
+    """The buffer of every memory of a function; other shapes of one are made when they are asked for."""
+
+    def __init__(self, rewriter: Rewriter, func: FuncOp, placement: Placement) -> None:
+        self.rewriter, self.func, self.placement = rewriter, func, placement
+        self.places = placement.places
+        self._buffers: dict[Storage, Value] = {}
+        self._allocations: list[Operation] = []
+        memories = [s for s in self.places.storages if s.link is None]
+        points = {s: self._earliest(s) for s in memories if s.kind not in _GIVEN}
+        for storage in memories:
+            self._buffers[storage] = self._make(storage, points.get(storage))
+
+    def _earliest(self, memory: Storage) -> Operation | None:
+        """The operation before which a memory has to be there: it stands in the innermost block round all its users."""
+        order = self.placement.order
+        ops = [s.op for s in self.places.members(memory) if s.op is not None]
+        if not ops:
+            return None
+        block = ops[0].parent
+        while block is not None and any(order.ancestor(op, block) is None for op in ops):
+            block = block.parent.parent if block.parent is not None else None
+        if block is None:
+            return None
+        around = [order.ancestor(op, block) for op in ops]
+        return min((op for op in around if op is not None), key=order.index)
+
+    def _make(self, storage: Storage, before: Operation | None) -> Value:
+        rewriter = self.rewriter
+        match storage.kind:
+            case StorageKind.ARGUMENT | StorageKind.CONSTANT if storage.value is not None:
+                space = "argument" if storage.kind is StorageKind.ARGUMENT else "constant"
+                rewriter.set_type(storage.value, buffer_type(storage.type, space))
+                return storage.value
+            case StorageKind.RESULT:
+                return rewriter.add_block_arg(self.func.body, buffer_type(storage.type, "result"), "out")
+            case _:
+                point = InsertPoint.before(before) if before is not None else InsertPoint.start(self.func.body)
+                made = Alloc.of(local_buffer_type(storage.type))
+                inserted = rewriter.insert(made, point, f"{storage.name}.buf")
+                if storage.op is not None:
+                    rewriter.set_schedule_location(inserted, storage.op)
+                self._allocations.append(inserted)
+                return inserted.result
+
+    def of(self, place: Place) -> Value:
+        """The buffer a place is part of."""
+        known = self._buffers.get(place.view)
+        if known is None:
+            base = self._buffers[place.memory]
+            block = base.owner if isinstance(base.owner, Block) else None
+            point = InsertPoint.start(block) if block is not None else InsertPoint.after(_owner(base))
+            view = self.rewriter.insert(View.of(base, place.view.type.shape), point, f"{place.view.name}.buf")
+            known = self._buffers[place.view] = view.result
+        return known
+
+    def subset(self, place: Place, tile: Tile) -> Tile:
+        """A subset of the value at a place, as a subset of its buffer."""
+        return compose(place.tile, tile)
+
+    def erase_unused(self) -> None:
+        """Erase buffers that nothing reads or writes."""
+        for op in self._allocations:
+            if not op.results[0].uses:
+                self.rewriter.erase(op)
+
+
+_GIVEN = (StorageKind.ARGUMENT, StorageKind.CONSTANT, StorageKind.RESULT)
+
+
+def _owner(value: Value) -> Operation:
+    if isinstance(value.owner, Block):
+        raise TypeError(f"%{value.name} is an argument of a block")
+    return value.owner

@@ -1,0 +1,248 @@
+"""What the operations of a function do to the storages of its tensor values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tcpx.payload.interfaces import Structured, map_dim
+from tcpx.payload.ir import Block, FuncOp, Operation, Value
+from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.generic import Yield
+from tcpx.payload.ops.gml_st import If, Loop, Materialize, OnSubset, StYield
+from tcpx.payload.ops.memory import Empty, Pad, Prefetch, Reshape
+from tcpx.payload.ops.vector import Read, ToTensor
+from tcpx.payload.subsets import Tile
+from tcpx.payload.types import TensorType, VectorType, dtype_of, shape_of
+from tcpx.transform.bufferization.program_order import operations
+from tcpx.transform.bufferization.storage import Place, Places, Storage, StorageKind
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Write:
+    """`op` writes `tile` (all, if None) of a storage; a copy reads a value, and writes nothing where it lives there.
+
+    `index` is the operand that is copied. A copy with `reshapes` writes the elements in row-major order.
+    """
+
+    op: Operation
+    target: Storage
+    tile: Tile | None = None
+    source: Storage | None = None
+    source_tile: Tile | None = None
+    index: int = 0
+    reshapes: bool = False
+
+    def place(self, places: Places) -> Place:
+        """What is written."""
+        return _part(places.place(self.target), self.tile)
+
+    def source_place(self, places: Places) -> Place | None:
+        """What is copied; None if this is no copy."""
+        return None if self.source is None else _part(places.place(self.source), self.source_tile)
+
+
+def _part(place: Place, tile: Tile | None) -> Place:
+    return place if tile is None else place.part(tile)
+
+
+class Effects:
+    """The storages of a function, and what is written to them.
+
+    The result of a broadcast or fill that only structured operations read has no storage: they read its operand.
+    """
+
+    def __init__(self, func: FuncOp) -> None:
+        self.func = func
+        self.of_value: dict[Value, Storage] = {}
+        self.results: list[Storage] = []
+        self.writes: list[Write] = []
+        self._undefined: dict[Value, bool] = {}
+        ops = list(operations(func.body))
+        self._seen_through: dict[Value, Structured] = {}
+        for op in reversed(ops):
+            if isinstance(op, Structured) and self._can_see_through(op):
+                self._seen_through[op.result] = op
+        for arg in func.args:
+            self._add(arg, StorageKind.ARGUMENT, None)
+        for op in ops:
+            self._define(op)
+        for value in func.returned:
+            type_ = TensorType(shape_of(value.type), dtype_of(value.type))
+            self.results.append(Storage(value.name, type_, StorageKind.RESULT))
+        self.places = Places([*dict.fromkeys(self.of_value.values()), *self.results])
+        for op in ops:
+            self.writes += self._written(op)
+
+    # -- storages ------------------------------------------------------------------------------------------------
+
+    def _add(self, value: Value, kind: StorageKind, op: Operation | None) -> None:
+        if isinstance(value.type, TensorType):
+            self.of_value[value] = Storage(value.name, value.type, kind, op, value)
+
+    def _define(self, op: Operation) -> None:
+        match op:
+            case Loop():
+                for dest, result in zip(op.destinations, op.results, strict=True):
+                    self._add(result, StorageKind.DESTINATION, op)
+                    if result in self.of_value:
+                        self.of_value[result].destination = dest
+                        self.of_value[dest] = self.of_value[result]
+            case Empty():
+                self._add(op.result, StorageKind.EMPTY, op)
+            case Const():
+                is_named = "constant" in op.attributes
+                self._add(op.result, StorageKind.CONSTANT if is_named else StorageKind.VALUE, op)
+            case _:
+                for result in op.results:
+                    if result not in self._seen_through:
+                        self._add(result, StorageKind.VALUE, op)
+
+    def seen_through(self, value: Value) -> Structured | None:
+        """The broadcast or fill that is evaluated where this value is read; None where the value has a storage."""
+        return self._seen_through.get(value)
+
+    def _can_see_through(self, op: Structured) -> bool:
+        """Whether an operation repeats what it reads, in the order it has, and only computations read that."""
+        if not op.is_movement or not isinstance(op.result.type, TensorType) or op.init is not None:
+            return False
+        if any(self.is_destination(v) for v in op.operands) or any(it.is_reduction for it in op.iterators()):
+            return False
+        order = [map_dim(e) for e in op.result_map()]
+        for indexing_map in op.maps():
+            at = [order.index(name) for e in indexing_map if (name := map_dim(e)) in order]
+            if len(at) != len(indexing_map) or at != sorted(set(at)):
+                return False
+        return all(
+            isinstance(user, Structured) and index < len(user.inputs) and not isinstance(user.result.type, VectorType)
+            for user, index in op.result.uses
+        )
+
+    def of(self, value: Value) -> Storage | None:
+        """The storage of a tensor value; None for scalars and vectors."""
+        return self.of_value.get(value)
+
+    def is_destination(self, value: Value) -> bool:
+        """Whether a value is storage that the body of a loop changes."""
+        return isinstance(value.owner, Block) and isinstance(value.owner.parent, Loop)
+
+    def is_undefined(self, value: Value) -> bool:
+        """Whether no element of a value has been computed: copying it is copying nothing."""
+        known = self._undefined.get(value)
+        if known is None:
+            op = value.defining_op
+            known = isinstance(op, Empty) or (
+                isinstance(op, Materialize | Reshape) and self.is_undefined(op.operands[0])
+            )
+            self._undefined[value] = known
+        return known
+
+    def place(self, value: Value) -> Place:
+        """Where a tensor value lives."""
+        return self.places.place(self.of_value[value])
+
+    # -- writes --------------------------------------------------------------------------------------------------
+
+    def _written(self, op: Operation) -> Iterator[Write]:
+        match op:
+            case Loop():
+                for index, (value, result) in enumerate(zip(op.operands, op.results, strict=True)):
+                    yield from self._copy(op, index, value, self.of(result))
+            case StYield():
+                yield from self._stored(op)
+            case Materialize():
+                yield from self._copy(op, 0, op.operands[0], self.of(op.result), source_tile=op.subset)
+            case Reshape():
+                yield from self._copy(op, 0, op.operands[0], self.of(op.result), reshapes=True)
+            case Pad():
+                yield from self._whole(op)
+                origin = Tile.full(shape_of(op.operands[0].type))
+                yield from self._copy(op, 0, op.operands[0], self.of(op.result), origin)
+            case Yield() if isinstance(op.parent_op, If):
+                for index, (value, result) in enumerate(zip(op.operands, op.parent_op.results, strict=True)):
+                    yield from self._copy(op, index, value, self.of(result))
+            case _ if op is self.func.body.terminator:
+                for index, (value, storage) in enumerate(zip(op.operands, self.results, strict=True)):
+                    yield from self._copy(op, index, value, storage)
+            case Structured() | Const() | ToTensor():
+                yield from self._whole(op)
+            case _:
+                pass
+
+    def _whole(self, op: Operation) -> Iterator[Write]:
+        target = self.of(op.results[0])
+        if target is not None and target.kind is StorageKind.VALUE:
+            yield Write(op, target)
+
+    def _stored(self, op: StYield) -> Iterator[Write]:
+        target = self.of(op.operands[1])
+        if target is not None and self.of(op.operands[0]) is None:
+            yield Write(op, target, op.subset)
+        else:
+            yield from self._copy(op, 0, op.operands[0], target, op.subset)
+
+    def _copy(
+        self,
+        op: Operation,
+        index: int,
+        value: Value,
+        target: Storage | None,
+        tile: Tile | None = None,
+        source_tile: Tile | None = None,
+        reshapes: bool = False,
+    ) -> Iterator[Write]:
+        source = self.of(value)
+        if target is not None and source is not None and not self.is_undefined(value):
+            yield Write(op, target, tile, source, source_tile, index, reshapes)
+        elif target is not None and source is None:
+            yield Write(op, target, tile)
+
+    def is_active(self, write: Write) -> bool:
+        """Whether anything is written: a value that lives where it is copied to is not copied."""
+        if write.source is None:
+            return True
+        if write.reshapes:
+            return not any(
+                a.link is not None and a.link.to is b and a.link.tile is None
+                for a, b in ((write.source, write.target), (write.target, write.source))
+            )
+        source = write.source_place(self.places)
+        return source is None or not source.is_same(write.place(self.places))
+
+    # -- reads ---------------------------------------------------------------------------------------------------
+
+    def reads(self, value: Value) -> list[tuple[Operation, int]]:
+        """The uses of a tensor value that need its elements, also through operations that are seen through."""
+        found: list[tuple[Operation, int]] = []
+        for op, index in value.uses:
+            if op.results and op.results[0] in self._seen_through:
+                found += self.reads(op.results[0])
+            elif not isinstance(op, Prefetch) and not (isinstance(op, StYield) and index == 1):
+                found.append((op, index))
+        return found
+
+    def read_tile(self, op: Operation, value: Value) -> Tile:
+        """The elements of a tensor value that one of its uses needs."""
+        if isinstance(op, Materialize | Read) and isinstance(op, OnSubset):
+            return op.subset
+        return Tile.full(shape_of(value.type))
+
+    def reads_in_step(self, op: Operation, index: int, write: Write) -> bool:
+        """Whether `op`, which also writes, reads each element of operand `index` before it writes there, and no later.
+
+        That is so where it reads and writes the same element in each of its iterations, in the same place.
+        """
+        source = self.of(op.operands[index])
+        if source is None or write.source is not None:
+            return False
+        target = write.place(self.places)
+        match op:
+            case Structured():
+                is_init = index >= len(op.inputs)
+                in_step = is_init or op.maps()[index] == op.result_map()
+                return in_step and self.places.place(source).is_same(target)
+            case Pad():
+                origin = Tile.full(shape_of(op.operands[0].type))
+                return self.places.place(source).is_same(target.part(origin))
+            case _:
+                return False

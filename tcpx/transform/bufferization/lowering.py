@@ -1,0 +1,213 @@
+"""Rewrites a function whose values have places: no tensor is left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.ir import Block, FuncOp, Operation, Value
+from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.generic import Return, Yield
+from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
+from tcpx.payload.ops.memory import Empty, Pad, Prefetch, Reshape
+from tcpx.payload.ops.vector import Read, ToTensor
+from tcpx.payload.ops.vector import Write as Store
+from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.subsets import Tile
+from tcpx.payload.types import TensorType, VectorType, shape_of
+from tcpx.transform.bufferization.buffers import Buffers
+from tcpx.transform.bufferization.effects import Write
+from tcpx.transform.bufferization.elements import ElementLoops
+from tcpx.transform.bufferization.placement import Placement
+from tcpx.transform.bufferization.storage import Place
+
+
+class Lowering:
+    """One run. Operations stay until the end, where what is not needed is erased last first; `remarks` names copies."""
+
+    def __init__(self, rewriter: Rewriter, func: FuncOp, placement: Placement) -> None:
+        self.rewriter, self.func, self.placement = rewriter, func, placement
+        self.effects = placement.effects
+        self.writes: dict[Operation, list[Write]] = {}
+        for write in self.effects.writes:
+            if self.effects.is_active(write):
+                self.writes.setdefault(write.op, []).append(write)
+        self.buffers = Buffers(rewriter, func, placement)
+        self.loops = ElementLoops(rewriter, self.effects, self.buffers)
+        self.remarks: list[str] = []
+        self._cleanups: list[Callable[[], None]] = []
+
+    def run(self) -> None:
+        """Rewrite the function."""
+        self._block(self.func.body)
+        for cleanup in reversed(self._cleanups):
+            cleanup()
+        self.buffers.erase_unused()
+
+    def _block(self, block: Block) -> None:
+        for op in list(block.ops):
+            if self._on_tensors(op):
+                self._operation(op)
+            for region in op.regions if isinstance(op, Loop | If) else ():
+                self._block(region)
+
+    def _on_tensors(self, op: Operation) -> bool:
+        return isinstance(op, Return) or any(
+            map(self._is_tensor, (*op.operands, *op.results))
+        )
+
+    def _is_tensor(self, value: Value) -> bool:
+        """Whether a value is a tensor, or was one: arguments are buffers from the start."""
+        return isinstance(value.type, TensorType) or self.effects.of(value) is not None
+
+    def _operation(self, op: Operation) -> None:
+        match op:
+            case Loop():
+                self._copies(op)
+                self._cleanups.append(lambda: self._strip_loop(op))
+            case If():
+                self._cleanups.append(lambda: self._strip_results(op))
+            case Yield() | Return():
+                self._copies(op)
+                self._cleanups.append(lambda: self._strip_operands(op))
+            case StYield():
+                self._yield(op)
+            case Read() | Prefetch():
+                self._redirect(op)
+            case Materialize() | Reshape():
+                self._moved(op)
+            case Pad():
+                self._pad(op)
+            case ToTensor():
+                self._store(op, op.operands[0], self.effects.place(op.result))
+            case Empty():
+                self._gone(op, "it has no elements to compute")
+            case Const():
+                self._constant(op)
+            case Structured():
+                self._structured(op)
+            case _:
+                raise op.error(
+                    "this operation on tensors has no form on buffers",
+                    required="a structured or composite operation, data movement, or a loop",
+                    found=op.opcode,
+                    fix="give it the interface Structured, or Composite",
+                )
+
+    # -- operations ----------------------------------------------------------------------------------------------
+
+    def _structured(self, op: Structured) -> None:
+        if self.effects.seen_through(op.result) is not None:
+            self._gone(op, "it is read element by element where it is used")
+            return
+        scalar = self.loops.compute(op)
+        if scalar is not None:
+            self.rewriter.replace_uses(op.result, scalar)
+        self._erase_later(op)
+
+    def _constant(self, op: Const) -> None:
+        """A named constant is memory; a literal is filled in."""
+        value = op.attributes.get("value")
+        if isinstance(value, int | float):
+            stored = self.loops.fill(op, value, self.effects.place(op.result), shape_of(op.result.type))
+            self.loops.continue_as_write(op, stored)
+            self._erase_later(op)
+
+    def _pad(self, op: Pad) -> None:
+        self.loops.fill_padding(op, self.effects.place(op.result))
+        copied = [self._copy(write) for write in self.writes.get(op, []) if write.source is not None]
+        if copied:
+            self.loops.continue_as_write(op, copied[0])
+            self._erase_later(op)
+        else:
+            self._gone(op, "its operand was computed where it is padded")
+
+    def _moved(self, op: Operation) -> None:
+        """A subset or another shape of a value: nothing to do where it is read in place."""
+        copied = self._copies(op)
+        if copied:
+            self.loops.continue_as_write(op, copied[0])
+            self._erase_later(op)
+        else:
+            self._gone(op, "it is read where it lives")
+
+    def _yield(self, op: StYield) -> None:
+        value, dest = op.operands
+        if self._is_tensor(value):
+            copied = self._copies(op)
+            if copied:
+                self.rewriter.continue_as(op, copied[0])
+                self._erase_later(op)
+            else:
+                self._gone(op, "what it yields was computed in place")
+        else:
+            self._store(op, value, self.effects.place(dest).part(op.subset))
+
+    def _store(self, op: Operation, value: Value, place: Place) -> None:
+        """Write a register to memory."""
+        stored = self.rewriter.insert(Store.of(value, self.buffers.of(place), place.tile), InsertPoint.before(op))
+        self.rewriter.continue_as(op, stored)
+        stored.name = op.name
+        self._erase_later(op)
+
+    def _redirect(self, op: Read | Prefetch) -> None:
+        """Let an access of a tensor be one of its buffer."""
+        place = self.effects.place(op.operands[0])
+        self.rewriter.set_attribute(op, "subset", self.buffers.subset(place, op.subset))
+        self.rewriter.set_operand(op, 0, self.buffers.of(place))
+
+    # -- copies --------------------------------------------------------------------------------------------------
+
+    def _copies(self, op: Operation) -> list[Store]:
+        """Make the copies an operation needs."""
+        return [self._copy(write) for write in self.writes.get(op, [])]
+
+    def _copy(self, write: Write) -> Store:
+        target, value = write.place(self.effects.places), write.op.operands[write.index]
+        if write.source is None:
+            return self._store_result(write, value, target)
+        shown = f"%{value.name}: {value.type}"
+        reason = self.placement.reasons.get(write.source) or self.placement.reasons.get(write.target)
+        why = f"because {reason}" if reason else f"for {write.op.opcode} needs it in {write.target.kind.value}"
+        if not isinstance(write.op, Pad):
+            self.remarks.append(f"copies {shown}, {why}")
+        name = f"{value.name}/copy"
+        if write.reshapes:
+            return self.loops.copy_reshaped(write.op, name, value, target)
+        source = write.source_place(self.effects.places) or self.effects.place(value)
+        return self.loops.copy(write.op, name, source, target, source.tile.shape)
+
+    def _store_result(self, write: Write, value: Value, target: Place) -> Store:
+        """A scalar or vector that is returned."""
+        sizes = shape_of(value.type) if isinstance(value.type, VectorType) else ()
+        subset = self.buffers.subset(target, Tile.full(sizes))
+        return self.rewriter.insert(Store.of(value, self.buffers.of(target), subset), InsertPoint.before(write.op))
+
+    # -- cleanup -------------------------------------------------------------------------------------------------
+
+    def _erase_later(self, op: Operation) -> None:
+        self._cleanups.append(lambda: self.rewriter.erase(op))
+
+    def _gone(self, op: Operation, reason: str) -> None:
+        def erase() -> None:
+            self.rewriter.end(op, f"bufferize left nothing of it: {reason}")
+            self.rewriter.erase(op)
+
+        self._cleanups.append(erase)
+
+    def _strip_operands(self, op: Operation) -> None:
+        kept = [] if isinstance(op, Return) else [v for v in op.operands if not self._is_tensor(v)]
+        self.rewriter.set_operands(op, kept)
+
+    def _strip_results(self, op: Operation) -> None:
+        for index in reversed(range(len(op.results))):
+            if self._is_tensor(op.results[index]):
+                self.rewriter.remove_result(op, index)
+
+    def _strip_loop(self, op: Loop) -> None:
+        kept = [v for v, d in zip(op.operands, op.destinations, strict=True) if not self._is_tensor(d)]
+        for index in reversed(range(len(op.destinations))):
+            if self._is_tensor(op.destinations[index]):
+                self.rewriter.remove_result(op, index)
+                self.rewriter.remove_block_arg(op.body, index)
+        self.rewriter.set_operands(op, kept)

@@ -1,0 +1,171 @@
+"""Decides where every tensor value of a function lives.
+
+Subsets that are read are parts of what they are read from. Then, from the last operation of each block to the first
+and from the outside in, each value is put where it will be wanted: where it is yielded or returned, where a loop
+starts from it, where an operation overwrites it. A choice that leads to a conflict is given up, and the next one
+tried; a value for which none is left has memory of its own, and is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.ir import Block, FuncOp, Operation, Value
+from tcpx.payload.ops.generic import Return, Yield
+from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
+from tcpx.payload.ops.memory import Pad, Reshape
+from tcpx.payload.sizes import Dim, Var, is_equal, variables
+from tcpx.payload.subsets import Tile
+from tcpx.payload.types import shape_of
+from tcpx.transform.bufferization.conflicts import Conflicts
+from tcpx.transform.bufferization.effects import Effects
+from tcpx.transform.bufferization.program_order import ProgramOrder, operations
+from tcpx.transform.bufferization.storage import READ_ONLY, Link, LinkKind, Storage, StorageKind
+
+
+class Placement:
+    """The places of all tensor values of a function; `reasons` says why a storage could not live where it is wanted."""
+
+    def __init__(self, func: FuncOp) -> None:
+        self.func = func
+        self.effects = Effects(func)
+        self.places = self.effects.places
+        self.order = ProgramOrder(func)
+        self.conflicts = Conflicts(self.effects, self.order)
+        self.reasons: dict[Storage, str] = {}
+        for op in operations(func.body):
+            if isinstance(op, Materialize):
+                self._decide(op.result, self._subset(op))
+        self._block(func.body)
+
+    def _block(self, block: Block) -> None:
+        for op in reversed(block.ops):
+            for result in op.results:
+                self._decide(result, self._choices(result))
+            for region in op.regions if isinstance(op, Loop | If) else ():
+                self._block(region)
+
+    def _decide(self, value: Value, choices: Iterator[Link]) -> None:
+        storage = self.effects.of(value)
+        if storage is None or storage.link is not None or storage.kind in (*READ_ONLY, StorageKind.EMPTY):
+            return
+        for link in choices:
+            if self._try(storage, link):
+                return
+
+    def _try(self, storage: Storage, link: Link) -> bool:
+        """Link a storage unless that leads to a conflict."""
+        memory = self.places.place(link.to).memory
+        if memory is storage:
+            return False
+        moved = self.places.members(storage)
+        self.places.set_link(storage, link)
+        if all(self._is_in_scope(s) for s in moved) and self._keeps_views_whole(memory):
+            conflict = self.conflicts.find(memory)
+            if conflict is None:
+                return True
+            self.reasons.setdefault(storage, str(conflict))
+        self.places.set_link(storage, None)
+        return False
+
+    def _is_in_scope(self, storage: Storage) -> bool:
+        """Whether the place of a storage mentions only variables of loops round its definition."""
+        op = storage.op
+        around = {a.var for a in op.ancestors() if isinstance(a, Loop)} if op is not None else set[Var]()
+        tile = self.places.place(storage).tile
+        return all(v in around for d in (*tile.offsets, *tile.sizes, *tile.strides) for v in variables(d))
+
+    def _keeps_views_whole(self, memory: Storage) -> bool:
+        """Whether everything seen under another shape is all of a contiguous memory."""
+        for storage in self.places.members(memory):
+            link = storage.link
+            if link is None or link.tile is not None:
+                continue
+            base = self.places.place(link.to)
+            shapes = (*memory.type.shape, *base.view.type.shape, *storage.type.shape)
+            if any(variables(d) for d in shapes) or base.tile.is_full(base.view.type.shape) is not True:
+                return False
+        return True
+
+    # -- choices -------------------------------------------------------------------------------------------------
+
+    def _choices(self, value: Value) -> Iterator[Link]:
+        """Where a value might live, best first."""
+        op = value.defining_op
+        if self.effects.is_undefined(value):
+            return
+        if isinstance(op, Reshape) and self._is_read_only(op.operands[0]):
+            yield from self._view(op)
+        yield from self._yielded(value)
+        yield from self._handed_on(value)
+        yield from self._overwritten(value)
+        if isinstance(op, Loop):
+            yield from self._taken(op, op.results.index(value))
+        if isinstance(op, Reshape):
+            yield from self._view(op)
+
+    def _link(
+        self, to: Value | Storage | None, kind: LinkKind, op: Operation, tile: Tile | None = None
+    ) -> Iterator[Link]:
+        """The link to a storage, to all of it unless a tile is given; none where it is no tensor."""
+        storage = self.effects.of(to) if isinstance(to, Value) else to
+        if storage is not None:
+            whole = None if kind in (LinkKind.RESHAPE, LinkKind.VIEW) else storage.full()
+            yield Link(storage, kind, tile or whole, op)
+
+    def _is_read_only(self, value: Value) -> bool:
+        return self.effects.place(value).memory.kind in READ_ONLY
+
+    def _subset(self, op: Materialize) -> Iterator[Link]:
+        yield from self._link(op.operands[0], LinkKind.SUBSET, op, op.subset)
+
+    def _view(self, op: Reshape) -> Iterator[Link]:
+        yield from self._link(op.operands[0], LinkKind.VIEW, op)
+
+    def _taken(self, loop: Loop, index: int) -> Iterator[Link]:
+        if not self.effects.is_undefined(loop.operands[index]):
+            yield from self._link(loop.operands[index], LinkKind.TAKEN, loop)
+
+    def _yielded(self, value: Value) -> Iterator[Link]:
+        for user, index in value.uses:
+            match user:
+                case StYield() if index == 0:
+                    yield from self._link(user.operands[1], LinkKind.YIELD, user, user.subset)
+                case Return():
+                    yield from self._link(self.effects.results[index], LinkKind.RETURN, user)
+                case _:
+                    pass
+
+    def _handed_on(self, value: Value) -> Iterator[Link]:
+        for user, index in value.uses:
+            match user:
+                case Yield() if isinstance(user.parent_op, If):
+                    yield from self._link(user.parent_op.results[index], LinkKind.BRANCH, user)
+                case Loop():
+                    yield from self._link(user.results[index], LinkKind.INIT, user)
+                case Reshape():
+                    yield from self._link(user.result, LinkKind.RESHAPE, user)
+                case Pad():
+                    yield from self._link(user.result, LinkKind.PAD, user, Tile.full(shape_of(value.type)))
+                case _:
+                    pass
+
+    def _overwritten(self, value: Value) -> Iterator[Link]:
+        """Operations that read a value and write a result of its shape element by element; accumulators first."""
+        found: list[tuple[bool, Structured]] = []
+        for user, index in value.uses:
+            if not isinstance(user, Structured) or self.effects.of(user.result) is None:
+                continue
+            is_init = index >= len(user.inputs)
+            in_step = is_init or user.maps()[index] == user.result_map()
+            if in_step and user.result.type.dtype == value.type.dtype and _is_same(user.result, value):
+                found.append((not is_init, user))
+        for _, user in sorted(found, key=lambda entry: entry[0]):
+            yield from self._link(user.result, LinkKind.OPERAND, user)
+
+
+def _is_same(a: Value, b: Value) -> bool:
+    """Whether two tensors have one shape."""
+    shapes: list[tuple[Dim, Dim]] = list(zip(shape_of(a.type), shape_of(b.type), strict=True))
+    return all(x == y or is_equal(x, y) is True for x, y in shapes)

@@ -1,0 +1,84 @@
+"""Brings a function into the form bufferization expects: composites decomposed, arguments and results in memory,
+no operation that computes on tensors and vectors at once."""
+
+from __future__ import annotations
+
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.ir import FuncOp, Operation, Value
+from tcpx.payload.ops.composite import Composite
+from tcpx.payload.ops.gml_st import Materialize
+from tcpx.payload.ops.memory import Pad, Reshape
+from tcpx.payload.ops.vector import Read, ToTensor
+from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.subsets import Tile
+from tcpx.payload.types import BufferType, TensorType, VectorType, dtype_of, shape_of
+from tcpx.transform.bufferization.program_order import operations
+from tcpx.transform.editing import builder_at, source_name
+
+
+def prepare(rewriter: Rewriter, func: FuncOp) -> None:
+    """Prepare a function; it computes what it did before."""
+    _tensor_arguments(rewriter, func)
+    while composites := [op for op in operations(func.body) if isinstance(op, Composite)]:
+        for op in composites:
+            _decompose(rewriter, op)
+    for op in list(operations(func.body)):
+        if isinstance(op, Structured | Pad | Reshape):
+            _one_kind(rewriter, op)
+        elif isinstance(op, Materialize):
+            _read_register(rewriter, op)
+
+
+def _tensor_arguments(rewriter: Rewriter, func: FuncOp) -> None:
+    """Arguments that are scalars or vectors come in memory."""
+    for arg in func.args:
+        type_ = arg.type
+        if isinstance(type_, TensorType | BufferType):
+            continue
+        shape = shape_of(type_)
+        point = InsertPoint.start(func.body)
+        rewriter.set_type(arg, TensorType(shape, dtype_of(type_)))
+        read = rewriter.insert(Read.of(arg, Tile.full(shape), type_), point, arg.name).result
+        rewriter.replace_uses(arg, read, lambda user, made=read.defining_op: user is not made)
+
+
+def _decompose(rewriter: Rewriter, op: Composite) -> None:
+    result = op.decompose(builder_at(rewriter, op, source_name(op)))
+    anchor = result.defining_op
+    if anchor is None:
+        raise op.error("a composite decomposes into operations", found=f"%{result.name}")
+    anchor.name = op.name
+    rewriter.continue_as(op, anchor)
+    rewriter.replace_op(op, [result])
+
+
+def _one_kind(rewriter: Rewriter, op: Operation) -> None:
+    """Vectors that a tensor is computed from are stored; tensors that a vector is computed from are read."""
+    result = op.results[0].type
+    for index, value in enumerate(list(op.operands)):
+        made: Operation | None = None
+        if isinstance(result, TensorType) and isinstance(value.type, VectorType):
+            made = ToTensor.of(value)
+        elif isinstance(result, VectorType) and isinstance(value.type, TensorType):
+            made = Read.of(value, Tile.full(shape_of(value.type)), _vector(op, value))
+        if made is not None:
+            rewriter.set_operand(op, index, rewriter.insert(made, InsertPoint.before(op), value.name).result)
+
+
+def _vector(op: Operation, value: Value) -> VectorType:
+    static = tuple(d for d in shape_of(value.type) if isinstance(d, int))
+    if len(static) != len(shape_of(value.type)):
+        raise op.error("a vector is computed from static shapes", found=f"%{value.name}: {value.type}")
+    return VectorType(static, dtype_of(value.type))
+
+
+def _read_register(rewriter: Rewriter, op: Materialize) -> None:
+    """A subset of a tensor as a vector or scalar is a read; all of a vector or scalar is that itself."""
+    source = op.operands[0]
+    if isinstance(source.type, TensorType) and not isinstance(op.result.type, TensorType):
+        read = rewriter.insert(Read.of(source, op.subset, op.result.type), InsertPoint.before(op), op.result.name)
+        rewriter.continue_as(op, read)
+        rewriter.replace_op(op, [read.result])
+    elif not isinstance(source.type, TensorType) and op.subset.is_full(shape_of(source.type)) is True:
+        rewriter.end(op, "a subset that is all of a value is the value")
+        rewriter.replace_op(op, [source])

@@ -1,0 +1,72 @@
+"""Which of two operations may take effect after the other, in structured control flow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+
+from tcpx.payload.ir import Block, FuncOp, Operation
+from tcpx.payload.ops.gml_st import If, Loop
+
+
+class Order(Enum):
+    """What `ProgramOrder.follows` found."""
+
+    NEVER = "never"
+    SAME = "both are one operation, which runs once"
+    MAYBE = "maybe"
+
+
+def operations(block: Block) -> Iterator[Operation]:
+    """The operations of a block and of the loops and branches in it, in program order; not those of scalar bodies."""
+    for op in list(block.ops):
+        yield op
+        if isinstance(op, Loop | If):
+            for region in op.regions:
+                yield from operations(region)
+
+
+class ProgramOrder:
+    """Positions in a function that does not change meanwhile."""
+
+    def __init__(self, func: FuncOp) -> None:
+        self._index: dict[Operation, int] = {}
+        for block in (func.body, *(r for op in operations(func.body) for r in op.regions)):
+            self._index.update({op: k for k, op in enumerate(block.ops)})
+
+    def index(self, op: Operation) -> int:
+        """The position of an operation in its block."""
+        return self._index[op]
+
+    def ancestor(self, op: Operation, block: Block) -> Operation | None:
+        """The operation of `block` that is or encloses `op`; None if there is none."""
+        here: Operation | None = op
+        while here is not None and here.parent is not block:
+            here = here.parent_op
+        return here
+
+    def follows(self, later: Operation, earlier: Operation, block: Block) -> Order:
+        """Whether `later` may take effect after `earlier` while `block` runs once; both are in it.
+
+        A loop takes its first values before anything inside it runs; what is inside it runs any number of times.
+        """
+        first, second = self.ancestor(earlier, block), self.ancestor(later, block)
+        if first is None or second is None:
+            return Order.NEVER
+        if first is not second:
+            return Order.MAYBE if self.index(second) > self.index(first) else Order.NEVER
+        if later is earlier:
+            return Order.SAME if later is second else self._inside(later, earlier, second)
+        if later is second:
+            return Order.NEVER
+        if earlier is first:
+            return Order.MAYBE
+        return self._inside(later, earlier, second)
+
+    def _inside(self, later: Operation, earlier: Operation, around: Operation) -> Order:
+        if isinstance(around, Loop):
+            return Order.MAYBE
+        for region in around.regions:
+            if self.ancestor(later, region) is not None and self.ancestor(earlier, region) is not None:
+                return self.follows(later, earlier, region)
+        return Order.NEVER

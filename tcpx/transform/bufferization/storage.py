@@ -1,0 +1,153 @@
+"""Where tensor values live: one storage per value, linked to the storage it is a part of.
+
+A storage without a link is memory of its own. A link says that the elements of a storage are elements of another
+one; links are followed to the end to find the place of a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from tcpx.payload.ir import Operation, Value
+from tcpx.payload.sizes import is_equal
+from tcpx.payload.subsets import Tile, compose, disjoint
+from tcpx.payload.types import TensorType
+
+
+class StorageKind(Enum):
+    """What a storage holds."""
+
+    ARGUMENT = "an argument"
+    RESULT = "a result of the function"
+    CONSTANT = "a named constant"
+    EMPTY = "nothing yet"
+    DESTINATION = "a destination of a loop, and the loop's result"
+    VALUE = "the value of an operation"
+
+
+READ_ONLY = (StorageKind.ARGUMENT, StorageKind.CONSTANT)
+
+
+class LinkKind(Enum):
+    """Why a value lives in the storage of another."""
+
+    YIELD = "it is yielded there"
+    RETURN = "it is returned there"
+    BRANCH = "it is what a branch yields"
+    INIT = "it is the first value of a destination"
+    OPERAND = "it is read where the other is written, element by element"
+    PAD = "it is padded there"
+    RESHAPE = "it is reshaped there"
+    SUBSET = "it is a subset of the other"
+    VIEW = "it is the other under another shape"
+    TAKEN = "the other is its first value"
+
+    @property
+    def is_forward(self) -> bool:
+        """Whether the link goes to where the value will be wanted: writing it early is writing the other."""
+        return self not in (LinkKind.SUBSET, LinkKind.VIEW, LinkKind.TAKEN)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Link:
+    """Elements of a storage are the elements `tile` of another; without a tile, all of them under another shape."""
+
+    to: Storage
+    kind: LinkKind
+    tile: Tile | None
+    op: Operation
+
+
+@dataclass(slots=True, eq=False)
+class Storage:
+    """The storage of one tensor value. `op` defines the value; None for arguments and results of the function.
+
+    `value` is the value it holds behind `op`; a loop's `destination` holds its elements inside the loop.
+    """
+
+    name: str
+    type: TensorType
+    kind: StorageKind
+    op: Operation | None = None
+    value: Value | None = None
+    destination: Value | None = None
+    link: Link | None = None
+
+    def full(self) -> Tile:
+        """All of it."""
+        return Tile.full(self.type.shape)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """Elements `tile` of `view`, which is `memory` or all of it under another shape."""
+
+    memory: Storage
+    view: Storage
+    tile: Tile
+
+    def part(self, tile: Tile) -> Place:
+        """A subset of the value that lives here."""
+        return Place(self.memory, self.view, compose(self.tile, tile))
+
+    def is_same(self, other: Place) -> bool:
+        """Whether both are provably the same elements in the same order."""
+        return (
+            self.memory is other.memory
+            and self.view is other.view
+            and self.tile.dropped == other.tile.dropped
+            and all(
+                a == b or is_equal(a, b) is True
+                for mine, theirs in (
+                    (self.tile.offsets, other.tile.offsets),
+                    (self.tile.strides, other.tile.strides),
+                    (self.tile.sizes, other.tile.sizes),
+                )
+                for a, b in zip(mine, theirs, strict=True)
+            )
+        )
+
+    def may_overlap(self, other: Place) -> bool:
+        """Whether an element may be in both."""
+        if self.memory is not other.memory:
+            return False
+        return self.view is not other.view or disjoint(self.tile, other.tile) is not True
+
+
+class Places:
+    """The storages of a function and their places under the links made so far."""
+
+    def __init__(self, storages: Iterable[Storage]) -> None:
+        self.storages = list(storages)
+        self._places: dict[Storage, Place] = {}
+        self._members: dict[Storage, list[Storage]] | None = None
+
+    def place(self, storage: Storage) -> Place:
+        """Where a storage is."""
+        known = self._places.get(storage)
+        if known is None:
+            known = self._places[storage] = self._find(storage)
+        return known
+
+    def _find(self, storage: Storage) -> Place:
+        link = storage.link
+        if link is None:
+            return Place(storage, storage, storage.full())
+        base = self.place(link.to)
+        return Place(base.memory, storage, storage.full()) if link.tile is None else base.part(link.tile)
+
+    def members(self, memory: Storage) -> list[Storage]:
+        """The storages that live in a memory, in program order."""
+        if self._members is None:
+            self._members = {}
+            for storage in self.storages:
+                self._members.setdefault(self.place(storage).memory, []).append(storage)
+        return self._members.get(memory, [])
+
+    def set_link(self, storage: Storage, link: Link | None) -> None:
+        """Link a storage, or make it memory of its own again."""
+        storage.link = link
+        self._places.clear()
+        self._members = None

@@ -1,0 +1,67 @@
+"""Cleanup over a region: common subexpressions and dead code."""
+
+from __future__ import annotations
+
+from tcpx.payload.ir import Block, Operation
+from tcpx.payload.ops.gml_st import Loop, OnSubset
+from tcpx.payload.ops.memory import Alloc, Empty
+from tcpx.payload.rewriter import Rewriter
+from tcpx.payload.types import TensorType
+from tcpx.transform.editing import erase_dead, is_pure
+
+Key = tuple[object, ...]
+
+
+def erase_unused(rewriter: Rewriter, root: Operation) -> int:
+    """Erase pure operations in `root` none of whose results is used; returns how many were there at first."""
+    unused = [
+        op
+        for op in root.walk()
+        if op is not root and op.results and not any(r.uses for r in op.results) and is_pure(op)
+    ]
+    for op in reversed(unused):
+        if op.parent is not None:
+            erase_dead(rewriter, op.results[:1])
+    return len(unused)
+
+
+def merge_equal(rewriter: Rewriter, root: Operation) -> int:
+    """Merge pure, region-free operations that are equal; returns how many were erased."""
+    count = 0
+    for block in root.regions:
+        count += _merge_block(rewriter, block, {})
+    return count
+
+
+def _merge_block(rewriter: Rewriter, block: Block, known: dict[Key, Operation]) -> int:
+    count = 0
+    for op in list(block.ops):
+        for region in op.regions:
+            count += _merge_block(rewriter, region, dict(known))
+        key = _key(op)
+        if key is None:
+            continue
+        first = known.setdefault(key, op)
+        if first is op:
+            continue
+        rewriter.set_origins(first, tuple(dict.fromkeys((*first.origins, *op.origins))))
+        rewriter.set_origins(op, ())
+        rewriter.replace_op(op, first.results)
+        count += 1
+    return count
+
+
+def _key(op: Operation) -> Key | None:
+    """What makes two operations equal; None if they may not be merged."""
+    if op.regions or op.has_side_effects or op.is_terminator or not op.results or isinstance(op, Loop | Alloc | Empty):
+        return None
+    if isinstance(op, OnSubset) and not isinstance(op.subset_of.type, TensorType):
+        return None
+    if isinstance(op, OnSubset) and isinstance(op.subset_of.owner, Block):
+        return None
+    return (
+        op.opcode,
+        tuple(id(v) for v in op.operands),
+        tuple(sorted((k, str(a)) for k, a in op.attributes.items())),
+        tuple(str(r.type) for r in op.results),
+    )

@@ -1,0 +1,255 @@
+"""How a transform is declared: once, for the engine, the checker, the reference page and the search space.
+
+    @register
+    class Unroll(Transform):
+        '''Replace a loop by copies of its body. ...reference page, with a before -> after example...'''
+
+        name = "unroll"
+        category = Category.LOOPS
+        parameters = (
+            Parameter("loop", LOOP, doc="the loop to unroll"),
+            Parameter("factor", INT, default=None, doc="copies per iteration; all of them if not given"),
+        )
+        results = (Result.LOOP,)
+
+        def apply(self, ctx: TransformContext, args: Arguments) -> Results:
+            loop, factor = args.loop("loop"), args.optional_int("factor")
+            ...
+            return (unrolled,)
+
+`apply` is called once per copy of its handles, with concrete operations; all calls of a statement are one transaction.
+It returns one operation or value per declared result (`LOOPS`: one per entry of its map).
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar, TypeVar
+
+from tcpx.payload.diagnostics import Diagnostic, ScheduleError
+from tcpx.payload.ir import Operation, Value
+from tcpx.transform.arguments import (
+    Arguments,
+    ArgumentValue,
+    Digit,
+    DimSizes,
+    OperandRef,
+    TransformContext,
+    ValueRef,
+)
+from tcpx.transform.suggestions import did_you_mean
+
+__all__ = [
+    "BOOL", "DIM", "DIMS", "DIM_SIZES", "DTYPE", "FLOAT", "FUNC", "INT", "INTS", "LAYOUT", "LOOP", "LOOPS", "NAME",
+    "OP", "OPS", "OP_OR_LOOP", "PREDICATE", "REQUIRED", "SIZE", "STRING", "VALUE",
+    "ArgumentValue", "Arguments", "Category", "Digit", "DimSizes", "OperandRef", "Parameter", "ParameterKind",
+    "ParameterType", "Required", "Result", "Results", "Transform", "TransformContext", "ValueRef",
+    "enum", "find", "op_of", "register", "transforms",
+]  # fmt: skip
+
+
+class ParameterKind(Enum):
+    """What a parameter takes; the value is its name in the language."""
+
+    OP = "op"
+    LOOP = "loop"
+    OP_OR_LOOP = "op or loop"
+    OPS = "list of op"
+    LOOPS = "list of loop"
+    VALUE = "value"
+    FUNC = "func"
+    DIM = "dim"
+    DIMS = "list of dim"
+    DIM_SIZES = "map from dim to size"
+    LAYOUT = "layout"
+    INT = "int"
+    INTS = "list of int"
+    SIZE = "size"
+    FLOAT = "float"
+    BOOL = "bool"
+    STRING = "string"
+    NAME = "name"
+    ENUM = "word"
+    DTYPE = "dtype"
+    PREDICATE = "condition"
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterType:
+    """A kind, restricted to one class of the operation tree or to a choice of words where that applies."""
+
+    kind: ParameterKind
+    op_class: str = ""
+    choices: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.op_class:
+            return f"{self.kind.value}<{self.op_class}>"
+        return " | ".join(self.choices) if self.choices else self.kind.value
+
+
+OP = ParameterType(ParameterKind.OP)
+LOOP = ParameterType(ParameterKind.LOOP)
+OP_OR_LOOP = ParameterType(ParameterKind.OP_OR_LOOP)
+"""Also a function: anything that can be walked."""
+OPS = ParameterType(ParameterKind.OPS)
+LOOPS = ParameterType(ParameterKind.LOOPS)
+VALUE = ParameterType(ParameterKind.VALUE)
+FUNC = ParameterType(ParameterKind.FUNC)
+DIM = ParameterType(ParameterKind.DIM)
+"""A dim of the first op: a bare name, never a variable."""
+DIMS = ParameterType(ParameterKind.DIMS)
+DIM_SIZES = ParameterType(ParameterKind.DIM_SIZES)
+LAYOUT = ParameterType(ParameterKind.LAYOUT)
+INT = ParameterType(ParameterKind.INT)
+INTS = ParameterType(ParameterKind.INTS)
+SIZE = ParameterType(ParameterKind.SIZE)
+FLOAT = ParameterType(ParameterKind.FLOAT)
+BOOL = ParameterType(ParameterKind.BOOL)
+STRING = ParameterType(ParameterKind.STRING)
+NAME = ParameterType(ParameterKind.NAME)
+"""A bare name that is no variable: a class of the operation tree, an instruction row."""
+DTYPE = ParameterType(ParameterKind.DTYPE)
+PREDICATE = ParameterType(ParameterKind.PREDICATE)
+
+
+def op_of(op_class: str) -> ParameterType:
+    """`op<contract>`: an op of this class of the operation tree, or below it."""
+    return ParameterType(ParameterKind.OP, op_class=op_class)
+
+
+def enum(*choices: str) -> ParameterType:
+    """One of these bare words."""
+    return ParameterType(ParameterKind.ENUM, choices=choices)
+
+
+class Required(Enum):
+    """The default of a parameter that has none."""
+
+    REQUIRED = "required"
+
+
+REQUIRED = Required.REQUIRED
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter. A default of None means that it may be absent."""
+
+    name: str
+    type: ParameterType
+    default: Required | int | float | bool | str | tuple[str, ...] | None = REQUIRED
+    doc: str = ""
+
+    @property
+    def is_required(self) -> bool:
+        return isinstance(self.default, Required)
+
+    def __str__(self) -> str:
+        """As it stands in a signature: `tail: none | pad = none`."""
+        if self.is_required or self.default is None:
+            return f"{self.name}{'?' if self.default is None else ''}: {self.type}"
+        shown = str(self.default).lower() if isinstance(self.default, bool) else str(self.default)
+        return f"{self.name}: {self.type} = {shown}"
+
+
+class Result(Enum):
+    """What a transform returns. LOOPS is one loop per entry of its first DIM_SIZES (or DIMS) argument."""
+
+    LOOP = "loop"
+    LOOPS = "loops"
+    OP = "op"
+    VALUE = "value"
+
+
+Results = tuple[Operation | Value, ...]
+
+
+class Category(Enum):
+    """The rows of the vocabulary table."""
+
+    OPERATION_TREE = "operation tree"
+    TILING = "tiling"
+    FUSION = "fusion"
+    LOOPS = "loops"
+    LAYOUT_AND_MEMORY = "layout and memory"
+    VECTOR = "vector"
+    TYPES = "types"
+    GROUPS_AND_CALLS = "groups and calls"
+    CLEANUP_AND_LOWERING = "cleanup and lowering"
+    INSPECTION = "inspection"
+
+
+class Transform:
+    """Base of all transforms; the docstring of a subclass is its reference page."""
+
+    name: ClassVar[str]
+    category: ClassVar[Category]
+    parameters: ClassVar[tuple[Parameter, ...]] = ()
+    results: ClassVar[tuple[Result, ...]] = ()
+    mutates: ClassVar[bool] = True
+    """False: inspection, which need not change the payload. A step of another transform that changes nothing is an
+    error unless the schedule says `optional`."""
+    marks: ClassVar[bool] = True
+    """False: inspection, annotation and cleanup, which do not make an op `scheduled`."""
+
+    def apply(self, ctx: TransformContext, args: Arguments) -> Results:
+        """Do it to one copy, through `ctx.rewriter`. Raise `ctx.fail(...)` where a precondition is not met."""
+        raise ctx.fail(f"the transform `{self.name}` has no effect", required="a class that defines `apply`")
+
+    @classmethod
+    def parameter(cls, name: str) -> Parameter | None:
+        return next((p for p in cls.parameters if p.name == name), None)
+
+    @classmethod
+    def signature(cls) -> str:
+        """`tile(target: op, sizes: map from dim to size, parallel: bool = false) -> loops`."""
+        results = ", ".join(r.value for r in cls.results)
+        head = f"{cls.name}({', '.join(map(str, cls.parameters))})"
+        return f"{head} -> {results}" if results else head
+
+
+TransformT = TypeVar("TransformT", bound=type[Transform])
+_REGISTRY: dict[str, type[Transform]] = {}
+_LOADED: list[str] = []
+
+
+def register(cls: TransformT) -> TransformT:
+    """Class decorator: make a transform known by its name. A name that is taken is an error."""
+    known = _REGISTRY.get(cls.name)
+    if known is not None and known is not cls:
+        raise ValueError(f"two transforms are called {cls.name}: {known.__module__} and {cls.__module__}")
+    names = [p.name for p in cls.parameters]
+    if len(set(names)) != len(names):
+        raise ValueError(f"the transform {cls.name} has two parameters of one name: {', '.join(names)}")
+    _REGISTRY[cls.name] = cls
+    return cls
+
+
+def transforms() -> Mapping[str, type[Transform]]:
+    """All transforms by name, sorted; the files of `tcpx/transform/ops/` are imported on the first call."""
+    if not _LOADED:
+        package = importlib.import_module("tcpx.transform.ops")
+        _LOADED.append(package.__name__)
+        for found in pkgutil.iter_modules(package.__path__):
+            importlib.import_module(f"{package.__name__}.{found.name}")
+    return dict(sorted(_REGISTRY.items()))
+
+
+def find(name: str) -> type[Transform]:
+    """The transform of this name; a ScheduleError offers the nearest one."""
+    known = transforms()
+    if name not in known:
+        raise ScheduleError(
+            Diagnostic(
+                f"there is no transform `{name}`",
+                required="the name of a transform",
+                found=name,
+                fix=did_you_mean(name, known),
+            )
+        )
+    return known[name]

@@ -1,0 +1,202 @@
+"""The chain of loops that carries one value: from the outermost loop's result down to the tile computed inside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
+from tcpx.payload.ops.memory import Empty
+from tcpx.payload.predicates import Comparison, Predicate
+from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.bounds import is_less_equal
+from tcpx.payload.sizes import Dim, Size, Symbol, Var, maximum, variables
+from tcpx.payload.subsets import Tile, compose, disjoint_between_iterations
+from tcpx.payload.types import shape_of, with_shape
+from tcpx.transform.editing import erase_dead
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One loop of a chain: which destination it is, and the yield that writes it."""
+
+    loop: Loop
+    index: int
+    store: StYield
+
+    @property
+    def subset(self) -> Tile:
+        """What one iteration yields, relative to the destination."""
+        return self.store.subset
+
+    @property
+    def is_reduction(self) -> bool:
+        """Whether every iteration yields the same subset: the loop steps a reduction."""
+        return self.loop.var not in set(_tile_variables(self.subset))
+
+    @property
+    def is_disjoint(self) -> bool:
+        """Whether iterations provably yield disjoint subsets."""
+        return disjoint_between_iterations(self.subset, self.loop.var) is True
+
+
+def _tile_variables(tile: Tile) -> tuple[Var, ...]:
+    return tuple(v for d in (*tile.offsets, *tile.sizes) for v in variables(d))
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Links from the outermost loop to the innermost, where `store.operands[0]` is the tile's value."""
+
+    links: tuple[Link, ...]
+
+    @property
+    def top(self) -> Loop:
+        return self.links[0].loop
+
+    @property
+    def value(self) -> Value:
+        """The value the innermost loop yields."""
+        return self.links[-1].store.operands[0]
+
+    @property
+    def reductions(self) -> tuple[Loop, ...]:
+        """The loops that step a reduction, outermost first."""
+        return tuple(link.loop for link in self.links if link.is_reduction)
+
+    def global_tile(self, depth: int | None = None) -> Tile:
+        """The subset of the outermost result that one iteration of link `depth` (the innermost) yields."""
+        links = self.links if depth is None else self.links[: depth + 1]
+        tile = links[0].subset
+        for link in links[1:]:
+            tile = compose(tile, link.subset)
+        return tile
+
+
+def chain_of(result: Value, inner: Loop) -> Chain | None:
+    """The chain from `result` (of a loop) down to the yields in the body of `inner`; None if there is none."""
+    links: list[Link] = []
+    value = result
+    while True:
+        loop = value.defining_op
+        if not isinstance(loop, Loop):
+            return None
+        index = loop.results.index(value)
+        stores = loop.yields_to(index)
+        if len(stores) != 1:
+            return None
+        links.append(Link(loop, index, stores[0]))
+        if loop is inner:
+            return Chain(tuple(links))
+        value = stores[0].operands[0]
+
+
+def chain_into(value: Value, inner: Loop) -> Chain | None:
+    """The chain that starts where `value` is the init of a loop and ends in the body of `inner`."""
+    for user, index in value.uses:
+        if isinstance(user, Loop) and inner.is_in(user):
+            found = chain_of(user.results[index], inner)
+            if found is not None:
+                return found
+    return None
+
+
+def first(loops: tuple[Loop, ...]) -> Predicate:
+    """Every loop is on its first iteration."""
+    return Predicate(tuple(Comparison("==", Size.of(loop.var), loop.var.lower) for loop in loops))
+
+
+def complete(loops: tuple[Loop, ...]) -> Predicate:
+    """Every loop is on its last iteration."""
+    return Predicate(
+        tuple(Comparison(">=", Size.of(loop.var) + loop.var.step, loop.var.upper) for loop in loops)
+    )
+
+
+def run_at_least_once(rewriter: Rewriter, loops: tuple[Loop, ...]) -> None:
+    """Raise the upper bound of each loop so that it has an iteration, where it may have none."""
+    for loop in loops:
+        var = loop.var
+        if is_less_equal(var.lower + 1, var.upper) is True:
+            continue
+        raised = Var(var.name, var.lower, maximum(var.upper, var.lower + 1), var.step)
+        rewriter.set_attribute(loop, "var", raised)
+        sizes: dict[Symbol | Var, Dim] = {var: Size.of(raised)}
+        rewriter.substitute(loop.body.ops, sizes)
+
+
+def add_destination(rewriter: Rewriter, chain: Chain, types_result: Value, tiles: list[Tile], base: str) -> list[Value]:
+    """Give every loop of a chain one more destination, of the type of `types_result`.
+
+    `tiles[d]` is what link d yields, relative to the destination of its loop. Returns the new destinations,
+    outermost first; the innermost has no yield yet.
+    """
+    dests: list[Value] = []
+    start = rewriter.insert(Empty.of(types_result.type), InsertPoint.before(chain.top), f"{base}.out").result
+    for depth, link in enumerate(chain.links):
+        loop = link.loop
+        rewriter.set_operands(loop, [*loop.operands, start])
+        dest = rewriter.add_block_arg(loop.body, start.type, base)
+        result = rewriter.add_result(loop, start.type, base)
+        if depth:
+            before = dests[-1]
+            rewriter.insert(StYield.of(result, before, tiles[depth - 1]), InsertPoint.after(chain.links[depth - 1].store))
+        dests.append(dest)
+        if depth + 1 < len(chain.links):
+            start = rewriter.insert(
+                Materialize.of(dest, tiles[depth]), InsertPoint.before(chain.links[depth + 1].loop), f"{base}.t"
+            ).result
+    return dests
+
+
+def relative(outer: Tile, inner: Tile) -> Tile:
+    """The subset `inner` of the same value, seen from inside `outer`."""
+    return Tile(tuple(i - o for o, i in zip(outer.offsets, inner.offsets, strict=True)), inner.sizes)
+
+
+def sink_destination(rewriter: Rewriter, loop: Loop, index: int) -> None:
+    """A destination whose result nothing uses, and that no iteration hands to the next, is made inside the loop."""
+    result = loop.results[index]
+    stores = loop.yields_to(index)
+    if result.uses or not isinstance(loop.operands[index].defining_op, Empty) or not _private(loop, index, stores):
+        return
+    dest = loop.destinations[index]
+    inner: list[tuple[Loop, int]] = []
+    for user, _ in list(dest.uses):
+        if isinstance(user, Materialize):
+            made = rewriter.insert(
+                Empty.of(with_shape(user.result.type, shape_of(user.result.type))), InsertPoint.before(user), "out"
+            )
+            rewriter.replace_op(user, [made.result])
+    for store in stores:
+        value = store.operands[0]
+        rewriter.erase(store)
+        definition = value.defining_op
+        if isinstance(definition, Loop):
+            inner.append((definition, definition.results.index(value)))
+        else:
+            erase_dead(rewriter, [value])
+    if dest.uses:
+        return
+    start = loop.operands[index]
+    rewriter.remove_result(loop, index)
+    rewriter.remove_block_arg(loop.body, index)
+    rewriter.set_operands(loop, [v for k, v in enumerate(loop.operands) if k != index])
+    erase_dead(rewriter, [start])
+    for nested, position in inner:
+        sink_destination(rewriter, nested, position)
+
+
+def _private(loop: Loop, index: int, stores: list[StYield]) -> bool:
+    """Whether no iteration reads what an earlier one wrote to the destination."""
+    dest = loop.destinations[index]
+    others = [user for user, _ in dest.uses if not isinstance(user, StYield)]
+    if not others:
+        return True
+    subsets = [s.subset for s in stores]
+    reads: list[Operation] = [u for u in others if isinstance(u, Materialize)]
+    return (
+        len(reads) == len(others)
+        and all(disjoint_between_iterations(s, loop.var) is True for s in subsets)
+        and all(isinstance(u, Materialize) and u.subset == subsets[0] for u in reads)
+    )

@@ -1,0 +1,70 @@
+"""Small edits every transform needs: reading a subset of a value, erasing what became dead, naming."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tcpx.payload.ir import Block, Operation, Value
+from tcpx.payload.interfaces import Build
+from tcpx.payload.ops.gml_st import Loop, Materialize
+from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.subsets import Tile, compose
+from tcpx.payload.types import shape_of
+
+
+def source_name(op: Operation) -> str:
+    """The name of the operation in the source: without loop dims and copy marks."""
+    return op.name.split("~")[0] or op.opcode.split(".")[-1]
+
+
+def is_destination(value: Value) -> bool:
+    """Whether a value is the destination of a loop."""
+    return isinstance(value.owner, Block) and isinstance(value.owner.parent, Loop)
+
+
+def read_subset(rewriter: Rewriter, value: Value, tile: Tile, at: Operation | InsertPoint) -> Value:
+    """The value of a subset: the value itself if the subset is all of it; subsets of subsets are composed."""
+    if tile.is_full(shape_of(value.type)) is True and not is_destination(value):
+        return value
+    source, subset = value, tile
+    definition = value.defining_op
+    if isinstance(definition, Materialize) and not is_destination(definition.operands[0]):
+        source, subset = definition.operands[0], compose(definition.subset, tile)
+    point = at if isinstance(at, InsertPoint) else InsertPoint.before(at)
+    return rewriter.insert(Materialize.of(source, subset), point, f"{value.name.split('.')[0]}.t").result
+
+
+def is_pure(op: Operation) -> bool:
+    """Whether an operation and all inside it only compute results."""
+    if op.has_side_effects or op.is_terminator:
+        return False
+    dests = {id(a) for inner in op.walk() for block in inner.regions for a in block.args}
+    for block in op.regions:
+        for inner in block.ops:
+            for nested in inner.walk():
+                if nested.has_side_effects and (not nested.operands or id(nested.operands[-1]) not in dests):
+                    return False
+    return True
+
+
+def erase_dead(rewriter: Rewriter, values: Iterable[Value]) -> None:
+    """Erase the operations that define these values, and what they alone used, where nothing uses them."""
+    pending = list(values)
+    while pending:
+        op = pending.pop().defining_op
+        if op is None or op.parent is None or any(r.uses for r in op.results) or not is_pure(op):
+            continue
+        operands = list(dict.fromkeys(v for inner in op.walk() for v in inner.operands))
+        rewriter.end(op, "nothing used its result")
+        rewriter.erase(op)
+        pending.extend(operands)
+
+
+def builder_at(rewriter: Rewriter, before: Operation, base: str) -> Build:
+    """A `Build` that inserts before an operation."""
+
+    def build(op: Operation) -> Value:
+        op.schedule_location = op.schedule_location or before.schedule_location
+        return rewriter.insert(op, InsertPoint.before(before), base).result
+
+    return build

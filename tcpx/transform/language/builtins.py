@@ -1,0 +1,84 @@
+"""What the language offers in expressions: functions, constants, navigation. The engine gives them their meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tcpx.payload.types import SCALARS
+from tcpx.transform.language.kinds import Static
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of expressions: names of its parameters, those that may be left out behind `optional`."""
+
+    name: str
+    params: tuple[str, ...]
+    result: Static
+    doc: str
+    optional: int = 0
+    variadic: bool = False
+
+    @property
+    def signature(self) -> str:
+        return f"{self.name}({', '.join(self.params)}{', ...' if self.variadic else ''})"
+
+
+def _table(*functions: Function) -> Mapping[str, Function]:
+    return {f.name: f for f in functions}
+
+
+FUNCTIONS = _table(
+    Function("size", ("dim",), Static.SIZE, "the extent of `mm.m`; of a value: its number of elements"),
+    Function("dtype", ("value",), Static.DTYPE, "the element type of a value, or of an op's result"),
+    Function("lanes", ("dtype",), Static.INT, "how many elements a full vector register of the target holds"),
+    Function("bytes", ("dtype",), Static.INT, "the size of one element in bytes"),
+    Function("footprint", ("value",), Static.SIZE, "the bytes of one value, or of all operands and results of an op"),
+    Function("rank", ("value",), Static.INT, "the number of dims of a value, or of an op's result"),
+    Function("min", ("a",), Static.SIZE, "the least of its arguments, or of a list", variadic=True),
+    Function("max", ("a",), Static.SIZE, "the greatest of its arguments, or of a list", variadic=True),
+    Function("ceildiv", ("a", "b"), Static.SIZE, "a / b, rounded up"),
+    Function("align_up", ("a", "b"), Static.SIZE, "the least multiple of b that is at least a"),
+    Function("pow2", ("low", "high"), Static.LIST, "the powers of two from low to high"),
+    Function("multiples", ("of", "high"), Static.LIST, "of, 2*of, ... up to high"),
+    Function("divisors", ("n",), Static.LIST, "the divisors of n, ascending"),
+    Function("contains", ("list", "item"), Static.BOOL, "whether the item is in the list"),
+    Function("exists", ("handle",), Static.BOOL, "whether the handle still denotes anything"),
+    Function("len", ("list",), Static.INT, "the number of items, or of copies of a handle"),
+    Function("epilogue", ("op",), Static.OP, "the last op of the elementwise chain that `op` alone feeds, or `op`"),
+    Function("producer", ("operand",), Static.OP, "the op that makes the operand's value"),
+    Function("users", ("value",), Static.LIST, "the ops that read a value, in program order"),
+    Function("parent", ("op",), Static.OP, "the loop, group or function round an op"),
+)
+
+TARGET_SIZES = ("vector_registers", "vector_bits", "l1", "l2", "l3", "parallel_threshold")
+TARGET_ATTRIBUTES: Mapping[str, Static] = {
+    **dict.fromkeys(TARGET_SIZES, Static.INT),
+    "name": Static.STRING,
+    "has": Static.BOOL,
+}
+CONSTANTS: Mapping[str, Static] = {
+    "target": Static.TARGET,
+    "threads": Static.INT,
+    **dict.fromkeys(SCALARS, Static.DTYPE),
+}
+
+NAVIGATION: Mapping[str, Static] = {
+    "lhs": Static.VALUE,
+    "rhs": Static.VALUE,
+    "acc": Static.VALUE,
+    "out": Static.VALUE,
+    "init": Static.VALUE,
+    "start": Static.OP,
+    "name": Static.STRING,
+    "scheduled": Static.BOOL,
+    "constant": Static.BOOL,
+}
+"""What `x.` offers besides the dims and the operand names of x, which only the payload knows."""
+
+METHODS: Mapping[str, Static] = {"loop": Static.LOOP, "loops": Static.LIST, "copy": Static.OP}
+"""`x.loop(k)`, `x.loops(k)`, `x.copy("main")`."""
+
+CANDIDATE = ("it", "scheduled", "constant", "name", "opcode", *NAVIGATION)
+"""Bare names in a `where`: the candidate itself and what can be asked of it, its dims and operands included."""

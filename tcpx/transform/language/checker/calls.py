@@ -1,0 +1,207 @@
+"""Checking calls of transforms and sequences: names, arity, types, bare words."""
+
+from __future__ import annotations
+
+from tcpx.payload.diagnostics import ScheduleError
+from tcpx.transform.declaration import Parameter, ParameterKind, Result, Transform
+from tcpx.transform.language import syntax as ast
+from tcpx.transform.language.binding import SequenceCallee, find_callee, sequence_arguments, transform_arguments
+from tcpx.transform.language.builtins import FUNCTIONS, METHODS
+from tcpx.transform.language.checker.expressions import check_expression, check_type
+from tcpx.transform.language.checker.scope import Problems, Scope
+from tcpx.transform.language.kinds import Static, declared_accepts, parameter_accepts, static_of_result
+from tcpx.transform.language.printed_expressions import print_expression
+from tcpx.transform.suggestions import did_you_mean
+
+
+def check_call_statement(statement: ast.Do, scope: Scope) -> None:
+    """A call as a statement: a transform or a sequence."""
+    if result_types(statement.call, scope) is not None:
+        return
+    check_expression(statement.call, scope)
+    scope.problems.add(
+        "this statement has no effect",
+        statement.location,
+        required="the call of a transform or a sequence",
+        fix="write `let name = ...` to use the value",
+    )
+
+
+def result_types(value: ast.Expression, scope: Scope) -> tuple[Static, ...] | None:
+    """Check a call of a transform or sequence and give the types it returns; None if `value` is no such call."""
+    if not isinstance(value, ast.Call) or _is_method(value.function, scope):
+        return None
+    if isinstance(value.function, ast.Name) and value.function.name in FUNCTIONS:
+        return None
+    try:
+        callee = find_callee(value.function, scope.unit)
+        if isinstance(callee, SequenceCallee):
+            return _check_sequence(callee, value, scope)
+        if isinstance(callee, type):
+            return _check_transform(callee, value, scope)
+    except ScheduleError as error:
+        scope.problems.found.append(error.diagnostic)
+        return (Static.ANY,)
+    return None
+
+
+def _is_method(function: ast.Expression, scope: Scope) -> bool:
+    """Whether `x.name(...)` asks a handle or the target, rather than names a sequence of an import."""
+    if not isinstance(function, ast.Attribute):
+        return False
+    if not isinstance(function.base, ast.Name):
+        return True
+    name = function.base.name
+    return name not in scope.unit.imports and (
+        function.name in METHODS or name == "target" or scope.lookup(name) is not None
+    )
+
+
+def _check_sequence(callee: SequenceCallee, call: ast.Call, scope: Scope) -> tuple[Static, ...]:
+    sequence = callee.sequence
+    bound = sequence_arguments(sequence, call)
+    inner = Scope(callee.unit, Problems())
+    for param in sequence.params:
+        if param.name not in bound:
+            continue
+        declared = check_type(param.type, inner)
+        value = bound[param.name].value
+        given = Static.DIM if declared is Static.DIM and isinstance(value, ast.Name) else check_expression(value, scope)
+        if not declared_accepts(declared, given):
+            scope.problems.add(
+                f"`{param.name}` of `{sequence.name}` has the wrong type",
+                value.location,
+                required=str(param.type),
+                given=given.value,
+            )
+    return tuple(check_type(r, inner) for r in sequence.results)
+
+
+def _check_transform(transform: type[Transform], call: ast.Call, scope: Scope) -> tuple[Static, ...]:
+    bound = transform_arguments(transform, call)
+    for parameter in transform.parameters:
+        if parameter.name in bound:
+            _check_argument(transform, parameter, bound[parameter.name].value, scope)
+    results: list[Static] = []
+    for result in transform.results:
+        results += [static_of_result(result)] * (_entries(transform, bound) if result is Result.LOOPS else 1)
+    return tuple(results)
+
+
+def _entries(transform: type[Transform], bound: dict[str, ast.Argument]) -> int:
+    """How many loops a LOOPS result is: the entries of the first map (or list of dims) that is given."""
+    for parameter in transform.parameters:
+        if parameter.type.kind in (ParameterKind.DIM_SIZES, ParameterKind.DIMS) and parameter.name in bound:
+            value = bound[parameter.name].value
+            if isinstance(value, ast.MapOf):
+                return len(value.entries)
+            return len(value.items) if isinstance(value, ast.ListOf) else 1
+    return 1
+
+
+def _check_argument(transform: type[Transform], parameter: Parameter, value: ast.Expression, scope: Scope) -> None:
+    kind = parameter.type.kind
+    if kind is ParameterKind.ENUM:
+        _check_choice(transform, parameter, value, scope)
+    elif kind is ParameterKind.DIM_SIZES:
+        _check_map(transform, parameter, value, scope)
+    elif kind in (ParameterKind.DIMS, ParameterKind.LAYOUT, ParameterKind.OPS, ParameterKind.LOOPS, ParameterKind.INTS):
+        _check_list(transform, parameter, value, scope)
+    elif kind in (ParameterKind.DIM, ParameterKind.NAME):
+        if not isinstance(value, ast.Name) and not (kind is ParameterKind.NAME and isinstance(value, ast.Literal)):
+            check_expression(value, scope)
+    else:
+        given = check_expression(value, scope)
+        if not parameter_accepts(kind, given):
+            _wrong_type(transform, parameter, value, scope, given.value)
+
+
+def _wrong_type(
+    transform: type[Transform], parameter: Parameter, value: ast.Expression, scope: Scope, given: str
+) -> None:
+    scope.problems.add(
+        f"`{parameter.name}` of `{transform.name}` has the wrong type",
+        value.location,
+        required=str(parameter.type),
+        given=given,
+    )
+
+
+def _check_choice(transform: type[Transform], parameter: Parameter, value: ast.Expression, scope: Scope) -> None:
+    word = value.name if isinstance(value, ast.Name) else ""
+    if isinstance(value, ast.Literal) and isinstance(value.value, str):
+        word = value.value
+    choices = parameter.type.choices
+    if word in choices:
+        return
+    binding = scope.lookup(word) if word else None
+    if binding is not None and binding.static in (Static.STRING, Static.ANY):
+        binding.used = True
+        return
+    if not word:
+        given = check_expression(value, scope)
+        if given not in (Static.STRING, Static.ANY):
+            _wrong_type(transform, parameter, value, scope, given.value)
+        return
+    scope.problems.add(
+        f"`{parameter.name}` of `{transform.name}` cannot be `{word}`",
+        value.location,
+        required=" | ".join(choices),
+        given=word,
+        fix=did_you_mean(word, choices),
+    )
+
+
+def _check_map(transform: type[Transform], parameter: Parameter, value: ast.Expression, scope: Scope) -> None:
+    if not isinstance(value, ast.MapOf):
+        _wrong_type(transform, parameter, value, scope, "a list" if isinstance(value, ast.ListOf) else "no map")
+        return
+    seen: set[str] = set()
+    for key, size in value.entries:
+        if isinstance(key, ast.Name):
+            if key.name in seen:
+                scope.problems.add(f"the dim `{key.name}` stands twice in `{parameter.name}`", key.location)
+            seen.add(key.name)
+        else:
+            check_expression(key, scope)
+        given = check_expression(size, scope)
+        if given not in (Static.INT, Static.SIZE, Static.ANY):
+            scope.problems.add("a tile size is a number", size.location, required="int or size", given=given.value)
+
+
+def _check_list(transform: type[Transform], parameter: Parameter, value: ast.Expression, scope: Scope) -> None:
+    kind = parameter.type.kind
+    if kind in (ParameterKind.DIMS, ParameterKind.LAYOUT):
+        if not isinstance(value, ast.ListOf):
+            _wrong_type(transform, parameter, value, scope, "no list")
+            return
+        for item in value.items:
+            _check_digit(transform, parameter, item, scope)
+        return
+    given = check_expression(value, scope)
+    if not parameter_accepts(kind, given):
+        _wrong_type(transform, parameter, value, scope, given.value)
+
+
+def _check_digit(transform: type[Transform], parameter: Parameter, item: ast.Expression, scope: Scope) -> None:
+    """A dim; in a layout also `k/4`, `k%4` and `k pad 16`: the first name is the dim."""
+    if isinstance(item, ast.Name):
+        return
+    if parameter.type.kind is ParameterKind.LAYOUT:
+        if isinstance(item, ast.Padded):
+            check_expression(item.to, scope)
+            _check_digit(transform, parameter, item.digit, scope)
+            return
+        if isinstance(item, ast.Binary) and item.operator in ("/", "%"):
+            check_expression(item.rhs, scope)
+            _check_digit(transform, parameter, item.lhs, scope)
+            return
+    given = check_expression(item, scope) if isinstance(item, ast.Attribute) else Static.INT
+    if given not in (Static.DIM, Static.ANY):
+        required = "a dim, `k/4`, `k%4` or `k pad 16`" if parameter.type.kind is ParameterKind.LAYOUT else "a dim"
+        scope.problems.add(
+            f"`{parameter.name}` of `{transform.name}` lists dims",
+            item.location,
+            required=required,
+            given=print_expression(item),
+        )

@@ -1,0 +1,158 @@
+"""Parse tree -> expressions of the syntax tree."""
+
+from __future__ import annotations
+
+from lark import Token, Tree
+
+from tcpx.payload.diagnostics import Diagnostic, Location, ParseError
+from tcpx.transform.language.source import Source
+from tcpx.transform.language.syntax import (
+    Argument,
+    Attribute,
+    Binary,
+    Call,
+    Conditional,
+    Expression,
+    ListOf,
+    Literal,
+    MapOf,
+    Match,
+    Name,
+    Padded,
+    Pattern,
+    Range,
+    Selection,
+    Unary,
+)
+
+Branch = Tree[Token] | Token
+_ESCAPES = {"\\\\": "\\", '\\"': '"', "\\n": "\n", "\\t": "\t"}
+
+
+def tree_of(node: Branch) -> Tree[Token]:
+    if isinstance(node, Token):
+        raise TypeError(f"a token {node.type} where a rule was expected")
+    return node
+
+
+def string_value(token: Branch) -> str:
+    """The text between the quotes, escapes replaced."""
+    raw, out, k = str(token)[1:-1], "", 0
+    while k < len(raw):
+        width = 2 if raw[k] == "\\" else 1
+        piece = raw[k : k + width]
+        out += _ESCAPES.get(piece, piece)
+        k += width
+    return out
+
+
+class ExpressionBuilder:
+    """Builds expressions of one source."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def expression(self, node: Branch) -> Expression:
+        tree = tree_of(node)
+        location = self.source.of(tree)
+        kids = tree.children
+        match str(tree.data):
+            case "name":
+                return Name(str(kids[0]), location=location)
+            case "int":
+                return Literal(int(str(kids[0])), location=location)
+            case "float":
+                return Literal(float(str(kids[0])), location=location)
+            case "string":
+                return Literal(string_value(kids[0]), location=location)
+            case "true" | "false" as word:
+                return Literal(word == "true", location=location)
+            case "list":
+                return self._list(tree)
+            case "match":
+                return self._match(tree)
+            case "call":
+                arguments = tuple(self._argument(tree_of(k)) for k in kids[1:])
+                return Call(self.expression(kids[0]), arguments, location=location)
+            case "attribute":
+                return Attribute(self.expression(kids[0]), str(kids[1]), location=location)
+            case _:
+                return self._operator(tree, location)
+
+    def _operator(self, tree: Tree[Token], location: Location) -> Expression:
+        kids = tree.children
+        match str(tree.data):
+            case "negative":
+                return Unary("-", self.expression(kids[-1]), location=location)
+            case "not":
+                return Unary("not", self.expression(kids[-1]), location=location)
+            case "or" | "and" | "sum" | "product":
+                lhs, operator, rhs = kids
+                return Binary(str(operator), self.expression(lhs), self.expression(rhs), location=location)
+            case "comparison":
+                return self._comparison(tree)
+            case "conditional":
+                then, condition, orelse = (self.expression(k) for k in kids if not isinstance(k, Token))
+                return Conditional(condition, then, orelse, location=location)
+            case "range":
+                lower, upper = (self.expression(k) for k in kids if not isinstance(k, Token))
+                return Range(lower, upper, location=location)
+            case "selection":
+                base, scope = (self.expression(k) for k in kids if not isinstance(k, Token))
+                return Selection(base, scope, location=location)
+            case other:
+                raise TypeError(f"the rule {other} is no expression")
+
+    def _comparison(self, tree: Tree[Token]) -> Expression:
+        lhs, rhs = (k for k in tree.children if not isinstance(k, Token))
+        operator = next((str(k) for k in tree.children if isinstance(k, Token)), "")
+        return Binary(operator, self.expression(lhs), self.expression(rhs), location=self.source.of(tree))
+
+    def _argument(self, tree: Tree[Token]) -> Argument:
+        first = tree.children[0]
+        name = str(first) if isinstance(first, Token) else ""
+        return Argument(name, self.expression(tree.children[-1]), location=self.source.of(tree))
+
+    def _list(self, tree: Tree[Token]) -> Expression:
+        location = self.source.of(tree)
+        kids = [tree_of(k) for k in tree.children]
+        entries = [k for k in kids if k.data == "entry"]
+        if entries and len(entries) != len(kids):
+            raise ParseError(
+                Diagnostic(
+                    "a list and a map are mixed",
+                    schedule=location,
+                    required="`key: value` in every place, or in none",
+                    found=f"{len(entries)} of {len(kids)} with a key",
+                )
+            )
+        if entries:
+            pairs = [(self.expression(k.children[0]), self.expression(k.children[1])) for k in kids]
+            return MapOf(tuple(pairs), location=location)
+        return ListOf(tuple(self._element(k) for k in kids), location=location)
+
+    def _element(self, tree: Tree[Token]) -> Expression:
+        if tree.data != "padded":
+            return self.expression(tree)
+        digit, to = (self.expression(k) for k in tree.children if not isinstance(k, Token))
+        return Padded(digit, to, location=self.source.of(tree))
+
+    def _match(self, tree: Tree[Token]) -> Match:
+        _, cardinality, pattern, _, scope, where = tree.children
+        return Match(
+            str(cardinality),
+            self.pattern(tree_of(pattern)),
+            self.expression(scope),
+            self.where(tree_of(where)),
+            location=self.source.of(tree),
+        )
+
+    def pattern(self, tree: Tree[Token]) -> Pattern:
+        tokens = [k for k in tree.children if isinstance(k, Token)]
+        name = next((str(t) for t in tokens if t.type == "NAME"), "")
+        glob = next((string_value(t) for t in tokens if t.type == "STRING"), "")
+        return Pattern(name, glob, location=self.source.of(tree))
+
+    def where(self, tree: Tree[Token]) -> Expression | None:
+        """The condition of an optional `where`."""
+        return self.expression(tree.children[-1]) if tree.children else None

@@ -1,0 +1,185 @@
+"""A schedule with everything it imports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
+from tcpx.transform.language import syntax as ast
+from tcpx.transform.language.parser import parse_schedule
+from tcpx.transform.suggestions import did_you_mean
+
+VERSION = 1
+_PACKAGE = Path(__file__).resolve().parents[2]
+_INSTALLED = _PACKAGE / "schedules"
+LIBRARY = _INSTALLED if _INSTALLED.is_dir() else _PACKAGE.parent / "schedules"
+"""The installed schedule library; in a checkout it stands beside the package."""
+
+
+@dataclass(slots=True)
+class Unit:
+    """One file: its syntax tree, and what its names mean."""
+
+    file: ast.File
+    imports: dict[str, Unit] = field(default_factory=dict[str, "Unit"])
+    sequences: dict[str, ast.Sequence] = field(default_factory=dict[str, ast.Sequence])
+    schedules: dict[str, ast.Schedule] = field(default_factory=dict[str, ast.Schedule])
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A schedule and all files it imports, directly or not; `units` in order of first import, the main one first."""
+
+    main: Unit
+    units: tuple[Unit, ...]
+
+    def schedule(self, name: str = "") -> ast.Schedule:
+        """The schedule of this name, or the only one of the main file."""
+        known = self.main.schedules
+        if name in known:
+            return known[name]
+        if not name and len(known) == 1:
+            return next(iter(known.values()))
+        raise ScheduleError(
+            Diagnostic(
+                f"there is no schedule `{name}`" if name else "it is not said which schedule is meant",
+                schedule=Location(self.main.file.path, 1, 1),
+                required=f"one of {', '.join(known)}" if known else "a `schedule` in the file",
+                found=name or f"{len(known)} schedules",
+                fix=did_you_mean(name, known),
+            )
+        )
+
+
+def load_program(path: str | Path, schedule_path: Sequence[str | Path] = ()) -> Program:
+    """Read a `.tcps` file and what it imports. Raises ParseError and ScheduleError."""
+    file = Path(path)
+    if not file.is_file():
+        raise ScheduleError(Diagnostic("the schedule is not there", required="a file", found=str(file)))
+    return _Loader(tuple(Path(p) for p in schedule_path)).program(_read(file), file.parent)
+
+
+def program_of_text(
+    text: str, file: str = "<schedule>", schedule_path: Sequence[str | Path] = (), beside: str | Path = "."
+) -> Program:
+    """The program of a text; its imports are looked for in the folder `beside` first."""
+    tree = parse_schedule(text, file)
+    return _Loader(tuple(Path(p) for p in schedule_path)).program(tree, Path(beside))
+
+
+def program_of_file(file: ast.File, schedule_path: Sequence[str | Path] = (), beside: str | Path = ".") -> Program:
+    """The program of a syntax tree that was built rather than parsed."""
+    return _Loader(tuple(Path(p) for p in schedule_path)).program(file, Path(beside))
+
+
+def _read(path: Path) -> ast.File:
+    return parse_schedule(path.read_text(encoding="utf-8"), str(path))
+
+
+class _Loader:
+    def __init__(self, schedule_path: tuple[Path, ...]) -> None:
+        self._path = schedule_path
+        self._units: dict[Path, Unit] = {}
+        self._open: list[Path] = []
+
+    def program(self, file: ast.File, folder: Path) -> Program:
+        main = self._unit(file, folder)
+        return Program(main, (main, *self._units.values()))
+
+    def _unit(self, file: ast.File, folder: Path) -> Unit:
+        unit = Unit(file)
+        for k, item in enumerate(file.items):
+            match item:
+                case ast.Language():
+                    _check_language(item, k)
+                case ast.Import():
+                    unit.imports[_alias(item, unit)] = self._imported(item, folder)
+                case ast.Sequence():
+                    _check_fresh(item, unit)
+                    unit.sequences[item.name] = item
+                case ast.Schedule():
+                    _check_fresh(item, unit)
+                    unit.schedules[item.name] = item
+        if not (file.items and isinstance(file.items[0], ast.Language)):
+            where = file.items[0].location if file.items else Location(file.path, 1, 1)
+            message = "the file does not say which version of the language it is in"
+            raise ScheduleError(
+                Diagnostic(message, schedule=where, required="`language 1` first", fix="write `language 1` above")
+            )
+        return unit
+
+    def _imported(self, item: ast.Import, folder: Path) -> Unit:
+        path = self._find(item, folder)
+        if path in self._open:
+            chain = " -> ".join(p.name for p in [*self._open[self._open.index(path) :], path])
+            raise ScheduleError(
+                Diagnostic("the files import each other", schedule=item.location, required="no cycle", found=chain)
+            )
+        if path not in self._units:
+            self._open.append(path)
+            self._units[path] = self._unit(_read(path), path.parent)
+            self._open.pop()
+        return self._units[path]
+
+    def _find(self, item: ast.Import, folder: Path) -> Path:
+        places = [folder, *self._path, LIBRARY]
+        found = list(dict.fromkeys((p / item.path).resolve() for p in places if (p / item.path).is_file()))
+        if not found:
+            raise ScheduleError(
+                Diagnostic(
+                    f'"{item.path}" is not there',
+                    schedule=item.location,
+                    required="a file beside the importing one, on the schedule path or in the library",
+                    found="none in " + ", ".join(str(p) for p in places),
+                    fix=did_you_mean(item.path, _files_of(places)),
+                )
+            )
+        if len(found) > 1:
+            raise ScheduleError(
+                Diagnostic(
+                    f'"{item.path}" is there twice',
+                    schedule=item.location,
+                    required="one file of this name",
+                    found=", ".join(map(str, found)),
+                )
+            )
+        return found[0]
+
+
+def _files_of(places: Sequence[Path]) -> list[str]:
+    return [str(f.relative_to(p)) for p in places if p.is_dir() for d in (p, p / "lib") for f in d.glob("*.tcps")]
+
+
+def _check_language(item: ast.Language, position: int) -> None:
+    if position > 0:
+        raise ScheduleError(
+            Diagnostic("`language` stands first in the file", schedule=item.location, required="nothing before it")
+        )
+    if item.version != VERSION:
+        raise ScheduleError(
+            Diagnostic(
+                "this version of the language is not known",
+                schedule=item.location,
+                required=f"language {VERSION}",
+                found=f"language {item.version}",
+            )
+        )
+
+
+def _alias(item: ast.Import, unit: Unit) -> str:
+    name = item.alias or Path(item.path).stem
+    if name in unit.imports:
+        message = f"two imports are called `{name}`"
+        raise ScheduleError(
+            Diagnostic(message, schedule=item.location, required="different names", fix="add `as other_name`")
+        )
+    return name
+
+
+def _check_fresh(item: ast.Sequence | ast.Schedule, unit: Unit) -> None:
+    if item.name in unit.sequences or item.name in unit.schedules or item.name in unit.imports:
+        raise ScheduleError(
+            Diagnostic(f"`{item.name}` is declared twice", schedule=item.location, required="one declaration of a name")
+        )

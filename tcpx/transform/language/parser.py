@@ -1,0 +1,149 @@
+"""Text -> syntax tree. Errors say where, what was expected in plain words, and what may have been meant."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol
+
+from lark import Lark, Token, Tree
+from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+
+from tcpx.payload.diagnostics import Diagnostic, ParseError
+from tcpx.transform.language.builder import Builder
+from tcpx.transform.language.source import Source
+from tcpx.transform.language.syntax import File
+from tcpx.transform.language.tokens import HARD_KEYWORDS, TokenFilter, UnclosedBracketError
+from tcpx.transform.suggestions import closest
+
+GRAMMAR = Path(__file__).with_name("grammar.lark")
+
+_WORDS = {
+    "_NL": "the end of the statement", "$END": "the end of the file", "LPAR": "`(`", "RPAR": "`)`", "LSQB": "`[`",
+    "RSQB": "`]`", "LBRACE": "`{`", "RBRACE": "`}`", "COMMA": "`,`", "COLON": "`:`", "EQUAL": "`=`", "DOT": "`.`",
+    "_ARROW": "`->`", "_FATARROW": "`=>`", "_DOTDOT": "`..`", "INT": "an integer", "FLOAT": "a number",
+    "STRING": "a string", "NAME": "a name", "CARDINALITY": "`one`, `some` or `any`", "LESSTHAN": "`<`",
+    "MORETHAN": "`>`",
+}  # fmt: skip
+_OPERATORS = frozenset("COMPARISON PLUS MINUS TIMES DIVIDE MODULO LESSTHAN MORETHAN AND OR".split())
+_EXPRESSION = frozenset("NAME INT FLOAT STRING LPAR LSQB MINUS NOT TRUE FALSE MATCH".split())
+_STATEMENT = frozenset("LET KNOB REQUIRE OPTIONAL FOR IF CASE TRY SPECIALIZE TUNE RETURN".split())
+_ITEM = frozenset("LANGUAGE IMPORT SEQUENCE SCHEDULE".split())
+_ITEM_WORDS = ("language", "import", "sequence", "schedule")
+_STATEMENT_WORDS = tuple("let knob require optional for if case try specialize tune return".split())
+_ENDS = {"_NL": "the line", "$END": "the file"}
+_STARTERS = frozenset(("_NL", "LBRACE", "RBRACE"))
+
+
+class _TextParser(Protocol):
+    """What of Lark is used here."""
+
+    def parse(self, text: str) -> Tree[Token]: ...
+
+
+@lru_cache(maxsize=1)
+def _parser() -> tuple[_TextParser, TokenFilter]:
+    tokens = TokenFilter()
+    grammar = GRAMMAR.read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", lexer="basic", postlex=tokens, propagate_positions=True), tokens
+
+
+def parse_schedule(text: str, file: str = "<schedule>") -> File:
+    """The syntax tree of a `.tcps` text. Raises ParseError with a place, what was expected and what was found."""
+    source = Source(file, text)
+    lark, tokens = _parser()
+    try:
+        tree = lark.parse(text)
+    except UnexpectedCharacters as error:
+        raise _unexpected_character(source, error) from None
+    except UnexpectedToken as error:
+        raise _unexpected_token(source, error, list(tokens.tokens)) from None
+    except UnclosedBracketError as error:
+        found = f"`{error.found}` at line {error.found.line}" if error.found is not None else "the end of the file"
+        raise ParseError(
+            Diagnostic(
+                f"`{error.bracket}` is not closed",
+                schedule=source.of_token(error.bracket),
+                required=f"`{error.closing}`",
+                found=found,
+            )
+        ) from None
+    return Builder(source, tokens.comments).file(tree)
+
+
+def _unexpected_character(source: Source, error: UnexpectedCharacters) -> ParseError:
+    place = source.at(error.line, error.column)
+    character = place.text[error.column - 1 : error.column]
+    if character == '"':
+        return ParseError(
+            Diagnostic("the string is not closed", schedule=place, required='`"` on the same line', found=place.text)
+        )
+    rest = place.text[error.column - 1 :]
+    if character.isdigit():
+        return ParseError(Diagnostic(f"`{rest.split()[0]}` is not a number", schedule=place, required="digits"))
+    fix = {"'": 'strings are written with `"`', "#": "comments start with `//`", "!": "write `not` or `!=`",
+           "&": "write `and`", "|": "write `or`"}.get(character)  # fmt: skip
+    return ParseError(Diagnostic(f"`{character}` has no meaning here", schedule=place, fix=fix))
+
+
+def _unexpected_token(source: Source, error: UnexpectedToken, seen: list[Token]) -> ParseError:
+    token: Token = error.token
+    accepted = {str(t) for t in error.accepts} if error.accepts else {str(t) for t in error.expected}
+    place = source.end() if token.type == "$END" else source.of_token(token)
+    found = _ENDS.get(token.type, f"`{token}`")
+    return ParseError(
+        Diagnostic(
+            f"{found} ends too early" if token.type in _ENDS else f"unexpected {found}",
+            schedule=place,
+            required=expected_words(accepted),
+            found=found,
+            fix=_misspelt_statement(token, seen) or _hint(token, seen, accepted),
+        )
+    )
+
+
+def expected_words(accepted: set[str]) -> str:
+    """The names of terminals in plain words, grouped."""
+    left = set(accepted)
+    words: list[str] = []
+    if left >= _STATEMENT:
+        left -= _STATEMENT | _EXPRESSION
+        words.append("a statement")
+    elif left >= _ITEM - {"LANGUAGE"}:
+        left -= _ITEM
+        words.append("`import`, `sequence` or `schedule`")
+    elif left >= _EXPRESSION - {"MATCH", "NOT"}:
+        left -= _EXPRESSION
+        words.append("an expression")
+    if left >= {"PLUS", "MINUS"}:
+        left -= _OPERATORS | {"IF", "DOT", "LPAR"}
+        words.append("an operator")
+    words += sorted(_WORDS.get(t, f"`{t.lower()}`") for t in left)
+    return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
+def _misspelt_statement(token: Token, seen: list[Token]) -> str | None:
+    """Where the line starts with a word much like a keyword, that keyword."""
+    before = seen[: seen.index(token)] if token in seen else seen
+    start = next((k + 1 for k in range(len(before) - 1, -1, -1) if before[k].type in _STARTERS), 0)
+    line = [*before[start:], token]
+    if line[0].type != "NAME" or len(line) > 3:
+        return None
+    depth = sum(t.type == "LBRACE" for t in before) - sum(t.type == "RBRACE" for t in before)
+    found = closest(str(line[0]), _STATEMENT_WORDS if depth > 0 else _ITEM_WORDS)
+    return f"did you mean `{found}`?" if found is not None else None
+
+
+def _hint(token: Token, seen: list[Token], accepted: set[str]) -> str | None:
+    last = seen[-2] if len(seen) > 1 else None
+    if token.type == "EQUAL" and "COMPARISON" in accepted:
+        return "`==` compares; `let name = ...` binds a name"
+    if token.type == "EQUAL" and last is not None and last.type in ("NAME", "RPAR"):
+        return "a name is bound by `let`, once"
+    if token.type == "COMPARISON" or token.type in ("LESSTHAN", "MORETHAN"):
+        return "comparisons do not chain: write `a < b and b < c`"
+    if token.type.lower() in HARD_KEYWORDS and "NAME" in accepted:
+        return f"`{token}` is a keyword: choose another name"
+    if token.type == "FLOAT" and "INT" in accepted:
+        return "an integer is needed here"
+    return None

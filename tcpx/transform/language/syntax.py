@@ -1,0 +1,338 @@
+"""The syntax tree of a schedule. Locations do not take part in equality; comments and docs do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tcpx.payload.diagnostics import Location
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """Anything with a place in the text."""
+
+    location: Location = field(compare=False, repr=False)
+
+
+# -- expressions -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Node):
+    value: int | float | str | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Node):
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf(Node):
+    items: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MapOf(Node):
+    """`[n: nr, m: mr]`: keys in the order written."""
+
+    entries: tuple[tuple[Expression, Expression], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Padded(Node):
+    """`k pad 16` in a layout."""
+
+    digit: Expression
+    to: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Range(Node):
+    """`lower..upper`, both ends included."""
+
+    lower: Expression
+    upper: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Unary(Node):
+    """`-x`, `not x`."""
+
+    operator: str
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Node):
+    """Arithmetic, comparison, `and`, `or`. `/` floors."""
+
+    operator: str
+    lhs: Expression
+    rhs: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional(Node):
+    """`a if condition else b`."""
+
+    condition: Expression
+    then: Expression
+    orelse: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute(Node):
+    base: Expression
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Argument(Node):
+    """`value` or `name: value`."""
+
+    name: str
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Node):
+    function: Expression
+    arguments: tuple[Argument, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection(Node):
+    """`x in L`: the copies of x inside L."""
+
+    base: Expression
+    scope: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern(Node):
+    """A class of the operation tree and a glob for the name; either may be empty."""
+
+    op_class: str
+    glob: str
+
+
+@dataclass(frozen=True, slots=True)
+class Match(Node):
+    """`match one|some|any PATTERN in scope where condition`."""
+
+    cardinality: str
+    pattern: Pattern
+    scope: Expression
+    where: Expression | None
+
+
+Expression = (
+    Literal
+    | Name
+    | ListOf
+    | MapOf
+    | Padded
+    | Range
+    | Unary
+    | Binary
+    | Conditional
+    | Attribute
+    | Call
+    | Selection
+    | Match
+)
+
+
+# -- statements --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Trivia:
+    """What the reader sees beside a statement: `///` docs, own-line comments before it, a comment behind it."""
+
+    doc: str = ""
+    before: tuple[str, ...] = ()
+    behind: str = ""
+    blank_line: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeOf(Node):
+    """`int`, `op<contract>`, `list<op>`."""
+
+    name: str
+    arguments: tuple[TypeOf, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.name}<{', '.join(map(str, self.arguments))}>" if self.arguments else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Block(Node):
+    """Statements between braces; `comments` stand behind the last one."""
+
+    statements: tuple[Statement, ...]
+    comments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commented(Node):
+    """A statement or item: may carry comments and docs."""
+
+    trivia: Trivia = Trivia()
+
+
+@dataclass(frozen=True, slots=True)
+class Let(Commented):
+    names: tuple[str, ...]
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Knob(Commented):
+    """`knob name: type = default in domain`."""
+
+    name: str
+    type: TypeOf
+    default: Expression
+    domain: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class Require(Commented):
+    condition: Expression
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Do(Commented):
+    """A call as a statement."""
+
+    call: Call
+    optional: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ForEach(Commented):
+    variable: str
+    items: Expression
+    body: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Branch(Node):
+    condition: Expression
+    body: Block
+
+
+@dataclass(frozen=True, slots=True)
+class If(Commented):
+    """`if` and its `else if`s in order, then `else`."""
+
+    branches: tuple[Branch, ...]
+    orelse: Block | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fail(Node):
+    """`fail "message"` in the place of a block."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Arm(Node):
+    """`class "glob" where condition => { ... }`."""
+
+    pattern: Pattern
+    where: Expression | None
+    body: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Commented):
+    subject: Expression
+    arms: tuple[Arm, ...]
+    orelse: Block | Fail | None
+
+
+@dataclass(frozen=True, slots=True)
+class Try(Commented):
+    """Alternatives in order; the first that does not fail counts."""
+
+    alternatives: tuple[Block, ...]
+    orelse: Fail | None
+
+
+@dataclass(frozen=True, slots=True)
+class Specialize(Commented):
+    """Run-time versions: `specialize x when c { } else when d { } else { }`."""
+
+    target: Expression
+    branches: tuple[Branch, ...]
+    orelse: Block | Fail
+
+
+@dataclass(frozen=True, slots=True)
+class Tune(Commented):
+    """`tune { A } or { B }`: the choice is a knob."""
+
+    alternatives: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Return(Commented):
+    values: tuple[Expression, ...]
+
+
+Statement = Let | Knob | Require | Do | ForEach | If | Case | Try | Specialize | Tune | Return
+
+
+# -- items -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Param(Commented):
+    name: str
+    type: TypeOf
+    default: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class Import(Commented):
+    path: str
+    alias: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence(Commented):
+    name: str
+    params: tuple[Param, ...]
+    results: tuple[TypeOf, ...]
+    body: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule(Commented):
+    name: str
+    params: tuple[Param, ...]
+    expects: str
+    body: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Language(Commented):
+    version: int
+
+
+Item = Language | Import | Sequence | Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One `.tcps` file; `comments` stand at its end."""
+
+    items: tuple[Item, ...]
+    comments: tuple[str, ...] = ()
+    path: str = field(default="", compare=False)

@@ -1,0 +1,1 @@
+"""One transform per file; importing a file registers it."""

@@ -1,0 +1,78 @@
+"""bufferize: tensor values become memory."""
+
+from __future__ import annotations
+
+from tcpx.payload.ir import FuncOp
+from tcpx.payload.rewriter import Rewriter
+from tcpx.transform.bufferization.lowering import Lowering
+from tcpx.transform.bufferization.placement import Placement
+from tcpx.transform.bufferization.preparation import prepare
+from tcpx.transform.declaration import (
+    FUNC,
+    Arguments,
+    Category,
+    Parameter,
+    Results,
+    Transform,
+    TransformContext,
+    register,
+)
+
+
+@register
+class Bufferize(Transform):
+    """Put every tensor value of a function into memory: arguments, results, the stack and the workspace.
+
+    A loop updates its destinations in place, and what is yielded or returned is computed where it goes. Arguments
+    become buffers; each result becomes one more argument. Operations that are still on tensors become loop nests
+    over their elements, composites are decomposed. What cannot be in place is copied, and each copy is a remark: the
+    attribute `remarks` of the function lists them, naming the two uses that conflict.
+
+    Loops stay what they are. A handle to an operation that becomes a loop nest denotes its arithmetic in there.
+    Compilation applies it where the schedule does not.
+
+    before:
+        func @scale(%x: tensor<[N]xf32>, %y: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] {
+          %r = tcp.mul(%x, %y) : tensor<[N]xf32>
+          tcp.return(%r)
+        }
+    statement:
+        bufferize(root)
+    after:
+        func @scale(%x: buffer<[N]xf32, strides [1], space argument>, ..., %out: buffer<..., space result>) {
+          gml_st.for %r/d0 in 0 to N step 1 {
+            %r.1 = vector.read(%x) tile [%r/d0] [1] drop [0] : f32
+            %r.2 = vector.read(%y) tile [%r/d0] [1] drop [0] : f32
+            %r = tcp.mul(%r.1, %r.2) : f32
+            vector.write(%r, %out) tile [%r/d0] [1] drop [0]
+          }
+          tcp.return
+        }
+    """
+
+    name = "bufferize"
+    category = Category.CLEANUP_AND_LOWERING
+    parameters = (Parameter("func", FUNC, doc="the function to bufferize"),)
+    marks = False
+
+    def apply(self, ctx: TransformContext, args: Arguments) -> Results:
+        for remark in bufferize(ctx.rewriter, args.func("func")):
+            ctx.remark(remark)
+        return ()
+
+
+def bufferize(rewriter: Rewriter, func: FuncOp) -> tuple[str, ...]:
+    """Put every tensor value of `func` into memory; a function that is there already stays as it is.
+
+    Returns a remark for each copy that had to be made. Raises VerifyError, located, for an operation on tensors that
+    is neither structured nor composite.
+    """
+    if "results" in func.attributes:
+        return ()
+    prepare(rewriter, func)
+    lowering = Lowering(rewriter, func, Placement(func))
+    lowering.run()
+    rewriter.set_attribute(func, "results", len(lowering.effects.results))
+    if lowering.remarks:
+        rewriter.set_attribute(func, "remarks", tuple(lowering.remarks))
+    return tuple(lowering.remarks)

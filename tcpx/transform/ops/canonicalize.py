@@ -1,0 +1,42 @@
+"""canonicalize: fold identities, merge equal operations, erase dead ones."""
+
+from __future__ import annotations
+
+from tcpx.transform.cleanup import erase_unused, merge_equal
+from tcpx.transform.declaration import (
+    OP_OR_LOOP,
+    Arguments,
+    Category,
+    Parameter,
+    Results,
+    Transform,
+    TransformContext,
+    register,
+)
+from tcpx.transform.simplification import simplify_in
+
+
+@register
+class Canonicalize(Transform):
+    """Fold pads and slices that change nothing and branches whose condition is decided; then cse and dce.
+
+    before:
+        %p = tcp.pad(%x) {value = 0.0} : tensor<4xf32>
+        %y = tcp.exp(%p) : tensor<4xf32>
+    statement:
+        canonicalize(root)
+    after:
+        %y = tcp.exp(%x) : tensor<4xf32>
+    """
+
+    name = "canonicalize"
+    category = Category.CLEANUP_AND_LOWERING
+    parameters = (Parameter("target", OP_OR_LOOP, doc="the function, loop or operation to clean"),)
+    marks = False
+
+    def apply(self, ctx: TransformContext, args: Arguments) -> Results:
+        op = args.op("target")
+        simplify_in(ctx.rewriter, [op])
+        merge_equal(ctx.rewriter, op)
+        erase_unused(ctx.rewriter, op)
+        return ()

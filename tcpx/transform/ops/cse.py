@@ -1,0 +1,40 @@
+"""cse: one operation instead of several that compute the same."""
+
+from __future__ import annotations
+
+from tcpx.transform.cleanup import merge_equal
+from tcpx.transform.declaration import (
+    OP_OR_LOOP,
+    Arguments,
+    Category,
+    Parameter,
+    Results,
+    Transform,
+    TransformContext,
+    register,
+)
+
+
+@register
+class Cse(Transform):
+    """Merge pure operations with the same operands and attributes. Handles to the merged ones name the one left.
+
+    before:
+        %a = tcp.exp(%x) : tensor<4xf32>
+        %b = tcp.exp(%x) : tensor<4xf32>
+        %c = tcp.add(%a, %b) : tensor<4xf32>
+    statement:
+        cse(root)
+    after:
+        %a = tcp.exp(%x) : tensor<4xf32>
+        %c = tcp.add(%a, %a) : tensor<4xf32>
+    """
+
+    name = "cse"
+    category = Category.CLEANUP_AND_LOWERING
+    parameters = (Parameter("target", OP_OR_LOOP, doc="the function, loop or operation to clean"),)
+    marks = False
+
+    def apply(self, ctx: TransformContext, args: Arguments) -> Results:
+        merge_equal(ctx.rewriter, args.op("target"))
+        return ()

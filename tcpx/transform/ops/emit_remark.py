@@ -1,0 +1,41 @@
+"""emit_remark: say something about an operation."""
+
+from __future__ import annotations
+
+from tcpx.transform.declaration import (
+    OP_OR_LOOP,
+    STRING,
+    Arguments,
+    Category,
+    Parameter,
+    Results,
+    Transform,
+    TransformContext,
+    register,
+)
+
+
+@register
+class EmitRemark(Transform):
+    """Print a message with the name and the place of each copy of an operation. Changes nothing.
+
+    statement:
+        emit_remark(mm, "is packed")
+    output:
+        %fc1: is packed
+    """
+
+    name = "emit_remark"
+    category = Category.INSPECTION
+    parameters = (
+        Parameter("target", OP_OR_LOOP, doc="what the remark is about"),
+        Parameter("message", STRING, doc="the text"),
+    )
+    mutates = False
+    marks = False
+
+    def apply(self, ctx: TransformContext, args: Arguments) -> Results:
+        op = args.op("target")
+        place = f"{op.location}: " if op.location is not None else ""
+        ctx.remark(f"{place}%{op.name}: {args.string('message')}")
+        return ()

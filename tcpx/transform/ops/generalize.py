@@ -1,0 +1,53 @@
+"""generalize: an operation as the root of the operation tree."""
+
+from __future__ import annotations
+
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.ops.generic import Generic, generalize
+from tcpx.payload.rewriter import InsertPoint
+from tcpx.transform.declaration import (
+    OP,
+    Arguments,
+    Category,
+    Parameter,
+    Result,
+    Results,
+    Transform,
+    TransformContext,
+    register,
+)
+from tcpx.transform.editing import source_name
+
+
+@register
+class Generalize(Transform):
+    """Write an operation as `tcp.generic`: iterators, indexing maps and a scalar body. `specialize` walks back.
+
+    before:
+        %y = tcp.matmul(%x, %w) : tensor<[M]x32xf32>
+    statement:
+        generalize(y)
+    after:
+        %y.1 = tcp.generic(%x, %w) {iterators = [["m", "parallel"], ...], maps = [[m, k], [k, n], [m, n]], ...}
+    """
+
+    name = "generalize"
+    category = Category.OPERATION_TREE
+    parameters = (Parameter("target", OP, doc="a structured operation"),)
+    results = (Result.OP,)
+
+    def apply(self, ctx: TransformContext, args: Arguments) -> Results:
+        op = args.op("target")
+        if not isinstance(op, Structured) or isinstance(op, Generic):
+            raise ctx.fail(
+                f"%{op.name} cannot be generalized",
+                op=op,
+                required="a named structured operation",
+                found=op.opcode,
+                fix="decompose it first" if not isinstance(op, Structured) else None,
+            )
+        made = ctx.rewriter.insert(generalize(op), InsertPoint.before(op), source_name(op))
+        made.name = op.name
+        ctx.rewriter.continue_as(op, made)
+        ctx.rewriter.replace_op(op, [made.result])
+        return (made,)

@@ -1,0 +1,65 @@
+"""interchange: another order of an operation's iteration dims."""
+
+from __future__ import annotations
+
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.ops.generic import Generic, generalize
+from tcpx.payload.rewriter import InsertPoint
+from tcpx.payload.types import shape_of
+from tcpx.transform.declaration import (
+    DIMS,
+    OP,
+    Arguments,
+    Category,
+    Parameter,
+    Result,
+    Results,
+    Transform,
+    TransformContext,
+    register,
+)
+from tcpx.transform.editing import source_name
+
+
+@register
+class Interchange(Transform):
+    """Permute the iteration dims of a structured operation; the loops it lowers to follow that order. The result is
+    a generic, the nearest class that can say it.
+
+    before:
+        %y = tcp.matmul(%x, %w) : tensor<[M]x32xf32>
+    statement:
+        interchange(y, [k, m, n])
+    after:
+        %y.1 = tcp.generic(%x, %w) {iterators = [["k", "reduction"], ["m", "parallel"], ["n", "parallel"]], ...}
+    """
+
+    name = "interchange"
+    category = Category.OPERATION_TREE
+    parameters = (
+        Parameter("target", OP, doc="a structured operation"),
+        Parameter("order", DIMS, doc="all its dims, outermost first"),
+    )
+    results = (Result.OP,)
+
+    def apply(self, ctx: TransformContext, args: Arguments) -> Results:
+        op, order = args.op("target"), args.dims("order")
+        if not isinstance(op, Structured):
+            raise ctx.fail(
+                f"%{op.name} has no iteration dims", op=op, required="a structured operation", found=op.opcode
+            )
+        iterators = {it.name: it for it in op.iterators()}
+        if sorted(order) != sorted(iterators) or list(order) == list(iterators):
+            raise ctx.fail(
+                f"[{', '.join(order)}] is no new order of the dims of %{op.name}",
+                op=op,
+                required=f"a permutation of {', '.join(iterators)} that differs from it",
+                found=", ".join(order),
+            )
+        made = op.on_tiles(op.operands, shape_of(op.result.type)) if isinstance(op, Generic) else generalize(op)
+        made.attributes["iterators"] = tuple((d, iterators[d].kind.value) for d in order)
+        inserted = ctx.rewriter.insert(made, InsertPoint.before(op), source_name(op))
+        inserted.name = op.name
+        ctx.rewriter.continue_as(op, inserted)
+        ctx.rewriter.replace_op(op, [inserted.results[0]])
+        return (inserted,)

@@ -1,0 +1,45 @@
+"""print: show a part of the payload."""
+
+from __future__ import annotations
+
+from tcpx.transform.declaration import (
+    OP_OR_LOOP,
+    Arguments,
+    Category,
+    Parameter,
+    Results,
+    Transform,
+    TransformContext,
+    enum,
+    register,
+)
+from tcpx.transform.loop_nest import loop_nest
+
+
+@register
+class Print(Transform):
+    """Show the loop nest of a function, loop or operation, or its full text, once the step is committed.
+
+    Changes nothing, names included: whether a later step succeeds does not depend on it.
+
+    statement:
+        print(root)
+    output:
+        func @mlp
+          for fc1/m1 in 0 to M step 6
+            fc1 = tcp.matmul
+    """
+
+    name = "print"
+    category = Category.INSPECTION
+    parameters = (
+        Parameter("target", OP_OR_LOOP, doc="what to show"),
+        Parameter("as", enum("nest", "text"), "nest", doc="the loop nest, or the payload text"),
+    )
+    mutates = False
+    marks = False
+
+    def apply(self, ctx: TransformContext, args: Arguments) -> Results:
+        op = args.op("target")
+        ctx.remark(op.text() if args.string("as") == "text" else loop_nest(op))
+        return ()

@@ -1,0 +1,117 @@
+"""tile: loops round an operation, one tile of its result per iteration."""
+
+from __future__ import annotations
+
+from tcpx.payload.bounds import is_less_equal, upper_bound
+from tcpx.payload.interfaces import Structured, Tileable
+from tcpx.payload.ir import Operation
+from tcpx.payload.ops.gml_st import Loop
+from tcpx.payload.sizes import to_text
+from tcpx.transform.declaration import (
+    BOOL,
+    DIM_SIZES,
+    OP,
+    Arguments,
+    Category,
+    Parameter,
+    Result,
+    Results,
+    Transform,
+    TransformContext,
+    enum,
+    register,
+)
+from tcpx.transform.peeling import peel
+from tcpx.transform.tiling import pad, tile
+
+
+@register
+class Tile(Transform):
+    """Wrap an operation in one loop per dim of `sizes`, outermost first, in the order written.
+
+    Every iteration computes a tile of the result from tiles of the operands. A parallel dim yields disjoint tiles;
+    a reduction dim turns the operation into its accumulating form, whose first value is `x.start`. The last tile
+    of a dim is shorter, unless `tail` says otherwise: `pad` computes full tiles on padded operands and slices the
+    result; `peel` makes a main loop of full tiles and a tail loop.
+
+    before:
+        %mm = tcp.matmul(%x, %w) : tensor<[M]x32xf32>
+    statement:
+        let i = tile(mm, [m: 6])
+    after:
+        %mm.out = tcp.empty() : tensor<[M]x32xf32>
+        %mm.1 = gml_st.for %mm/m1 in 0 to M step 6 (%mm.2 = %mm.out) { ... } : tensor<[M]x32xf32>
+    """
+
+    name = "tile"
+    category = Category.TILING
+    parameters = (
+        Parameter("target", OP, doc="the operation to tile"),
+        Parameter("sizes", DIM_SIZES, doc="tile size per dim; the order is the order of the loops"),
+        Parameter("parallel", BOOL, False, doc="iterations may run in any order or at once"),
+        Parameter("tail", enum("none", "pad", "peel", "scalar"), "none", doc="what becomes of a shorter last tile"),
+    )
+    results = (Result.LOOPS,)
+
+    def apply(self, ctx: TransformContext, args: Arguments) -> Results:
+        op = args.op("target")
+        if not isinstance(op, Tileable):
+            raise ctx.fail(f"%{op.name} cannot be tiled", op=op, required="the Tiling interface", found=op.opcode)
+        sizes, parallel, tail = args.sizes("sizes"), args.bool("parallel"), args.string("tail")
+        _check(ctx, op, args)
+        loops: list[Loop] = []
+        names: list[str] = []
+        here: Tileable = op
+        for dim, size in sizes.items():
+            loop, here = tile(ctx.rewriter, here, dim, size, parallel)
+            ctx.rewriter.touched[id(loop)] = loop
+            loops.append(loop)
+            names.append(dim)
+        if tail == "pad":
+            here = pad(ctx.rewriter, here, {d: s for d, s in sizes.items() if isinstance(s, int)})
+        elif tail in ("peel", "scalar"):
+            for loop in reversed(loops):
+                peel(ctx.rewriter, loop, scalar=tail == "scalar")
+        results: list[Operation] = list(loops)
+        return tuple(results)
+
+
+def _check(ctx: TransformContext, op: Tileable, args: Arguments) -> None:
+    """Every size is positive and fits its dim."""
+    iterators = {it.name: it for it in op.iterators()}
+    for dim, size in args.sizes("sizes").items():
+        it = iterators.get(dim)
+        if it is None:
+            raise ctx.fail(
+                f"%{op.name} has no dim `{dim}`",
+                op=op,
+                required=f"a dim of {op.opcode}: {', '.join(iterators) or 'none'}",
+                found=dim,
+            )
+        if is_less_equal(1, size) is False:
+            raise ctx.fail(
+                f"the tile size of `{dim}` is not positive", op=op, required="at least 1", found=to_text(size)
+            )
+        if it.is_reduction and args.bool("parallel"):
+            raise ctx.fail(
+                f"`{dim}` is a reduction dim and cannot be tiled in parallel: iterations add into one result",
+                op=op,
+                required="a parallel dim",
+                found=f"reduction dim `{dim}`",
+            )
+        if it.is_reduction and (op.neutral() is None or not isinstance(op, Structured)):
+            raise ctx.fail(
+                f"`{dim}` of %{op.name} cannot be tiled: its reduction has no neutral element",
+                op=op,
+                required="a reduction of the operation tree",
+                found=op.opcode,
+                fix="decompose the operation first" if not isinstance(op, Structured) else None,
+            )
+        if args.string("tail") == "pad" and not isinstance(size, int):
+            raise ctx.fail(
+                f"the tile size of `{dim}` is known only when the kernel runs, so it cannot be padded to",
+                op=op,
+                required="an int",
+                found=to_text(size),
+                fix="tail: none" if upper_bound(size) is None else None,
+            )

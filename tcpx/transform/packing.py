@@ -1,0 +1,203 @@
+"""Packing: copy an operand's tile into a buffer laid out as the computation reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tcpx.payload.bounds import is_equal, upper_bound
+from tcpx.payload.interfaces import Structured, map_dim
+from tcpx.payload.ir import Block, Operation, Value
+from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
+from tcpx.payload.ops.memory import Empty, Pad
+from tcpx.payload.ops.movement import Transpose
+from tcpx.payload.rewriter import InsertPoint
+from tcpx.payload.sizes import Dim, Size, Symbol, Var, align_up, ceildiv, floordiv, variables
+from tcpx.payload.subsets import Tile
+from tcpx.payload.types import TensorType, dtype_of, shape_of, substitute_type
+from tcpx.transform.arguments import Digit, OperandRef, TransformContext
+from tcpx.transform.editing import erase_dead, source_name
+from tcpx.transform.fusion import ancestor_in
+
+
+@dataclass(frozen=True, slots=True)
+class _CurrentTile:
+    """What an operand reads now: a subset of `source`, padded to `shape`."""
+
+    source: Value
+    subset: Tile
+    shape: tuple[Dim, ...]
+    pad: Pad | None
+
+
+def pack(ctx: TransformContext, operand: OperandRef, layout: Sequence[Digit], at: Loop, parallel: bool) -> Loop:
+    """Copy the operand's current tile, for every iteration of the loops between `at` and the op that it depends
+    on, into a buffer filled in the body of `at`; the op reads the buffer. Returns the loop that fills it."""
+    op = operand.op
+    rewriter = ctx.rewriter
+    if not isinstance(op, Structured) or not op.is_in(at):
+        raise ctx.fail(
+            f"%{op.name} is not in the loop {at.name}",
+            op=op,
+            required="a structured operation inside the loop given as `at`",
+            found=f"{op.opcode} outside it",
+        )
+    current = _current_tile(operand.value)
+    order = _permutation(ctx, op, operand.index, layout)
+    outermost = ancestor_in(op, at.body)
+    if outermost is None or outermost is op:
+        outermost = op
+    _check_source(ctx, current, at, op)
+    depends = _dependent_loops(current.subset, op, at)
+    for position, size in enumerate(current.shape):
+        if upper_bound(size) is None:
+            raise ctx.fail(
+                f"the tile of %{operand.value.name} has no bound in dim {position}",
+                op=op,
+                required="a tile whose every size is bounded",
+                found=f"{current.shape[position]}",
+                fix="tile that dim before packing",
+            )
+    digits = tuple(current.shape[p] for p in order)
+    pitches = tuple(
+        align_up(size, digit.pad) if digit.pad is not None else size for digit, size in zip(layout, digits, strict=True)
+    )
+    trips = tuple(ceildiv(loop.var.upper - loop.var.lower, loop.var.step) for loop in depends)
+    dtype = dtype_of(operand.value.type)
+    base = f"{source_name(op)}.{op.operand_names[operand.index] if operand.index < len(op.operand_names) else 'packed'}"
+    shape = (*(trips or (1,)), *pitches)
+    point = InsertPoint.before(outermost)
+    start = rewriter.insert(Empty.of(TensorType(shape, dtype)), point, f"{base}.buffer")
+
+    filled, outer = _fill(ctx, current, depends, order, digits, start.result, base, outermost, parallel)
+    slots = tuple(floordiv(Size.of(loop.var) - loop.var.lower, loop.var.step) for loop in depends) or (0,)
+    read = _slot_tile(slots, digits)
+    value = rewriter.insert(Materialize.of(filled, read), InsertPoint.before(op), f"{base}.t").result
+    if order != list(range(len(order))):
+        inverse = [order.index(k) for k in range(len(order))]
+        value = rewriter.insert(Transpose.of(value, inverse), InsertPoint.before(op), f"{base}.t").result
+    old = operand.value
+    rewriter.set_operand(op, operand.index, value)
+    erase_dead(rewriter, [old])
+    return outer
+
+
+def _current_tile(value: Value) -> _CurrentTile:
+    definition = value.defining_op
+    shape = shape_of(value.type)
+    if isinstance(definition, Pad):
+        inner = _current_tile(definition.operands[0])
+        if inner.pad is None:
+            return _CurrentTile(inner.source, inner.subset, shape, definition)
+    if isinstance(definition, Materialize):
+        return _CurrentTile(definition.operands[0], definition.subset, shape, None)
+    return _CurrentTile(value, Tile.full(shape), shape, None)
+
+
+def _permutation(ctx: TransformContext, op: Structured, index: int, layout: Sequence[Digit]) -> list[int]:
+    """Positions of the operand's dims in the order of the layout."""
+    names = [map_dim(e) or "" for e in op.maps()[index]]
+    given = [d.dim for d in layout]
+    if sorted(given) != sorted(names) or any(d.floordiv is not None or d.mod is not None for d in layout):
+        raise ctx.fail(
+            f"the layout [{', '.join(map(str, layout))}] does not fit the operand",
+            op=op,
+            required=f"each of the dims {', '.join(names)} once",
+            found=", ".join(map(str, layout)),
+        )
+    return [names.index(d.dim) for d in layout]
+
+
+def _check_source(ctx: TransformContext, current: _CurrentTile, at: Loop, op: Operation) -> None:
+    owner = current.source.owner
+    block = owner.parent if isinstance(owner, Operation) else owner
+    enclosing = [at.body, *(a.parent for a in (at, *at.ancestors()) if a.parent is not None)]
+    if not any(block is b for b in enclosing):
+        raise ctx.fail(
+            f"%{current.source.name} is computed inside the loop {at.name}, too late to pack it there",
+            op=op,
+            required=f"an operand that exists where the body of {at.name} begins",
+            found=f"%{current.source.name} made further inside",
+        )
+
+
+def _dependent_loops(subset: Tile, op: Operation, at: Loop) -> list[Loop]:
+    """The loops between `at` and `op` whose variables the subset depends on, outermost first."""
+    used = {v for d in (*subset.offsets, *subset.sizes) for v in variables(d)}
+    between: list[Loop] = []
+    for ancestor in op.ancestors():
+        if ancestor is at:
+            break
+        if isinstance(ancestor, Loop):
+            between.append(ancestor)
+    return [loop for loop in reversed(between) if loop.var in used]
+
+
+def _slot_tile(slots: Sequence[Dim], digits: Sequence[Dim]) -> Tile:
+    rank = len(slots) + len(digits)
+    return Tile(
+        (*slots, *(0 for _ in digits)),
+        (*(1 for _ in slots), *digits),
+        (1,) * rank,
+        tuple(range(len(slots))),
+    )
+
+
+def _fill(
+    ctx: TransformContext,
+    current: _CurrentTile,
+    depends: Sequence[Loop],
+    order: Sequence[int],
+    digits: Sequence[Dim],
+    start: Value,
+    base: str,
+    before: Operation,
+    parallel: bool,
+) -> tuple[Value, Loop]:
+    """The loops that fill the buffer; returns the filled buffer and the outermost loop."""
+    rewriter = ctx.rewriter
+    renamed: dict[Symbol | Var, Dim] = {}
+    fresh: list[Var] = []
+    ranges = [(loop.var.lower, loop.var.upper, loop.var.step) for loop in depends] or [(0, 1, 1)]
+    for depth, (lower, upper, step) in enumerate(ranges):
+        name = rewriter.ordinal_name(before, f"{base}/pack")
+        var = Var(name, lower, upper, step)
+        fresh.append(var)
+        if depends:
+            renamed[depends[depth].var] = Size.of(var)
+    loops: list[Loop] = []
+    value, point = start, InsertPoint.before(before)
+    for depth, var in enumerate(fresh):
+        kind = Parallel if parallel and depth == 0 else For
+        loop = kind.over(var, [value], Block([("", value.type)]))
+        loop.location = before.location
+        loops.append(rewriter.insert(loop, point, base))
+        value, point = loop.body.args[0], InsertPoint(loop.body, 0)
+    inner = loops[-1]
+
+    def build(op: Operation) -> Value:
+        return rewriter.insert(op, InsertPoint(inner.body, len(inner.body.ops)), f"{base}.t").result
+
+    subset = current.subset.substitute(renamed)
+    tile = current.source
+    if subset.is_full(shape_of(tile.type)) is not True:
+        tile = build(Materialize.of(tile, subset))
+    if current.pad is not None:
+        padded = substitute_type(current.pad.result.type, renamed)
+        tile = build(Pad.of(tile, shape_of(padded), current.pad.value))
+    if list(order) != list(range(len(order))):
+        tile = build(Transpose.of(tile, order))
+    slots = tuple(
+        floordiv(Size.of(v) - v.lower, v.step) if depends else Size.of(v) for v in fresh
+    )
+    inner_digits = tuple(shape_of(tile.type))
+    stored = StYield.of(tile, inner.destinations[0], _slot_tile(slots, inner_digits))
+    rewriter.insert(stored, InsertPoint(inner.body, len(inner.body.ops)))
+    for outer, nested in zip(loops, loops[1:], strict=False):
+        whole = Tile.full(shape_of(nested.results[0].type))
+        rewriter.insert(
+            StYield.of(nested.results[0], outer.destinations[0], whole), InsertPoint(outer.body, len(outer.body.ops))
+        )
+    if any(is_equal(a, b) is not True for a, b in zip(digits, inner_digits, strict=True)) and not depends:
+        raise ctx.fail("the packed tile changes its size inside the loop", op=before)
+    return loops[0].results[0], loops[0]

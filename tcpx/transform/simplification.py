@@ -1,0 +1,60 @@
+"""Local simplification: what became the identity after sizes became known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tcpx.payload.ir import Operation
+from tcpx.payload.bounds import is_equal
+from tcpx.payload.ops.gml_st import If, Materialize
+from tcpx.payload.ops.memory import Pad
+from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.types import shape_of
+from tcpx.transform.editing import erase_dead, is_destination
+
+
+def simplify_in(rewriter: Rewriter, roots: Sequence[Operation]) -> int:
+    """Fold identity pads and slices and decided branches inside `roots`; returns how many."""
+    count = 0
+    for root in roots:
+        for op in list(root.walk()):
+            if op.parent is not None and _simplify(rewriter, op):
+                count += 1
+    return count
+
+
+def _simplify(rewriter: Rewriter, op: Operation) -> bool:
+    match op:
+        case Pad():
+            before, after = shape_of(op.operands[0].type), shape_of(op.result.type)
+            if not all(is_equal(a, b) is True for a, b in zip(before, after, strict=True)):
+                return False
+            rewriter.set_type(op.operands[0], op.result.type)
+            rewriter.replace_op(op, [op.operands[0]])
+            return True
+        case Materialize():
+            source = op.operands[0]
+            if is_destination(source) or op.subset.is_full(shape_of(source.type)) is not True:
+                return False
+            if op.subset.dropped:
+                return False
+            rewriter.replace_op(op, [source])
+            return True
+        case If():
+            return _fold_branch(rewriter, op)
+        case _:
+            return False
+
+
+def _fold_branch(rewriter: Rewriter, op: If) -> bool:
+    decided = op.predicate.decide()
+    if decided is None:
+        return False
+    taken = op.then if decided else op.orelse
+    for inner in list(taken.ops[:-1]):
+        rewriter.move(inner, InsertPoint.before(op))
+    end = taken.terminator
+    values = list(end.operands) if end is not None else []
+    rewriter.replace_op(op, values)
+    erase_dead(rewriter, values)
+    return True

@@ -1,0 +1,157 @@
+"""Tiling: a loop round an operation that computes one tile of its result per iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tcpx.payload.bounds import is_equal
+from tcpx.payload.interfaces import Structured, Tileable
+from tcpx.payload.ir import Block, Operation, Value
+from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
+from tcpx.payload.ops.memory import Empty, Pad
+from tcpx.payload.ops.movement import Fill
+from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.sizes import Dim, Size, Var, minimum
+from tcpx.payload.subsets import Tile
+from tcpx.payload.types import shape_of
+from tcpx.transform.editing import erase_dead, read_subset, source_name
+
+
+def tile(
+    rewriter: Rewriter, op: Tileable, dim: str, size: Dim, parallel: bool = False
+) -> tuple[Loop, Tileable]:
+    """Wrap `op` in a loop over `dim` by `size`; the last tile is shorter. Returns the loop and the op inside.
+
+    A parallel dim yields disjoint tiles of the result. A reduction dim turns the op into its accumulating form:
+    the loop's destination starts as `init`, or as a fill of the neutral element.
+    """
+    iterators, domain = op.iterators(), list(op.domain())
+    position = [it.name for it in iterators].index(dim)
+    reduces = iterators[position].is_reduction
+    name = rewriter.ordinal_name(op, f"{source_name(op)}/{dim}")
+    var = Var(name, 0, domain[position], size)
+    inputs = op.inputs
+    start = op.init
+    if start is None:
+        start = _first_value(rewriter, op, reduces)
+    body = Block([("", start.type)])
+    kind = Parallel if parallel else For
+    loop = kind.over(var, [start], body)
+    loop.results[0].name = ""
+    loop.location = op.location
+    rewriter.insert(loop, InsertPoint.before(op), source_name(op))
+    loop.copy_path = op.copy_path
+    dest = body.args[0]
+
+    offsets: list[Dim] = [0] * len(domain)
+    sizes: list[Dim] = domain
+    offsets[position] = Size.of(var)
+    sizes[position] = minimum(size, domain[position] - Size.of(var))
+    end = InsertPoint(body, 0)
+    operands: list[Value] = []
+    for index, value in enumerate(inputs):
+        read = read_subset(rewriter, value, op.operand_tile(index, offsets, sizes), InsertPoint(body, len(body.ops)))
+        operands.append(read)
+    del end
+    result_tile = op.result_tile(offsets, sizes)
+    if reduces or op.init is not None:
+        operands.append(
+            rewriter.insert(
+                Materialize.of(dest, result_tile), InsertPoint(body, len(body.ops)), f"{source_name(op)}.acc"
+            ).result
+        )
+    made = rewriter.insert(
+        op.on_tiles(operands, result_tile.shape), InsertPoint(body, len(body.ops)), source_name(op)
+    )
+    made.name = op.name
+    rewriter.insert(StYield.of(made.result, dest, result_tile), InsertPoint(body, len(body.ops)))
+    rewriter.continue_as(op, made)
+    rewriter.replace_op(op, [loop.results[0]])
+    erase_dead(rewriter, inputs)
+    if not isinstance(made, Tileable):
+        raise made.error("an operation on tiles can be tiled again")
+    return loop, made
+
+
+def _first_value(rewriter: Rewriter, op: Tileable, reduces: bool) -> Value:
+    """The first value of a destination: the neutral element for a reduction, else nothing."""
+    before = InsertPoint.before(op)
+    if not reduces:
+        return rewriter.insert(Empty.of(op.result.type), before, f"{source_name(op)}.out").result
+    neutral = op.neutral()
+    if neutral is None:
+        raise op.error("a reduction dim without a neutral element cannot be tiled")
+    fill = rewriter.insert(Fill.of(neutral, op.result.type), before, f"{source_name(op)}.start")
+    fill.location = op.location
+    fill.copy_path = op.copy_path
+    return fill.result
+
+
+def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, int]) -> Tileable:
+    """Compute `op` on dims padded up to `sizes`; operands are padded on the way in, the result is sliced."""
+    iterators, actual = op.iterators(), op.domain()
+    padded: list[Dim] = [sizes.get(it.name, d) for it, d in zip(iterators, actual, strict=True)]
+    if all(is_equal(a, b) is True for a, b in zip(padded, actual, strict=True)):
+        return op
+    reduced = any(
+        it.is_reduction and is_equal(a, b) is not True
+        for it, a, b in zip(iterators, padded, actual, strict=True)
+    )
+    zeros: list[Dim] = [0] * len(actual)
+    operands: list[Value] = []
+    for index, value in enumerate(op.inputs):
+        fill = op.pad_value(index, reduced)
+        shape = op.operand_tile(index, zeros, padded).shape
+        operands.append(pad_value_to(rewriter, value, shape, fill, not reduced, op))
+    shape = op.result_tile(zeros, padded).shape
+    if op.init is not None:
+        operands.append(pad_value_to(rewriter, op.init, shape, op.neutral() or 0, True, op))
+    made = rewriter.insert(op.on_tiles(operands, shape), InsertPoint.before(op), source_name(op))
+    made.name = op.name
+    rewriter.continue_as(op, made)
+    before = shape_of(op.result.type)
+    kept = Tile(tuple(0 for _ in before), before)
+    sliced = rewriter.insert(Materialize.of(made.result, kept), InsertPoint.before(op), f"{source_name(op)}.t").result
+    old_inputs = list(op.operands)
+    rewriter.replace_op(op, [sliced])
+    erase_dead(rewriter, old_inputs)
+    if not isinstance(made, Tileable):
+        raise made.error("an operation on tiles can be tiled again")
+    return made
+
+
+def pad_value_to(
+    rewriter: Rewriter, value: Value, shape: Sequence[Dim], fill: float | int | None, free: bool, at: Operation
+) -> Value:
+    """`value` padded to `shape`; itself where it has that shape. `free`: what the padding holds does not matter."""
+    have = shape_of(value.type)
+    if all(is_equal(a, b) is True for a, b in zip(have, shape, strict=True)):
+        return value
+    if fill is None:
+        raise at.error(
+            "padding a reduction dim needs a neutral element for each operand",
+            required="an operation that declares one",
+            found=f"%{value.name}: {value.type}",
+        )
+    made = Pad.of(value, shape, fill)
+    if free:
+        made.attributes["free"] = True
+    return rewriter.insert(made, InsertPoint.before(at), f"{value.name.split('.')[0]}.p").result
+
+
+def start_of(op: Tileable) -> Operation | None:
+    """`x.start`: the operation that makes the first value of the accumulator of `x`, through loops and tiles."""
+    value = op.init
+    while value is not None:
+        definition = value.defining_op
+        if definition is None:
+            owner = value.owner
+            loop = owner.parent if isinstance(owner, Block) else None
+            if not isinstance(loop, Loop):
+                return None
+            value = loop.operands[loop.destinations.index(value)]
+        elif isinstance(definition, Materialize | Pad):
+            value = definition.operands[0]
+        else:
+            return definition if isinstance(definition, Structured) else None
+    return None

@@ -1,0 +1,236 @@
+"""Vectorization: the whole body of a loop on register tiles instead of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.ir import Block, Operation, Value
+from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
+from tcpx.payload.ops.memory import Empty, Pad, Prefetch
+from tcpx.payload.ops.vector import Read, ToTensor
+from tcpx.payload.rewriter import InsertPoint
+from tcpx.payload.sizes import Dim
+from tcpx.payload.subsets import Tile
+from tcpx.payload.types import TensorType, VectorType, dtype_of, shape_of
+from tcpx.transform.arguments import TransformContext
+from tcpx.transform.editing import erase_dead, source_name
+
+
+def vectorize(ctx: TransformContext, root: Loop) -> None:
+    """Turn every operation in the body of `root` into one on vectors; reads and writes become masked ones."""
+    _Vectorizer(ctx, root).block(root.body)
+
+
+def _static(shape: Sequence[Dim]) -> tuple[int, ...] | None:
+    static = tuple(d for d in shape if isinstance(d, int))
+    return static if len(static) == len(shape) else None
+
+
+class _Vectorizer:
+    """One run; `vectors` maps a tensor value of the old body to the vector that replaces it."""
+
+    def __init__(self, ctx: TransformContext, root: Loop) -> None:
+        self.ctx, self.rewriter, self.root = ctx, ctx.rewriter, root
+        self.vectors: dict[Value, Value] = {}
+
+    def block(self, block: Block) -> None:
+        """Vectorize the operations of a block in order, then erase what they replaced."""
+        before = list(block.ops)
+        for op in before:
+            self.operation(op)
+        for op in reversed(before):
+            if op.parent is block and not op.is_terminator and not op.has_side_effects:
+                erase_dead(self.rewriter, op.results[:1])
+
+    def operation(self, op: Operation) -> None:
+        """Vectorize one operation."""
+        match op:
+            case Loop():
+                self.loop(op)
+            case If():
+                self.branch(op)
+            case Materialize():
+                self.materialize(op)
+            case Pad():
+                self.pad(op)
+            case StYield():
+                self.store(op)
+            case Structured():
+                self.structured(op)
+            case Const() | Read() | Empty() | Prefetch() | ToTensor():
+                pass
+            case _:
+                if not op.is_terminator:
+                    raise self.refuse(op, "a structured operation, a subset, a loop or a branch", op.opcode)
+
+    def refuse(self, op: Operation, required: str, found: str, fix: str | None = None) -> Exception:
+        """An operation that cannot be vectorized."""
+        return self.ctx.fail(
+            f"%{op.name or op.opcode} in the loop {self.root.name} cannot be vectorized",
+            op=op,
+            required=required,
+            found=found,
+            fix=fix,
+        )
+
+    def _need_static(self, op: Operation, value: Value) -> tuple[int, ...]:
+        static = _static(shape_of(value.type))
+        if static is None:
+            raise self.refuse(
+                op, "full static tiles", f"%{value.name}: {value.type}", "tile that dim, with tail: pad, or peel the loop"
+            )
+        return static
+
+    def vector_of(self, value: Value, user: Operation) -> Value:
+        """The vector (or scalar) that stands for a value where `user` uses it."""
+        known = self.vectors.get(value)
+        if known is not None:
+            return known
+        if not isinstance(value.type, TensorType):
+            return value
+        shape = self._need_static(user, value)
+        read = Read.of(value, Tile.full(shape), VectorType(shape, value.type.dtype))
+        return self.rewriter.insert(read, InsertPoint.before(user), f"{value.name.split('.')[0]}.v").result
+
+    # -- reads and writes ----------------------------------------------------------------------------------------
+
+    def materialize(self, op: Materialize) -> None:
+        source = op.operands[0]
+        if not op.result.uses:
+            return
+        if source in self.vectors:
+            if all(isinstance(user, StYield) for user in op.result.users):
+                return
+            raise self.refuse(op, "a slice that is only yielded", f"used by %{op.result.users[0].name}")
+        users = op.result.users
+        if all(isinstance(user, Pad) for user in users) or any(isinstance(user, Loop) for user in users):
+            return
+        self._read(op, op, 0)
+
+    def pad(self, op: Pad) -> None:
+        source = op.operands[0].defining_op
+        if isinstance(source, Materialize) and source.operands[0] not in self.vectors:
+            self._read(op, source, op.value)
+            return
+        raise self.refuse(op, "padding of a subset that is read from memory", f"padding of %{op.operands[0].name}")
+
+    def _read(self, op: Operation, source: Materialize, fill: float | int) -> None:
+        result = op.results[0]
+        shape = self._need_static(op, result)
+        read = Read.of(source.operands[0], source.subset, VectorType(shape, dtype_of(result.type)), fill)
+        made = self.rewriter.insert(read, InsertPoint.before(op), f"{result.name.split('.')[0]}.v")
+        self.rewriter.continue_as(op, made)
+        self.vectors[result] = made.result
+
+    def store(self, op: StYield) -> None:
+        value = op.operands[0]
+        definition = value.defining_op
+        if value in self.vectors:
+            self.rewriter.set_operand(op, 0, self.vectors[value])
+        elif isinstance(definition, Materialize) and definition.operands[0] in self.vectors:
+            if any(o != 0 for o in definition.subset.offsets) or definition.subset.dropped:
+                raise self.refuse(definition, "a slice at the origin", definition.subset.text())
+            self.rewriter.set_operand(op, 0, self.vectors[definition.operands[0]])
+            erase_dead(self.rewriter, [value])
+        elif isinstance(value.type, TensorType) and not isinstance(definition, Loop):
+            self.rewriter.set_operand(op, 0, self.vector_of(value, op))
+
+    # -- computation ---------------------------------------------------------------------------------------------
+
+    def structured(self, op: Structured) -> None:
+        if isinstance(op.result.type, VectorType):
+            return
+        shape = self._need_static(op, op.result)
+        operands = [self.vector_of(v, op) for v in op.operands]
+        made = op.on_tiles(operands, shape)
+        made.result.type = VectorType(shape, dtype_of(op.result.type))
+        self.rewriter.insert(made, InsertPoint.before(op), f"{source_name(op)}.v")
+        made.name = op.name
+        self.rewriter.continue_as(op, made)
+        self.vectors[op.result] = made.result
+
+    # -- control -------------------------------------------------------------------------------------------------
+
+    def loop(self, op: Loop) -> None:
+        for index, init in enumerate(list(op.operands)):
+            if init in self.vectors:
+                stored = self.rewriter.insert(ToTensor.of(self.vectors[init]), InsertPoint.before(op), op.name)
+                self.rewriter.set_operand(op, index, stored.result)
+        self.block(op.body)
+        for result in op.results:
+            readers = [u for u in result.users if not (isinstance(u, StYield) and u.operands[0] is result)]
+            static = _static(shape_of(result.type))
+            if readers and static is not None and isinstance(result.type, TensorType):
+                read = Read.of(result, Tile.full(static), VectorType(static, result.type.dtype))
+                made = self.rewriter.insert(read, InsertPoint.after(op), f"{result.name.split('.')[0]}.v")
+                self.vectors[result] = made.result
+
+    def branch(self, op: If) -> None:
+        for block in op.regions:
+            self.block(block)
+            end = block.terminator
+            if end is not None:
+                for index, value in enumerate(list(end.operands)):
+                    if isinstance(value.type, TensorType):
+                        self.rewriter.set_operand(end, index, self.vector_of(value, end))
+            for inner in reversed(list(block.ops)):
+                if not inner.is_terminator and inner.results:
+                    erase_dead(self.rewriter, inner.results[:1])
+        for result in op.results:
+            if isinstance(result.type, TensorType):
+                static = self._need_static(op, result)
+                self.rewriter.set_type(result, VectorType(static, result.type.dtype))
+                self.vectors[result] = result
+
+
+def hoist_accumulator(ctx: TransformContext, loop: Loop, index: int) -> None:
+    """Carry destination `index` of `loop` in registers: every iteration reads and writes all of it as a vector."""
+    rewriter = ctx.rewriter
+    dest, init, result = loop.destinations[index], loop.operands[index], loop.results[index]
+    static = _static(shape_of(dest.type))
+    stores = loop.yields_to(index)
+    reads = [u for u in dest.users if isinstance(u, Read)]
+    whole = static is not None and all(
+        _covers(u.subset, static) for u in (*reads, *stores)
+    )
+    if (
+        static is None
+        or len(stores) != 1
+        or len(reads) + len(stores) != len(dest.users)
+        or not whole
+        or stores[0].parent is not loop.body
+        or not all(isinstance(v.type, VectorType) for v in (*(r.result for r in reads), stores[0].operands[0]))
+    ):
+        raise ctx.fail(
+            f"the destination %{dest.name} of {loop.name} cannot be carried in registers",
+            op=loop,
+            required="a loop whose every iteration reads and writes all of a static tile as one vector",
+            found=f"%{dest.name}: {dest.type}",
+            fix="vectorize the loop round it first",
+        )
+    vector = VectorType(static, dtype_of(dest.type))
+    made = init.defining_op
+    if isinstance(made, ToTensor):
+        start = made.operands[0]
+    else:
+        start = rewriter.insert(Read.of(init, Tile.full(static), vector), InsertPoint.before(loop), "acc").result
+    rewriter.set_operand(loop, index, start)
+    erase_dead(rewriter, [init])
+    rewriter.set_type(dest, vector)
+    for read in reads:
+        rewriter.replace_op(read, [dest])
+    outside = list(result.users)
+    rewriter.set_type(result, vector)
+    for user in outside:
+        if isinstance(user, Read) and _covers(user.subset, static):
+            rewriter.replace_op(user, [result])
+    others = [u for u in result.users if u in outside]
+    if any(not isinstance(u, StYield) for u in others):
+        stored = rewriter.insert(ToTensor.of(result), InsertPoint.after(loop), "acc").result
+        rewriter.replace_uses(result, stored, lambda u: u in others and not isinstance(u, StYield))
+
+
+def _covers(subset: Tile, shape: tuple[int, ...]) -> bool:
+    return subset.offsets == (0,) * len(shape) and subset.sizes == shape and not subset.dropped

@@ -1,0 +1,71 @@
+"""Which part of a tile one piece of a vector reads or writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tcpx.payload.sizes import Dim, Min, Size, ceildiv, maximum, minimum
+from tcpx.payload.subsets import Tile
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """`width` lanes along dim `dim` of a vector, `step` elements apart."""
+
+    dim: int
+    step: int
+    width: int
+
+
+@dataclass(slots=True)
+class PieceTiles:
+    """Tiles of pieces; every clamped size is proved once. Sizes are kept by identity: equal ones may differ in facts.
+
+    Before -> after, for a vector of 6x64 at `tile [i, j] [mt, nt]`, piece at row 2, chunk 1 of 16 lanes:
+        tile [i + 2, j + 16] [min(1, max(0, mt - 2)), min(16, max(0, nt - 16))] drop [0]
+    """
+
+    _known: dict[tuple[int, int, int, int], tuple[Dim, Dim]] = field(
+        default_factory=dict[tuple[int, int, int, int], tuple[Dim, Dim]]
+    )
+
+    def piece(self, tile: Tile, index: Sequence[int], lanes: Lanes | None) -> Tile:
+        """The tile of the piece that starts at `index` of the vector: a scalar, or `lanes` of it."""
+        offsets, sizes, strides = list(tile.offsets), list(tile.sizes), list(tile.strides)
+        dropped = set(tile.dropped)
+        for position, dim in enumerate(tile.kept):
+            start = index[position]
+            offsets[dim] = tile.offsets[dim] + tile.strides[dim] * start
+            if lanes is not None and position == lanes.dim:
+                sizes[dim] = self._clamp(tile.sizes[dim], start, lanes.step, lanes.width)
+                strides[dim] = tile.strides[dim] * lanes.step
+            else:
+                sizes[dim] = self._clamp(tile.sizes[dim], start, 1, 1)
+                strides[dim] = 1
+                dropped.add(dim)
+        return Tile(tuple(offsets), tuple(sizes), tuple(strides), tuple(sorted(dropped)))
+
+    def _clamp(self, size: Dim, start: int, step: int, width: int) -> Dim:
+        if isinstance(size, int):
+            return min(width, max(0, -((start - size) // step)))
+        key = (id(size), start, step, width)
+        known = self._known.get(key)
+        if known is None:
+            rest = maximum(0, _without_bounds(size, start + step * width) - start)
+            known = self._known[key] = (size, minimum(width, rest if step == 1 else ceildiv(rest, step)))
+        return known[1]
+
+
+def _without_bounds(size: Dim, enough: int) -> Dim:
+    """The size without a constant upper bound in it that is at least `enough`, and so is not reached."""
+    match size:
+        case Size(terms=(((Min(args=(int() as bound, *others)),), 1),), constant=0) if bound >= enough:
+            return minimum(*others)
+        case _:
+            return size
+
+
+def is_empty(tile: Tile) -> bool:
+    """Whether the tile provably has no element: sizes of pieces are simplified when they are made."""
+    return any(isinstance(size, int) and size <= 0 for size in tile.sizes)

@@ -1,0 +1,67 @@
+"""Each literal, splat of a literal and fixed mask once, and outside of the loops."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.ir import Block, FuncOp, Operation
+from tcpx.payload.ops.vector import Read
+from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.transform.vectors.literals import TRUTHS, invariant_block, is_splat, lane_type, literal_of
+
+
+def hoist_literals(rewriter: Rewriter, func: FuncOp) -> None:
+    """Move literals, then their splats, then masks of a fixed number of lanes to the top of the function, or of the
+    parallel loop they are in; equal ones become one."""
+    known: dict[tuple[Block, Hashable], Operation] = {}
+    for key_of in (_literal_key, _splat_key, _source_key, _mask_key):
+        for op in list(operations(func.body)):
+            key, home = key_of(op), invariant_block(op)
+            if key is None or home is None:
+                continue
+            first = known.setdefault((home, key), op)
+            if first is not op:
+                rewriter.continue_as(op, first)
+                rewriter.replace_op(op, [first.results[0]])
+    tops: dict[Block, int] = {}
+    for (home, _), op in known.items():
+        top = tops.get(home, 0)
+        if op is not home.ops[top]:
+            rewriter.move(op, InsertPoint(home, top))
+        tops[home] = top + 1
+
+
+def operations(block: Block) -> Iterator[Operation]:
+    """The operations of a block and of loops and branches in it, in program order; not of bodies of operations."""
+    for op in block.ops:
+        yield op
+        if not isinstance(op, Structured):
+            for inner in op.regions:
+                yield from operations(inner)
+
+
+def _literal_key(op: Operation) -> Hashable:
+    number = literal_of(op)
+    type_ = lane_type(op.results[0].type) if number is not None else None
+    return None if type_ is None else ("literal", type_, repr(number))
+
+
+def _splat_key(op: Operation) -> Hashable:
+    if not is_splat(op) or literal_of(op.operands[0].defining_op) is None:
+        return None
+    return ("splat", op.operands[0], op.results[0].type)
+
+
+def _source_key(op: Operation) -> Hashable:
+    return TRUTHS if op.attributes.get("constant") == TRUTHS else None
+
+
+def _mask_key(op: Operation) -> Hashable:
+    if not isinstance(op, Read):
+        return None
+    source = op.operands[0].defining_op
+    if source is None or _source_key(source) is None:
+        return None
+    sizes = op.subset.sizes
+    return ("mask", sizes, op.result.type) if all(isinstance(size, int) for size in sizes) else None

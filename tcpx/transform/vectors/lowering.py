@@ -1,0 +1,114 @@
+"""The run over a function or loop that unrolls n-D vectors to 1-D ones."""
+
+from __future__ import annotations
+
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.ir import Block, Operation
+from tcpx.payload.ops.gml_st import If, Loop, StYield
+from tcpx.payload.ops.vector import Extract, FromElements, Read, ToTensor, Write
+from tcpx.payload.rewriter import Rewriter
+from tcpx.target import Target
+from tcpx.transform.vectors.control import Cleanup, lower_carried_yield, lower_if, lower_loop
+from tcpx.transform.vectors.literals import literal_of
+from tcpx.transform.vectors.multiply_add import fuse_multiply_add
+from tcpx.transform.vectors.pieces import Pieces
+from tcpx.transform.vectors.refusal import refusal
+from tcpx.transform.vectors.structured import unroll
+from tcpx.transform.vectors.widths import is_vector, uses_vectors
+from tcpx.transform.vectors.writes import lower_write
+
+
+def lower_vectors(rewriter: Rewriter, root: Operation, target: Target) -> None:
+    """Unroll every vector in `root`, a function or loop, to 1-D vectors of the target's lanes, and fuse products
+    into sums. Raises ScheduleError, located, on an operation that cannot be lowered."""
+    run = _Lowering(rewriter, root, target)
+    for block in root.regions:
+        run.block(block)
+    run.finish()
+    fuse_multiply_add(rewriter, root, target)
+
+
+class _Lowering:
+    """One run. Operations that are replaced stay until the end, where they are erased last first."""
+
+    def __init__(self, rewriter: Rewriter, root: Operation, target: Target) -> None:
+        self.rewriter = rewriter
+        self.pieces = Pieces(rewriter, target, root)
+        self.cleanups: list[Cleanup] = []
+
+    def block(self, block: Block) -> None:
+        """Lower the operations of a block in order."""
+        for op in list(block.ops):
+            self.pieces.anchor = op
+            self.operation(op)
+
+    def operation(self, op: Operation) -> None:
+        """Lower one operation."""
+        pieces = self.pieces
+        match op:
+            case Structured():
+                if uses_vectors(op) and unroll(pieces, op):
+                    self._replaced(op)
+            case Loop():
+                place = len(self.cleanups)
+                self.cleanups[place:place] = lower_loop(pieces, op, self.block)
+            case If():
+                place = len(self.cleanups)
+                results, ends = lower_if(pieces, op, self.block)
+                self.cleanups[place:place] = results
+                self.cleanups += ends
+            case StYield() if is_vector(op.operands[1]) or pieces.widths.partial_reduction(op.operands[1]) is not None:
+                if lower_carried_yield(pieces, op):
+                    self._replaced(op)
+            case StYield() | Write() if is_vector(op.operands[0]):
+                if lower_write(pieces, op):
+                    self._replaced(op)
+            case _ if uses_vectors(op) and not op.is_terminator:
+                self._leaf(op)
+            case _:
+                pass
+
+    def _leaf(self, op: Operation) -> None:
+        pieces = self.pieces
+        if isinstance(op, Read | FromElements) or literal_of(op) is not None:
+            self.cleanups.append(lambda: None if op.results[0].uses else self._erase(op))
+        elif isinstance(op, Extract) and pieces.widths.is_piece(op.operands[0]):
+            self.rewriter.set_operand(op, 0, pieces.piece(op.operands[0], (0,), pieces.widths.of(op.operands[0])))
+        elif isinstance(op, Extract):
+            self.rewriter.replace_uses(op.result, pieces.scalar(op.operands[0], (op.lane,)))
+            self._replaced(op)
+        elif isinstance(op, ToTensor):
+            raise refusal(
+                op,
+                "puts a vector into storage that is not planned yet",
+                required="vectors that are read, computed, carried and written",
+                found=f"%{op.operands[0].name}: {op.operands[0].type} as a tensor",
+                fix="apply hoist_accumulator to the loop that takes it, or bufferize first",
+            )
+        else:
+            value = next(v for v in (*op.operands, *op.results) if is_vector(v))
+            raise refusal(
+                op,
+                "is no operation that can be unrolled to 1-D vectors",
+                required="a structured operation, a literal, a read, a write, a yield, a loop or a branch",
+                found=f"{op.opcode} on %{value.name}: {value.type}",
+            )
+
+    def _replaced(self, op: Operation) -> None:
+        self.cleanups.append(lambda: self._erase(op))
+
+    def finish(self) -> None:
+        """Erase what was replaced, and pieces that nothing uses."""
+        for cleanup in reversed(self.cleanups):
+            cleanup()
+        for op in reversed(self.pieces.created):
+            if op.parent is not None and not any(r.uses for r in op.results):
+                self._erase(op)
+
+    def _erase(self, op: Operation) -> None:
+        rewriter = self.rewriter
+        alone = tuple(o for o in op.origins if rewriter.origins.get(o) == [op])
+        if alone:
+            rewriter.set_origins(op, alone)
+            rewriter.end(op, "lower_vectors left no instruction of it: it was data movement, or nothing used it")
+        rewriter.erase(op)

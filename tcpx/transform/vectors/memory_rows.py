@@ -1,0 +1,126 @@
+"""Rows for reads, writes and prefetches: plain, masked or strided by what is provable of the subset."""
+
+from __future__ import annotations
+
+from tcpx.payload.interfaces import Build
+from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ops.constant import Const, splat
+from tcpx.payload.ops.gml_st import OnSubset
+from tcpx.payload.ops.memory import Prefetch
+from tcpx.payload.ops.select import Select
+from tcpx.payload.ops.vector import FromElements, Read, Write
+from tcpx.payload.sizes import Dim, is_equal, product
+from tcpx.payload.subsets import Tile
+from tcpx.payload.types import BufferType, ScalarType, dtype_of
+from tcpx.target import InstructionRow, LaneType
+from tcpx.target.rows import KINDS
+from tcpx.transform.vectors.accesses import is_empty
+from tcpx.transform.vectors.compute_rows import is_loose
+from tcpx.transform.vectors.literals import mask_read, truths
+from tcpx.transform.vectors.refusal import refusal
+from tcpx.transform.vectors.selector import Selector, type_of
+
+
+def select_read(selector: Selector, op: Read) -> None:
+    """The row of a read; where the rest of the lanes is not 0, it is chosen by a mask."""
+    type_ = type_of(op.result, op)
+    buffer = _buffer(op, op.operands[0])
+    covered = _covers(op.subset, type_.lanes)
+    if op.value != 0 and covered:
+        selector.rewriter.set_attribute(op, "value", type(op.value)(0))
+    elif op.value != 0:
+        selector.rewrite(op, lambda build: _filled(selector, op, build, type_.lanes))
+        return
+    row = _access_row(selector, op, buffer, type_.lanes, "load")
+    if row is not None:
+        selector.give(op, row)
+    elif type_.lanes > 1:
+        selector.rewrite(op, lambda build: _read_lane_by_lane(selector, op, build, type_.lanes))
+    else:
+        raise selector.missing(op, "load")
+
+
+def select_write(selector: Selector, op: Write) -> None:
+    """The row of a write; lanes that no row stores together are stored one by one."""
+    value, buffer = op.operands[0], _buffer(op, op.operands[1])
+    type_ = type_of(value, op)
+    row = None if is_loose(value) else _access_row(selector, op, buffer, type_.lanes, "store")
+    if row is not None:
+        selector.give(op, row)
+        return
+    if type_.lanes == 1:
+        raise selector.missing(op, "store")
+    build = selector.builder(op)
+    for lane in range(type_.lanes):
+        tile = selector.tiles.piece(op.subset, (lane,), None)
+        if not is_empty(tile):
+            element = selector.lane(build, value, lane)
+            selector.put(type(op)([element, op.operands[1]], [], {**op.attributes, "subset": tile}), op)
+    selector.rewriter.erase(op)
+
+
+def select_prefetch(selector: Selector, op: Prefetch) -> None:
+    """The row of a prefetch; the emitter repeats it for the cache lines of the subset."""
+    _buffer(op, op.operands[0])
+    row = selector.find("prefetch_write" if op.attributes.get("write") is True else "prefetch_read")
+    if row is None:
+        raise selector.missing(op, "prefetch")
+    selector.give(op, row)
+
+
+def _buffer(op: Operation, value: Value) -> BufferType:
+    if not isinstance(value.type, BufferType):
+        raise refusal(
+            op,
+            "accesses a value that is not in memory yet",
+            required="a buffer",
+            found=f"%{value.name}: {value.type}",
+            fix="apply bufferize before",
+        )
+    return value.type
+
+
+def _covers(tile: Tile, lanes: int) -> bool:
+    """Whether the tile provably has an element for every lane."""
+    return all(is_equal(lanes if dim in tile.kept else 1, size) is True for dim, size in enumerate(tile.sizes))
+
+
+def _access_row(selector: Selector, op: OnSubset, buffer: BufferType, lanes: int, kind: str) -> InstructionRow | None:
+    """The row of a load or store. Dropped dims are no part of it: an access with a size of 0 there is left out."""
+    held = LaneType(buffer.dtype.name, lanes)
+    names = [kind]
+    if lanes > 1:
+        (dim,) = op.subset.kept
+        unit = is_equal(op.subset.strides[dim] * buffer.strides[dim], 1) is True
+        base = kind if unit else f"strided_{kind}"
+        full = is_equal(lanes, op.subset.sizes[dim]) is True
+        names = [base, f"masked_{base}"] if full else [f"masked_{base}"]
+    for name in names:
+        if name in KINDS:
+            row = selector.find(name, held, []) if kind == "load" else selector.find(name, None, [held])
+            if row is not None:
+                return row
+    return None
+
+
+def _filled(selector: Selector, op: Read, build: Build, lanes: int) -> Value:
+    """The read, and in lanes that it does not reach its `value`."""
+    reached: Dim = product(op.subset.sizes)
+    mask = build(mask_read(truths(selector.rewriter, op), reached, lanes))
+    attributes = {**op.attributes, "value": type(op.value)(0)}
+    found = build(type(op)(op.operands, [op.result.type], attributes))
+    type_ = op.result.type
+    rest = build(Const.literal(op.value, type_)) if isinstance(type_, ScalarType) else splat(build, op.value, type_)
+    return build(Select.of(mask, found, rest))
+
+
+def _read_lane_by_lane(selector: Selector, op: Read, build: Build, lanes: int) -> Value:
+    dtype = dtype_of(op.result.type)
+    elements: list[Value] = []
+    for lane in range(lanes):
+        tile = selector.tiles.piece(op.subset, (lane,), None)
+        if is_empty(tile):
+            elements.append(build(Const.literal(op.value, dtype)))
+        else:
+            elements.append(build(type(op)(op.operands, [dtype], {**op.attributes, "subset": tile})))
+    return build(FromElements.of(elements))

@@ -1,0 +1,285 @@
+"""Pieces of vector values: 1-D vectors and scalars, made where they are first asked for.
+
+A computed value has a grid of pieces, keyed by its outer indices and the chunk along its last dim (by all its
+indices if it is kept as scalars). A value that is read, a literal or given by elements has no grid: any piece of it
+can be made. Whatever else is asked for is taken apart (`vector.extract`) and put together (`vector.from_elements`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from itertools import product
+
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.ir import Block, Operation, Value
+from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.gml_st import StYield
+from tcpx.payload.ops.memory import Prefetch
+from tcpx.payload.ops.movement import Broadcast
+from tcpx.payload.ops.vector import Extract, FromElements, Read
+from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.types import ScalarType, TensorType, Type, VectorType, dtype_of, like
+from tcpx.target import Target
+from tcpx.transform.vectors.accesses import Lanes, PieceTiles
+from tcpx.transform.vectors.literals import invariant_block, is_splat, literal_of, mask_read, truths
+from tcpx.transform.vectors.probes import discard
+from tcpx.transform.vectors.refusal import refusal
+from tcpx.transform.vectors.widths import Widths, is_source
+
+Index = tuple[int, ...]
+Grid = dict[Index, Value]
+
+
+def shape_of_vector(type_: Type) -> Index:
+    """The shape of a vector; () of a scalar."""
+    return type_.shape if isinstance(type_, VectorType) else ()
+
+
+class Pieces:
+    """The pieces of one run. New operations go before `anchor`, and are listed in `created`."""
+
+    def __init__(self, rewriter: Rewriter, target: Target, root: Operation) -> None:
+        self.rewriter = rewriter
+        self.target = target
+        self.widths = Widths(root, target)
+        self.tiles = PieceTiles()
+        self.grids: dict[Value, Grid] = {}
+        self.carried: dict[Operation, Grid] = {}
+        """Reduction along lanes -> the destinations that carry its partial results."""
+        self.partials: dict[Operation, Grid] = {}
+        """Reduction along lanes -> its partial results, where a loop carries them."""
+        self.created: list[Operation] = []
+        self.anchor = root
+        self._made: dict[Hashable, Value] = {}
+        self._movable: dict[tuple[Operation, Operation], bool] = {}
+
+    # -- grids ---------------------------------------------------------------------------------------------------
+
+    def keys(self, type_: Type, width: int) -> list[Index]:
+        """Keys of the pieces of a value of this type, in row-major order."""
+        shape = shape_of_vector(type_)
+        counts = shape if width == 1 else (*shape[:-1], -(-shape[-1] // width))
+        return list(product(*map(range, counts)))
+
+    @staticmethod
+    def start(key: Index, width: int) -> Index:
+        """Where in the value a piece starts."""
+        return key if width == 1 else (*key[:-1], key[-1] * width)
+
+    def piece_type(self, type_: Type, width: int) -> Type:
+        """The type of one piece."""
+        dtype = dtype_of(type_)
+        return dtype if width == 1 else VectorType((width,), dtype)
+
+    def piece(self, value: Value, key: Index, width: int) -> Value:
+        """The piece of any value that a grid of `width` lanes has at `key`."""
+        if width == 1:
+            return self.scalar(value, key)
+        return self.lanes(value, self.start(key, width), Lanes(len(key) - 1, 1, width))
+
+    def define(self, value: Value, grid: Grid) -> None:
+        """Say what a computed value consists of; uses of a scalar are replaced."""
+        if isinstance(value.type, ScalarType):
+            self.rewriter.replace_uses(value, grid[()])
+        else:
+            self.grids[value] = grid
+
+    def _grid(self, value: Value) -> Grid:
+        known = self.grids.get(value)
+        if known is None and self.widths.is_piece(value):
+            known = self.grids[value] = {(0,): value}
+        if known is None:
+            raise refusal(
+                value.defining_op or self.anchor,
+                f"makes the vector %{value.name}, which is taken apart outside of where it is made",
+                required="a function or loop that holds the vector and all its uses",
+                found=f"%{value.name}: {value.type}",
+                fix="apply lower_vectors to an enclosing loop, or to the function",
+            )
+        return known
+
+    # -- what consumers ask for ----------------------------------------------------------------------------------
+
+    def scalar(self, value: Value, index: Index) -> Value:
+        """One element."""
+        if isinstance(value.type, ScalarType):
+            return value
+        op = value.defining_op
+        number = literal_of(op)
+        if number is not None:
+            return self.constant(number, dtype_of(value.type))
+        if isinstance(op, Read) and value not in self.grids:
+            return self._read(op, index, None)
+        if isinstance(op, FromElements) and value not in self.grids:
+            return op.operands[index[0]]
+        grid = self._grid(value)
+        width = self.widths.of(value)
+        if width == 1:
+            return grid[index]
+        return self.extract(grid[*index[:-1], index[-1] // width], index[-1] % width)
+
+    def lanes(self, value: Value, index: Index, lanes: Lanes) -> Value:
+        """A 1-D vector: elements from `index` on along a dim; lanes beyond the value's extent are arbitrary, but of
+        a read that reaches there they hold what the read pads with."""
+        if isinstance(value.type, ScalarType):
+            return self.splat(value, lanes.width)
+        shape = shape_of_vector(value.type)
+        op = value.defining_op
+        number = literal_of(op)
+        if number is not None:
+            return self.splat(self.constant(number, dtype_of(value.type)), lanes.width)
+        if is_source(value) and shape == (lanes.width,) and index == (0,) and lanes.step == 1:
+            return value
+        if isinstance(op, Read) and value not in self.grids:
+            return self._read(op, index, lanes)
+        if not is_source(value) and lanes.step == 1 and lanes.dim == len(shape) - 1:
+            grid, width = self._grid(value), self.widths.of(value)
+            if width == lanes.width and index[-1] % width == 0:
+                return grid[*index[:-1], index[-1] // width]
+        elements: list[Value] = []
+        for lane in range(lanes.width):
+            position = index[lanes.dim] + lane * lanes.step
+            inside = 0 <= position < shape[lanes.dim]
+            at = (*index[: lanes.dim], position, *index[lanes.dim + 1 :])
+            elements.append(self.scalar(value, at) if inside or not elements else elements[-1])
+        return self.from_elements(elements)
+
+    # -- making --------------------------------------------------------------------------------------------------
+
+    def insert(self, op: Operation, base: str, origin: Operation | None = None, at: Operation | None = None) -> Value:
+        """Insert a detached operation before the anchor; it stands for `origin` in messages."""
+        source = origin or self.anchor
+        op.location = op.location or source.location
+        op.schedule_location = op.schedule_location or source.schedule_location
+        self.created.append(self.rewriter.insert(op, InsertPoint.before(at or self.anchor), base))
+        return op.result
+
+    def put(self, op: Operation, origin: Operation) -> None:
+        """Insert a detached operation without a result in place of a part of `origin`, whose handles it continues."""
+        op.location, op.schedule_location = origin.location, origin.schedule_location
+        self.rewriter.insert(op, InsertPoint.before(self.anchor))
+        self.continue_as(origin, op)
+
+    def constant(self, number: float | int, dtype: ScalarType) -> Value:
+        """A scalar literal."""
+        return self._once(("constant", repr(number), dtype), Const.literal(number, dtype), "c")
+
+    def splat(self, scalar: Value, width: int) -> Value:
+        """A scalar in every lane."""
+        if width == 1:
+            return scalar
+        made = Broadcast.of(scalar, (), VectorType((width,), dtype_of(scalar.type)))
+        return self._once(("splat", scalar, width), made, f"{scalar.name}.s")
+
+    def extract(self, vector: Value, lane: int) -> Value:
+        """One lane of a 1-D vector."""
+        op = vector.defining_op
+        if is_splat(op) and op is not None:
+            return op.operands[0]
+        if isinstance(op, FromElements):
+            return op.operands[lane]
+        return self._once(("extract", vector, lane), Extract.of(vector, lane), f"{vector.name}.e{lane}")
+
+    def from_elements(self, elements: Sequence[Value]) -> Value:
+        """A 1-D vector of scalars."""
+        if all(e is elements[0] for e in elements):
+            return self.splat(elements[0], len(elements))
+        return self._once(("elements", *elements), FromElements.of(elements), f"{elements[0].name}.v")
+
+    def mask(self, count: int, width: int) -> Value:
+        """A mask of which the first `count` lanes are true; it stands outside of the loops."""
+        source = truths(self.rewriter, self.anchor)
+        block, home = invariant_block(self.anchor), source.defining_op
+        if block is None or home is None:
+            raise refusal(self.anchor, "needs a mask of lanes", "an operation of a function", "an operation of none")
+        key = ("mask", count, width, id(block))
+        known = self._made.get(key)
+        if known is None:
+            at = InsertPoint.after(home) if home.parent is block else InsertPoint.start(block)
+            made = self.rewriter.insert(mask_read(source, count, width), at, f"mask.{count}")
+            self.created.append(made)
+            known = self._made[key] = made.result
+        return known
+
+    def apply(self, op: Structured, args: Sequence[Value], acc: Value | None, base: str) -> Value:
+        """The body of a structured operation on lanes; its last operation continues `op`."""
+        pending: list[Operation] = []
+
+        def build(new: Operation) -> Value:
+            number = literal_of(new)
+            if number is not None:
+                dtype, shape = dtype_of(new.result.type), shape_of_vector(new.result.type)
+                return self.splat(self.constant(number, dtype), shape[0] if shape else 1)
+            if is_splat(new) and new.operands[0].defining_op not in pending:
+                scalar, width = new.operands[0], shape_of_vector(new.result.type)[0]
+                discard(new)
+                return self.splat(scalar, width)
+            pending.append(new)
+            return new.result
+
+        result = op.scalar_body(build, args, acc)
+        for new in pending:
+            self.insert(new, base if new.result is result else f"{base}.p", op)
+        last = result.defining_op
+        if last is not None and last in pending:
+            self.continue_as(op, last)
+        return result
+
+    def continue_as(self, op: Operation, piece: Operation) -> None:
+        """Handles to `op` denote all pieces of its arithmetic."""
+        self.rewriter.set_origins(piece, op.origins, op.copy_path)
+
+    def visible(self, value: Value) -> bool:
+        """Whether the value, made earlier, may be used at the anchor."""
+        home = value.owner if isinstance(value.owner, Block) else value.owner.parent
+        block = self.anchor.parent
+        while block is not None:
+            if block is home:
+                return True
+            block = block.parent.parent if block.parent is not None else None
+        return False
+
+    def _once(self, key: Hashable, op: Operation, base: str) -> Value:
+        known = self._made.get(key)
+        if known is not None and self.visible(known):
+            discard(op)
+            return known
+        made = self._made[key] = self.insert(op, base)
+        return made
+
+    def _read(self, op: Read, index: Index, lanes: Lanes | None) -> Value:
+        """A part of what `op` reads: made right before it, or where it is first asked for if nothing is written in
+        between, which keeps the number of live values down."""
+        key = ("read", op, index, lanes)
+        known = self._made.get(key)
+        if known is not None and self.visible(known):
+            return known
+        tile = self.tiles.piece(op.subset, index, lanes)
+        kind = op.result.type if lanes is not None else dtype_of(op.result.type)
+        type_ = like(kind, (lanes.width,) if lanes is not None else (), dtype_of(op.result.type))
+        made = type(op)([op.operands[0]], [type_], {**op.attributes, "subset": tile})
+        name = ".".join([op.results[0].name, *map(str, index)])
+        place = self.anchor if self._may_move(op) else op
+        value = self._made[key] = self.insert(made, name, op, place)
+        self.continue_as(op, made)
+        return value
+
+    def _may_move(self, op: Operation) -> bool:
+        """Whether a read may move down to the anchor: it is in the same block, and nothing in between writes."""
+        key = (op, self.anchor)
+        known = self._movable.get(key)
+        if known is None:
+            block = op.parent
+            known = block is not None and block is self.anchor.parent
+            if block is not None and known:
+                between = block.ops[block.ops.index(op) + 1 : block.ops.index(self.anchor)]
+                known = not any(_writes(inner) for found in between for inner in found.walk())
+            self._movable[key] = known
+        return known
+
+
+def _writes(op: Operation) -> bool:
+    """Whether an operation may change memory: passing on a carried value and prefetching do not."""
+    if isinstance(op, StYield):
+        return isinstance(op.operands[1].type, TensorType)
+    return op.has_side_effects and not isinstance(op, Prefetch)

@@ -1,0 +1,102 @@
+"""The run over a function that gives every operation on scalars, 1-D vectors and buffers a row of the target."""
+
+from __future__ import annotations
+
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.ir import Block, FuncOp, Operation
+from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.gml_st import If, Loop
+from tcpx.payload.ops.memory import Prefetch
+from tcpx.payload.ops.vector import Extract, FromElements, Insert, Read, Write
+from tcpx.payload.rewriter import Rewriter
+from tcpx.payload.types import BufferType
+from tcpx.target import Target
+from tcpx.transform.vectors.compute_rows import (
+    select_extract,
+    select_from_elements,
+    select_insert,
+    select_literal,
+    select_structured,
+)
+from tcpx.transform.vectors.hoisting import hoist_literals, operations
+from tcpx.transform.vectors.memory_rows import select_prefetch, select_read, select_write
+from tcpx.transform.vectors.selector import ROW, Selector, type_of
+
+
+def select_instructions(rewriter: Rewriter, func: FuncOp, target: Target) -> None:
+    """Set the attribute `row` on everything in `func` that the emitter prints by a row of the target.
+
+    Operations without a row are rewritten until all have one. Raises ScheduleError, located, on one that cannot be.
+    """
+    selector = Selector(rewriter, func, target)
+    _block(selector, func.body)
+    _erase_unused(rewriter, func)
+    hoist_literals(rewriter, func)
+    for op in operations(func.body):
+        _check(selector, op)
+
+
+def _block(selector: Selector, block: Block) -> None:
+    for op in list(block.ops):
+        if op.parent is block:
+            _select(selector, op)
+
+
+def _select(selector: Selector, op: Operation) -> None:
+    """Select for one operation, for what is inside of it, and for what it is rewritten to."""
+    if ROW in op.attributes:
+        return
+    if isinstance(op, Loop | If):
+        for block in op.regions:
+            _block(selector, block)
+    else:
+        _select_one(selector, op)
+    for made in selector.take_pending():
+        if made.parent is not None:
+            _select(selector, made)
+
+
+def _select_one(selector: Selector, op: Operation) -> None:
+    match op:
+        case Structured():
+            select_structured(selector, op)
+        case Const() if not isinstance(op.result.type, BufferType):
+            select_literal(selector, op)
+        case Read():
+            select_read(selector, op)
+        case Write():
+            select_write(selector, op)
+        case Prefetch():
+            select_prefetch(selector, op)
+        case Extract():
+            select_extract(selector, op)
+        case Insert():
+            select_insert(selector, op)
+        case FromElements():
+            select_from_elements(selector, op)
+        case _:
+            pass
+
+
+def _erase_unused(rewriter: Rewriter, func: FuncOp) -> None:
+    """Erase computations that nothing uses: what they fed was rewritten."""
+    for op in reversed(list(operations(func.body))):
+        pure = isinstance(op, Structured | Const | Read | Extract | Insert | FromElements)
+        if pure and op.parent is not None and not op.results[0].uses:
+            rewriter.end(op, "nothing used its result")
+            rewriter.erase(op)
+
+
+def _check(selector: Selector, op: Operation) -> None:
+    """Everything the emitter needs a row for has one."""
+    if ROW in op.attributes or op.is_terminator or isinstance(op, Loop | If):
+        return
+    if isinstance(op, FromElements):
+        raise selector.missing(op, "insert")
+    for value in op.results:
+        if not isinstance(value.type, BufferType):
+            type_of(value, op)
+            raise selector.missing(op, "compute")
+    for value in op.operands:
+        if not isinstance(value.type, BufferType):
+            type_of(value, op)

@@ -1,0 +1,112 @@
+"""Giving rows to operations, and rewriting those that have none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
+
+from tcpx.payload.interfaces import Build
+from tcpx.payload.ir import FuncOp, Operation, Value
+from tcpx.payload.ops.vector import Extract, FromElements
+from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.target import InstructionRow, LaneType, Target
+from tcpx.transform.vectors.accesses import PieceTiles
+from tcpx.transform.vectors.literals import is_splat, lane_type
+from tcpx.transform.vectors.refusal import refusal
+
+ROW: Final = "row"
+"""The attribute that names a row of the target."""
+LITERAL: Final = "literal"
+"""The row of a scalar constant: it stands in the code as a number."""
+
+
+class Selector:
+    """Rows for the operations of one function. What a rewrite makes is `pending` until it is selected itself."""
+
+    def __init__(self, rewriter: Rewriter, func: FuncOp, target: Target) -> None:
+        self.rewriter, self.func, self.target = rewriter, func, target
+        self.tiles = PieceTiles()
+        self._pending: list[Operation] = []
+
+    def take_pending(self) -> list[Operation]:
+        """Operations made since the last call."""
+        taken, self._pending = self._pending, []
+        return taken
+
+    def find(
+        self,
+        kind: str,
+        result: LaneType | None = None,
+        operands: Sequence[LaneType] | None = None,
+        semantics: str | None = None,
+        conditions: Collection[str] = (),
+    ) -> InstructionRow | None:
+        """The best row of the target, or None."""
+        return self.target.find(kind, semantics, result, operands, conditions)
+
+    def give(self, op: Operation, row: InstructionRow | str) -> None:
+        """Let `op` be this row."""
+        self.rewriter.set_attribute(op, ROW, row if isinstance(row, str) else row.name)
+
+    def missing(self, op: Operation, kind: str) -> Exception:
+        """The error for an operation that the target cannot do in any way."""
+        types = [str(v.type) for v in op.operands]
+        result = f" -> {op.results[0].type}" if op.results else ""
+        return refusal(
+            op,
+            f"has no instruction on the target {self.target.name}",
+            required=f"a row of kind {kind} for {', '.join(types)}{result}",
+            found="none, not even for single lanes",
+            fix=f"add the row to the table of {self.target.name}, or choose another dtype or target",
+        )
+
+    def rewrite(self, op: Operation, run: Callable[[Build], Value | None]) -> bool:
+        """Replace `op` by what `run` builds in its place, if it builds something; its last operation continues `op`."""
+        value = run(self.builder(op))
+        if value is None:
+            return False
+        last = value.defining_op
+        if last is not None and last in self._pending:
+            self.rewriter.continue_as(op, last)
+        self.rewriter.replace_op(op, [value])
+        return True
+
+    def builder(self, before: Operation) -> Build:
+        """A `Build` that inserts before an operation; what it inserts is pending."""
+        base = before.results[0].name if before.results else before.operands[0].name
+
+        def build(made: Operation) -> Value:
+            made.location = made.location or before.location
+            made.schedule_location = made.schedule_location or before.schedule_location
+            self._pending.append(self.rewriter.insert(made, InsertPoint.before(before), base))
+            return made.result
+
+        return build
+
+    def put(self, made: Operation, before: Operation) -> None:
+        """Insert an operation without a result, as a part of `before`."""
+        made.location, made.schedule_location = before.location, before.schedule_location
+        self._pending.append(self.rewriter.insert(made, InsertPoint.before(before)))
+        self.rewriter.set_origins(made, before.origins, before.copy_path)
+
+    @staticmethod
+    def lane(build: Build, vector: Value, lane: int) -> Value:
+        """One lane of a 1-D vector: what it was made of, where that is known."""
+        op = vector.defining_op
+        if op is not None and is_splat(op):
+            return op.operands[0]
+        return op.operands[lane] if isinstance(op, FromElements) else build(Extract.of(vector, lane))
+
+
+def type_of(value: Value, op: Operation) -> LaneType:
+    """The target's name of the type of an operand or result of `op`; an error if it is no scalar or 1-D vector."""
+    found = lane_type(value.type)
+    if found is None:
+        raise refusal(
+            op,
+            "is not lowered to scalars and 1-D vectors",
+            required="a scalar or a 1-D vector",
+            found=f"%{value.name}: {value.type}",
+            fix="apply bufferize and lower_vectors before",
+        )
+    return found

@@ -1,0 +1,199 @@
+"""Unrolling of structured operations: the scalar body, applied to lanes, for every piece of the result."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from tcpx.payload.interfaces import Elementwise, IndexingMap, Structured
+from tcpx.payload.ir import Block, Value
+from tcpx.payload.ops.generic import Generic, Yield
+from tcpx.payload.ops.select import Select
+from tcpx.payload.ops.vector import Read
+from tcpx.payload.sizes import evaluate
+from tcpx.payload.types import ScalarType
+from tcpx.transform.vectors.accesses import Lanes
+from tcpx.transform.vectors.lane_dims import LaneDim, as_size, depends, dims_of_result, extents_of, lane_step, streams
+from tcpx.transform.vectors.literals import is_splat
+from tcpx.transform.vectors.pieces import Grid, Index, Pieces, shape_of_vector
+from tcpx.transform.vectors.probes import combiner_of, reduces
+from tcpx.transform.vectors.refusal import refusal
+from tcpx.transform.vectors.widths import is_vector
+
+At = dict[str, int]
+"""The iteration a piece starts at: dim -> position."""
+
+
+def unroll(pieces: Pieces, op: Structured) -> bool:
+    """Define the pieces of the result of `op`; False if `op` is one instruction as it stands, and stays."""
+    if is_instruction(pieces, op):
+        width = shape_of_vector(next(v.type for v in (op.result, *op.operands) if is_vector(v)))[0]
+        for index, value in enumerate(op.operands):
+            if is_vector(value):
+                pieces.rewriter.set_operand(op, index, pieces.piece(value, (0,), width))
+        return False
+    lane = pieces.widths.lane_dim(op)
+    if lane is not None and lane.is_reduction and pieces.widths.of(op) > 1:
+        partial = reduce_lanes(pieces, op, lane)
+        if op.init is None or pieces.widths.partial_reduction(op.init) is not op:
+            pieces.define(op.result, {key: total(pieces, op, key, value) for key, value in partial.items()})
+        else:
+            pieces.partials[op] = partial
+    else:
+        pieces.define(op.result, map_lanes(pieces, op))
+    return True
+
+
+def is_instruction(pieces: Pieces, op: Structured) -> bool:
+    """Whether the operation is one that unrolling makes: lane-wise on 1-D vectors of the right width, a splat, or
+    the reduction of one such vector to a scalar."""
+    vectors = [v for v in (op.result, *op.operands) if is_vector(v)]
+    shapes = {shape_of_vector(v.type) for v in vectors}
+    if len(shapes) != 1 or len(next(iter(shapes))) != 1:
+        return False
+    width = next(iter(shapes))[0]
+    if width == 1:
+        return False
+    if is_vector(op.result):
+        lane_wise = (isinstance(op, Elementwise) and bool(op.semantics) and len(vectors) == 1 + len(op.operands)) or (
+            is_splat(op)
+        )
+        return lane_wise and width == pieces.widths.of(op.result)
+    return is_horizontal(op) and width == pieces.widths.of(op)
+
+
+def is_horizontal(op: Structured) -> bool:
+    """Whether the operation is what `horizontal_reduction` makes."""
+    if not isinstance(op, Generic) or len(op.operands) != 1 or not isinstance(op.result.type, ScalarType):
+        return False
+    its, body = op.iterators(), op.regions[0]
+    shape = shape_of_vector(op.operands[0].type)
+    return (
+        len(shape) == len(its) == 1
+        and its[0].is_reduction
+        and [inner.opcode for inner in body.ops[:-1]] == [op.attributes.get("combiner")]
+        and set(body.ops[0].operands) == set(body.args)
+    )
+
+
+def map_lanes(pieces: Pieces, op: Structured) -> Grid:
+    """Lanes along the last dim of the result: reductions run piece by piece, outermost, in accumulators."""
+    extents, out = extents_of(op), dims_of_result(op)
+    width = pieces.widths.of(op.result) if is_vector(op.result) else 1
+    keys = pieces.keys(op.result.type, width)
+    reductions = [it.name for it in op.iterators() if it.is_reduction]
+    acc: dict[Index, Value | None] = {
+        key: pieces.piece(op.init, key, width) if op.init is not None else None for key in keys
+    }
+    for step in product(*(range(extents[name]) for name in reductions)):
+        for key in keys:
+            at = dict(zip(out, pieces.start(key, width), strict=True)) | dict(zip(reductions, step, strict=True))
+            args = [_operand(pieces, op, k, at, out[-1] if width > 1 else None, width) for k in range(len(op.inputs))]
+            acc[key] = pieces.apply(op, args, acc[key], piece_name(op, key))
+    grid: Grid = {}
+    for key, value in acc.items():
+        made = value if value is not None else neutral(pieces, op)
+        grid[key] = pieces.splat(made, width) if isinstance(made.type, ScalarType) else made
+    return grid
+
+
+def reduce_lanes(pieces: Pieces, op: Structured, lane: LaneDim) -> Grid:
+    """Lanes along a reduction dim: per element of the result a vector of partial results.
+
+    In a last chunk that is not full, the lanes beyond the extent keep the partial result they have.
+    """
+    extents, out, width = extents_of(op), dims_of_result(op), pieces.widths.of(op)
+    others = [it.name for it in op.iterators() if it.is_reduction and it.name != lane.name]
+    keys = pieces.keys(op.result.type, 1)
+    steps = list(product(*(range(extents[name]) for name in others), range(0, extents[lane.name], width)))
+    partial: dict[Index, Value | None] = dict.fromkeys(keys)
+    carried = pieces.carried.get(op)
+    if carried is not None:
+        partial.update(carried)
+    interleaved = len(keys) <= pieces.target.vector_registers // 2
+    order = [(s, k) for s in steps for k in keys] if interleaved else [(s, k) for k in keys for s in steps]
+    padded = _pads_with_zero(op, lane.name)
+    for step, key in order:
+        at = dict(zip(out, key, strict=True)) | dict(zip((*others, lane.name), step, strict=True))
+        args = [_operand(pieces, op, k, at, lane.name, width) for k in range(len(op.inputs))]
+        valid = min(width, extents[lane.name] - step[-1])
+        before = partial[key]
+        if valid < width and not padded and before is None:
+            before = pieces.splat(neutral(pieces, op), width)
+        after = pieces.apply(op, args, partial[key], piece_name(op, key))
+        if valid < width and not padded and before is not None:
+            kept = Select.of(pieces.mask(valid, width), after, before)
+            after = pieces.insert(kept, piece_name(op, key), op)
+        partial[key] = after
+    missing = [key for key, value in partial.items() if value is None]
+    for key in missing:
+        partial[key] = pieces.splat(neutral(pieces, op), width)
+    return {key: value for key, value in partial.items() if value is not None}
+
+
+def total(pieces: Pieces, op: Structured, key: Index, partial: Value, init: Value | None = None) -> Value:
+    """The lanes of a partial result combined, and the element of `init` with them."""
+    reduced = pieces.insert(horizontal_reduction(op, partial), piece_name(op, key), op)
+    start = init if init is not None else op.init
+    if start is None:
+        return reduced
+    first = pieces.scalar(start, key)
+    return op.combine(lambda made: pieces.insert(made, piece_name(op, key), op), first, reduced)
+
+
+def horizontal_reduction(op: Structured, vector: Value) -> Generic:
+    """A detached reduction of a 1-D vector to a scalar with the combiner of `op`."""
+    block = Block([("", op.acc_type), ("", op.acc_type)])
+
+    combined = op.combine(lambda made: block.append(made).result, block.args[1], block.args[0])
+    block.append(Yield([combined]))
+    attributes = {
+        "iterators": (("d0", "reduction"),),
+        "maps": ((as_size("d0"),), ()),
+        "combiner": combiner_of(op).opcode,
+    }
+    return Generic([vector], [op.acc_type], attributes, [block])
+
+
+def neutral(pieces: Pieces, op: Structured) -> Value:
+    """The neutral element of a reduction."""
+    number = op.neutral()
+    if number is None and reduces(op):
+        raise refusal(op, "has no neutral element", "a reduction with a combiner that has one", "none")
+    return pieces.constant(number or 0, op.acc_type)
+
+
+def piece_name(op: Structured, key: Index) -> str:
+    """`mm.2.0`: the base name of what computes one piece."""
+    return ".".join([op.result.name, *map(str, key)])
+
+
+def _pads_with_zero(op: Structured, name: str) -> bool:
+    """Whether lanes beyond the extent of the lane dim `name` are 0 in all operands, and so add nothing."""
+    return all(
+        op.pad_value(k, reduced=True) == 0
+        and isinstance(value.defining_op, Read)
+        and value.defining_op.value == 0
+        and streams(indexing_map, name)
+        for k, (indexing_map, value) in enumerate(zip(op.maps(), op.inputs, strict=True))
+    )
+
+
+def _operand(pieces: Pieces, op: Structured, k: int, at: At, lane: str | None, width: int) -> Value:
+    """The lanes of input `k` that an iteration reads; a splat where the input does not depend on the lane dim."""
+    value, indexing_map = op.inputs[k], op.maps()[k]
+    index = _index(indexing_map, at)
+    if lane is None:
+        return pieces.scalar(value, index)
+    moving = [d for d, e in enumerate(indexing_map) if depends(e, lane)]
+    if not moving:
+        return pieces.splat(pieces.scalar(value, index), width)
+    step = lane_step(indexing_map[moving[0]], lane)
+    if len(moving) == 1 and step is not None and step > 0:
+        return pieces.lanes(value, index, Lanes(moving[0], step, width))
+    last = extents_of(op)[lane] - 1
+    places = [at | {lane: min(position, last)} for position in range(at[lane], at[lane] + width)]
+    return pieces.from_elements([pieces.scalar(value, _index(indexing_map, there)) for there in places])
+
+
+def _index(indexing_map: IndexingMap, at: At) -> Index:
+    return tuple(e if isinstance(e, int) else evaluate(e, at) for e in indexing_map)

@@ -1,0 +1,211 @@
+"""How many lanes the pieces of each vector value have: one number for all values that are computed lane by lane
+from each other, so that no piece has to be cut or glued."""
+
+from __future__ import annotations
+
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.ir import Block, Operation, Value
+from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.gml_st import If, Loop, StYield
+from tcpx.payload.ops.vector import FromElements, Read
+from tcpx.payload.types import ScalarType, VectorType, dtype_of
+from tcpx.target import Target
+from tcpx.transform.vectors.lane_dims import (
+    LaneDim,
+    choose_lane_dim,
+    extents_of,
+    last_result_dim,
+    streams,
+)
+from tcpx.transform.vectors.probes import element_dtypes
+
+Node = Value | Operation
+"""A vector value, or a reduction along lanes."""
+
+
+def is_vector(value: Value) -> bool:
+    """Whether the value is a vector, of any rank."""
+    return isinstance(value.type, VectorType)
+
+
+def uses_vectors(op: Operation) -> bool:
+    """Whether an operand or result is a vector."""
+    return any(is_vector(v) for v in (*op.operands, *op.results))
+
+
+def is_source(value: Value) -> bool:
+    """Whether pieces of any width can be had of the value: it is read, a literal, or given by elements."""
+    return isinstance(value.defining_op, Read | Const | FromElements)
+
+
+class Widths:
+    """Lane counts by union of values. One lane means that the value is kept as scalars."""
+
+    def __init__(self, root: Operation, target: Target) -> None:
+        self.target = target
+        self.lane_dims: dict[Operation, LaneDim | None] = {}
+        self.partial: dict[Value, Structured] = {}
+        """Destination that carries lane-wise partial results of a reduction -> that reduction."""
+        self._above: dict[Node, Node] = {}
+        self._dtypes: dict[Node, dict[ScalarType, None]] = {}
+        self._scalars: set[Node] = set()
+        self._widths: dict[tuple[ScalarType, ...], int] = {}
+        for block in root.regions:
+            self._block(block)
+
+    # -- answers -------------------------------------------------------------------------------------------------
+
+    def lane_dim(self, op: Operation) -> LaneDim | None:
+        """The lane dim chosen for a structured operation."""
+        return self.lane_dims.get(op)
+
+    def of(self, node: Node) -> int:
+        """Lanes of the pieces of a value, or of the operands of a reduction along lanes."""
+        root = self._root(node)
+        if root in self._scalars or (isinstance(node, Value) and _is_narrow(node)):
+            return 1
+        dtypes = list(self._dtypes.get(root, {}))
+        return self.feasible(tuple(dtypes) if dtypes else (_node_dtype(node),))
+
+    def feasible(self, dtypes: tuple[ScalarType, ...]) -> int:
+        """The widest lane count, at most a full vector, that the target has C types for in all these dtypes."""
+        known = self._widths.get(dtypes)
+        if known is None:
+            known = min(self.target.lanes(d.name) for d in dtypes)
+            while known > 1 and not all(self.target.has_type(d.name, known) for d in dtypes):
+                known //= 2
+            self._widths[dtypes] = known = max(1, known)
+        return known
+
+    def is_piece(self, value: Value) -> bool:
+        """Whether the value is a 1-D vector of just the right width: it needs no unrolling."""
+        shape = value.type.shape if isinstance(value.type, VectorType) else ()
+        return len(shape) == 1 and shape[0] > 1 and shape[0] == self.of(value)
+
+    def partial_reduction(self, dest: Value) -> Structured | None:
+        """The reduction whose lane-wise partial results the destination carries; None for an ordinary one."""
+        user = self.partial.get(dest)
+        return user if user is not None and self.of(user) > 1 else None
+
+    # -- union ---------------------------------------------------------------------------------------------------
+
+    def _root(self, node: Node) -> Node:
+        while node in self._above:
+            node = self._above[node]
+        return node
+
+    def _join(self, a: Node, b: Node) -> None:
+        top, below = self._root(a), self._root(b)
+        if top is below:
+            return
+        self._above[below] = top
+        self._dtypes.setdefault(top, {}).update(self._dtypes.pop(below, {}))
+        if below in self._scalars:
+            self._scalars.add(top)
+
+    def _join_values(self, a: Value, b: Value) -> None:
+        """One width for two vectors; sources adapt to what is asked of them."""
+        for value in (a, b):
+            self._add_dtypes(value, (dtype_of(value.type),))
+        if not is_source(a) and not is_source(b):
+            self._join(a, b)
+
+    def _add_dtypes(self, node: Node, dtypes: tuple[ScalarType, ...]) -> None:
+        self._dtypes.setdefault(self._root(node), {}).update(dict.fromkeys(dtypes))
+
+    def _keep_scalar(self, node: Node) -> None:
+        self._scalars.add(self._root(node))
+
+    # -- the payload ---------------------------------------------------------------------------------------------
+
+    def _block(self, block: Block) -> None:
+        for op in block.ops:
+            match op:
+                case Structured():
+                    if uses_vectors(op):
+                        self._structured(op)
+                    continue
+                case Loop():
+                    self._loop(op)
+                case If():
+                    self._branches(op)
+                case StYield():
+                    value, dest = op.operands
+                    if is_vector(value) and is_vector(dest) and dest not in self.partial:
+                        self._join_values(value, dest)
+                case _:
+                    pass
+            for inner in op.regions:
+                self._block(inner)
+
+    def _structured(self, op: Structured) -> None:
+        extents_of(op)
+        dtypes = element_dtypes(op)
+        lane = choose_lane_dim(op, self.target.lanes(op.acc_type.name))
+        if lane is not None and lane.is_reduction and self.feasible(dtypes) == 1:
+            lane = None
+        self.lane_dims[op] = lane
+        result = op.result
+        if lane is not None and lane.is_reduction:
+            self._add_dtypes(op, dtypes)
+            for indexing_map, value in zip(op.maps(), op.inputs, strict=True):
+                if is_vector(value) and not is_source(value) and streams(indexing_map, lane.name):
+                    self._add_dtypes(value, (dtype_of(value.type),))
+                    self._join(op, value)
+            self._keep_scalar(result)
+        elif is_vector(result):
+            self._add_dtypes(result, dtypes)
+            last = last_result_dim(op)
+            for indexing_map, value in zip(op.maps(), op.inputs, strict=True):
+                if is_vector(value) and last is not None and streams(indexing_map, last):
+                    self._join_values(result, value)
+        if _is_narrow(result):
+            self._keep_scalar(result)
+        if op.init is not None and is_vector(op.init) and op.init not in self.partial:
+            self._join_values(result, op.init)
+
+    def _loop(self, op: Loop) -> None:
+        for init, dest, result in zip(op.operands, op.destinations, op.results, strict=True):
+            user = self._partial_reduction(op, dest)
+            if user is not None:
+                self.partial[dest] = user
+                if is_vector(result):
+                    self._keep_scalar(result)
+            elif is_vector(dest):
+                self._join_values(dest, init)
+                self._join_values(dest, result)
+
+    def _branches(self, op: If) -> None:
+        for block in op.regions:
+            end = block.terminator
+            for result, value in zip(op.results, end.operands if end is not None else (), strict=True):
+                if is_vector(result):
+                    self._join_values(result, value)
+
+    def _partial_reduction(self, loop: Loop, dest: Value) -> Structured | None:
+        """The reduction along lanes that only passes this destination on, so that it may carry partial results.
+
+        for (%acc = %init) { %r = reduce(%x, init = %acc); yield(%r, %acc) }, and no other use of %acc and %r.
+        """
+        if not isinstance(dest.type, VectorType | ScalarType) or len(dest.uses) != 2:
+            return None
+        store = next((u for u, k in dest.uses if isinstance(u, StYield) and k == 1), None)
+        user = next((u for u, _ in dest.uses if isinstance(u, Structured)), None)
+        if store is None or user is None or user.parent is not loop.body or store.parent is not loop.body:
+            return None
+        if user.init is not dest or store.operands[0] is not user.result or len(user.result.uses) != 1:
+            return None
+        lane = choose_lane_dim(user, self.target.lanes(user.acc_type.name))
+        if lane is None or not lane.is_reduction or user.neutral() is None:
+            return None
+        return user if self.feasible(element_dtypes(user)) > 1 else None
+
+
+def _is_narrow(value: Value) -> bool:
+    """Whether the lane dim of a value has extent 1, or there is none."""
+    shape = value.type.shape if isinstance(value.type, VectorType) else ()
+    return not shape or shape[-1] == 1
+
+
+def _node_dtype(node: Node) -> ScalarType:
+    return dtype_of(node.type if isinstance(node, Value) else node.results[0].type)

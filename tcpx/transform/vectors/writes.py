@@ -1,0 +1,28 @@
+"""Writes of vectors to tensors and buffers: one per piece, masked rows and lanes by the sizes of its tile."""
+
+from __future__ import annotations
+
+from tcpx.payload.ir import Operation
+from tcpx.payload.ops.gml_st import StYield
+from tcpx.payload.ops.vector import Write
+from tcpx.transform.vectors.accesses import Lanes, is_empty
+from tcpx.transform.vectors.pieces import Pieces
+
+
+def lower_write(pieces: Pieces, op: StYield | Write) -> bool:
+    """Write the pieces of a vector; False if the vector is one piece, written as it is."""
+    value = op.operands[0]
+    width = pieces.widths.of(value)
+    if pieces.widths.is_piece(value):
+        pieces.rewriter.set_operand(op, 0, pieces.piece(value, (0,), width))
+        return False
+    for key in pieces.keys(value.type, width):
+        lanes = Lanes(len(key) - 1, 1, width) if width > 1 else None
+        tile = pieces.tiles.piece(op.subset, pieces.start(key, width), lanes)
+        if is_empty(tile):
+            continue
+        made: Operation = type(op)(
+            [pieces.piece(value, key, width), *op.operands[1:]], [], {**op.attributes, "subset": tile}
+        )
+        pieces.put(made, op)
+    return True

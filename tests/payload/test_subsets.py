@@ -1,0 +1,206 @@
+"""Tiles against sets of indices."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tcpx.payload.sizes import Dim, Symbol, Var, ceildiv, evaluate, floordiv, minimum, mod
+from tcpx.payload.subsets import Tile, compose, disjoint, disjoint_between_iterations
+
+M, N = Symbol("M"), Symbol("N")
+
+
+def indices(tile: Tile, sizes: dict[str, int] | None = None) -> set[tuple[int, ...]]:
+    """The elements of a tile as index tuples of its source."""
+    values = sizes or {}
+    axes = [
+        [evaluate(offset, values) + evaluate(stride, values) * k for k in range(evaluate(size, values))]
+        for offset, size, stride in zip(tile.offsets, tile.sizes, tile.strides, strict=True)
+    ]
+    return set(itertools.product(*axes))
+
+
+def taken(array: np.ndarray, tile: Tile) -> np.ndarray:
+    """The value of a constant tile of an array."""
+    axes = zip(tile.offsets, tile.sizes, tile.strides, strict=True)
+    slices = tuple(slice(o, o + s * t, t) for o, s, t in ((int(str(a)), int(str(b)), int(str(c))) for a, b, c in axes))
+    return array[slices].squeeze(axis=tile.dropped)
+
+
+# ---------------------------------------------------------------- shape, text, full
+
+
+def test_text() -> None:
+    i = Var("mm/m1", 0, M.size(), 6)
+    assert Tile((i.size(), 0), (minimum(6, M - i), N.size())).text() == "tile [%mm/m1, 0] [min(6, M - %mm/m1), N]"
+    assert Tile((0, 1), (4, 1), (2, 1), (1,)).text() == "tile [0, 1] [4, 1] [2, 1] drop [1]"
+    assert Tile((), ()).text() == "tile [] []"
+
+
+def test_shape_leaves_dropped_dims_out() -> None:
+    tile = Tile((0, 3, 0), (4, 1, N.size()), dropped=(1,))
+    assert tile.shape == (4, N.size())
+    assert tile.strides == (1, 1, 1)
+    assert tile.rank == 3
+
+
+def test_full() -> None:
+    assert Tile.full((4, N.size())) == Tile((0, 0), (4, N.size()))
+    assert Tile.full((4, N.size())).is_full((4, N.size())) is True
+
+
+def test_is_full() -> None:
+    i = Var("i", 0, M.size(), 6)
+    assert Tile((0,), (minimum(N, N + 1),)).is_full((N.size(),)) is True
+    assert Tile((0,), (N.size(),)).is_full((M.size(),)) is None
+    assert Tile((1,), (N - 1,)).is_full((N.size(),)) is False
+    assert Tile((i.size(),), (minimum(6, M - i),)).is_full((M.size(),)) is None
+    assert Tile((0,), (4,), (2,)).is_full((4,)) is False
+    assert Tile((0, 0), (4, 1), dropped=(1,)).is_full((4, 1)) is False
+
+
+def test_substitute() -> None:
+    i = Var("i", 0, M.size(), 6)
+    tile = Tile((i.size(),), (minimum(6, M - i),))
+    assert tile.substitute({i: 6, M: 8}) == Tile((6,), (2,))
+
+
+# ---------------------------------------------------------------- composition
+
+
+def test_compose_keeps_dropped_dims() -> None:
+    outer = Tile((2, 5, 1), (4, 1, 6), (1, 1, 2), (1,))
+    inner = Tile((1, 2), (3, 1), (1, 1), (1,))
+    assert compose(outer, inner) == Tile((3, 5, 5), (3, 1, 1), (1, 1, 2), (1, 2))
+
+
+def test_compose_symbolic() -> None:
+    i, ii = Var("i", 0, M.size(), 24), Var("ii", 0, 24, 6)
+    outer, inner = Tile((i.size(), 0), (24, N.size())), Tile((ii.size(), 4), (6, N - 4))
+    assert compose(outer, inner) == Tile((i + ii, 4), (6, N - 4))
+
+
+@st.composite
+def tiles(draw: st.DrawFn, shape: tuple[int, ...]) -> Tile:
+    offsets: list[int] = []
+    sizes: list[int] = []
+    strides: list[int] = []
+    for extent in shape:
+        stride = draw(st.integers(1, 3))
+        offset = draw(st.integers(0, max(0, extent - 1)))
+        room = max(0, extent - offset)
+        offsets.append(offset)
+        strides.append(stride)
+        sizes.append(draw(st.integers(min(1, room), -(-room // stride))))
+    dropped = tuple(dim for dim, size in enumerate(sizes) if size == 1 and draw(st.booleans()))
+    return Tile(tuple(offsets), tuple(sizes), tuple(strides), dropped)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_compose_is_slicing_twice(data: st.DataObject) -> None:
+    shape = tuple(data.draw(st.lists(st.integers(1, 6), max_size=3)))
+    array = np.arange(int(np.prod(shape))).reshape(shape)
+    outer = data.draw(tiles(shape))
+    value = taken(array, outer)
+    inner = data.draw(tiles(value.shape))
+    np.testing.assert_array_equal(taken(array, compose(outer, inner)), taken(value, inner))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_disjoint_is_never_wrong(data: st.DataObject) -> None:
+    shape = tuple(data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=2)))
+    a, b = data.draw(tiles(shape)), data.draw(tiles(shape))
+    decision, found = disjoint(a, b), indices(a).isdisjoint(indices(b))
+    assert decision in (None, found)
+    if a.has_unit_strides and b.has_unit_strides:
+        assert decision is found
+
+
+# ---------------------------------------------------------------- disjointness
+
+
+def test_disjoint_symbolic() -> None:
+    i = Var("i", 0, M.size(), 6)
+    tile = Tile((i.size(), 0), (minimum(6, M - i), N.size()))
+    assert disjoint(tile, Tile((M.size(), 0), (4, N.size()))) is True
+    assert disjoint(tile, Tile((i + 6, 0), (6, N.size()))) is True
+    assert disjoint(tile, Tile((0, 0), (6, N.size()))) is None
+    assert disjoint(tile, Tile((i.size(), 0), (6, 4))) is None
+    assert disjoint(Tile((i.size(),), (6,)), Tile((i + 2,), (6,))) is False
+    assert disjoint(Tile((0,), (0,)), Tile((0,), (6,))) is True
+    assert disjoint(Tile((), ()), Tile((), ())) is False
+
+
+def iterations(var: Var, sizes: dict[str, int]) -> Iterator[dict[str, int]]:
+    for value in range(evaluate(var.lower, sizes), evaluate(var.upper, sizes), evaluate(var.step, sizes)):
+        yield {**sizes, var.name: value}
+
+
+I = Var("i", 0, M.size(), 6)
+BLOCK = minimum(64, M - Var("b", 0, M.size(), 64))
+J = Var("j", 0, BLOCK, 16)
+S = Symbol("s", lower=1)
+K = Var("k", 0, M.size(), S.size())
+CASES: list[tuple[Var, Dim, Dim, bool | None]] = [
+    (I, I.size(), minimum(6, M - I), True),
+    (I, I.size(), 6, True),
+    (I, I.size(), 7, None),
+    (I, 2 * I, 12, True),
+    (I, 2 * I + N, 13, None),
+    (I, floordiv(I, 6), 1, True),
+    (I, floordiv(I, 3), 2, True),
+    (I, floordiv(I, 6), 2, None),
+    (I, floordiv(I, 12), 1, None),
+    (I, M - I, 6, True),
+    (I, M - I - minimum(6, M - I), minimum(6, M - I), True),
+    (I, mod(I, 12), 6, None),
+    (I, 0, N.size(), None),
+    (J, J.size(), minimum(16, BLOCK - J), True),
+    (J, Var("b", 0, M.size(), 64) + J, minimum(16, BLOCK - J), True),
+    (J, floordiv(J, 16), 1, True),
+    (K, K.size(), minimum(S, M - K), True),
+    (K, floordiv(K, S), 1, True),
+    (Var("i", 0, 4, 4), 0, 5, True),
+    (Var("i", 0, 8, 4), 0, 5, False),
+    (Var("i", 0, 9, 4), Var("i", 0, 9, 4) + N, 5, None),
+    (Var("i", 0, ceildiv(M, 6), 1), 6 * Var("i", 0, ceildiv(M, 6), 1), 6, True),
+]
+
+
+@pytest.mark.parametrize(("var", "offset", "size", "expected"), CASES)
+@pytest.mark.parametrize("position", [0, 1])
+def test_disjoint_between_iterations(var: Var, offset: Dim, size: Dim, expected: bool | None, position: int) -> None:
+    offsets, sizes = [0, 0], [N.size(), N.size()]
+    tile = Tile(
+        tuple(offset if dim == position else o for dim, o in enumerate(offsets)),
+        tuple(size if dim == position else s for dim, s in enumerate(sizes)),
+    )
+    decision = disjoint_between_iterations(tile, var)
+    assert decision is (None if expected is False else expected)
+    assert disjoint_between_iterations(Tile((offset,), (size,)), var) is expected
+    for m, s, b in itertools.product((0, 1, 5, 13, 70), (1, 3), (0, 64)):
+        if decision is not True or b >= max(1, m):
+            continue
+        sets = [indices(tile, at) for at in iterations(var, {"M": m, "N": 2, "s": s, "b": b})]
+        assert all(x.isdisjoint(y) for x, y in itertools.combinations(sets, 2))
+
+
+def test_inner_loop_variables_differ_between_iterations() -> None:
+    inner = Var("ii", 0, minimum(6, M - I), 2)
+    assert disjoint_between_iterations(Tile((I + inner,), (minimum(2, minimum(6, M - I) - inner),)), I) is True
+    assert disjoint_between_iterations(Tile((inner.size(),), (2,)), I) is None
+    overlapping = Var("ii", 0, I + 1, 1)
+    assert disjoint_between_iterations(Tile((I + overlapping,), (1,)), I) is None
+
+
+def test_overlap_in_one_dim_only_is_no_overlap() -> None:
+    assert disjoint_between_iterations(Tile((0, I.size()), (N.size(), 6)), I) is True
+    assert disjoint_between_iterations(Tile((I.size(), 0), (8, N.size())), I) is None

@@ -1,0 +1,131 @@
+"""What the checker finds without a payload, word for word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tcpx.payload.diagnostics import ScheduleError
+from tcpx.transform.language import check_program, load_program, program_of_text
+
+HEAD = "language 1\n"
+DECLARED = "\nsequence two(mm: op) -> (loop, loop) {\n let a = tile(mm, [n: 4])\n return a, a\n}\n"
+
+
+def problems(body: str) -> list[tuple[str, str | None]]:
+    program = program_of_text(f"{HEAD}sequence f(mm: op<contract>, last: op = mm) {{\n{body}\n}}{DECLARED}")
+    return [(d.message, d.fix) for d in check_program(program)]
+
+
+@pytest.mark.parametrize(
+    ("body", "message", "fix"),
+    [
+        ("let a = tlie(mm, [n: 4])", "there is no transform, sequence or function `tlie`", "did you mean `tile`?"),
+        ("tile(mm, [n: 4], tial: pad)", "`tile` has no parameter `tial`", "did you mean `tail`?"),
+        ("tile(mm, [n: 4], tail: pda)", "`tail` of `tile` cannot be `pda`", "did you mean `pad`?"),
+        ("tile(mm, [n: 4], mm: last)", "`tile` has no parameter `mm`", None),
+        ("tile(mm, sizes: [n: 4], target: mm)", "`target` is given twice", None),
+        ("tile(mm, sizes: [n: 4], true)", "an argument without a name stands behind one with a name", None),
+        ("tile(mm)", "`tile` needs `sizes`", None),
+        ("tile(mm, [n, m])", "`sizes` of `tile` has the wrong type", None),
+        ("tile(mm, [n: 4, n: 8])", "the dim `n` stands twice in `sizes`", None),
+        ("tile(mm, [n: lats])", "`lats` is not bound", "did you mean `last`?"),
+        ("vectorize(mm)", "`loop` of `vectorize` has the wrong type", None),
+        ("pack(mm.rhs, [k + 1], at: mm.loop(k))", "`layout` of `pack` lists dims", None),
+        ("let a, b = tile(mm, [n: 4])", "2 names for 1 results", None),
+        ("let a = two(mm)", "1 names for 2 results", None),
+        ("let mm = 1", "`mm` is bound twice", None),
+        ("let threads = 1", "`threads` is built in", None),
+        ("knob a: int = 4", "nothing reads the knob `a`", "use it, or remove it"),
+        ('knob a: int = "x"\nlet b = a', "the default of the knob `a` has the wrong type", None),
+        ("if size(mm.m) { vectorize(last) }", "a condition is true or false", None),
+        ("let a = 1 + true", "arithmetic is on numbers", None),
+        ("let a = mm == 1", "these are never equal", None),
+        ("let a = size()", "`size` takes 1 argument, not 0", None),
+        ("size(mm.m)", "this statement has no effect", "write `let name = ...` to use the value"),
+        ("let a = 1 + two(mm)", "a transform or sequence is a step of its own", None),
+        ("let a = target.vector_register", "the target has no `vector_register`", "did you mean `vector_registers`?"),
+        ("let a = mm.lop(k)", "there is no `lop(...)` to ask a handle", "did you mean `loop`?"),
+        ("gem.f(mm)", "`gem` is not imported", None),
+        ("let a = match one contrct in mm", "there is no class `contrct` in the operation tree",
+         "did you mean `contract`?"),
+        ("let a = match any op in mm where not sheduled", "`sheduled` is not bound", "did you mean `scheduled`?"),
+        ("let a = match any op in 4", "matching goes through a function, a loop or an op", None),
+        ("return mm", "`return` and the declared results differ in number", None),
+        ("return\nlet a = 1", "this statement is never reached", None),
+        ("for x in 4 { let a = x }", "`for` goes through a list, a handle or a range", None),
+    ],
+)  # fmt: skip
+def test_found(body: str, message: str, fix: str | None) -> None:
+    assert (message, fix) in problems(body)
+
+
+def test_nothing_wrong_with_a_whole_recipe() -> None:
+    body = """
+  knob mr: int = min(6, target.vector_registers - 2) in 1..14
+  require mr < 10 "too many rows"
+  let jc, ic = tile(mm, [n: 64, m: mr], tail: pad)
+  let p = pack(mm.rhs, [k/4, n, k%4], at: jc)
+  let q = pack(mm.lhs, [m, k pad 16], at: ic)
+  if last != mm and dtype(mm.acc) == f32 { fuse(last, into: ic) } else { optional vectorize(ic) }
+  let inner = mm.loop(k) if exists(mm) else mm.loop(n)
+  for x in match any elementwise in mm where not scheduled and rank(it) == 2 { fuse(x, into: ic) }
+  try { vectorize(inner) } else fail "cannot vectorize"
+  specialize mm when size(mm.m) % 6 == 0 { let a, b = two(mm) } else { vectorize(ic) }"""
+    assert problems(body) == []
+
+
+def test_returns_must_be_there() -> None:
+    program = program_of_text(f"{HEAD}sequence f(mm: op) -> loop {{\n let a = tile(mm, [n: 4])\n}}")
+    assert [d.message for d in check_program(program)] == ["`f` does not return what it declares"]
+
+
+def test_schedule_is_given_a_function() -> None:
+    program = program_of_text(f"{HEAD}schedule main(root: op, n: int) {{ }}")
+    assert [d.message for d in check_program(program)] == [
+        "a schedule is given the function it works on",
+        "nothing gives `n` a value",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sequence f(a: op) { }", "the file does not say which version of the language it is in"),
+        ("language 2\n", "this version of the language is not known"),
+        ('language 1\nimport "a.tcps"\n', '"a.tcps" is not there'),
+        ("language 1\nsequence f(a: op) { }\nsequence f(b: op) { }", "`f` is declared twice"),
+    ],
+)
+def test_loading_refuses(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ScheduleError) as caught:
+        program_of_text(text, beside=tmp_path)
+    assert caught.value.diagnostic.message == message
+
+
+def test_imports(tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "g.tcps").write_text("language 1\nsequence g(mm: op) { vectorize(mm.loop(k)) }\n")
+    main = tmp_path / "main.tcps"
+    main.write_text('language 1\nimport "lib/g.tcps"\nschedule s(root: func) { g.g(match one contract in root) }\n')
+    assert check_program(load_program(main)) == ()
+    main.write_text('language 1\nimport "lib/g.tcps"\nschedule s(root: func) { g.h(match one contract in root) }\n')
+    assert [d.message for d in check_program(load_program(main))] == ["`g` has no sequence `h`"]
+
+
+def test_files_that_import_each_other(tmp_path: Path) -> None:
+    for name, other in (("a", "b"), ("b", "a")):
+        (tmp_path / f"{name}.tcps").write_text(f'language 1\nimport "{other}.tcps"\n')
+    main = tmp_path / "main.tcps"
+    main.write_text('language 1\nimport "a.tcps"\n')
+    with pytest.raises(ScheduleError, match="the files import each other"):
+        load_program(main)
+
+
+def test_a_file_found_twice_is_reported(tmp_path: Path) -> None:
+    for folder in ("x", "y"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.tcps").write_text("language 1\n")
+    with pytest.raises(ScheduleError, match="is there twice"):
+        program_of_text('language 1\nimport "a.tcps"', schedule_path=[tmp_path / "x", tmp_path / "y"])

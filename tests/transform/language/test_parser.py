@@ -1,0 +1,185 @@
+"""Everything the design page prints parses and prints back; wrong text is refused with a place and a reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from tcpx.payload.diagnostics import ParseError
+from tcpx.transform.language import parse_schedule, print_expression, print_file
+from tcpx.transform.language import syntax as ast
+
+GEMM = """\
+// schedules/lib/gemm.tcps
+language 1
+
+/// Blocked and packed matrix product in the GotoBLAS manner. `last` is the end of the elementwise
+/// epilogue of `mm` (or `mm` itself); it is computed while the result tile is still in registers.
+sequence packed_gemm(mm: op<contract>, last: op = mm) -> (loop, loop) {
+  knob nv: int = min(4, target.vector_registers / 8) in 1..6    /// vectors per row of the register tile
+  knob mr: int = min(6, (target.vector_registers - nv - 1) / nv) in 1..14   /// rows of the register tile
+  knob kc: int = 512  in pow2(64, 1024)                         /// depth of a packed panel
+  knob mc: int = 20 * mr in multiples(mr, 960)                  /// rows of A kept in L2
+  knob nc: int = 4096 in pow2(128, 8192)                        /// columns of B kept in L3
+  let nr    = nv * lanes(dtype(mm.acc))
+  let steps = threads * ceildiv(size(mm.m), threads * mc)       // equal row blocks for every thread
+  let mb    = align_up(ceildiv(size(mm.m), steps), mr)          // computed at run time where m is symbolic
+  require mr * nv + nv + 1 <= target.vector_registers  "the register tile does not fit the register file"
+
+  let jc     = tile(mm, [n: nc])
+  let pc     = tile(mm, [k: kc])                                // mm now accumulates; `mm.start` is the fill
+  let ic     = tile(mm, [m: mb], parallel: true)
+  let jr, ir = tile(mm, [n: nr, m: mr], tail: pad)              // loops in the order written
+  let bp     = pack(mm.rhs, [k, n], at: pc, parallel: true)     // [n/nr][k][nr]
+  let ap     = pack(mm.lhs, [m, k pad 16], at: ic)              // row copies with a padded pitch
+  fuse(mm.start, into: ir)                                      // zero on the first step of pc, no pass over C
+  if last != mm { fuse(last, into: ir) }                        // on the last step of pc: derived, not said
+  let kk     = tile(mm, [k: 1])
+  vectorize(ir)                                                 // the whole body, epilogue included
+  hoist_accumulator(mm, out_of: kk)
+  prefetch(mm.out, at: ir, for: write)
+  return jc, ic
+}
+"""
+MLP = """\
+// schedules/mlp.tcps
+language 1
+import "lib/gemm.tcps" as gemm
+import "lib/gemv.tcps" as gemv
+import "lib/fused.tcps" as fused
+
+schedule mlp(root: func) {
+  for mm in match some contract in root {
+    let last = epilogue(mm)                       // longest chain of elementwise ops this product alone feeds
+    specialize [mm, last] when size(mm.m) < 4 { gemv.gemv(mm, last) }
+    else                                      { gemm.packed_gemm(mm, last) }
+  }
+  for e in match any elementwise in root where not scheduled { fused.chain(e) }
+}
+"""
+EVERYTHING = """\
+language 1
+schedule main(root: func) expects "mlp.tcp" {
+  // first
+  try { tile(x, [n: 4]) } else { tile(x, [n: 8]) } else fail "no size fits"
+  case mm { contract "fc*" where size(m) < 4 => { f(mm) }
+    matmul => { g(mm); h(mm) }
+    else => fail "neither" }
+  tune { a(mm) } or { b(mm) }
+  optional hoist(x)
+  let y = x.copy("main")
+  let z = x in loop1
+  let q = a if b else c
+  let w = -(1 + 2) * 3 - (4 - 5) / 2 % 7
+  let t = not (a and b) or c == 1.5e-3
+  let l = [k/4, n, k%4, k pad 16]
+  let e = []
+  specialize(x, to: contract)
+  specialize x when size(x.m) % 12 == 0 { f(x) } else when size(x.m) < 4 { g(x) } else fail "odd"
+  if a { f(x) } else if b { g(x) } else { h(x) }
+  for i in 0..4 { f(i) }
+  let one = match one contract "fc1" in root
+  return
+}
+"""
+
+
+@pytest.mark.parametrize("text", [GEMM, MLP, EVERYTHING], ids=["gemm", "mlp", "everything"])
+def test_round_trip(text: str) -> None:
+    tree = parse_schedule(text)
+    printed = print_file(tree)
+    assert parse_schedule(printed) == tree
+    assert print_file(parse_schedule(printed)) == printed
+
+
+def test_no_comment_is_lost() -> None:
+    text = "language 1\n/// doc\nsequence f(\n  mm: op,  /// the product\n  last: op = mm  // the end\n) {  // head\n"
+    text += "  // before\n  let a = g(  // inside\n    mm)  // behind\n"
+    text += "  if a { // at if\n    f(a)\n    // at end\n  }\n}\n// last\n"
+    printed = print_file(parse_schedule(text))
+    for comment in ("/// doc", "/// the product", "// the end", "// head", "// before", "// inside", "// behind",
+                    "// at if", "// at end", "// last"):  # fmt: skip
+        assert comment in printed
+    assert parse_schedule(printed) == parse_schedule(text)
+
+
+def test_docs_belong_to_what_they_document() -> None:
+    (_, sequence) = parse_schedule(GEMM).items
+    assert isinstance(sequence, ast.Sequence)
+    assert sequence.trivia.doc.startswith("Blocked and packed")
+    knob = sequence.body.statements[1]
+    assert isinstance(knob, ast.Knob)
+    assert knob.trivia.doc == "rows of the register tile"
+
+
+def expression(text: str) -> ast.Expression:
+    (_, sequence) = parse_schedule(f"language 1\nsequence f(x: op) {{ let y = {text} }}").items
+    assert isinstance(sequence, ast.Sequence)
+    (let,) = sequence.body.statements
+    assert isinstance(let, ast.Let)
+    return let.value
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("a + b * c", "a + b * c"),
+        ("(a + b) * c", "(a + b) * c"),
+        ("a - (b - c)", "a - (b - c)"),
+        ("(a - b) - c", "a - b - c"),
+        ("-(a + b)", "-(a + b)"),
+        ("(a == b) == c", "(a == b) == c"),
+        ("not (a or b) and c", "not (a or b) and c"),
+        ("(a if b else c) + 1", "(a if b else c) + 1"),
+        ("(x in L).m", "(x in L).m"),
+        ('"a\\"b\\\\\\n"', '"a\\"b\\\\\\n"'),
+        ("1.5", "1.5"),
+        ("f(a, b: c)", "f(a, b: c)"),
+    ],
+)
+def test_parentheses_where_precedence_needs_them(text: str, printed: str) -> None:
+    assert print_expression(expression(text)) == printed
+
+
+@pytest.mark.parametrize(
+    ("body", "message", "line", "column", "fix"),
+    [
+        ("lett x = 3", "unexpected `x`", 3, 6, "did you mean `let`?"),
+        ("let x = tile(mm, [n: 4]\nlet y = 3", "`(` is not closed", 3, 13, None),
+        ("x = 3", "unexpected `=`", 3, 3, "a name is bound by `let`, once"),
+        ("let x = 'a'", "`'` has no meaning here", 3, 9, 'strings are written with `"`'),
+        ("let for = 1", "unexpected `for`", 3, 5, "`for` is a keyword: choose another name"),
+        ("require 1 < 2 < 3", "unexpected `<`", 3, 15, "comparisons do not chain: write `a < b and b < c`"),
+        ("mm.x", "this is not a statement", 3, 1, None),
+        ('let x = "abc', "the string is not closed", 3, 9, None),
+        ("let x = [a: 1, b]", "a list and a map are mixed", 3, 9, None),
+        ("let x = 1 +", "unexpected `}`", 4, 1, None),
+        ("let x = ", "unexpected `}`", 4, 1, None),
+        ("f(a) g(b)", "unexpected `g`", 3, 6, None),
+        ("/// of nothing", "this `///` documents nothing", 3, 1, "write `//` for a comment"),
+        ("let x = 5x", "`5x` is not a number", 3, 9, None),
+    ],
+)
+def test_refused(body: str, message: str, line: int, column: int, fix: str | None) -> None:
+    with pytest.raises(ParseError) as caught:
+        parse_schedule(f"language 1\nsequence f(mm: op) {{\n{body}\n}}\n")
+    found = caught.value.diagnostic
+    assert found.message == message
+    assert found.schedule is not None
+    assert (found.schedule.line, found.schedule.column) == (line, column)
+    assert found.fix == fix
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "required"),
+    [
+        ("language 1\nsequense f(mm: op) { }", "unexpected `sequense`", "`import`, `sequence` or `schedule`"),
+        ("language 1\nsequence f(mm op) { }", "unexpected `op`", "`:`"),
+        ("language 1\nsequence f(mm: op) {", "the file ends too early", "a statement or `}`"),
+        ("language 1\nsequence f(mm: op) { let x = }", "unexpected `}`", "an expression"),
+        ("language 1\nsequence f(mm: op", "`(` is not closed", "`)`"),
+    ],
+)
+def test_says_what_was_expected(text: str, message: str, required: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        parse_schedule(text)
+    assert (caught.value.diagnostic.message, caught.value.diagnostic.required) == (message, required)
