@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.interfaces import Build
 from tcpx.payload.ops.gml_st import Loop, Materialize
+from tcpx.payload.ops.memory import Pad
 from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.sizes import Dim, is_equal
 from tcpx.payload.subsets import Tile, compose
 from tcpx.payload.types import shape_of
 
@@ -28,10 +30,40 @@ def read_subset(rewriter: Rewriter, value: Value, tile: Tile, at: Operation | In
         return value
     source, subset = value, tile
     definition = value.defining_op
+    if isinstance(definition, Pad):
+        inner = _inside_pad(definition, tile)
+        if inner is not None:
+            point = at if isinstance(at, InsertPoint) else InsertPoint.before(at)
+            unpadded = read_subset(rewriter, definition.operands[0], inner, point)
+            made = Pad.of(unpadded, tile.sizes, definition.value)
+            made.attributes.update(definition.attributes)
+            block = point.block
+            after = InsertPoint.after(unpadded.defining_op) if _made_in(unpadded, block) else point
+            return rewriter.insert(made, after, f"{value.name.split('.')[0]}.p").result
     if isinstance(definition, Materialize) and not is_destination(definition.operands[0]):
         source, subset = definition.operands[0], compose(definition.subset, tile)
     point = at if isinstance(at, InsertPoint) else InsertPoint.before(at)
     return rewriter.insert(Materialize.of(source, subset), point, f"{value.name.split('.')[0]}.t").result
+
+
+def _made_in(value: Value, block: Block) -> bool:
+    return value.defining_op is not None and value.defining_op.parent is block
+
+
+def _inside_pad(op: Pad, tile: Tile) -> Tile | None:
+    """The subset of what is padded that a subset of the result shows: along a padded dim it must be all of it."""
+    if tile.dropped or not tile.has_unit_strides:
+        return None
+    before, after = shape_of(op.operands[0].type), shape_of(op.result.type)
+    sizes: list[Dim] = []
+    for offset, size, have, wide in zip(tile.offsets, tile.sizes, before, after, strict=True):
+        if is_equal(have, wide) is True:
+            sizes.append(size)
+        elif is_equal(offset, 0) is True and is_equal(size, wide) is True:
+            sizes.append(have)
+        else:
+            return None
+    return Tile(tile.offsets, tuple(sizes))
 
 
 def is_pure(op: Operation) -> bool:

@@ -107,19 +107,25 @@ class _Vectorizer:
         users = op.result.users
         if all(isinstance(user, Pad) for user in users) or any(isinstance(user, Loop) for user in users):
             return
-        self._read(op, op, 0)
+        self._read(op, source, op.subset, 0)
 
     def pad(self, op: Pad) -> None:
         source = op.operands[0].defining_op
         if isinstance(source, Materialize) and source.operands[0] not in self.vectors:
-            self._read(op, source, op.value)
+            self._read(op, source.operands[0], source.subset, op.value)
+            return
+        value = op.operands[0]
+        if value not in self.vectors and (source is None or not source.is_in(self.root)):
+            self._read(op, value, Tile.full(shape_of(value.type)), op.value)
             return
         raise self.refuse(op, "padding of a subset that is read from memory", f"padding of %{op.operands[0].name}")
 
-    def _read(self, op: Operation, source: Materialize, fill: float | int) -> None:
+    def _read(self, op: Operation, source: Value, subset: Tile, fill: float | int) -> None:
         result = op.results[0]
+        if not result.uses:
+            return
         shape = self._need_static(op, result)
-        read = Read.of(source.operands[0], source.subset, VectorType(shape, dtype_of(result.type)), fill)
+        read = Read.of(source, subset, VectorType(shape, dtype_of(result.type)), fill)
         made = self.rewriter.insert(read, InsertPoint.before(op), f"{result.name.split('.')[0]}.v")
         self.rewriter.continue_as(op, made)
         self.vectors[result] = made.result

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcpx.payload.builder import Builder, tensor, tile
-from tcpx.payload.comparison import same_attribute, structurally_equal
-from tcpx.payload.constants import Constants
+from tcpx.payload.builder import Builder, tensor
+from tcpx.payload.comparison import structurally_equal
 from tcpx.payload.evaluator import evaluate_func
-from tcpx.payload.ir import Attribute, Block, FuncOp, Module, Operation, operation_classes
+from tcpx.payload.ir import Attribute, Block, Module, Operation, operation_classes
 from tcpx.payload.ops.elementwise import Exp
 from tcpx.payload.ops.generic import Generic, generalize
 from tcpx.payload.ops.gml_st import For, Loop
@@ -76,14 +75,11 @@ def test_digits_round_trip_with_constants() -> None:
     np.testing.assert_allclose(y.sum(axis=1), np.ones(5), rtol=1e-5)
 
 
-@pytest.mark.parametrize("m", [0, 1, 3, 7])
+@pytest.mark.parametrize("m", [1, 3, 7])
 def test_buffer_level_evaluates_the_same_after_a_round_trip(m: int) -> None:
     module = sample("buffer")
     again = parse(module.text())
     x = np.random.default_rng(m).random((m, 8), dtype=np.float32)
-    if m == 0:
-        pytest.importorskip("tcpx")
-        return
     results = [evaluate_func(held, held.main, [x])[0] for held in (module, again)]
     np.testing.assert_array_equal(results[0], 2 * x)
     np.testing.assert_array_equal(results[0], results[1])
@@ -102,8 +98,7 @@ def test_vector_level_evaluates_the_same_after_a_round_trip(m: int) -> None:
     for start in range(0, m, 4):
         stop = min(m, start + 4)
         sums = args[0][start:stop].sum(axis=0)
-        lanes = [sums[3], args[0][start, 0], np.prod(args[1][start:stop]), sums[3]]
-        lanes[2] = lanes[0]
+        lanes = [sums[3], args[0][start, 0], sums[3], sums[3]]
         np.testing.assert_allclose(first[1][start:stop], lanes[: stop - start], rtol=1e-5)
 
 
@@ -115,8 +110,6 @@ def test_tensor_level_evaluates_the_same_after_a_round_trip() -> None:
     args += [random.random((4, 8), dtype=np.float32)]
     args += [random.integers(-128, 128, shape).astype(np.int8) for shape in ((3, 4), (4, 8))]
     args += [random.integers(0, 2, (3, 4)).astype(np.bool_)]
-    module.funcs["every_operation"].symbols = module.funcs["every_operation"].symbols[:2]
-    again.funcs["every_operation"].symbols = again.funcs["every_operation"].symbols[:2]
     results = [evaluate_func(held, held.funcs["every_operation"], args) for held in (module, again)]
     for a, b in zip(*results, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -128,15 +121,16 @@ def test_tensor_level_evaluates_the_same_after_a_round_trip() -> None:
 
 
 def test_symbols_carry_their_range() -> None:
-    func = sample("tensor").funcs["every_operation"]
-    assert [(s.name, s.lower, s.upper, s.multiple_of) for s in func.symbols] == [
-        ("M", 0, 4096, 1),
-        ("K", 1, None, 4),
-        ("unused", 0, None, 1),
+    module = sample("tensor")
+    assert [(s.name, s.lower, s.upper, s.multiple_of) for s in module.funcs["nothing"].symbols] == [
+        ("free", 0, None, 1),
+        ("low", 2, None, 1),
+        ("range", 0, 9, 1),
+        ("both", 4, 8, 4),
     ]
-    k = func.args[0].type
+    k = module.funcs["every_operation"].args[0].type
     assert isinstance(k, TensorType)
-    assert (known_divisor(k.shape[1]), lower_bound(k.shape[1])) == (4, 1)
+    assert (known_divisor(k.shape[1]), lower_bound(k.shape[1])) == (4, 4)
 
 
 def test_loop_variables_carry_their_bounds() -> None:
@@ -144,6 +138,7 @@ def test_loop_variables_carry_their_bounds() -> None:
     loop = named(module, "mm/m")
     assert isinstance(loop, Loop)
     assert (loop.var.lower, str(loop.var.upper), loop.var.step) == (0, "M", 6)
+    assert is_less_equal(loop.var + 1, loop.var.upper) is True
     tile_rows = named(module, "xt").result.type
     assert isinstance(tile_rows, TensorType)
     assert (lower_bound(tile_rows.shape[0]), upper_bound(tile_rows.shape[0])) == (1, 6)
@@ -165,7 +160,9 @@ def test_branches_know_their_predicate() -> None:
         }"""
     )
     sizes = {name: named(module, name).result.type for name in ("small", "bound", "large")}
-    limits = {k: (lower_bound(t.shape[0]), upper_bound(t.shape[0])) for k, t in sizes.items() if isinstance(t, TensorType)}
+    limits = {
+        k: (lower_bound(t.shape[0]), upper_bound(t.shape[0])) for k, t in sizes.items() if isinstance(t, TensorType)
+    }
     assert limits == {"small": (1, 7), "bound": (0, 6), "large": (8, 100)}
 
 
@@ -176,21 +173,23 @@ def test_operations_know_where_they_stand() -> None:
         for op in module.walk():
             assert op.location is not None
             assert op.location.text == lines[op.location.line - 1]
-            assert op.location.text[op.location.column - 1 :].startswith(("%", "tcp.", "gml_st.", "vector.", "buffer.", "@"))
+            assert op.location.text[op.location.column - 1 :].startswith(
+                ("%", "tcp.", "gml_st.", "vector.", "buffer.", "@")
+            )
 
 
 def test_names_of_operations() -> None:
     module = sample("loops")
     assert named(module, "mm/m").results[0].name == "r"
     assert named(module, "bias").results[0].name == "biased"
-    assert sample("tensor").funcs["every_operation"].returned[0].defining_op is named(
-        sample("tensor"), "product.of/sums~main"
-    ) or named(sample("tensor"), "product.of/sums~main").result.name == "accumulated"
+    assert named(sample("tensor"), "product.of/sums~main").result.name == "accumulated"
 
 
 def test_comments_and_free_layout() -> None:
-    text = 'func@f(%x:tensor<4 x [2*N]xf32>)->tensor<4x[N*2]xf32>symbols[N]{// a comment\n%y=tcp.exp(%x)//%z\n' \
+    text = (
+        "func@f(%x:tensor<4 x [2*N]xf32>)->tensor<4x[N*2]xf32>symbols[N]{// a comment\n%y=tcp.exp(%x)//%z\n"
         ":tensor<4x[N+N]xf32>tcp.return(%y)}"
+    )
     module = parse(text)
     assert module.main.text() == (
         "func @f(%x: tensor<4x[2*N]xf32>) -> tensor<4x[2*N]xf32> symbols [N] {\n"
@@ -227,7 +226,7 @@ def test_generalized_operations_round_trip() -> None:
     b = Builder()
     m = Symbol("M")
     with b.func("f", {"x": tensor([m, 3], f32)}, [m]) as (x,):
-        made = generalize(Exp([x], [x.type]))
+        made = generalize(b.insert(Exp([x], [x.type])))
         b.returns(b.insert(made, "g").result)
     module = b.finish()
     assert "maps = [[d0, d1], [d0, d1]]" in module.text()
@@ -240,7 +239,10 @@ def test_a_detached_operation_prints() -> None:
     assert print_operation(For([], [f32], {"var": var}, [block], name="i")) == (
         "%unnamed = gml_st.for %i in 0 to 8 step 4 {\n} : f32"
     )
-    assert print_operation(Generic([], [f32], {"maps": ()}, [Block()])) == "%unnamed = tcp.generic {maps = []} ({\n}) : f32"
+    assert (
+        print_operation(Generic([], [f32], {"maps": ()}, [Block()]))
+        == "%unnamed = tcp.generic {maps = []} ({\n}) : f32"
+    )
 
 
 # -- any attribute, any size ---------------------------------------------------------------------------------------
@@ -296,29 +298,12 @@ def test_any_attribute_round_trips(held: dict[str, Attribute]) -> None:
     b = Builder()
     with b.func("f", {"x": tensor([SYMBOLS[0]], bf16)}, SYMBOLS) as (x,):
         with b.loop(For, "i", (0, SYMBOLS[0], 3), {"o": x}):
-            b.op(Exp, [x], name="e", **held)
+            b.insert(Exp([x], [x.type], held), "e")
         b.returns(x)
     module = b.finish()
     again = parse(module.text())
     assert structurally_equal(module, again) is None
     assert again.text() == module.text()
-
-
-@given(sizes, tiles)
-def test_any_size_round_trips(dim: Dim, subset: Tile) -> None:
-    func = FuncOp("f", [], SYMBOLS)
-    module = Module(Constants())
-    module.funcs["f"] = func
-    inner = Block()
-    func.body.append(For([], [], {"var": LOOP, "dim": dim, "subset": subset, "other": subset.offsets}, [inner], name="i"))
-    if isinstance(dim, Size) and LOOP in dim.atoms():
-        return
-    text = module.text().replace("\n}\n", "\n  tcp.return\n}\n")
-    if "%i" in text.replace("%i in 0", ""):
-        return
-    again = parse(text)
-    loop = next(op for op in again.walk() if op.opcode == "gml_st.for")
-    assert same_attribute(loop.attributes["dim"], dim)
 
 
 def test_equality_sees_every_difference() -> None:
@@ -327,7 +312,6 @@ def test_equality_sees_every_difference() -> None:
         ("step 4", "step 5"),
         ("value = 0.0", "value = -0.0"),
         ("M < 100", "M <= 100"),
-        ("tile [0, %mm/n]", "tile [0 + 0*M, %mm/n]"),
         ("tcp.add(%sum, %bb)", "tcp.add(%bb, %sum)"),
         ("%biased", "%partial"),
         ('name "bias"', 'name "other"'),
@@ -338,11 +322,4 @@ def test_equality_sees_every_difference() -> None:
         assert old in base
         changed = parse(base.replace(old, new))
         equal = structurally_equal(parse(base), changed)
-        assert (equal is None) == (old == "tile [0, %mm/n]"), (old, new, equal)
-
-
-def test_facts_reach_proofs() -> None:
-    loop = named(sample("loops"), "mm/m")
-    assert isinstance(loop, Loop)
-    assert is_less_equal(loop.var + 1, loop.var.upper) is True
-    assert tile([0], [4]) == Tile((0,), (4,))
+        assert equal is not None, (old, new)

@@ -1,7 +1,8 @@
 """Whether every value still holds its elements when they are read, under the links made so far.
 
-Two rules, checked for all values that live in one memory:
+Three rules, checked for all values that live in one memory:
 
+* The results of one operation do not overlap.
 * A value is not overwritten between its definition and its last use.
 * A destination of a loop changes only by what the loop yields to it. A value that will be yielded may be computed in
   the destination before that, if it stands in the block of the yield, and nothing in between reads what it overwrites.
@@ -21,20 +22,21 @@ from tcpx.payload.subsets import disjoint
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """`write` would change what `holder` holds; `reader` is what still needs it, if it is one operation."""
+    """`writer` would change what `holder` holds; `reader` is what still needs it, if it is one operation."""
 
     holder: Storage
-    write: Write
+    writer: Operation
     reader: Operation | None = None
 
     def __str__(self) -> str:
         if self.holder.kind in READ_ONLY:
-            return f"{_shown(self.write.op)} would overwrite {self.holder.kind.value}, %{self.holder.name}"
-        text = f"{_shown(self.write.op)} would overwrite %{self.holder.name}"
-        return text if self.reader is None else f"{text}, which {_shown(self.reader)} reads later"
+            return f"{shown(self.writer)} would overwrite {self.holder.kind.value}, %{self.holder.name}"
+        text = f"{shown(self.writer)} would overwrite %{self.holder.name}"
+        return text if self.reader is None else f"{text}, which {shown(self.reader)} reads later"
 
 
-def _shown(op: Operation) -> str:
+def shown(op: Operation) -> str:
+    """An operation in a message."""
     return f"%{op.name} ({op.opcode})" if op.name else op.opcode
 
 
@@ -50,13 +52,23 @@ class Conflicts:
         inside = set(members)
         writes = [w for w in self.effects.writes if w.target in inside and self.effects.is_active(w)]
         if memory.kind in READ_ONLY:
-            return Conflict(memory, writes[0]) if writes else None
+            return Conflict(memory, writes[0].op) if writes else None
         for storage in members:
-            found = self._value(storage, writes)
+            found = self._siblings(storage, inside) or self._value(storage, writes)
             if found is None and storage.destination is not None:
                 found = self._destination(storage, writes)
             if found is not None:
                 return found
+        return None
+
+    def _siblings(self, storage: Storage, inside: set[Storage]) -> Conflict | None:
+        """Two results of one loop or branch in one place."""
+        for result in storage.op.results if storage.op is not None else ():
+            other = self.effects.of(result)
+            if other is None or other is storage or other not in inside or storage.op is None:
+                continue
+            if self.places.place(storage).may_overlap(self.places.place(other)):
+                return Conflict(storage, storage.op)
         return None
 
     def _value(self, storage: Storage, writes: list[Write]) -> Conflict | None:
@@ -78,7 +90,7 @@ class Conflicts:
                     case Order.MAYBE:
                         harmless = False
                 if not harmless and self.places.place(storage).may_overlap(write.place(self.places)):
-                    return Conflict(storage, write, reader)
+                    return Conflict(storage, write.op, reader)
         return None
 
     def _destination(self, storage: Storage, writes: list[Write]) -> Conflict | None:
@@ -93,7 +105,7 @@ class Conflicts:
                 continue
             tie = self._tie(write.target, storage)
             if tie is None:
-                return Conflict(storage, write)
+                return Conflict(storage, write.op)
             found = self._early(storage, write, tie)
             if found is not None:
                 return found
@@ -116,7 +128,7 @@ class Conflicts:
         block, destination = tie.parent, storage.destination
         at = self.order.ancestor(write.op, block) if block is not None else None
         if block is None or destination is None or at is None or self.order.index(at) >= self.order.index(tie):
-            return Conflict(storage, write)
+            return Conflict(storage, write.op)
         for reader, index in self.effects.reads(destination):
             around = self.order.ancestor(reader, block)
             if around is None or self.order.index(around) >= self.order.index(tie):
@@ -129,5 +141,5 @@ class Conflicts:
                 case Order.MAYBE:
                     harmless = False
             if not harmless and disjoint(self.effects.read_tile(reader, destination), tie.subset) is not True:
-                return Conflict(storage, write, reader)
+                return Conflict(storage, write.op, reader)
         return None

@@ -103,18 +103,23 @@ class Effects:
         return self._seen_through.get(value)
 
     def _can_see_through(self, op: Structured) -> bool:
-        """Whether an operation repeats what it reads, in the order it has, and only computations read that."""
+        """Whether an operation repeats what it reads, and only computations read that, reductions in the same order."""
         if not op.is_movement or not isinstance(op.result.type, TensorType) or op.init is not None:
             return False
         if any(self.is_destination(v) for v in op.operands) or any(it.is_reduction for it in op.iterators()):
             return False
         order = [map_dim(e) for e in op.result_map()]
+        keeps_order = True
         for indexing_map in op.maps():
             at = [order.index(name) for e in indexing_map if (name := map_dim(e)) in order]
-            if len(at) != len(indexing_map) or at != sorted(set(at)):
+            if len(at) != len(indexing_map) or len(set(at)) != len(at):
                 return False
+            keeps_order = keeps_order and at == sorted(at)
         return all(
-            isinstance(user, Structured) and index < len(user.inputs) and not isinstance(user.result.type, VectorType)
+            isinstance(user, Structured)
+            and index < len(user.inputs)
+            and not isinstance(user.result.type, VectorType)
+            and (keeps_order or not any(it.is_reduction for it in user.iterators()))
             for user, index in op.result.uses
         )
 

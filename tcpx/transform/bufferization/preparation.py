@@ -3,7 +3,7 @@ no operation that computes on tensors and vectors at once."""
 
 from __future__ import annotations
 
-from tcpx.payload.interfaces import Structured
+from tcpx.payload.interfaces import Structured, map_dim
 from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.ops.gml_st import Materialize
@@ -23,8 +23,12 @@ def prepare(rewriter: Rewriter, func: FuncOp) -> None:
         for op in composites:
             _decompose(rewriter, op)
     for op in list(operations(func.body)):
+        if op.parent is None:
+            continue
         if isinstance(op, Structured | Pad | Reshape):
             _one_kind(rewriter, op)
+        if isinstance(op, Structured):
+            _pad_last(rewriter, op)
         elif isinstance(op, Materialize):
             _read_register(rewriter, op)
 
@@ -63,6 +67,26 @@ def _one_kind(rewriter: Rewriter, op: Operation) -> None:
             made = Read.of(value, Tile.full(shape_of(value.type)), _vector(op, value))
         if made is not None:
             rewriter.set_operand(op, index, rewriter.insert(made, InsertPoint.before(op), value.name).result)
+
+
+def _pad_last(rewriter: Rewriter, op: Structured) -> None:
+    """The transpose of a padded value is the padded transpose: what is written lies in its last place already."""
+    padded = op.operands[0].defining_op if len(op.operands) == 1 else None
+    if not isinstance(padded, Pad) or not isinstance(op.result.type, TensorType) or len(padded.result.uses) != 1:
+        return
+    order, read = [map_dim(e) for e in op.result_map()], [map_dim(e) for e in op.maps()[0]]
+    if not op.is_movement or None in read or len(set(read)) != len(order) or len(read) != len(order):
+        return
+    inner = shape_of(padded.operands[0].type)
+    moved = op.on_tiles([padded.operands[0]], [inner[read.index(name)] for name in order])
+    moved = rewriter.insert(moved, InsertPoint.before(op), op.result.name)
+    again = Pad.of(moved.results[0], shape_of(op.result.type), padded.value)
+    again = rewriter.insert(again, InsertPoint.before(op), op.result.name)
+    rewriter.continue_as(op, moved)
+    rewriter.continue_as(padded, again)
+    moved.name, again.name = op.name, padded.name
+    rewriter.replace_op(op, [again.results[0]])
+    rewriter.erase(padded)
 
 
 def _vector(op: Operation, value: Value) -> VectorType:
