@@ -118,9 +118,7 @@ class CompileRequest:
     name: str | None = None
 
 
-def compile_many(
-    requests: list[CompileRequest], *, target: str | Target = "native", threads: int = 1
-) -> list[Kernel]:
+def compile_many(requests: list[CompileRequest], *, target: str | Target = "native", threads: int = 1) -> list[Kernel]:
     """Compile several payloads into one C file and one shared library."""
     if threads < 1:
         raise ScheduleError(

@@ -85,13 +85,17 @@ def main() -> int:
     C_FILE.parent.mkdir(parents=True, exist_ok=True)
     C_FILE.write_text(kernel.c_source, encoding="utf-8")
 
-    y = kernel(x)
+    def compiled(batch: FloatArray) -> FloatArray:
+        return np.asarray(kernel(batch), dtype=np.float32)
+
+    y = compiled(x)
+    oracle = np.asarray(tcpx.evaluate(module, x), dtype=np.float32)
     accuracy = float(np.mean(np.argmax(y, axis=1) == labels))
-    difference = float(np.max(np.abs(y - tcpx.evaluate(module, x))))
+    difference = float(np.max(np.abs(y - oracle)))
     print(f"accuracy               {accuracy:.2%} of {len(labels)} held-out images")
     print(f"largest difference     {difference:.1e} from the reference evaluator")
 
-    forwards: dict[str, Forward] = {"tcpx": kernel, "numpy": numpy_forward(dict(np.load(FOLDER / "weights.npz")))}
+    forwards: dict[str, Forward] = {"tcpx": compiled, "numpy": numpy_forward(dict(np.load(FOLDER / "weights.npz")))}
     print(f"\nmedian time per batch, {THREADS} thread each, {ROUNDS} alternating rounds")
     print(f"{'B':>6} {'tcpx':>12} {'NumPy ' + np.__version__:>14} {'NumPy / tcpx':>14}")
     for batch in BATCHES:

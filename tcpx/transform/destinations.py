@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcpx.payload.bounds import is_less_equal
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
 from tcpx.payload.ops.memory import Empty
 from tcpx.payload.predicates import Comparison, Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.bounds import is_less_equal
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, maximum, variables
 from tcpx.payload.subsets import Tile, compose, disjoint_between_iterations
 from tcpx.payload.types import shape_of, with_shape
@@ -108,9 +108,7 @@ def first(loops: tuple[Loop, ...]) -> Predicate:
 
 def complete(loops: tuple[Loop, ...]) -> Predicate:
     """Every loop is on its last iteration."""
-    return Predicate(
-        tuple(Comparison(">=", Size.of(loop.var) + loop.var.step, loop.var.upper) for loop in loops)
-    )
+    return Predicate(tuple(Comparison(">=", Size.of(loop.var) + loop.var.step, loop.var.upper) for loop in loops))
 
 
 def run_at_least_once(rewriter: Rewriter, loops: tuple[Loop, ...]) -> None:
@@ -140,7 +138,9 @@ def add_destination(rewriter: Rewriter, chain: Chain, types_result: Value, tiles
         result = rewriter.add_result(loop, start.type, base)
         if depth:
             before = dests[-1]
-            rewriter.insert(StYield.of(result, before, tiles[depth - 1]), InsertPoint.after(chain.links[depth - 1].store))
+            rewriter.insert(
+                StYield.of(result, before, tiles[depth - 1]), InsertPoint.after(chain.links[depth - 1].store)
+            )
         dests.append(dest)
         if depth + 1 < len(chain.links):
             start = rewriter.insert(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.interfaces import Build
+from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize
 from tcpx.payload.ops.memory import Pad
 from tcpx.payload.rewriter import InsertPoint, Rewriter
@@ -37,17 +37,13 @@ def read_subset(rewriter: Rewriter, value: Value, tile: Tile, at: Operation | In
             unpadded = read_subset(rewriter, definition.operands[0], inner, point)
             made = Pad.of(unpadded, tile.sizes, definition.value)
             made.attributes.update(definition.attributes)
-            block = point.block
-            after = InsertPoint.after(unpadded.defining_op) if _made_in(unpadded, block) else point
+            read = unpadded.defining_op
+            after = InsertPoint.after(read) if read is not None and read.parent is point.block else point
             return rewriter.insert(made, after, f"{value.name.split('.')[0]}.p").result
     if isinstance(definition, Materialize) and not is_destination(definition.operands[0]):
         source, subset = definition.operands[0], compose(definition.subset, tile)
     point = at if isinstance(at, InsertPoint) else InsertPoint.before(at)
     return rewriter.insert(Materialize.of(source, subset), point, f"{value.name.split('.')[0]}.t").result
-
-
-def _made_in(value: Value, block: Block) -> bool:
-    return value.defining_op is not None and value.defining_op.parent is block
 
 
 def _inside_pad(op: Pad, tile: Tile) -> Tile | None:
@@ -79,6 +75,12 @@ def is_pure(op: Operation) -> bool:
     return True
 
 
+def _defined_in(value: Value, op: Operation) -> bool:
+    """Whether a value belongs to the operation or to something inside it."""
+    holder = value.owner.parent if isinstance(value.owner, Block) else value.owner
+    return holder is not None and holder.is_in(op)
+
+
 def erase_dead(rewriter: Rewriter, values: Iterable[Value]) -> None:
     """Erase the operations that define these values, and what they alone used, where nothing uses them."""
     pending = list(values)
@@ -86,7 +88,7 @@ def erase_dead(rewriter: Rewriter, values: Iterable[Value]) -> None:
         op = pending.pop().defining_op
         if op is None or op.parent is None or any(r.uses for r in op.results) or not is_pure(op):
             continue
-        operands = list(dict.fromkeys(v for inner in op.walk() for v in inner.operands))
+        operands = list(dict.fromkeys(v for inner in op.walk() for v in inner.operands if not _defined_in(v, op)))
         rewriter.end(op, "nothing used its result")
         rewriter.erase(op)
         pending.extend(operands)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from tcpx.payload.bounds import is_equal
 from tcpx.payload.interfaces import Structured, Tileable
@@ -152,7 +153,7 @@ class _FusedConsumer:
             dest, dest_tile = inner.loop.destinations[inner.index], inner.subset
             self.rewriter.replace_uses(self.last.result, self.source)
         else:
-            tiles = [levels[0]] + [relative(a, b) for a, b in zip(levels, levels[1:], strict=False)]
+            tiles = [levels[0]] + [relative(a, b) for a, b in pairwise(levels)]
             dests = add_destination(self.rewriter, self.chain, self.last.result, tiles, source_name(self.last))
             dest, dest_tile = dests[-1], tiles[-1]
             self.rewriter.replace_uses(self.last.result, self.chain.top.results[-1])
@@ -281,7 +282,9 @@ class _FusedConsumer:
         if shape_of(value.type) == result_tile.shape:
             return value
         kept = Tile(tuple(0 for _ in result_tile.shape), result_tile.shape)
-        return self.rewriter.insert(Materialize.of(value, kept), InsertPoint.before(before), f"{source_name(self.last)}.t").result
+        return self.rewriter.insert(
+            Materialize.of(value, kept), InsertPoint.before(before), f"{source_name(self.last)}.t"
+        ).result
 
     def _operand(
         self, op: Tileable, index: int, value: Value, part: Tile, shape: Sequence[Dim], before: Operation
@@ -401,18 +404,19 @@ def _fuse_reads(
             fix="recompute: true",
         )
     anchor: Operation | None = None
+    dead: list[Value] = []
     for user in inside:
-        made = _pull_at(ctx, producer, user)
+        made = _pull_at(ctx, producer, user, dead)
         anchor = anchor or made.defining_op
         if anchor is not made.defining_op and made.defining_op is not None:
             rewriter.set_origins(made.defining_op, producer.origins)
     if anchor is not None and not outside:
         rewriter.continue_as(producer, anchor)
-        erase_dead(rewriter, [result])
+    erase_dead(rewriter, [*dead, result])
 
 
-def _pull_at(ctx: TransformContext, producer: Tileable, user: Operation) -> Value:
-    """Replace one use inside the loop by the producer on the subset that is used."""
+def _pull_at(ctx: TransformContext, producer: Tileable, user: Operation, dead: list[Value]) -> Value:
+    """Replace one use inside the loop by the producer on the subset that is used; notes what is dead then."""
     rewriter, result = ctx.rewriter, producer.result
     if not isinstance(user, Materialize):
         whole = Tile.full(shape_of(result.type))
@@ -426,7 +430,7 @@ def _pull_at(ctx: TransformContext, producer: Tileable, user: Operation) -> Valu
     target: Operation = pads[0] if free else user
     made = pull(rewriter, producer, user.subset, shape_of(target.results[0].type), target)
     rewriter.replace_uses(target.results[0], made)
-    erase_dead(rewriter, [target.results[0]])
+    dead.append(target.results[0])
     return made
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tcpx.payload.bounds import is_equal, upper_bound
 from tcpx.payload.interfaces import Structured, map_dim
@@ -187,13 +188,11 @@ def _fill(
         tile = build(Pad.of(tile, shape_of(padded), current.pad.value))
     if list(order) != list(range(len(order))):
         tile = build(Transpose.of(tile, order))
-    slots = tuple(
-        floordiv(Size.of(v) - v.lower, v.step) if depends else Size.of(v) for v in fresh
-    )
+    slots = tuple(floordiv(Size.of(v) - v.lower, v.step) if depends else Size.of(v) for v in fresh)
     inner_digits = tuple(shape_of(tile.type))
     stored = StYield.of(tile, inner.destinations[0], _slot_tile(slots, inner_digits))
     rewriter.insert(stored, InsertPoint(inner.body, len(inner.body.ops)))
-    for outer, nested in zip(loops, loops[1:], strict=False):
+    for outer, nested in pairwise(loops):
         whole = Tile.full(shape_of(nested.results[0].type))
         rewriter.insert(
             StYield.of(nested.results[0], outer.destinations[0], whole), InsertPoint(outer.body, len(outer.body.ops))

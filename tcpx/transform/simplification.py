@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tcpx.payload.ir import Operation
 from tcpx.payload.bounds import is_equal
+from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import If, Materialize
 from tcpx.payload.ops.memory import Pad
 from tcpx.payload.rewriter import InsertPoint, Rewriter

@@ -17,9 +17,7 @@ from tcpx.payload.types import shape_of
 from tcpx.transform.editing import erase_dead, read_subset, source_name
 
 
-def tile(
-    rewriter: Rewriter, op: Tileable, dim: str, size: Dim, parallel: bool = False
-) -> tuple[Loop, Tileable]:
+def tile(rewriter: Rewriter, op: Tileable, dim: str, size: Dim, parallel: bool = False) -> tuple[Loop, Tileable]:
     """Wrap `op` in a loop over `dim` by `size`; the last tile is shorter. Returns the loop and the op inside.
 
     A parallel dim yields disjoint tiles of the result. A reduction dim turns the op into its accumulating form:
@@ -60,9 +58,7 @@ def tile(
                 Materialize.of(dest, result_tile), InsertPoint(body, len(body.ops)), f"{source_name(op)}.acc"
             ).result
         )
-    made = rewriter.insert(
-        op.on_tiles(operands, result_tile.shape), InsertPoint(body, len(body.ops)), source_name(op)
-    )
+    made = rewriter.insert(op.on_tiles(operands, result_tile.shape), InsertPoint(body, len(body.ops)), source_name(op))
     made.name = op.name
     rewriter.insert(StYield.of(made.result, dest, result_tile), InsertPoint(body, len(body.ops)))
     rewriter.continue_as(op, made)
@@ -94,8 +90,7 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, int]) -> Tileable:
     if all(is_equal(a, b) is True for a, b in zip(padded, actual, strict=True)):
         return op
     reduced = any(
-        it.is_reduction and is_equal(a, b) is not True
-        for it, a, b in zip(iterators, padded, actual, strict=True)
+        it.is_reduction and is_equal(a, b) is not True for it, a, b in zip(iterators, padded, actual, strict=True)
     )
     zeros: list[Dim] = [0] * len(actual)
     operands: list[Value] = []

@@ -79,7 +79,10 @@ class _Vectorizer:
         static = _static(shape_of(value.type))
         if static is None:
             raise self.refuse(
-                op, "full static tiles", f"%{value.name}: {value.type}", "tile that dim, with tail: pad, or peel the loop"
+                op,
+                "full static tiles",
+                f"%{value.name}: {value.type}",
+                "tile that dim, with tail: pad, or peel the loop",
             )
         return static
 
@@ -198,9 +201,7 @@ def hoist_accumulator(ctx: TransformContext, loop: Loop, index: int) -> None:
     static = _static(shape_of(dest.type))
     stores = loop.yields_to(index)
     reads = [u for u in dest.users if isinstance(u, Read)]
-    whole = static is not None and all(
-        _covers(u.subset, static) for u in (*reads, *stores)
-    )
+    whole = static is not None and all(_covers(u.subset, static) for u in (*reads, *stores))
     if (
         static is None
         or len(stores) != 1

@@ -8,6 +8,7 @@ from math import log
 import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.fused import fused_multiply_add
 from tcpx.payload.interfaces import Build, Elementwise
 from tcpx.payload.ir import Operation, Value, register
 from tcpx.payload.ops.constant import splat
@@ -186,11 +187,8 @@ class Fma(FloatOnly):
     semantics = "fma(a, b, c)"
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        a, b, c = args
-        if a.dtype == np.float64:
-            return (np.add(np.multiply(a, b), c),)
-        wide = np.add(np.multiply(a.astype(np.float64), b.astype(np.float64)), c.astype(np.float64))
-        return (wide.astype(a.dtype),)
+        a, b, c = (x.astype(np.float64) for x in args)
+        return (fused_multiply_add(a, b, c, args[0].dtype),)
 
     def expansion(self, build: Build, args: Sequence[Value]) -> Value | None:
         """A product and a sum, each rounded."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 
@@ -28,7 +29,7 @@ class Loop(Operation):
     class_name = "loop"
 
     @classmethod
-    def over(cls, var: Var, inits: Sequence[Value], body: Block) -> Loop:
+    def over(cls, var: Var, inits: Sequence[Value], body: Block) -> Self:
         """A detached loop; `body` has one argument per init, of its type."""
         return cls(inits, [v.type for v in inits], {"var": var}, [body], name=var.name)
 

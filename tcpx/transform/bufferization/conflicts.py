@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop, StYield
+from tcpx.payload.subsets import disjoint
 from tcpx.transform.bufferization.effects import Effects, Write
 from tcpx.transform.bufferization.program_order import Order, ProgramOrder
 from tcpx.transform.bufferization.storage import READ_ONLY, LinkKind, Storage
-from tcpx.payload.subsets import disjoint
 
 
 @dataclass(frozen=True, slots=True)

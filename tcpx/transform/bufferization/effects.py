@@ -9,7 +9,7 @@ from tcpx.payload.interfaces import Structured, map_dim
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.generic import Yield
-from tcpx.payload.ops.gml_st import If, Loop, Materialize, OnSubset, StYield
+from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
 from tcpx.payload.ops.memory import Empty, Pad, Prefetch, Reshape
 from tcpx.payload.ops.vector import Read, ToTensor
 from tcpx.payload.subsets import Tile
@@ -228,9 +228,7 @@ class Effects:
 
     def read_tile(self, op: Operation, value: Value) -> Tile:
         """The elements of a tensor value that one of its uses needs."""
-        if isinstance(op, Materialize | Read) and isinstance(op, OnSubset):
-            return op.subset
-        return Tile.full(shape_of(value.type))
+        return op.subset if isinstance(op, Materialize | Read) else Tile.full(shape_of(value.type))
 
     def reads_in_step(self, op: Operation, index: int, write: Write) -> bool:
         """Whether `op`, which also writes, reads each element of operand `index` before it writes there, and no later.

@@ -16,6 +16,7 @@ from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, VectorType, shape_of
 from tcpx.transform.bufferization.buffers import Buffers
+from tcpx.transform.bufferization.conflicts import shown
 from tcpx.transform.bufferization.effects import Write
 from tcpx.transform.bufferization.elements import ElementLoops
 from tcpx.transform.bufferization.placement import Placement
@@ -52,9 +53,7 @@ class Lowering:
                 self._block(region)
 
     def _on_tensors(self, op: Operation) -> bool:
-        return isinstance(op, Return) or any(
-            map(self._is_tensor, (*op.operands, *op.results))
-        )
+        return isinstance(op, Return) or any(map(self._is_tensor, (*op.operands, *op.results)))
 
     def _is_tensor(self, value: Value) -> bool:
         """Whether a value is a tensor, or was one: arguments are buffers from the start."""
@@ -166,11 +165,10 @@ class Lowering:
         target, value = write.place(self.effects.places), write.op.operands[write.index]
         if write.source is None:
             return self._store_result(write, value, target)
-        shown = f"%{value.name}: {value.type}"
-        reason = self.placement.reasons.get(write.source) or self.placement.reasons.get(write.target)
-        why = f"because {reason}" if reason else f"for {write.op.opcode} needs it in {write.target.kind.value}"
         if not isinstance(write.op, Pad):
-            self.remarks.append(f"copies {shown}, {why}")
+            reason = self.placement.reasons.get(write.source) or self.placement.reasons.get(write.target)
+            because = f", because {reason}" if reason else ""
+            self.remarks.append(f"copies %{value.name}: {write.source.type} for {shown(write.op)}{because}")
         name = f"{value.name}/copy"
         if write.reshapes:
             return self.loops.copy_reshaped(write.op, name, value, target)
@@ -181,7 +179,8 @@ class Lowering:
         """A scalar or vector that is returned."""
         sizes = shape_of(value.type) if isinstance(value.type, VectorType) else ()
         subset = self.buffers.subset(target, Tile.full(sizes))
-        return self.rewriter.insert(Store.of(value, self.buffers.of(target), subset), InsertPoint.before(write.op))
+        stored = Store([value, self.buffers.of(target)], [], {"subset": subset})
+        return self.rewriter.insert(stored, InsertPoint.before(write.op))
 
     # -- cleanup -------------------------------------------------------------------------------------------------
 

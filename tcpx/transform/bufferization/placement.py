@@ -17,7 +17,7 @@ from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
 from tcpx.payload.ops.memory import Pad, Reshape
 from tcpx.payload.sizes import Dim, Var, is_equal, variables
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import shape_of
+from tcpx.payload.types import dtype_of, shape_of
 from tcpx.transform.bufferization.conflicts import Conflicts
 from tcpx.transform.bufferization.effects import Effects
 from tcpx.transform.bufferization.program_order import ProgramOrder, operations
@@ -159,7 +159,7 @@ class Placement:
                 continue
             is_init = index >= len(user.inputs)
             in_step = is_init or user.maps()[index] == user.result_map()
-            if in_step and user.result.type.dtype == value.type.dtype and _is_same(user.result, value):
+            if in_step and dtype_of(user.result.type) == dtype_of(value.type) and _is_same(user.result, value):
                 found.append((not is_init, user))
         for _, user in sorted(found, key=lambda entry: entry[0]):
             yield from self._link(user.result, LinkKind.OPERAND, user)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcpx.payload.ir import Operation, Value
-from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
+from tcpx.payload.ops.gml_st import Loop, Materialize
 from tcpx.payload.ops.memory import Prefetch as PrefetchOp
 from tcpx.payload.ops.vector import Read
 from tcpx.payload.rewriter import InsertPoint

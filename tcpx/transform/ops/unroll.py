@@ -76,7 +76,7 @@ class Unroll(Transform):
                 f"{factor} does not divide the iterations of {loop.name}",
                 op=loop,
                 required=f"a multiple of {factor} whole steps",
-                found=f"{to_text(trips)} steps of {to_text(var.step)} from {to_text(var.lower)} to {to_text(var.upper)}",
+                found=f"{to_text(trips)} steps of {to_text(var.step)} over {to_text(var.lower)}..{to_text(var.upper)}",
                 fix=f"tile by a multiple of {factor} steps and peel first",
             )
         unroll(ctx, loop, factor)

@@ -1,0 +1,9 @@
+"""`python -m tcpx.cli`."""
+
+from __future__ import annotations
+
+import sys
+
+from tcpx.cli.command import main
+
+sys.exit(main())

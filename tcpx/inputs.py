@@ -1,0 +1,104 @@
+"""Inputs for a payload: given arrays, and random ones in place of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic
+from tcpx.payload.evaluator import Array
+from tcpx.payload.ir import FuncOp, Module, Value
+from tcpx.payload.sizes import Dim, Symbol, evaluate, symbols
+from tcpx.payload.types import ScalarType, dtype_of, shape_of
+from tcpx.transform.suggestions import did_you_mean
+
+INTEGER_RANGE = 8
+"""Random integers are below this, and at least minus this where the dtype has a sign: products stay small."""
+
+
+def random_inputs(
+    module: Module, seed: int = 0, *, given: Mapping[str, Array] | None = None, sizes: Mapping[str, int] | None = None
+) -> tuple[Array, ...]:
+    """One array per argument of the payload, in order: those of `given`, by name, and random ones for the rest.
+
+    `sizes` are values of the payload's symbols; those that a given array has in its shape need not be said. Floats
+    are standard normal, integers small, booleans fair. Raises ArgumentError for a name that the payload does not have,
+    and for a size that nothing tells.
+    """
+    func, held = module.main, dict(given or {})
+    names = [value.name for value in func.args]
+    for name in held:
+        _check_known(name, names, f"@{func.name} has no argument `{name}`")
+    known = _sizes(func, held, sizes or {})
+    generator = np.random.default_rng(seed)
+    arrays: list[Array] = []
+    for value in func.args:
+        drawn = held.get(value.name)
+        if drawn is None:
+            shape = tuple(_extent(dim, known, value) for dim in shape_of(value.type))
+            drawn = _draw(shape, dtype_of(value.type), generator)
+        arrays.append(drawn)
+    return tuple(arrays)
+
+
+def _sizes(func: FuncOp, given: Mapping[str, Array], sizes: Mapping[str, int]) -> dict[str, int]:
+    """The symbols by name, from what was said and from the shapes of the given arrays."""
+    declared = {symbol.name: symbol for symbol in func.symbols}
+    for name in sizes:
+        _check_known(name, list(declared), f"@{func.name} has no size `{name}`")
+    known = dict(sizes)
+    for value in func.args:
+        if value.name in given:
+            for dim, extent in zip(shape_of(value.type), given[value.name].shape, strict=False):
+                for symbol in symbols(dim):
+                    if dim == symbol.size():
+                        known.setdefault(symbol.name, extent)
+    for name, extent in known.items():
+        _check_range(declared[name], extent)
+    return known
+
+
+def _check_known(name: str, known: list[str], message: str) -> None:
+    if name not in known:
+        found = ", ".join(known) or "none"
+        raise ArgumentError(
+            Diagnostic(message, required=f"one of {found}", found=name, fix=did_you_mean(name, known))
+        )
+
+
+def _check_range(symbol: Symbol, extent: int) -> None:
+    upper = "" if symbol.upper is None else str(symbol.upper)
+    fits = symbol.lower <= extent and (symbol.upper is None or extent <= symbol.upper)
+    if not fits or extent % symbol.multiple_of:
+        multiple = f", a multiple of {symbol.multiple_of}" if symbol.multiple_of > 1 else ""
+        raise ArgumentError(
+            Diagnostic(
+                f"the size `{symbol.name}` is out of its range",
+                required=f"{symbol.lower}..{upper}{multiple}",
+                found=str(extent),
+            )
+        )
+
+
+def _extent(dim: Dim, known: Mapping[str, int], value: Value) -> int:
+    for symbol in symbols(dim):
+        if symbol.name not in known:
+            raise ArgumentError(
+                Diagnostic(
+                    f"the size `{symbol.name}` of argument `{value.name}` is not known",
+                    required=f"a number for {symbol.name}: {value.type}",
+                    found=", ".join(f"{name} = {extent}" for name, extent in known.items()) or "no sizes",
+                    fix=f"say the size: sizes={{'{symbol.name}': 64}}, or --size {symbol.name}=64",
+                )
+            )
+    return dim if isinstance(dim, int) else evaluate(dim, known)
+
+
+def _draw(shape: tuple[int, ...], dtype: ScalarType, generator: np.random.Generator) -> Array:
+    if dtype.is_float:
+        return np.asarray(generator.standard_normal(shape)).astype(dtype.numpy)
+    if dtype.bits == 1:
+        return np.asarray(generator.integers(0, 2, shape)).astype(dtype.numpy)
+    lowest = 0 if dtype.minimum == 0 or dtype.name == "index" else -INTEGER_RANGE
+    return np.asarray(generator.integers(lowest, INTEGER_RANGE, shape)).astype(dtype.numpy)

@@ -1,0 +1,111 @@
+"""C source to take along: the file, its header, its constants and how to compile it. Needs no C compiler."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tcpx.api import apply_schedule, lower
+from tcpx.emit_c.binding import constants_block
+from tcpx.emit_c.driver import compiler_flags
+from tcpx.emit_c.printer.file import PrintRequest, print_file
+from tcpx.emit_c.signature import KernelSignature
+from tcpx.interp import ParamValue
+from tcpx.payload.diagnostics import Diagnostic, ScheduleError
+from tcpx.payload.ir import Module
+from tcpx.payload.verifier import verify_module
+from tcpx.target import Target, load_target
+from tcpx.transform.language.loader import Program
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A kernel as text. `constants` is the block its `constants` argument points to, 64-byte aligned; maybe empty."""
+
+    signature: KernelSignature
+    c_source: str
+    header: str
+    constants: bytes
+    flags: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the C function, and of the files."""
+        return self.signature.c_name
+
+    @property
+    def compile_command(self) -> str:
+        """A shell command that makes a shared library of `NAME.c`."""
+        return f"cc {shlex.join(self.flags)} -o {self.name}.so {self.name}.c -lm"
+
+
+def emit(
+    module: Module,
+    schedule: Program | None = None,
+    *,
+    params: Mapping[str, ParamValue] | None = None,
+    target: str | Target = "native",
+    threads: int = 1,
+    name: str | None = None,
+) -> Source:
+    """The C of a payload, scheduled and lowered as `tcpx.compile` does it, but not compiled.
+
+    The target need not be one that this machine can run. Raises ScheduleError and VerifyError.
+    """
+    if threads < 1:
+        raise ScheduleError(
+            Diagnostic("a kernel runs on at least one thread", required="threads >= 1", found=str(threads))
+        )
+    chosen = load_target(target) if isinstance(target, str) else target
+    run = apply_schedule(module, schedule, params=params, target=chosen, threads=threads)
+    func = run.module.main
+    lower(run.rewriter, func, chosen, threads)
+    verify_module(run.module)
+    printed = print_file([PrintRequest(func, run.module.constants, name or func.name)], chosen, threads)
+    signature = printed.kernels[0]
+    constants = constants_block(signature, run.module.constants).tobytes()
+    return Source(
+        signature, printed.source, _header(printed.source, signature), constants, compiler_flags(chosen, threads)
+    )
+
+
+def _header(source: str, signature: KernelSignature) -> str:
+    """Prototypes, without `restrict`, which C++ does not have."""
+    guard = f"TCPX_{signature.c_name.upper()}_H"
+    offsets = [f"   {slot.name}: {slot.bytes} bytes at {slot.offset}" for slot in signature.constants]
+    size = signature.constants_bytes
+    constants = f"{size} bytes from {signature.c_name}.bin" if size else "nothing, NULL"
+    return "\n".join(
+        [
+            "/* Written by tcpx.",
+            f"   `constants`: {constants}; `workspace`: as many bytes as {signature.c_name}_workspace says;",
+            "   both 64-byte aligned. Returns 0 when done, else nothing has been written.",
+            *offsets,
+            "*/",
+            f"#ifndef {guard}",
+            f"#define {guard}",
+            "#include <stddef.h>",
+            "#include <stdint.h>",
+            "#ifdef __cplusplus",
+            'extern "C" {',
+            "#endif",
+            _prototype(source, f"size_t {signature.c_name}_workspace"),
+            _prototype(source, f"int {signature.c_name}"),
+            "#ifdef __cplusplus",
+            "}",
+            "#endif",
+            "#endif",
+            "",
+        ]
+    )
+
+
+def _prototype(source: str, start: str) -> str:
+    """The declaration of the function whose definition begins so: its parameters have names that C allows."""
+    found = re.search(rf"^{re.escape(start)}\(([^)]*)\) \{{", source, re.MULTILINE)
+    if found is None:
+        raise ScheduleError(Diagnostic("the emitted C lacks a function", required=f"{start}(..)", found="none"))
+    parameters = [" ".join(p.replace("restrict ", "").split()) for p in found[1].split(",")]
+    return f"{start}({', '.join(parameters)});"

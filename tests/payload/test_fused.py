@@ -1,0 +1,49 @@
+"""One rounding: against exact rational arithmetic."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tcpx.payload.fused import fused_multiply_add
+from tcpx.payload.types import ScalarType, bf16, f16, f32, f64
+
+
+def nearest(exact: Fraction, near: float, dtype: np.dtype[np.generic]) -> float:
+    """The value of `dtype` nearest to `exact`, ties to an even last bit, searched around `near`."""
+    bits = np.array(near, dtype).view(f"i{dtype.itemsize}")
+    found = [(bits + k).astype(bits.dtype).view(dtype) for k in (-1, 0, 1)]
+    found = [v for v in found if np.isfinite(v)]
+    return float(min(found, key=lambda v: (abs(Fraction(float(v)) - exact), int(v.view(bits.dtype)) & 1)))
+
+
+@pytest.mark.parametrize("dtype", [bf16, f16, f32, f64], ids=str)
+def test_rounds_once(dtype: ScalarType) -> None:
+    target = dtype.numpy
+    random = np.random.default_rng(1)
+    a, b = (random.uniform(1, 2, 3000).astype(target).astype(np.float64) for _ in range(2))
+    exponents = random.integers(-30, 4, 3000) if target.itemsize > 2 else random.integers(-8, 4, 3000)
+    c = (random.choice([-1, 1], 3000) * random.uniform(1, 2, 3000) * 2.0**exponents).astype(target).astype(np.float64)
+    near = -np.multiply(a, b)
+    c[::3] = near[::3].astype(target).astype(np.float64)
+    fused = fused_multiply_add(a, b, c, target)
+    assert fused.dtype == target
+    for k in range(3000):
+        exact = Fraction(a[k]) * Fraction(b[k]) + Fraction(c[k])
+        assert float(fused[k]) == nearest(exact, float(fused[k]), target), (a[k], b[k], c[k])
+
+
+@pytest.mark.parametrize("target", [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16)])
+def test_special_values(target: np.dtype[np.generic]) -> None:
+    values = np.array(
+        [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, float(np.finfo(target).max), float(np.finfo(target).tiny)]
+    )
+    a, b, c = (x.reshape(-1) for x in np.meshgrid(values, values, values))
+    with np.errstate(all="ignore"):
+        fused = fused_multiply_add(a, b, c, target)
+        plain = (a * b + c).astype(target)
+    np.testing.assert_array_equal(np.isnan(fused), np.isnan(plain))
+    np.testing.assert_allclose(fused.astype(np.float64), plain.astype(np.float64), rtol=1e-6)
+    assert fused_multiply_add(np.array(2.0), np.array(3.0), np.array(4.0), target)[()] == 10

@@ -1,0 +1,557 @@
+"""What the verifier refuses, in text and in payloads that were changed behind its back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tcpx.payload.builder import Builder, buffer, tensor, tile, vector
+from tcpx.payload.constants import Constants
+from tcpx.payload.diagnostics import Diagnostic, VerifyError
+from tcpx.payload.ir import Block, Module, Operation, Value
+from tcpx.payload.ops.elementwise import Add, Exp
+from tcpx.payload.ops.generic import Return, Yield
+from tcpx.payload.ops.gml_st import For, If, Parallel, StYield
+from tcpx.payload.ops.memory import Alloc, Empty
+from tcpx.payload.predicates import Predicate
+from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.sizes import Symbol, Var
+from tcpx.payload.text.parser import parse
+from tcpx.payload.types import TensorType, f32, f64, si32
+from tcpx.payload.verifier import verify_module, verify_ops
+
+FUNC = "func @f(%x: tensor<[M]x8xf32>, %v: vector<4xf32>, %u: vector<4xsi32>) symbols [M: 1..9] {{\n {}\n tcp.return }}"
+GENERIC = "%y = tcp.generic(%x) {{iterators = {}, maps = {}{}}} ({{ ({}): {} }}) : tensor<[M]x8xf32>"
+POINTWISE = ('[["m", "parallel"], ["n", "parallel"]]', "[[m, n], [m, n]]")
+
+
+def refused(text: str) -> Diagnostic:
+    with pytest.raises(VerifyError) as caught:
+        parse(text)
+    return caught.value.diagnostic
+
+
+def refused_module(module: Module) -> Diagnostic:
+    with pytest.raises(VerifyError) as caught:
+        verify_module(module)
+    return caught.value.diagnostic
+
+
+@pytest.mark.parametrize(
+    ("statement", "message", "required", "found"),
+    [
+        (
+            "%y = tcp.exp : f32",
+            "%y (tcp.exp): the operation has the wrong number of operands",
+            "operand",
+            "0",
+        ),
+        (
+            "%y = tcp.matmul(%x) : f32",
+            "%y (tcp.matmul): the operation has the wrong number of operands",
+            "lhs, rhs, init = ...",
+            "1",
+        ),
+        (
+            "tcp.exp(%x)",
+            "tcp.exp: the operation has the wrong number of results",
+            "1",
+            "0",
+        ),
+        (
+            "%y = tcp.exp(%x) ({ }) : f32",
+            "%y (tcp.exp): the operation has the wrong number of regions",
+            "0",
+            "1",
+        ),
+        (
+            "tcp.return %y = tcp.empty : f32",
+            "tcp.return: only the last operation of a region ends it",
+            "the last place in the region",
+            None,
+        ),
+        (
+            "gml_st.for %i in 0 to M { tcp.yield }",
+            "tcp.yield: the body of a loop has no terminator",
+            "gml_st.yield for what is written",
+            None,
+        ),
+        (
+            "gml_st.if M < 4 { tcp.return }",
+            "gml_st.if: the region ends in a tcp.yield",
+            None,
+            "<tcp.return >",
+        ),
+        (
+            "%y = gml_st.if M < 4 { tcp.yield(%x) } : tensor<[M]x8xf32>",
+            "%y (gml_st.if): each branch yields the results",
+            "tensor<[M]x8xf32>",
+            "nothing",
+        ),
+        (
+            "gml_st.yield(%x, %x) tile [0, 0] [M, 8]",
+            "gml_st.yield: %x is no destination of the innermost loop",
+            "a loop around it",
+            "%x: tensor<[M]x8xf32>, an argument of func",
+        ),
+        (
+            "%y = gml_st.for %i in 0 to M (%o = %x) { gml_st.for %j in 0 to M {"
+            " gml_st.yield(%x, %o) tile [0, 0] [M, 8] } } : tensor<[M]x8xf32>",
+            "gml_st.yield: %o is no destination of the innermost loop",
+            "a loop with destinations",
+            "%o: tensor<[M]x8xf32>, an argument of gml_st.for",
+        ),
+        (
+            "%y = gml_st.for %i in 0 to M (%o = %x) { } : tensor<[M]x4xf32>",
+            "%i (gml_st.for): init, destination and result have one type",
+            "tensor<[M]x8xf32>",
+            "destination tensor<[M]x8xf32>, result tensor<[M]x4xf32>",
+        ),
+        (
+            "%y = gml_st.parallel %i in 0 to M (%o = %v) { } : vector<4xf32>",
+            "%i (gml_st.parallel): a parallel loop carries no values",
+            None,
+            "%o: vector<4xf32>",
+        ),
+        (
+            "%y = gml_st.materialize(%x) : f32",
+            "%y (gml_st.materialize): the subset is missing",
+            "tile [offsets] [sizes]",
+            None,
+        ),
+        (
+            "%y = gml_st.materialize(%x) tile [0] [M] : tensor<[M]xf32>",
+            "%y (gml_st.materialize): a subset has an offset and a size per dim",
+            "rank 2 of %x: tensor<[M]x8xf32>",
+            "tile [0] [M]",
+        ),
+        (
+            "%y = gml_st.materialize(%x) tile [0, 0] [M, 4] : tensor<[M]x8xf32>",
+            "%y (gml_st.materialize): value and subset have one shape",
+            "[M, 4]",
+            "%y: tensor<[M]x8xf32>",
+        ),
+        (
+            "%y = vector.read(%x) tile [0, 0] [1, 4] drop [0] : vector<4xf64>",
+            "%y (vector.read): value and subset have one dtype",
+            "f32",
+            "%y: vector<4xf64>",
+        ),
+        (
+            "vector.write(%v, %x) tile [0, 0] [1, 4] drop [0]",
+            "vector.write: a write goes to a buffer",
+            None,
+            "%x: tensor<[M]x8xf32>",
+        ),
+        (
+            "buffer.prefetch(%x) tile [0] [1]",
+            "buffer.prefetch: a subset has an offset and a size per dim",
+            "rank 2 of %x: tensor<[M]x8xf32>",
+            "tile [0] [1]",
+        ),
+        (
+            "%y = tcp.add(%v, %u) : vector<4xf32>",
+            "%y (tcp.add): operands and result have one dtype",
+            "f32",
+            "%u: vector<4xsi32>",
+        ),
+        (
+            "%y = tcp.add(%v, %v) : vector<8xf32>",
+            "%y (tcp.add): dim 0 of `lhs` does not agree with `d0`",
+            "8",
+            "4 in %v: vector<4xf32>",
+        ),
+        (
+            "%y = tcp.add(%v, %v) : vector<4x1xf32>",
+            "%y (tcp.add): `lhs` has the wrong rank",
+            "rank 2",
+            "%v: vector<4xf32>",
+        ),
+        (
+            "%y = tcp.cast(%v) : tensor<4xf64>",
+            "%y (tcp.cast): operand and result are of one kind (scalar, tensor or vector)",
+            "tensor<4xf64>",
+            "vector<4xf32>",
+        ),
+        (
+            "%y = tcp.div(%u, %u) : vector<4xsi32>",
+            "%y (tcp.div): the operation is defined on floats",
+            "f64, f32, f16 or bf16",
+            "si32",
+        ),
+        (
+            "%t = tcp.cast(%u) : vector<4xi1> %y = tcp.sub(%t, %t) : vector<4xi1>",
+            "%y (tcp.sub): there is no difference of truth values",
+            "a number type",
+            "i1",
+        ),
+        (
+            "%y = tcp.matmul(%x, %v) : tensor<[M]x8xf32>",
+            "%y (tcp.matmul): `rhs` has the wrong rank",
+            "rank 2",
+            "%v: vector<4xf32>",
+        ),
+        (
+            "%y = tcp.matmul(%x, %x) : tensor<[M]x8xf32>",
+            "%y (tcp.matmul): dim 0 of `rhs` does not agree with `k`",
+            "8",
+            "M in %x: tensor<[M]x8xf32>",
+        ),
+        (
+            "%y = tcp.transpose(%x) {permutation = [0, 0]} : tensor<8x[M]xf32>",
+            "%y (tcp.transpose): `permutation` names each dim once",
+            "a permutation of 0..1",
+            "[0, 0]",
+        ),
+        (
+            "%y = tcp.broadcast(%v) {dims = [2]} : tensor<[M]x4xf32>",
+            "%y (tcp.broadcast): `dims` places each operand dim in the result",
+            "increasing dims below 2",
+            "[2]",
+        ),
+        (
+            "%y = tcp.pad(%x) {value = 0.0} : tensor<[M]x7xf32>",
+            "%y (tcp.pad): padding makes no dim smaller",
+            "at least 8",
+            "7 in tensor<[M]x7xf32>",
+        ),
+        (
+            "%y = tcp.reshape(%x) : tensor<[M]xf32>",
+            "%y (tcp.reshape): a reshape keeps the number of elements",
+            "8*M",
+            "M in tensor<[M]xf32>",
+        ),
+        (
+            "%y = vector.extract(%v) {lane = 4} : f32",
+            "%y (vector.extract): a lane of a 1-D vector",
+            "lane 4",
+            "vector<4xf32>",
+        ),
+        (
+            "%y = vector.from_elements(%v) : vector<1xf32>",
+            "%y (vector.from_elements): the operands are the lanes of the result",
+            "vector<1xf32> of f32",
+            "vector<1xf32> of vector<4xf32>",
+        ),
+        (
+            "%y = vector.to_tensor(%v) : tensor<8xf32>",
+            "%y (vector.to_tensor): the result is a tensor like the operand",
+            "tensor<4xf32>",
+            "tensor<8xf32>",
+        ),
+        (
+            '%y = tcp.const {constant = "w"} : tensor<2xf32>',
+            '%y (tcp.const): there is no constant "w"',
+            "a stored array",
+            "stored: none",
+        ),
+        (
+            "%y = tcp.const {value = 0.0} : tensor<[M]xf32>",
+            "%y (tcp.const): a constant has a static shape",
+            "int dims",
+            "tensor<[M]xf32>",
+        ),
+        (
+            GENERIC.format('[["m", "parallel"], ["n", "sideways"]]', POINTWISE[1], "", "%e: f32", "tcp.yield(%e)"),
+            "%y (tcp.generic): the attribute `iterators` is not a list of names with their kinds",
+            'iterators = [["m", "parallel"], ["k", "reduction"]]',
+            "(('m', 'parallel'), ('n', 'sideways'))",
+        ),
+        (
+            GENERIC.format(*POINTWISE, "", "%e: f64", "%q = tcp.cast(%e) : f32 tcp.yield(%q)"),
+            "%y (tcp.generic): the arguments of the body are elements of the inputs, then the accumulator",
+            "f32",
+            "f64",
+        ),
+        (
+            GENERIC.format(*POINTWISE, "", "%e: f32", "%q = tcp.cast(%e) : f64 tcp.yield(%q)"),
+            "%y (tcp.generic): the body hands out one element of the result",
+            "tcp.yield of one f32",
+            "f64",
+        ),
+        (
+            GENERIC.format(*POINTWISE, "", "%e: f32", "%q = tcp.exp(%e) : f32"),
+            "%y (tcp.generic): the region ends in a tcp.yield",
+            None,
+            "no terminator",
+        ),
+        (
+            GENERIC.format(POINTWISE[0], "[[m + n, n], [m, n]]", "", "%e: f32", "tcp.yield(%e)"),
+            "%y (tcp.generic): dim 0 of `operand 0` does not agree with `m + n`",
+            "at least M + 7",
+            "M in %x: tensor<[M]x8xf32>",
+        ),
+        (
+            GENERIC.format(POINTWISE[0], "[[m, q], [m, n]]", "", "%e: f32", "tcp.yield(%e)"),
+            "%y (tcp.generic): a map uses `q`",
+            "dims ['m', 'n']",
+            "q",
+        ),
+    ],
+)
+def test_texts(statement: str, message: str, required: str | None, found: str | None) -> None:
+    error = refused(FUNC.format(statement))
+    assert (error.message, error.required, error.found) == (message, required, found)
+    assert error.payload is not None
+    assert error.payload.line == 2
+
+
+def test_a_function_returns() -> None:
+    error = refused("func @f() { }")
+    assert (error.message, error.found) == ("%f (func): a function ends in a tcp.return", "no terminator")
+
+
+def test_constants_fit_their_type() -> None:
+    constants = Constants({"w": np.zeros((2, 3), np.float32)})
+    text = 'func @f() {{ %y = tcp.const {{constant = "w"}} : tensor<{}> tcp.return }}'
+    parse(text.format("2x3xf32"), constants=constants)
+    for type_ in ("3x2xf32", "2x3xf64"):
+        with pytest.raises(VerifyError) as caught:
+            parse(text.format(type_), constants=constants)
+        assert caught.value.diagnostic.message == '%y (tcp.const): the constant "w" does not fit its type'
+        assert caught.value.diagnostic.found == "float32 of shape (2, 3)"
+
+
+# -- payloads that no text can say ---------------------------------------------------------------------------------
+
+
+def nest() -> tuple[Module, dict[str, Operation]]:
+    """%a = exp x; for i { %b = exp x; for j { %c = exp b } }; %d = exp a."""
+    m = Symbol("M", 1, 64)
+    b = Builder()
+    with b.func("f", {"x": tensor([m], f32)}, [m]) as (x,):
+        a = b.op(Exp, [x], name="a")
+        with b.loop(For, "i", (0, m, 4), {"o": x}, ["r"]):
+            inner = b.op(Exp, [x], name="b")
+            with b.loop(For, "j", (0, 4, 1)):
+                b.op(Exp, [inner], name="c")
+        b.returns(b.op(Exp, [a], name="d"))
+    module = b.finish()
+    return module, {op.name: op for op in module.walk() if op.name}
+
+
+def test_dominance() -> None:
+    for user, value in (("a", "d"), ("a", "a"), ("b", "c"), ("d", "b")):
+        module, ops = nest()
+        ops[user].operands[0].uses.remove((ops[user], 0))
+        ops[user].operands[0] = ops[value].result
+        ops[value].result.uses.append((ops[user], 0))
+        error = refused_module(module)
+        assert error.message == f"%{user} (tcp.exp): operand 0, %{value}, is not defined here"
+        assert error.found == f"%{value}: tensor<[M]xf32>, a result of tcp.exp"
+        with pytest.raises(VerifyError):
+            verify_ops([ops[user]])
+
+
+def test_dominance_after_a_move() -> None:
+    module, ops = nest()
+    rewriter = Rewriter(module)
+    rewriter.move(ops["a"], InsertPoint.after(ops["d"]))
+    with pytest.raises(VerifyError, match=r"operand 0, %a, is not defined here"):
+        verify_ops(rewriter.take_touched())
+    rewriter.rollback(0)
+    verify_module(module)
+
+
+@pytest.mark.parametrize("damage", ["missing", "twice", "stale"])
+def test_use_lists(damage: str) -> None:
+    module, ops = nest()
+    uses = ops["a"].result.uses
+    match damage:
+        case "missing":
+            uses.clear()
+        case "twice":
+            uses.append(uses[0])
+        case _:
+            uses.append((ops["b"], 0))
+    expected = {
+        "missing": "%d (tcp.exp): operand 0 is missing in the uses of %a",
+        "twice": "%a lists a use twice",
+        "stale": "%b (tcp.exp): %a lists a use that is none",
+    }
+    assert refused_module(module).message == expected[damage]
+    with pytest.raises(VerifyError):
+        verify_ops([ops["d"]])
+
+
+def test_a_use_by_a_detached_operation_is_stale() -> None:
+    module, ops = nest()
+    Exp([ops["a"].result], [ops["a"].result.type])
+    assert refused_module(module).message == "tcp.exp: %a lists a use that is none"
+
+
+def test_loop_variables_and_symbols_are_in_scope() -> None:
+    module, ops = nest()
+    i = ops["i"].attributes["var"]
+    assert isinstance(i, Var)
+    for op, held, shown in (
+        ("d", {"lane": i.size()}, "the loop variable %i is not known here"),
+        ("d", {"subset": tile([i], [4])}, "the loop variable %i is not known here"),
+        ("d", {"when": (Predicate.of("<", i.size(), 4),)}, "the loop variable %i is not known here"),
+        ("c", {"lane": Var("k", 0, 4).size()}, "the loop variable %k is not known here"),
+        ("a", {"lane": Symbol("N").size()}, "the symbol N is not known here"),
+        ("j", {"var": Var("j", 0, Symbol("N").size())}, "the symbol N is not known here"),
+        ("j", {"var": i}, "a loop around this one is also called %i"),
+    ):
+        before = dict(ops[op].attributes)
+        ops[op].attributes.update(held)
+        assert refused_module(module).message == f"%{op} ({ops[op].opcode}): {shown}"
+        ops[op].attributes = before
+    ops["c"].attributes["lane"] = i.size()
+    verify_module(module)
+    ops["i"].results[0].type = TensorType((i.size(),), f32)
+    assert "the loop variable %i is not known here" in refused_module(module).message
+
+
+def test_names_are_unique_where_they_are_visible() -> None:
+    for old, new, message in (
+        ("d", "a", "the name %a is taken"),
+        ("c", "b", "the name %b is taken"),
+        ("a", "x", "the name %x is taken"),
+        ("a", "", "a value has no proper name"),
+        ("a", "1", "a value has no proper name"),
+        ("a", "p//q", "a value has no proper name"),
+    ):
+        module, ops = nest()
+        ops[old].result.name = new
+        assert refused_module(module).message == message
+    module, ops = nest()
+    ops["d"].result.name = "c"
+    verify_module(module)
+
+
+def test_symbols_have_names() -> None:
+    for name in ("inf", "a b", "f32"):
+        module, _ = nest()
+        module.main.symbols = (*module.main.symbols, Symbol(name))
+        assert refused_module(module).message == "%f (func): the symbols of a function have different, free names"
+
+
+def test_structure() -> None:
+    module, ops = nest()
+    ops["j"].regions[0].parent = ops["i"]
+    assert refused_module(module).message == "%j (gml_st.for): a region does not know where it stands"
+    module, ops = nest()
+    ops["i"].regions.append(Block(parent=ops["i"]))
+    assert refused_module(module).message == "%i (gml_st.for): the operation has the wrong number of regions"
+    module, _ = nest()
+    module.funcs["g"] = module.funcs.pop("f")
+    assert refused_module(module).message == "%f (func): a function stands in the module under its own name"
+
+
+def test_only_what_was_touched_is_checked() -> None:
+    module, ops = nest()
+    ops["c"].attributes["lane"] = Symbol("N").size()
+    verify_ops([ops["a"]])
+    verify_ops([ops["d"]])
+    with pytest.raises(VerifyError):
+        verify_ops([ops["b"]])
+    with pytest.raises(VerifyError):
+        verify_ops([ops["c"]])
+    ops["c"].attributes.clear()
+    ops["i"].attributes["lane"] = Symbol("N").size()
+    with pytest.raises(VerifyError, match="the symbol N"):
+        verify_ops([ops["c"]])
+    rewriter = Rewriter(module)
+    rewriter.erase(ops["j"])
+    verify_ops([ops["c"], ops["j"], ops["b"]][:2])
+
+
+# -- the builder ---------------------------------------------------------------------------------------------------
+
+
+def test_builder_makes_every_kind_of_region() -> None:
+    m = Symbol("M", 1, 64)
+    b = Builder()
+    with b.func("f", {"x": tensor([m, 8], f32)}, [m]) as (x,):
+        w = b.constant("w", np.ones(8, np.float32))
+        empty = b.op(Empty, type_=x.type)
+        with b.loop(Parallel, "i", (0, m, 1), {"o": empty}, ["r"]) as rows:
+            i = rows.var
+            with b.loop(For, "i", (0, 2, 1), {"c": b.op(Empty, type_=f32)}) as inner:
+                b.yields(inner.destinations[0], inner.destinations[0])
+            subset = tile([i, 0], [1, 8])
+            branch = b.conditional(Predicate.of("<", m.size(), 8), [w.type], ["p"])
+            with b.inside(branch.then):
+                b.hands_out(w)
+            with b.inside(branch.orelse):
+                b.hands_out(b.op(Add, [w, w]))
+            empty_branch = b.conditional(Predicate.of("==", i.size(), 0))
+            for block in empty_branch.regions:
+                with b.inside(block):
+                    b.insert(StYield.of(b.op(Empty, type_=tensor([1, 8], f32)), rows.destinations[0], subset))
+        b.returns(rows.results[0])
+    text = b.finish().text()
+    assert (
+        text
+        == """func @f(%x: tensor<[M]x8xf32>) -> tensor<[M]x8xf32> symbols [M: 1..64] {
+  %w = tcp.const {constant = "w"} : tensor<8xf32>
+  %empty = tcp.empty : tensor<[M]x8xf32>
+  %r = gml_st.parallel %i in 0 to M step 1 (%o = %empty) {
+    %empty.1 = tcp.empty : f32
+    %for = gml_st.for %i.1 in 0 to 2 step 1 (%c = %empty.1) {
+      gml_st.yield(%c, %c) tile [] []
+    } : f32
+    %p = gml_st.if M < 8 {
+      tcp.yield(%w)
+    } else {
+      %add = tcp.add(%w, %w) : tensor<8xf32>
+      tcp.yield(%add)
+    } : tensor<8xf32>
+    gml_st.if %i == 0 {
+      %empty.2 = tcp.empty : tensor<1x8xf32>
+      gml_st.yield(%empty.2, %o) tile [%i, 0] [1, 8]
+    } else {
+      %empty.3 = tcp.empty : tensor<1x8xf32>
+      gml_st.yield(%empty.3, %o) tile [%i, 0] [1, 8]
+    }
+  } : tensor<[M]x8xf32>
+  tcp.return(%r)
+}
+"""
+    )
+
+
+def test_builder_types() -> None:
+    m = Symbol("M")
+    assert str(buffer([m, 4], f32, "arena")) == "buffer<[M]x4xf32, strides [4, 1], space arena>"
+    assert str(vector([2, 4], f64)) == "vector<2x4xf64>"
+    assert tile([m], [m * 2], [2], [0]).text() == "tile [M] [2*M] [2] drop [0]"
+
+
+def test_builder_refuses() -> None:
+    b = Builder()
+    with pytest.raises(VerifyError, match="an operation stands in a function"):
+        b.op(Empty, type_=si32)
+    with b.func("f", {}):
+        b.insert(Alloc.of(buffer([4], f32)))
+        b.returns()
+    with pytest.raises(VerifyError, match="the function @f is defined twice"), b.func("f", {}):
+        pass
+    with pytest.raises(VerifyError, match="has no element type here"):
+        b.constant("c", np.zeros(2, np.complex64))
+    with b.func("g", {}):
+        pass
+    with pytest.raises(VerifyError, match=r"a function ends in a tcp\.return"):
+        b.finish()
+
+
+def test_an_if_without_ends_is_refused() -> None:
+    module, ops = nest()
+    made = If([], [], {"predicate": Predicate()}, [Block(), Block()])
+    ops["i"].regions[0].append(made)
+    assert refused_module(module).message == "gml_st.if: the region ends in a tcp.yield"
+    for block in made.regions:
+        block.append(Yield())
+    verify_module(module)
+    made.regions[0].append(Return())
+    assert refused_module(module).message.startswith("tcp.yield: only the last operation")
+
+
+def test_values_of_detached_blocks_are_not_visible() -> None:
+    module, ops = nest()
+    other = Value("elsewhere", f32, Block())
+    ops["d"].operands[0].uses.clear()
+    ops["d"].operands[0] = other
+    other.uses.append((ops["d"], 0))
+    assert refused_module(module).found == "%elsewhere: f32, an argument of a detached block"
