@@ -1,7 +1,4 @@
-"""The command line: its parser, the call of a subcommand, and the exit status.
-
-0: done; 1: something is wrong with the payload, the schedule or the data, said on stderr; 2: the command line itself.
-"""
+"""The command line: its parser, the call of a subcommand, and the exit status."""
 
 from __future__ import annotations
 
@@ -9,50 +6,64 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import Final
 
 import tcpx
-from tcpx.cli import check, emit, explain, ops, run
-from tcpx.cli.options import Execute
+from tcpx.cli.check import CHECK
+from tcpx.cli.emit import EMIT
+from tcpx.cli.explain import EXPLAIN
+from tcpx.cli.ops import OPS
+from tcpx.cli.options import Subcommand, UsageError
+from tcpx.cli.run import RUN
 
-SUBCOMMANDS = (run, emit, check, explain, ops)
-EPILOG = """\
-example:
-  tcpx run examples/digits/digits.tcp -s schedules/digits.tcps --random 0 --size B=64 --check
-
-exit status: 0 done, 1 a diagnostic (on stderr), 2 a wrong command line
-"""
-
-
-def parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line; a subcommand's function is its `execute`."""
-    made = argparse.ArgumentParser(
-        prog="tcpx",
-        description="Compile tensor programs (.tcp) to C, as a schedule (.tcps) says.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    made.add_argument("--version", action="version", version=f"tcpx {tcpx.__version__}")
-    subparsers = made.add_subparsers(title="subcommands", metavar="COMMAND", required=True)
-    for subcommand in SUBCOMMANDS:
-        subcommand.add_parser(subparsers)
-    return made
+SUBCOMMANDS: Final = (RUN, EMIT, CHECK, EXPLAIN, OPS)
+DONE, DIAGNOSTIC, USAGE = 0, 1, 2
+STATUSES: Final = f"exit status: {DONE} done, {DIAGNOSTIC} a diagnostic (on stderr), {USAGE} a wrong command line"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line (`sys.argv` if None); returns the exit status. A wrong command line is a SystemExit(2)."""
-    options = parser().parse_args(arguments)
-    execute: Execute = options.execute
+    """Run a command line (`sys.argv` if None) and return the exit status; argparse itself exits for --help and for
+    words it does not know."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    subcommand: Subcommand = options.subcommand
     try:
-        status = execute(options)
+        status = subcommand.execute(options)
         sys.stdout.flush()
+    except UsageError as error:
+        print(f"tcpx {subcommand.name}: error: {error}; see tcpx {subcommand.name} --help", file=sys.stderr)
+        return USAGE
     except tcpx.TcpxError as error:
         print(error.diagnostic.render(), file=sys.stderr)
-        return 1
-    except BrokenPipeError:  # `tcpx ops | head`: nobody reads on; Python's own flush at exit must not fail again
+        return DIAGNOSTIC
+    except BrokenPipeError:  # nobody reads on (`tcpx ops | head`); the flush when Python ends must not fail again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return DIAGNOSTIC
     except OSError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 1
+        return DIAGNOSTIC
     return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="tcpx",
+        description="Compile tensor programs (.tcp) to C, as a schedule (.tcps) says.",
+        epilog=f"example:\n  {RUN.example}\n\n{STATUSES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"tcpx {tcpx.__version__}")
+    subparsers = parser.add_subparsers(title="subcommands", metavar="COMMAND", required=True)
+    for subcommand in SUBCOMMANDS:
+        made = subparsers.add_parser(
+            subcommand.name,
+            help=subcommand.summary,
+            description=subcommand.description,
+            epilog=f"example:\n  {subcommand.example}\n\n{STATUSES}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        subcommand.add_arguments(made)
+        made.set_defaults(subcommand=subcommand)
+    return parser

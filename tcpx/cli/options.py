@@ -1,13 +1,114 @@
-"""What several subcommands take: payload, schedule, target, threads, parameters; and `name=value` words."""
+"""What a subcommand is, and what several of them take: schedule, target, threads, parameters, `NAME=VALUE` words."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import TypeVar
 
 import tcpx
 
-Execute = Callable[[argparse.Namespace], int]
-Subparsers = argparse._SubParsersAction  # pyright: ignore  # placeholder
+ParamValue = int | float | bool | str
 ValueT = TypeVar("ValueT")
+
+
+@dataclass(frozen=True, slots=True)
+class Subcommand:
+    """One subcommand: its texts, what declares its options, and what does it and returns the exit status."""
+
+    name: str
+    summary: str
+    description: str
+    example: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    execute: Callable[[argparse.Namespace], int]
+
+
+def add_schedule(parser: argparse.ArgumentParser) -> None:
+    """`-s SCHEDULE`, `--param` and what a schedule may ask about: `--target`, `--threads`."""
+    parser.add_argument(
+        "-s", "--schedule", metavar="SCHEDULE", help="schedule file (.tcps); default: the default policy of tcpx"
+    )
+    parser.add_argument(
+        "--param",
+        action="append",
+        default=[],
+        type=_param,
+        metavar="KNOB=VALUE",
+        help="override a knob, by name (mc=144) or by a glob of its path (*/fc1/*.mc=96); may be repeated",
+    )
+    parser.add_argument(
+        "--target",
+        choices=(*tcpx.targets(), "native"),
+        default="native",
+        metavar="TARGET",
+        help=f"{', '.join(tcpx.targets())}, or native, the widest that this CPU has; default: native",
+    )
+    parser.add_argument(
+        "--threads", type=_positive, default=1, metavar="N", help="threads that parallel loops run on; default: 1"
+    )
+
+
+def schedule_of(options: argparse.Namespace) -> tcpx.Schedule | None:
+    """The schedule that `-s` names, or None for the default policy. Raises ParseError and ScheduleError."""
+    path: str | None = options.schedule
+    return None if path is None else tcpx.load_schedule(path)
+
+
+def params_of(options: argparse.Namespace) -> dict[str, ParamValue]:
+    """The overrides of `--param`; of equal names the last one counts."""
+    given: list[tuple[str, ParamValue]] = options.param
+    return dict(given)
+
+
+def size(word: str) -> tuple[str, int]:
+    """`B=64`, for `--size`."""
+    name, value = _split(word, "B=64")
+    if not re.fullmatch(r"[0-9]+", value):
+        raise argparse.ArgumentTypeError(f"required a size such as B=64, found {word!r}")
+    return name, int(value)
+
+
+def input_file(word: str) -> tuple[str, str]:
+    """`x=file.npy`, for `--input`."""
+    return _split(word, "x=file.npy")
+
+
+def checked_unique(words: Iterable[tuple[str, ValueT]], option: str) -> dict[str, ValueT]:
+    """The words by name; a name said twice is an error of the command line."""
+    found: dict[str, ValueT] = {}
+    for name, value in words:
+        if name in found:
+            raise UsageError(f"{option} {name} is there twice")
+        found[name] = value
+    return found
+
+
+class UsageError(Exception):
+    """The command line makes no sense, though each word of it does: exit status 2."""
+
+
+def _param(word: str) -> tuple[str, ParamValue]:
+    name, value = _split(word, "mc=144")
+    if value in ("true", "false"):
+        return name, value == "true"
+    if re.fullmatch(r"[+-]?[0-9]+", value):
+        return name, int(value)
+    if re.fullmatch(r"[+-]?[0-9]+\.[0-9]+([eE][+-]?[0-9]+)?", value):
+        return name, float(value)
+    return name, value
+
+
+def _positive(word: str) -> int:
+    if not re.fullmatch(r"[0-9]+", word) or int(word) < 1:
+        raise argparse.ArgumentTypeError(f"required a number >= 1, found {word!r}")
+    return int(word)
+
+
+def _split(word: str, example: str) -> tuple[str, str]:
+    name, equals, value = word.partition("=")
+    if not (name and equals and value):
+        raise argparse.ArgumentTypeError(f"required NAME=VALUE such as {example}, found {word!r}")
+    return name, value

@@ -11,7 +11,7 @@ from typing import Final
 from tcpx.emit_c.arguments import as_symbol
 from tcpx.emit_c.signature import OVERFLOW, KernelSignature
 from tcpx.payload.diagnostics import Diagnostic, VerifyError
-from tcpx.payload.sizes import Atom, CeilDiv, Dim, FloorDiv, Max, Min, Mod, Symbol
+from tcpx.payload.sizes import Atom, CeilDiv, Dim, FloorDiv, Max, Min, Mod, Symbol, lower_bound
 
 _IN_FLAGS: Final = 0x101
 """NumPy's C_CONTIGUOUS and ALIGNED."""
@@ -123,15 +123,20 @@ def _atom(atom: Atom, symbols: Mapping[str, str]) -> str:
     def text(dim: Dim) -> str:
         return python_text(dim, symbols)
 
+    def divisor(dim: Dim) -> str:
+        """What a size is divided by; below 1 it counts as 1, as everywhere."""
+        low = lower_bound(dim)
+        return text(dim) if low is not None and low >= 1 else f"max(1, {text(dim)})"
+
     match atom:
         case Symbol(name=name):
             return symbols[name]
         case FloorDiv(lhs=lhs, rhs=rhs):
-            return f"({text(lhs)} // {text(rhs)})"
+            return f"({text(lhs)} // {divisor(rhs)})"
         case CeilDiv(lhs=lhs, rhs=rhs):
-            return f"(-(-{text(lhs)} // {text(rhs)}))"
+            return f"(-(-{text(lhs)} // {divisor(rhs)}))"
         case Mod(lhs=lhs, rhs=rhs):
-            return f"({text(lhs)} % {text(rhs)})"
+            return f"({text(lhs)} % {divisor(rhs)})"
         case Min(args=args):
             return f"min({', '.join(map(text, args))})"
         case Max(args=args):

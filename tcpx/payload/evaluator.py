@@ -13,7 +13,7 @@ from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, VerifyError
 from tcpx.payload.ir import Block, FuncOp, Module, Operation, Value
 from tcpx.payload.predicates import Predicate
-from tcpx.payload.sizes import Dim, evaluate, symbols
+from tcpx.payload.sizes import Dim, Size, evaluate, symbols
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, dim_text, dtype_of, shape_of
 
@@ -31,6 +31,7 @@ class Evaluation:
         self.values: dict[Value, Array] = {}
         self.carried: dict[Value, Array] = {}
         self.accesses: dict[Value, Accesses] = {}
+        self.workspace: dict[bool, npt.NDArray[np.uint8]] = {}
         self._shared: dict[Operation, list[Value]] = {}
         self.random = np.random.default_rng(seed)
 
@@ -247,10 +248,15 @@ def evaluate_func(module: Module, func: FuncOp, arrays: Sequence[Array], seed: i
 def evaluate_buffers(module: Module, func: FuncOp, inputs: Sequence[Array], seed: int = 0) -> tuple[Array, ...]:
     """Run a function whose trailing arguments are the buffers of its results; they are poisoned, then handed out.
 
+    Where the workspace is planned, buffers lie in it where the plan says: the shared part, and one thread's slot.
     The inputs are not changed. Raises ArgumentError for inputs that do not fit.
     """
     sizes = check_arguments(func, inputs)
     evaluation = Evaluation(module.constants, sizes, seed)
+    for per_thread, key in ((False, "workspace_shared"), (True, "workspace_thread")):
+        held = func.attributes.get(key)
+        if isinstance(held, int | Size):
+            evaluation.workspace[per_thread] = np.zeros(evaluation.size(held), dtype=np.uint8)
     trailing = func.args[len(inputs) :]
     results = tuple(poison(evaluation.shape(v.type), dtype_of(v.type)) for v in trailing)
     with np.errstate(all="ignore"):

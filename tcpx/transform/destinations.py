@@ -73,8 +73,11 @@ class Chain:
         return tile
 
 
-def chain_of(result: Value, inner: Loop) -> Chain | None:
-    """The chain from `result` (of a loop) down to the yields in the body of `inner`; None if there is none."""
+def chain_of(result: Value, inner: Loop, exclusive: bool = False) -> Chain | None:
+    """The chain from `result` (of a loop) down to the yields in the body of `inner`; None if there is none.
+
+    `exclusive`: in `inner` several yields, in branches, may write one subset; the link then names the first.
+    """
     links: list[Link] = []
     value = result
     while True:
@@ -83,7 +86,8 @@ def chain_of(result: Value, inner: Loop) -> Chain | None:
             return None
         index = loop.results.index(value)
         stores = loop.yields_to(index)
-        if len(stores) != 1:
+        several = exclusive and loop is inner and bool(stores) and all(s.subset == stores[0].subset for s in stores)
+        if len(stores) != 1 and not several:
             return None
         links.append(Link(loop, index, stores[0]))
         if loop is inner:
@@ -95,7 +99,7 @@ def chain_into(value: Value, inner: Loop) -> Chain | None:
     """The chain that starts where `value` is the init of a loop and ends in the body of `inner`."""
     for user, index in value.uses:
         if isinstance(user, Loop) and inner.is_in(user):
-            found = chain_of(user.results[index], inner)
+            found = chain_of(user.results[index], inner, exclusive=True)
             if found is not None:
                 return found
     return None

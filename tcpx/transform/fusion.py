@@ -366,7 +366,9 @@ def fuse_producer(ctx: TransformContext, producer: Tileable, into: Loop, recompu
             found="none",
         )
     for op in (*reversed(path), producer):
-        fuse_producer(ctx, op, into, recompute)
+        pulled = isinstance(op, Structured) and op.is_movement and not any(u.is_in(into) for u in op.result.users)
+        if op is producer or not pulled:
+            fuse_producer(ctx, op, into, recompute)
 
 
 def _between(producer: Tileable, into: Loop) -> list[Tileable]:

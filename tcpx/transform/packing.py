@@ -13,7 +13,7 @@ from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
 from tcpx.payload.ops.memory import Empty, Pad
 from tcpx.payload.ops.movement import Transpose
 from tcpx.payload.rewriter import InsertPoint
-from tcpx.payload.sizes import Dim, Size, Symbol, Var, align_up, ceildiv, floordiv, variables
+from tcpx.payload.sizes import Dim, Size, Symbol, Var, align_up, ceildiv, floordiv, upper_expression, variables
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, dtype_of, shape_of, substitute_type
 from tcpx.transform.arguments import Digit, OperandRef, TransformContext
@@ -59,10 +59,12 @@ def pack(ctx: TransformContext, operand: OperandRef, layout: Sequence[Digit], at
                 found=f"{current.shape[position]}",
                 fix="tile that dim before packing",
             )
+    inside = {a.name for a in op.ancestors() if isinstance(a, Loop) and a is not at and a.is_in(at)}
     digits = tuple(current.shape[p] for p in order)
     pitches = tuple(
         align_up(size, digit.pad) if digit.pad is not None else size for digit, size in zip(layout, digits, strict=True)
     )
+    pitches = tuple(upper_expression(pitch, lambda v: v.name not in inside) for pitch in pitches)
     trips = tuple(ceildiv(loop.var.upper - loop.var.lower, loop.var.step) for loop in depends)
     dtype = dtype_of(operand.value.type)
     base = f"{source_name(op)}.{op.operand_names[operand.index] if operand.index < len(op.operand_names) else 'packed'}"

@@ -99,7 +99,7 @@ def test_vector_level_evaluates_the_same_after_a_round_trip(m: int) -> None:
         stop = min(m, start + 4)
         sums = args[0][start:stop].sum(axis=0)
         lanes = [sums[3], args[0][start, 0], sums[3], sums[3]]
-        np.testing.assert_allclose(first[1][start:stop], lanes[: stop - start], rtol=1e-5)
+        np.testing.assert_allclose(first[1][start:stop].astype(np.float64), lanes[: stop - start], rtol=1e-5)
 
 
 def test_tensor_level_evaluates_the_same_after_a_round_trip() -> None:

@@ -54,8 +54,8 @@ class Generic(Structured):
     """A loop nest over `iterators`; `maps` index the inputs, then the result; the region is the scalar body.
 
     Attributes: `iterators` = [[name, kind], ...], `maps` = one list of expressions over the dims per input and one
-    for the result; with reduction iterators also `combiner`, the opcode of an associative binary operation, and
-    an accumulator as the last argument of the body.
+    for the result; with reduction iterators or an `init` also `combiner`, the opcode of an associative binary
+    operation, and an accumulator as the last argument of the body.
     """
 
     __slots__ = ()
@@ -116,17 +116,17 @@ class Generic(Structured):
 
     def verify(self) -> None:
         its, block = self.iterators(), self.regions[0]
-        reduces = any(it.is_reduction for it in its)
-        if reduces and self.neutral() is None:
+        accumulates = self.init is not None or any(it.is_reduction for it in its)
+        if accumulates and self.neutral() is None:
             raise self.error(
-                "a generic with a reduction iterator names an associative `combiner`",
+                "a generic with a reduction iterator or an `init` names an associative `combiner`",
                 required='combiner = "tcp.add", "tcp.mul", "tcp.max" or "tcp.min"',
                 found=str(self.attributes.get("combiner")),
             )
-        wanted = len(self.maps()) + reduces
+        wanted = len(self.maps()) + accumulates
         if len(block.args) != wanted:
             raise self.error(
-                "the body has one argument per input, and one accumulator if there is a reduction",
+                "the body has one argument per input, then an accumulator if there is a reduction or an `init`",
                 required=f"{wanted} arguments",
                 found=f"{len(block.args)}",
             )
@@ -220,9 +220,9 @@ def generalize(op: Structured) -> Generic:
     names = iter(range(1_000_000))
     for arg in block.args:
         arg.name = f"e{next(names)}"
-    reduces = any(it.is_reduction for it in op.iterators())
+    accumulates = op.init is not None or any(it.is_reduction for it in op.iterators())
     acc: Value | None = None
-    if reduces:
+    if accumulates:
         acc = Value("acc", op.acc_type, block)
         block.args.append(acc)
 
@@ -237,7 +237,7 @@ def generalize(op: Structured) -> Generic:
         "iterators": tuple((it.name, it.kind.value) for it in op.iterators()),
         "maps": (*op.maps(), op.result_map()),
     }
-    combiner = _combiner_opcode(op) if reduces else None
+    combiner = _combiner_opcode(op) if accumulates else None
     if combiner is not None:
         attributes["combiner"] = combiner
     return Generic(op.operands, [op.result.type], attributes, [block], location=op.location)

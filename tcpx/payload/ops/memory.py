@@ -10,7 +10,7 @@ import numpy as np
 from tcpx.payload.diagnostics import Diagnostic, VerifyError
 from tcpx.payload.evaluator import Array, Evaluation, poison
 from tcpx.payload.ir import Operation, Value, register
-from tcpx.payload.sizes import Dim, is_equal, is_less_equal, product, to_text
+from tcpx.payload.sizes import Dim, Size, is_equal, is_less_equal, product, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, Type, dtype_of, like, row_major, shape_of
 
@@ -124,7 +124,27 @@ class Alloc(Operation):
         shape = evaluation.shape(type_)
         if isinstance(type_, BufferType) and prod(shape) == 0:
             shape = tuple(max(n, 0) for n in shape)
-        return (poison(shape, dtype_of(type_)),)
+        planned = self._planned(type_, shape, evaluation) if isinstance(type_, BufferType) else None
+        if planned is None:
+            return (poison(shape, dtype_of(type_)),)
+        planned[...] = poison((), dtype_of(type_))
+        return (planned,)
+
+    def _planned(self, type_: BufferType, shape: tuple[int, ...], evaluation: Evaluation) -> Array | None:
+        """The part of the workspace the plan gives it, if there is a plan; beyond its end is an error."""
+        offset, part = self.attributes.get("offset"), evaluation.workspace.get(bool(self.attributes.get("per_thread")))
+        if not isinstance(offset, int | Size) or part is None:
+            return None
+        dtype = type_.dtype.numpy
+        strides = [evaluation.size(s) * dtype.itemsize for s in type_.strides]
+        try:
+            return np.ndarray(shape, dtype, part.data, evaluation.size(offset), strides)
+        except (TypeError, ValueError) as error:
+            raise self.error(
+                "the buffer does not fit into the workspace",
+                required=f"{part.size} bytes",
+                found=f"offset {evaluation.size(offset)}, shape {shape} of {type_.dtype}",
+            ) from error
 
 
 @register

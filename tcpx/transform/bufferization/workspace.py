@@ -15,7 +15,18 @@ from typing import Final
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.memory import Alloc, View
-from tcpx.payload.sizes import Dim, align_up, is_equal, is_less_equal, maximum, mod, product, upper_expression
+from tcpx.payload.sizes import (
+    Dim,
+    Symbol,
+    align_up,
+    is_equal,
+    is_less_equal,
+    maximum,
+    mod,
+    product,
+    substitute,
+    upper_expression,
+)
 from tcpx.payload.types import BufferType, row_major
 from tcpx.transform.bufferization.program_order import ProgramOrder
 
@@ -70,7 +81,13 @@ class _Planner:
 
     def run(self) -> Workspace:
         shared, offsets = self._block(self.func.body, False)
-        return Workspace(shared, self.thread, {**offsets, **self.in_thread}, frozenset(self.in_thread))
+        planned = {op: self._everywhere(offset) for op, offset in {**offsets, **self.in_thread}.items()}
+        return Workspace(self._everywhere(shared), self._everywhere(self.thread), planned, frozenset(self.in_thread))
+
+    def _everywhere(self, size: Dim) -> Dim:
+        """A size that is asked for outside the branches: what holds in one of them is not known there."""
+        plain: dict[Symbol, Dim] = {symbol: symbol.size() for symbol in self.func.symbols}
+        return substitute(size, plain)
 
     def _block(self, block: Block, in_parallel: bool) -> tuple[Dim, dict[Operation, Dim]]:
         """Bytes that the buffers of a block need, and where each lies in them."""

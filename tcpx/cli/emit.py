@@ -1,0 +1,55 @@
+"""tcpx emit: write the C of a payload to a folder."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import tcpx
+from tcpx.cli.options import Subcommand, add_schedule, params_of, schedule_of
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="payload file (.tcp)")
+    add_schedule(parser)
+    parser.add_argument("--name", metavar="NAME", help="name of the C function and of the files; default: the payload's")
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", default=".", help="folder to write to, made where it is missing; default: ."
+    )
+
+
+def _execute(options: argparse.Namespace) -> int:
+    module = tcpx.load(options.file)
+    source = tcpx.emit(
+        module,
+        schedule_of(options),
+        params=params_of(options),
+        target=options.target,
+        threads=options.threads,
+        name=options.name,
+    )
+    folder = Path(options.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {"c": source.c_source.encode(), "h": source.header.encode()}
+    if source.constants:
+        files["bin"] = source.constants
+    print(f"@{source.signature.name} as {source.name}")
+    meanings = {"c": "the kernel", "h": "its prototype", "bin": "its constants, to be read into 64-byte aligned memory"}
+    for suffix, content in files.items():
+        path = folder / f"{source.name}.{suffix}"
+        path.write_bytes(content)
+        print(f"  wrote {path}: {meanings[suffix]}, {len(content)} bytes")
+    print("to compile it:")
+    print(f"  cd {folder} && {source.compile_command}")
+    return 0
+
+
+EMIT = Subcommand(
+    name="emit",
+    summary="write the C of a payload",
+    description="Compile a payload to C as a schedule says, and write NAME.c, NAME.h with the prototypes and, where the\n"
+    "payload has constants, NAME.bin. No C compiler is needed, and the target may be that of another machine.",
+    example="tcpx emit examples/digits/digits.tcp -s schedules/digits.tcps --target x86_avx2 -o build/digits",
+    add_arguments=_add_arguments,
+    execute=_execute,
+)

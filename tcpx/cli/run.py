@@ -1,0 +1,194 @@
+"""tcpx run: compile a payload, call the kernel once, say what came out."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+import numpy.typing as npt
+
+import tcpx
+from tcpx.cli.options import Subcommand, UsageError, add_schedule, checked_unique, input_file, params_of, schedule_of, size
+
+Array = npt.NDArray[np.generic]
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="payload file (.tcp)")
+    add_schedule(parser)
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        type=input_file,
+        metavar="NAME=FILE.npy",
+        help="the array for an argument of the payload; may be repeated",
+    )
+    parser.add_argument(
+        "--random", type=int, metavar="SEED", help="draw the arguments that no --input gives: floats standard normal"
+    )
+    parser.add_argument(
+        "--size",
+        action="append",
+        default=[],
+        type=size,
+        metavar="SYMBOL=N",
+        help="the value of a symbolic size, for --random; may be repeated",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="save the result: .npy, or .npz with all results")
+    parser.add_argument(
+        "--check", action="store_true", help="also run the reference evaluator, and say the largest difference"
+    )
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        metavar="D",
+        help="with --check: a larger difference, or one that is not a number, is an error",
+    )
+
+
+def _execute(options: argparse.Namespace) -> int:
+    output: str | None = options.output
+    tolerance: float | None = options.tolerance
+    if output is not None and Path(output).suffix not in (".npy", ".npz"):
+        raise UsageError(f"required --output FILE.npy or FILE.npz, found {output!r}")
+    if tolerance is not None and not options.check:
+        raise UsageError("--tolerance needs --check")
+    module = tcpx.load(options.file)
+    _check_single(module, output)
+    arrays = _inputs(module, options)
+    started = perf_counter()
+    kernel = tcpx.compile(
+        module, schedule_of(options), params=params_of(options), target=options.target, threads=options.threads
+    )
+    compiled = perf_counter()
+    results = _as_tuple(kernel(*arrays))
+    called = perf_counter()
+
+    signature = kernel.signature
+    print(f"@{signature.name} for {kernel.target.name}, {kernel.threads} thread(s)")
+    for argument, array in zip(signature.inputs, arrays, strict=True):
+        print(f"  in   %{argument.name}: {_shown(array)}")
+    for argument, array in zip(signature.outputs, results, strict=True):
+        print(f"  out  %{argument.name}: {_shown(array)}, {_summary(array)}")
+    lines = kernel.c_source.count("\n")
+    print(f"  {lines} lines of C, ready in {compiled - started:.2f} s, first call {(called - compiled) * 1e6:.0f} us")
+    if output is not None:
+        _save(output, [argument.name for argument in signature.outputs], results)
+        print(f"  saved to {output}")
+    if options.check:
+        return _compare([a.name for a in signature.outputs], results, _as_tuple(tcpx.evaluate(module, *arrays)), tolerance)
+    return 0
+
+
+def _inputs(module: tcpx.Module, options: argparse.Namespace) -> tuple[Array, ...]:
+    """The arrays of the files, and random ones for the rest where --random says so."""
+    files: dict[str, str] = checked_unique(options.input, "--input")
+    sizes: dict[str, int] = checked_unique(options.size, "--size")
+    seed: int | None = options.random
+    dtypes = tcpx.argument_dtypes(module)
+    given = {name: _read(path, dtypes.get(name)) for name, path in files.items()}
+    missing = [name for name in dtypes if name not in files]
+    if seed is None and missing:
+        raise tcpx.ArgumentError(
+            tcpx.Diagnostic(
+                f"nothing is given for {', '.join(f'`{name}`' for name in missing)}",
+                required=f"an array for each of {', '.join(dtypes)}",
+                found=", ".join(files) or "no --input",
+                fix=f"add --input {missing[0]}=FILE.npy, or --random 0",
+            )
+        )
+    return tcpx.random_inputs(module, seed or 0, given=given, sizes=sizes)
+
+
+def _read(path: str, dtype: np.dtype[np.generic] | None) -> Array:
+    """The array in a file. NumPy writes dtypes that it does not know, such as bf16, as raw bytes of their width."""
+    try:
+        found: object = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise _unreadable(path, str(error)) from error
+    if not isinstance(found, np.ndarray):
+        raise _unreadable(path, "several arrays")
+    array: Array = found
+    raw = array.dtype.kind == "V" and dtype is not None and array.dtype.itemsize == dtype.itemsize
+    return array.view(dtype) if raw else array
+
+
+def _unreadable(path: str, found: str) -> tcpx.ArgumentError:
+    return tcpx.ArgumentError(
+        tcpx.Diagnostic(f"cannot read the array {path}", required="one array that numpy.save wrote", found=found)
+    )
+
+
+def _check_single(module: tcpx.Module, output: str | None) -> None:
+    """Found out before anything is computed: a .npy file holds one array."""
+    count = len(module.main.returned)
+    if output is not None and output.endswith(".npy") and count != 1:
+        raise UsageError(f"a .npy file holds one array, the payload has {count} results: required --output FILE.npz")
+
+
+def _save(path: str, names: Sequence[str], results: Sequence[Array]) -> None:
+    if path.endswith(".npy"):
+        np.save(path, results[0], allow_pickle=False)
+    else:
+        np.savez(path, allow_pickle=False, **dict(zip(names, results, strict=True)))
+
+
+def _as_tuple(results: Array | tuple[Array, ...]) -> tuple[Array, ...]:
+    return results if isinstance(results, tuple) else (results,)
+
+
+def _shown(array: Array) -> str:
+    return f"{'x'.join(map(str, array.shape)) or 'scalar'} {array.dtype}"
+
+
+def _summary(array: Array) -> str:
+    if array.size == 0:
+        return "empty"
+    wide = array.astype(np.float64)
+    numbers = wide[~np.isnan(wide)]
+    nans = f", {wide.size - numbers.size} NaN" if numbers.size < wide.size else ""
+    return f"{numbers.min():.6g} .. {numbers.max():.6g}{nans}" if numbers.size else f"all {wide.size} NaN"
+
+
+def _compare(names: Sequence[str], results: Sequence[Array], expected: Sequence[Array], tolerance: float | None) -> int:
+    """Print the largest difference per result; 1 if one is not within the tolerance."""
+    for name, found, wanted in zip(names, results, expected, strict=True):
+        difference = largest_difference(found, wanted)
+        print(f"  check %{name}: largest difference {difference:.3g} from the reference evaluator")
+        if tolerance is not None and not difference <= tolerance:  # so that NaN fails
+            raise tcpx.ArgumentError(
+                tcpx.Diagnostic(
+                    f"the result `{name}` is not what the reference evaluator computes",
+                    required=f"a largest difference of at most {tolerance:g}",
+                    found=f"{difference:.3g}",
+                )
+            )
+    return 0
+
+
+def largest_difference(found: Array, wanted: Array) -> float:
+    """max |found - wanted|: 0 where both are the same infinity or both NaN, NaN where only one is NaN.
+
+    In long double, which holds every 64-bit integer exactly.
+    """
+    if wanted.size == 0:
+        return 0.0
+    a, b = found.astype(np.longdouble), wanted.astype(np.longdouble)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    with np.errstate(invalid="ignore", over="ignore"):
+        return float(np.max(np.where(same, np.longdouble(0), np.abs(a - b))))
+
+
+RUN = Subcommand(
+    name="run",
+    summary="compile a payload and call the kernel once",
+    description="Compile a payload as a schedule says, call the kernel on arrays from files or on random ones, and\n"
+    "print shapes, dtypes and ranges of what came out.",
+    example="tcpx run examples/digits/digits.tcp -s schedules/digits.tcps --random 0 --size B=64 --check",
+    add_arguments=_add_arguments,
+    execute=_execute,
+)
