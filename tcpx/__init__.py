@@ -14,6 +14,8 @@ from tcpx.api import (
     parse_schedule,
 )
 from tcpx.emit_c.kernel import Kernel
+from tcpx.inputs import argument_dtypes, random_inputs
+from tcpx.interp import Run, TraceEntry
 from tcpx.payload.diagnostics import (
     ArgumentError,
     CompileError,
@@ -24,6 +26,12 @@ from tcpx.payload.diagnostics import (
     VerifyError,
 )
 from tcpx.payload.ir import Module
+from tcpx.source import Source, emit
+from tcpx.target import TargetError
+from tcpx.target import available_targets as targets
+from tcpx.transform.declaration import Transform, transforms
+from tcpx.transform.language.loader import Program as Schedule
+from tcpx.transform.loop_nest import loop_nest
 
 __version__ = "0.1.0"
 
@@ -35,18 +43,30 @@ __all__ = [
     "Kernel",
     "Module",
     "ParseError",
+    "Run",
+    "Schedule",
     "ScheduleError",
+    "Source",
+    "TargetError",
     "TcpxError",
+    "TraceEntry",
+    "Transform",
     "VerifyError",
     "__version__",
     "apply_schedule",
+    "argument_dtypes",
     "check",
     "compile",
     "compile_many",
+    "emit",
     "evaluate",
     "load",
     "load_schedule",
+    "loop_nest",
     "ops",
     "parse",
     "parse_schedule",
+    "random_inputs",
+    "targets",
+    "transforms",
 ]

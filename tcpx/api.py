@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tcpx.emit_c.kernel import Kernel, KernelRequest, build_many
-from tcpx.interp import ParamValue, Run, run_schedule
+from tcpx.interp import ParamValue, Run, StepHook, run_schedule
 from tcpx.interp.trace import Trace
 from tcpx.payload.diagnostics import Diagnostic, ScheduleError
 from tcpx.payload.evaluator import Array, evaluate_func
@@ -90,11 +90,15 @@ def apply_schedule(
     params: Mapping[str, ParamValue] | None = None,
     target: str | Target = "native",
     threads: int = 1,
+    on_step: StepHook | None = None,
 ) -> Run:
-    """Run a schedule over a copy of the payload; nothing is lowered that the schedule does not lower."""
+    """Run a schedule over a copy of the payload; nothing is lowered that the schedule does not lower.
+
+    `on_step` is called with the trace entry of every committed step, also when a later one fails.
+    """
     chosen = load_target(target) if isinstance(target, str) else target
     program = schedule if schedule is not None else load_schedule(library_folder() / "default.tcps")
-    return run_schedule(copy_module(module), program, chosen, threads=threads, params=params)
+    return run_schedule(copy_module(module), program, chosen, threads=threads, params=params, on_step=on_step)
 
 
 def lower(rewriter: Rewriter, func: FuncOp, target: Target, threads: int) -> None:

@@ -17,6 +17,11 @@ INTEGER_RANGE = 8
 """Random integers are below this, and at least minus this where the dtype has a sign: products stay small."""
 
 
+def argument_dtypes(module: Module) -> dict[str, np.dtype[np.generic]]:
+    """The NumPy dtype of every argument of the payload by name, in order."""
+    return {value.name: dtype_of(value.type).numpy for value in module.main.args}
+
+
 def random_inputs(
     module: Module, seed: int = 0, *, given: Mapping[str, Array] | None = None, sizes: Mapping[str, int] | None = None
 ) -> tuple[Array, ...]:
@@ -37,7 +42,16 @@ def random_inputs(
         drawn = held.get(value.name)
         if drawn is None:
             shape = tuple(_extent(dim, known, value) for dim in shape_of(value.type))
-            drawn = _draw(shape, dtype_of(value.type), generator)
+            try:
+                drawn = _draw(shape, dtype_of(value.type), generator)
+            except (MemoryError, ValueError) as error:  # NumPy's, for arrays that it cannot make
+                raise ArgumentError(
+                    Diagnostic(
+                        f"argument `{value.name}` does not fit into memory",
+                        required="smaller sizes",
+                        found=f"{value.type} of shape {shape}: {error}",
+                    )
+                ) from error
         arrays.append(drawn)
     return tuple(arrays)
 
@@ -47,24 +61,35 @@ def _sizes(func: FuncOp, given: Mapping[str, Array], sizes: Mapping[str, int]) -
     declared = {symbol.name: symbol for symbol in func.symbols}
     for name in sizes:
         _check_known(name, list(declared), f"@{func.name} has no size `{name}`")
-    known = dict(sizes)
+    known = {s.name: s.lower for s in func.symbols if s.lower == s.upper} | dict(sizes)
     for value in func.args:
         if value.name in given:
             for dim, extent in zip(shape_of(value.type), given[value.name].shape, strict=False):
                 for symbol in symbols(dim):
                     if dim == symbol.size():
+                        if sizes.get(symbol.name, extent) != extent:
+                            raise _contradiction(symbol, sizes[symbol.name], value, extent)
                         known.setdefault(symbol.name, extent)
     for name, extent in known.items():
         _check_range(declared[name], extent)
     return known
 
 
+def _contradiction(symbol: Symbol, said: int, value: Value, extent: int) -> ArgumentError:
+    return ArgumentError(
+        Diagnostic(
+            f"the size `{symbol.name}` is not that of argument `{value.name}`",
+            required=f"{symbol.name} = {extent}, the array's",
+            found=f"{symbol.name} = {said}",
+            fix=f"leave out the size {symbol.name}",
+        )
+    )
+
+
 def _check_known(name: str, known: list[str], message: str) -> None:
     if name not in known:
         found = ", ".join(known) or "none"
-        raise ArgumentError(
-            Diagnostic(message, required=f"one of {found}", found=name, fix=did_you_mean(name, known))
-        )
+        raise ArgumentError(Diagnostic(message, required=f"one of {found}", found=name, fix=did_you_mean(name, known)))
 
 
 def _check_range(symbol: Symbol, extent: int) -> None:

@@ -13,7 +13,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", metavar="FILE", nargs="?", help="payload file (.tcp); if given, the schedule also runs over it"
     )
-    add_schedule(parser)
+    add_schedule(parser, default="none, only the payload is read")
 
 
 def _execute(options: argparse.Namespace) -> int:

@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # nobody reads on (`tcpx ops | head`); the flush when Python ends must not fail again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DIAGNOSTIC
-    except OSError as error:
+    except (OSError, tcpx.TargetError) as error:
         print(f"error: {error}", file=sys.stderr)
         return DIAGNOSTIC
     return status

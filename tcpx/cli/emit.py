@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 
 import tcpx
@@ -12,7 +13,9 @@ from tcpx.cli.options import Subcommand, add_schedule, params_of, schedule_of
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="payload file (.tcp)")
     add_schedule(parser)
-    parser.add_argument("--name", metavar="NAME", help="name of the C function and of the files; default: the payload's")
+    parser.add_argument(
+        "--name", metavar="NAME", help="name of the C function and of the files; default: the payload's"
+    )
     parser.add_argument(
         "-o", "--output", metavar="DIR", default=".", help="folder to write to, made where it is missing; default: ."
     )
@@ -40,15 +43,15 @@ def _execute(options: argparse.Namespace) -> int:
         path.write_bytes(content)
         print(f"  wrote {path}: {meanings[suffix]}, {len(content)} bytes")
     print("to compile it:")
-    print(f"  cd {folder} && {source.compile_command}")
+    print(f"  cd {shlex.quote(str(folder))} && {source.compile_command}")
     return 0
 
 
 EMIT = Subcommand(
     name="emit",
     summary="write the C of a payload",
-    description="Compile a payload to C as a schedule says, and write NAME.c, NAME.h with the prototypes and, where the\n"
-    "payload has constants, NAME.bin. No C compiler is needed, and the target may be that of another machine.",
+    description="Compile a payload to C as a schedule says, and write NAME.c, NAME.h with the prototypes and,\n"
+    "where the payload has constants, NAME.bin. No C compiler is needed, and the target may be that of another machine.",
     example="tcpx emit examples/digits/digits.tcp -s schedules/digits.tcps --target x86_avx2 -o build/digits",
     add_arguments=_add_arguments,
     execute=_execute,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from difflib import SequenceMatcher
+from textwrap import indent
 
 import tcpx
 from tcpx.cli.options import Subcommand, add_schedule, params_of, schedule_of
@@ -17,20 +18,14 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _execute(options: argparse.Namespace) -> int:
     module = tcpx.load(options.file)
-    run = tcpx.apply_schedule(
-        module,
-        schedule_of(options),
-        params=params_of(options),
-        target=options.target,
-        threads=options.threads,
-    )
-    for knob in run.knobs:
-        origin = "overridden" if knob.overridden else "its default"
-        print(f"knob {knob.path} = {knob.value} ({origin})")
-    nest: list[str] = []
-    for entry in run.trace.entries:
-        print()
-        print(f"step {entry.index + 1}: {' '.join(entry.statement.split())}")
+    nest = tcpx.loop_nest(module.main).splitlines()
+    print("before:")
+    _print_nest(nest, nest)
+
+    def show(entry: tcpx.TraceEntry) -> None:
+        """Called as soon as the step is done, so that what led to a failure is seen."""
+        nonlocal nest
+        print(f"\nstep {entry.index + 1}: {' '.join(entry.statement.split())}")
         print(f"  at {entry.location}")
         for name, place in entry.calls:
             print(f"  in {name}, called from {place}")
@@ -38,15 +33,37 @@ def _execute(options: argparse.Namespace) -> int:
             print(f"  {name} = {denoted}")
         if entry.nest:
             after = entry.nest.splitlines()
-            for line in _marked(nest, after):
-                print(f"  {line}")
+            _print_nest(nest, after)
             nest = after
+
+    run = tcpx.apply_schedule(
+        module,
+        schedule_of(options),
+        params=params_of(options),
+        target=options.target,
+        threads=options.threads,
+        on_step=show,
+    )
+    _print_end(run)
+    return 0
+
+
+def _print_end(run: tcpx.Run) -> None:
+    """What is known only at the end: all knobs, what steps printed, what was left alone."""
+    if run.knobs:
+        print("\nknobs:")
+    for knob in run.knobs:
+        print(f"  {knob.path} = {knob.value} ({'overridden' if knob.overridden else 'its default'})")
     for line in run.trace.output:
-        print(f"\n{line.location} says:\n{line}")
+        print(f"\nprinted at {line.location}:\n{line}")
     coverage = run.coverage.text()
     if coverage:
-        print(f"\n{coverage}")
-    return 0
+        print(f"\nleft alone:\n{indent(coverage, '  ')}")
+
+
+def _print_nest(before: list[str], after: list[str]) -> None:
+    for line in _marked(before, after):
+        print(f"  {line}")
 
 
 def _marked(before: list[str], after: list[str]) -> Iterator[str]:
@@ -54,7 +71,7 @@ def _marked(before: list[str], after: list[str]) -> Iterator[str]:
     matcher = SequenceMatcher(None, [b.strip() for b in before], [a.strip() for a in after], autojunk=False)
     kept = {block.b + k for block in matcher.get_matching_blocks() for k in range(block.size)}
     for position, line in enumerate(after):
-        yield f"{'+' if before and position not in kept else '|'} {line}"
+        yield f"{'+' if position not in kept else '|'} {line}"
 
 
 EXPLAIN = Subcommand(

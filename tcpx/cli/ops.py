@@ -12,7 +12,9 @@ from tcpx.cli.options import Subcommand
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", nargs="?", help="an operation (tcp.matmul, matmul) or a transform (tile)")
+    parser.add_argument(
+        "name", metavar="NAME", nargs="?", help="an operation (tcp.matmul, matmul) or a transform (tile)"
+    )
     parser.add_argument("--transforms", action="store_true", help="transforms with their signatures, not operations")
 
 
@@ -36,10 +38,10 @@ def _list_operations() -> None:
 
 def _list_transforms() -> None:
     known = tcpx.transforms().values()
-    for category in dict.fromkeys(t.category for t in sorted(known, key=lambda t: list(type(t.category)).index(t.category))):
-        print(f"{category.value}:")
+    for category in sorted({transform.category.value for transform in known}):
+        print(f"{category}:")
         for transform in known:
-            if transform.category is category:
+            if transform.category.value == category:
                 print(f"  {transform.signature()}")
                 print(f"      {_first_line(transform)}")
 
@@ -87,7 +89,7 @@ def _transform_page(name: str) -> str:
     lines = [f"{transform.signature()}   [{transform.category.value}]", indent(_doc(transform), "  ")]
     if any(p.doc for p in transform.parameters):
         lines.append("\n  parameters:")
-        lines += [f"    {p}: {p.doc}" if False else f"    {p.name}  {p.doc}" for p in transform.parameters]
+        lines += [f"    {parameter.name}: {parameter.doc}" for parameter in transform.parameters]
     return "\n".join(lines)
 
 

@@ -26,11 +26,9 @@ class Subcommand:
     execute: Callable[[argparse.Namespace], int]
 
 
-def add_schedule(parser: argparse.ArgumentParser) -> None:
+def add_schedule(parser: argparse.ArgumentParser, default: str = "the default policy of tcpx") -> None:
     """`-s SCHEDULE`, `--param` and what a schedule may ask about: `--target`, `--threads`."""
-    parser.add_argument(
-        "-s", "--schedule", metavar="SCHEDULE", help="schedule file (.tcps); default: the default policy of tcpx"
-    )
+    parser.add_argument("-s", "--schedule", metavar="SCHEDULE", help=f"schedule file (.tcps); default: {default}")
     parser.add_argument(
         "--param",
         action="append",
@@ -99,6 +97,13 @@ def _param(word: str) -> tuple[str, ParamValue]:
     if re.fullmatch(r"[+-]?[0-9]+\.[0-9]+([eE][+-]?[0-9]+)?", value):
         return name, float(value)
     return name, value
+
+
+def seed(word: str) -> int:
+    """A seed: a number that is not negative."""
+    if not re.fullmatch(r"[0-9]+", word):
+        raise argparse.ArgumentTypeError(f"required a number >= 0, found {word!r}")
+    return int(word)
 
 
 def _positive(word: str) -> int:

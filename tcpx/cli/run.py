@@ -6,12 +6,23 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 import tcpx
-from tcpx.cli.options import Subcommand, UsageError, add_schedule, checked_unique, input_file, params_of, schedule_of, size
+from tcpx.cli.options import (
+    Subcommand,
+    UsageError,
+    add_schedule,
+    checked_unique,
+    input_file,
+    params_of,
+    schedule_of,
+    seed,
+    size,
+)
 
 Array = npt.NDArray[np.generic]
 
@@ -28,7 +39,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the array for an argument of the payload; may be repeated",
     )
     parser.add_argument(
-        "--random", type=int, metavar="SEED", help="draw the arguments that no --input gives: floats standard normal"
+        "--random", type=seed, metavar="SEED", help="draw the arguments that no --input gives: floats standard normal"
     )
     parser.add_argument(
         "--size",
@@ -80,7 +91,9 @@ def _execute(options: argparse.Namespace) -> int:
         _save(output, [argument.name for argument in signature.outputs], results)
         print(f"  saved to {output}")
     if options.check:
-        return _compare([a.name for a in signature.outputs], results, _as_tuple(tcpx.evaluate(module, *arrays)), tolerance)
+        return _compare(
+            [a.name for a in signature.outputs], results, _as_tuple(tcpx.evaluate(module, *arrays)), tolerance
+        )
     return 0
 
 
@@ -88,11 +101,13 @@ def _inputs(module: tcpx.Module, options: argparse.Namespace) -> tuple[Array, ..
     """The arrays of the files, and random ones for the rest where --random says so."""
     files: dict[str, str] = checked_unique(options.input, "--input")
     sizes: dict[str, int] = checked_unique(options.size, "--size")
-    seed: int | None = options.random
+    chosen: int | None = options.random
+    if chosen is None and sizes:
+        raise UsageError("--size needs --random")
     dtypes = tcpx.argument_dtypes(module)
     given = {name: _read(path, dtypes.get(name)) for name, path in files.items()}
     missing = [name for name in dtypes if name not in files]
-    if seed is None and missing:
+    if chosen is None and missing:
         raise tcpx.ArgumentError(
             tcpx.Diagnostic(
                 f"nothing is given for {', '.join(f'`{name}`' for name in missing)}",
@@ -101,20 +116,22 @@ def _inputs(module: tcpx.Module, options: argparse.Namespace) -> tuple[Array, ..
                 fix=f"add --input {missing[0]}=FILE.npy, or --random 0",
             )
         )
-    return tcpx.random_inputs(module, seed or 0, given=given, sizes=sizes)
+    return tcpx.random_inputs(module, chosen or 0, given=given, sizes=sizes)
 
 
 def _read(path: str, dtype: np.dtype[np.generic] | None) -> Array:
     """The array in a file. NumPy writes dtypes that it does not know, such as bf16, as raw bytes of their width."""
     try:
-        found: object = np.load(path, allow_pickle=False)
+        with open(path, "rb") as file:
+            found = cast("object", np.load(file, allow_pickle=False))
     except (OSError, ValueError, EOFError) as error:
         raise _unreadable(path, str(error)) from error
     if not isinstance(found, np.ndarray):
         raise _unreadable(path, "several arrays")
-    array: Array = found
-    raw = array.dtype.kind == "V" and dtype is not None and array.dtype.itemsize == dtype.itemsize
-    return array.view(dtype) if raw else array
+    array = cast("Array", found)
+    if dtype is not None and array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
+        return array.view(dtype)
+    return array
 
 
 def _unreadable(path: str, found: str) -> tcpx.ArgumentError:

@@ -64,7 +64,7 @@ def _start(base: OpHandle, ops: Sequence[Operation], state: State, frame: Frame,
 
 
 def _operand_or_dim(base: OpHandle, op: Operation, name: str, frame: Frame, node: ast.Node) -> RuntimeValue:
-    operands = (*op.operand_names, *((op.optional_operand,) if op.optional_operand else ()))
+    operands = (*op.operand_roles, *((op.optional_operand,) if op.optional_operand else ()))
     dims = tuple(it.name for it in op.iterators()) if isinstance(op, Tileable) else ()
     if name in operands or name in RESULTS or name == "acc":
         return OperandHandle(base, name)
@@ -92,8 +92,8 @@ def value_refs(handle: OperandHandle, state: State, where: Location) -> list[Val
 
 def value_ref(op: Operation, name: str) -> ValueRef:
     """The operand or result of one operation."""
-    if name in op.operand_names:
-        return OperandRef(op, op.operand_names.index(name))
+    if name in op.operand_roles:
+        return OperandRef(op, op.operand_roles.index(name))
     if name == op.optional_operand and op.init is not None:
         return OperandRef(op, len(op.operands) - 1)
     if name == "acc" and isinstance(op, Structured) and op.init is not None:

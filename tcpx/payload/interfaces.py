@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
-from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ir import Attribute, Operation, Value
 from tcpx.payload.sizes import Dim, Symbol, Var, is_equal, is_less_equal, substitute, symbols, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, VectorType, dtype_of, like, shape_of
@@ -63,6 +63,12 @@ def map_dim(expression: Dim) -> str | None:
         return None
     names = symbols(expression)
     return names[0].name if len(names) == 1 and expression == names[0].size() else None
+
+
+def map_dims(indexing_map: IndexingMap) -> tuple[str, ...] | None:
+    """The dim names of a map that selects dims, each at most once; None if it does anything else."""
+    names = tuple(n for n in map(map_dim, indexing_map) if n is not None)
+    return names if len(set(names)) == len(indexing_map) else None
 
 
 def map_symbols(expression: Dim) -> tuple[str, ...]:
@@ -163,6 +169,15 @@ class Structured(Tileable):
     def acc_type(self) -> ScalarType:
         """The dtype of the accumulator (of the result)."""
         return dtype_of(self.result.type)
+
+    @classmethod
+    def attributes_for(cls, op: Structured) -> Mapping[str, Attribute] | None:
+        """The attributes with which this class may compute what `op` does on the same operands; None: it cannot.
+
+        Only a guess from iterators and maps: whoever asks compares the generalized operations.
+        """
+        del op
+        return {}
 
     def domain(self) -> tuple[Dim, ...]:
         known: dict[str, Dim] = {}

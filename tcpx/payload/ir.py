@@ -158,6 +158,11 @@ class Operation:
             for op in list(block.ops):
                 yield from op.walk()
 
+    @property
+    def operand_roles(self) -> tuple[str, ...]:
+        """Names by which a schedule reaches the inputs: those of the class, unless the operation has its own."""
+        return self.operand_names
+
     def tree_classes(self) -> tuple[str, ...]:
         """Names of this class and its ancestors in the operation tree, nearest first."""
         names = [c.__dict__.get("class_name", "") for c in type(self).__mro__]

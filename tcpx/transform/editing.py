@@ -8,6 +8,7 @@ from tcpx.payload.interfaces import Build
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize
 from tcpx.payload.ops.memory import Pad
+from tcpx.payload.ops.movement import Transpose
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, is_equal
 from tcpx.payload.subsets import Tile, compose
@@ -40,6 +41,15 @@ def read_subset(rewriter: Rewriter, value: Value, tile: Tile, at: Operation | In
             read = unpadded.defining_op
             after = InsertPoint.after(read) if read is not None and read.parent is point.block else point
             return rewriter.insert(made, after, f"{value.name.split('.')[0]}.p").result
+    if isinstance(definition, Transpose) and not tile.dropped:
+        point = at if isinstance(at, InsertPoint) else InsertPoint.before(at)
+        turned = tuple(definition.permutation.index(k) for k in range(len(definition.permutation)))
+        inner = Tile(*(tuple(part[k] for k in turned) for part in (tile.offsets, tile.sizes, tile.strides)))
+        straight = read_subset(rewriter, definition.operands[0], inner, point)
+        made = Transpose.of(straight, definition.permutation)
+        read = straight.defining_op
+        after = InsertPoint.after(read) if read is not None and read.parent is point.block else point
+        return rewriter.insert(made, after, f"{value.name.split('.')[0]}.t").result
     if isinstance(definition, Materialize) and not is_destination(definition.operands[0]):
         source, subset = definition.operands[0], compose(definition.subset, tile)
     point = at if isinstance(at, InsertPoint) else InsertPoint.before(at)

@@ -349,6 +349,7 @@ def pull(rewriter: Rewriter, op: Tileable, part: Tile, shape: Sequence[Dim], bef
 def fuse_producer(ctx: TransformContext, producer: Tileable, into: Loop, recompute: bool) -> None:
     """Compute `producer` tile by tile inside `into`, where its result is read, or where it starts a reduction."""
     result = producer.result
+    _sink_reads(ctx.rewriter, result, into)
     inside = [user for user in result.users if user is not into and user.is_in(into)]
     if inside:
         _fuse_reads(ctx, producer, into, inside, recompute)
@@ -369,6 +370,16 @@ def fuse_producer(ctx: TransformContext, producer: Tileable, into: Loop, recompu
         pulled = isinstance(op, Structured) and op.is_movement and not any(u.is_in(into) for u in op.result.users)
         if op is producer or not pulled:
             fuse_producer(ctx, op, into, recompute)
+
+
+def _sink_reads(rewriter: Rewriter, value: Value, into: Loop) -> None:
+    """Move the subsets and paddings of a value that only `into` uses to the start of its body."""
+    for user in value.users:
+        if not isinstance(user, Materialize | Pad) or user.is_in(into) or not into.is_in(user.parent_op or user):
+            continue
+        _sink_reads(rewriter, user.results[0], into)
+        if user.results[0].uses and all(u is not into and u.is_in(into) for u in user.results[0].users):
+            rewriter.move(user, InsertPoint.start(into.body))
 
 
 def _between(producer: Tileable, into: Loop) -> list[Tileable]:

@@ -44,6 +44,7 @@ def pack(ctx: TransformContext, operand: OperandRef, layout: Sequence[Digit], at
             found=f"{op.opcode} outside it",
         )
     current = _current_tile(operand.value)
+    layout = _whole_layout(op, operand.index, layout)
     order = _permutation(ctx, op, operand.index, layout)
     outermost = ancestor_in(op, at.body)
     if outermost is None or outermost is op:
@@ -67,7 +68,7 @@ def pack(ctx: TransformContext, operand: OperandRef, layout: Sequence[Digit], at
     pitches = tuple(upper_expression(pitch, lambda v: v.name not in inside) for pitch in pitches)
     trips = tuple(ceildiv(loop.var.upper - loop.var.lower, loop.var.step) for loop in depends)
     dtype = dtype_of(operand.value.type)
-    base = f"{source_name(op)}.{op.operand_names[operand.index] if operand.index < len(op.operand_names) else 'packed'}"
+    base = f"{source_name(op)}.{op.operand_roles[operand.index] if operand.index < len(op.operand_roles) else 'packed'}"
     shape = (*(trips or (1,)), *pitches)
     point = InsertPoint.before(outermost)
     start = rewriter.insert(Empty.of(TensorType(shape, dtype)), point, f"{base}.buffer")
@@ -97,6 +98,13 @@ def _current_tile(value: Value) -> _CurrentTile:
     return _CurrentTile(value, Tile.full(shape), shape, None)
 
 
+def _whole_layout(op: Structured, index: int, layout: Sequence[Digit]) -> tuple[Digit, ...]:
+    """The layout with the operand's dims that it does not name outermost, in the operand's order."""
+    given = {digit.dim for digit in layout}
+    names = [map_dim(e) for e in op.maps()[index]]
+    return (*(Digit(name) for name in names if name is not None and name not in given), *layout)
+
+
 def _permutation(ctx: TransformContext, op: Structured, index: int, layout: Sequence[Digit]) -> list[int]:
     """Positions of the operand's dims in the order of the layout."""
     names = [map_dim(e) or "" for e in op.maps()[index]]
@@ -105,7 +113,7 @@ def _permutation(ctx: TransformContext, op: Structured, index: int, layout: Sequ
         raise ctx.fail(
             f"the layout [{', '.join(map(str, layout))}] does not fit the operand",
             op=op,
-            required=f"each of the dims {', '.join(names)} once",
+            required=f"dims of {', '.join(names)}, each at most once",
             found=", ".join(map(str, layout)),
         )
     return [names.index(d.dim) for d in layout]

@@ -97,14 +97,16 @@ def test_a_size_is_computed_once_where_all_it_needs_is_known() -> None:
     assert sum("= tcpx_size_min(" in line for line in lines) == 1
 
 
-def test_a_division_is_not_moved_out_of_a_loop_unless_its_divisor_is_positive() -> None:
+def test_a_division_is_safe_where_its_divisor_is_not_known_to_be_positive() -> None:
+    """What is computed outside of a loop or branch may not rely on what holds inside."""
     text = "gml_st.for %i in 0 to M { gml_st.for %j in 0 to N { ELEMENT } }"
     element = COPY_ELEMENT.replace("OFFSET", "mod(M, N)")
-    lines = [line.strip() for line in source_of(text.replace("ELEMENT", element)).splitlines()]
-    loop = lines.index("for (int64_t j = 0; j < N; j++) {")
-    assert lines.index("const int64_t rest = M % N;") > loop
-    lines = [line.strip() for line in source_of(text.replace("ELEMENT", element), "[M, N: 1..]").splitlines()]
-    assert lines.index("const int64_t rest = M % N;") < lines.index("for (int64_t i = 0; i < M; i++) {")
+    for symbols in ("[M, N]", "[M, N: 1..]"):
+        lines = [line.strip() for line in source_of(text.replace("ELEMENT", element), symbols).splitlines()]
+        assert "const int64_t size = tcpx_size_max(1, N);" in lines
+        assert lines.index("const int64_t rest = tcpx_size_mod(M, size);") > lines.index(
+            "const int64_t size = tcpx_size_max(1, N);"
+        )
 
 
 def test_division_of_what_may_be_negative_rounds_down() -> None:

@@ -185,7 +185,8 @@ def test_cast(target: ScalarType) -> None:
             limit = min(float(target.maximum), 90.0)
             held = np.clip(wide(held), max(float(target.minimum), -90.0), limit).astype(source.numpy)
         found = run(cast(target), held)
-        assert_same(found, held.astype(target.numpy))
+        with np.errstate(over="ignore"):
+            assert_same(found, held.astype(target.numpy))
         assert_same(run(cast(target), held, generalized=True), found)
 
 

@@ -140,9 +140,7 @@ class SizePrinter:
         return name
 
     def _home(self, dims: Sequence[Dim], scope: Scope) -> Scope:
-        """Where to compute sizes that this block needs: outside of blocks that may not run only if that is safe."""
-        if not all(_never_divides_by_zero(dim) for dim in dims):
-            return scope
+        """Where to compute sizes that this block needs: as far out as their variables allow."""
         home = scope.home(dims)
         if home is None:
             raise _unknown(", ".join(to_text(d) for d in dims))
@@ -157,14 +155,14 @@ class SizePrinter:
             case Min() | Max():
                 return self._nested("tcpx_size_min" if isinstance(atom, Min) else "tcpx_size_max", atom.args, home)
             case CeilDiv():
-                return self._nested("tcpx_size_ceildiv", (atom.lhs, atom.rhs), home)
+                return self._nested("tcpx_size_ceildiv", (atom.lhs, _divisor(atom.rhs)), home)
             case FloorDiv() | Mod():
-                low = lower_bound(atom.lhs)
-                if low is not None and low >= 0:
+                low, divisor = lower_bound(atom.lhs), _divisor(atom.rhs)
+                if low is not None and low >= 0 and isinstance(divisor, int):
                     sign = "/" if isinstance(atom, FloorDiv) else "%"
-                    return f"{self.factor(atom.lhs, home)} {sign} {self.factor(atom.rhs, home)}"
+                    return f"{self.factor(atom.lhs, home)} {sign} {divisor}"
                 helper = "tcpx_size_floordiv" if isinstance(atom, FloorDiv) else "tcpx_size_mod"
-                return self._nested(helper, (atom.lhs, atom.rhs), home)
+                return self._nested(helper, (atom.lhs, divisor), home)
             case _:
                 raise _unknown(atom.text)
 
@@ -177,22 +175,10 @@ class SizePrinter:
         return text
 
 
-def _never_divides_by_zero(dim: Dim) -> bool:
-    """Whether every divisor in an expression is positive for all values of its symbols and loop variables."""
-    if isinstance(dim, int):
-        return True
-    for atom in (a for monomial, _ in dim.terms for a in monomial):
-        match atom:
-            case FloorDiv() | CeilDiv() | Mod():
-                low = lower_bound(atom.rhs)
-                if low is None or low < 1 or not all(map(_never_divides_by_zero, (atom.lhs, atom.rhs))):
-                    return False
-            case Min() | Max():
-                if not all(map(_never_divides_by_zero, atom.args)):
-                    return False
-            case _:
-                pass
-    return True
+def _divisor(dim: Dim) -> Dim:
+    """What a size is divided by. Below 1 it counts as 1: what is only known to be positive in a branch or a loop may
+    be computed outside of it."""
+    return dim if isinstance(dim, int) else Max((1, dim)).size()
 
 
 def _unknown(text: str) -> VerifyError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from string import ascii_letters
 from typing import cast
 
@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tcpx.payload.evaluator import Array, Evaluation
-from tcpx.payload.interfaces import Build, IndexingMap, Iterator, Structured, dims, map_dim, parallel, reduction
-from tcpx.payload.ir import Value, register
+from tcpx.payload.interfaces import Build, IndexingMap, Iterator, Structured, dims, map_dim, map_dims, parallel, reduction
+from tcpx.payload.ir import Attribute, Value, register
 from tcpx.payload.ops.elementwise import Add, Mul, cast_to
 from tcpx.payload.types import dtype_of
 
@@ -67,6 +67,12 @@ class Contract(ContractBase):
 
     __slots__ = ()
     opcode = "tcp.contract"
+
+    @classmethod
+    def attributes_for(cls, op: Structured) -> Mapping[str, Attribute] | None:
+        found = [map_dims(m) for m in (*op.maps(), op.result_map())]
+        named = [names for names in found if names is not None]
+        return dict(zip(("lhs", "rhs", "out"), named, strict=True)) if len(named) == len(found) == 3 else None
 
     def _dims(self, key: str) -> tuple[str, ...]:
         held = self.attributes.get(key)

@@ -83,6 +83,22 @@ class Generic(Structured):
                     )
         return tuple(found)
 
+    @property
+    def is_contraction(self) -> bool:
+        """Whether it reduces over two inputs that share every reduction dim, as a contract does: the product and the
+        sum may be others, such as `+` and `min`."""
+        reduced = {it.name for it in self.iterators() if it.is_reduction}
+        names = [{map_dim(e) for e in m} for m in self.maps()]
+        return len(names) == 2 and bool(reduced) and all(reduced <= n and None not in n for n in names)
+
+    @property
+    def operand_roles(self) -> tuple[str, ...]:
+        return ("lhs", "rhs") if self.is_contraction else ()
+
+    def tree_classes(self) -> tuple[str, ...]:
+        known = super().tree_classes()
+        return ("contract", *known) if self.is_contraction else known
+
     def _all_maps(self) -> tuple[IndexingMap, ...]:
         held = self.attributes.get("maps")
         if not isinstance(held, tuple) or not held:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
-from tcpx.payload.interfaces import Build, IndexingMap, Iterator, Structured, dims, parallel
-from tcpx.payload.ir import Operation, Value, register
+from tcpx.payload.interfaces import Build, IndexingMap, Iterator, Structured, dims, map_dims, parallel
+from tcpx.payload.ir import Attribute, Operation, Value, register
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.types import Type, dtype_of, like, shape_of
 
@@ -33,6 +33,14 @@ class Movement(Structured):
     def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
         del build, acc
         return args[0]
+
+    @staticmethod
+    def places(op: Structured) -> tuple[int, ...] | None:
+        """Where each dim of the only operand of `op` stands in its result."""
+        source, result = (map_dims(op.maps()[0]) if len(op.maps()) == 1 else None), map_dims(op.result_map())
+        if source is None or result is None or not set(source) <= set(result):
+            return None
+        return tuple(result.index(name) for name in source)
 
     def int_tuple(self, key: str) -> tuple[int, ...]:
         """An attribute that is a list of ints."""
@@ -63,6 +71,11 @@ class Broadcast(Movement):
     def of(cls, operand: Value, dims_: Sequence[int], type_: Type) -> Operation:
         """A detached broadcast to `type_`."""
         return cls([operand], [type_], {"dims": tuple(dims_)})
+
+    @classmethod
+    def attributes_for(cls, op: Structured) -> Mapping[str, Attribute] | None:
+        places = cls.places(op)
+        return {"dims": places} if places is not None else None
 
     def maps(self) -> tuple[IndexingMap, ...]:
         return (dims(*(f"d{k}" for k in self.int_tuple("dims"))),)
@@ -101,12 +114,24 @@ class Transpose(Movement):
         type_ = like(operand.type, tuple(shape[p] for p in permutation), dtype_of(operand.type))
         return cls([operand], [type_], {"permutation": tuple(permutation)})
 
+    @property
+    def permutation(self) -> tuple[int, ...]:
+        """The operand's dim that is dim k of the result."""
+        return self.int_tuple("permutation")
+
+    @classmethod
+    def attributes_for(cls, op: Structured) -> Mapping[str, Attribute] | None:
+        places = cls.places(op)
+        if places is None or sorted(places) != list(range(len(op.result_map()))):
+            return None
+        return {"permutation": tuple(places.index(k) for k in range(len(places)))}
+
     def maps(self) -> tuple[IndexingMap, ...]:
-        permutation = self.int_tuple("permutation")
+        permutation = self.permutation
         return (dims(*(f"d{permutation.index(k)}" for k in range(len(permutation)))),)
 
     def verify(self) -> None:
-        permutation = self.int_tuple("permutation")
+        permutation = self.permutation
         if sorted(permutation) != list(range(len(shape_of(self.result.type)))):
             raise self.error(
                 "`permutation` names each dim once",
@@ -116,7 +141,7 @@ class Transpose(Movement):
         super().verify()
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        return (np.ascontiguousarray(args[0].transpose(self.int_tuple("permutation"))),)
+        return (np.ascontiguousarray(args[0].transpose(self.permutation)),)
 
 
 @register

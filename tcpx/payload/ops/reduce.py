@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
-from tcpx.payload.interfaces import Build, IndexingMap, Iterator, IteratorKind, Structured, dims
-from tcpx.payload.ir import Value, register
+from tcpx.payload.interfaces import Build, IndexingMap, Iterator, IteratorKind, Structured, dims, map_dims
+from tcpx.payload.ir import Attribute, Value, register
 from tcpx.payload.ops.elementwise import Add, Binary, Max, cast_to
 from tcpx.payload.types import dtype_of, shape_of
 
@@ -22,6 +22,13 @@ class Reduce(Structured):
     operand_names = ("operand",)
     optional_operand = "init"
     combiner: ClassVar[type[Binary]]
+
+    @classmethod
+    def attributes_for(cls, op: Structured) -> Mapping[str, Attribute] | None:
+        names, kept = (map_dims(op.maps()[0]) if len(op.maps()) == 1 else None), map_dims(op.result_map())
+        if names is None or kept is None:
+            return None
+        return {"dims": tuple(k for k, name in enumerate(names) if name not in kept)}
 
     @property
     def reduced(self) -> tuple[int, ...]:

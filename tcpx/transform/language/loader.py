@@ -75,7 +75,11 @@ def program_of_file(file: ast.File, schedule_path: Sequence[str | Path] = (), be
 
 
 def _read(path: Path) -> ast.File:
-    return parse_schedule(path.read_text(encoding="utf-8"), str(path))
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScheduleError(Diagnostic(f"cannot read {path}", required="a schedule text", found=str(error))) from error
+    return parse_schedule(text, str(path))
 
 
 class _Loader:

@@ -26,7 +26,8 @@ class Pack(Transform):
 
     The buffer has one slot per iteration of each loop between `at` and the operation that the operand depends on;
     loops it does not depend on reuse the slot. In a slot lies the tile, its dims in the order of `layout`; a
-    static tile is stored full, padded with the neutral element. `k pad 16` rounds the pitch of `k` up. The
+    static tile is stored full, padded with the neutral element. Dims of the operand that `layout` does not name are
+    outermost, in the operand's order. `k pad 16` rounds the pitch of `k` up. The
     operation keeps its class and its dims. Returns the loop that fills the buffer.
 
     before:

@@ -1,0 +1,190 @@
+"""Structural matching on the operation tree: whether an operation computes what one of another class would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+from tcpx.payload.comparison import same_attribute
+from tcpx.payload.diagnostics import VerifyError
+from tcpx.payload.interfaces import IndexingMap, Structured, map_dim
+from tcpx.payload.ir import Attribute, Block, Operation, Value, operation_classes
+from tcpx.payload.ops.elementwise import Binary
+from tcpx.payload.ops.generic import Generic, generalize
+from tcpx.payload.sizes import Dim, Symbol, Var, substitute, to_text
+from tcpx.payload.types import dtype_of, shape_of
+
+MOST_INPUTS = 4
+"""Inputs of an operation whose permutations are tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A class that may say what an operation does: with these attributes, on the inputs in this order."""
+
+    op_class: type[Structured]
+    attributes: Mapping[str, Attribute]
+    order: tuple[int, ...]
+
+    def on(self, op: Structured, values: Sequence[Value]) -> Structured:
+        """A detached operation of the class on `values`, which stand for the operands of `op`."""
+        operands = [values[k] for k in self.order]
+        if op.init is not None:
+            operands.append(values[-1])
+        return self.op_class(operands, [op.result.type], self.attributes, location=op.location)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Why a candidate does not match; the higher the rank, the nearer it came."""
+
+    opcode: str
+    rank: int
+    reason: str
+
+
+def classes_called(name: str) -> list[type[Structured]]:
+    """The structured classes of this name in the operation tree, or with it as the end of their opcode."""
+    found = [c for c in operation_classes().values() if issubclass(c, Structured) and c is not Generic]
+    return [c for c in found if name in (c.class_name, c.opcode.split(".")[-1])]
+
+
+def find_match(op: Structured, classes: Sequence[type[Structured]]) -> Candidate | list[Difference]:
+    """The first candidate among `classes` that computes what `op` does; else the nearest miss of each class."""
+    mine = _general(op.on_tiles(_stand_ins(op), shape_of(op.result.type)))
+    misses: dict[str, Difference] = {}
+    for op_class in classes:
+        for candidate in _candidates(op_class, op):
+            difference = _difference(candidate, op, mine)
+            if difference is None:
+                return candidate
+            known = misses.get(difference.opcode)
+            if known is None or difference.rank > known.rank:
+                misses[difference.opcode] = difference
+        misses.setdefault(op_class.opcode, Difference(op_class.opcode, 0, _misfit(op_class, op)))
+    return list(misses.values())
+
+
+def _candidates(op_class: type[Structured], op: Structured) -> Iterator[Candidate]:
+    inputs = len(op.inputs)
+    fits = inputs == len(op_class.operand_names) and (op.init is None or bool(op_class.optional_operand))
+    if not fits or inputs > MOST_INPUTS:
+        return
+    for order in permutations(range(inputs)):
+        attributes = op_class.attributes_for(_Reordered.of(op, order))
+        if attributes is not None:
+            yield Candidate(op_class, attributes, order)
+
+
+class _Reordered(Generic):
+    """A generic with its inputs in another order: what a class is asked for its attributes with."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, op: Structured, order: Sequence[int]) -> Generic:
+        made = _general(op.on_tiles(_stand_ins(op), shape_of(op.result.type)))
+        maps = made.maps()
+        held = (*(maps[k] for k in order), made.result_map())
+        operands = [*(made.inputs[k] for k in order), *([made.init] if made.init is not None else [])]
+        return cls(operands, [made.result.type], {**made.attributes, "maps": held}, made.regions)
+
+
+def _misfit(op_class: type[Structured], op: Structured) -> str:
+    wanted, have = len(op_class.operand_names), len(op.inputs)
+    if wanted != have:
+        return f"takes {wanted} operand(s), not {have}"
+    return "takes no `init`" if op.init is not None and not op_class.optional_operand else "indexes its operands otherwise"
+
+
+def _stand_ins(op: Operation) -> list[Value]:
+    """Values of the types of the operands, in no function: what is built on them leaves no trace."""
+    return Block([(value.name, value.type) for value in op.operands]).args
+
+
+def _general(op: Operation) -> Generic:
+    if isinstance(op, Generic):
+        return op
+    if not isinstance(op, Structured):
+        raise op.error("only a structured operation can be generalized")
+    return generalize(op)
+
+
+def _difference(candidate: Candidate, op: Structured, mine: Generic) -> Difference | None:
+    opcode = candidate.op_class.opcode
+
+    def miss(rank: int, reason: str) -> Difference:
+        return Difference(opcode, rank, reason)
+
+    built = candidate.on(op, _stand_ins(op))
+    try:
+        built.verify()
+        other = generalize(built)
+        other.verify()
+    except VerifyError as error:
+        found = error.diagnostic
+        return miss(1, f"{found.message} ({found.found})" if found.found else found.message)
+    renamed = _renaming(mine, other, candidate.order)
+    if isinstance(renamed, str):
+        return miss(2, renamed)
+    if mine.attributes.get("combiner") != other.attributes.get("combiner"):
+        combiners = (mine.attributes.get("combiner"), other.attributes.get("combiner"))
+        return miss(3, f"combines with {combiners[1]}, not {combiners[0]}")
+    pairs: dict[Value, Value] = {b: mine.regions[0].args[k] for k, b in zip(candidate.order, other.regions[0].args, strict=False)}
+    count = len(candidate.order)
+    pairs.update(zip(other.regions[0].args[count:], mine.regions[0].args[count:], strict=True))
+    reason = _different_bodies(mine.regions[0].ops[-1].operands[0], other.regions[0].ops[-1].operands[0], pairs)
+    return miss(4, reason) if reason is not None else None
+
+
+def _renaming(mine: Generic, other: Generic, order: Sequence[int]) -> dict[str, str] | str:
+    """The dims of `mine` by those of `other`, under which kinds and maps agree; else what does not."""
+    pairs = [(mine.maps()[k], theirs, f"operand {k}") for k, theirs in zip(order, other.maps(), strict=True)]
+    pairs.append((mine.result_map(), other.result_map(), "the result"))
+    names: dict[str, str] = {}
+    for left, right, _ in pairs:
+        for a, b in zip(left, right, strict=False):
+            here, there = map_dim(a), map_dim(b)
+            if here is not None and there is not None:
+                names.setdefault(there, here)
+    mine_kinds = {it.name: it.kind for it in mine.iterators()}
+    other_kinds = {it.name: it.kind for it in other.iterators()}
+    if len(mine_kinds) != len(other_kinds):
+        return f"has {len(other_kinds)} dims, not {len(mine_kinds)}"
+    if set(names) != set(other_kinds) or len(set(names.values())) != len(names):
+        return f"its dims {', '.join(other_kinds)} do not pair with {', '.join(mine_kinds)}"
+    for there, here in names.items():
+        if mine_kinds[here] is not other_kinds[there]:
+            return f"`{here}` is a {mine_kinds[here].value} dim, `{there}` a {other_kinds[there].value} dim"
+    sizes: dict[Symbol | Var, Dim] = {Symbol(b): Symbol(a).size() for b, a in names.items()}
+    for left, right, role in pairs:
+        if left != tuple(substitute(e, sizes) for e in right):
+            return f"indexes {role} by {_map_text(right)}, not {_map_text(left)}"
+    return names
+
+
+def _map_text(indexing_map: IndexingMap) -> str:
+    return f"[{', '.join(to_text(e) for e in indexing_map)}]"
+
+
+def _different_bodies(mine: Value, other: Value, pairs: Mapping[Value, Value]) -> str | None:
+    """Where two scalar expressions first differ; operands of commutative operations may be swapped."""
+    if other in pairs or mine.defining_op is None or other.defining_op is None:
+        return None if pairs.get(other) is mine else f"the body uses {_shown(other)} where %{mine.name} is used"
+    a, b = mine.defining_op, other.defining_op
+    attributes = a.attributes.keys() == b.attributes.keys() and all(
+        same_attribute(held, b.attributes[key]) for key, held in a.attributes.items()
+    )
+    if a.opcode != b.opcode or not attributes or mine.type != other.type or len(a.operands) != len(b.operands):
+        return f"the body has {b.opcode}: {other.type} where %{mine.name} is {a.opcode}: {mine.type}"
+    found = [_different_bodies(x, y, pairs) for x, y in zip(a.operands, b.operands, strict=True)]
+    first = next((reason for reason in found if reason is not None), None)
+    if first is not None and isinstance(a, Binary) and a.neutral_of(dtype_of(mine.type)) is not None:
+        swapped = [_different_bodies(x, y, pairs) for x, y in zip(a.operands, reversed(b.operands), strict=True)]
+        return None if swapped == [None, None] else first
+    return first
+
+
+def _shown(value: Value) -> str:
+    return f"%{value.name}" if value.defining_op is None else value.defining_op.opcode

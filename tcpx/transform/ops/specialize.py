@@ -1,0 +1,74 @@
+"""specialize: an operation as one of a more special class of the operation tree."""
+
+from __future__ import annotations
+
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.rewriter import InsertPoint
+from tcpx.transform.declaration import (
+    NAME,
+    OP,
+    Arguments,
+    Category,
+    Parameter,
+    Result,
+    Results,
+    Transform,
+    TransformContext,
+    register,
+)
+from tcpx.transform.editing import source_name
+from tcpx.transform.matching import classes_called, find_match
+
+
+@register
+class Specialize(Transform):
+    """Write an operation as one of a named class: the way back from `generalize`, and down from `contract`.
+
+    The class fits if, on the operands in some order, it has the same iterators, indexing maps and scalar body, up to
+    the names of dims. `specialize x when ...` is a statement of its own.
+
+    before:
+        %y = tcp.generic(%x, %w) {iterators = [["m", "parallel"], ...], maps = [[m, k], [k, n], [m, n]], ...}
+    statement:
+        specialize(y, to: matmul)
+    after:
+        %y.1 = tcp.matmul(%x, %w) : tensor<[M]x32xf32>
+    """
+
+    name = "specialize"
+    category = Category.OPERATION_TREE
+    parameters = (
+        Parameter("target", OP, doc="a structured operation"),
+        Parameter("to", NAME, doc="a class of the operation tree, or the end of an opcode"),
+    )
+    results = (Result.OP,)
+
+    def apply(self, ctx: TransformContext, args: Arguments) -> Results:
+        op, wanted = args.op("target"), args.string("to")
+        if not isinstance(op, Structured):
+            raise ctx.fail(
+                f"%{op.name} cannot be specialized", op=op, required="a structured operation", found=op.opcode
+            )
+        classes = classes_called(wanted)
+        if not classes:
+            raise ctx.fail(
+                f"there is no class `{wanted}`", op=op, required="a class of the operation tree", found=wanted
+            )
+        if type(op) in classes:
+            raise ctx.fail(
+                f"%{op.name} is {wanted} already", op=op, required="an operation of another class", found=op.opcode
+            )
+        found = find_match(op, classes)
+        if isinstance(found, list):
+            raise ctx.fail(
+                f"%{op.name} is no {wanted}",
+                op=op,
+                required=f"the dims, maps and body of {wanted}",
+                found=op.opcode,
+                notes=tuple(f"{miss.opcode}: {miss.reason}" for miss in found),
+            )
+        made = ctx.rewriter.insert(found.on(op, op.operands), InsertPoint.before(op), source_name(op))
+        made.name = op.name
+        ctx.rewriter.continue_as(op, made)
+        ctx.rewriter.replace_op(op, [made.result])
+        return (made,)
