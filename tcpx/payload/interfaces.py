@@ -160,6 +160,12 @@ class Structured(Tileable):
         """Interface `Reduction`: combine two partial results."""
         raise self.error("the operation does not reduce")
 
+    def permuted_input(self, index: int, order: Sequence[int]) -> Mapping[str, Attribute] | None:
+        """The attributes with which the operation reads input `index` when its dims are stored in this order: dim k
+        is the one that was `order[k]`. None if its class fixes the order."""
+        del index, order
+        return None
+
     @property
     def is_movement(self) -> bool:
         """Whether the body computes nothing: result elements are operand elements or a literal."""

@@ -10,7 +10,7 @@ from tcpx.payload.ops.gml_st import Loop, Materialize
 from tcpx.payload.ops.memory import Pad
 from tcpx.payload.ops.movement import Transpose
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, is_equal
+from tcpx.payload.sizes import Dim, is_equal, maximum, minimum
 from tcpx.payload.subsets import Tile, compose
 from tcpx.payload.types import shape_of
 
@@ -57,7 +57,7 @@ def read_subset(rewriter: Rewriter, value: Value, tile: Tile, at: Operation | In
 
 
 def _inside_pad(op: Pad, tile: Tile) -> Tile | None:
-    """The subset of what is padded that a subset of the result shows: along a padded dim it must be all of it."""
+    """The subset of what is padded that a subset of the result shows: along a padded dim, what is not padding."""
     if tile.dropped or not tile.has_unit_strides:
         return None
     before, after = shape_of(op.operands[0].type), shape_of(op.result.type)
@@ -68,7 +68,7 @@ def _inside_pad(op: Pad, tile: Tile) -> Tile | None:
         elif is_equal(offset, 0) is True and is_equal(size, wide) is True:
             sizes.append(have)
         else:
-            return None
+            sizes.append(maximum(0, minimum(size, have - offset)))
     return Tile(tile.offsets, tuple(sizes))
 
 

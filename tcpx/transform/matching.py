@@ -124,7 +124,8 @@ def _difference(candidate: Candidate, op: Structured, mine: Generic) -> Differen
         other.verify()
     except VerifyError as error:
         found = error.diagnostic
-        return miss(1, f"{found.message} ({found.found})" if found.found else found.message)
+        reason = found.message.removeprefix(f"{opcode}: ")
+        return miss(1, f"{reason} ({found.found})" if found.found else reason)
     renamed = _renaming(mine, other, candidate.order)
     if isinstance(renamed, str):
         return miss(2, renamed)

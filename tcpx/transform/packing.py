@@ -78,8 +78,12 @@ def pack(ctx: TransformContext, operand: OperandRef, layout: Sequence[Digit], at
     read = _slot_tile(slots, digits)
     value = rewriter.insert(Materialize.of(filled, read), InsertPoint.before(op), f"{base}.t").result
     if order != list(range(len(order))):
-        inverse = [order.index(k) for k in range(len(order))]
-        value = rewriter.insert(Transpose.of(value, inverse), InsertPoint.before(op), f"{base}.t").result
+        attributes = op.permuted_input(operand.index, order)
+        if attributes is None:
+            inverse = [order.index(k) for k in range(len(order))]
+            value = rewriter.insert(Transpose.of(value, inverse), InsertPoint.before(op), f"{base}.t").result
+        for key, held in (attributes or {}).items():
+            rewriter.set_attribute(op, key, held)
     old = operand.value
     rewriter.set_operand(op, operand.index, value)
     erase_dead(rewriter, [old])

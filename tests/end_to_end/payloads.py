@@ -66,6 +66,8 @@ func @transposed_lhs(%x: tensor<[K]x[M]xf32>, %w: tensor<[K]x[N]xf32>) -> tensor
   tcp.return(%mm)
 }
 """
+SIZES = ((0, 3, 4), (3, 0, 4), (3, 4, 0), (1, 1, 1), (2, 5, 3), (7, 65, 130), (127, 17, 521), (13, 333, 517))
+"""m, n, k: empty, unit, odd; beyond one register tile, one block of m, one panel of k."""
 SI8 = """\
 func @si8(%x: tensor<[M]x[K]xsi8>, %w: tensor<[K]x[N]xsi8>) -> tensor<[M]x[N]xsi32> symbols [K, M, N] {
   %mm = tcp.matmul(%x, %w) : tensor<[M]x[N]xsi32>
@@ -102,7 +104,6 @@ PRODUCTS = {
     "si8": SI8,
     "si32": SI32,
     "two_k": TWO_K,
-    "two_k_symbolic": TWO_K_SYMBOLIC,
 }
 
 PACKED = """\
@@ -113,3 +114,57 @@ schedule main(root: func) {
   gemm.packed_gemm(mm, epilogue(mm))
 }
 """
+
+
+def arguments(module: Module, sizes: Sizes, seed: int = 0) -> list[Array]:
+    """Random arguments; integers are of the whole range of their dtype, floats from a normal distribution."""
+    evaluation = Evaluation(module.constants, sizes)
+    random = np.random.default_rng([seed, *sizes.values()])
+    made: list[Array] = []
+    for arg in module.main.args:
+        shape, dtype = evaluation.shape(arg.type), dtype_of(arg.type).numpy
+        if dtype.kind == "f":
+            made.append(random.standard_normal(shape).astype(dtype))
+        else:
+            limits = np.iinfo(dtype)
+            made.append(random.integers(limits.min, limits.max, shape, dtype=dtype, endpoint=True))
+    return made
+
+
+def _float_product(name: str, arrays: list[Array]) -> Bounded:
+    x, w, *bias = (Bounded.of(a) for a in arrays)
+    specs = {"transposed": "mk,nk->mn", "transposed_lhs": "km,kn->mn", "two_k": "mkj,kjn->mn"}
+    made = x.einsum(specs.get(name, "mk,kn->mn"), w)
+    return (made + bias[0]).relu() if bias else made
+
+
+def check_product(name: str, kernel: Kernel, arrays: list[Array]) -> None:
+    """Call a kernel, and call it between guard pages: both must give what the payload says.
+
+    Integer products wrap, and the minimum of sums is free of rounding beyond that of each sum: those are exact.
+    """
+    plain = np.asarray(kernel(*arrays))
+    (guarded,) = run_guarded(kernel, *arrays)
+    np.testing.assert_array_equal(plain, guarded)
+    if name == "min_plus":
+        x, w = arrays
+        exact = np.min(x[:, :, None] + w[None], axis=1, initial=np.inf).astype(np.float32)
+        np.testing.assert_array_equal(plain, exact)
+    elif plain.dtype.kind == "i":
+        x, w = (a.astype(np.int64) for a in arrays)
+        np.testing.assert_array_equal(plain, (x @ w).astype(plain.dtype))
+    else:
+        assert_close(plain, _float_product(name, arrays), f"{name} {[a.shape for a in arrays]}")
+
+
+def digits_reference(module: Module, x: Array) -> Bounded:
+    """The digits network in float64, with the error that float32 may make."""
+    w1, b1, w2, b2, w3, b3 = (Bounded.of(module.constants[n]) for n in ("w1", "b1", "w2", "b2", "w3", "b3"))
+    hidden = (Bounded.of(x).matmul(w1) + b1).relu()
+    hidden = (hidden.matmul(w2) + b2).relu()
+    return (hidden.matmul(w3) + b3).softmax()
+
+
+def load_digits() -> tuple[Module, tcpx.Program]:
+    """The payload and its schedule, as they are shipped."""
+    return tcpx.load(DIGITS), tcpx.load_schedule(DIGITS_SCHEDULE)

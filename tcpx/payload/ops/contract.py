@@ -91,6 +91,11 @@ class Contract(ContractBase):
     def result_map(self) -> IndexingMap:
         return dims(*self._dims("out"))
 
+    def permuted_input(self, index: int, order: Sequence[int]) -> Mapping[str, Attribute]:
+        key = self.operand_names[index]
+        held = self._dims(key)
+        return {key: tuple(held[k] for k in order)}
+
 
 @register
 class Matmul(ContractBase):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 
 import numpy as np
@@ -114,6 +114,11 @@ class Generic(Structured):
 
     def result_map(self) -> IndexingMap:
         return self._all_maps()[-1]
+
+    def permuted_input(self, index: int, order: Sequence[int]) -> Mapping[str, Attribute]:
+        maps = list(self._all_maps())
+        maps[index] = tuple(maps[index][k] for k in order)
+        return {"maps": tuple(maps)}
 
     @property
     def combiner(self) -> type[Binary] | None:

@@ -159,6 +159,20 @@ class Fill(Movement):
         held = float(value) if dtype_of(type_).is_float else int(value)
         return cls([], [type_], {"value": held})
 
+    @classmethod
+    def attributes_for(cls, op: Structured) -> Mapping[str, Attribute] | None:
+        if op.maps():
+            return None
+        built: list[Operation] = []
+
+        def build(made: Operation) -> Value:
+            built.append(made)
+            return made.result
+
+        literal = op.scalar_body(build, (), None).defining_op
+        held = literal.attributes.get("value") if isinstance(literal, Const) else None
+        return {"value": held} if isinstance(held, int | float) else None
+
     @property
     def literal(self) -> float | int:
         """The number each element has."""

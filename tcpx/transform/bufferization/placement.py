@@ -57,7 +57,7 @@ class Placement:
     def _try(self, storage: Storage, link: Link) -> bool:
         """Link a storage unless that leads to a conflict."""
         memory = self.places.place(link.to).memory
-        if memory is storage:
+        if memory is storage or (link.kind.is_forward and not self._is_reached(link.to, storage)):
             return False
         moved = self.places.members(storage)
         self.places.set_link(storage, link)
@@ -68,6 +68,13 @@ class Placement:
             self.reasons.setdefault(storage, str(conflict))
         self.places.set_link(storage, None)
         return False
+
+    def _is_reached(self, target: Storage, storage: Storage) -> bool:
+        """Whether every branch round `target` is round `storage`: what is known of sizes in there holds for both."""
+        if target.op is None or storage.op is None:
+            return True
+        around = set(storage.op.ancestors())
+        return all(op in around for op in target.op.ancestors() if isinstance(op, If))
 
     def _is_in_scope(self, storage: Storage) -> bool:
         """Whether the place of a storage mentions only variables of loops round its definition."""

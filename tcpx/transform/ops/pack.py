@@ -28,7 +28,8 @@ class Pack(Transform):
     loops it does not depend on reuse the slot. In a slot lies the tile, its dims in the order of `layout`; a
     static tile is stored full, padded with the neutral element. Dims of the operand that `layout` does not name are
     outermost, in the operand's order. `k pad 16` rounds the pitch of `k` up. The
-    operation keeps its class and its dims. Returns the loop that fills the buffer.
+    operation keeps its class and its dims; it reads them in the order stored where its class can say so, else through
+    a transpose. Returns the loop that fills the buffer.
 
     before:
         %mm.3 = tcp.matmul(%x.t, %w.p, init = %mm.acc) : tensor<...>
