@@ -93,6 +93,17 @@ class SkipPolicy:
             )
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--update-golden`: write the golden files instead of comparing with them."""
+    parser.addoption("--update-golden", action="store_true", help="rewrite the golden files from what is computed")
+
+
+@pytest.fixture
+def update_golden(request: pytest.FixtureRequest) -> bool:
+    """Whether golden files are to be written."""
+    return bool(request.config.getoption("--update-golden"))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Install the policy, except in a worker of xdist."""
     if not hasattr(config, "workerinput"):

@@ -51,7 +51,7 @@ EMIT = Subcommand(
     name="emit",
     summary="write the C of a payload",
     description="Compile a payload to C as a schedule says, and write NAME.c, NAME.h with the prototypes and,\n"
-    "where the payload has constants, NAME.bin. No C compiler is needed, and the target may be that of another machine.",
+    "where the payload has constants, NAME.bin. No C compiler is needed; the target may be another machine's.",
     example="tcpx emit examples/digits/digits.tcp -s schedules/digits.tcps --target x86_avx2 -o build/digits",
     add_arguments=_add_arguments,
     execute=_execute,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Iterator
-from difflib import SequenceMatcher
 from textwrap import indent
 
 import tcpx
@@ -67,18 +67,22 @@ def _print_nest(before: list[str], after: list[str]) -> None:
 
 
 def _marked(before: list[str], after: list[str]) -> Iterator[str]:
-    """The loop nest with a `+` at the lines that the step made; lines that only moved in or out are not new."""
-    matcher = SequenceMatcher(None, [b.strip() for b in before], [a.strip() for a in after], autojunk=False)
-    kept = {block.b + k for block in matcher.get_matching_blocks() for k in range(block.size)}
-    for position, line in enumerate(after):
-        yield f"{'+' if position not in kept else '|'} {line}"
+    """The loop nest after a step: `+` at lines that are new, `~` at those that moved in or out of a loop."""
+    unchanged = Counter(before)
+    known = Counter(line.strip() for line in before)
+    for line in after:
+        mark = "+" if not known[line.strip()] else "|" if unchanged[line] else "~"
+        known[line.strip()] -= mark != "+"
+        unchanged[line] -= mark == "|"
+        yield f"{mark} {line}"
 
 
 EXPLAIN = Subcommand(
     name="explain",
     summary="show what every statement of a schedule did",
     description="Run a schedule over a payload and show, for every step, the line it stands in, what its arguments\n"
-    "denoted, and the loop nest after it; `+` marks the lines that the step made. Nothing is compiled.",
+    "denoted, and the loop nest after it; `+` marks lines that are new, `~` those that moved\n"
+    "into or out of a loop. Nothing is compiled.",
     example="tcpx explain examples/digits/digits.tcp -s schedules/digits.tcps",
     add_arguments=_add_arguments,
     execute=_execute,

@@ -84,6 +84,15 @@ class Rewriter:
         """Undo every change since `mark`; the payload is byte-identical to what it was then."""
         while len(self._undo) > mark:
             self._undo.pop()()
+        self._drop_detached_uses()
+
+    def _drop_detached_uses(self) -> None:
+        """Forget uses by operations that a failed step made and never inserted."""
+        funcs = set(self.module.funcs.values())
+        for op in self.module.walk():
+            for value in (*op.results, *(a for block in op.regions for a in block.args)):
+                if any(not _is_attached(user, funcs) for user, _ in value.uses):
+                    value.uses[:] = [use for use in value.uses if _is_attached(use[0], funcs)]
 
     def _did(self, op: Operation | None, undo: Callable[[], None]) -> None:
         self._undo.append(undo)
@@ -465,6 +474,14 @@ class Rewriter:
         """Mark an operation and all inside it as one side of a split."""
         for inner in op.walk():
             self.set_origins(inner, inner.origins, (*inner.copy_path, (split, side)))
+
+
+def _is_attached(op: Operation, funcs: set[FuncOp]) -> bool:
+    """Whether an operation stands in one of the functions."""
+    here: Operation | None = op
+    while here is not None and not isinstance(here, FuncOp):
+        here = here.parent_op
+    return here in funcs
 
 
 def _names_of(op: Operation) -> list[str]:

@@ -159,12 +159,18 @@ def check_product(name: str, kernel: Kernel, arrays: list[Array]) -> None:
 
 def digits_reference(module: Module, x: Array) -> Bounded:
     """The digits network in float64, with the error that float32 may make."""
-    w1, b1, w2, b2, w3, b3 = (Bounded.of(module.constants[n]) for n in ("w1", "b1", "w2", "b2", "w3", "b3"))
+
+    def held(name: str) -> Array:
+        array = module.constants.get(name)
+        assert array is not None
+        return array
+
+    w1, b1, w2, b2, w3, b3 = (Bounded.of(held(n)) for n in ("w1", "b1", "w2", "b2", "w3", "b3"))
     hidden = (Bounded.of(x).matmul(w1) + b1).relu()
     hidden = (hidden.matmul(w2) + b2).relu()
     return (hidden.matmul(w3) + b3).softmax()
 
 
-def load_digits() -> tuple[Module, tcpx.Program]:
+def load_digits() -> tuple[Module, tcpx.Schedule]:
     """The payload and its schedule, as they are shipped."""
     return tcpx.load(DIGITS), tcpx.load_schedule(DIGITS_SCHEDULE)

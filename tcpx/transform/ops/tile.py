@@ -88,9 +88,14 @@ def _check(ctx: TransformContext, op: Tileable, args: Arguments) -> None:
                 required=f"a dim of {op.opcode}: {', '.join(iterators) or 'none'}",
                 found=dim,
             )
-        if is_less_equal(1, size) is False:
+        if is_less_equal(1, size) is not True:
+            never = is_less_equal(1, size) is False
             raise ctx.fail(
-                f"the tile size of `{dim}` is not positive", op=op, required="at least 1", found=to_text(size)
+                f"the tile size of `{dim}` is not {'' if never else 'known to be '}positive",
+                op=op,
+                required="at least 1",
+                found=to_text(size),
+                fix=None if never else "max(1, ...)",
             )
         if it.is_reduction and args.bool("parallel"):
             raise ctx.fail(

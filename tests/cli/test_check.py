@@ -1,0 +1,53 @@
+"""tcpx check: with a schedule, a payload, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+
+Command = Callable[..., SimpleNamespace]
+
+
+def test_schedule_alone(files: SimpleNamespace, tcpx_command: Command) -> None:
+    done = tcpx_command("check", "-s", files.schedule)
+    assert (done.status, done.err) == (0, "")
+    assert "nothing is wrong" in done.out
+    assert tcpx_command("check", "-s", files.wrong_dim).status == 0
+
+
+def test_payload_alone(files: SimpleNamespace, tcpx_command: Command) -> None:
+    done = tcpx_command("check", files.payload)
+    assert (done.status, done.err) == (0, "")
+    assert "well formed" in done.out
+
+
+def test_both(files: SimpleNamespace, tcpx_command: Command) -> None:
+    done = tcpx_command("check", files.payload, "-s", files.schedule)
+    assert (done.status, done.err) == (0, "")
+    assert "2 step(s) apply to @axpy" in done.out
+    assert "remark: no statement touched %r" in done.out
+
+
+def test_every_static_problem_is_said(files: SimpleNamespace, tcpx_command: Command) -> None:
+    path = files.write(
+        "two.tcps",
+        "language 1\nschedule two(root: func) {\n  let a = tyle(root)\n  let b = match one nonsense in root\n}\n",
+    )
+    done = tcpx_command("check", "-s", path)
+    assert (done.status, done.out) == (1, "")
+    assert f"{path}:3:" in done.err
+    assert f"{path}:4:" in done.err
+    assert "2 problem(s)" in done.err
+
+
+def test_unknown_transform(files: SimpleNamespace, tcpx_command: Command) -> None:
+    done = tcpx_command("check", files.payload, "-s", files.wrong_name)
+    assert done.status == 1
+    assert "fix: did you mean `tile`?" in done.err
+    assert "^^^" in done.err
+
+
+def test_wrong_syntax(files: SimpleNamespace, tcpx_command: Command) -> None:
+    done = tcpx_command("check", "-s", files.write("s.tcps", "language 1\nschedule s(root: func) {\n  let = 3\n}\n"))
+    assert done.status == 1
+    assert "3 |   let = 3" in done.err

@@ -1,0 +1,133 @@
+"""The command as a whole: help, exit statuses, the entry points."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import metadata
+from types import SimpleNamespace
+
+import pytest
+
+import tcpx
+
+SUBCOMMANDS = ("run", "emit", "check", "explain", "ops")
+Command = Callable[..., SimpleNamespace]
+
+
+def process(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tcpx.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_help_names_every_subcommand(tcpx_command: Command) -> None:
+    done = tcpx_command("--help")
+    assert done.status == 0
+    assert all(name in done.out for name in SUBCOMMANDS)
+
+
+@pytest.mark.parametrize("name", SUBCOMMANDS)
+def test_help_has_an_example_and_a_word_on_every_option(name: str, tcpx_command: Command) -> None:
+    done = tcpx_command(name, "--help")
+    assert done.status == 0
+    assert f"example:\n  tcpx {name} " in done.out
+    assert "exit status: 0 done, 1 a diagnostic" in done.out
+
+
+def test_version(tcpx_command: Command) -> None:
+    assert tcpx_command("--version").out == f"tcpx {tcpx.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["compile"],
+        ["run"],
+        ["run", "x.tcp", "--threads", "0"],
+        ["run", "x.tcp", "--target", "z80"],
+        ["run", "x.tcp", "--size", "B"],
+        ["run", "x.tcp", "--size", "B=-1"],
+        ["run", "x.tcp", "--size", "B=4"],
+        ["run", "x.tcp", "--random", "0", "--size", "B=4", "--size", "B=5"],
+        ["run", "x.tcp", "--random", "-1"],
+        ["run", "x.tcp", "--input", "x"],
+        ["run", "x.tcp", "--param", "=4"],
+        ["run", "x.tcp", "--tolerance", "1e-6"],
+        ["run", "x.tcp", "-o", "y.txt"],
+        ["check"],
+        ["ops", "a", "b"],
+    ],
+)
+def test_a_wrong_command_line_is_2(arguments: list[str], files: SimpleNamespace, tcpx_command: Command) -> None:
+    words = [files.payload if word == "x.tcp" else word for word in arguments]
+    done = tcpx_command(*words)
+    assert done.status == 2
+    assert done.out == ""
+    assert done.err
+
+
+@pytest.mark.parametrize("name", ["run", "emit", "check", "explain"])
+def test_a_missing_payload_is_1(name: str, files: SimpleNamespace, tcpx_command: Command) -> None:
+    done = tcpx_command(name, "absent.tcp", "-s", files.schedule)
+    assert done.status == 1
+    assert "cannot read absent.tcp" in done.err
+
+
+@pytest.mark.parametrize("name", ["run", "emit", "check", "explain"])
+def test_a_missing_schedule_is_1(name: str, files: SimpleNamespace, tcpx_command: Command) -> None:
+    more = ["--random", "0", "--size", "N=3"] if name == "run" else []
+    done = tcpx_command(name, files.payload, "-s", "absent.tcps", *more)
+    assert done.status == 1
+    assert "found: absent.tcps" in done.err
+
+
+def test_a_schedule_that_is_no_text_is_1(files: SimpleNamespace, tcpx_command: Command) -> None:
+    path = files.folder / "binary.tcps"
+    path.write_bytes(b"\xff\xfe\x00")
+    done = tcpx_command("check", "-s", str(path))
+    assert done.status == 1
+    assert f"cannot read {path}" in done.err
+
+
+@pytest.mark.parametrize("name", ["run", "emit", "check", "explain"])
+def test_a_failing_step_shows_both_carets(name: str, files: SimpleNamespace, tcpx_command: Command) -> None:
+    more = ["--random", "0", "--size", "N=3"] if name == "run" else []
+    done = tcpx_command(name, files.payload, "-s", files.wrong_dim, *more)
+    assert done.status == 1
+    schedule, payload = done.err.index("(schedule)"), done.err.index("(payload)")
+    assert "let i = tile(s, [q: height])" in done.err[schedule:payload]
+    assert "^^^" in done.err[schedule:payload]
+    assert "%s = tcp.add(%r, %y)" in done.err[payload:]
+    assert "^^^" in done.err[payload:]
+    assert "in rows, called from" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_payload_with_an_error_is_located(files: SimpleNamespace, tcpx_command: Command) -> None:
+    path = files.write("bad.tcp", "func @f(%x: tensor<4xf32>) -> tensor<4xf32> {\n  tcp.return(%z)\n}\n")
+    done = tcpx_command("explain", path, "-s", files.schedule)
+    assert done.status == 1
+    assert f"{path}:2:" in done.err
+    assert "^" in done.err
+
+
+def test_as_a_module(files: SimpleNamespace) -> None:
+    done = process("check", files.payload, "-s", files.wrong_dim)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "(schedule)" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reader_that_stops_is_no_traceback() -> None:
+    command = f"{sys.executable} -m tcpx.cli ops --transforms | head -1"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_the_entry_point_is_declared() -> None:
+    entries = metadata.entry_points(group="console_scripts", name="tcpx")
+    assert [entry.value for entry in entries] == ["tcpx.cli:main"]

@@ -1,0 +1,168 @@
+"""tcpx run: inputs, outputs, the comparison with the reference evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tcpx.cli.run import largest_difference
+
+Command = Callable[..., SimpleNamespace]
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("size", [0, 1, 7])
+def test_random(size: int, files: SimpleNamespace, tcpx_command: Command) -> None:
+    done = tcpx_command(
+        "run",
+        files.payload,
+        "-s",
+        files.schedule,
+        "--random",
+        "1",
+        "--size",
+        f"N={size}",
+        "--check",
+        "--tolerance",
+        "0",
+    )
+    assert (done.status, done.err) == (0, "")
+    assert f"in   %x: {size}x8 float32" in done.out
+    assert f"out  %out: {size}x8 float32" in done.out
+    assert "check %out: largest difference 0 " in done.out
+
+
+def test_files_and_output(files: SimpleNamespace, tcpx_command: Command) -> None:
+    x, y = np.arange(24, dtype=np.float32).reshape(3, 8), np.full((3, 8), 2, np.float32)
+    for name, array in (("x", np.asfortranarray(x)), ("y", y)):
+        np.save(files.folder / f"{name}.npy", array)
+    inputs = [word for name in "xy" for word in ("--input", f"{name}={files.folder / name}.npy")]
+    for suffix in ("npy", "npz"):
+        path = files.folder / f"out.{suffix}"
+        done = tcpx_command("run", files.payload, "-s", files.schedule, *inputs, "-o", str(path))
+        assert (done.status, done.err) == (0, "")
+        assert f"saved to {path}" in done.out
+        stored = np.load(path)
+        np.testing.assert_array_equal(stored if suffix == "npy" else stored["out"], x * y + y)
+
+
+def test_a_file_gives_the_size_of_what_is_drawn(files: SimpleNamespace, tcpx_command: Command) -> None:
+    np.save(files.folder / "x.npy", np.ones((5, 8), np.float32))
+    given = ["--input", f"x={files.folder / 'x.npy'}", "--random", "0"]
+    done = tcpx_command("run", files.payload, "-s", files.schedule, *given)
+    assert (done.status, done.err) == (0, "")
+    assert "in   %y: 5x8 float32" in done.out
+
+
+def test_target_threads_and_param(files: SimpleNamespace, tcpx_command: Command) -> None:
+    words = ["--random", "0", "--size", "N=9", "--target", "generic", "--threads", "2", "--param", "*/rows.height=8"]
+    done = tcpx_command("run", files.payload, "-s", files.schedule, *words)
+    assert (done.status, done.err) == (0, "")
+    assert "@axpy for generic, 2 thread(s)" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "nothing is given for `x`, `y`"),
+        (["--random", "0"], "--size N=64"),
+        (["--random", "0", "--size", "M=4"], "@axpy has no size `M`"),
+        (["--random", "0", "--size", "N=5000"], "required: 0..4096"),
+        (["--random", "0", "--size", "N=4", "--input", "z=FOLDER/five.npy"], "@axpy has no argument `z`"),
+        (["--random", "0", "--size", "N=4", "--input", "x=FOLDER/five.npy"], "required: N = 5, the array's"),
+        (["--random", "0", "--size", "N=4", "--input", "x=FOLDER/absent.npy"], "No such file"),
+        (["--random", "0", "--size", "N=4", "--input", "x=FOLDER/axpy.tcp"], "one array that numpy.save wrote"),
+        (["--random", "0", "--size", "N=4", "--input", "x=FOLDER/two.npz"], "found: several arrays"),
+        (["--random", "0", "--input", "x=FOLDER/integers.npy"], "required: dtype float32"),
+        (["--random", "0", "--size", "N=4", "--param", "width=3"], "`width` (= 3) matches no knob"),
+        (["--random", "0", "--size", "N=4", "-o", "FOLDER/absent/y.npy"], "No such file"),
+    ],
+)
+def test_refused(words: list[str], message: str, files: SimpleNamespace, tcpx_command: Command) -> None:
+    np.save(files.folder / "five.npy", np.ones((5, 8), np.float32))
+    np.save(files.folder / "integers.npy", np.ones((4, 8), np.int32))
+    np.savez(files.folder / "two.npz", a=np.ones(1), b=np.ones(1))
+    given = [word.replace("FOLDER", str(files.folder)) for word in words]
+    done = tcpx_command("run", files.payload, "-s", files.schedule, *given)
+    assert done.status == 1
+    assert message in done.err
+
+
+def test_two_results(files: SimpleNamespace, tcpx_command: Command) -> None:
+    text = (
+        "func @two(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {\n  %a = tcp.add(%x, %x) : tensor<4xf32>\n"
+        "  %b = tcp.mul(%x, %x) : tensor<4xf32>\n  tcp.return(%a, %b)\n}\n"
+    )
+    payload = files.write("two.tcp", text)
+    schedule = files.write("two.tcps", "language 1\nschedule two(root: func) {\n  print(root)\n}\n")
+    refused = tcpx_command("run", payload, "-s", schedule, "--random", "0", "-o", str(files.folder / "y.npy"))
+    assert (refused.status, refused.out) == (2, "")
+    assert "FILE.npz" in refused.err
+    path = files.folder / "y.npz"
+    done = tcpx_command("run", payload, "-s", schedule, "--random", "0", "-o", str(path), "--check")
+    assert (done.status, done.err) == (0, "")
+    assert done.out.count("largest difference 0 ") == 2
+    assert len(np.load(path).files) == 2
+
+
+def test_bf16_files_are_raw_bytes(files: SimpleNamespace, tcpx_command: Command) -> None:
+    payload = files.write(
+        "b.tcp",
+        "func @b(%x: tensor<4xbf16>) -> tensor<4xbf16> {\n  %a = tcp.max(%x, %x) : tensor<4xbf16>\n"
+        "  tcp.return(%a)\n}\n",
+    )
+    schedule = files.write("b.tcps", "language 1\nschedule b(root: func) {\n  print(root)\n}\n")
+    path, out = files.folder / "x.npy", files.folder / "y.npy"
+    x = np.array([1.5, -2, 0, 3], ml_dtypes.bfloat16)
+    np.save(path, x)
+    done = tcpx_command("run", payload, "-s", schedule, "--input", f"x={path}", "-o", str(out), "--check")
+    assert (done.status, done.err) == (0, "")
+    assert "4 bfloat16" in done.out
+    np.testing.assert_array_equal(np.load(out).view(ml_dtypes.bfloat16), x)
+
+
+def test_digits(tcpx_command: Command) -> None:
+    words = ["--random", "0", "--size", "B=13", "--check", "--tolerance", "1e-5"]
+    payload, schedule = ROOT / "examples" / "digits" / "digits.tcp", ROOT / "schedules" / "digits.tcps"
+    done = tcpx_command("run", str(payload), "-s", str(schedule), *words)
+    assert (done.status, done.err) == (0, "")
+    assert "out  %out: 13x10 float32" in done.out
+
+
+INF, NAN = np.inf, np.nan
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "difference"),
+    [
+        (np.array([1.0, 2.0]), np.array([1.0, 2.5]), 0.5),
+        (np.array([INF, NAN, -0.0]), np.array([INF, NAN, 0.0]), 0),
+        (np.array([INF]), np.array([-INF]), INF),
+        (np.array([NAN, 1.0]), np.array([1.0, 1.0]), NAN),
+        (np.array([], np.float32), np.array([], np.float32), 0),
+        (np.array([2**63 - 1]), np.array([2**63 - 2]), 1),
+        (np.array([255], np.uint8), np.array([0], np.uint8), 255),
+        (np.array([True]), np.array([False]), 1),
+        (np.array(3.0), np.array(1.0), 2),
+        (np.array([1], ml_dtypes.bfloat16), np.array([3], ml_dtypes.bfloat16), 2),
+    ],
+)
+def test_largest_difference(found: npt.NDArray[np.generic], wanted: npt.NDArray[np.generic], difference: float) -> None:
+    np.testing.assert_equal(largest_difference(found, wanted), difference)
+
+
+def test_a_difference_above_the_tolerance_is_1(
+    files: SimpleNamespace, tcpx_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tcpx.evaluate", lambda module, x, y: x * y)
+    words = ["--random", "0", "--size", "N=3", "--check"]
+    assert tcpx_command("run", files.payload, "-s", files.schedule, *words).status == 0
+    done = tcpx_command("run", files.payload, "-s", files.schedule, *words, "--tolerance", "1e-6")
+    assert done.status == 1
+    assert "required: a largest difference of at most 1e-06" in done.err

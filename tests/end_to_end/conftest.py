@@ -1,0 +1,30 @@
+"""The kernels of whole-path tests: all of a target in one C file, compiled once."""
+
+from __future__ import annotations
+
+import pytest
+
+import tcpx
+from tcpx import Kernel
+from tcpx.target import Target, load_target
+from tcpx.target.detection import cpu_flags
+from tests.end_to_end.payloads import PACKED, PRODUCTS, TARGETS, load_digits
+
+
+@pytest.fixture(scope="session", params=TARGETS)
+def target(request: pytest.FixtureRequest) -> Target:
+    """Every shipped target that this CPU runs."""
+    found = load_target(request.param)
+    if not set(found.cpu_flags) <= cpu_flags():
+        pytest.skip(f"this CPU does not run {found.name}")
+    return found
+
+
+@pytest.fixture(scope="session")
+def kernels(target: Target) -> dict[str, Kernel]:
+    """The products by name, and `digits`, for the target."""
+    packed = tcpx.parse_schedule(PACKED)
+    requests = [tcpx.CompileRequest(tcpx.parse(text), packed) for text in PRODUCTS.values()]
+    digits, schedule = load_digits()
+    made = tcpx.compile_many([*requests, tcpx.CompileRequest(digits, schedule)], target=target)
+    return dict(zip((*PRODUCTS, "digits"), made, strict=True))
