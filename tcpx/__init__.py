@@ -1,72 +1,122 @@
-"""tcpx: tensor programs to fast, readable, dependency-free C, as a schedule says."""
+"""tcpx: tensor programs to fast, readable, dependency-free C, as a schedule says.
 
-from tcpx.api import (
-    CompileRequest,
-    apply_schedule,
-    check,
-    compile,
-    compile_many,
-    evaluate,
-    load,
-    load_schedule,
-    ops,
-    parse,
-    parse_schedule,
-)
-from tcpx.emit_c.kernel import Kernel
-from tcpx.inputs import argument_dtypes, random_inputs
-from tcpx.interp import Run, TraceEntry
-from tcpx.payload.diagnostics import (
-    ArgumentError,
-    CompileError,
-    Diagnostic,
-    ParseError,
-    ScheduleError,
-    TcpxError,
-    VerifyError,
-)
-from tcpx.payload.ir import Module
-from tcpx.source import Source, emit
-from tcpx.target import TargetError
-from tcpx.target import available_targets as targets
-from tcpx.transform.declaration import Transform, transforms
-from tcpx.transform.language.loader import Program as Schedule
-from tcpx.transform.loop_nest import loop_nest
+What is public is listed in `tcpx/public.py` and imported when it is first asked for: `import tcpx` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "ArgumentError",
-    "CompileError",
-    "CompileRequest",
-    "Diagnostic",
-    "Kernel",
-    "Module",
-    "ParseError",
-    "Run",
-    "Schedule",
-    "ScheduleError",
-    "Source",
-    "TargetError",
-    "TcpxError",
-    "TraceEntry",
-    "Transform",
-    "VerifyError",
-    "__version__",
-    "apply_schedule",
-    "argument_dtypes",
-    "check",
-    "compile",
-    "compile_many",
-    "emit",
-    "evaluate",
-    "load",
-    "load_schedule",
-    "loop_nest",
-    "ops",
-    "parse",
-    "parse_schedule",
-    "random_inputs",
-    "targets",
-    "transforms",
-]
+if TYPE_CHECKING:
+    from tcpx.public import (
+        ArgumentError as ArgumentError,
+    )
+    from tcpx.public import (
+        CompileError as CompileError,
+    )
+    from tcpx.public import (
+        CompileRequest as CompileRequest,
+    )
+    from tcpx.public import (
+        Diagnostic as Diagnostic,
+    )
+    from tcpx.public import (
+        Kernel as Kernel,
+    )
+    from tcpx.public import (
+        Module as Module,
+    )
+    from tcpx.public import (
+        ParseError as ParseError,
+    )
+    from tcpx.public import (
+        Run as Run,
+    )
+    from tcpx.public import (
+        Schedule as Schedule,
+    )
+    from tcpx.public import (
+        ScheduleError as ScheduleError,
+    )
+    from tcpx.public import (
+        Source as Source,
+    )
+    from tcpx.public import (
+        TargetError as TargetError,
+    )
+    from tcpx.public import (
+        TcpxError as TcpxError,
+    )
+    from tcpx.public import (
+        TraceEntry as TraceEntry,
+    )
+    from tcpx.public import (
+        Transform as Transform,
+    )
+    from tcpx.public import (
+        VerifyError as VerifyError,
+    )
+    from tcpx.public import (
+        apply_schedule as apply_schedule,
+    )
+    from tcpx.public import (
+        argument_dtypes as argument_dtypes,
+    )
+    from tcpx.public import (
+        check as check,
+    )
+    from tcpx.public import (
+        compile as compile,
+    )
+    from tcpx.public import (
+        compile_many as compile_many,
+    )
+    from tcpx.public import (
+        emit as emit,
+    )
+    from tcpx.public import (
+        evaluate as evaluate,
+    )
+    from tcpx.public import (
+        load as load,
+    )
+    from tcpx.public import (
+        load_schedule as load_schedule,
+    )
+    from tcpx.public import (
+        loop_nest as loop_nest,
+    )
+    from tcpx.public import (
+        ops as ops,
+    )
+    from tcpx.public import (
+        parse as parse,
+    )
+    from tcpx.public import (
+        parse_schedule as parse_schedule,
+    )
+    from tcpx.public import (
+        random_inputs as random_inputs,
+    )
+    from tcpx.public import (
+        targets as targets,
+    )
+    from tcpx.public import (
+        transforms as transforms,
+    )
+
+
+def __getattr__(name: str) -> object:
+    public = import_module("tcpx.public")
+    if name not in public.__all__:
+        raise AttributeError(f"module `tcpx` has no attribute `{name}`")
+    found: object = getattr(public, name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted([*import_module("tcpx.public").__all__, "__version__"])

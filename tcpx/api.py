@@ -10,7 +10,6 @@ import numpy as np
 
 from tcpx.emit_c.kernel import Kernel, KernelRequest, build_many
 from tcpx.interp import ParamValue, Run, StepHook, run_schedule
-from tcpx.interp.trace import Trace
 from tcpx.payload.diagnostics import Diagnostic, ScheduleError
 from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, operation_classes
@@ -36,7 +35,7 @@ __all__ = [
     "evaluate",
     "load",
     "load_schedule",
-    "lower",
+    "lowered",
     "ops",
     "parse",
     "parse_schedule",
@@ -122,20 +121,25 @@ class CompileRequest:
     name: str | None = None
 
 
-def compile_many(requests: list[CompileRequest], *, target: str | Target = "native", threads: int = 1) -> list[Kernel]:
-    """Compile several payloads into one C file and one shared library."""
+def lowered(request: CompileRequest, target: Target, threads: int) -> Run:
+    """Schedule a copy of a payload and lower it to what emission takes."""
     if threads < 1:
         raise ScheduleError(
             Diagnostic("a kernel runs on at least one thread", required="threads >= 1", found=str(threads))
         )
+    run = apply_schedule(request.module, request.schedule, params=request.params, target=target, threads=threads)
+    lower(run.rewriter, run.module.main, target, threads)
+    verify_module(run.module)
+    return run
+
+
+def compile_many(requests: list[CompileRequest], *, target: str | Target = "native", threads: int = 1) -> list[Kernel]:
+    """Compile several payloads into one C file and one shared library."""
     chosen = load_target(target) if isinstance(target, str) else target
     kernels: list[KernelRequest] = []
     for request in requests:
-        run = apply_schedule(request.module, request.schedule, params=request.params, target=chosen, threads=threads)
-        lower(run.rewriter, run.module.main, chosen, threads)
-        verify_module(run.module)
-        trace: Trace = run.trace
-        kernels.append(KernelRequest(run.module, request.name, trace, request.schedule))
+        run = lowered(request, chosen, threads)
+        kernels.append(KernelRequest(run.module, request.name, run.trace, request.schedule))
     return build_many(kernels, chosen, threads)
 
 

@@ -7,15 +7,13 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tcpx.api import apply_schedule, lower
+from tcpx.api import CompileRequest, lowered
 from tcpx.emit_c.binding import constants_block
 from tcpx.emit_c.driver import compiler_flags
 from tcpx.emit_c.printer.file import PrintRequest, print_file
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.interp import ParamValue
-from tcpx.payload.diagnostics import Diagnostic, ScheduleError
 from tcpx.payload.ir import Module
-from tcpx.payload.verifier import verify_module
 from tcpx.target import Target, load_target
 from tcpx.transform.language.loader import Program
 
@@ -54,15 +52,8 @@ def emit(
 
     The target need not be one that this machine can run. Raises ScheduleError and VerifyError.
     """
-    if threads < 1:
-        raise ScheduleError(
-            Diagnostic("a kernel runs on at least one thread", required="threads >= 1", found=str(threads))
-        )
     chosen = load_target(target) if isinstance(target, str) else target
-    run = apply_schedule(module, schedule, params=params, target=chosen, threads=threads)
-    func = run.module.main
-    lower(run.rewriter, func, chosen, threads)
-    verify_module(run.module)
+    run = lowered(CompileRequest(module, schedule, params, name), chosen, threads)
     printed = print_file([PrintRequest(func, run.module.constants, name or func.name)], chosen, threads)
     signature = printed.kernels[0]
     constants = constants_block(signature, run.module.constants).tobytes()

@@ -22,7 +22,8 @@ from tcpx.transform.ops.plan_memory import plan_memory
 from tests.transform.payloads import arguments, same_numbers
 
 EXTENTS = (0, 1, 2, 5, 13)
-"""Nothing, one, below, between and above the tiles of the payloads."""
+FEW_EXTENTS = (0, 1, 7)
+"""Nothing, one, below, between and above the tiles of the payloads; fewer where there are many symbols."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,10 @@ class Bufferized:
         return sum(op.opcode == opcode for op in self.module.walk())
 
 
-def sizes_of(module: Module, extents: Sequence[int] = EXTENTS) -> list[Mapping[str, int]]:
+def sizes_of(module: Module, extents: Sequence[int] = ()) -> list[Mapping[str, int]]:
     """Each extent for each symbol, with each of the others."""
     symbols = module.main.symbols
+    extents = extents or (EXTENTS if len(symbols) < 3 else FEW_EXTENTS)
     choices = [[n for n in extents if s.lower <= n and (s.upper is None or n <= s.upper)] for s in symbols]
     return [dict(zip((s.name for s in symbols), chosen, strict=True)) for chosen in product(*choices)]
 
@@ -71,7 +73,7 @@ def values_of(block: Block) -> list[Value]:
 def check_bufferized(
     payload: str | Module,
     constants: Constants | None = None,
-    extents: Sequence[int] = EXTENTS,
+    extents: Sequence[int] = (),
     exact: bool = True,
     seed: int = 0,
 ) -> Bufferized:

@@ -1,0 +1,55 @@
+"""canonicalize, cse and dce."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.transform.payloads import RELU, check, refusal, run
+
+TWICE = """\
+func @twice(%x: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N: 0..] {
+  %p = tcp.pad(%x) {value = 0.0} : tensor<[N]xf32>
+  %t = gml_st.materialize(%p) tile [0] [N] : tensor<[N]xf32>
+  %a = tcp.exp(%t) : tensor<[N]xf32>
+  %b = tcp.exp(%x) : tensor<[N]xf32>
+  %dead = tcp.add(%a, %a) : tensor<[N]xf32>
+  %deader = tcp.add(%dead, %a) : tensor<[N]xf32>
+  %c = tcp.add(%a, %b) : tensor<[N]xf32>
+  tcp.return(%c)
+}
+"""
+
+
+def opcodes(body: str) -> list[str]:
+    """The operations that are left."""
+    return [op.opcode.split(".")[-1] for op in check(TWICE, body).module.walk()][1:-1]
+
+
+def test_canonicalize() -> None:
+    assert opcodes("canonicalize(root)") == ["exp", "add"]
+
+
+def test_cse() -> None:
+    assert opcodes("canonicalize(root)\noptional cse(root)") == ["exp", "add"]
+    handles = 'let a = match one "a" in root\nlet b = match one "b" in root\ncanonicalize(root)\nrequire a == b "one"'
+    run(TWICE, handles)
+
+
+def test_cse_alone() -> None:
+    same = TWICE.replace("tcp.exp(%t)", "tcp.exp(%x)")
+    done = check(same, "cse(root)")
+    assert [op.opcode for op in done.module.walk()].count("tcp.exp") == 1
+
+
+def test_dce() -> None:
+    assert opcodes("dce(root)") == ["pad", "materialize", "exp", "exp", "add"]
+
+
+def test_a_dead_handle_ends() -> None:
+    found = refusal(TWICE, 'let d = match one "dead" in root\ndce(root)\ntile(d, [d0: 2])')
+    assert found.message == "%dead is gone"
+
+
+@pytest.mark.parametrize("name", ["canonicalize", "cse", "dce"])
+def test_refused_where_nothing_changes(name: str) -> None:
+    assert refusal(RELU, f"{name}(root)").message == f"`{name}` changes nothing here"

@@ -1,0 +1,49 @@
+"""hoist_accumulator: an accumulator carried in registers."""
+
+from __future__ import annotations
+
+import pytest
+
+from tcpx.payload.ops.gml_st import Loop
+from tcpx.payload.types import VectorType
+from tests.transform.payloads import MM, PAYLOADS, PRODUCTS, RELU, Sizes, check, refusal
+
+SIZES: tuple[Sizes, ...] = tuple(
+    {"M": m, "N": n, "K": k} for m, n, k in ((0, 1, 5), (1, 0, 3), (7, 17, 0), (13, 17, 5), (1, 1, 1), (12, 16, 4))
+)
+TILED = "let j, i = tile(mm, [n: 8, m: 6], tail: pad)\nlet k = tile(mm, [k: 1])\n"
+BEFORE = {
+    "plain": "",
+    "a reduction loop outside": "let kc = tile(mm, [k: 2])\n",
+}
+
+
+@pytest.mark.parametrize("payload", PRODUCTS)
+@pytest.mark.parametrize("before", BEFORE)
+@pytest.mark.parametrize("start", ["", "fuse(mm.start, into: i)\n"], ids=["start outside", "start inside"])
+def test_computes_the_same(start: str, before: str, payload: str) -> None:
+    fused = start if before != "plain" else ""
+    body = BEFORE[before] + TILED + fused + "vectorize(i)\nhoist_accumulator(mm, out_of: k)"
+    done = check(PAYLOADS[payload], MM + body, SIZES)
+    inner = [op for op in done.module.walk() if isinstance(op, Loop)][-1]
+    assert [type(d.type) for d in inner.destinations] == [VectorType]
+
+
+def test_with_an_epilogue() -> None:
+    body = 'fuse(match one "r" in root, into: i)\nvectorize(i)\nhoist_accumulator(mm, out_of: k)'
+    check(RELU, MM + "let kc = tile(mm, [k: 2])\n" + TILED + body, SIZES)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (TILED + "hoist_accumulator(mm, out_of: k)",
+         "the destination %mm.5 of mm/k1 cannot be carried in registers"),
+        (TILED + "vectorize(i)\nhoist_accumulator(mm, out_of: i)",
+         "%mm does not accumulate into a destination of mm/m1"),
+        (TILED + "vectorize(i)\nhoist_accumulator(mm, out_of: k)\nhoist_accumulator(mm, out_of: k)",
+         "%mm does not accumulate into a destination of mm/k1"),
+    ],
+)  # fmt: skip
+def test_refused(body: str, message: str) -> None:
+    assert refusal(RELU, MM + body).message == message

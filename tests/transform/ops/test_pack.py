@@ -1,0 +1,59 @@
+"""pack: every operand, every order, one and two levels, shared or not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.transform.payloads import INTEGERS, MM, PAYLOADS, RELU, TRANSPOSED, TWO_K, Sizes, check, refusal
+
+SIZES: tuple[Sizes, ...] = tuple(
+    {"M": m, "N": n, "K": k} for m, n, k in ((0, 1, 5), (1, 0, 3), (7, 17, 0), (13, 17, 5), (1, 1, 1), (12, 16, 4))
+)
+NEST = (
+    "let jc = tile(mm, [n: 16])\nlet pc = tile(mm, [k: 4])\nlet ic = tile(mm, [m: 12])\n"
+    "let jr, ir = tile(mm, [n: 8, m: 6], tail: pad)\n"
+)
+PACKS = {
+    "rhs": "let b = pack(mm.rhs, [k, n], at: pc)",
+    "rhs, transposed": "let b = pack(mm.rhs, [n, k], at: pc)",
+    "lhs": "let a = pack(mm.lhs, [m, k], at: ic)",
+    "lhs, transposed": "let a = pack(mm.lhs, [k, m], at: ic)",
+    "lhs with a pitch": "let a = pack(mm.lhs, [m, k pad 16], at: ic)",
+    "both": "let b = pack(mm.rhs, [k, n], at: pc)\nlet a = pack(mm.lhs, [k, m], at: ic)",
+    "shared": "let b = pack(mm.rhs, [k, n], at: pc, parallel: true)",
+    "two levels": "let b = pack(mm.rhs, [k, n], at: pc)\nlet c = pack(mm.rhs, [n, k], at: jr)",
+    "in the innermost loop": "let a = pack(mm.lhs, [k, m], at: ir)",
+}
+
+
+@pytest.mark.parametrize("payload", ["relu", "integers"])
+@pytest.mark.parametrize("name", PACKS)
+def test_computes_the_same(name: str, payload: str) -> None:
+    check(PAYLOADS[payload], MM + NEST + PACKS[name], SIZES)
+
+
+def test_two_reduction_dims() -> None:
+    check(TWO_K, MM + NEST + "let b = pack(mm.rhs, [k, j, n], at: pc)\nlet a = pack(mm.lhs, [j, m, k], at: ic)", SIZES)
+
+
+@pytest.mark.parametrize("layout", ["[k, n]", "[n, k]"])
+def test_a_transposed_operand(layout: str) -> None:
+    check(TRANSPOSED, MM + NEST + f"let b = pack(mm.rhs, {layout}, at: pc)", SIZES)
+
+
+def test_tiles_that_get_shorter() -> None:
+    body = "let j = tile(mm, [n: 8])\nlet i, k = tile(mm, [m: 6, k: 4])\nlet b = pack(mm.rhs, [k, n], at: j)"
+    check(INTEGERS, MM + body, SIZES)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ('let i = tile(match one "r" in root, [d0: 4])\npack(mm.rhs, [k, n], at: i)', "%mm is not in the loop r/d01"),
+        (NEST + "pack(mm.rhs, [k, m], at: pc)", "the layout [k, m] does not fit the operand"),
+        (NEST + "pack(mm.out, [m, n], at: pc)", "pack takes an operand of an operation, not a value"),
+        ("let i = tile(mm, [m: 4])\npack(mm.rhs, [k, n], at: i)", "the tile of %w has no bound in dim 0"),
+    ],
+)
+def test_refused(body: str, message: str) -> None:
+    assert refusal(RELU, MM + body).message == message

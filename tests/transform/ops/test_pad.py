@@ -1,0 +1,40 @@
+"""pad: operations on full static sizes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.transform.payloads import MIN_PLUS, MM, PAYLOADS, RELU, Sizes, check, refusal
+
+SIZES: tuple[Sizes, ...] = tuple(
+    {"M": m, "N": n, "K": k} for m, n, k in ((0, 1, 5), (1, 0, 3), (7, 17, 0), (13, 17, 5), (12, 16, 4))
+)
+
+
+@pytest.mark.parametrize("payload", ["relu", "integers", "two_k", "transposed"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "let i = tile(mm, [m: 6])\nlet p = pad(mm, [m: 6])",
+        "let i = tile(mm, [m: 6])\nlet p = pad(mm, [m: 8])",
+        "let i, k = tile(mm, [m: 6, k: 2])\nlet p = pad(mm, [k: 4, m: 6])",
+        "let k = tile(mm, [k: 2])\nlet p = pad(mm, [k: 2])",
+    ],
+)
+def test_computes_the_same(body: str, payload: str) -> None:
+    check(PAYLOADS[payload], MM + body, SIZES)
+
+
+@pytest.mark.parametrize(
+    ("payload", "body", "message"),
+    [
+        (RELU, "pad(mm, [m: 6])", "`m` of %mm may be larger than 6"),
+        (RELU, "let i = tile(mm, [m: 6])\npad(mm, [m: size(mm.n)])",
+         "`m` cannot be padded to a size known only when the kernel runs"),
+        (RELU, "let i = tile(mm, [m: 6], tail: pad)\npad(mm, [m: 6])", "%mm has these sizes already"),
+        (MIN_PLUS, "let k = tile(mm, [k: 2])\npad(mm, [k: 2])",
+         "%mm (tcp.generic): padding a reduction dim needs a neutral element for each operand"),
+    ],
+)  # fmt: skip
+def test_refused(payload: str, body: str, message: str) -> None:
+    assert refusal(payload, MM + body).message == message

@@ -1,0 +1,37 @@
+"""parallelize: iterations at once, where none touches what another writes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.transform.payloads import MM, PAYLOADS, PRODUCTS, RELU, check, refusal
+
+
+@pytest.mark.parametrize("payload", PRODUCTS)
+@pytest.mark.parametrize(
+    "body",
+    [
+        "let i = tile(mm, [m: 4])\nlet p = parallelize(i)",
+        "let k, i = tile(mm, [k: 2, m: 4])\nlet p = parallelize(i)",
+        "let i = tile(mm, [m: 4], tail: pad)\nlet p = parallelize(i)\nlet k = tile(mm, [k: 2])",
+    ],
+)
+def test_computes_the_same(body: str, payload: str) -> None:
+    done = check(PAYLOADS[payload], MM + body)
+    assert [op.name for op in done.module.walk() if op.opcode == "gml_st.parallel"] == ["mm/m1"]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("let k = tile(mm, [k: 2])\nparallelize(k)", "iterations of mm/k1 write one subset of %mm.2"),
+        ("let i = tile(mm, [m: 2], parallel: true)\nparallelize(i)", "mm/m1 is parallel already"),
+        ("let i = tile(mm, [m: 2], parallel: true)\nlet j = tile(mm, [n: 2])\nparallelize(j)",
+         "mm/n1 and mm/m1 would be parallel loops in each other"),
+        ("let k, j, i = tile(mm, [k: 1, n: 8, m: 6], tail: pad)\nlet kk = tile(mm, [k: 1])\nvectorize(i)\n"
+         "hoist_accumulator(mm, out_of: kk)\nparallelize(kk)",
+         "mm/k2 carries %mm.9 from iteration to iteration"),
+    ],
+)  # fmt: skip
+def test_refused(body: str, message: str) -> None:
+    assert refusal(RELU, MM + body).message == message

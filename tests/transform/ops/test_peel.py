@@ -1,0 +1,40 @@
+"""peel: a main loop of whole steps and a tail."""
+
+from __future__ import annotations
+
+import pytest
+
+from tcpx.payload.ops.gml_st import Loop
+from tests.transform.payloads import MM, PAYLOADS, PRODUCTS, RELU, Sizes, check, refusal
+
+SIZES: tuple[Sizes, ...] = tuple(
+    {"M": m, "N": n, "K": k} for m, n, k in ((0, 1, 5), (1, 0, 3), (7, 17, 0), (13, 17, 5), (12, 16, 4), (5, 7, 1))
+)
+BODIES = {
+    "one loop": "let i = tile(mm, [m: 6])\npeel(i)",
+    "a reduction": "let k = tile(mm, [k: 2])\npeel(k)",
+    "nested": "let k, j, i = tile(mm, [k: 2, n: 8, m: 6])\npeel(i)\npeel(j)\npeel(k)",
+    "outside in": "let k, j, i = tile(mm, [k: 2, n: 8, m: 6])\npeel(k)\npeel(j)\npeel(i)",
+    "scalar tail": "let i = tile(mm, [m: 6])\npeel(i, scalar: true)",
+    "with a start": "let k = tile(mm, [k: 2])\nlet i = tile(mm, [m: 6])\nfuse(mm.start, into: i)\npeel(k)\npeel(i)",
+    "padded": "let i = tile(mm, [m: 6], tail: pad)\npeel(i)",
+    "parallel": "let i = tile(mm, [m: 6], parallel: true)\npeel(i)",
+}
+
+
+@pytest.mark.parametrize("payload", PRODUCTS)
+@pytest.mark.parametrize("name", BODIES)
+def test_computes_the_same(name: str, payload: str) -> None:
+    check(PAYLOADS[payload], MM + BODIES[name], SIZES)
+
+
+def test_the_main_loop_has_whole_tiles() -> None:
+    body = 'let i = tile(mm, [m: 6])\npeel(i)\nlet j = tile(mm.copy("main"), [n: 8])\nrequire len(mm) == 2 "two"'
+    done = check(RELU, MM + body, SIZES)
+    main = next(op for op in done.module.walk() if isinstance(op, Loop))
+    assert "min(6" not in main.text().split("mm/n1")[0]
+
+
+def test_refused() -> None:
+    body = "let i = tile(mm, [m: 6])\npeel(i)\npeel(i)"
+    assert refusal(RELU, MM + body).message == "the loop mm/m1 has no tail"

@@ -1,0 +1,69 @@
+"""vectorize: whole bodies on register tiles, masked at the ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.ops.gml_st import Loop
+from tcpx.payload.types import VectorType
+from tests.transform.payloads import CHAIN, MM, PAYLOADS, PRODUCTS, RELU, ROWS, Sizes, check, refusal
+
+SIZES: tuple[Sizes, ...] = tuple(
+    {"M": m, "N": n, "K": k} for m, n, k in ((0, 1, 5), (1, 0, 3), (7, 17, 0), (13, 17, 5), (1, 1, 1), (12, 16, 4))
+)
+R = 'let r = match one "r" in root\n'
+TILED = "let j, i = tile(mm, [n: 8, m: 6], tail: pad)\nlet k = tile(mm, [k: 1])\n"
+
+
+@pytest.mark.parametrize("payload", PRODUCTS)
+@pytest.mark.parametrize(
+    "before", ["", "let kc = tile(mm, [k: 2])\n"], ids=["one reduction loop", "a reduction loop outside"]
+)
+def test_products(before: str, payload: str) -> None:
+    done = check(PAYLOADS[payload], MM + before + TILED + "vectorize(i)", SIZES)
+    (loop,) = (op for op in done.module.walk() if isinstance(op, Loop) and op.name == "mm/m1")
+    inside = [op for op in loop.walk() if isinstance(op, Structured)]
+    body = {id(op) for op in inside for block in op.regions for op in block.ops}
+    assert inside
+    assert all(isinstance(op.result.type, VectorType) for op in inside if id(op) not in body)
+
+
+def test_with_start_and_epilogue() -> None:
+    body = MM + R + "let kc = tile(mm, [k: 2])\n" + TILED + "fuse(mm.start, into: i)\nfuse(r, into: i)\nvectorize(i)"
+    check(RELU, body, SIZES)
+
+
+@pytest.mark.parametrize("tail", ["pad", "none"])
+def test_packed_operands(tail: str) -> None:
+    nest = "let jc, pc, ic = tile(mm, [n: 16, k: 4, m: 12])\n"
+    packs = "let b = pack(mm.rhs, [k, n], at: pc)\nlet a = pack(mm.lhs, [m, k pad 16], at: ic)\n"
+    tiled = f"let j, i = tile(mm, [n: 8, m: 6], tail: pad)\n{packs}let k = tile(mm, [k: 1], tail: {tail})\n"
+    check(RELU, MM + nest + tiled + "vectorize(i)", SIZES)
+
+
+@pytest.mark.parametrize(
+    ("payload", "body"),
+    [
+        (CHAIN, 'let i, j = tile(match one "r" in root, [d0: 4, d1: 16], tail: pad)\n'
+         'fuse(match one "p" in root, into: j)\nvectorize(j)'),
+        (CHAIN, 'let j = tile(match one "p" in root, [d0: 1, d1: 16], tail: pad)\nvectorize(j)'),
+        (ROWS, 'let j, i = tile(match one "s" in root, [d1: 8, d0: 4], tail: pad)\nvectorize(i)'),
+    ],
+)  # fmt: skip
+def test_other_classes(payload: str, body: str) -> None:
+    check(payload, body.replace("let j = tile", "let i, j = tile"), SIZES if payload == RELU else ())
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("let i = tile(mm, [m: 6])\nvectorize(i)", "%mm in the loop mm/m1 cannot be vectorized"),
+        ("let i, j = tile(mm, [m: 6, n: 8])\nlet k = tile(mm, [k: 1])\nvectorize(j)",
+         "%x.t.2 in the loop mm/n1 cannot be vectorized"),
+    ],
+)  # fmt: skip
+def test_refused(body: str, message: str) -> None:
+    found = refusal(RELU, MM + body)
+    assert found.message == message
+    assert found.fix == "tile that dim, with tail: pad, or peel the loop"
