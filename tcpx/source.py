@@ -13,6 +13,7 @@ from tcpx.emit_c.driver import compiler_flags
 from tcpx.emit_c.printer.file import PrintRequest, print_file
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.interp import ParamValue
+from tcpx.payload.diagnostics import Diagnostic, ScheduleError
 from tcpx.payload.ir import Module
 from tcpx.target import Target, load_target
 from tcpx.transform.language.loader import Program
@@ -54,6 +55,7 @@ def emit(
     """
     chosen = load_target(target) if isinstance(target, str) else target
     run = lowered(CompileRequest(module, schedule, params, name), chosen, threads)
+    func = run.module.main
     printed = print_file([PrintRequest(func, run.module.constants, name or func.name)], chosen, threads)
     signature = printed.kernels[0]
     constants = constants_block(signature, run.module.constants).tobytes()

@@ -22,7 +22,7 @@ from tcpx.transform.bufferization.storage import Place, Places, Storage, Storage
 class Write:
     """`op` writes `tile` (all, if None) of a storage; a copy reads a value, and writes nothing where it lives there.
 
-    `index` is the operand that is copied. A copy with `reshapes` writes the elements in row-major order.
+    `index` is the operand that is copied or stored. A copy with `reshapes` writes the elements in row-major order.
     """
 
     op: Operation
@@ -200,7 +200,7 @@ class Effects:
         if target is not None and source is not None and not self.is_undefined(value):
             yield Write(op, target, tile, source, source_tile, index, reshapes)
         elif target is not None and source is None:
-            yield Write(op, target, tile)
+            yield Write(op, target, tile, index=index)
 
     def is_active(self, write: Write) -> bool:
         """Whether anything is written: a value that lives where it is copied to is not copied."""

@@ -14,7 +14,7 @@ from tcpx.payload.ops.vector import Read, ToTensor
 from tcpx.payload.ops.vector import Write as Store
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import TensorType, VectorType, shape_of
+from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform.bufferization.buffers import Buffers
 from tcpx.transform.bufferization.conflicts import shown
 from tcpx.transform.bufferization.effects import Write
@@ -177,8 +177,7 @@ class Lowering:
 
     def _store_result(self, write: Write, value: Value, target: Place) -> Store:
         """A scalar or vector that is returned."""
-        sizes = shape_of(value.type) if isinstance(value.type, VectorType) else ()
-        subset = self.buffers.subset(target, Tile.full(sizes))
+        subset = self.buffers.subset(target, Tile.full(shape_of(value.type)))
         stored = Store([value, self.buffers.of(target)], [], {"subset": subset})
         return self.rewriter.insert(stored, InsertPoint.before(write.op))
 

@@ -476,7 +476,7 @@ def test_digits() -> None:
 def test_a_convolution_reads_windows() -> None:
     in_place("""
 func @conv(%x: tensor<[N + 2]xsi32>, %w: tensor<3xsi32>, %y: tensor<[N]xsi32>) -> tensor<[N]xsi32> symbols [N] {
-  %c = tcp.generic(%x, %w, %y) {iterators = [["k", "reduction"], ["n", "parallel"]],
+  %c = tcp.generic(%x, %w, init = %y) {iterators = [["k", "reduction"], ["n", "parallel"]],
       maps = [[k + n], [k], [n]], combiner = "tcp.add"} ({ (%a: si32, %b: si32, %acc: si32):
     %p = tcp.mul(%a, %b) : si32
     %s = tcp.add(%acc, %p) : si32
@@ -519,7 +519,7 @@ func @registers(%a: f32, %v: vector<4xf32>, %x: tensor<4xf32>) -> (tensor<4xf32>
 
 def test_a_reshape_of_a_part_is_copied_by_index() -> None:
     copies("""
-func @parts(%x: tensor<4x[2*N]xsi32>) -> tensor<[N]x4xsi32> symbols [N] {
+func @parts(%x: tensor<4x[2*N]xsi32>, %n: tensor<[N]xsi32>) -> tensor<[N]x4xsi32> symbols [N] {
   %h = gml_st.materialize(%x) tile [0, 1] [2, 2*N - 1] : tensor<2x[2*N - 1]xsi32>
   %f = tcp.reshape(%h) : tensor<[4*N - 2]xsi32>
   %p = tcp.pad(%f) {value = 7} : tensor<[4*N]xsi32>
