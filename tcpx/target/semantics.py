@@ -129,6 +129,15 @@ def parse_semantics(text: str) -> Expression:
     return _convert(tree.body, text)
 
 
+def is_expression(text: str) -> bool:
+    """Whether a text is in the language: operations from outside may mean what no row can say."""
+    try:
+        parse_semantics(text)
+    except TargetError:
+        return False
+    return True
+
+
 def normalize(text: str) -> str:
     """The one spelling of an expression: `a+b` and `a + b` both give `a + b`."""
     return str(parse_semantics(text))

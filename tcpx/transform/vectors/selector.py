@@ -10,6 +10,7 @@ from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.ops.vector import Extract, FromElements
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.target import InstructionRow, LaneType, Target
+from tcpx.target.semantics import is_expression
 from tcpx.transform.vectors.accesses import PieceTiles
 from tcpx.transform.vectors.literals import is_splat, lane_type
 from tcpx.transform.vectors.refusal import refusal
@@ -41,7 +42,9 @@ class Selector:
         semantics: str | None = None,
         conditions: Collection[str] = (),
     ) -> InstructionRow | None:
-        """The best row of the target, or None."""
+        """The best row of the target, or None; semantics that no target speaks have none."""
+        if semantics is not None and not is_expression(semantics):
+            return None
         return self.target.find(kind, semantics, result, operands, conditions)
 
     def give(self, op: Operation, row: InstructionRow | str) -> None:
