@@ -18,9 +18,9 @@ EXP_ULPS = 4
 """Relative error that an exponential may have, in units of u: instruction sequences, not libm."""
 
 
-def gamma(operations: int, dtype: npt.DTypeLike = np.float32) -> float:
-    """The relative error of so many roundings."""
-    unit = float(np.finfo(np.dtype(dtype)).eps) / 2
+def gamma(operations: int) -> float:
+    """The relative error of so many roundings to float32."""
+    unit = float(np.finfo(np.float32).eps) / 2
     return operations * unit / (1 - operations * unit)
 
 
@@ -41,8 +41,8 @@ class Bounded:
         """A contraction: sums of products."""
         value = np.einsum(spec, self.value, other.value)
         terms = 1
-        out = spec.split("->")[1]
-        inputs = spec.split("->")[0].split(",")
+        out = spec.partition("->")[2]
+        inputs = spec.partition("->")[0].split(",")
         for letters, array in zip(inputs, (self.value, other.value), strict=True):
             for letter, extent in zip(letters, array.shape, strict=True):
                 if letter not in out:

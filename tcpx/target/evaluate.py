@@ -54,11 +54,11 @@ def evaluate_row(row: InstructionRow, operands: Sequence[Array], lane: int = 0) 
             vector = operands[0].copy()
             vector[..., lane] = operands[1]
             return vector
-        case "reduce_add":
+        case "horizontal_add":
             return np.asarray(np.sum(operands[0], axis=-1, dtype=numpy_dtype(result.dtype)))
-        case "reduce_max":
+        case "horizontal_max":
             return np.asarray(np.max(operands[0], axis=-1))
-        case "reduce_min":
+        case "horizontal_min":
             return np.asarray(np.min(operands[0], axis=-1))
         case _:
             raise TargetError(f"row {row.name} accesses memory", required="a row of values", found=row.kind)

@@ -89,9 +89,9 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "stream_fence": Kind((), has_result=False),
         "extract": Kind(("a", "lane")),
         "insert": Kind(("a", "b", "lane")),
-        "reduce_add": Kind(("a",)),
-        "reduce_max": Kind(("a",)),
-        "reduce_min": Kind(("a",)),
+        "horizontal_add": Kind(("a",)),
+        "horizontal_max": Kind(("a",)),
+        "horizontal_min": Kind(("a",)),
         "prefetch_read": Kind(("p",), has_result=False),
         "prefetch_write": Kind(("p",), has_result=False),
     }

@@ -44,7 +44,8 @@ def read_subset(rewriter: Rewriter, value: Value, tile: Tile, at: Operation | In
     if isinstance(definition, Transpose) and not tile.dropped:
         point = at if isinstance(at, InsertPoint) else InsertPoint.before(at)
         turned = tuple(definition.permutation.index(k) for k in range(len(definition.permutation)))
-        inner = Tile(*(tuple(part[k] for k in turned) for part in (tile.offsets, tile.sizes, tile.strides)))
+        offsets, sizes, strides = (tuple(part[k] for k in turned) for part in (tile.offsets, tile.sizes, tile.strides))
+        inner = Tile(offsets, sizes, strides)
         straight = read_subset(rewriter, definition.operands[0], inner, point)
         made = Transpose.of(straight, definition.permutation)
         read = straight.defining_op

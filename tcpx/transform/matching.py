@@ -95,7 +95,9 @@ def _misfit(op_class: type[Structured], op: Structured) -> str:
     wanted, have = len(op_class.operand_names), len(op.inputs)
     if wanted != have:
         return f"takes {wanted} operand(s), not {have}"
-    return "takes no `init`" if op.init is not None and not op_class.optional_operand else "indexes its operands otherwise"
+    return (
+        "takes no `init`" if op.init is not None and not op_class.optional_operand else "indexes its operands otherwise"
+    )
 
 
 def _stand_ins(op: Operation) -> list[Value]:
@@ -132,7 +134,9 @@ def _difference(candidate: Candidate, op: Structured, mine: Generic) -> Differen
     if mine.attributes.get("combiner") != other.attributes.get("combiner"):
         combiners = (mine.attributes.get("combiner"), other.attributes.get("combiner"))
         return miss(3, f"combines with {combiners[1]}, not {combiners[0]}")
-    pairs: dict[Value, Value] = {b: mine.regions[0].args[k] for k, b in zip(candidate.order, other.regions[0].args, strict=False)}
+    pairs: dict[Value, Value] = {
+        b: mine.regions[0].args[k] for k, b in zip(candidate.order, other.regions[0].args, strict=False)
+    }
     count = len(candidate.order)
     pairs.update(zip(other.regions[0].args[count:], mine.regions[0].args[count:], strict=True))
     reason = _different_bodies(mine.regions[0].ops[-1].operands[0], other.regions[0].ops[-1].operands[0], pairs)

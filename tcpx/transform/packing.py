@@ -23,12 +23,13 @@ from tcpx.transform.fusion import ancestor_in
 
 @dataclass(frozen=True, slots=True)
 class _CurrentTile:
-    """What an operand reads now: a subset of `source`, padded to `shape`."""
+    """What an operand reads now: a subset of `source`, padded, its dims in the order `permutation`, of this shape."""
 
     source: Value
     subset: Tile
     shape: tuple[Dim, ...]
     pad: Pad | None
+    permutation: tuple[int, ...]
 
 
 def pack(ctx: TransformContext, operand: OperandRef, layout: Sequence[Digit], at: Loop, parallel: bool) -> Loop:
@@ -73,7 +74,8 @@ def pack(ctx: TransformContext, operand: OperandRef, layout: Sequence[Digit], at
     point = InsertPoint.before(outermost)
     start = rewriter.insert(Empty.of(TensorType(shape, dtype)), point, f"{base}.buffer")
 
-    filled, outer = _fill(ctx, current, depends, order, digits, start.result, base, outermost, parallel)
+    stored = [current.permutation[k] for k in order]
+    filled, outer = _fill(ctx, current, depends, stored, digits, start.result, base, outermost, parallel)
     slots = tuple(floordiv(Size.of(loop.var) - loop.var.lower, loop.var.step) for loop in depends) or (0,)
     read = _slot_tile(slots, digits)
     value = rewriter.insert(Materialize.of(filled, read), InsertPoint.before(op), f"{base}.t").result
@@ -93,13 +95,18 @@ def pack(ctx: TransformContext, operand: OperandRef, layout: Sequence[Digit], at
 def _current_tile(value: Value) -> _CurrentTile:
     definition = value.defining_op
     shape = shape_of(value.type)
+    straight = tuple(range(len(shape)))
+    if isinstance(definition, Transpose):
+        inner = _current_tile(definition.operands[0])
+        turned = tuple(inner.permutation[k] for k in definition.permutation)
+        return _CurrentTile(inner.source, inner.subset, shape, inner.pad, turned)
     if isinstance(definition, Pad):
         inner = _current_tile(definition.operands[0])
-        if inner.pad is None:
-            return _CurrentTile(inner.source, inner.subset, shape, definition)
+        if inner.pad is None and inner.permutation == straight:
+            return _CurrentTile(inner.source, inner.subset, shape, definition, straight)
     if isinstance(definition, Materialize):
-        return _CurrentTile(definition.operands[0], definition.subset, shape, None)
-    return _CurrentTile(value, Tile.full(shape), shape, None)
+        return _CurrentTile(definition.operands[0], definition.subset, shape, None, straight)
+    return _CurrentTile(value, Tile.full(shape), shape, None, straight)
 
 
 def _whole_layout(op: Structured, index: int, layout: Sequence[Digit]) -> tuple[Digit, ...]:

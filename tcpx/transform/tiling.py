@@ -9,7 +9,7 @@ from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
 from tcpx.payload.ops.memory import Empty, Pad
-from tcpx.payload.ops.movement import Fill
+from tcpx.payload.ops.movement import Fill, Transpose
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Var, minimum
 from tcpx.payload.subsets import Tile
@@ -128,6 +128,12 @@ def pad_value_to(
             required="an operation that declares one",
             found=f"%{value.name}: {value.type}",
         )
+    turned = value.defining_op
+    if isinstance(turned, Transpose):
+        inner = [shape[turned.permutation.index(k)] for k in range(len(shape))]
+        padded = pad_value_to(rewriter, turned.operands[0], inner, fill, free, at)
+        base = f"{value.name.split('.')[0]}.t"
+        return rewriter.insert(Transpose.of(padded, turned.permutation), InsertPoint.before(at), base).result
     made = Pad.of(value, shape, fill)
     if free:
         made.attributes["free"] = True

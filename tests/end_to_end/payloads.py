@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from tcpx.payload.types import dtype_of
 from tests.guard_pages import run_guarded
 from tests.tolerance import Bounded, assert_close
 
-Array = npt.NDArray[np.generic]
+Array = npt.NDArray[Any]
 Sizes = Mapping[str, int]
 
 ROOT = Path(__file__).parents[2]

@@ -142,6 +142,13 @@ SHOWN: dict[str, list[str]] = {
         "mm~when0 = tcp.add; mm = tcp.add",
         "r~when0 = tcp.max; r = tcp.max",
     ],
+    "packed_gemm": [
+        "mm = tcp.matmul",
+        "for mm/k2 in 0 to min(512, K - %mm/k1) step 1; mm = tcp.matmul",
+        "r = tcp.max",
+        "mm = tcp.matmul",
+        "r = tcp.max",
+    ],
 }
 
 

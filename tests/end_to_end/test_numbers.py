@@ -48,7 +48,7 @@ def test_digits_at_any_batch(kernels: dict[str, Kernel]) -> None:
 
 @pytest.mark.parametrize(
     "rearrange",
-    [lambda x: np.asfortranarray(x), lambda x: np.repeat(x, 2, axis=0)[::2], lambda x: x[::-1].copy()[::-1]],
+    [np.asfortranarray, lambda x: np.repeat(x, 2, axis=0)[::2], lambda x: x[::-1].copy()[::-1]],
     ids=["columns first", "every second row", "backwards"],
 )
 def test_digits_on_non_contiguous_input(kernels: dict[str, Kernel], rearrange: Callable[[Array], Array]) -> None:

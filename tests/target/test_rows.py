@@ -23,7 +23,7 @@ FLOOR = {"generic": 700, "x86_avx2": 660, "x86_avx512": 1010}
 """At least this many rows of a target that compute must be exercised."""
 
 FLOATS = [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 1.5, 2.5, -2.5, 3.7, 127.5, -128.5, 1e30, np.inf, -np.inf, np.nan]
-COMPUTING = ("compute", "zero", "splat", "extract", "insert", "reduce_add", "reduce_max", "reduce_min", "dot")
+COMPUTING = ("compute", "zero", "splat", "extract", "insert", "horizontal_add", "horizontal_max", "horizontal_min", "dot")
 
 
 def special_values(dtype: str) -> Array:
@@ -98,7 +98,7 @@ def tame(x: Array, row: InstructionRow) -> Array:
         return x
     random = np.random.default_rng(4)
     moderate = random.normal(size=x.shape).astype(x.dtype)
-    if row.kind in ("reduce_max", "reduce_min"):
+    if row.kind in ("horizontal_max", "horizontal_min"):
         moderate[random.integers(0, 40, x.shape) == 0] = np.nan
         moderate[random.integers(0, 40, x.shape) == 0] = np.inf
     return moderate
@@ -145,7 +145,7 @@ def agree(row: InstructionRow, got: Array, want: Array, ulps: int, scale: Array 
     with np.errstate(invalid="ignore"):  # a signalling NaN
         g, w = got.astype(np.float64), want.astype(np.float64)
     same = (g == w) & (np.signbit(g) == np.signbit(w)) | (np.isnan(g) & np.isnan(w))
-    if row.kind in ("reduce_max", "reduce_min") or row.semantics in ("max(a, b)", "min(a, b)"):
+    if row.kind in ("horizontal_max", "horizontal_min") or row.semantics in ("max(a, b)", "min(a, b)"):
         return same | (g == w)  # which zero is unspecified
     if scale is not None:
         return same | (np.abs(g - w) <= scale.reshape(g.shape))
@@ -162,7 +162,7 @@ def sum_bound(row: InstructionRow, operands: Sequence[Array]) -> Array | None:
     if result.dtype not in ("f32", "f64"):
         return None
     epsilon = np.finfo(numpy_dtype(result.dtype).name).eps
-    if row.kind == "reduce_add":
+    if row.kind == "horizontal_add":
         return np.sum(np.abs(operands[0].astype(np.float64)).reshape(-1, row.operands[0].lanes), axis=1) * epsilon * 64
     if row.kind == "dot":
         a, b, c = (np.abs(x.astype(np.float64)) for x in operands)

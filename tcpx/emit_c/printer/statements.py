@@ -108,7 +108,8 @@ def _print_prefetch(op: Operation, row: InstructionRow, context: FunctionContext
         return
     lines = [call]
     for header in reversed(headers[1:]):
-        lines = [f"{header} {{", *("  " + line for line in lines), "}"]
+        lines = ["/* of each row */", f"{header} {{", *("  " + line for line in lines), "}"]
+    scope.statement("/* prefetch, one access per cache line */")
     scope.block(headers[0], lines)
 
 

@@ -101,13 +101,9 @@ class Conflicts:
         for write in writes:
             if self.order.ancestor(write.op, loop.body) is None or self._yields_to(write, storage):
                 continue
-            if not self.places.place(storage).may_overlap(write.place(self.places)):
-                continue
             tie = self._tie(write.target, storage)
-            if tie is None:
-                return Conflict(storage, write.op)
-            found = self._early(storage, write, tie)
-            if found is not None:
+            found = Conflict(storage, write.op) if tie is None else self._early(storage, write, tie)
+            if found is not None and self.places.place(storage).may_overlap(write.place(self.places)):
                 return found
         return None
 

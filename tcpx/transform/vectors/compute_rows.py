@@ -22,7 +22,7 @@ from tcpx.transform.vectors.structured import is_horizontal
 COMMUTATIVE: Final = ("max(a, b)", "min(a, b)")
 """Semantics whose operands may be swapped so that the condition of a cheaper row holds."""
 CAST: Final = "cast(a)"
-HORIZONTAL: Final = {"a + b": "reduce_add", "max(a, b)": "reduce_max", "min(a, b)": "reduce_min"}
+HORIZONTAL: Final = {"a + b": "horizontal_add", "max(a, b)": "horizontal_max", "min(a, b)": "horizontal_min"}
 """Semantics of a combiner -> kind of the rows that reduce a vector with it."""
 
 

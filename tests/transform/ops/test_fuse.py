@@ -90,6 +90,17 @@ def test_reductions_of_rows(body: str) -> None:
     check(ROWS, body)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "let j = tile(mm, [n: 8])\nlet k = tile(mm, [k: 2])\nfuse(mm.start, into: k)",
+        "let k = tile(mm, [k: 2])\nlet j = tile(mm, [n: 8])\nfuse(mm.start, into: j)",
+    ],
+)
+def test_a_start_moves_to_the_first_step(body: str) -> None:
+    check(TRANSPOSED, MM + body, SIZES)
+
+
 def test_a_softmax_row_by_row() -> None:
     body = Y + "let d = decompose(y)\nlet i = tile(d, [d0: 4])\n"
     check(SOFTMAX, body + "fuse(match one reduce_max in root, into: i)", exact=False)
@@ -107,10 +118,8 @@ def test_a_softmax_row_by_row() -> None:
          "%s reduces `d1`, which the loops step in tiles"),
         (SOFTMAX, Y + "let d = decompose(y)\nlet i = tile(d, [d0: 4])\nfuse(match one exp in root, into: i)",
          "%y/exp is also used outside the loop y/d01"),
-        (TRANSPOSED, MM + "let i = tile(mm, [m: 4])\nlet k = tile(mm, [k: 2])\nfuse(mm.start, into: k)",
-         "the loop mm/k1 does not use %mm.start"),
         (CHAIN, P + 'let q = match one "q" in root\nlet i = tile(q, [d0: 4])\nlet e = tile(p, [d0: 2])\n'
-         "fuse(q, into: e)", "%q is already in the loop p/d01"),
+         "fuse(q, into: e)", "the loop p/d01 does not use %q"),
     ],
 )  # fmt: skip
 def test_refused(payload: str, body: str, message: str) -> None:

@@ -5,7 +5,19 @@ from __future__ import annotations
 import pytest
 
 from tcpx.payload.ops.generic import Generic
-from tests.transform.payloads import CHAIN, INTEGERS, MIN_PLUS, MM, RELU, ROWS, SOFTMAX, TRANSPOSED, TWO_K, check, refusal
+from tests.transform.payloads import (
+    CHAIN,
+    INTEGERS,
+    MIN_PLUS,
+    MM,
+    RELU,
+    ROWS,
+    SOFTMAX,
+    TRANSPOSED,
+    TWO_K,
+    check,
+    refusal,
+)
 
 
 def one(name: str) -> str:

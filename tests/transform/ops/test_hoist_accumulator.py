@@ -38,7 +38,7 @@ def test_with_an_epilogue() -> None:
     ("body", "message"),
     [
         (TILED + "hoist_accumulator(mm, out_of: k)",
-         "the destination %mm.5 of mm/k1 cannot be carried in registers"),
+         "the destination %mm.9 of mm/k1 cannot be carried in registers"),
         (TILED + "vectorize(i)\nhoist_accumulator(mm, out_of: i)",
          "%mm does not accumulate into a destination of mm/m1"),
         (TILED + "vectorize(i)\nhoist_accumulator(mm, out_of: k)\nhoist_accumulator(mm, out_of: k)",

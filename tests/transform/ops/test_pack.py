@@ -50,7 +50,7 @@ def test_tiles_that_get_shorter() -> None:
     ("body", "message"),
     [
         ('let i = tile(match one "r" in root, [d0: 4])\npack(mm.rhs, [k, n], at: i)', "%mm is not in the loop r/d01"),
-        (NEST + "pack(mm.rhs, [k, m], at: pc)", "the layout [k, m] does not fit the operand"),
+        (NEST + "pack(mm.rhs, [k, m], at: pc)", "the layout [n, k, m] does not fit the operand"),
         (NEST + "pack(mm.out, [m, n], at: pc)", "pack takes an operand of an operation, not a value"),
         ("let i = tile(mm, [m: 4])\npack(mm.rhs, [k, n], at: i)", "the tile of %w has no bound in dim 0"),
     ],

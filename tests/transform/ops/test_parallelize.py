@@ -30,7 +30,7 @@ def test_computes_the_same(body: str, payload: str) -> None:
          "mm/n1 and mm/m1 would be parallel loops in each other"),
         ("let k, j, i = tile(mm, [k: 1, n: 8, m: 6], tail: pad)\nlet kk = tile(mm, [k: 1])\nvectorize(i)\n"
          "hoist_accumulator(mm, out_of: kk)\nparallelize(kk)",
-         "mm/k2 carries %mm.9 from iteration to iteration"),
+         "mm/k2 carries %mm.12 from iteration to iteration"),
     ],
 )  # fmt: skip
 def test_refused(body: str, message: str) -> None:

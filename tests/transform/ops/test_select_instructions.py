@@ -278,7 +278,7 @@ def test_fixed_masks_are_made_once_before_the_loops() -> None:
     masks = [op for op in code(module.main) if str(op.attributes.get("row", "")).endswith("load_i1x16")]
     assert len(masks) == 1
     assert masks[0].parent is module.main.body
-    assert kinds(module)["reduce_max"] == 1
+    assert kinds(module)["horizontal_max"] == 1
 
 
 def test_reductions_of_lanes_have_a_row_or_a_tree() -> None:
@@ -298,7 +298,7 @@ def test_reductions_of_lanes_have_a_row_or_a_tree() -> None:
     """
     check(text, tolerance=1e-4)
     found = selected(text)
-    assert kinds(found)["reduce_add"] == 1
+    assert kinds(found)["horizontal_add"] == 1
     assert rows(found)["mul_f32"] == 15
 
 

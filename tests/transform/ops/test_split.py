@@ -14,7 +14,7 @@ BODIES = {
     "a reduction": "let k = tile(mm, [k: 2])\nsplit(k, at: 2)",
     "nested": "let i, j = tile(mm, [m: 4, n: 8])\nsplit(i, at: 4)\nsplit(j, at: 8)",
     "at a size": "let i = tile(mm, [m: 2])\nsplit(i, at: 2 * ceildiv(size(mm.m), 4))",
-    "then peeled": "let i = tile(mm, [m: 4])\nsplit(i, at: 4)\npeel(i.copy(\"high\"))",
+    "then peeled": 'let i = tile(mm, [m: 4])\nsplit(i, at: 4)\npeel(i.copy("high"))',
 }
 
 

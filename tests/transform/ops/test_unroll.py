@@ -11,7 +11,7 @@ SIZES: tuple[Sizes, ...] = tuple(
 )
 BODIES = {
     "disjoint tiles": (
-        "let i = tile(mm, [m: 4])\nlet ii = tile(mm, [m: 1])\npeel(i)\nlet u = unroll(ii.copy(\"main\"), factor: 2)"
+        'let i = tile(mm, [m: 4])\nlet ii = tile(mm, [m: 1])\npeel(i)\nlet u = unroll(ii.copy("main"), factor: 2)'
     ),
     "a reduction": 'let k = tile(mm, [k: 4])\nlet kk = tile(mm, [k: 1])\npeel(k)\nlet u = unroll(kk.copy("main"))',
     "in registers": (

@@ -58,9 +58,9 @@ def test_other_classes(payload: str, body: str) -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("let i = tile(mm, [m: 6])\nvectorize(i)", "%mm in the loop mm/m1 cannot be vectorized"),
+        ("let i = tile(mm, [m: 6])\nvectorize(i)", "%x.t in the loop mm/m1 cannot be vectorized"),
         ("let i, j = tile(mm, [m: 6, n: 8])\nlet k = tile(mm, [k: 1])\nvectorize(j)",
-         "%x.t.2 in the loop mm/n1 cannot be vectorized"),
+         "%mm.start in the loop mm/n1 cannot be vectorized"),
     ],
 )  # fmt: skip
 def test_refused(body: str, message: str) -> None:

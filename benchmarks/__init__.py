@@ -1,0 +1,1 @@
+"""Measured workloads: `python -m benchmarks.run`."""

@@ -1,0 +1,66 @@
+"""Buffers: views, functions that fill the buffers of their results, races between parallel iterations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tcpx.payload.diagnostics import ArgumentError, VerifyError
+from tcpx.payload.evaluator import evaluate_buffers, evaluate_func
+from tcpx.payload.text.parser import parse
+
+VIEW = """
+func @view(%x: buffer<[N]x6xf32, strides [6, 1], space argument>, %r: buffer<[N]x6xf32, strides [6, 1], space result>)
+    symbols [N] {results = 1} {
+  %v = buffer.reshape(%x) : buffer<[6*N]xf32, strides [1], space argument>
+  %w = buffer.reshape(%r) : buffer<[6*N]xf32, strides [1], space result>
+  gml_st.parallel %i in 0 to 6*N {
+    %e = vector.read(%v) tile [%i] [1] drop [0] : f32
+    vector.write(%e, %w) tile [6*N - 1 - %i] [1] drop [0]
+  }
+  tcp.return
+}
+"""
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_a_view_is_the_same_memory(rows: int) -> None:
+    module = parse(VIEW)
+    x = np.arange(6 * rows, dtype=np.float32).reshape(rows, 6)
+    for evaluate in (evaluate_buffers, evaluate_func):
+        (found,) = evaluate(module, module.main, [x])
+        np.testing.assert_array_equal(found, x[::-1, ::-1])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[6*N]xf32, strides [1], space argument", "[5*N]xf32, strides [1], space argument", "number of elements"),
+        ("[6*N]xf32, strides [1], space argument", "[6*N]xf32, strides [2], space argument", "contiguous"),
+        ("[6*N]xf32, strides [1], space argument", "[6*N]xf32, strides [1], space arena", "dtype and space"),
+        ("strides [6, 1], space argument", "strides [8, 1], space argument", "contiguous"),
+    ],
+)
+def test_what_is_no_view_is_refused(old: str, new: str, message: str) -> None:
+    with pytest.raises(VerifyError, match=message):
+        parse(VIEW.replace(old, new))
+
+
+def test_a_race_on_a_buffer_is_an_error() -> None:
+    module = parse(VIEW.replace("tile [6*N - 1 - %i] [1]", "tile [0] [1]"))
+    with pytest.raises(VerifyError, match="a race in a parallel loop"):
+        evaluate_buffers(module, module.main, [np.zeros((2, 6), np.float32)])
+
+
+def test_results_are_not_arguments_of_the_caller() -> None:
+    module = parse(VIEW)
+    x = np.zeros((2, 6), np.float32)
+    with pytest.raises(ArgumentError, match="takes 1 argument"):
+        evaluate_buffers(module, module.main, [x, x])
+
+
+def test_memory_nobody_wrote_is_poison() -> None:
+    module = parse(VIEW.replace("0 to 6*N {", "0 to 6*N - 1 {"))
+    (found,) = evaluate_buffers(module, module.main, [np.ones((1, 6), np.float32)])
+    assert np.isnan(found[0, 0].astype(np.float64))
+    assert not np.isnan(found[0, 1:].astype(np.float64)).any()

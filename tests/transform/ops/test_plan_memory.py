@@ -1,0 +1,235 @@
+"""plan_memory: where buffers lie, what shares memory, and how large the workspace is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tcpx.payload.diagnostics import VerifyError
+from tcpx.payload.evaluator import evaluate_buffers
+from tcpx.payload.ir import Module
+from tcpx.payload.rewriter import Rewriter
+from tcpx.payload.sizes import Dim, Size, evaluate
+from tcpx.payload.text.parser import parse
+from tcpx.payload.verifier import verify_module
+from tcpx.transform.bufferization.workspace import ALIGNMENT, PAGE, pitch
+from tcpx.transform.declaration import find
+from tcpx.transform.ops.bufferize import bufferize
+from tcpx.transform.ops.plan_memory import plan_memory
+from tests.transform.payloads import RELU, arguments, run
+
+HEAD = "func @f(%x: buffer<[M]xf32, strides [1], space argument>) symbols [M: 0..100000] {results = 0} {\n"
+
+
+def buffer(rows: str, space: str = "arena") -> str:
+    return f"buffer.alloc : buffer<{rows}xf32, strides [1], space {space}>"
+
+
+def touch(name: str) -> str:
+    return f"  buffer.prefetch(%{name}) tile [0] [1]\n"
+
+
+def planned(body: str) -> Module:
+    """A function with this body, planned; it verifies, parses back, and planning it again changes nothing."""
+    module = parse(f"{HEAD}{body}  tcp.return\n}}\n")
+    before = module.text()
+    rewriter = Rewriter(module)
+    mark = rewriter.mark()
+    plan_memory(rewriter, module.main, 2)
+    text = module.text()
+    plan_memory(rewriter, module.main, 2)
+    assert module.text() == text
+    rewriter.rollback(mark)
+    assert module.text() == before
+    plan_memory(rewriter, module.main, 2)
+    verify_module(module)
+    assert parse(text).text() == text
+    return module
+
+
+def offsets(module: Module, rows: int = 1000) -> dict[str, tuple[int, bool]]:
+    """Offset, and whether it is in the slot of a thread, of each buffer in the workspace."""
+    found: dict[str, tuple[int, bool]] = {}
+    for op in module.walk():
+        offset = op.attributes.get("offset")
+        if isinstance(offset, int | Size):
+            found[op.name] = evaluate(offset, {"M": rows}), op.attributes["per_thread"] is True
+    return found
+
+
+def workspace(module: Module, rows: int = 1000) -> tuple[int, int]:
+    """Bytes of the shared part and of the slot of a thread."""
+    sizes: list[int] = []
+    for key in ("workspace_shared", "workspace_thread"):
+        held = module.main.attributes[key]
+        assert isinstance(held, int | Size)
+        sizes.append(evaluate(held, {"M": rows}))
+    return sizes[0], sizes[1]
+
+
+def test_buffers_that_live_together_lie_behind_each_other() -> None:
+    module = planned(
+        f"  %a = {buffer('1000')}\n  %b = {buffer('1024')}\n  %c = {buffer('3')}\n"
+        + touch("a")
+        + touch("b")
+        + touch("c")
+    )
+    assert offsets(module) == {"a": (0, False), "b": (4032, False), "c": (8192, False)}
+    assert workspace(module) == (8192 + 64, 0)
+    assert module.main.attributes["threads"] == 2
+
+
+def test_a_buffer_takes_the_place_of_one_that_is_dead() -> None:
+    first = f"  %a = {buffer('[2*M]')}\n" + touch("a") + f"  %b = {buffer('[M]')}\n" + touch("b")
+    module = planned(first + f"  %c = {buffer('[3*M]')}\n" + touch("b") + touch("c"))
+    found = offsets(module)
+    assert found["a"] == found["b"] == (0, False)
+    assert found["c"][0] >= 8000
+
+
+def test_a_place_grows_for_a_larger_buffer() -> None:
+    module = planned(f"  %a = {buffer('8')}\n" + touch("a") + f"  %b = {buffer('100')}\n" + touch("b"))
+    assert offsets(module) == {"a": (0, False), "b": (0, False)}
+    assert workspace(module) == (448, 0)
+
+
+def test_a_view_keeps_its_buffer_alive() -> None:
+    module = planned(
+        f"  %a = {buffer('[2*M]')}\n"
+        "  %v = buffer.reshape(%a) : buffer<2x[M]xf32, strides [M, 1], space arena>\n"
+        f"  %b = {buffer('[M]')}\n" + touch("b") + "  buffer.prefetch(%v) tile [0, 0] [1, 1]\n"
+    )
+    found = offsets(module)
+    assert found["a"][0] + 8000 <= found["b"][0]
+
+
+LOOP = """\
+  %o = {outer}
+  gml_st.for %i in 0 to M {{
+    %a = {inner}
+    buffer.prefetch(%a) tile [0] [1]
+    %b = {inner}
+    buffer.prefetch(%b) tile [0] [1]
+    buffer.prefetch(%a) tile [0] [1]
+  }}
+  gml_st.for %j in 0 to M {{
+    %c = {inner}
+    buffer.prefetch(%c) tile [0] [1]
+  }}
+  buffer.prefetch(%o) tile [0] [1]
+"""
+
+
+def test_loops_one_after_the_other_share_memory() -> None:
+    module = planned(LOOP.format(outer=buffer("16"), inner=buffer("32")))
+    assert offsets(module) == {"o": (0, False), "a": (64, False), "b": (192, False), "c": (64, False)}
+    assert workspace(module) == (64 + 256, 0)
+
+
+def test_parallel_loops_have_slots_per_thread() -> None:
+    module = planned(LOOP.format(outer=buffer("16"), inner=buffer("32")).replace("gml_st.for %i", "gml_st.parallel %i"))
+    assert offsets(module) == {"o": (0, False), "a": (0, True), "b": (128, True), "c": (64, False)}
+    assert workspace(module) == (64 + 128, 256)
+
+
+def test_a_slot_is_no_multiple_of_a_page() -> None:
+    made = f"  %a = {buffer('496')}\n  %b = {buffer('528')}\n"
+    module = planned(f"  gml_st.parallel %i in 0 to M {{\n{made}{touch('a')}{touch('b')}  }}\n")
+    assert offsets(module) == {"a": (0, True), "b": (1984, True)}
+    assert workspace(module) == (0, PAGE + ALIGNMENT)
+
+
+def test_a_parallel_loop_in_a_parallel_loop_uses_the_same_slot() -> None:
+    module = planned(f"""\
+  gml_st.parallel %i in 0 to M {{
+    %a = {buffer("16")}
+    gml_st.parallel %j in 0 to M {{
+      %b = {buffer("16")}
+      buffer.prefetch(%b) tile [0] [1]
+    }}
+    buffer.prefetch(%a) tile [0] [1]
+  }}
+""")
+    assert offsets(module) == {"a": (0, True), "b": (64, True)}
+
+
+def test_branches_lie_over_each_other() -> None:
+    module = planned(f"""\
+  gml_st.if M >= 4 {{
+    %a = {buffer("100")}
+    buffer.prefetch(%a) tile [0] [1]
+  }} else {{
+    %b = {buffer("[M]")}
+    buffer.prefetch(%b) tile [0] [1]
+  }}
+  %s = {buffer("16", "stack")}
+  buffer.prefetch(%s) tile [0] [1]
+""")
+    assert offsets(module) == {"a": (0, False), "b": (0, False)}
+    assert workspace(module, 0)[0] >= 400
+    assert workspace(module, 1000)[0] >= 4000
+
+
+def test_sizes_that_depend_on_loops_are_bounded() -> None:
+    module = planned(f"""\
+  gml_st.for %i in 0 to M step 8 {{
+    %a = {buffer("[min(8, M - %i)]")}
+    %b = {buffer("[M - %i]")}
+    buffer.prefetch(%a) tile [0] [1]
+    buffer.prefetch(%b) tile [0] [1]
+  }}
+""")
+    assert workspace(module, 3)[0] >= 2 * 64
+    assert workspace(module, 1000)[0] >= 32 + 4000
+
+
+def test_an_empty_plan() -> None:
+    module = planned("")
+    assert module.main.attributes["workspace_shared"] == module.main.attributes["workspace_thread"] == 0
+
+
+@pytest.mark.parametrize("rows", [0, 1, 15, 16, 17, 1023, 1024, 1025, 4096, 5000])
+def test_distances(rows: int) -> None:
+    size: Dim = parse(f"{HEAD}  %a = {buffer('[M]')}\n  tcp.return\n}}\n").main.symbols[0].size() * 4
+    for distance in (pitch(4 * rows), evaluate(pitch(size), {"M": rows})):
+        assert isinstance(distance, int)
+        assert distance % ALIGNMENT == 0
+        assert distance >= 4 * rows
+        assert distance % PAGE != 0 or rows == distance == 0
+        assert distance <= 4 * rows + PAGE + ALIGNMENT
+
+
+def test_the_packed_buffers_of_a_product() -> None:
+    text = """
+let mm = match one contract in root
+let jc = tile(mm, [n: 32])
+let ic = tile(mm, [m: 12], parallel: true)
+let jr, ir = tile(mm, [n: 16, m: 6], tail: pad)
+let bp = pack(mm.rhs, [k, n], at: jc)
+let ap = pack(mm.lhs, [m, k], at: ic)
+"""
+    module = run(RELU.replace("K: 0..", "K: 0..64"), text + "bufferize(root)\nplan_memory(root)\n").module
+    found = {op.name: op.attributes.get("per_thread") for op in module.walk() if op.opcode == "buffer.alloc"}
+    assert found["mm.rhs.buf"] is False
+    assert found["mm.lhs.buf"] is True
+
+
+def test_the_evaluator_notices_a_plan_that_is_too_small() -> None:
+    module = parse("""
+func @f(%x: tensor<[M]x[M]xf32>) -> tensor<[M]x[M]xf32> symbols [M] {
+  %s = tcp.add(%x, %x) : tensor<[M]x[M]xf32>
+  %r = tcp.matmul(%s, %s) : tensor<[M]x[M]xf32>
+  tcp.return(%r)
+}
+""")
+    given = arguments(module, {"M": 5})
+    rewriter = Rewriter(module)
+    bufferize(rewriter, module.main)
+    plan_memory(rewriter, module.main, 1)
+    evaluate_buffers(module, module.main, given)
+    rewriter.set_attribute(module.main, "workspace_shared", 64)
+    with pytest.raises(VerifyError, match="does not fit into the workspace"):
+        evaluate_buffers(module, module.main, given)
+
+
+def test_it_is_a_statement() -> None:
+    assert find("plan_memory").signature() == "plan_memory(func: func)"
