@@ -6,6 +6,7 @@ Nothing here is mutated except through `rewriter.Rewriter` (and by the parser an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
 from tcpx.payload.diagnostics import Diagnostic, Location, VerifyError
@@ -46,6 +47,13 @@ class Value:
     def users(self) -> list[Operation]:
         """The operations that use this value, in order of first use, each once."""
         return list(dict.fromkeys(op for op, _ in self.uses))
+
+
+@cache
+def _classes_of(op_class: type[Operation]) -> tuple[str, ...]:
+    """The names of a class and its ancestors in the operation tree, nearest first."""
+    names = [c.__dict__.get("class_name", "") for c in op_class.__mro__]
+    return tuple(n for n in names if n)
 
 
 class Operation:
@@ -165,8 +173,7 @@ class Operation:
 
     def tree_classes(self) -> tuple[str, ...]:
         """Names of this class and its ancestors in the operation tree, nearest first."""
-        names = [c.__dict__.get("class_name", "") for c in type(self).__mro__]
-        return tuple(n for n in names if n)
+        return _classes_of(type(self))
 
     def error(
         self,

@@ -126,7 +126,7 @@ def arguments(module: Module, sizes: Sizes, seed: int = 0) -> list[Array]:
         if dtype.kind == "f":
             made.append(random.standard_normal(shape).astype(dtype))
         else:
-            limits = np.iinfo(dtype)
+            limits = np.iinfo(dtype.name)
             made.append(random.integers(limits.min, limits.max, shape, dtype=dtype, endpoint=True))
     return made
 

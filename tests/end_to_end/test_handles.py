@@ -116,22 +116,42 @@ SHOWN: dict[str, list[str]] = {
         "for mm/m1 in 0 to 18 step 6; mm = tcp.matmul; for mm/m1~tail in 18 to 22 step 6; mm~tail = tcp.matmul",
         "for mm/m1~tail in 18 to 22 step 6; mm~tail = tcp.matmul",
         "mm = tcp.add; mm~tail = tcp.add",
-        "for mm/m1 in 0 to 18 step 6; for mm/m in 0 to 6 step 1; for mm/n in 0 to 32 step 1; for mm/k in 0 to 64 step 1; mm.9 = tcp.mul; mm = tcp.add; for mm/m1~tail in 18 to 22 step 6; for mm~tail/m in 0 to 22 - %mm/m1~tail step 1; for mm~tail/n in 0 to 32 step 1; for mm~tail/k in 0 to 64 step 1; mm~tail.6 = tcp.mul; mm~tail = tcp.add",
-        "for mm/m1~tail in 18 to 22 step 6; for mm~tail/m in 0 to 22 - %mm/m1~tail step 1; for mm~tail/n in 0 to 32 step 1; for mm~tail/k in 0 to 64 step 1; mm~tail.6 = tcp.mul; mm~tail = tcp.add",
+        (
+            "for mm/m1 in 0 to 18 step 6; for mm/m in 0 to 6 step 1; for mm/n in 0 to 32 step 1; "
+            "for mm/k in 0 to 64 step 1; mm.9 = tcp.mul; mm = tcp.add; for mm/m1~tail in 18 to 22 step 6; "
+            "for mm~tail/m in 0 to 22 - %mm/m1~tail step 1; for mm~tail/n in 0 to 32 step 1; "
+            "for mm~tail/k in 0 to 64 step 1; mm~tail.6 = tcp.mul; mm~tail = tcp.add"
+        ),
+        (
+            "for mm/m1~tail in 18 to 22 step 6; for mm~tail/m in 0 to 22 - %mm/m1~tail step 1; "
+            "for mm~tail/n in 0 to 32 step 1; for mm~tail/k in 0 to 64 step 1; mm~tail.6 = tcp.mul; "
+            "mm~tail = tcp.add"
+        ),
     ],
     "split": [
         "mm = tcp.matmul; mm~high = tcp.matmul",
         "for mm/m1 in 0 to 12 step 2; mm = tcp.matmul; for mm/m1~high in 12 to 22 step 2; mm~high = tcp.matmul",
         "mm = tcp.add; mm~high = tcp.add",
-        "for mm/m1 in 0 to 12 step 2; for mm/m in 0 to 2 step 1; for mm/n in 0 to 32 step 1; for mm/k in 0 to 64 step 1; mm.9 = tcp.mul; mm = tcp.add",
-        "for mm/m1~high in 12 to 22 step 2; for mm~high/m in 0 to 2 step 1; for mm~high/n in 0 to 32 step 1; for mm~high/k in 0 to 64 step 1; mm~high.6 = tcp.mul; mm~high = tcp.add",
+        (
+            "for mm/m1 in 0 to 12 step 2; for mm/m in 0 to 2 step 1; for mm/n in 0 to 32 step 1; "
+            "for mm/k in 0 to 64 step 1; mm.9 = tcp.mul; mm = tcp.add"
+        ),
+        (
+            "for mm/m1~high in 12 to 22 step 2; for mm~high/m in 0 to 2 step 1; "
+            "for mm~high/n in 0 to 32 step 1; for mm~high/k in 0 to 64 step 1; mm~high.6 = tcp.mul; "
+            "mm~high = tcp.add"
+        ),
     ],
     "unroll": [
         "mm = tcp.matmul; mm~1 = tcp.matmul",
         "for mm/k1 in 0 to 64 step 32; mm = tcp.matmul; mm~1 = tcp.matmul",
         "mm = tcp.add; mm~1 = tcp.add",
         "mm~1 = tcp.add",
-        "for mm/k1 in 0 to 64 step 32; for mm/m in 0 to 2 step 1; for mm/n in 0 to 32 step 1; for mm/k in 0 to 16 step 1; mm.12 = tcp.mul; mm = tcp.add; for mm~1/m in 0 to 2 step 1; for mm~1/n in 0 to 32 step 1; for mm~1/k in 0 to 16 step 1; mm~1.6 = tcp.mul; mm~1 = tcp.add",
+        (
+            "for mm/k1 in 0 to 64 step 32; for mm/m in 0 to 2 step 1; for mm/n in 0 to 32 step 1; "
+            "for mm/k in 0 to 16 step 1; mm.12 = tcp.mul; mm = tcp.add; for mm~1/m in 0 to 2 step 1; "
+            "for mm~1/n in 0 to 32 step 1; for mm~1/k in 0 to 16 step 1; mm~1.6 = tcp.mul; mm~1 = tcp.add"
+        ),
     ],
     "specialize": [
         "mm~when0 = tcp.matmul",

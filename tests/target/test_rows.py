@@ -75,7 +75,7 @@ def operand_values(dtypes: tuple[str, ...]) -> tuple[Array, ...]:
 
 def inputs_of(row: InstructionRow) -> list[Array]:
     """Flat operands within what the row is defined on."""
-    if row.kind in ("dot", "insert") or row.kind.startswith("reduce"):
+    if row.kind in ("dot", "insert") or row.kind.startswith("horizontal"):
         return [
             tame(random_values(t.dtype, VALUES * t.lanes // row.operands[0].lanes, k), row)
             for k, t in enumerate(row.operands)

@@ -10,7 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from tcpx.payload.evaluator import Array, Evaluation
-from tcpx.payload.interfaces import Build, IndexingMap, Iterator, Structured, dims, map_dim, map_dims, parallel, reduction
+from tcpx.payload.interfaces import (
+    Build,
+    IndexingMap,
+    Iterator,
+    Structured,
+    dims,
+    map_dim,
+    map_dims,
+    parallel,
+    reduction,
+)
 from tcpx.payload.ir import Attribute, Value, register
 from tcpx.payload.ops.elementwise import Add, Mul, cast_to
 from tcpx.payload.types import dtype_of
