@@ -20,7 +20,7 @@ def erase_unused(rewriter: Rewriter, root: Operation) -> int:
         if op is not root and op.results and not any(r.uses for r in op.results) and is_pure(op)
     ]
     for op in reversed(unused):
-        if op.parent is not None:
+        if op.is_in(root):  # not erased with the loop it stood in
             erase_dead(rewriter, op.results[:1])
     return len(unused)
 

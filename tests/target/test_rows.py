@@ -23,7 +23,17 @@ FLOOR = {"generic": 700, "x86_avx2": 660, "x86_avx512": 1010}
 """At least this many rows of a target that compute must be exercised."""
 
 FLOATS = [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 1.5, 2.5, -2.5, 3.7, 127.5, -128.5, 1e30, np.inf, -np.inf, np.nan]
-COMPUTING = ("compute", "zero", "splat", "extract", "insert", "horizontal_add", "horizontal_max", "horizontal_min", "dot")
+COMPUTING = (
+    "compute",
+    "zero",
+    "splat",
+    "extract",
+    "insert",
+    "horizontal_add",
+    "horizontal_max",
+    "horizontal_min",
+    "dot",
+)
 
 
 def special_values(dtype: str) -> Array:

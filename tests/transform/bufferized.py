@@ -118,3 +118,62 @@ def _check_numbers(module: Module, cases: Sequence[tuple], wanted: Sequence[tupl
             found = evaluate_buffers(module, module.main, given, seed)
             assert same_numbers(found, results, exact), (sizes, found, results)
             assert all(np.array_equal(a, b) for a, b in zip(kept, given, strict=True))
+
+
+WORKED_EXAMPLE = """
+func @gemm(%x: tensor<[M]x[K]xf32>, %w: tensor<[K]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M, K, N] {
+  %e = tcp.empty : tensor<[M]x[N]xf32>
+  %t = gml_st.for %j in 0 to N step 8 (%tj = %e) {
+    %z = tcp.fill {value = 0.0} : tensor<[M]x[min(8, N - %j)]xf32>
+    %q = gml_st.for %p in 0 to K step 3 (%tp = %z) {
+      %cp = gml_st.materialize(%tp) tile [0, 0] [M, min(8, N - %j)] : tensor<[M]x[min(8, N - %j)]xf32>
+      %s = gml_st.parallel %i in 0 to M step 6 (%ti = %cp) {
+        %ci = gml_st.materialize(%ti) tile [%i, 0] [min(6, M - %i), min(8, N - %j)]
+          : tensor<[min(6, M - %i)]x[min(8, N - %j)]xf32>
+        %sj = gml_st.for %jj in 0 to min(8, N - %j) step 4 (%tjj = %ci) {
+          %cj = gml_st.materialize(%tjj) tile [0, %jj] [min(6, M - %i), min(4, min(8, N - %j) - %jj)]
+            : tensor<[min(6, M - %i)]x[min(4, min(8, N - %j) - %jj)]xf32>
+          %si = gml_st.for %ii in 0 to min(6, M - %i) step 2 (%tii = %cj) {
+            %a = gml_st.materialize(%x) tile [%i + %ii, %p] [min(2, min(6, M - %i) - %ii), min(3, K - %p)]
+              : tensor<[min(2, min(6, M - %i) - %ii)]x[min(3, K - %p)]xf32>
+            %b = gml_st.materialize(%w) tile [%p, %j + %jj] [min(3, K - %p), min(4, min(8, N - %j) - %jj)]
+              : tensor<[min(3, K - %p)]x[min(4, min(8, N - %j) - %jj)]xf32>
+            %c = gml_st.materialize(%tii)
+              tile [%ii, 0] [min(2, min(6, M - %i) - %ii), min(4, min(8, N - %j) - %jj)]
+              : tensor<[min(2, min(6, M - %i) - %ii)]x[min(4, min(8, N - %j) - %jj)]xf32>
+            %mm = tcp.matmul(%a, %b, init = %c)
+              : tensor<[min(2, min(6, M - %i) - %ii)]x[min(4, min(8, N - %j) - %jj)]xf32>
+            gml_st.yield(%mm, %tii) tile [%ii, 0] [min(2, min(6, M - %i) - %ii), min(4, min(8, N - %j) - %jj)]
+          } : tensor<[min(6, M - %i)]x[min(4, min(8, N - %j) - %jj)]xf32>
+          gml_st.yield(%si, %tjj) tile [0, %jj] [min(6, M - %i), min(4, min(8, N - %j) - %jj)]
+        } : tensor<[min(6, M - %i)]x[min(8, N - %j)]xf32>
+        gml_st.yield(%sj, %ti) tile [%i, 0] [min(6, M - %i), min(8, N - %j)]
+      } : tensor<[M]x[min(8, N - %j)]xf32>
+      gml_st.yield(%s, %tp) tile [0, 0] [M, min(8, N - %j)]
+    } : tensor<[M]x[min(8, N - %j)]xf32>
+    gml_st.yield(%q, %tj) tile [0, %j] [M, min(8, N - %j)]
+  } : tensor<[M]x[N]xf32>
+  tcp.return(%t)
+}
+"""
+"""The nest of semantics.md: five loops, each handing a tile of its destination to the next."""
+
+
+def in_place(text: str, allocations: int = 0, exact: bool = True) -> Bufferized:
+    """A payload that makes so many buffers, and copies nothing."""
+    done = check_bufferized(text, exact=exact)
+    assert done.remarks == ()
+    assert "remarks" not in done.module.main.attributes
+    assert len(done.allocations) == allocations, done.module.text()
+    return done
+
+
+def copies(text: str, *wanted: str, allocations: int | None = None) -> Bufferized:
+    """A payload that needs just these copies; each text is a part of its remark."""
+    done = check_bufferized(text)
+    assert len(done.remarks) == len(wanted), done.remarks
+    for part, remark in zip(wanted, done.remarks, strict=True):
+        assert part in remark
+    if allocations is not None:
+        assert len(done.allocations) == allocations, done.module.text()
+    return done
