@@ -35,6 +35,7 @@ class Savepoint:
         """Undo; what was printed since stays, marked as rolled back."""
         state.rewriter.rollback(self.mark)
         state.rewriter.take_touched()
+        state.nests.clear()
         state.handles.forget_ends()
         del state.handles.branches[self.branches :]
         trace = state.trace

@@ -20,7 +20,6 @@ from tcpx.payload.verifier import verify_ops
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.printer import print_expression
-from tcpx.transform.loop_nest import loop_nest
 from tcpx.transform.specialize_when import Version, specialize_when
 
 RunBlock = Callable[[ast.Block, State, Frame], tuple[RuntimeValue, ...] | None]
@@ -111,7 +110,9 @@ def _versions(
             replace(error.diagnostic, kind=Kind.SILENCEABLE, schedule=where, calls=frame.calls)
         ) from error
     try:
-        verify_ops(state.rewriter.take_touched())
+        touched = state.rewriter.take_touched()
+        state.nests.forget(touched)
+        verify_ops(touched)
     except VerifyError as error:
         raise frame.error(
             f"`specialize` left the payload in a state that breaks a rule: {error.diagnostic.message}",
@@ -131,7 +132,7 @@ def _versions(
             journal=(mark, state.rewriter.mark()),
             visited=state.rewriter.visited - visited,
             seconds=perf_counter() - started,
-            nest=loop_nest(state.func),
+            loops=state.nests.of(state.func),
         )
     )
     return versions

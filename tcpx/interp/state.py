@@ -13,6 +13,7 @@ from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import Rewriter
 from tcpx.target import Target
 from tcpx.transform.language.loader import Program
+from tcpx.transform.loop_nest import Nests
 
 StepHook = Callable[[TraceEntry], None]
 """Called after every committed step: numeric verification, bisection."""
@@ -32,6 +33,7 @@ class State:
     overrides: Overrides
     trace: Trace
     on_step: StepHook | None = None
+    nests: Nests = field(default_factory=Nests)
     marked: set[int] = field(default_factory=set[int])
     """Origins of the operations that a step was applied to, inspection and cleanup aside."""
 

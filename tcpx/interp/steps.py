@@ -18,7 +18,6 @@ from tcpx.transform.declaration import Arguments, Result, Results, Transform, Tr
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import transform_arguments
 from tcpx.transform.language.printer import print_statement
-from tcpx.transform.loop_nest import loop_nest
 
 Values = tuple[RuntimeValue, ...]
 
@@ -71,7 +70,7 @@ def run_step(
         journal=(mark, rewriter.mark()),
         visited=rewriter.visited - visited,
         seconds=elapsed,
-        nest=loop_nest(state.func) if transform.mutates else "",
+        loops=state.nests.of(state.func) if transform.mutates else None,
     )
     state.trace.entries.append(entry)
     if state.on_step is not None:
@@ -149,6 +148,7 @@ def _origins_of(made: Prepared, state: State) -> set[int]:
 def _verify(transform: type[Transform], state: State, where: Location) -> None:
     """Check what the step touched; a broken rule is a bug of the transform. New loops learn which line made them."""
     touched = state.rewriter.take_touched()
+    state.nests.forget(touched)
     for op in touched:
         if isinstance(op, Loop) and op.schedule_location is None:
             op.schedule_location = where
@@ -181,6 +181,7 @@ def _unchanged(transform: type[Transform], where: Location) -> ScheduleError:
 def _undo(state: State, mark: int) -> None:
     state.rewriter.rollback(mark)
     state.rewriter.take_touched()
+    state.nests.clear()
     state.handles.forget_ends()
 
 

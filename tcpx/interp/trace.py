@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from tcpx.payload.diagnostics import Location
 from tcpx.transform.language import syntax as ast
+from tcpx.transform.loop_nest import Nest
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +23,12 @@ class TraceEntry:
     journal: tuple[int, int]
     visited: int
     seconds: float
-    nest: str
-    """The loop nest after the step."""
+    loops: Nest | None
+
+    @property
+    def nest(self) -> str:
+        """The loop nest after the step; empty after one that only looks."""
+        return "" if self.loops is None else str(self.loops)
 
     def text(self) -> str:
         """One paragraph: place, statement, cost."""

@@ -219,6 +219,8 @@ class Rewriter:
             op.parent = block
 
         self._did(op, undo)
+        if block.parent is not None:
+            self.touched[id(block.parent)] = block.parent
         self.visited += 1
 
     def clone(self, op: OpT, at: InsertPoint, mapping: CloneMap, suffix: str = "") -> OpT:

@@ -2,9 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+
 from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.sizes import to_text
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """The loop nest of a function at one moment: its lines by operation of the body, joined when asked for."""
+
+    head: str
+    parts: tuple[tuple[str, ...], ...]
+
+    def __str__(self) -> str:
+        return "\n".join([self.head, *(line for part in self.parts for line in part)])
+
+
+class Nests:
+    """The nests of one function over time: only what changed is looked at again."""
+
+    def __init__(self) -> None:
+        self._known: dict[Operation, tuple[str, ...]] = {}
+
+    def forget(self, ops: Iterable[Operation]) -> None:
+        """What stands at or round these operations may have changed."""
+        for op in ops:
+            for around in (op, *op.ancestors()):
+                self._known.pop(around, None)
+
+    def clear(self) -> None:
+        """Everything may have changed."""
+        self._known.clear()
+
+    def of(self, func: FuncOp) -> Nest:
+        """The nest of `func` now."""
+        parts: list[tuple[str, ...]] = []
+        for op in func.body.ops:
+            known = self._known.get(op)
+            if known is None:
+                known = self._known[op] = tuple(_lines(op, "  "))
+            parts.append(known)
+        return Nest(f"func @{func.name}", tuple(parts))
 
 
 def loop_nest(op: Operation, indent: str = "") -> str:
