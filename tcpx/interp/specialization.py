@@ -11,6 +11,7 @@ from tcpx.interp.frame import Frame
 from tcpx.interp.handles import BranchFilter
 from tcpx.interp.recovery import Savepoint
 from tcpx.interp.state import State
+from tcpx.interp.steps import crash
 from tcpx.interp.trace import TraceEntry
 from tcpx.interp.values import OpHandle, RuntimeValue, describe
 from tcpx.payload.diagnostics import Kind, ScheduleError, TcpxError, VerifyError
@@ -109,6 +110,10 @@ def _versions(
         raise ScheduleError(
             replace(error.diagnostic, kind=Kind.SILENCEABLE, schedule=where, calls=frame.calls)
         ) from error
+    except TcpxError:
+        raise
+    except Exception as error:
+        raise crash("specialize when", error, where, frame) from error
     try:
         touched = state.rewriter.take_touched()
         state.nests.forget(touched)

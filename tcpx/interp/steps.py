@@ -54,7 +54,7 @@ def run_step(
         raise located from error
     except Exception as error:
         _undo(state, mark)
-        raise _crash(transform, error, where, frame) from error
+        raise crash(transform.name, error, where, frame) from error
     state.trace.output += [OutputLine(text, where) for text in context.remarks]
     state.handles.note_ends(where)
     if transform.marks:
@@ -185,9 +185,10 @@ def _undo(state: State, mark: int) -> None:
     state.handles.forget_ends()
 
 
-def _crash(transform: type[Transform], error: Exception, where: Location, frame: Frame) -> ScheduleError:
+def crash(step: str, error: Exception, where: Location, frame: Frame) -> ScheduleError:
+    """A step failed in a way it does not explain: a bug, ours or of the author of the transform."""
     return frame.error(
-        f"the transform `{transform.name}` failed in a way it does not explain",
+        f"the transform `{step}` failed in a way it does not explain",
         where,
         required="a result, or an error that says what is missing",
         found=f"{type(error).__name__}: {error}",

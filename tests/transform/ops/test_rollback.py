@@ -12,6 +12,7 @@ from tcpx.payload.ir import Module
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.text.parser import parse
 from tcpx.payload.verifier import verify_module
+from tcpx.transform.declaration import transforms
 from tests.transform.payloads import MM, RELU, SOFTMAX, run
 
 R = 'let r = match one "r" in root\n'
@@ -42,7 +43,16 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "cse": (DEAD, "", "cse(root)"),
     "dce": (DEAD, "", "dce(root)"),
     "lower_vectors": (RELU, MM + NEST + "vectorize(i)\nhoist_accumulator(mm, out_of: k)\n", "lower_vectors(i)"),
+    "bufferize": (RELU, MM + NEST, "bufferize(root)"),
+    "select_instructions": (
+        RELU,
+        MM + NEST + "vectorize(i)\nhoist_accumulator(mm, out_of: k)\nbufferize(root)\nlower_vectors(root)\n",
+        "select_instructions(root)",
+    ),
+    "plan_memory": (RELU, MM + NEST + "bufferize(root)\n", "plan_memory(root)"),
+    "specialize when": (RELU, MM, "specialize mm when size(mm.m) < 4 { interchange(mm, [k, m, n]) } else { }"),
 }
+INSPECTION = {"emit_remark", "print"}
 CHANGES = (
     "insert", "erase", "move", "clone", "set_operand", "set_operands", "replace_uses", "replace_op", "set_attribute",
     "set_type", "add_result", "add_block_arg", "remove_result", "remove_block_arg", "substitute", "set_block_ops",
@@ -80,6 +90,10 @@ class Planted:
             return made
 
         return changed
+
+
+def test_every_transform_is_tried() -> None:
+    assert set(transforms()) - INSPECTION <= set(STEPS)
 
 
 @pytest.mark.parametrize("name", STEPS)
