@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
+import tcpx
 from tcpx.payload.evaluator import Array, Evaluation, evaluate_func
 from tcpx.payload.interfaces import Build, IndexingMap, Iterator, Structured, dims, parallel, reduction
 from tcpx.payload.ir import Value, register
@@ -116,3 +117,19 @@ def test_generalize_and_back() -> None:
     done = check(PAYLOAD, S + "let g = generalize(s)\nlet t = specialize(g, to: stencil3)", SIZES)
     assert any(isinstance(op, Stencil3) for op in done.module.walk())
     assert not any(isinstance(op, Generic) for op in done.module.walk())
+
+
+def test_compiles() -> None:
+    original = parse(PAYLOAD)
+    header = "language 1\nschedule main(root: func) {\n"
+    requests = [
+        tcpx.CompileRequest(original, tcpx.parse_schedule(f"{header}{S}{body}\n}}"), name=f"smooth_{k}")
+        for k, body in enumerate(SCHEDULES.values())
+        if "parallel" not in body
+    ]
+    assert len(requests) >= 12
+    for kernel in tcpx.compile_many(requests, target="generic"):
+        for sizes in SIZES:
+            given = arguments(original, sizes)
+            wanted = evaluate_func(original, original.main, given)
+            assert same_numbers((np.asarray(kernel(*given)),), wanted), (kernel, sizes)
