@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcpx.payload.bounds import is_less_equal, upper_bound
+from tcpx.payload.bounds import is_less_equal, lower_bound, upper_bound
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop
@@ -23,6 +23,9 @@ from tcpx.transform.declaration import (
 )
 from tcpx.transform.peeling import peel
 from tcpx.transform.tiling import pad, tile
+
+LARGEST = 2**40
+"""The largest tile size: with it, sizes of loops stay far from the ends of int64."""
 
 
 @register
@@ -96,6 +99,11 @@ def _check(ctx: TransformContext, op: Tileable, args: Arguments) -> None:
                 required="at least 1",
                 found=to_text(size),
                 fix=None if never else "max(1, ...)",
+            )
+        high = size if isinstance(size, int) else lower_bound(size)
+        if high is not None and high > LARGEST:
+            raise ctx.fail(
+                f"the tile size of `{dim}` is too large", op=op, required=f"at most {LARGEST}", found=to_text(size)
             )
         if it.is_reduction and args.bool("parallel"):
             raise ctx.fail(
