@@ -17,12 +17,11 @@ from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.text.parser import load, parse
 from tcpx.payload.verifier import verify_module
 from tcpx.target import Target, load_target
-from tcpx.transform.cleanup import erase_unused, merge_equal
+from tcpx.transform.cleanup import canonicalize
 from tcpx.transform.language.checker import check_program
 from tcpx.transform.language.loader import Program, load_program, program_of_text
 from tcpx.transform.ops.bufferize import bufferize
 from tcpx.transform.ops.plan_memory import plan_memory
-from tcpx.transform.simplification import simplify_in
 from tcpx.transform.vectors.lowering import lower_vectors
 from tcpx.transform.vectors.selection import select_instructions
 
@@ -102,9 +101,7 @@ def apply_schedule(
 
 def lower(rewriter: Rewriter, func: FuncOp, target: Target, threads: int) -> None:
     """The lowering steps a schedule did not write: cleanup, memory, registers, instructions, the memory plan."""
-    simplify_in(rewriter, [func])
-    merge_equal(rewriter, func)
-    erase_unused(rewriter, func)
+    canonicalize(rewriter, func)
     bufferize(rewriter, func)
     lower_vectors(rewriter, func, target)
     select_instructions(rewriter, func, target)

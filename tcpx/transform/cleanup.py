@@ -8,8 +8,16 @@ from tcpx.payload.ops.memory import Alloc, Empty
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.types import TensorType
 from tcpx.transform.editing import erase_dead, is_pure
+from tcpx.transform.simplification import simplify_in
 
 Key = tuple[object, ...]
+
+
+def canonicalize(rewriter: Rewriter, root: Operation) -> None:
+    """Fold what is the identity, merge equal operations, erase dead ones."""
+    simplify_in(rewriter, [root])
+    merge_equal(rewriter, root)
+    erase_unused(rewriter, root)
 
 
 def erase_unused(rewriter: Rewriter, root: Operation) -> int:

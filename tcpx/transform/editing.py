@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tcpx.payload.interfaces import Build
-from tcpx.payload.ir import Block, Operation, Value
+from tcpx.payload.ir import Block, Operation, OpT, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize
 from tcpx.payload.ops.memory import Pad
 from tcpx.payload.ops.movement import Transpose
@@ -71,6 +71,15 @@ def _inside_pad(op: Pad, tile: Tile) -> Tile | None:
         else:
             sizes.append(maximum(0, minimum(size, have - offset)))
     return Tile(tile.offsets, tuple(sizes))
+
+
+def replace_with(rewriter: Rewriter, old: Operation, made: OpT) -> OpT:
+    """Let a detached one-result operation take the place, the name and the handles of `old`."""
+    rewriter.insert(made, InsertPoint.before(old), source_name(old))
+    made.name = old.name
+    rewriter.continue_as(old, made)
+    rewriter.replace_op(old, [made.result])
+    return made
 
 
 def is_pure(op: Operation) -> bool:

@@ -35,7 +35,6 @@ def tile(rewriter: Rewriter, op: Tileable, dim: str, size: Dim, parallel: bool =
     body = Block([("", start.type)])
     kind = Parallel if parallel else For
     loop = kind.over(var, [start], body)
-    loop.results[0].name = ""
     loop.location = op.location
     rewriter.insert(loop, InsertPoint.before(op), source_name(op))
     loop.copy_path = op.copy_path
@@ -45,12 +44,10 @@ def tile(rewriter: Rewriter, op: Tileable, dim: str, size: Dim, parallel: bool =
     sizes: list[Dim] = domain
     offsets[position] = Size.of(var)
     sizes[position] = minimum(size, domain[position] - Size.of(var))
-    end = InsertPoint(body, 0)
     operands: list[Value] = []
     for index, value in enumerate(inputs):
         read = read_subset(rewriter, value, op.operand_tile(index, offsets, sizes), InsertPoint(body, len(body.ops)))
         operands.append(read)
-    del end
     result_tile = op.result_tile(offsets, sizes)
     if reduces or op.init is not None:
         operands.append(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcpx.transform.cleanup import erase_unused, merge_equal
+from tcpx.transform.cleanup import canonicalize
 from tcpx.transform.declaration import (
     OP_OR_LOOP,
     Arguments,
@@ -13,7 +13,6 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
-from tcpx.transform.simplification import simplify_in
 
 
 @register
@@ -35,8 +34,5 @@ class Canonicalize(Transform):
     marks = False
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
-        op = args.op("target")
-        simplify_in(ctx.rewriter, [op])
-        merge_equal(ctx.rewriter, op)
-        erase_unused(ctx.rewriter, op)
+        canonicalize(ctx.rewriter, args.op("target"))
         return ()

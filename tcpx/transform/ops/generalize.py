@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ops.generic import Generic, generalize
-from tcpx.payload.rewriter import InsertPoint
 from tcpx.transform.declaration import (
     OP,
     Arguments,
@@ -16,7 +15,7 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
-from tcpx.transform.editing import source_name
+from tcpx.transform.editing import replace_with
 
 
 @register
@@ -46,8 +45,4 @@ class Generalize(Transform):
                 found=op.opcode,
                 fix="decompose it first" if not isinstance(op, Structured) else None,
             )
-        made = ctx.rewriter.insert(generalize(op), InsertPoint.before(op), source_name(op))
-        made.name = op.name
-        ctx.rewriter.continue_as(op, made)
-        ctx.rewriter.replace_op(op, [made.result])
-        return (made,)
+        return (replace_with(ctx.rewriter, op, generalize(op)),)

@@ -50,14 +50,13 @@ class HoistAccumulator(Transform):
                 f"%{op.name} does not accumulate into a destination of {loop.name}",
                 op=op,
                 required="an operation whose result the loop yields to a tensor destination",
-                found=_found(op, loop),
+                found=_found(loop),
                 fix="tile a reduction dim by this loop, then vectorize the loop round it",
             )
         hoist_accumulator(ctx, loop, found[0])
         return ()
 
 
-def _found(op: object, loop: Loop) -> str:
-    del op
+def _found(loop: Loop) -> str:
     types = ", ".join(f"%{d.name}: {d.type}" for d in loop.destinations)
     return f"destinations {types}" if types else "a loop without destinations"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ops.generic import Generic, generalize
-from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.types import shape_of
 from tcpx.transform.declaration import (
     DIMS,
@@ -18,7 +17,7 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
-from tcpx.transform.editing import source_name
+from tcpx.transform.editing import replace_with
 
 
 @register
@@ -58,8 +57,4 @@ class Interchange(Transform):
             )
         made = op.on_tiles(op.operands, shape_of(op.result.type)) if isinstance(op, Generic) else generalize(op)
         made.attributes["iterators"] = tuple((d, iterators[d].kind.value) for d in order)
-        inserted = ctx.rewriter.insert(made, InsertPoint.before(op), source_name(op))
-        inserted.name = op.name
-        ctx.rewriter.continue_as(op, inserted)
-        ctx.rewriter.replace_op(op, [inserted.results[0]])
-        return (inserted,)
+        return (replace_with(ctx.rewriter, op, made),)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.rewriter import InsertPoint
 from tcpx.transform.declaration import (
     NAME,
     OP,
@@ -16,7 +15,7 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
-from tcpx.transform.editing import source_name
+from tcpx.transform.editing import replace_with
 from tcpx.transform.matching import classes_called, find_match
 
 
@@ -67,8 +66,4 @@ class Specialize(Transform):
                 found=op.opcode,
                 notes=tuple(f"{miss.opcode}: {miss.reason}" for miss in found),
             )
-        made = ctx.rewriter.insert(found.on(op, op.operands), InsertPoint.before(op), source_name(op))
-        made.name = op.name
-        ctx.rewriter.continue_as(op, made)
-        ctx.rewriter.replace_op(op, [made.result])
-        return (made,)
+        return (replace_with(ctx.rewriter, op, found.on(op, op.operands)),)

@@ -63,13 +63,10 @@ class Tile(Transform):
         sizes, parallel, tail = args.sizes("sizes"), args.bool("parallel"), args.string("tail")
         _check(ctx, op, args)
         loops: list[Loop] = []
-        names: list[str] = []
         here: Tileable = op
         for dim, size in sizes.items():
             loop, here = tile(ctx.rewriter, here, dim, size, parallel)
-            ctx.rewriter.touched[id(loop)] = loop
             loops.append(loop)
-            names.append(dim)
         if tail == "pad":
             here = pad(ctx.rewriter, here, {d: s for d, s in sizes.items() if isinstance(s, int)})
         elif tail in ("peel", "scalar"):
@@ -91,8 +88,9 @@ def _check(ctx: TransformContext, op: Tileable, args: Arguments) -> None:
                 required=f"a dim of {op.opcode}: {', '.join(iterators) or 'none'}",
                 found=dim,
             )
-        if is_less_equal(1, size) is not True:
-            never = is_less_equal(1, size) is False
+        positive = is_less_equal(1, size)
+        if positive is not True:
+            never = positive is False
             raise ctx.fail(
                 f"the tile size of `{dim}` is not {'' if never else 'known to be '}positive",
                 op=op,
@@ -100,8 +98,8 @@ def _check(ctx: TransformContext, op: Tileable, args: Arguments) -> None:
                 found=to_text(size),
                 fix=None if never else "max(1, ...)",
             )
-        high = size if isinstance(size, int) else lower_bound(size)
-        if high is not None and high > LARGEST:
+        least = lower_bound(size)
+        if least is not None and least > LARGEST:
             raise ctx.fail(
                 f"the tile size of `{dim}` is too large", op=op, required=f"at most {LARGEST}", found=to_text(size)
             )
