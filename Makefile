@@ -13,7 +13,7 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; 
 WORKERS ?= auto
 PYTEST  := $(BIN)/python -m pytest
 
-.PHONY: help venv demo test lint types format conformance bench perf-check
+.PHONY: help venv demo test errors lint types format docs conformance bench perf-check
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*##/  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -44,6 +44,9 @@ demo: $(VENV)/.core compiler  ## classify handwritten digits with a compiled ker
 test: $(VENV)/.dev compiler  ## the tests, without the slow ones
 	$(PYTEST) -n $(WORKERS) $(ARGS)
 
+errors: $(VENV)/.dev compiler  ## docs/errors.md from what the tests provoke; every message keeps to the rules
+	$(PYTEST) -n $(WORKERS) --errors-page docs/errors.md $(ARGS)
+
 lint: $(VENV)/.dev  ## ruff and the import boundaries
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -55,6 +58,9 @@ types: $(VENV)/.dev  ## pyright, strict for tcpx/
 format: $(VENV)/.dev  ## rewrite the sources in the house format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(VENV)/.core  ## the pages of docs/ that are made from declarations
+	$(BIN)/python docs/generate.py
 
 conformance: $(VENV)/.dev compiler  ## the slow tests
 	$(PYTEST) -n $(WORKERS) -m slow $(ARGS)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
         ArgumentError as ArgumentError,
     )
     from tcpx.public import (
+        Bisection as Bisection,
+    )
+    from tcpx.public import (
         CompileError as CompileError,
     )
     from tcpx.public import (
@@ -24,7 +27,19 @@ if TYPE_CHECKING:
         Diagnostic as Diagnostic,
     )
     from tcpx.public import (
+        Explanation as Explanation,
+    )
+    from tcpx.public import (
+        ExplanationText as ExplanationText,
+    )
+    from tcpx.public import (
+        InstructionRow as InstructionRow,
+    )
+    from tcpx.public import (
         Kernel as Kernel,
+    )
+    from tcpx.public import (
+        LineOrigin as LineOrigin,
     )
     from tcpx.public import (
         Module as Module,
@@ -36,13 +51,28 @@ if TYPE_CHECKING:
         Run as Run,
     )
     from tcpx.public import (
+        SanitizerError as SanitizerError,
+    )
+    from tcpx.public import (
         Schedule as Schedule,
     )
     from tcpx.public import (
         ScheduleError as ScheduleError,
     )
     from tcpx.public import (
+        ScheduleFile as ScheduleFile,
+    )
+    from tcpx.public import (
         Source as Source,
+    )
+    from tcpx.public import (
+        SpeedBisection as SpeedBisection,
+    )
+    from tcpx.public import (
+        StepVerification as StepVerification,
+    )
+    from tcpx.public import (
+        Target as Target,
     )
     from tcpx.public import (
         TargetError as TargetError,
@@ -66,6 +96,15 @@ if TYPE_CHECKING:
         argument_dtypes as argument_dtypes,
     )
     from tcpx.public import (
+        bisect as bisect,
+    )
+    from tcpx.public import (
+        bisect_speed as bisect_speed,
+    )
+    from tcpx.public import (
+        build_library as build_library,
+    )
+    from tcpx.public import (
         check as check,
     )
     from tcpx.public import (
@@ -81,10 +120,25 @@ if TYPE_CHECKING:
         evaluate as evaluate,
     )
     from tcpx.public import (
+        explain as explain,
+    )
+    from tcpx.public import (
+        fingerprint as fingerprint,
+    )
+    from tcpx.public import (
+        format_schedule as format_schedule,
+    )
+    from tcpx.public import (
+        html_page as html_page,
+    )
+    from tcpx.public import (
         load as load,
     )
     from tcpx.public import (
         load_schedule as load_schedule,
+    )
+    from tcpx.public import (
+        load_target as load_target,
     )
     from tcpx.public import (
         loop_nest as loop_nest,
@@ -105,7 +159,13 @@ if TYPE_CHECKING:
         targets as targets,
     )
     from tcpx.public import (
+        transform as transform,
+    )
+    from tcpx.public import (
         transforms as transforms,
+    )
+    from tcpx.public import (
+        verify_steps as verify_steps,
     )
 
 

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
 from tcpx.emit_c.kernel import Kernel, KernelRequest, build_many
-from tcpx.interp import ParamValue, Run, StepHook, run_schedule
+from tcpx.interp import ParamValue, Run, StepHook, check_schedule, run_schedule
 from tcpx.payload.diagnostics import Diagnostic, ScheduleError
 from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, operation_classes
 from tcpx.payload.rewriter import Rewriter
+from tcpx.payload.structure import fingerprint as function_fingerprint
 from tcpx.payload.text.parser import load, parse
 from tcpx.payload.verifier import verify_module
 from tcpx.target import Target, load_target
 from tcpx.transform.cleanup import canonicalize
 from tcpx.transform.language.checker import check_program
+from tcpx.transform.language.embedded import Schedulable, program_of
 from tcpx.transform.language.loader import Program, load_program, program_of_text
 from tcpx.transform.ops.bufferize import bufferize
 from tcpx.transform.ops.plan_memory import plan_memory
@@ -32,6 +35,7 @@ __all__ = [
     "compile",
     "compile_many",
     "evaluate",
+    "fingerprint",
     "load",
     "load_schedule",
     "lowered",
@@ -60,9 +64,30 @@ def load_schedule(path: str | Path) -> Program:
     return load_program(path, [library_folder()])
 
 
-def check(schedule: Program) -> tuple[Diagnostic, ...]:
-    """What is wrong with a schedule, without a payload; () if nothing is."""
-    return check_program(schedule)
+def check(
+    schedule: Schedulable,
+    module: Module | None = None,
+    *,
+    params: Mapping[str, ParamValue] | None = None,
+    target: str | Target = "native",
+    threads: int = 1,
+) -> tuple[Diagnostic, ...]:
+    """What is wrong with a schedule, by itself or for a payload; () if nothing is. No step is taken.
+
+    Without a payload: names, types, arity, what can never run. With one also: matches that find nothing, dims that do
+    not exist, sizes out of range, an `expects` that is not met. Remarks, which are no errors, are among the findings.
+    """
+    program = program_of(schedule)
+    if module is None:
+        return check_program(program)
+    chosen = load_target(target) if isinstance(target, str) else target
+    return check_schedule(copy_module(module), program, chosen, threads=threads, params=params)
+
+
+def fingerprint(module: Module) -> str:
+    """The structure of the payload's function as 16 hexadecimal digits: the same for payloads that differ only in
+    names, places in the text and the data of constants."""
+    return function_fingerprint(module.main)
 
 
 def copy_module(module: Module) -> Module:
@@ -81,9 +106,14 @@ def copy_module(module: Module) -> Module:
     return made
 
 
+def program_or_default(schedule: Schedulable | None) -> Program:
+    """The program of a schedule; for None that of `schedules/default.tcps`."""
+    return program_of(schedule) if schedule is not None else load_schedule(library_folder() / "default.tcps")
+
+
 def apply_schedule(
     module: Module,
-    schedule: Program | None,
+    schedule: Schedulable | None,
     *,
     params: Mapping[str, ParamValue] | None = None,
     target: str | Target = "native",
@@ -95,17 +125,29 @@ def apply_schedule(
     `on_step` is called with the trace entry of every committed step, also when a later one fails.
     """
     chosen = load_target(target) if isinstance(target, str) else target
-    program = schedule if schedule is not None else load_schedule(library_folder() / "default.tcps")
+    program = program_or_default(schedule)
     return run_schedule(copy_module(module), program, chosen, threads=threads, params=params, on_step=on_step)
 
 
-def lower(rewriter: Rewriter, func: FuncOp, target: Target, threads: int) -> None:
-    """The lowering steps a schedule did not write: cleanup, memory, registers, instructions, the memory plan."""
-    canonicalize(rewriter, func)
-    bufferize(rewriter, func)
-    lower_vectors(rewriter, func, target)
-    select_instructions(rewriter, func, target)
-    plan_memory(rewriter, func, threads)
+LOWERING: Final[tuple[tuple[str, Callable[[Rewriter, FuncOp, Target, int], object]], ...]] = (
+    ("canonicalize", lambda rewriter, func, target, threads: canonicalize(rewriter, func)),
+    ("bufferize", lambda rewriter, func, target, threads: bufferize(rewriter, func)),
+    ("lower_vectors", lambda rewriter, func, target, threads: lower_vectors(rewriter, func, target)),
+    ("select_instructions", lambda rewriter, func, target, threads: select_instructions(rewriter, func, target)),
+    ("plan_memory", lambda rewriter, func, target, threads: plan_memory(rewriter, func, threads)),
+)
+"""The lowering steps a schedule did not write: cleanup, memory, registers, instructions, the memory plan."""
+
+
+def lower(
+    rewriter: Rewriter, func: FuncOp, target: Target, threads: int, on_step: Callable[[str], None] | None = None
+) -> None:
+    """Apply the steps of `LOWERING`; `on_step` is called with the name of each when it is done."""
+    for name, step in LOWERING:
+        rewriter.step += 1
+        step(rewriter, func, target, threads)
+        if on_step is not None:
+            on_step(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +155,7 @@ class CompileRequest:
     """One kernel of `compile_many`."""
 
     module: Module
-    schedule: Program | None = None
+    schedule: Schedulable | None = None
     params: Mapping[str, ParamValue] | None = None
     name: str | None = None
 
@@ -130,32 +172,40 @@ def lowered(request: CompileRequest, target: Target, threads: int) -> Run:
     return run
 
 
-def compile_many(requests: list[CompileRequest], *, target: str | Target = "native", threads: int = 1) -> list[Kernel]:
-    """Compile several payloads into one C file and one shared library."""
+def compile_many(
+    requests: list[CompileRequest], *, target: str | Target = "native", threads: int = 1, sanitize: bool = False
+) -> list[Kernel]:
+    """Compile several payloads into one C file and one shared library. `sanitize` is that of `compile`."""
     chosen = load_target(target) if isinstance(target, str) else target
     kernels: list[KernelRequest] = []
     for request in requests:
         run = lowered(request, chosen, threads)
         kernels.append(KernelRequest(run.module, request.name, run.trace, request.schedule))
-    return build_many(kernels, chosen, threads)
+    return build_many(kernels, chosen, threads, sanitize=sanitize)
 
 
 def compile(
     module: Module,
-    schedule: Program | None = None,
+    schedule: Schedulable | None = None,
     *,
     params: Mapping[str, ParamValue] | None = None,
     target: str | Target = "native",
     threads: int = 1,
     name: str | None = None,
+    sanitize: bool = False,
 ) -> Kernel:
     """Compile a payload as a schedule says; without one, as `schedules/default.tcps` says.
 
     `params` overrides knobs, by name or by a glob of their path. `target` is a target table's name or `native`;
     `threads` the number of threads parallel loops run on. The payload is not changed. Raises ScheduleError,
     VerifyError and CompileError.
+
+    A kernel made with `sanitize` runs in a process of its own, slowly, under the compiler's address and
+    undefined-behaviour sanitizers; where they find something, the call raises SanitizerError at the statement and the
+    operation whose C it is.
     """
-    return compile_many([CompileRequest(module, schedule, params, name)], target=target, threads=threads)[0]
+    request = CompileRequest(module, schedule, params, name)
+    return compile_many([request], target=target, threads=threads, sanitize=sanitize)[0]
 
 
 def evaluate(module: Module, *arrays: Array, seed: int = 0) -> Array | tuple[Array, ...]:

@@ -1,5 +1,6 @@
 """The names `tcpx` offers."""
 
+from tcpx import transform
 from tcpx.api import (
     CompileRequest,
     apply_schedule,
@@ -7,12 +8,14 @@ from tcpx.api import (
     compile,
     compile_many,
     evaluate,
+    fingerprint,
     load,
     load_schedule,
     ops,
     parse,
     parse_schedule,
 )
+from tcpx.emit_c.driver import build_library
 from tcpx.emit_c.kernel import Kernel
 from tcpx.inputs import argument_dtypes, random_inputs
 from tcpx.interp import Run, TraceEntry
@@ -21,30 +24,45 @@ from tcpx.payload.diagnostics import (
     CompileError,
     Diagnostic,
     ParseError,
+    SanitizerError,
     ScheduleError,
     TcpxError,
     VerifyError,
 )
 from tcpx.payload.ir import Module
-from tcpx.source import Source, emit
-from tcpx.target import TargetError
+from tcpx.report import Explanation, ExplanationText, explain, html_page
+from tcpx.source import LineOrigin, Source, emit
+from tcpx.target import InstructionRow, Target, TargetError, load_target
 from tcpx.target import available_targets as targets
 from tcpx.transform.declaration import Transform, transforms
+from tcpx.transform.language.embedded import ScheduleFile
+from tcpx.transform.language.formatter import format_schedule
 from tcpx.transform.language.loader import Program as Schedule
 from tcpx.transform.loop_nest import loop_nest
+from tcpx.verification import Bisection, SpeedBisection, StepVerification, bisect, bisect_speed, verify_steps
 
 __all__ = [
     "ArgumentError",
+    "Bisection",
     "CompileError",
     "CompileRequest",
     "Diagnostic",
+    "Explanation",
+    "ExplanationText",
+    "InstructionRow",
     "Kernel",
+    "LineOrigin",
     "Module",
     "ParseError",
     "Run",
+    "SanitizerError",
     "Schedule",
     "ScheduleError",
+    "ScheduleFile",
     "Source",
+    "SpeedBisection",
+    "StepVerification",
+    "Target",
     "TargetError",
     "TcpxError",
     "TraceEntry",
@@ -52,18 +70,28 @@ __all__ = [
     "VerifyError",
     "apply_schedule",
     "argument_dtypes",
+    "bisect",
+    "bisect_speed",
+    "build_library",
     "check",
     "compile",
     "compile_many",
     "emit",
     "evaluate",
+    "explain",
+    "fingerprint",
+    "format_schedule",
+    "html_page",
     "load",
     "load_schedule",
+    "load_target",
     "loop_nest",
     "ops",
     "parse",
     "parse_schedule",
     "random_inputs",
     "targets",
+    "transform",
     "transforms",
+    "verify_steps",
 ]

@@ -13,21 +13,35 @@ from tcpx.emit_c.driver import compiler_flags
 from tcpx.emit_c.printer.file import PrintRequest, print_file
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.interp import ParamValue
-from tcpx.payload.diagnostics import Diagnostic, ScheduleError
+from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
 from tcpx.payload.ir import Module
 from tcpx.target import Target, load_target
-from tcpx.transform.language.loader import Program
+from tcpx.transform.language.embedded import Schedulable
+
+
+@dataclass(frozen=True, slots=True)
+class LineOrigin:
+    """What a line of C was printed for: an operation, by name; the steps that made and changed it, numbered from 1 in
+    the order they ran, those of the lowering last; and the schedule line that made it, where one did."""
+
+    operation: str
+    steps: tuple[int, ...]
+    schedule: Location | None
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A kernel as text. `constants` is the block its `constants` argument points to, 64-byte aligned; maybe empty."""
+    """A kernel as text. `constants` is the block its `constants` argument points to, 64-byte aligned; maybe empty.
+
+    `origins` says, by line number from 1, where the lines of `c_source` come from that an operation accounts for.
+    """
 
     signature: KernelSignature
     c_source: str
     header: str
     constants: bytes
     flags: tuple[str, ...]
+    origins: Mapping[int, LineOrigin]
 
     @property
     def name(self) -> str:
@@ -42,7 +56,7 @@ class Source:
 
 def emit(
     module: Module,
-    schedule: Program | None = None,
+    schedule: Schedulable | None = None,
     *,
     params: Mapping[str, ParamValue] | None = None,
     target: str | Target = "native",
@@ -55,12 +69,24 @@ def emit(
     """
     chosen = load_target(target) if isinstance(target, str) else target
     run = lowered(CompileRequest(module, schedule, params, name), chosen, threads)
-    func = run.module.main
-    printed = print_file([PrintRequest(func, run.module.constants, name or func.name)], chosen, threads)
+    return source_of(run.module, chosen, threads, name)
+
+
+def source_of(module: Module, target: Target, threads: int, name: str | None = None) -> Source:
+    """The C of a payload that is lowered. Raises VerifyError."""
+    func = module.main
+    printed = print_file([PrintRequest(func, module.constants, name or func.name)], target, threads)
     signature = printed.kernels[0]
-    constants = constants_block(signature, run.module.constants).tobytes()
     return Source(
-        signature, printed.source, _header(printed.source, signature), constants, compiler_flags(chosen, threads)
+        signature=signature,
+        c_source=printed.source,
+        header=_header(printed.source, signature),
+        constants=constants_block(signature, module.constants).tobytes(),
+        flags=compiler_flags(target, threads),
+        origins={
+            line: LineOrigin(op.name or op.opcode, op.steps, op.schedule_location)
+            for line, op in printed.operations.items()
+        },
     )
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.diagnostics.plugin import DiagnosticPolicy
+
 ALLOWED_SKIPS = Path(__file__).parent / "allowed_skips.txt"
 
 
@@ -94,8 +96,9 @@ class SkipPolicy:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--update-golden`: write the golden files instead of comparing with them."""
+    """`--update-golden`: write the golden files instead of comparing with them. `--errors-page`: see diagnostics/."""
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files from what is computed")
+    parser.addoption("--errors-page", type=Path, help="write the page of all errors that the tests provoke, and lint")
 
 
 @pytest.fixture
@@ -105,6 +108,9 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Install the policy, except in a worker of xdist."""
+    """Install the policies; that of skips not in a worker of xdist."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(SkipPolicy(config), "skip-policy")
+    errors_page: Path | None = config.getoption("--errors-page")
+    if errors_page is not None:
+        config.pluginmanager.register(DiagnosticPolicy(config, errors_page), "diagnostic-policy")

@@ -57,8 +57,13 @@ def run_guarded(kernel: Kernel, *arrays: Array) -> tuple[Array, ...]:
     """The outputs of a kernel; fails if it leaves its arrays, changes an input, or depends on where they lie."""
     at_back, at_front = (_run_once(kernel, arrays, side) for side in ("back", "front"))
     for back, front in zip(at_back, at_front, strict=True):
-        np.testing.assert_array_equal(back, front, err_msg="the result depends on where the arrays lie")
+        np.testing.assert_array_equal(_numbers(back), _numbers(front), err_msg="it depends on where the arrays lie")
     return at_back
+
+
+def _numbers(array: Array) -> Array:
+    """The array in a dtype whose NaN NumPy knows: it does not know that of bfloat16."""
+    return array.astype(np.float64) if array.dtype.kind == "V" or array.dtype.name == "bfloat16" else array
 
 
 def _run_once(kernel: Kernel, arrays: Sequence[Array], side: Side) -> tuple[Array, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -108,7 +109,8 @@ def run_pytest(folder: Path, allowed: str, test: str, workers: int) -> subproces
     (folder / "test_it.py").write_text(test)
     (folder / "test_other.py").write_text("def test_passes():\n    pass\n")
     command = [sys.executable, "-m", "pytest", "-q", "-n", str(workers), "-p", "no:cacheprovider", "."]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}  # the conftest imports from `tests`
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environment)
 
 
 @pytest.mark.parametrize(

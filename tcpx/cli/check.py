@@ -1,46 +1,61 @@
-"""tcpx check: find what is wrong with a payload and a schedule, without compiling."""
+"""tcpx check: find what is wrong with a payload, a schedule or both, without compiling."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 import tcpx
-from tcpx.cli.options import Subcommand, UsageError, add_schedule, params_of, schedule_of
+from tcpx.cli.options import Subcommand, UsageError, add_schedule, params_of
+
+SCHEDULE_SUFFIX = ".tcps"
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "file", metavar="FILE", nargs="?", help="payload file (.tcp); if given, the schedule also runs over it"
+        "file",
+        metavar="FILE",
+        nargs="?",
+        help="payload file (.tcp), over which the schedule also runs; or a schedule (.tcps), which is checked alone",
     )
-    add_schedule(parser, default="none, only the payload is read")
+    add_schedule(parser, default="none, only FILE is checked")
 
 
 def _execute(options: argparse.Namespace) -> int:
-    path: str | None = options.file
-    if path is None and options.schedule is None:
-        raise UsageError("required a payload FILE, a schedule (-s), or both")
+    path, schedule_path = _files(options.file, options.schedule)
     module = None if path is None else tcpx.load(path)
-    schedule = schedule_of(options)
-    if schedule is None:
+    if schedule_path is None:
         print(f"{path}: the payload is well formed")
         return 0
-    found = tcpx.check(schedule)
+    schedule = tcpx.load_schedule(schedule_path)
+    params, target, threads = params_of(options), options.target, options.threads
+    found = tcpx.check(schedule, module, params=params, target=target, threads=threads)
     for diagnostic in found:
         print(diagnostic.render(), file=sys.stderr)
-    if found:
-        print(f"{options.schedule}: {len(found)} problem(s)", file=sys.stderr)
+    problems = sum(diagnostic.is_error for diagnostic in found)
+    if problems:
+        print(f"{schedule_path}: {problems} problem(s)", file=sys.stderr)
         return 1
     if module is None:
-        print(f"{options.schedule}: nothing is wrong that can be seen without a payload")
+        print(f"{schedule_path}: nothing is wrong that can be seen without a payload")
         return 0
-    run = tcpx.apply_schedule(
-        module, schedule, params=params_of(options), target=options.target, threads=options.threads
-    )
-    print(f"{options.schedule}: {len(run.trace.entries)} step(s) apply to @{module.main.name} of {path}")
+    run = tcpx.apply_schedule(module, schedule, params=params, target=target, threads=threads)
+    print(f"{schedule_path}: {len(run.trace.entries)} step(s) apply to @{module.main.name} of {path}")
     for line in run.coverage.text().splitlines():
         print(f"  remark: {line}")
     return 0
+
+
+def _files(file: str | None, schedule: str | None) -> tuple[str | None, str | None]:
+    """The payload and the schedule: a FILE that is called a schedule is one."""
+    if file is not None and Path(file).suffix == SCHEDULE_SUFFIX:
+        if schedule is not None:
+            raise UsageError(f"required a payload FILE and one schedule, found two schedules: {file} and -s {schedule}")
+        return None, file
+    if file is None and schedule is None:
+        raise UsageError("required a payload FILE, a schedule (-s), or both")
+    return file, schedule
 
 
 CHECK = Subcommand(

@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from typing import Final
 
 import tcpx
+from tcpx.cli.bisect import BISECT
 from tcpx.cli.check import CHECK
 from tcpx.cli.emit import EMIT
 from tcpx.cli.explain import EXPLAIN
+from tcpx.cli.fmt import FMT
 from tcpx.cli.ops import OPS
 from tcpx.cli.options import Subcommand, UsageError
 from tcpx.cli.run import RUN
 
-SUBCOMMANDS: Final = (RUN, EMIT, CHECK, EXPLAIN, OPS)
+SUBCOMMANDS: Final = (RUN, EMIT, CHECK, EXPLAIN, BISECT, FMT, OPS)
 DONE, DIAGNOSTIC, USAGE = 0, 1, 2
 STATUSES: Final = f"exit status: {DONE} done, {DIAGNOSTIC} a diagnostic (on stderr), {USAGE} a wrong command line"
 

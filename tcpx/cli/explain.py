@@ -3,87 +3,120 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
+import os
+import re
+import sys
 from collections.abc import Iterator
-from textwrap import indent
+from pathlib import Path
 
 import tcpx
-from tcpx.cli.options import Subcommand, add_schedule, params_of, schedule_of
+from tcpx.cli.options import Subcommand, UsageError, add_schedule, params_of, schedule_of
+from tcpx.cli.watching import run_on_save
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="payload file (.tcp)")
     add_schedule(parser)
+    parser.add_argument("--html", metavar="PAGE", help="write one HTML file that needs nothing else, and no text")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help="show steps of this transform; may be repeated"
+    )
+    parser.add_argument(
+        "--step", action="append", default=[], type=_step, metavar="N", help="show step N, from 1; may be repeated"
+    )
+    parser.add_argument("--func", default="", metavar="NAME", help="the function, where the payload has several")
+    parser.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help="default: auto, on a terminal"
+    )
+    parser.add_argument(
+        "--verify",
+        choices=("off", "numeric"),
+        default="off",
+        help="numeric: also evaluate the payload after every step and compare with it before the first; default: off",
+    )
+    parser.add_argument("--watch", action="store_true", help="do it again on every save of a file it reads")
+
+
+def _step(word: str) -> int:
+    if not re.fullmatch(r"[0-9]+", word) or int(word) < 1:
+        raise argparse.ArgumentTypeError(f"required the number of a step, from 1, found {word!r}")
+    return int(word)
 
 
 def _execute(options: argparse.Namespace) -> int:
+    for name in options.only:
+        if name not in (*tcpx.transforms(), "specialize when"):
+            raise UsageError(f"there is no transform `{name}` to show (--only)")
+    if not options.watch:
+        return _explain(options)[0]
+    given = [Path(path) for path in (options.file, options.schedule) if path is not None]
+    return run_on_save(lambda: _explain(options)[1], given)
+
+
+def _explain(options: argparse.Namespace) -> tuple[int, list[Path]]:
+    """Do it once; gives the exit status and the files that were read."""
     module = tcpx.load(options.file)
-    nest = tcpx.loop_nest(module.main).splitlines()
-    print("before:")
-    _print_nest(nest, nest)
-
-    def show(entry: tcpx.TraceEntry) -> None:
-        """Called as soon as the step is done, so that what led to a failure is seen."""
-        nonlocal nest
-        print(f"\nstep {entry.index + 1}: {' '.join(entry.statement.split())}")
-        print(f"  at {entry.location}")
-        for name, place in entry.calls:
-            print(f"  in {name}, called from {place}")
-        for name, denoted in entry.bound:
-            print(f"  {name} = {denoted}")
-        if entry.nest:
-            after = entry.nest.splitlines()
-            _print_nest(nest, after)
-            nest = after
-
-    run = tcpx.apply_schedule(
+    schedule = schedule_of(options)
+    show = tcpx.ExplanationText(frozenset(options.only), frozenset(options.step), _is_coloured(options.color))
+    quiet = options.html is not None
+    explanation = tcpx.explain(
         module,
-        schedule_of(options),
+        schedule,
         params=params_of(options),
         target=options.target,
         threads=options.threads,
-        on_step=show,
+        func=options.func,
+        on_start=None if quiet else lambda known: _print(show.start(known)),
+        on_step=None if quiet else lambda step: _print(show.step(step)),
     )
-    _print_end(run)
+    files = [Path(options.file), *(Path(file) for file in explanation.schedule_files if file)]
+    if module.constants.source:
+        files.append(Path(options.file).parent / module.constants.source)
+    if quiet:
+        page = tcpx.html_page(explanation).encode()
+        Path(options.html).write_bytes(page)
+        print(f"wrote {options.html}: {len(explanation.steps)} steps, {len(page) // 1024} KiB")
+    else:
+        _print(show.end(explanation))
+    if explanation.error is not None:
+        print(explanation.error.render(), file=sys.stderr)
+        return 1, files
+    return (_verify(options, module, schedule) if options.verify == "numeric" else 0), files
+
+
+def _verify(options: argparse.Namespace, module: tcpx.Module, schedule: tcpx.Schedule | None) -> int:
+    verified = tcpx.verify_steps(
+        module, schedule, params=params_of(options), target=options.target, threads=options.threads
+    )
+    if verified.wrong is not None:
+        print(verified.wrong.diagnostic().render(), file=sys.stderr)
+        return 1
+    evaluations = verified.steps * len(verified.cases)
+    left_out = f"; {verified.left_out} of {evaluations} evaluations left out: too long" if verified.left_out else ""
+    print(f"\nverified: {verified.steps} steps keep the numbers in {len(verified.cases)} cases{left_out}")
+    for case in verified.cases:
+        print(f"  {case}")
     return 0
 
 
-def _print_end(run: tcpx.Run) -> None:
-    """What is known only at the end: all knobs, what steps printed, what was left alone."""
-    if run.knobs:
-        print("\nknobs:")
-    for knob in run.knobs:
-        print(f"  {knob.path} = {knob.value} ({'overridden' if knob.overridden else 'its default'})")
-    for line in run.trace.output:
-        print(f"\nprinted at {line.location}:\n{line}")
-    coverage = run.coverage.text()
-    if coverage:
-        print(f"\nleft alone:\n{indent(coverage, '  ')}")
+def _is_coloured(choice: str) -> bool:
+    return choice == "always" or (choice == "auto" and sys.stdout.isatty() and "NO_COLOR" not in os.environ)
 
 
-def _print_nest(before: list[str], after: list[str]) -> None:
-    for line in _marked(before, after):
-        print(f"  {line}")
-
-
-def _marked(before: list[str], after: list[str]) -> Iterator[str]:
-    """The loop nest after a step: `+` at lines that are new, `~` at those that moved in or out of a loop."""
-    unchanged = Counter(before)
-    known = Counter(line.strip() for line in before)
-    for line in after:
-        mark = "+" if not known[line.strip()] else "|" if unchanged[line] else "~"
-        known[line.strip()] -= mark != "+"
-        unchanged[line] -= mark == "|"
-        yield f"{mark} {line}"
+def _print(lines: Iterator[str]) -> None:
+    for line in lines:
+        print(line)
 
 
 EXPLAIN = Subcommand(
     name="explain",
     summary="show what every statement of a schedule did",
     description="Run a schedule over a payload and show, for every step, the line it stands in, what its arguments\n"
-    "denoted, and the loop nest after it; `+` marks lines that are new, `~` those that moved\n"
-    "into or out of a loop. Nothing is compiled.",
-    example="tcpx explain examples/digits/digits.tcp -s schedules/digits.tcps",
+    "denoted and its handles denote, the time, the loop nest after it, and the payload before and after as a diff;\n"
+    "`+` marks lines of the nest that are new, `~` those that moved into or out of a loop. As text, or as a page\n"
+    "(--html) that also shows which lines of the C each step made. Nothing is compiled. With --watch, a\n"
+    "diagnostic does not end it, and Ctrl-C does, with status 0.",
+    example="tcpx explain examples/digits/digits.tcp -s schedules/digits.tcps --html digits.html",
     add_arguments=_add_arguments,
     execute=_execute,
 )

@@ -44,6 +44,8 @@ def _list_transforms() -> None:
             if transform.category.value == category:
                 print(f"  {transform.signature()}")
                 print(f"      {_first_line(transform)}")
+    for problem in tcpx.transform.plugin_problems():
+        print(problem.render())
 
 
 def _page(name: str, only_transforms: bool) -> str:
@@ -55,7 +57,7 @@ def _page(name: str, only_transforms: bool) -> str:
     if opcode in operations:
         pages.append(_operation_page(opcode))
     if name in transforms:
-        pages.append(_transform_page(name))
+        pages.append(tcpx.transform.terminal_page(transforms[name]))
     if pages:
         return "\n\n".join(pages)
     known = [*operations, *(o.removeprefix("tcp.") for o in operations), *transforms]
@@ -81,15 +83,6 @@ def _operation_page(opcode: str) -> str:
     lines = [f"{opcode}({', '.join(names)})", indent(_doc(operation), "  ")]
     if operation.class_name:
         lines.append(f"  in the operation tree: {operation.class_name}")
-    return "\n".join(lines)
-
-
-def _transform_page(name: str) -> str:
-    transform = tcpx.transforms()[name]
-    lines = [f"{transform.signature()}   [{transform.category.value}]", indent(_doc(transform), "  ")]
-    if any(p.doc for p in transform.parameters):
-        lines.append("\n  parameters:")
-        lines += [f"    {parameter.name}: {parameter.doc}" for parameter in transform.parameters]
     return "\n".join(lines)
 
 

@@ -59,6 +59,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="D",
         help="with --check: a larger difference, or one that is not a number, is an error",
     )
+    parser.add_argument(
+        "--sanitize",
+        action="store_true",
+        help="run the kernel in a process of its own under the compiler's address and undefined-behaviour sanitizers; "
+        "what they find is a diagnostic, with exit status 1",
+    )
 
 
 def _execute(options: argparse.Namespace) -> int:
@@ -73,7 +79,12 @@ def _execute(options: argparse.Namespace) -> int:
     arrays = _inputs(module, options)
     started = perf_counter()
     kernel = tcpx.compile(
-        module, schedule_of(options), params=params_of(options), target=options.target, threads=options.threads
+        module,
+        schedule_of(options),
+        params=params_of(options),
+        target=options.target,
+        threads=options.threads,
+        sanitize=options.sanitize,
     )
     compiled = perf_counter()
     results = _as_tuple(kernel(*arrays))
@@ -87,6 +98,8 @@ def _execute(options: argparse.Namespace) -> int:
         print(f"  out  %{argument.name}: {_shown(array)}, {_summary(array)}")
     lines = kernel.c_source.count("\n")
     print(f"  {lines} lines of C, ready in {compiled - started:.2f} s, first call {(called - compiled) * 1e6:.0f} us")
+    if options.sanitize:
+        print("  sanitizers (address, undefined): nothing found")
     if output is not None:
         _save(output, [argument.name for argument in signature.outputs], results)
         print(f"  saved to {output}")

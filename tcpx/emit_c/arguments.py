@@ -6,15 +6,21 @@ The generated wrapper only finds out that something is wrong; what it is, is fou
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NoReturn, SupportsIndex, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from tcpx.emit_c.signature import OVERFLOW, Argument, KernelSignature
+from tcpx.emit_c.signature import FIRST_ASSERTION, OVERFLOW, Argument, KernelSignature
+from tcpx.limits import INT64_MAX
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Kind, TcpxError
-from tcpx.payload.sizes import Dim, Symbol, evaluate
+from tcpx.payload.size_excess import magnitude
+from tcpx.payload.sizes import Dim, Symbol, evaluate, to_text
 from tcpx.payload.types import TensorType, dim_text
+
+MOST_REMEMBERED = 4096
+"""Combinations of sizes of which it is remembered that they fit."""
 
 Array = npt.NDArray[np.generic]
 
@@ -24,10 +30,12 @@ _from_dlpack = cast("Callable[[object], Array]", np.from_dlpack)
 class ArgumentCheck:
     """The slow path of a call: converts arguments that are nearly right, raises ArgumentError for wrong ones."""
 
-    __slots__ = ("_signature",)
+    __slots__ = ("_signature", "fitting")
 
     def __init__(self, signature: KernelSignature) -> None:
         self._signature = signature
+        self.fitting: set[tuple[int, ...]] = set()
+        """Values of the symbols for which no size overflows, as far as they were looked at."""
 
     def adapt(self, position: int, value: object) -> Array:
         """An aligned row-major array of the right dtype with the contents of an argument."""
@@ -74,6 +82,22 @@ class ArgumentCheck:
             _check_shape(argument, shape, sizes)
         raise _internal("the wrapper refused arguments that fit", ", ".join(map(str, shapes)))
 
+    def check_sizes(self, sizes: tuple[int, ...]) -> None:
+        """Raise the error for symbols for which a size does not fit 64 bits."""
+        known = {s.name: n for s, n in zip(self._signature.symbols, sizes, strict=True)}
+        for size in self._signature.wide_sizes:
+            if magnitude(size, known) > INT64_MAX:
+                raise ArgumentError(
+                    Diagnostic(
+                        f"the sizes of @{self._signature.name} overflow",
+                        required=f"`{to_text(size)}` computed within 64 bits",
+                        found=", ".join(f"{name} = {n}" for name, n in known.items()),
+                    )
+                )
+        if len(self.fitting) >= MOST_REMEMBERED:
+            self.fitting.clear()
+        self.fitting.add(sizes)
+
     def outputs(self, out: object) -> tuple[object, ...]:
         """`out` as one object per output."""
         wanted = len(self._signature.outputs)
@@ -117,6 +141,8 @@ class ArgumentCheck:
                     found=shown,
                 )
             )
+        if 0 <= code - FIRST_ASSERTION < len(self._signature.assertions):
+            raise ArgumentError(replace(self._signature.assertions[code - FIRST_ASSERTION], found=shown))
         raise _internal(f"@{self._signature.name} returned {code}", shown)
 
 
@@ -195,4 +221,5 @@ def _misfit(argument: Argument, required: str, found: str, fix: str | None = Non
 
 
 def _internal(message: str, found: str) -> TcpxError:
-    return TcpxError(Diagnostic(message, kind=Kind.INTERNAL, found=found))
+    required = "a kernel that accepts what fits its signature"
+    return TcpxError(Diagnostic(message, kind=Kind.INTERNAL, required=required, found=found))

@@ -58,23 +58,15 @@ class Library:
             return _pointer(ffi, aligned_block(size))
 
         pool = WorkspacePool(make)
-        namespace: dict[str, object] = {
-            "ndarray": np.ndarray,
-            "empty": np.empty,
-            "may_share_memory": np.may_share_memory,
-            "check": ArgumentCheck(kernel),
-            "from_buffer": ffi.from_buffer,
-            "kernel": getattr(self._library, kernel.c_name),
-            "constants": _pointer(ffi, constants) if constants.size else ffi.NULL,
-            "null": ffi.NULL,
-            "take": pool.take,
-            "give_back": pool.give_back,
-            **{f"t{k}": argument.dtype.numpy for k, argument in enumerate(kernel.inputs)},
-            **{f"u{k}": argument.dtype.numpy for k, argument in enumerate(kernel.outputs)},
-        }
-        code = compile(wrapper_source(kernel), f"<wrapper of {kernel.c_name}>", "exec")
-        exec(code, namespace)  # noqa: S102 - text made of templates and numbers alone, see wrapper.py
-        return cast("Call", namespace["call"])
+        return call_of(
+            kernel,
+            getattr(self._library, kernel.c_name),
+            from_buffer=cast("Callable[[Array], object]", ffi.from_buffer),
+            constants=_pointer(ffi, constants) if constants.size else ffi.NULL,
+            null=ffi.NULL,
+            take=pool.take,
+            give_back=pool.give_back,
+        )
 
     def raw(self, kernel: KernelSignature) -> Callable[[Sequence[int], Sequence[int], int, int], int]:
         """The kernel on addresses: (arrays, sizes, constants, workspace) -> return code. Nothing is checked."""
@@ -89,6 +81,39 @@ class Library:
     def workspace_bytes(self, kernel: KernelSignature, sizes: Sequence[int]) -> int:
         """What the C function `.._workspace` answers."""
         return int(getattr(self._library, f"{kernel.c_name}_workspace")(*sizes))
+
+
+def call_of(
+    kernel: KernelSignature,
+    function: object,
+    *,
+    from_buffer: Callable[[Array], object],
+    constants: object,
+    null: object,
+    take: Callable[[int], object],
+    give_back: Callable[[FFI.CData], None] | Callable[[int], None],
+) -> Call:
+    """The generated wrapper round a function with the parameters of the kernel; arrays are passed by `from_buffer`.
+
+    `take(bytes)` gives a workspace, `give_back` gets it after the call.
+    """
+    namespace: dict[str, object] = {
+        "ndarray": np.ndarray,
+        "empty": np.empty,
+        "may_share_memory": np.may_share_memory,
+        "check": ArgumentCheck(kernel),
+        "from_buffer": from_buffer,
+        "kernel": function,
+        "constants": constants,
+        "null": null,
+        "take": take,
+        "give_back": give_back,
+        **{f"t{k}": argument.dtype.numpy for k, argument in enumerate(kernel.inputs)},
+        **{f"u{k}": argument.dtype.numpy for k, argument in enumerate(kernel.outputs)},
+    }
+    code = compile(wrapper_source(kernel), f"<wrapper of {kernel.c_name}>", "exec")
+    exec(code, namespace)  # noqa: S102 - text made of templates and numbers alone, see wrapper.py
+    return cast("Call", namespace["call"])
 
 
 def constants_block(kernel: KernelSignature, constants: Constants) -> Bytes:

@@ -25,6 +25,14 @@ from tcpx.target.detection import cpu_flags
 COMPILERS: Final = ("gcc", "cc", "clang")
 LIBRARIES: Final = ("-lm",)
 _SHARED: Final = ("-shared", "-fPIC")
+SANITIZERS: Final = (
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=all",
+    "-fno-omit-frame-pointer",
+    "-g",
+    "-O1",
+)
+"""The flags of instrumented programs; they come behind those of the target."""
 _EXCERPT_LINES: Final = 20
 
 
@@ -76,25 +84,64 @@ def cache_directory(environment: Mapping[str, str] | None = None) -> Path:
 
 def compiler_flags(target: Target, threads: int) -> tuple[str, ...]:
     """The flags for kernels of this target; threads are OpenMP's."""
-    return (*target.flags, *_SHARED, *(("-fopenmp",) if threads > 1 else ()))
+    return (*target.flags, *_SHARED, *_openmp(threads))
+
+
+def _openmp(threads: int) -> tuple[str, ...]:
+    return ("-fopenmp",) if threads > 1 else ()
 
 
 def build_library(source: str, target: Target, threads: int, name: str = "kernel") -> Path:
     """The path of a shared library with this C, compiled unless the cache has it. Raises CompileError."""
+    return _build(source, find_compiler(), compiler_flags(target, threads), name, ".so")
+
+
+def build_sanitized_program(source: str, target: Target, threads: int, name: str = "kernel") -> Path:
+    """The path of an executable of this C, instrumented with `SANITIZERS`; the source lies beside it as `.c`.
+
+    Raises CompileError, with a message of its own where the compiler has no runtime for them.
+    """
     compiler = find_compiler()
-    flags = compiler_flags(target, threads)
+    try:
+        return _build(source, compiler, (*target.flags, *SANITIZERS, *_openmp(threads)), name, ".sanitized")
+    except CompileError:
+        _require_sanitizers(compiler)
+        raise
+
+
+def _require_sanitizers(compiler: Compiler) -> None:
+    """Raise CompileError if the compiler cannot link an empty program with the sanitizers."""
+    with tempfile.TemporaryDirectory() as scratch:
+        text = Path(scratch, "empty.c")
+        text.write_text("int main(void) { return 0; }\n", encoding="ascii")
+        try:
+            _run([*compiler.command, *SANITIZERS, "-o", str(Path(scratch, "empty")), str(text)])
+        except CompileError as error:
+            raise CompileError(
+                Diagnostic(
+                    "the C compiler has no runtime for sanitizers",
+                    required=f"a compiler that links with {shlex.join(SANITIZERS)}",
+                    found=f"{shlex.join(compiler.command)}, which does not",
+                    notes=error.diagnostic.notes,
+                    fix="install it (Debian: apt-get install gcc, or libclang-rt-dev for clang), or set CC to another",
+                )
+            ) from error
+
+
+def _build(source: str, compiler: Compiler, flags: Sequence[str], name: str, suffix: str) -> Path:
+    """What the compiler makes of the source, from the cache if it is there."""
     directory = cache_directory()
     stem = f"{name[:60]}-{_key(source, compiler, flags)}"
-    library = directory / f"{stem}.so"
-    if not library.is_file():
+    product = directory / f"{stem}{suffix}"
+    if not product.is_file():
         _make_directory(directory)
         with tempfile.TemporaryDirectory(prefix=f"{stem}-", dir=directory) as scratch:
-            made, text = Path(scratch, f"{stem}.so"), Path(scratch, f"{stem}.c")
+            made, text = Path(scratch, product.name), Path(scratch, f"{stem}.c")
             text.write_text(source, encoding="ascii")
             _run([*compiler.command, *flags, "-o", str(made), str(text), *LIBRARIES])
             text.replace(directory / text.name)
-            made.replace(library)
-    return library
+            made.replace(product)
+    return product
 
 
 def _key(source: str, compiler: Compiler, flags: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from tcpx.emit_c.binding import Library, Result, constants_block
 from tcpx.emit_c.driver import build_library
 from tcpx.emit_c.memory import Bytes
 from tcpx.emit_c.printer.file import PrintRequest, print_file
+from tcpx.emit_c.sanitizer.library import SanitizedLibrary
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.payload.ir import Module
 from tcpx.payload.sizes import evaluate
@@ -29,7 +30,7 @@ class Kernel:
 
     def __init__(
         self,
-        library: Library,
+        library: Library | SanitizedLibrary,
         signature: KernelSignature,
         constants: Bytes,
         c_source: str,
@@ -55,7 +56,7 @@ class Kernel:
 
     @property
     def library_path(self) -> Path:
-        """The shared library the kernel is in."""
+        """The shared library the kernel is in; of a sanitized one, the program."""
         return self._library.path
 
     def workspace_bytes(self, sizes: Mapping[str, int]) -> int:
@@ -99,14 +100,19 @@ def build_kernel(
     return build_many([KernelRequest(module, name, trace, schedule)], target, threads)[0]
 
 
-def build_many(requests: Sequence[KernelRequest], target: Target, threads: int = 1) -> list[Kernel]:
-    """One kernel per request, all in one C file and one shared library."""
+def build_many(
+    requests: Sequence[KernelRequest], target: Target, threads: int = 1, *, sanitize: bool = False
+) -> list[Kernel]:
+    """One kernel per request, all in one C file and one shared library, or sanitized in one program each."""
     if not requests:
         return []
     prints = [PrintRequest(r.module.main, r.module.constants, r.name or r.module.main.name) for r in requests]
     printed = print_file(prints, target, threads)
-    path = build_library(printed.source, target, threads, printed.kernels[0].c_name)
-    library = Library(path, printed.kernels)
+    if sanitize:
+        library = SanitizedLibrary(printed, target, threads)
+    else:
+        path = build_library(printed.source, target, threads, printed.kernels[0].c_name)
+        library = Library(path, printed.kernels)
     return [
         Kernel(
             library,

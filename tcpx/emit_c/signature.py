@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.sizes import Dim, Symbol
 from tcpx.payload.types import ScalarType, TensorType
 
@@ -12,6 +13,8 @@ OUT_OF_RANGE: Final = 1
 OVERFLOW: Final = 2
 RETURN_CODES: Final = {0: "done", OUT_OF_RANGE: "a size is out of its range", OVERFLOW: "a size in bytes overflows"}
 """What a kernel returns. After anything but 0 nothing has been written."""
+FIRST_ASSERTION: Final = 3
+"""What it returns where its first assertion does not hold; 4 for the second, and so on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,10 @@ class KernelSignature:
     workspace_shared: Dim
     workspace_thread: Dim
     constants: tuple[ConstantSlot, ...]
+    wide_sizes: tuple[Dim, ...]
+    """What the kernel computes that overflows int64 for some sizes in range: the caller checks it first."""
+    assertions: tuple[Diagnostic, ...] = ()
+    """What is said of sizes for which an assertion of the kernel does not hold."""
 
     @property
     def workspace_bytes(self) -> Dim:

@@ -38,6 +38,8 @@ def wrapper_source(signature: KernelSignature) -> str:
         for k in range(len(inputs))
     ]
     lines += _bind_symbols(signature, symbols)
+    if signature.wide_sizes:
+        lines.append(f"if {sizes} not in check.fitting: check.check_sizes({sizes})")
     shapes = [_tuple([python_text(d, symbols) for d in output.shape]) for output in signature.outputs]
     lines += ["if out is None:", "    try:"]
     lines += [f"        o{k} = empty({shape}, u{k})" for k, shape in enumerate(shapes)] or ["        pass"]

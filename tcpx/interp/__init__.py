@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcpx.interp.engine import Coverage, Run, StepHook, run_schedule
+from tcpx.interp.engine import Coverage, Run, StepHook, check_schedule, run_schedule
 from tcpx.interp.knobs import KnobUse, ParamValue
 from tcpx.interp.trace import OutputLine, Trace, TraceEntry
 
@@ -15,5 +15,6 @@ __all__ = [
     "StepHook",
     "Trace",
     "TraceEntry",
+    "check_schedule",
     "run_schedule",
 ]

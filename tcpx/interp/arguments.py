@@ -64,11 +64,12 @@ def prepare(transform: type[Transform], bound: Mapping[str, ast.Argument], state
             default = parameter.default
             made.values[parameter.name] = None if isinstance(default, Required) else default
             continue
-        _prepare_one(made, parameter, argument.value, state, frame)
+        prepare_argument(made, parameter, argument.value, state, frame)
     return made
 
 
-def _prepare_one(made: Prepared, parameter: Parameter, node: ast.Expression, state: State, frame: Frame) -> None:
+def prepare_argument(made: Prepared, parameter: Parameter, node: ast.Expression, state: State, frame: Frame) -> None:
+    """Evaluate one argument and keep it."""
     name = parameter.name
     if parameter.type.kind in _HANDLES:
         value = evaluate(node, state, frame)
@@ -202,7 +203,7 @@ def _listed(
         ops += state.handles.resolve(item, node.location)
     unique = tuple(dict.fromkeys(ops))
     for op in unique:
-        _check_op(made, parameter, op, node)
+        check_op(made, parameter, op, node)
     made.listed += unique
     return unique
 
@@ -256,12 +257,12 @@ def arguments_for(made: Prepared, copy: Operation | None, state: State) -> Argum
         if isinstance(handle, OperandHandle):
             values[name] = value_ref(op, handle.name)
         else:
-            _check_op(made, parameter, op, node)
+            check_op(made, parameter, op, node)
             values[name] = op
     return Arguments(made.transform.name, values)
 
 
-def _check_op(made: Prepared, parameter: Parameter, op: Operation, node: ast.Node) -> None:
+def check_op(made: Prepared, parameter: Parameter, op: Operation, node: ast.Node) -> None:
     """Whether an operation is what the parameter is declared to take."""
     kind, op_class = parameter.type.kind, parameter.type.op_class
     fits = {

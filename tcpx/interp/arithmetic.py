@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from math import isfinite
+
 from tcpx.interp.frame import Frame
 from tcpx.interp.handles import Handles
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
+from tcpx.limits import LONGEST_STRING, fits_int64
 from tcpx.payload.diagnostics import Kind
 from tcpx.payload.predicates import Predicate, Relation
+from tcpx.payload.size_excess import excess, excess_of_product
 from tcpx.payload.sizes import Dim, Size, floordiv, is_less_equal, mod
 from tcpx.transform.language import syntax as ast
+from tcpx.transform.language.printed_expressions import print_expression
 
+_MOST_BITS = 64
 _RELATIONS: dict[str, Relation] = {"==": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
 
@@ -20,20 +27,62 @@ def negate(value: RuntimeValue, frame: Frame, node: ast.Node) -> RuntimeValue:
     dim = as_dim_value(value)
     if dim is None:
         raise frame.error("arithmetic is on numbers", node, required="int, size or float", found=describe(value))
-    return -dim
+    return checked(-dim, frame, node)
+
+
+def checked(value: RuntimeValue, frame: Frame, node: ast.Node) -> RuntimeValue:
+    """A value that a kernel can hold: an error for an integer beyond 64 bits, a size too long, inf and nan."""
+    if isinstance(value, int | Size):
+        found = excess(value)
+        if found is not None:
+            raise frame.error(found.message, node, required=found.required, found=found.found, kind=Kind.SILENCEABLE)
+    if isinstance(value, float) and not isfinite(value):
+        raise frame.error(
+            "the result is no number", node, required="a finite number", found=str(value), kind=Kind.SILENCEABLE
+        )
+    return value
 
 
 def arithmetic(operator: str, lhs: RuntimeValue, rhs: RuntimeValue, frame: Frame, node: ast.Node) -> RuntimeValue:
-    """`+ - * / %`; `/` floors unless one side is a float."""
+    """`+ - * / % **`; `/` floors unless one side is a float, `**` is on ints."""
     if isinstance(lhs, str) and isinstance(rhs, str) and operator == "+":
-        return lhs + rhs
+        return _joined(lhs, rhs, frame, node)
+    if operator == "**":
+        return _power(lhs, rhs, frame, node)
     left, right = as_dim_value(lhs), as_dim_value(rhs)
     if left is not None and right is not None:
-        return _on_sizes(operator, left, right, frame, node)
+        return checked(_on_sizes(operator, left, right, frame, node), frame, node)
     if isinstance(lhs, int | float) and isinstance(rhs, int | float) and not isinstance(lhs, bool):
-        return _on_floats(operator, float(lhs), float(rhs), frame, node)
+        return checked(_on_floats(operator, float(lhs), float(rhs), frame, node), frame, node)
     found = f"{describe(lhs)} {operator} {describe(rhs)}"
     raise frame.error("arithmetic is on numbers", node, required="int, size or float", found=found)
+
+
+def _joined(lhs: str, rhs: str, frame: Frame, node: ast.Node) -> str:
+    length = len(lhs) + len(rhs)
+    if length > LONGEST_STRING:
+        required = f"at most {LONGEST_STRING} characters"
+        raise frame.error("the string is too long", node, required=required, found=f"{length} characters")
+    return lhs + rhs
+
+
+def _power(base: RuntimeValue, exponent: RuntimeValue, frame: Frame, node: ast.Node) -> int:
+    """base ** exponent, refused before it is computed where it is beyond 64 bits."""
+    lhs, rhs = as_dim_value(base), as_dim_value(exponent)
+    if not isinstance(lhs, int) or not isinstance(rhs, int):
+        found = f"{size_text(base)} ** {size_text(exponent)}"
+        raise frame.error("`**` is on integers that are known now", node, required="int ** int", found=found)
+    if rhs < 0:
+        raise frame.error("the exponent is negative", node, required="0 or more", found=str(rhs), kind=Kind.SILENCEABLE)
+    if abs(lhs) > 1 and (rhs > _MOST_BITS or not fits_int64(lhs**rhs)):
+        raise frame.error(
+            "the power is too large for 64 bits",
+            node,
+            required="a result from -2**63 to 2**63 - 1",
+            found=f"{lhs} ** {rhs}",
+            kind=Kind.SILENCEABLE,
+        )
+    return lhs**rhs
 
 
 def _on_floats(operator: str, lhs: float, rhs: float, frame: Frame, node: ast.Node) -> float:
@@ -59,6 +108,9 @@ def _on_sizes(operator: str, lhs: Dim, rhs: Dim, frame: Frame, node: ast.Node) -
         case "-":
             return lhs - rhs
         case "*":
+            found = excess_of_product(lhs, rhs)
+            if found is not None:
+                raise frame.error(found.message, node, required=found.required, found=found.found)
             return lhs * rhs
         case _ if isinstance(lhs, int) and isinstance(rhs, int) and rhs != 0:
             return lhs // rhs if operator == "/" else lhs % rhs
@@ -79,6 +131,8 @@ def compare(
     if left is not None and right is not None:
         made = Predicate.of(_RELATIONS[operator], left, right)
         decided = made.decide()
+        if decided is None:
+            decided = handles.facts.decide(made)
         return made if decided is None else decided
     if operator in ("==", "!="):
         return _equal(lhs, rhs, handles) == (operator == "==")
@@ -143,15 +197,37 @@ def opposite(value: bool | Predicate, frame: Frame, node: ast.Node) -> bool | Pr
     return negated
 
 
-def undecided(value: Predicate, what: str, frame: Frame, node: ast.Node) -> Exception:
-    """The error for a condition on sizes where a decision is needed now."""
+def undecided(value: Predicate, what: str, frame: Frame, node: ast.Expression) -> Exception:
+    """The error for a condition on sizes where a decision is needed now; it offers the `specialize` to write."""
     return frame.error(
         f"{what} needs an answer now, but `{value}` is known only when the kernel runs",
         node,
         required="a condition on static sizes, or one that the ranges of the symbols decide",
         found=", ".join(_symbol_text(s.name, s.lower, s.upper) for s in value.symbols()),
-        fix=f"use `specialize ... when {value} {{ ... }} else {{ ... }}`",
+        fix=f"write `specialize {_handles_text(node)} when {print_expression(node)} {{ ... }} else {{ ... }}`",
     )
+
+
+def _handles_text(condition: ast.Expression) -> str:
+    """The handles whose dims a condition asks about, as the target of a `specialize`."""
+    names = list(dict.fromkeys(_handle_names(condition))) or ["x"]
+    return names[0] if len(names) == 1 else f"[{', '.join(names)}]"
+
+
+def _handle_names(expression: ast.Expression) -> Iterator[str]:
+    match expression:
+        case ast.Attribute(base=ast.Name(name=name)):
+            yield name
+        case ast.Binary():
+            yield from _handle_names(expression.lhs)
+            yield from _handle_names(expression.rhs)
+        case ast.Unary():
+            yield from _handle_names(expression.operand)
+        case ast.Call():
+            for argument in expression.arguments:
+                yield from _handle_names(argument.value)
+        case _:
+            pass
 
 
 def _symbol_text(name: str, lower: int, upper: int | None) -> str:

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from tcpx.interp.state import State
 from tcpx.interp.trace import Trace
 from tcpx.payload.diagnostics import Location
-from tcpx.payload.ir import Operation
+from tcpx.payload.ir import Block, Operation
+from tcpx.payload.ops.gml_st import If
 from tcpx.transform.language import syntax as ast
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Names of untouched operations; places and text of statements of called sequences that never ran."""
+    """Names of untouched operations; places of statements that never ran: the outermost ones of the sequences that
+    were called, in whatever file, and the sequences of the schedule's own file that were not."""
 
     untouched: tuple[str, ...]
     never_ran: tuple[Location, ...]
@@ -27,27 +29,39 @@ class Coverage:
 
 def coverage_of(state: State) -> Coverage:
     """The report at the end of a run."""
-    ops = [op for op in state.func.body.ops if _counts(op) and not state.is_scheduled(op)]
-    return Coverage(tuple(op.name for op in ops), tuple(_never_ran(state.trace)))
+    ops = [op for op in _open_ops(state.func.body) if _counts(op) and not state.is_scheduled(op)]
+    return Coverage(tuple(op.name for op in ops), tuple(_never_ran(state)))
+
+
+def _open_ops(block: Block) -> Iterator[Operation]:
+    """The operations of a function, those in the branches of versions included."""
+    for op in block.ops:
+        yield op
+        if isinstance(op, If):
+            for region in op.regions:
+                yield from _open_ops(region)
 
 
 def _counts(op: Operation) -> bool:
     return bool(op.name) and bool(op.tree_classes()) and "loop" not in op.tree_classes()
 
 
-def _never_ran(trace: Trace) -> Iterator[Location]:
-    for called in trace.used:
-        for statement in _statements(called.body):
-            where = statement.location
-            if (where.file, where.line, where.column) not in trace.fired:
-                yield where
+def _never_ran(state: State) -> Iterator[Location]:
+    for called in state.trace.used:
+        yield from _not_fired(called.body, state.trace)
+    for sequence in state.program.main.sequences.values():
+        if not any(sequence is called for called in state.trace.used):
+            yield sequence.location
 
 
-def _statements(block: ast.Block) -> Iterator[ast.Statement]:
+def _not_fired(block: ast.Block, trace: Trace) -> Iterator[Location]:
     for statement in block.statements:
-        yield statement
+        where = statement.location
+        if (where.file, where.line, where.column) not in trace.fired:
+            yield where
+            continue
         for inner in _blocks(statement):
-            yield from _statements(inner)
+            yield from _not_fired(inner, trace)
 
 
 def _blocks(statement: ast.Statement) -> Iterator[ast.Block]:

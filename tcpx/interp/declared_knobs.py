@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from tcpx.interp.arithmetic import size_text
+from hashlib import sha256
+
+from tcpx.interp.arithmetic import checked, size_text
 from tcpx.interp.expressions import evaluate
 from tcpx.interp.frame import Frame
 from tcpx.interp.knobs import KnobUse, ParamValue
 from tcpx.interp.state import State
-from tcpx.interp.values import RuntimeValue, as_dim_value, describe
+from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe
 from tcpx.payload.diagnostics import Kind
+from tcpx.payload.ir import FuncOp
+from tcpx.payload.structure import DIGITS, operation_fingerprint
 from tcpx.transform.language import syntax as ast
 
 SHOWN_ITEMS = 12
@@ -21,6 +25,10 @@ def bind_knob(knob: ast.Knob, state: State, frame: Frame) -> None:
     items = domain if isinstance(domain, tuple) else (domain,)
     given = state.overrides.find(frame.use, knob.name)
     value = default if given is None else _typed(given, knob.type, knob.name, knob, frame)
+    structure = "" if knob.separate else _structure(knob.name, (default, *items), state, frame)
+    shared = state.overrides.shared_with(f"{frame.use}.{knob.name}", structure)
+    if shared is not None:
+        value = _shared_value(knob.name, shared, value if given is not None else None, knob, frame)
     if knob.domain is not None and value not in items:
         shown = [describe(i) for i in items[:SHOWN_ITEMS]] + (["..."] if len(items) > SHOWN_ITEMS else [])
         raise frame.error(
@@ -31,7 +39,50 @@ def bind_knob(knob: ast.Knob, state: State, frame: Frame) -> None:
             kind=Kind.SILENCEABLE,
         )
     frame.names[knob.name] = value
-    record_knob(KnobUse(f"{frame.use}.{knob.name}", value, default, items, knob.location, given is not None), state)
+    path, shares = f"{frame.use}.{knob.name}", shared.path if shared is not None else ""
+    overridden = given is not None or (shared is not None and shared.overridden)
+    record_knob(KnobUse(path, value, default, items, knob.location, overridden, structure, shares), state)
+
+
+def _structure(name: str, defined: tuple[RuntimeValue, ...], state: State, frame: Frame) -> str:
+    """What the knobs that share a value have in common: sequence, name, default and domain, structure of arguments.
+
+    A knob of the schedule itself has none: there is one use of it.
+    """
+    if not frame.calls:
+        return ""
+    arguments = [_structure_of(value, state) for value in frame.given]
+    sequence = f"{frame.unit.file.path}:{frame.calls[0][0]}.{name}"
+    text = " ".join([sequence, *arguments, *map(describe, defined)])
+    return sha256(text.encode()).hexdigest()[:DIGITS]
+
+
+def _structure_of(value: RuntimeValue, state: State) -> str:
+    match value:
+        case OpHandle():
+            ops = [op for op in state.handles.live(value) if not isinstance(op, FuncOp)]
+            return "+".join(map(operation_fingerprint, ops))
+        case OperandHandle():
+            return f"{_structure_of(value.base, state)}.{value.name}"
+        case DimHandle():
+            return f"{_structure_of(value.base, state)}.{value.dim}"
+        case tuple():
+            return f"[{' '.join(_structure_of(item, state) for item in value)}]"
+        case _:
+            return describe(value)
+
+
+def _shared_value(name: str, shared: KnobUse, given: RuntimeValue | None, node: ast.Node, frame: Frame) -> RuntimeValue:
+    """The value of the use of the same structure; another one that is given is an error."""
+    if given is None or given == shared.value:
+        return shared.value
+    raise frame.error(
+        f"`{name}` of {frame.use} is one value with {shared.path}: the ops are of one structure",
+        node,
+        required=describe(shared.value),
+        found=describe(given),
+        fix=f"override both, by `{name}` or a glob, or declare it `knob separate {name}: ...`",
+    )
 
 
 def record_knob(use: KnobUse, state: State) -> None:
@@ -59,15 +110,21 @@ def chosen_alternative(tune: ast.Tune, state: State, frame: Frame) -> ast.Block:
         raise frame.error(
             f"the knob `{name}` chooses no alternative", tune, required=f"0 to {count - 1}", found=describe(chosen)
         )
-    path = f"{frame.use}.{name}"
-    record_knob(KnobUse(path, chosen, 0, tuple(range(count)), tune.location, given is not None), state)
+    path, domain = f"{frame.use}.{name}", tuple(range(count))
+    structure = _structure(name, domain, state, frame)
+    shared = state.overrides.shared_with(path, structure)
+    if shared is not None:
+        held = _shared_value(name, shared, chosen if given is not None else None, tune, frame)
+        chosen = held if isinstance(held, int) else chosen
+    shares, overridden = shared.path if shared is not None else "", given is not None
+    record_knob(KnobUse(path, chosen, 0, domain, tune.location, overridden, structure, shares), state)
     return tune.alternatives[chosen]
 
 
 def _typed(
     value: RuntimeValue | ParamValue, type_: ast.TypeOf, name: str, node: ast.Node, frame: Frame
 ) -> RuntimeValue:
-    dim = as_dim_value(value)
+    dim = as_dim_value(checked(value, frame, node))
     if type_.name == "float" and isinstance(dim, int):
         return float(dim)
     fits = {

@@ -5,24 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tcpx.interp.contract import check_contract
 from tcpx.interp.coverage import Coverage, coverage_of
 from tcpx.interp.declared_knobs import schedule_parameter
 from tcpx.interp.frame import Frame
 from tcpx.interp.handles import Handles
 from tcpx.interp.knobs import KnobUse, Overrides, ParamValue
+from tcpx.interp.payload_check import check_on_payload
+from tcpx.interp.payload_texts import PayloadTexts
 from tcpx.interp.state import State, StepHook
 from tcpx.interp.statements import run_block
 from tcpx.interp.trace import Trace
-from tcpx.payload.diagnostics import Diagnostic, ScheduleError
+from tcpx.payload.diagnostics import Diagnostic, ScheduleError, TcpxError
 from tcpx.payload.ir import FuncOp, Module
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.verifier import verify_module
 from tcpx.target import Target
-from tcpx.transform.language.checker import require_checked
+from tcpx.transform.language import syntax as ast
+from tcpx.transform.language.checker import check_program, require_checked
 from tcpx.transform.language.loader import Program
 from tcpx.transform.suggestions import did_you_mean
 
-__all__ = ["Coverage", "Run", "StepHook", "run_schedule"]
+__all__ = ["Coverage", "Run", "StepHook", "check_schedule", "run_schedule"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +50,72 @@ def run_schedule(
     schedule: str = "",
     func: str = "",
     on_step: StepHook | None = None,
+    keep_texts: bool = False,
 ) -> Run:
     """Check a schedule and run it over one function of the module, in place.
 
     `params` overrides knobs and schedule parameters by name or by a glob of their path; `schedule` names one of
-    several schedules in the file; `func` one of several functions. Raises ScheduleError, and then leaves the module
+    several schedules in the file; `func` one of several functions. With `keep_texts` the trace has what every step
+    changed in the payload text. Raises ScheduleError, and then leaves the module
     as it was.
     """
     require_checked(program)
     called = program.schedule(schedule)
     function = _function(module, func)
+    check_contract(program, called, function)
+    state = _state(module, function, program, target, threads, params)
+    state.on_step = on_step
+    state.texts = PayloadTexts(function) if keep_texts else None
+    rewriter = state.rewriter
+    start = rewriter.mark()
+    try:
+        state.trace.use(called)
+        run_block(called.body, state, _frame(called, state))
+        state.overrides.check_all_matched()
+        verify_module(module)
+    except BaseException:
+        rewriter.rollback(start)
+        raise
+    return Run(module, rewriter, state.trace, tuple(state.overrides.uses), coverage_of(state))
+
+
+def check_schedule(
+    module: Module,
+    program: Program,
+    target: Target,
+    *,
+    threads: int = 1,
+    params: Mapping[str, ParamValue] | None = None,
+    schedule: str = "",
+    func: str = "",
+) -> tuple[Diagnostic, ...]:
+    """Everything that is wrong with a schedule for a payload, found without taking a step; () if nothing is.
+
+    Arguments are those of `run_schedule`. Findings of the schedule alone come first, and alone if one is an error.
+    """
+    found = check_program(program)
+    if any(diagnostic.is_error for diagnostic in found):
+        return found
+    try:
+        called = program.schedule(schedule)
+        function = _function(module, func)
+        check_contract(program, called, function)
+        state = _state(module, function, program, target, threads, params)
+        return (*found, *check_on_payload(called, state, _frame(called, state)))
+    except TcpxError as error:
+        return (*found, error.diagnostic)
+
+
+def _state(
+    module: Module,
+    function: FuncOp,
+    program: Program,
+    target: Target,
+    threads: int,
+    params: Mapping[str, ParamValue] | None,
+) -> State:
     rewriter = Rewriter(module)
-    state = State(
+    return State(
         module=module,
         func=function,
         rewriter=rewriter,
@@ -67,24 +125,16 @@ def run_schedule(
         handles=Handles(rewriter),
         overrides=Overrides(params or {}),
         trace=Trace(),
-        on_step=on_step,
     )
-    start = rewriter.mark()
-    try:
-        frame = Frame(program.main, called.name)
-        for position, param in enumerate(called.params):
-            is_root = position == 0
-            frame.names[param.name] = (
-                state.handles.of(function, label=function.name) if is_root else schedule_parameter(param, state, frame)
-            )
-        state.trace.use(called)
-        run_block(called.body, state, frame)
-        state.overrides.check_all_matched()
-        verify_module(module)
-    except BaseException:
-        rewriter.rollback(start)
-        raise
-    return Run(module, rewriter, state.trace, tuple(state.overrides.uses), coverage_of(state))
+
+
+def _frame(called: ast.Schedule, state: State) -> Frame:
+    """The frame of a schedule: the function it works on, and its parameters."""
+    frame = Frame(state.program.main, called.name)
+    for position, param in enumerate(called.params):
+        root = state.handles.of(state.func, label=state.func.name)
+        frame.names[param.name] = schedule_parameter(param, state, frame) if position else root
+    return frame
 
 
 def _function(module: Module, name: str) -> FuncOp:

@@ -2,30 +2,58 @@
 
 from __future__ import annotations
 
-from tcpx.interp import arithmetic, navigation
+from tcpx.interp import arithmetic, methods, navigation
+from tcpx.interp.foresight import UnforeseenError
 from tcpx.interp.frame import Frame
 from tcpx.interp.functions import call_function
-from tcpx.interp.matching import Candidates, match_handles
+from tcpx.interp.matchers import matcher_outcome
+from tcpx.interp.matching import Candidates, Miss, Outcome, match_handles, name_miss, pattern_miss
+from tcpx.interp.parameters import call_frame, checked_parameter
 from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
 from tcpx.payload.diagnostics import Kind, ScheduleError, TcpxError
 from tcpx.payload.ir import Operation
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.types import SCALARS
-from tcpx.target import Target
+from tcpx.target import Target, known_features
 from tcpx.transform.language import syntax as ast
-from tcpx.transform.language.builtins import TARGET_SIZES
+from tcpx.transform.language.binding import FunctionCallee, find_callee, find_matcher, is_import
+from tcpx.transform.language.builtins import METHODS, TARGET_SIZES, Function, Method
+from tcpx.transform.language.printed_expressions import print_expression
 from tcpx.transform.suggestions import did_you_mean
+
+WHERE_RANK = 1 << 16
+"""An operation that only fails the `where` is the nearest miss."""
 
 
 def evaluate(expression: ast.Expression, state: State, frame: Frame) -> RuntimeValue:
     """The value of an expression. Raises ScheduleError with its place and the call stack."""
+    state.work.expression(frame, expression)
     try:
-        return _evaluate(expression, state, frame)
+        with state.work.nested(frame, expression):
+            return _evaluate(expression, state, frame)
     except TcpxError as error:
-        if isinstance(error, ScheduleError) and error.diagnostic.schedule is not None:
+        known = error.diagnostic
+        complete = known.schedule is not None and (bool(known.calls) or not frame.calls)
+        if isinstance(error, ScheduleError) and complete:
             raise
         raise frame.located(error, expression.location) from error
+
+
+def argument_value(param: ast.Param, node: ast.Expression, state: State, frame: Frame) -> RuntimeValue:
+    """An argument for a declared parameter: where a dim is declared, a bare name is the dim."""
+    if param.type.name == "dim" and isinstance(node, ast.Name):
+        held = frame.names.get(node.name)
+        return held if isinstance(held, DimHandle) else DimHandle(OpHandle((), "any op"), dim_name(node, state, frame))
+    return evaluate(node, state, frame)
+
+
+def _apply(callee: FunctionCallee, call: ast.Call, state: State, frame: Frame) -> RuntimeValue:
+    """The value of a function of a schedule."""
+    function = callee.function
+    inner = call_frame(callee, call, state, frame, argument_value, evaluate)
+    value = evaluate(function.value, state, inner)
+    return checked_parameter(function.name, function.result, value, function.value, state, inner)
 
 
 def truth(expression: ast.Expression, what: str, state: State, frame: Frame) -> bool:
@@ -38,13 +66,18 @@ def truth(expression: ast.Expression, what: str, state: State, frame: Frame) -> 
 
 def condition(expression: ast.Expression, state: State, frame: Frame) -> bool | Predicate:
     """The value of a condition: decided, or to be tested when the kernel runs."""
-    value = evaluate(expression, state, frame)
+    return _as_condition(evaluate(expression, state, frame), expression, frame)
+
+
+def _as_condition(value: RuntimeValue, expression: ast.Expression, frame: Frame) -> bool | Predicate:
     if not isinstance(value, bool | Predicate):
         raise frame.error("a condition is true or false", expression, required="bool", found=describe(value))
     return value
 
 
 def _evaluate(expression: ast.Expression, state: State, frame: Frame) -> RuntimeValue:
+    if state.foresight is not None:
+        state.foresight.require_known(expression)
     match expression:
         case ast.Literal():
             return expression.value
@@ -72,6 +105,7 @@ def _composed(
 ) -> RuntimeValue:
     match expression:
         case ast.ListOf():
+            state.work.items_of(len(expression.items), frame, expression)
             return _without_aliases(tuple(evaluate(i, state, frame) for i in expression.items), state)
         case ast.Range():
             ends = [evaluate(e, state, frame) for e in (expression.lower, expression.upper)]
@@ -79,6 +113,7 @@ def _composed(
             if not isinstance(lower, int) or not isinstance(upper, int):
                 found = ", ".join(map(arithmetic.size_text, ends))
                 raise frame.error("the ends of a range are known now", expression, required="int", found=found)
+            state.work.items_of(max(0, upper - lower + 1), frame, expression)
             return tuple(range(lower, upper + 1))
         case ast.Conditional():
             chosen = truth(expression.condition, "`if`", state, frame)
@@ -103,6 +138,8 @@ def _without_aliases(items: tuple[RuntimeValue, ...], state: State) -> tuple[Run
 
 def _name(expression: ast.Name, state: State, frame: Frame) -> RuntimeValue:
     name = expression.name
+    if name in frame.unknown:
+        raise UnforeseenError(name)
     if name in frame.names:
         return frame.names[name]
     if name == "target":
@@ -115,7 +152,9 @@ def _name(expression: ast.Name, state: State, frame: Frame) -> RuntimeValue:
         if name == "it":
             return frame.candidate
         return navigation.attribute(frame.candidate, name, state, frame, expression)
-    raise frame.error(f"`{name}` is not bound", expression, fix=did_you_mean(name, frame.names))
+    raise frame.error(
+        f"`{name}` is not bound", expression, required="a name in scope", fix=did_you_mean(name, frame.names)
+    )
 
 
 def _target_attribute(target: Target, expression: ast.Attribute, frame: Frame) -> RuntimeValue:
@@ -135,44 +174,76 @@ def _target_attribute(target: Target, expression: ast.Attribute, frame: Frame) -
 
 
 def _operator(expression: ast.Unary | ast.Binary, state: State, frame: Frame) -> RuntimeValue:
-    operator = expression.operator
     if isinstance(expression, ast.Unary):
-        if operator == "not":
+        if expression.operator == "not":
             return arithmetic.opposite(condition(expression.operand, state, frame), frame, expression)
         return arithmetic.negate(evaluate(expression.operand, state, frame), frame, expression)
+    chain = ast.left_chain(expression)
+    value = evaluate(chain[0].lhs, state, frame)
+    for link in chain:
+        value = _applied(link, value, state, frame)
+    return value
+
+
+def _applied(expression: ast.Binary, left: RuntimeValue, state: State, frame: Frame) -> RuntimeValue:
+    """`left OPERATOR rhs`; `and` and `or` look at the right side only where it matters."""
+    operator = expression.operator
     if operator in ("and", "or"):
-        lhs = condition(expression.lhs, state, frame)
+        lhs = _as_condition(left, expression.lhs, frame)
         if lhs is (operator == "or"):
             return lhs
         rhs = condition(expression.rhs, state, frame)
         if operator == "and":
             return arithmetic.conjunction(lhs, rhs)
         return arithmetic.disjunction(lhs, rhs, frame, expression)
-    left, right = evaluate(expression.lhs, state, frame), evaluate(expression.rhs, state, frame)
-    if operator in ("+", "-", "*", "/", "%"):
+    right = evaluate(expression.rhs, state, frame)
+    if operator in ("+", "-", "*", "/", "%", "**"):
         return arithmetic.arithmetic(operator, left, right, frame, expression)
     return arithmetic.compare(operator, left, right, state.handles, frame, expression)
 
 
 def _call(expression: ast.Call, state: State, frame: Frame) -> RuntimeValue:
     function = expression.function
-    if isinstance(function, ast.Name):
-        args = tuple(evaluate(a.value, state, frame) for a in expression.arguments)
-        return call_function(function.name, args, state, frame, expression)
+    if isinstance(function, ast.Name) or is_import(function, frame.unit):
+        callee = find_callee(function, frame.unit)
+        if isinstance(callee, FunctionCallee):
+            return _apply(callee, expression, state, frame)
+        if isinstance(callee, Function):
+            args = tuple(evaluate(a.value, state, frame) for a in expression.arguments)
+            return call_function(callee.name, args, state, frame, expression)
     if not isinstance(function, ast.Attribute):
-        raise frame.error("this cannot be called", function)
+        raise frame.error("this is a step, not a value", function, required="a function")
     base = evaluate(function.base, state, frame)
     argument = expression.arguments[0].value
     if isinstance(base, Target):
-        return base.has(_text(argument, state, frame))
+        return _has_feature(base, argument, state, frame)
     if not isinstance(base, OpHandle):
         raise frame.error(f"{kind_of(base)} has no `{function.name}(...)`", function, required="a handle")
-    if function.name == "copy":
-        return navigation.copies(base, _text(argument, state, frame), state, frame, expression)
-    dim = dim_name(argument, state, frame)
-    if function.name == "loops":
-        return navigation.loops_of(base, dim, state, expression.location)
-    return navigation.loop_of(base, dim, state, frame, expression)
+    return _method(METHODS[function.name], base, argument, state, frame, expression)
+
+
+def _method(
+    method: Method, base: OpHandle, argument: ast.Expression, state: State, frame: Frame, node: ast.Expression
+) -> RuntimeValue:
+    if method.takes == "class":
+        ops = state.handles.resolve(base, node.location)
+        pattern = ast.Pattern(print_expression(argument), "", location=argument.location)
+        return not any(isinstance(pattern_outcome(pattern, None, op, state, frame), Miss) for op in ops)
+    text = dim_name(argument, state, frame) if method.takes == "dim" else _text(argument, state, frame)
+    return methods.METHODS[method.name](base, text, state, frame, node)
+
+
+def _has_feature(target: Target, argument: ast.Expression, state: State, frame: Frame) -> bool:
+    feature = _text(argument, state, frame)
+    known = dict.fromkeys((*known_features(), *target.features))
+    if feature not in known:
+        raise frame.error(
+            f'no target has a feature "{feature}"',
+            argument,
+            required=", ".join(known),
+            fix=did_you_mean(feature, known),
+        )
+    return target.has(feature)
 
 
 def _text(expression: ast.Expression, state: State, frame: Frame) -> str:
@@ -197,7 +268,9 @@ def _selection(expression: ast.Selection, state: State, frame: Frame) -> Runtime
     base, scope = evaluate(expression.base, state, frame), evaluate(expression.scope, state, frame)
     if not isinstance(base, OpHandle) or not isinstance(scope, OpHandle):
         found = f"{kind_of(base)} in {kind_of(scope)}"
-        raise frame.error("`in` selects the copies of an op inside another", expression, found=found)
+        raise frame.error(
+            "`in` selects the copies of an op inside another", expression, required="handles on both sides", found=found
+        )
     made = OpHandle(base.origins, base.label, base.sides, (*base.inside, scope.origins))
     if not state.handles.live(made):
         raise frame.error(
@@ -215,9 +288,27 @@ def _candidates(expression: ast.Match, state: State, frame: Frame) -> Candidates
     ops: list[Operation] = []
     for root in roots:
         if not isinstance(root, OpHandle):
-            raise frame.error("matching goes through a function, a loop or an op", expression.scope)
+            raise frame.error(
+                "matching goes through a function, a loop or an op", expression.scope, required="func, loop or op"
+            )
         ops += state.handles.resolve(root, expression.scope.location)
-    return Candidates(tuple(ops), lambda op: where_reason(expression.where, op, state, frame))
+    return Candidates(tuple(ops), lambda op: pattern_outcome(expression.pattern, expression.where, op, state, frame))
+
+
+def pattern_outcome(
+    pattern: ast.Pattern, where: ast.Expression | None, op: Operation, state: State, frame: Frame
+) -> Outcome:
+    """The parts a pattern gives for an operation that matches it and satisfies the `where`, else why it does not."""
+    matcher = find_matcher(pattern, frame.unit)
+    parts: Outcome = ()
+    if matcher is not None:
+        parts = name_miss(op, pattern) or matcher_outcome(matcher, op, state, frame, evaluate)
+    else:
+        parts = pattern_miss(pattern, op) or ()
+    if isinstance(parts, Miss):
+        return parts
+    reason = where_reason(where, op, state, frame)
+    return parts if reason is None else Miss(op, WHERE_RANK, reason)
 
 
 def where_reason(where: ast.Expression | None, op: Operation, state: State, frame: Frame) -> str | None:

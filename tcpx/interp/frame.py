@@ -20,6 +20,10 @@ class Frame:
     use: str
     names: dict[str, RuntimeValue] = field(default_factory=dict[str, RuntimeValue])
     calls: Calls = ()
+    given: tuple[RuntimeValue, ...] = ()
+    """The values of the parameters of this use."""
+    unknown: set[str] = field(default_factory=set[str])
+    """Names whose value is not known while a schedule is only checked."""
     candidate: RuntimeValue | None = None
     """The operation a `where` is asked about."""
     tunes: list[ast.Tune] = field(default_factory=list[ast.Tune])
@@ -39,8 +43,9 @@ class Frame:
         kind: Kind = Kind.DEFINITE,
         notes: tuple[str, ...] = (),
     ) -> ScheduleError:
-        """An error at a place of this sequence, with its call stack."""
+        """An error at a place of this sequence, with its call stack; what was found is the text there, if not given."""
         place = where if isinstance(where, Location) else where.location
+        found = place.span if found is None else found
         return ScheduleError(
             Diagnostic(
                 message, kind, schedule=place, required=required, found=found, fix=fix, notes=notes, calls=self.calls

@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import isqrt
 
 from tcpx.interp import navigation
-from tcpx.interp.arithmetic import size_text
+from tcpx.interp.arithmetic import checked, size_text
 from tcpx.interp.frame import Frame
 from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
+from tcpx.limits import LARGEST_DIVIDED
 from tcpx.payload.diagnostics import Kind
+from tcpx.payload.facts import facts_at
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Operation, Value
-from tcpx.payload.sizes import Dim, align_up, ceildiv, is_equal, is_less_equal, maximum, minimum, to_text
+from tcpx.payload.sizes import Dim, align_up, ceildiv, is_equal, is_less_equal, maximum, minimum, to_text, variables
 from tcpx.payload.types import ScalarType, dtype_of, shape_of
 from tcpx.transform.language import syntax as ast
 
 Arguments = tuple[RuntimeValue, ...]
 Builtin = Callable[[Arguments, State, Frame, ast.Node], RuntimeValue]
-LONGEST_LIST = 1 << 16
 
 
 def call_function(name: str, args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
     """Apply a built-in function; the checker has seen that it exists and takes this many arguments."""
-    return _FUNCTIONS[name](args, state, frame, node)
+    return checked(_FUNCTIONS[name](args, state, frame, node), frame, node)
 
 
 def size_of_dim(handle: DimHandle, state: State, frame: Frame, node: ast.Node) -> Dim:
     """The extent of `x.m`; it must be the same for all copies of x."""
     ops = state.handles.resolve(handle.base, node.location)
-    sizes = [op.size_of(handle.dim) for op in ops if isinstance(op, Tileable)]
+    sizes = [facts_at(op).value(op.size_of(handle.dim)) for op in ops if isinstance(op, Tileable)]
     for other in sizes[1:]:
-        if is_equal(sizes[0], other) is not True:
+        of_one_copy = sizes[0] != other and bool(variables(sizes[0]) or variables(other))
+        if is_equal(sizes[0], other) is not True or of_one_copy:
             raise frame.error(
                 f"the copies of %{handle.base.label} differ in `{handle.dim}`",
                 node,
@@ -170,30 +173,30 @@ def _positive(divisor: Dim, frame: Frame, node: ast.Node) -> Dim:
     return divisor
 
 
-def _list(items: range | list[int], frame: Frame, node: ast.Node) -> RuntimeValue:
-    if len(items) > LONGEST_LIST:
-        raise frame.error("the list is too long", node, required=f"{LONGEST_LIST} items", found=f"{len(items)}")
+def _list(items: range | list[int], state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    state.work.items_of(len(items), frame, node)
     return tuple(items)
 
 
 def _pow2(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
-    del state
     low, high = (_int(a, frame, node) for a in args)
-    return _list([1 << k for k in range(max(high, 0).bit_length()) if low <= 1 << k <= high], frame, node)
+    return _list([1 << k for k in range(max(high, 0).bit_length()) if low <= 1 << k <= high], state, frame, node)
 
 
 def _multiples(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
-    del state
     step, high = (_int(a, frame, node) for a in args)
     if step < 1:
         raise frame.error("multiples are of a positive number", node, required="at least 1", found=str(step))
-    return _list(range(step, high + 1, step), frame, node)
+    return _list(range(step, high + 1, step), state, frame, node)
 
 
 def _divisors(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
-    del state
     number = _int(args[0], frame, node)
-    small = [k for k in range(1, int(max(number, 0) ** 0.5) + 1) if number % k == 0]
+    if not 0 < number <= LARGEST_DIVIDED:
+        required = f"a number from 1 to {LARGEST_DIVIDED}"
+        raise frame.error("the divisors of this are not listed", node, required=required, found=str(number))
+    state.work.trials(isqrt(number), frame, node)
+    small = [k for k in range(1, isqrt(number) + 1) if number % k == 0]
     return tuple(sorted({*small, *(number // k for k in small)}))
 
 
@@ -201,6 +204,7 @@ def _contains(args: Arguments, state: State, frame: Frame, node: ast.Node) -> Ru
     held, item = args
     if not isinstance(held, tuple):
         raise _wrong(args, "a list and an item", frame, node)
+    state.work.items_of(len(held), frame, node)
     if isinstance(item, OpHandle):
         return any(isinstance(h, OpHandle) and state.handles.same(h, item) for h in held)
     return item in held

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tcpx.interp.values import OpHandle
 from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError
+from tcpx.payload.facts import NOTHING, Facts
 from tcpx.payload.ir import CopyPath, FuncOp, Operation
 from tcpx.payload.rewriter import Rewriter
 
@@ -17,6 +18,8 @@ class BranchFilter:
 
     origins: tuple[int, ...]
     region: int
+    facts: Facts
+    """What holds there, whatever the loops do."""
 
     def holds(self, op: Operation) -> bool:
         inner: Operation = op
@@ -35,6 +38,11 @@ class Handles:
     branches: list[BranchFilter] = field(default_factory=list[BranchFilter])
     ended_by: dict[int, Location] = field(default_factory=dict[int, Location])
     _watched: set[int] = field(default_factory=set[int])
+
+    @property
+    def facts(self) -> Facts:
+        """What the branches the schedule is in say about sizes."""
+        return self.branches[-1].facts if self.branches else NOTHING
 
     def of(self, *ops: Operation, label: str = "") -> OpHandle:
         """A handle to these operations and all other copies of them."""
@@ -97,14 +105,17 @@ class Handles:
 
     def note_ends(self, where: Location) -> None:
         """Remember which statement ended the handles that have just lost their last operation."""
-        gone = [o for o in self._watched if o not in self.ended_by and not self.rewriter.origins.get(o)]
-        for origin in gone:
-            self.ended_by[origin] = where
+        for origin in self.rewriter.unsettled:
+            if origin in self._watched and origin not in self.ended_by and not self.rewriter.origins[origin]:
+                self.ended_by[origin] = where
+        self.rewriter.unsettled.clear()
 
     def forget_ends(self) -> None:
         """After a rollback: handles whose operations are back have not ended."""
-        for origin in [o for o in self.ended_by if self.rewriter.origins.get(o)]:
-            del self.ended_by[origin]
+        unsettled = self.rewriter.unsettled
+        for origin in [o for o in unsettled if self.rewriter.origins[o] or o not in self._watched]:
+            self.ended_by.pop(origin, None)
+            del unsettled[origin]
 
     def same(self, lhs: OpHandle, rhs: OpHandle) -> bool:
         """Whether two handles denote the same operations (merged ones are the same)."""
@@ -119,7 +130,7 @@ def program_position(op: Operation) -> tuple[int, ...]:
     path: list[int] = []
     at: Operation | None = op
     while at is not None and at.parent is not None:
-        path.append(at.parent.ops.index(at))
+        path.append(at.parent.index(at))
         outer = at.parent.parent
         if outer is not None and len(outer.regions) > 1:
             path.append(next(k for k, block in enumerate(outer.regions) if block is at.parent))

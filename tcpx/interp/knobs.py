@@ -15,7 +15,11 @@ ParamValue = int | float | bool | str
 
 @dataclass(frozen=True, slots=True)
 class KnobUse:
-    """One knob of one use of a sequence: a coordinate of the search space."""
+    """One knob of one use of a sequence: a coordinate of the search space.
+
+    Uses of one `structure` share a value: the first of them is the coordinate, `shares` of the others is its path.
+    A separate knob has no structure.
+    """
 
     path: str
     value: RuntimeValue
@@ -23,6 +27,8 @@ class KnobUse:
     domain: tuple[RuntimeValue, ...]
     location: Location
     overridden: bool
+    structure: str = ""
+    shares: str = ""
 
 
 @dataclass(slots=True)
@@ -42,6 +48,11 @@ class Overrides:
         self._matched.update(keys)
         ranked = sorted(keys, key=lambda key: (key == path, key != name, list(self.values).index(key)))
         return self.values[ranked[-1]] if ranked else None
+
+    def shared_with(self, path: str, structure: str) -> KnobUse | None:
+        """The earlier use whose value a knob takes over."""
+        alike = (u for u in self.uses if structure and u.structure == structure and u.path != path and not u.shares)
+        return next(alike, None)
 
     def check_all_matched(self) -> None:
         """An override that matched nothing is an error."""

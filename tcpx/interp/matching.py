@@ -19,14 +19,6 @@ SHOWN_MISSES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
-    """Where to look, and why an operation of the right class and name may still not match."""
-
-    roots: tuple[Operation, ...]
-    where: Callable[[Operation], str | None]
-
-
-@dataclass(frozen=True, slots=True)
 class Miss:
     """An operation that did not match; the higher the rank, the nearer it was."""
 
@@ -35,16 +27,34 @@ class Miss:
     reason: str
 
 
+Outcome = Miss | tuple[RuntimeValue, ...]
+"""Why an operation does not match, or the parts that a matcher returns beside it (none for a class)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Where to look, and how an operation does by pattern and `where`."""
+
+    roots: tuple[Operation, ...]
+    test: Callable[[Operation], Outcome]
+
+
 def match_handles(match: ast.Match, state: State, frame: Frame, candidates: Candidates) -> RuntimeValue:
-    """A handle for `one`, a list of handles for `some` and `any`; copies of one computation are one handle."""
-    found: dict[tuple[int, ...], OpHandle] = {}
+    """A handle for `one`, a list of handles for `some` and `any`; copies of one computation are one handle.
+
+    Where a matcher returns parts, a list of the handle and the parts stands for each handle.
+    """
+    found: dict[tuple[int, ...], RuntimeValue] = {}
     misses: list[Miss] = []
     for op in filter(state.handles.in_branch, _walk_all(candidates.roots)):
-        miss = pattern_miss(match.pattern, op) or _where_miss(op, candidates)
-        if miss is not None:
-            misses.append(miss)
-        elif op.origins not in found:
-            found[op.origins] = state.handles.of(op)
+        if op.origins in found:
+            continue
+        outcome = candidates.test(op)
+        if isinstance(outcome, Miss):
+            misses.append(outcome)
+        else:
+            handle = state.handles.of(op)
+            found[op.origins] = (handle, *outcome) if outcome else handle
     handles = tuple(found.values())
     if match.cardinality == "any" or (match.cardinality == "some" and handles):
         return handles
@@ -56,11 +66,19 @@ def match_handles(match: ast.Match, state: State, frame: Frame, candidates: Cand
         f"{len(handles)} operations match {what}" if handles else f"nothing matches {what}",
         match,
         required=required,
-        found=", ".join(f"%{h.label}" for h in handles) or "none",
+        found=", ".join(f"%{h.label}" for h in map(root_of, handles)) or "none",
         notes=() if handles else near_misses(misses),
         fix="use `match some` and `for`, or narrow it with a name or `where`" if handles else None,
         kind=Kind.SILENCEABLE,
     )
+
+
+def root_of(item: RuntimeValue) -> OpHandle:
+    """The operation a pattern was asked about, of what a match gives for it."""
+    held = item[0] if isinstance(item, tuple) else item
+    if not isinstance(held, OpHandle):
+        raise TypeError(f"a match gives handles, not {held!r}")
+    return held
 
 
 def pattern_text(pattern: ast.Pattern) -> str:
@@ -68,26 +86,31 @@ def pattern_text(pattern: ast.Pattern) -> str:
     return " ".join(part for part in (pattern.op_class, f'"{pattern.glob}"' if pattern.glob else "") if part)
 
 
+def class_miss(op: Operation, op_class: str, rank: int = 0) -> Miss | None:
+    """The miss of an operation that is not of a class; None if it is."""
+    if is_a(op, op_class):
+        return None
+    return Miss(op, rank, f"is {op.tree_classes()[0] if op.tree_classes() else op.opcode}, not {op_class}")
+
+
+def name_miss(op: Operation, pattern: ast.Pattern) -> Miss | None:
+    """The miss of an operation that another name is asked for; None if there is none, or this one."""
+    name, glob = source_name(op), pattern.glob
+    if not glob or fnmatchcase(name, glob) or fnmatchcase(op.name, glob):
+        return None
+    return Miss(op, 2 if pattern.op_class else 0, f'its name does not match "{glob}"')
+
+
 def pattern_miss(pattern: ast.Pattern, op: Operation) -> Miss | None:
     """Why class or name of an operation do not match; None if they do."""
-    name = source_name(op)
-    named = not pattern.glob or fnmatchcase(name, pattern.glob) or fnmatchcase(op.name, pattern.glob)
-    if pattern.op_class and not is_a(op, pattern.op_class):
-        reason = f"is {op.tree_classes()[0] if op.tree_classes() else op.opcode}, not {pattern.op_class}"
-        return Miss(op, 1 if named and pattern.glob else 0, reason)
-    if not named:
-        return Miss(op, 2 if pattern.op_class else 0, f'its name does not match "{pattern.glob}"')
-    return None
+    unnamed = name_miss(op, pattern)
+    unlike = class_miss(op, pattern.op_class, 1 if pattern.glob and not unnamed else 0) if pattern.op_class else None
+    return unlike or unnamed
 
 
 def is_a(op: Operation, op_class: str) -> bool:
     """Whether an operation is of a class of the operation tree, or of this very opcode."""
     return op_class == "op" or op_class in op.tree_classes() or op.opcode.rpartition(".")[2] == op_class
-
-
-def _where_miss(op: Operation, candidates: Candidates) -> Miss | None:
-    reason = candidates.where(op)
-    return Miss(op, 3, reason) if reason is not None else None
 
 
 def near_misses(misses: Sequence[Miss]) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tcpx.interp.frame import Frame
-from tcpx.interp.handles import path_text
 from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, describe, kind_of
 from tcpx.payload.diagnostics import Kind, Location
@@ -24,6 +23,8 @@ RESULTS = ("out", "result")
 
 def attribute(base: RuntimeValue, name: str, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
     """`base.name` of a handle."""
+    if isinstance(base, DimHandle):
+        return _dim_attribute(base, name, state, frame, node)
     if isinstance(base, OperandHandle):
         if name == "constant":
             return all(is_constant(ref) for ref in value_refs(base, state, node.location))
@@ -34,6 +35,8 @@ def attribute(base: RuntimeValue, name: str, state: State, frame: Frame, node: a
     match name:
         case "name":
             return source_name(ops[0])
+        case "opcode":
+            return ops[0].opcode
         case "scheduled":
             return all(state.is_scheduled(op) for op in ops)
         case "constant":
@@ -42,6 +45,21 @@ def attribute(base: RuntimeValue, name: str, state: State, frame: Frame, node: a
             return _start(base, ops, state, frame, node)
         case _:
             return _operand_or_dim(base, ops[0], name, frame, node)
+
+
+def _dim_attribute(base: DimHandle, name: str, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    if name != "kind":
+        raise frame.error(f"a dim has no `{name}`", node, required="`kind`", found=describe(base))
+    for op in state.handles.resolve(base.base, node.location):
+        for iterator in op.iterators() if isinstance(op, Tileable) else ():
+            if iterator.name == base.dim:
+                return iterator.kind.value
+    raise frame.error(
+        f"%{base.base.label} has no dim `{base.dim}` any more",
+        node,
+        required="a dim that the op still has",
+        kind=Kind.SILENCEABLE,
+    )
 
 
 def source_name(op: Operation) -> str:
@@ -53,14 +71,27 @@ def _start(base: OpHandle, ops: Sequence[Operation], state: State, frame: Frame,
     starts = [start_of(op) for op in ops if isinstance(op, Tileable)]
     found = list(dict.fromkeys(s for s in starts if s is not None))
     if not found:
-        raise frame.error(
-            f"%{base.label} has no start",
+        raise _no_start(base, ops[0], frame, node)
+    return narrowed(state.handles.of(*found), base)
+
+
+def _no_start(base: OpHandle, op: Operation, frame: Frame, node: ast.Node) -> Exception:
+    if any("results" in a.attributes for a in op.ancestors() if isinstance(a, FuncOp)):
+        return frame.error(
+            f"%{base.label} has no start any more: it accumulates in memory",
             node,
-            required="an operation that accumulates: one with a tiled reduction dim",
-            found=ops[0].opcode,
+            required="an accumulator that is a value, as before bufferize",
+            found=f"{op.opcode} in a function that is bufferized",
+            fix=f"write `let start = {base.label}.start` before bufferize: the handle stays good",
             kind=Kind.SILENCEABLE,
         )
-    return narrowed(state.handles.of(*found), base)
+    return frame.error(
+        f"%{base.label} has no start",
+        node,
+        required="an operation that accumulates: one with a tiled reduction dim",
+        found=op.opcode,
+        kind=Kind.SILENCEABLE,
+    )
 
 
 def _operand_or_dim(base: OpHandle, op: Operation, name: str, frame: Frame, node: ast.Node) -> RuntimeValue:
@@ -70,7 +101,7 @@ def _operand_or_dim(base: OpHandle, op: Operation, name: str, frame: Frame, node
         return OperandHandle(base, name)
     if name in dims:
         return DimHandle(base, name)
-    known = (*operands, "out", "acc", *dims, "start", "name", "scheduled")
+    known = (*operands, "out", "acc", *dims, "start", "name", "scheduled", "constant", "opcode")
     raise frame.error(
         f"%{base.label} ({op.opcode}) has no `{name}`",
         node,
@@ -118,56 +149,6 @@ def definition_of(value: Value) -> Operation | None:
 
 def is_constant(ref: ValueRef) -> bool:
     return isinstance(definition_of(value_of(ref)), Const)
-
-
-# -- methods -----------------------------------------------------------------------------------------------------
-
-
-def loops_of(base: OpHandle, dim: str, state: State, where: Location) -> tuple[OpHandle, ...]:
-    """`x.loops(k)`: the loops that step the dim, outermost first; one handle per nesting level."""
-    nests = [_loops_stepping(op, dim) for op in state.handles.resolve(base, where)]
-    deepest = max(len(nest) for nest in nests)
-    levels = [list(dict.fromkeys(nest[k] for nest in nests if k < len(nest))) for k in range(deepest)]
-    return tuple(narrowed(state.handles.of(*level), base) for level in levels)
-
-
-def loop_of(base: OpHandle, dim: str, state: State, frame: Frame, node: ast.Node) -> OpHandle:
-    """`x.loop(k)`: the innermost loop that steps the dim."""
-    ops = state.handles.resolve(base, node.location)
-    found = [nest[-1] for nest in (_loops_stepping(op, dim) for op in ops) if nest]
-    if not found:
-        around = [a.name for a in ops[0].ancestors() if isinstance(a, Loop)]
-        raise frame.error(
-            f"no loop steps `{dim}` of %{base.label}",
-            node,
-            required=f"a loop over `{dim}` round it",
-            found=", ".join(around) or "no loops",
-            fix=f"tile it first: `tile({base.label}, [{dim}: ...])`",
-            kind=Kind.SILENCEABLE,
-        )
-    return narrowed(state.handles.of(*dict.fromkeys(found)), base)
-
-
-def _loops_stepping(op: Operation, dim: str) -> list[Loop]:
-    stem = f"{source_name(op)}/{dim}"
-    loops = [a for a in op.ancestors() if isinstance(a, Loop)]
-    return [a for a in reversed(loops) if a.name.split("~")[0].rstrip("0123456789") == stem]
-
-
-def copies(base: OpHandle, side: str, state: State, frame: Frame, node: ast.Node) -> OpHandle:
-    """`x.copy("main")`."""
-    ops = state.handles.resolve(base, node.location)
-    if not any(side == s for op in ops for _, s in op.copy_path):
-        known = sorted({s for op in ops for _, s in op.copy_path})
-        raise frame.error(
-            f'%{base.label} has no copy "{side}"',
-            node,
-            required=", ".join(known) or "a split that made copies",
-            found=", ".join(path_text(op.copy_path) for op in ops),
-            fix=did_you_mean(side, known),
-            kind=Kind.SILENCEABLE,
-        )
-    return OpHandle(base.origins, base.label, (*base.sides, side), base.inside)
 
 
 # -- functions ---------------------------------------------------------------------------------------------------

@@ -36,6 +36,8 @@ class Savepoint:
         state.rewriter.rollback(self.mark)
         state.rewriter.take_touched()
         state.nests.clear()
+        if state.texts is not None:
+            state.texts.forget()
         state.handles.forget_ends()
         del state.handles.branches[self.branches :]
         trace = state.trace

@@ -4,47 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from time import perf_counter
+from typing import Final
 
 from tcpx.interp.expressions import condition, evaluate
 from tcpx.interp.frame import Frame
 from tcpx.interp.handles import BranchFilter
+from tcpx.interp.recording import Recording
 from tcpx.interp.recovery import Savepoint
 from tcpx.interp.state import State
 from tcpx.interp.steps import crash
-from tcpx.interp.trace import TraceEntry
 from tcpx.interp.values import OpHandle, RuntimeValue, describe
 from tcpx.payload.diagnostics import Kind, ScheduleError, TcpxError, VerifyError
+from tcpx.payload.facts import Facts, facts_in
 from tcpx.payload.ir import Operation
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.verifier import verify_ops
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.printer import print_expression
-from tcpx.transform.specialize_when import Version, specialize_when
+from tcpx.transform.specialize_when import Failure, Version, specialize_when
 
 RunBlock = Callable[[ast.Block, State, Frame], tuple[RuntimeValue, ...] | None]
+NO_VERSION: Final = "no version of the kernel is for these sizes"
 
 
 def run_specialize(statement: ast.Specialize, state: State, frame: Frame, run_block: RunBlock) -> None:
-    """Make the versions and run each branch on its copies; a condition that is decided now makes no version."""
-    open_branches: list[tuple[ast.Branch, Predicate]] = []
-    last: ast.Block | ast.Fail = statement.orelse
-    for branch in statement.branches:
-        held = condition(branch.condition, state, frame)
-        if held is True:
-            last = branch.body
-            break
-        if isinstance(held, Predicate):
-            _check_reachable(held, [p for _, p in open_branches], branch, frame)
-            open_branches.append((branch, held))
-    if not open_branches:
-        run_block(_block(last, statement, frame), state, frame.block())
+    """Make the versions and run each branch on its copies; a condition that is decided now makes no version.
+
+    `else fail` behind conditions that are not decided becomes an assertion, which every call of the kernel checks.
+    """
+    branches, last = _open_branches(statement, state, frame)
+    if not branches:
+        if isinstance(last, ast.Fail):
+            raise _nothing_holds(last, statement, frame)
+        run_block(last, state, frame.block())
         return
+    bodies = [*(branch.body for branch, _ in branches), *([last] if isinstance(last, ast.Block) else [])]
+    failure = None if isinstance(last, ast.Block) else Failure(last.message or NO_VERSION, last.location)
     saved = Savepoint.take(state)
     try:
-        versions = _versions(statement, [p for _, p in open_branches], state, frame)
-        bodies = [*(branch.body for branch, _ in open_branches), _block(last, statement, frame)]
+        versions = _versions(statement, [p for _, p in branches], failure, state, frame)
         for version, body in zip(versions, bodies, strict=True):
             _run_branch(version, body, state, frame, run_block)
     except TcpxError:
@@ -52,37 +51,53 @@ def run_specialize(statement: ast.Specialize, state: State, frame: Frame, run_bl
         raise
 
 
-def _block(last: ast.Block | ast.Fail, statement: ast.Specialize, frame: Frame) -> ast.Block:
-    if isinstance(last, ast.Block):
-        return last
-    rest = f"the rest of {print_expression(statement.target)}"
-    raise frame.error(
-        last.message or "no version covers the remaining sizes",
-        last,
-        required="`else { ... }`: a kernel runs for all sizes of its signature",
-        found="`else fail` behind a condition that is known only when the kernel runs",
-        fix=f"state the range of the symbols in the payload, or schedule {rest} in `else {{ ... }}`",
+def _open_branches(
+    statement: ast.Specialize, state: State, frame: Frame
+) -> tuple[list[tuple[ast.Branch, Predicate]], ast.Block | ast.Fail]:
+    """The branches to choose from at run time, and what is left for all other sizes."""
+    branches: list[tuple[ast.Branch, Predicate]] = []
+    covered = False
+    for branch in statement.branches:
+        held = condition(branch.condition, state, frame)
+        if held is True:
+            return branches, branch.body
+        if isinstance(held, Predicate):
+            earlier = [p for _, p in branches]
+            if covered or _is_excluded(held, earlier):
+                raise _never_taken(branch, str(held), earlier, frame)
+            branches.append((branch, held))
+            covered = _is_excluded(Predicate(), [p for _, p in branches])
+    if not covered:
+        return branches, statement.orelse
+    if isinstance(statement.orelse, ast.Block):
+        raise _never_taken(statement.orelse, "`else`", [p for _, p in branches], frame)
+    body = branches.pop()[0].body
+    return branches, body
+
+
+def _is_excluded(held: Predicate, earlier: list[Predicate]) -> bool:
+    """Whether a condition holds only where one of those before it does."""
+    rest = held
+    for predicate in earlier:
+        opposite = predicate.negate()
+        rest = rest if opposite is None else rest & opposite
+    return rest.decide() is False or any(Facts([held]).decide(predicate) is True for predicate in earlier)
+
+
+def _never_taken(node: ast.Node, found: str, earlier: list[Predicate], frame: Frame) -> Exception:
+    return frame.error(
+        "this branch is never taken",
+        node,
+        required="a condition that the branches before it leave room for",
+        found=f"{found} after {', '.join(map(str, earlier))}",
+        fix="remove it, or write `else fail` to say that the branches before it are all there are",
     )
 
 
-def _check_reachable(held: Predicate, earlier: list[Predicate], branch: ast.Branch, frame: Frame) -> None:
-    """A branch that the ones before it leave nothing is an error."""
-    here = held
-    for predicate in earlier:
-        if predicate == held:
-            break
-        opposite = predicate.negate()
-        if opposite is not None:
-            facts = opposite.refine(here.symbols())
-            here = here.substitute({symbol: refined.size() for symbol, refined in facts.items()})
-    else:
-        if here.decide() is not False:
-            return
-    raise frame.error(
-        "this branch is never taken",
-        branch,
-        required="a condition that the branches before it leave room for",
-        found=f"{held} after {', '.join(map(str, earlier))}",
+def _nothing_holds(last: ast.Fail, statement: ast.Specialize, frame: Frame) -> Exception:
+    conditions = ", or ".join(print_expression(branch.condition) for branch in statement.branches)
+    return frame.error(
+        last.message or NO_VERSION, last, required=conditions, found="none of them holds", kind=Kind.SILENCEABLE
     )
 
 
@@ -97,15 +112,15 @@ def _targets(statement: ast.Specialize, state: State, frame: Frame) -> list[Oper
 
 
 def _versions(
-    statement: ast.Specialize, predicates: list[Predicate], state: State, frame: Frame
+    statement: ast.Specialize, predicates: list[Predicate], failure: Failure | None, state: State, frame: Frame
 ) -> tuple[Version, ...]:
     """The versioning is a step of its own: verified and recorded."""
-    started, mark, visited = perf_counter(), state.rewriter.mark(), state.rewriter.visited
+    recording = Recording.begin(state)
     where = statement.location
     ops = _targets(statement, state, frame)
     context = TransformContext(state.rewriter, state.target, state.threads, where)
     try:
-        versions = specialize_when(context, ops, predicates)
+        versions = specialize_when(context, ops, predicates, failure)
     except VerifyError as error:
         raise ScheduleError(
             replace(error.diagnostic, kind=Kind.SILENCEABLE, schedule=where, calls=frame.calls)
@@ -117,7 +132,7 @@ def _versions(
     try:
         touched = state.rewriter.take_touched()
         state.nests.forget(touched)
-        verify_ops(touched)
+        state.rewriter.visited += verify_ops(touched, state.rewriter.take_left())
     except VerifyError as error:
         raise frame.error(
             f"`specialize` left the payload in a state that breaks a rule: {error.diagnostic.message}",
@@ -126,24 +141,20 @@ def _versions(
             found=error.diagnostic.found,
             kind=Kind.INTERNAL,
         ) from error
-    state.trace.entries.append(
-        TraceEntry(
-            index=len(state.trace.entries),
-            statement=f"specialize {print_expression(statement.target)} when {', '.join(map(str, predicates))}",
-            transform="specialize when",
-            location=where,
-            calls=frame.calls,
-            bound=(("target", ", ".join(f"%{op.name}" for op in ops)),),
-            journal=(mark, state.rewriter.mark()),
-            visited=state.rewriter.visited - visited,
-            seconds=perf_counter() - started,
-            loops=state.nests.of(state.func),
-        )
+    recording.commit(
+        f"specialize {print_expression(statement.target)} when {', '.join(map(str, predicates))}",
+        "specialize when",
+        where,
+        frame,
+        {"target": ", ".join(f"%{op.name}" for op in ops)},
+        (),
+        touched,
     )
     return versions
 
 
 def _run_branch(version: Version, body: ast.Block, state: State, frame: Frame, run_block: RunBlock) -> None:
-    state.handles.branches.append(BranchFilter(version.conditional.origins, version.region))
+    facts = facts_in(version.conditional, version.region).invariant()
+    state.handles.branches.append(BranchFilter(version.conditional.origins, version.region, facts))
     run_block(body, state, frame.block())
     state.handles.branches.pop()

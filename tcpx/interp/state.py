@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from tcpx.interp.foresight import Foresight
 from tcpx.interp.handles import Handles
 from tcpx.interp.knobs import Overrides
+from tcpx.interp.payload_texts import PayloadTexts
 from tcpx.interp.trace import Trace, TraceEntry
+from tcpx.interp.work import Work
 from tcpx.payload.ir import FuncOp, Module, Operation
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import Rewriter
@@ -33,7 +36,12 @@ class State:
     overrides: Overrides
     trace: Trace
     on_step: StepHook | None = None
+    texts: PayloadTexts | None = None
+    """The payload text, where the trace keeps what every step changed in it."""
+    work: Work = field(default_factory=Work)
     nests: Nests = field(default_factory=Nests)
+    foresight: Foresight | None = None
+    """What is known while a schedule is only checked on a payload."""
     marked: set[int] = field(default_factory=set[int])
     """Origins of the operations that a step was applied to, inspection and cleanup aside."""
 

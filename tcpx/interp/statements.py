@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from tcpx.interp.calls import frame_of_call
 from tcpx.interp.declared_knobs import bind_knob, chosen_alternative
-from tcpx.interp.expressions import evaluate, truth, where_reason
+from tcpx.interp.expressions import evaluate, pattern_outcome, truth, where_reason
 from tcpx.interp.frame import Frame
-from tcpx.interp.matching import near_misses, pattern_miss, pattern_text
+from tcpx.interp.matching import Miss, near_misses, pattern_text
 from tcpx.interp.recovery import Savepoint
 from tcpx.interp.specialization import run_specialize
 from tcpx.interp.state import State
@@ -18,7 +18,6 @@ from tcpx.payload.diagnostics import Kind, ScheduleError
 from tcpx.payload.ir import Operation
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import SequenceCallee, find_callee, is_import
-from tcpx.transform.language.builtins import FUNCTIONS
 from tcpx.transform.language.printer import print_expression
 
 Values = tuple[RuntimeValue, ...]
@@ -26,15 +25,17 @@ Values = tuple[RuntimeValue, ...]
 
 def run_block(block: ast.Block, state: State, frame: Frame) -> Values | None:
     """Run statements in order, in the names of `frame`; the returned values once one returns, else None."""
-    for statement in block.statements:
-        returned = run_statement(statement, state, frame)
-        if returned is not None:
-            return returned
+    with state.work.nested(frame, block):
+        for statement in block.statements:
+            returned = run_statement(statement, state, frame)
+            if returned is not None:
+                return returned
     return None
 
 
 def run_statement(statement: ast.Statement, state: State, frame: Frame) -> Values | None:
     """Run one statement. Raises ScheduleError; the payload is then as it was before the step that failed."""
+    state.work.statement(frame, statement)
     state.trace.fire(statement.location)
     match statement:
         case ast.Let():
@@ -44,7 +45,7 @@ def run_statement(statement: ast.Statement, state: State, frame: Frame) -> Value
         case ast.Knob():
             bind_knob(statement, state, frame)
         case ast.Require():
-            _require(statement, state, frame)
+            check_requirement(statement, state, frame)
         case ast.Return():
             return tuple(evaluate(v, state, frame) for v in statement.values)
         case ast.ForEach():
@@ -64,10 +65,11 @@ def run_statement(statement: ast.Statement, state: State, frame: Frame) -> Value
 
 def _let(statement: ast.Let, state: State, frame: Frame) -> None:
     value = statement.value
-    if isinstance(value, ast.Call) and _is_step(value, frame):
+    if isinstance(value, ast.Call) and is_step(value, frame):
         results = _do(value, statement, state, frame)
     else:
-        results = (evaluate(value, state, frame),)
+        made = evaluate(value, state, frame)
+        results = made if len(statement.names) > 1 and isinstance(made, tuple) else (made,)
     if len(results) != len(statement.names):
         raise frame.error(
             "names and results differ in number",
@@ -78,16 +80,18 @@ def _let(statement: ast.Let, state: State, frame: Frame) -> None:
     frame.names.update(zip(statement.names, results, strict=True))
 
 
-def _is_step(call: ast.Call, frame: Frame) -> bool:
+def is_step(call: ast.Call, frame: Frame) -> bool:
     """Whether a call is of a transform or a sequence, not of a function or a method."""
-    if isinstance(call.function, ast.Attribute):
-        return is_import(call.function, frame.unit)
-    return not (isinstance(call.function, ast.Name) and call.function.name in FUNCTIONS)
+    if isinstance(call.function, ast.Attribute) and not is_import(call.function, frame.unit):
+        return False
+    callee = find_callee(call.function, frame.unit)
+    return isinstance(callee, type | SequenceCallee)
 
 
 def _do(call: ast.Call, statement: ast.Statement, state: State, frame: Frame, optional: bool = False) -> Values:
     callee = find_callee(call.function, frame.unit)
     if isinstance(callee, type):
+        state.work.step(frame, statement)
         return run_step(callee, call, statement, state, frame, optional)
     if not isinstance(callee, SequenceCallee):
         raise frame.error("this statement has no effect", statement, required="the call of a transform or sequence")
@@ -109,7 +113,8 @@ def _run_sequence(callee: SequenceCallee, call: ast.Call, state: State, frame: F
     return run_block(callee.sequence.body, state, inner) or ()
 
 
-def _require(statement: ast.Require, state: State, frame: Frame) -> None:
+def check_requirement(statement: ast.Require, state: State, frame: Frame) -> None:
+    """Raise ScheduleError if a `require` does not hold."""
     condition = statement.condition
     if truth(condition, "`require`", state, frame):
         return
@@ -127,18 +132,42 @@ def _require(statement: ast.Require, state: State, frame: Frame) -> None:
 
 
 def _for(statement: ast.ForEach, state: State, frame: Frame) -> Values | None:
-    for item in list(_items(statement, state, frame)):
-        if isinstance(item, OpHandle) and not _still_wanted(item, statement.items, state, frame):
-            continue
+    seen: set[frozenset[int]] = set()
+    for item in list(loop_items(statement, state, frame)):
+        head = item[0] if isinstance(item, tuple) and item else item
+        if isinstance(head, OpHandle):
+            if not _still_wanted(item, head, statement.items, state, frame):
+                continue
+            denoted = frozenset(map(id, state.handles.live(head)))
+            if denoted in seen:
+                continue
+            seen.add(denoted)
         inner = frame.block()
-        inner.names[statement.variable] = item
+        inner.names.update(named_parts(statement, item, frame))
         returned = run_block(statement.body, state, inner)
         if returned is not None:
             return returned
     return None
 
 
-def _items(statement: ast.ForEach, state: State, frame: Frame) -> Iterator[RuntimeValue]:
+def named_parts(statement: ast.ForEach, item: RuntimeValue, frame: Frame) -> dict[str, RuntimeValue]:
+    """The variables of a `for`: one is the item, several are its parts."""
+    names = statement.variables
+    if len(names) == 1:
+        return {names[0]: item}
+    parts = item if isinstance(item, tuple) else (item,)
+    if len(parts) != len(names):
+        raise frame.error(
+            "variables and parts of an item differ in number",
+            statement,
+            required=f"{len(parts)} names",
+            found=", ".join(names),
+        )
+    return dict(zip(names, parts, strict=True))
+
+
+def loop_items(statement: ast.ForEach, state: State, frame: Frame) -> Iterator[RuntimeValue]:
+    """What a `for` goes through."""
     value = evaluate(statement.items, state, frame)
     if isinstance(value, tuple):
         yield from value
@@ -149,14 +178,14 @@ def _items(statement: ast.ForEach, state: State, frame: Frame) -> Iterator[Runti
         raise frame.error("`for` goes through a list", statement.items, required="list or range", found=found)
 
 
-def _still_wanted(item: OpHandle, items: ast.Expression, state: State, frame: Frame) -> bool:
+def _still_wanted(item: RuntimeValue, head: OpHandle, items: ast.Expression, state: State, frame: Frame) -> bool:
     """Items that ended, or no longer satisfy the `where` they were matched by, are passed over."""
-    live = state.handles.live(item)
-    if not live:
+    parts = item if isinstance(item, tuple) else (item,)
+    if not all(state.handles.live(part) for part in parts if isinstance(part, OpHandle)):
         return False
     if not isinstance(items, ast.Match):
         return True
-    return all(where_reason(items.where, op, state, frame) is None for op in live)
+    return all(where_reason(items.where, op, state, frame) is None for op in state.handles.live(head))
 
 
 def _if(statement: ast.If, state: State, frame: Frame) -> Values | None:
@@ -182,14 +211,21 @@ def _case(statement: ast.Case, state: State, frame: Frame) -> Values | None:
     if isinstance(statement.orelse, ast.Block):
         return run_block(statement.orelse, state, frame.block())
     message = statement.orelse.message if statement.orelse is not None else f"no case fits %{subject.label}"
-    raise frame.error(message, statement, found=f"%{subject.label}", notes=tuple(reasons), kind=Kind.SILENCEABLE)
+    raise frame.error(
+        message,
+        statement,
+        required="an arm that fits",
+        found=f"%{subject.label}",
+        notes=tuple(reasons),
+        kind=Kind.SILENCEABLE,
+    )
 
 
 def _arm_miss(arm: ast.Arm, op: Operation, state: State, frame: Frame) -> str | None:
-    miss = pattern_miss(arm.pattern, op)
-    if miss is not None:
-        return near_misses([miss])[0] if op.name else miss.reason
-    return where_reason(arm.where, op, state, frame)
+    outcome = pattern_outcome(arm.pattern, arm.where, op, state, frame)
+    if not isinstance(outcome, Miss):
+        return None
+    return near_misses([outcome])[0] if op.name else outcome.reason
 
 
 def _try(statement: ast.Try, state: State, frame: Frame) -> Values | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from time import perf_counter
 
 from tcpx.interp.arguments import Prepared, arguments_for, copies_of, prepare
 from tcpx.interp.frame import Frame
+from tcpx.interp.recording import Recording
 from tcpx.interp.state import State
-from tcpx.interp.trace import OutputLine, TraceEntry
+from tcpx.interp.trace import OutputLine
 from tcpx.interp.values import OperandHandle, OpHandle, RuntimeValue
 from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError, TcpxError, VerifyError
 from tcpx.payload.ir import FuncOp, Operation
@@ -36,45 +36,40 @@ def run_step(
     """
     where = statement.location
     rewriter = state.rewriter
-    mark, visited, started = rewriter.mark(), rewriter.visited, perf_counter()
+    recording = Recording.begin(state)
     context = TransformContext(rewriter, state.target, state.threads, where)
     first_place: Location | None = None
     try:
         made = prepare(transform, transform_arguments(transform, call), state, frame)
         first_place = next((op.location for op in copies_of(made, state)), None)
         results = _apply_to_copies(made, context, state, where)
-        _verify(transform, state, where)
-        if transform.mutates and rewriter.mark() == mark:
+        touched = _verify(transform, state, where)
+        if transform.mutates and rewriter.mark() == recording.mark:
             raise _unchanged(transform, where)
     except TcpxError as error:
-        _undo(state, mark)
+        _undo(state, recording.mark)
         located = frame.located(error, where, payload=first_place)
         if optional and located.diagnostic.kind is Kind.SILENCEABLE:
             return ()
         raise located from error
     except Exception as error:
-        _undo(state, mark)
+        _undo(state, recording.mark)
         raise crash(transform.name, error, where, frame) from error
     state.trace.output += [OutputLine(text, where) for text in context.remarks]
     state.handles.note_ends(where)
     if transform.marks:
         state.marked.update(_origins_of(made, state))
-    elapsed = perf_counter() - started
-    entry = TraceEntry(
-        index=len(state.trace.entries),
-        statement=print_statement(statement),
-        transform=transform.name,
-        location=where,
-        calls=frame.calls,
-        bound=tuple(made.bound.items()),
-        journal=(mark, rewriter.mark()),
-        visited=rewriter.visited - visited,
-        seconds=elapsed,
-        loops=state.nests.of(state.func) if transform.mutates else None,
+    recording.commit(
+        print_statement(statement),
+        transform.name,
+        where,
+        frame,
+        made.bound,
+        zip(statement.names if isinstance(statement, ast.Let) else (), results, strict=False),
+        touched,
+        context.remarks,
+        transform.mutates,
     )
-    state.trace.entries.append(entry)
-    if state.on_step is not None:
-        state.on_step(entry)
     return results
 
 
@@ -145,15 +140,16 @@ def _origins_of(made: Prepared, state: State) -> set[int]:
     return origins
 
 
-def _verify(transform: type[Transform], state: State, where: Location) -> None:
-    """Check what the step touched; a broken rule is a bug of the transform. New loops learn which line made them."""
+def _verify(transform: type[Transform], state: State, where: Location) -> list[Operation]:
+    """Check what the step touched, and give it; a broken rule is a bug of the transform. New loops learn which line
+    made them."""
     touched = state.rewriter.take_touched()
     state.nests.forget(touched)
     for op in touched:
         if isinstance(op, Loop) and op.schedule_location is None:
             op.schedule_location = where
     try:
-        verify_ops(touched)
+        state.rewriter.visited += verify_ops(touched, state.rewriter.take_left())
     except VerifyError as error:
         known = error.diagnostic
         raise ScheduleError(
@@ -164,6 +160,7 @@ def _verify(transform: type[Transform], state: State, where: Location) -> None:
                 schedule=where,
             )
         ) from error
+    return touched
 
 
 def _unchanged(transform: type[Transform], where: Location) -> ScheduleError:
@@ -171,6 +168,7 @@ def _unchanged(transform: type[Transform], where: Location) -> ScheduleError:
         Diagnostic(
             f"`{transform.name}` changes nothing here",
             Kind.SILENCEABLE,
+            found="the payload as it was",
             schedule=where,
             required="a step with an effect",
             fix=f"remove the statement, or write `optional {transform.name}(...)`",
@@ -181,7 +179,6 @@ def _unchanged(transform: type[Transform], where: Location) -> ScheduleError:
 def _undo(state: State, mark: int) -> None:
     state.rewriter.rollback(mark)
     state.rewriter.take_touched()
-    state.nests.clear()
     state.handles.forget_ends()
 
 

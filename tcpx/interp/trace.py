@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tcpx.interp.payload_texts import Edit
 from tcpx.payload.diagnostics import Location
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.loop_nest import Nest
@@ -14,16 +15,26 @@ class TraceEntry:
     """One committed step. `journal` is its slice of the rewriter's journal; `visited` counts operations touched."""
 
     index: int
+    """Its position among the steps; people count from 1."""
     statement: str
     transform: str
-    location: Location
+    location: Location | None
+    """None for a step of the lowering, which no schedule line asked for."""
     calls: tuple[tuple[str, Location], ...]
+    """The sequences it stands in and where they were called, innermost first."""
     bound: tuple[tuple[str, str], ...]
     """Argument name -> what it denoted."""
+    made: tuple[tuple[str, str], ...]
+    """Name of a handle the statement made -> the operations it denoted then."""
+    changed: tuple[str, ...]
+    """Operations it made or changed: `%mm = tcp.matmul`."""
+    remarks: tuple[str, ...]
     journal: tuple[int, int]
     visited: int
     seconds: float
     loops: Nest | None
+    edits: tuple[Edit, ...] | None
+    """What it changed in the payload text; None where the run did not keep texts."""
 
     @property
     def nest(self) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import gcd
+from typing import Final
 
 from tcpx.payload.proof_form import content
 from tcpx.payload.proofs import Query
+from tcpx.payload.questions import Question
 from tcpx.payload.size_expressions import (
     Atom,
     CeilDiv,
@@ -21,26 +24,39 @@ from tcpx.payload.size_expressions import (
     as_dim,
 )
 
+REMEMBERED: Final = 2**13
+"""Answers remembered per kind of question; the same few hundred are asked at every step of a schedule."""
+
 
 def lower_bound(d: Operand) -> int | None:
     """The greatest provable value that d never goes below, None if unbounded or unknown."""
-    if isinstance(d, int):
-        return d
-    query = Query()
-    return query.lower(query.form.of(d))
+    d = as_dim(d)
+    return d if isinstance(d, int) else _lower(Question(d))
 
 
 def upper_bound(d: Operand) -> int | None:
     """The smallest provable value that d never exceeds, None if unbounded or unknown."""
-    if isinstance(d, int):
-        return d
-    query = Query()
-    return query.upper(query.form.of(d))
+    d = as_dim(d)
+    return d if isinstance(d, int) else _upper(Question(d))
 
 
 def is_less_equal(a: Operand, b: Operand) -> bool | None:
     """Whether a <= b for all sizes (True), for none (False), or unknown (None)."""
-    return _is_not_negative(as_dim(b) - as_dim(a))
+    decided = _is_not_negative(as_dim(b) - as_dim(a))
+    if decided is None:
+        limits = _smallest_of(as_dim(b))
+        if limits and all(is_less_equal(a, limit) is True for limit in limits):
+            return True
+    return decided
+
+
+def _smallest_of(d: Dim) -> tuple[Dim, ...]:
+    """The sizes that `d` is the smallest of; none if it is no minimum."""
+    if isinstance(d, int) or d.constant or len(d.terms) != 1:
+        return ()
+    monomial, coefficient = d.terms[0]
+    atom = monomial[0]
+    return atom.args if coefficient == 1 and len(monomial) == 1 and isinstance(atom, Min) else ()
 
 
 def is_less(a: Operand, b: Operand) -> bool | None:
@@ -53,8 +69,40 @@ def is_equal(a: Operand, b: Operand) -> bool | None:
     difference = as_dim(a) - as_dim(b)
     if isinstance(difference, int):
         return difference == 0
+    return _is_zero(Question(difference))
+
+
+def _is_not_negative(d: Dim) -> bool | None:
+    return d >= 0 if isinstance(d, int) else _sign(Question(d))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _lower(question: Question) -> int | None:
     query = Query()
-    form = query.form.of(difference)
+    return query.lower(query.form.of(question.size))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _upper(question: Question) -> int | None:
+    query = Query()
+    return query.upper(query.form.of(question.size))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _sign(question: Question) -> bool | None:
+    query = Query()
+    form = query.form.of(question.size)
+    low = query.lower(form)
+    if low is not None and low >= 0:
+        return True
+    high = query.upper(form)
+    return False if high is not None and high < 0 else None
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _is_zero(question: Question) -> bool | None:
+    query = Query()
+    form = query.form.of(question.size)
     if isinstance(form, int):
         return form == 0
     if form.constant % content(c for _, c in form.terms):
@@ -66,18 +114,6 @@ def is_equal(a: Operand, b: Operand) -> bool | None:
     if high is not None and high < 0:
         return False
     return True if low == 0 and high == 0 else None
-
-
-def _is_not_negative(d: Dim) -> bool | None:
-    if isinstance(d, int):
-        return d >= 0
-    query = Query()
-    form = query.form.of(d)
-    low = query.lower(form)
-    if low is not None and low >= 0:
-        return True
-    high = query.upper(form)
-    return False if high is not None and high < 0 else None
 
 
 def known_divisor(d: Operand) -> int:

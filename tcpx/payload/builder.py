@@ -65,7 +65,9 @@ class Builder:
         made.attributes.update(attributes)
         self._names = set(args)
         if name in self.module.funcs:
-            raise VerifyError(Diagnostic(f"the function @{name} is defined twice", required="a free name"))
+            raise VerifyError(
+                Diagnostic(f"the function @{name} is defined twice", found=f"@{name} twice", required="a free name")
+            )
         self.module.funcs[name] = made
         with self.inside(made.body):
             yield tuple(made.args)
@@ -84,7 +86,13 @@ class Builder:
     def insert(self, op: OpT, *names: str) -> OpT:
         """Add a detached operation; results without a name get a free one."""
         if not self._blocks:
-            raise VerifyError(Diagnostic("an operation stands in a function", required="with builder.func(...)"))
+            raise VerifyError(
+                Diagnostic(
+                    "an operation stands in a function",
+                    found="an operation outside of one",
+                    required="with builder.func(...)",
+                )
+            )
         base = op.opcode.rpartition(".")[2]
         loop_name = op.var.name if isinstance(op, Loop) else ""
         for index, result in enumerate(op.results):
@@ -113,7 +121,13 @@ class Builder:
         """Store an array under a name and refer to it."""
         dtype = scalar_of_numpy(array.dtype)
         if dtype is None:
-            raise VerifyError(Diagnostic(f'the constant "{name}" has no element type here', found=str(array.dtype)))
+            raise VerifyError(
+                Diagnostic(
+                    f'the constant "{name}" has no element type here',
+                    required="an array of a type that payloads have",
+                    found=str(array.dtype),
+                )
+            )
         self.module.constants.put(name, array)
         return self.insert(Const([], [TensorType(array.shape, dtype)], {"constant": name}), name).result
 

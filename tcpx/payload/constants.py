@@ -34,7 +34,7 @@ class Constants:
 
     def put(self, name: str, array: NumpyArray) -> None:
         """Store an array; called by the builder, the loader and the Rewriter."""
-        held = np.ascontiguousarray(array)
+        held = np.array(array, order="C")
         held.setflags(write=False)
         self._arrays[name] = held
 

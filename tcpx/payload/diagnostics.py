@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Final
+
+_WIDEST_LINE: Final = 240
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A span of source text; lines and columns count from 1, `text` is the first source line."""
+    """A span of source text; lines and columns count from 1, `text` is the first source line.
+
+    `printed` is the file and line of the text that a schedule written in Python prints as.
+    """
 
     file: str
     line: int
@@ -16,27 +22,39 @@ class Location:
     end_line: int = 0
     end_column: int = 0
     text: str = ""
+    printed: tuple[str, int] | None = None
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
 
+    @property
+    def span(self) -> str:
+        """The text of the place, or its first line."""
+        is_single = self.end_line in (0, self.line) and self.end_column > self.column
+        return self.text[self.column - 1 : self.end_column - 1 if is_single else None].strip()
+
     def caret(self) -> str:
-        """The source line with a caret line under the span."""
+        """The source line, or the part of a long one round the span, with a caret line under the span."""
         if not self.text:
             return ""
         single = self.end_line in (0, self.line) and self.end_column > self.column
         stop = self.end_column if single else len(self.text) + 1
-        width = max(1, min(stop, len(self.text) + 1) - self.column)
+        start = 0 if len(self.text) <= _WIDEST_LINE else max(0, self.column - 1 - _WIDEST_LINE // 2)
+        shown = self.text[start : start + _WIDEST_LINE]
+        column = self.column - start
+        width = max(1, min(stop - start, len(shown) + 1) - column)
         gutter = f"{self.line:>5} | "
-        return f"{gutter}{self.text}\n{' ' * (len(gutter) - 2)}| {' ' * (self.column - 1)}{'^' * width}"
+        return f"{gutter}{shown}\n{' ' * (len(gutter) - 2)}| {' ' * (column - 1)}{'^' * width}"
 
 
 class Kind(Enum):
-    """Silenceable: a precondition is not met, `try` may recover. Definite: abort. Internal: a bug of tcpx."""
+    """Silenceable: a precondition is not met, `try` may recover. Definite: abort. Internal: a bug of tcpx.
+    Warning: a remark of a checker; it is never raised."""
 
     SILENCEABLE = "error"
     DEFINITE = "definite error"
     INTERNAL = "internal error"
+    WARNING = "warning"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +70,11 @@ class Diagnostic:
     notes: tuple[str, ...] = ()
     fix: str | None = None
     calls: tuple[tuple[str, Location], ...] = ()
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it stands in the way of what was asked for, as all but remarks do."""
+        return self.kind is not Kind.WARNING
 
     def render(self) -> str:
         """Text for a terminal: message, the two carets, required / found / fix, call stack."""
@@ -104,3 +127,7 @@ class ArgumentError(TcpxError, TypeError, ValueError):
 
 class CompileError(TcpxError):
     """The C compiler is missing or refused the emitted code."""
+
+
+class SanitizerError(TcpxError):
+    """A sanitized kernel that leaves its memory, or that computes what C does not define."""

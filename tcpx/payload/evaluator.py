@@ -121,7 +121,8 @@ class Evaluation:
             results = op.evaluate([self.values[v] for v in op.operands], self)
         except IndexError as error:
             raise op.error("a subset leaves its source", required="a subset inside it", found=str(error)) from error
-        for value, array in zip(op.results, results, strict=True):
+        for value, made in zip(op.results, results, strict=True):
+            array = np.asarray(made)  # NumPy gives scalars where the rank is 0
             wanted = dtype_of(value.type).numpy
             if array.dtype != wanted or array.shape != self.shape(value.type):
                 raise op.error(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
+from tcpx.payload.facts import facts_at
 from tcpx.payload.ir import Attribute, Operation, Value
 from tcpx.payload.sizes import Dim, Symbol, Var, is_equal, is_less_equal, substitute, symbols, to_text
 from tcpx.payload.subsets import Tile
@@ -83,31 +84,40 @@ class Tileable(Operation):
 
     def iterators(self) -> tuple[Iterator, ...]:
         """The dims of the iteration domain with their kinds."""
-        raise self.error("the operation declares no iterators")
+        raise self.error("the operation declares no iterators", required="an operation with this interface")
 
     def domain(self) -> tuple[Dim, ...]:
-        """The extent of each iterator."""
-        raise self.error("the operation declares no iteration domain")
+        """The extent of each iterator, as the types say it."""
+        raise self.error("the operation declares no iteration domain", required="an operation with this interface")
+
+    def extents(self) -> tuple[Dim, ...]:
+        """The extent of each iterator, its symbols with what the branches round the operation say about them."""
+        facts = facts_at(self)
+        return tuple(facts.attach(extent) for extent in self.domain())
 
     def operand_tile(self, index: int, offsets: Sequence[Dim], sizes: Sequence[Dim]) -> Tile:
         """The part of input `index` that the iteration box [offsets, offsets + sizes) reads."""
-        raise self.error("the operation declares no operand subsets")
+        raise self.error("the operation declares no operand subsets", required="an operation with this interface")
 
     def result_tile(self, offsets: Sequence[Dim], sizes: Sequence[Dim]) -> Tile:
         """The part of the result that the iteration box writes."""
-        raise self.error("the operation declares no result subset")
+        raise self.error("the operation declares no result subset", required="an operation with this interface")
 
     def iteration_of_result(self, tile: Tile) -> tuple[list[Dim], list[Dim]] | None:
         """The iteration box that computes this part of the result; None if it is not a box."""
-        raise self.error("the operation declares no iteration for a result subset")
+        raise self.error(
+            "the operation declares no iteration for a result subset", required="an operation with this interface"
+        )
 
     def iteration_of_operand(self, index: int, tile: Tile) -> tuple[list[Dim], list[Dim]] | None:
         """The iteration box that reads just this part of input `index`; None if it is not a box."""
-        raise self.error("the operation declares no iteration for an operand subset")
+        raise self.error(
+            "the operation declares no iteration for an operand subset", required="an operation with this interface"
+        )
 
     def on_tiles(self, operands: Sequence[Value], result_shape: Sequence[Dim]) -> Operation:
         """A detached operation of the same class on tiles: inputs, then `init` if given."""
-        raise self.error("the operation cannot be rebuilt on tiles")
+        raise self.error("the operation cannot be rebuilt on tiles", required="an operation with the Tiling interface")
 
     def pad_value(self, index: int, reduced: bool) -> float | int | None:
         """What input `index` may be padded with; `reduced`: a reduction dim is padded. None: it may not."""
@@ -132,7 +142,7 @@ class Tileable(Operation):
     def size_of(self, name: str) -> Dim:
         """The extent of the dim `name`."""
         self.iterator(name)
-        return dict(zip((it.name for it in self.iterators()), self.domain(), strict=True))[name]
+        return dict(zip((it.name for it in self.iterators()), self.extents(), strict=True))[name]
 
 
 class Structured(Tileable):
@@ -146,19 +156,19 @@ class Structured(Tileable):
 
     def maps(self) -> tuple[IndexingMap, ...]:
         """The indexing map of each input (without `init`)."""
-        raise self.error("the operation declares no indexing maps")
+        raise self.error("the operation declares no indexing maps", required="an operation with this interface")
 
     def result_map(self) -> IndexingMap:
         """The indexing map of the result and of `init`: a permutation of the parallel dims."""
-        raise self.error("the operation declares no result map")
+        raise self.error("the operation declares no result map", required="an operation with this interface")
 
     def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
         """Build the body on scalars, or lane-wise on equal vectors; `acc` is the accumulator of a reduction."""
-        raise self.error("the operation declares no scalar body")
+        raise self.error("the operation declares no scalar body", required="an operation with this interface")
 
     def combine(self, build: Build, lhs: Value, rhs: Value) -> Value:
         """Interface `Reduction`: combine two partial results."""
-        raise self.error("the operation does not reduce")
+        raise self.error("the operation does not reduce", required="an operation with a reduction dim")
 
     def permuted_input(self, index: int, order: Sequence[int]) -> Mapping[str, Attribute] | None:
         """The attributes with which the operation reads input `index` when its dims are stored in this order: dim k
@@ -242,7 +252,7 @@ class Structured(Tileable):
             found[name] = (offset, size)
         offsets: list[Dim] = []
         sizes: list[Dim] = []
-        for it, extent in zip(self.iterators(), self.domain(), strict=True):
+        for it, extent in zip(self.iterators(), self.extents(), strict=True):
             offset, size = found.get(it.name, (0, extent))
             offsets.append(offset)
             sizes.append(size)
@@ -262,7 +272,7 @@ class Structured(Tileable):
             self.attributes,
             location=self.location,
         )
-        made.schedule_location = self.schedule_location
+        made.stand_for(self)
         return made
 
     def verify(self) -> None:

@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
+from tcpx.payload import order
 from tcpx.payload.diagnostics import Diagnostic, Location, VerifyError
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, substitute
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, Type, substitute_type
+from tcpx.payload.uses import Uses
 
 if TYPE_CHECKING:
     from tcpx.payload.constants import Constants
@@ -33,10 +35,19 @@ class Value:
         self.name = name
         self.type = type_
         self.owner = owner
-        self.uses: list[tuple[Operation, int]] = []
+        self.uses = Uses()
 
     def __repr__(self) -> str:
         return f"%{self.name}: {self.type}"
+
+    def add_use(self, user: Operation, index: int) -> None:
+        """Note that operand `index` of an operation is this value; the function learns that there is news."""
+        if not self.uses.unverified:
+            holder = self.owner.parent if isinstance(self.owner, Block) else self.owner
+            func = holder.func if holder is not None else None
+            if func is not None:
+                func.newly_used.append(self)
+        self.uses.append((user, index))
 
     @property
     def defining_op(self) -> Operation | None:
@@ -65,11 +76,13 @@ class Operation:
         "location",
         "name",
         "operands",
+        "order",
         "origins",
         "parent",
         "regions",
         "results",
         "schedule_location",
+        "steps",
     )
 
     opcode: ClassVar[str] = ""
@@ -100,8 +113,12 @@ class Operation:
         self.attributes: dict[str, Attribute] = dict(attributes or {})
         self.regions: list[Block] = list(regions)
         self.parent: Block | None = None
+        self.order = 0
+        """Rises along the block it stands in; kept by `Block`."""
         self.location = location
         self.schedule_location: Location | None = None
+        self.steps: tuple[int, ...] = ()
+        """Numbers of the steps that made and changed it and what it was made from; those of a trace count from 1."""
         self.origins: tuple[int, ...] = ()
         self.copy_path: CopyPath = ()
         self.results = [
@@ -111,7 +128,7 @@ class Operation:
         for block in self.regions:
             block.parent = self
         for value in operands:
-            value.uses.append((self, len(self.operands)))
+            value.add_use(self, len(self.operands))
             self.operands.append(value)
 
     def __repr__(self) -> str:
@@ -124,7 +141,11 @@ class Operation:
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         """The reference semantics: NumPy arrays in, NumPy arrays out."""
-        raise self.error("this operation has no reference semantics", found=self.opcode)
+        raise self.error(
+            "this operation has no reference semantics",
+            required="an operation that declares `evaluate`",
+            found=self.opcode,
+        )
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -132,6 +153,11 @@ class Operation:
     def result(self) -> Value:
         """The only result."""
         return self.results[0]
+
+    @property
+    def defined(self) -> list[Value]:
+        """The values this operation defines: its results and the arguments of its regions."""
+        return [*self.results, *(a for block in self.regions for a in block.args)]
 
     @property
     def init(self) -> Value | None:
@@ -147,6 +173,14 @@ class Operation:
     @property
     def parent_op(self) -> Operation | None:
         return self.parent.parent if self.parent is not None else None
+
+    @property
+    def func(self) -> FuncOp | None:
+        """The function this operation stands in, at any depth; a function stands in itself."""
+        op: Operation | None = self
+        while op is not None and not isinstance(op, FuncOp):
+            op = op.parent_op
+        return op
 
     def ancestors(self) -> Iterator[Operation]:
         """The enclosing operations, innermost first."""
@@ -182,7 +216,8 @@ class Operation:
         found: str | None = None,
         fix: str | None = None,
     ) -> VerifyError:
-        """A located error about this operation."""
+        """A located error about this operation; what was found is its opcode, if not given."""
+        found = self.opcode if found is None else found
         shown = f"%{self.name} ({self.opcode})" if self.name else self.opcode
         return VerifyError(
             Diagnostic(f"{shown}: {message}", payload=self.location, required=required, found=found, fix=fix)
@@ -193,6 +228,12 @@ class Operation:
         from tcpx.payload.text.printer import print_operation  # the printer reads the IR: late to break the cycle
 
         return print_operation(self)
+
+    def stand_for(self, old: Operation) -> None:
+        """Take the places in payload and schedule of an operation that this one is made from, and its history."""
+        self.location = self.location or old.location
+        self.schedule_location = self.schedule_location or old.schedule_location
+        self.steps = merged_steps(old.steps, self.steps)
 
     # -- copying -----------------------------------------------------------------------------------------------
 
@@ -226,12 +267,19 @@ class Operation:
             name,
             self.location,
         )
-        made.schedule_location = self.schedule_location
+        made.stand_for(self)
         made.origins = self.origins
         made.copy_path = self.copy_path
         for old, new in zip(self.results, made.results, strict=True):
             mapping.values[old] = new
         return made
+
+
+def merged_steps(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
+    """Both histories as one, in the order of the steps."""
+    if not first or first == second:
+        return second
+    return first if not second else tuple(sorted({*first, *second}))
 
 
 class CloneMap:
@@ -264,7 +312,10 @@ def substitute_attribute(attribute: Attribute, sizes: Mapping[Symbol | Var, Dim]
 
 
 class Block:
-    """A list of operations with arguments: the single block of a region or of a function."""
+    """A list of operations with arguments: the single block of a region or of a function.
+
+    The operations carry numbers that rise along the list, so places are found and compared without walking it.
+    """
 
     __slots__ = ("args", "ops", "parent")
 
@@ -279,9 +330,37 @@ class Block:
 
     def append(self, op: OpT) -> OpT:
         """Append while building; rewriting goes through the Rewriter."""
-        op.parent = self
-        self.ops.append(op)
+        self.insert(len(self.ops), op)
         return op
+
+    def insert(self, index: int, op: Operation) -> None:
+        """Put an operation before `ops[index]`; rewriting goes through the Rewriter."""
+        self.ops.insert(index, op)
+        op.parent = self
+        order.number(self.ops, index)
+
+    def index(self, op: Operation) -> int:
+        """The place of an operation in `ops`. Raises ValueError if it does not stand here."""
+        place = order.place_of(op, self.ops)
+        if place is None:
+            raise ValueError(f"{op!r} does not stand in this block")
+        return place
+
+    def holds(self, op: Operation) -> bool:
+        """Whether an operation stands directly in this block."""
+        return order.place_of(op, self.ops) is not None
+
+    def remove(self, op: Operation) -> int:
+        """Take an operation out; returns the place it had. Rewriting goes through the Rewriter."""
+        index = self.index(op)
+        del self.ops[index]
+        op.parent = None
+        return index
+
+    def arrange(self, ops: Sequence[Operation]) -> None:
+        """Bring the operations into this order; `ops` is a permutation of them."""
+        self.ops = list(ops)
+        order.renumber(self.ops)
 
     def clone(self, mapping: CloneMap, rename: Callable[[str], str], parent: Operation | None = None) -> Block:
         made = Block([(rename(a.name), substitute_type(a.type, mapping.sizes)) for a in self.args], parent)
@@ -295,7 +374,7 @@ class Block:
 class FuncOp(Operation):
     """The operation form of a function: the root every handle search starts from."""
 
-    __slots__ = ("symbols",)
+    __slots__ = ("newly_used", "symbols")
     opcode = "func"
     result_count = 0
     region_count = 1
@@ -304,6 +383,8 @@ class FuncOp(Operation):
     def __init__(self, name: str, args: Sequence[tuple[str, Type]], symbols: Sequence[Symbol] = ()) -> None:
         super().__init__(regions=[Block(args)], name=name)
         self.symbols: tuple[Symbol, ...] = tuple(symbols)
+        self.newly_used: list[Value] = []
+        """Values of the function that got a use the verifier has not seen."""
 
     @property
     def body(self) -> Block:

@@ -34,9 +34,37 @@ def simplify(d: Operand) -> Dim:
 
 
 def substitute(d: Operand, mapping: Substitution) -> Dim:
-    """d with symbols and loop variables replaced at once, also in the facts of loop variables, and simplified."""
-    by_text = {atom.text: simplify_symbol(value) for atom, value in mapping.items()}
+    """d with symbols and loop variables replaced at once, also in the facts of loop variables, and simplified.
+
+    A symbol that is replaced by itself, with facts that leave it one value, becomes that value.
+    """
+    by_text = {atom.text: _with_one_value(atom, value) for atom, value in mapping.items()}
     return Rebuild(by_text).of(as_dim(d)) if by_text else as_dim(d)
+
+
+def _with_one_value(atom: Symbol | Var, value: Dim) -> Dim:
+    return simplify_symbol(value) if isinstance(atom, Symbol) and value == atom.size() else value
+
+
+def with_facts(d: Dim, known: Mapping[str, Symbol]) -> Dim:
+    """The same expression over symbols that carry the facts of `known`, by name; nothing is simplified."""
+    if isinstance(d, int):
+        return d
+    return Size(tuple((tuple(_atom_with_facts(a, known) for a in monomial), c) for monomial, c in d.terms), d.constant)
+
+
+def _atom_with_facts(atom: Atom, known: Mapping[str, Symbol]) -> Atom:
+    match atom:
+        case Symbol(name=name):
+            return known.get(name, atom)
+        case Var():
+            return Var(atom.name, *(with_facts(d, known) for d in (atom.lower, atom.upper, atom.step)))
+        case FloorDiv() | CeilDiv() | Mod():
+            return type(atom)(with_facts(atom.lhs, known), with_facts(atom.rhs, known))
+        case Min() | Max():
+            return type(atom)(tuple(with_facts(arg, known) for arg in atom.args))
+        case _:
+            raise TypeError(type(atom).__name__)
 
 
 def simplify_symbol(value: Dim) -> Dim:

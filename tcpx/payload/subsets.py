@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from tcpx.payload.sizes import (
     Dim,
+    Min,
+    Size,
     Substitution,
     Var,
     is_equal,
@@ -104,13 +106,19 @@ def compose(outer: Tile, inner: Tile) -> Tile:
 def disjoint(a: Tile, b: Tile) -> bool | None:
     """Whether two tiles of one source share no element; None if unknown. Strides must be positive."""
     extents = list(zip(a.offsets, _extents(a), b.offsets, _extents(b), strict=True))
-    if any(is_less_equal(size, 0) is True for size in (*a.sizes, *b.sizes)):
+    if any(_ends_before(start, extent, other) for start, extent, other, _ in extents) or any(
+        _ends_before(other, extent, start) for start, _, other, extent in extents
+    ):
         return True
     for start, extent, other_start, other_extent in extents:
+        if start == other_start:
+            continue
         if is_less_equal(start + extent, other_start) is True:
             return True
         if is_less_equal(other_start + other_extent, start) is True:
             return True
+    if any(is_less_equal(size, 0) is True for size in (*a.sizes, *b.sizes)):
+        return True
     if not (a.has_unit_strides and b.has_unit_strides):
         return None
     if any((lower_bound(size) or 0) < 1 for size in (*a.sizes, *b.sizes)):
@@ -123,14 +131,35 @@ def disjoint(a: Tile, b: Tile) -> bool | None:
     return False
 
 
-def disjoint_between_iterations(tile: Tile, var: Var) -> bool | None:
-    """Whether the tiles of any two iterations of a loop share no element; None if unknown.
+def _ends_before(start: Dim, extent: Dim, other: Dim) -> bool:
+    """Whether start + extent <= other without a search: constant distance, extent limited by a constant."""
+    distance = other - start
+    match extent:
+        case Size(terms=(((Min(args=(int() as most, *_)),), 1),), constant=constant):
+            return isinstance(distance, int) and most + constant <= distance
+        case _:
+            return isinstance(distance, int) and isinstance(extent, int) and extent <= distance
+
+
+def disjoint_between_iterations(tile: Tile, var: Var, other: Tile | None = None) -> bool | None:
+    """Whether the tile of an iteration of a loop and the tile `other` (by default the same) of any other iteration
+    share no element; None if unknown.
 
     Loop variables whose facts depend on `var` belong to inner loops and take any value in either iteration; all
     others are taken to be outer ones, with one value for both.
     """
     if is_less_equal(var.upper - var.lower, var.step) is True:
         return True
+    decision = disjoint(tile, _one_later(tile if other is None else other, var))
+    if other is not None and decision is True:
+        decision = disjoint(other, _one_later(tile, var))
+    if decision is False and is_less_equal(var.lower + var.step + 1, var.upper) is not True:
+        return None
+    return decision
+
+
+def _one_later(tile: Tile, var: Var) -> Tile:
+    """The tile of any later iteration of a loop, in terms of this one's."""
     later = Var(f"{var.name}~later", var.size() + var.step, var.upper, var.step)
     mapping: dict[Var, Dim] = {var: later.size()}
     for inner in _variables_inside(tile, var):
@@ -141,10 +170,7 @@ def disjoint_between_iterations(tile: Tile, var: Var) -> bool | None:
             substitute(inner.step, mapping),
         )
         mapping[inner] = renamed.size()
-    decision = disjoint(tile, tile.substitute(mapping))
-    if decision is False and is_less_equal(var.lower + var.step + 1, var.upper) is not True:
-        return None
-    return decision
+    return tile.substitute(mapping)
 
 
 def _extents(tile: Tile) -> tuple[Dim, ...]:

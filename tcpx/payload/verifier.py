@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import Diagnostic, VerifyError
+from tcpx.payload.disjointness import check_disjoint_yields
 from tcpx.payload.ir import Attribute, Block, FuncOp, Module, Operation, Value
 from tcpx.payload.ops.generic import Return
 from tcpx.payload.ops.gml_st import Loop, StYield
 from tcpx.payload.predicates import Predicate
+from tcpx.payload.size_excess import excess, excess_of_memory
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, symbols, to_text, variables
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.scope import DIM_ATTRIBUTES, RESERVED
 from tcpx.payload.types import BufferType, Type, dtype_of, shape_of
+from tcpx.payload.uses import Use
+from tcpx.payload.value_names import VALUE_NAME
 
-_VALUE_NAME = re.compile(r"[A-Za-z_](?:[\w.~]|/(?!/))*")
 _SYMBOL_NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -29,35 +33,62 @@ def verify_module(module: Module) -> None:
         checker.check_symbols(func)
         checker.check_names(func.body, set())
         for op in func.walk():
+            checker.check_structure(op)
             checker.check(op)
+            for value in op.defined:
+                checker.check_uses(value, value.uses)
             _check_constant(op, module.constants)
+            check_disjoint_yields(op)
+    for func in module.funcs.values():
+        func.newly_used.clear()
 
 
-def verify_ops(ops: Iterable[Operation]) -> None:
-    """Check these operations, their users and the operations around them; those no longer in a function are skipped.
+def verify_ops(ops: Iterable[Operation], left: Iterable[Operation] = ()) -> int:
+    """Check these operations, their users and the operations around them, and the uses that are new.
 
-    What only a look at the whole function shows (names used twice) is left to `verify_module`.
+    `left`: operations that may have gone out of the module; nothing may list them as users any more. What only a look
+    at the whole function shows (names used twice) is left to `verify_module`. Returns the number of operations and
+    uses looked at.
     """
-    chosen: dict[Operation, None] = {}
-    for op in ops:
-        chosen[op] = None
-        chosen.update(dict.fromkeys(user for result in op.results for user in result.users))
-        chosen.update(dict.fromkeys(op.ancestors()))
     checker = _Checker()
-    for op in chosen:
-        if checker.is_attached(op):
-            checker.check(op)
+    for op in left:
+        if not checker.is_attached(op):
+            _check_left(op)
+    touched = {op: None for op in ops if checker.is_attached(op)}
+    around: dict[Operation, None] = {}
+    for op in touched:
+        around[op] = None
+        around.update(dict.fromkeys(user for result in op.results for user in result.users))
+        around.update(dict.fromkeys(op.ancestors()))
+    loops: set[Operation] = set()
+    for op in around:
+        if isinstance(op, FuncOp):
+            for value in op.newly_used:
+                checker.check_uses(value, value.uses.unverified)
+            op.newly_used.clear()
+        if op in touched or not isinstance(op, FuncOp):
+            checker.check_new(op)
+        else:
+            checker.check_ends(op)
+        if op in touched:
+            checker.check_place(op)
+            written = op.loop if isinstance(op, StYield) else op
+            if written is not None:
+                loops.add(written)
+    for loop in (op for op in around if op in loops):
+        checker.looked_at += check_disjoint_yields(loop)
+    return checker.looked_at
 
 
 class _Checker:
-    """Checks operations; what it learns about blocks and use lists is kept for the next one."""
+    """Checks operations, and counts them and the uses it looks at."""
 
     def __init__(self) -> None:
-        self._positions: dict[Block, dict[Operation, int]] = {}
-        self._uses: dict[Value, set[tuple[Operation, int]]] = {}
+        self.looked_at = 0
 
     def check(self, op: Operation) -> None:
-        """All rules for one operation; not for those inside it."""
+        """The rules for one operation, its operands and the ends of its regions; not for those inside it."""
+        self.looked_at += 1 + len(op.operands)
         self._check_counts(op)
         for index, value in enumerate(op.operands):
             if not self.is_visible(value, op):
@@ -66,30 +97,82 @@ class _Checker:
                     required="a value defined before, in this block or one around it",
                     found=_definition(value),
                 )
-            if (op, index) not in self._uses_of(value):
-                raise op.error(f"operand {index} is missing in the uses of %{value.name}")
-        for value in [*op.results, *(a for block in op.regions for a in block.args)]:
-            self._uses_of(value)
+            if (op, index) not in value.uses:
+                raise op.error(
+                    f"operand {index} is missing in the uses of %{value.name}",
+                    required="each operand among the uses of its value",
+                )
         self._check_sizes(op)
-        for block in op.regions:
-            _check_block(block, op)
+        self.check_ends(op)
         if isinstance(op, StYield):
             _check_yield(op)
         op.verify()
+
+    def check_new(self, op: Operation) -> None:
+        """The rules for one operation, and the uses of what it uses and defines that are new."""
+        self.check(op)
+        for value in (*op.operands, *op.defined):
+            self.check_uses(value, value.uses.unverified)
+
+    def check_uses(self, value: Value, uses: Iterable[Use]) -> None:
+        """These uses of a value are true, and none is listed twice."""
+        for user, index in uses:
+            self.looked_at += 1
+            if (user, index) in value.uses and not self._is_use(value, user, index):
+                raise user.error(
+                    f"%{value.name} lists a use that is none",
+                    required="uses that are operands",
+                    found=f"operand {index} of {user.opcode} %{user.name}",
+                )
+        if value.uses.has_repetitions:
+            raise VerifyError(
+                Diagnostic(f"%{value.name} lists a use twice", required="each use once", found=_definition(value))
+            )
+        value.uses.unverified.clear()
+
+    def _is_use(self, value: Value, user: Operation, index: int) -> bool:
+        return index < len(user.operands) and user.operands[index] is value and self.is_attached(user)
+
+    def check_structure(self, op: Operation) -> None:
+        """Every operation in the regions knows its place, and only the last one is a terminator."""
+        for block in op.regions:
+            if any(inner.parent is not block for inner in block.ops):
+                raise op.error(
+                    "a region does not know where it stands", required="a region that belongs to its operation"
+                )
+            if any(before.order >= after.order for before, after in pairwise(block.ops)):
+                raise op.error("the order numbers of a region do not rise", required="rising order numbers")
+            for inner in block.ops[:-1]:
+                if inner.is_terminator:
+                    raise _early_end(inner)
+
+    def check_place(self, op: Operation) -> None:
+        """An operation behind which others stand is no terminator, nor is the one before it."""
+        block = op.parent
+        if block is None:
+            return
+        index = block.index(op)
+        for inner in block.ops[max(0, index - 1) : index + 1]:
+            if inner.is_terminator and inner is not block.ops[-1]:
+                raise _early_end(inner)
 
     def check_symbols(self, func: FuncOp) -> None:
         """The symbols of a function have names of their own."""
         names = [s.name for s in func.symbols]
         for name in names:
             if _SYMBOL_NAME.fullmatch(name) is None or name in RESERVED or names.count(name) > 1:
-                raise func.error("the symbols of a function have different, free names", found=name)
+                raise func.error(
+                    "the symbols of a function have different, free names",
+                    required="different names that are free",
+                    found=name,
+                )
 
     def check_names(self, block: Block, visible: set[str]) -> None:
         """Every value has a name that no other value visible at the same place has."""
         here: list[str] = []
 
         def define(value: Value, op: Operation | None) -> None:
-            if _VALUE_NAME.fullmatch(value.name) is None or value.name in visible:
+            if VALUE_NAME.fullmatch(value.name) is None or value.name in visible:
                 message = f"the name %{value.name} is taken" if value.name in visible else "a value has no proper name"
                 diagnostic = Diagnostic(
                     message,
@@ -113,8 +196,9 @@ class _Checker:
     def is_attached(self, op: Operation) -> bool:
         """Whether an operation is part of a function."""
         while not isinstance(op, FuncOp):
+            self.looked_at += 1
             block = op.parent
-            if block is None or block.parent is None or op not in self._positions_in(block):
+            if block is None or block.parent is None or not block.holds(op):
                 return False
             op = block.parent
         return True
@@ -128,27 +212,32 @@ class _Checker:
         if at is None or block is None:
             return False
         if isinstance(value.owner, Block):
-            return any(a is value for a in block.args)
-        places = self._positions_in(block)
-        is_result = any(r is value for r in value.owner.results)
-        return is_result and places.get(value.owner, len(places)) < places.get(at, -1)
+            return value in block.args
+        made = value.owner
+        return value in made.results and block.holds(made) and block.holds(at) and made.order < at.order
 
-    def _positions_in(self, block: Block) -> dict[Operation, int]:
-        known = self._positions.get(block)
-        if known is None:
-            known = self._positions[block] = {op: k for k, op in enumerate(block.ops)}
-        return known
-
-    def _uses_of(self, value: Value) -> set[tuple[Operation, int]]:
-        known = self._uses.get(value)
-        if known is None:
-            known = self._uses[value] = set(value.uses)
-            for user, index in value.uses:
-                if index >= len(user.operands) or user.operands[index] is not value or not self.is_attached(user):
-                    raise user.error(f"%{value.name} lists a use that is none", found=f"operand {index} of {user!r}")
-            if len(known) != len(value.uses):
-                raise VerifyError(Diagnostic(f"%{value.name} lists a use twice", found=_definition(value)))
-        return known
+    def check_ends(self, op: Operation) -> None:
+        """A function returns, a loop body has no terminator, other regions yield."""
+        for block in op.regions:
+            self.looked_at += 1
+            end = block.terminator
+            returns = isinstance(end, Return)
+            if isinstance(op, Loop):
+                if end is not None:
+                    raise end.error("the body of a loop has no terminator", required="gml_st.yield for what is written")
+            elif isinstance(op, FuncOp):
+                if not returns:
+                    raise op.error(
+                        "a function ends in a tcp.return",
+                        required="tcp.return as the last operation",
+                        found=end.opcode if end else "no terminator",
+                    )
+            elif end is None or returns:
+                raise op.error(
+                    "the region ends in a tcp.yield",
+                    required="tcp.yield as the last operation",
+                    found=end.opcode if end else "no terminator",
+                )
 
     def _check_counts(self, op: Operation) -> None:
         wanted = len(op.operand_names)
@@ -173,8 +262,10 @@ class _Checker:
                 found=f"{len(op.regions)}",
             )
         for block in op.regions:
-            if block.parent is not op or any(inner.parent is not block for inner in block.ops):
-                raise op.error("a region does not know where it stands")
+            if block.parent is not op:
+                raise op.error(
+                    "a region does not know where it stands", required="a region that belongs to its operation"
+                )
 
     def _check_sizes(self, op: Operation) -> None:
         """Symbols are those of the function, loop variables those of loops around the operation."""
@@ -183,16 +274,17 @@ class _Checker:
         while not isinstance(func, FuncOp):
             parent = func.parent_op
             if parent is None:
-                raise op.error("the operation is in no function")
+                raise op.error("the operation is in no function", required="an operation of a function")
             func = parent
         declared = {s.name for s in func.symbols}
-        outside = [d for key, a in op.attributes.items() if key not in DIM_ATTRIBUTES for d in _dims_of(a)]
+        outside = [d for key, a in op.attributes.items() if key not in DIM_ATTRIBUTES for d in dims_of(a)]
         outside += [d for result in op.results for d in _type_dims(result.type)]
         inside = [d for block in op.regions for arg in block.args for d in _type_dims(arg.type)]
         own = op.attributes.get("var")
         if isinstance(own, Var) and own.name in allowed:
             raise op.error(f"a loop around this one is also called %{own.name}", required="a free name")
         within = {*allowed, own.name} if isinstance(own, Var) else allowed
+        _check_widths(op, [*outside, *inside])
         for dims, names in ((outside, allowed), (inside, within)):
             for dim in dims:
                 for atom in (*variables(dim), *symbols(dim)):
@@ -206,27 +298,36 @@ class _Checker:
                         )
 
 
-def _check_block(block: Block, op: Operation) -> None:
-    """Terminators are last; a function returns, a loop body has no terminator, other regions yield."""
-    for inner in block.ops[:-1]:
-        if inner.is_terminator:
-            raise inner.error("only the last operation of a region ends it", required="the last place in the region")
-    end = block.terminator
-    returns = isinstance(end, Return)
-    if isinstance(op, Loop):
-        if end is not None:
-            raise end.error("the body of a loop has no terminator", required="gml_st.yield for what is written")
-    elif isinstance(op, FuncOp):
-        if not returns:
-            raise op.error("a function ends in a tcp.return", found=repr(end) if end else "no terminator")
-    elif end is None or returns:
-        raise op.error("the region ends in a tcp.yield", found=repr(end) if end else "no terminator")
+def _check_widths(op: Operation, dims: Iterable[Dim]) -> None:
+    """Sizes are 64-bit integers in C, and so are the bytes of a memory."""
+    found = next((held for held in map(excess, dims) if held is not None), None)
+    if found is None:
+        types = [*(r.type for r in op.results), *(a.type for block in op.regions for a in block.args)]
+        memories = (excess_of_memory(shape_of(type_), dtype_of(type_).bytes) for type_ in types)
+        found = next((held for held in memories if held is not None), None)
+    if found is not None:
+        raise op.error(found.message, required=found.required, found=found.found)
+
+
+def _early_end(op: Operation) -> VerifyError:
+    return op.error("only the last operation of a region ends it", required="the last place in the region")
+
+
+def _check_left(op: Operation) -> None:
+    """An operation that is in no function is no user of anything."""
+    for index, value in enumerate(op.operands):
+        if (op, index) in value.uses:
+            raise op.error(
+                f"%{value.name} lists a use that is none",
+                required="uses that are operands",
+                found=f"operand {index} of {op.opcode} %{op.name}",
+            )
 
 
 def _check_yield(op: StYield) -> None:
     """A yield writes to the destination of the innermost loop around it."""
     dest = op.operands[1]
-    loop = next((a for a in op.ancestors() if isinstance(a, Loop)), None)
+    loop = op.loop
     if loop is None or all(dest is not d for d in loop.destinations):
         raise op.error(
             f"%{dest.name} is no destination of the innermost loop",
@@ -267,7 +368,8 @@ def _definition(value: Value) -> str:
     return f"{value!r}, an argument of {parent.opcode if parent is not None else 'a detached block'}"
 
 
-def _dims_of(attribute: Attribute) -> Iterator[Dim]:
+def dims_of(attribute: Attribute) -> Iterator[Dim]:
+    """The size expressions in an attribute."""
     match attribute:
         case Size():
             yield attribute
@@ -282,7 +384,7 @@ def _dims_of(attribute: Attribute) -> Iterator[Dim]:
                 yield from (comparison.lhs, comparison.rhs)
         case tuple():
             for inner in attribute:
-                yield from _dims_of(inner)
+                yield from dims_of(inner)
         case _:
             pass
 

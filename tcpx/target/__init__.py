@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcpx.target.errors import TargetError
-from tcpx.target.loader import available_targets, load_target
+from tcpx.target.loader import available_targets, known_features, load_target
 from tcpx.target.rows import InstructionRow, LaneType, parse_lane_type
 from tcpx.target.target import Target
 
@@ -13,6 +13,7 @@ __all__ = [
     "Target",
     "TargetError",
     "available_targets",
+    "known_features",
     "load_target",
     "parse_lane_type",
 ]

@@ -54,6 +54,13 @@ def load_target(name: str, features: tuple[str, ...] | None = None) -> Target:
     return read_target(TABLES / f"{name}.yaml", features)
 
 
+@lru_cache(maxsize=1)
+def known_features() -> tuple[str, ...]:
+    """The optional extensions of all shipped tables."""
+    tables = [read_table(path).fields() for path in sorted(TABLES.glob("*.yaml"))]
+    return tuple(dict.fromkeys(feature for table in tables for feature in _features(table)))
+
+
 def native_target(cpu: frozenset[str], features: tuple[str, ...] | None = None) -> Target:
     """The widest installed target that a CPU with these flags runs, with the optional extensions the CPU has."""
     runnable = [t for t in map(load_target, available_targets()) if set(t.cpu_flags) <= cpu]

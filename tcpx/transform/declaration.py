@@ -28,6 +28,7 @@ import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from threading import RLock
 from typing import ClassVar, TypeVar
 
 from tcpx.payload.diagnostics import Diagnostic, ScheduleError
@@ -48,7 +49,7 @@ __all__ = [
     "OP", "OPS", "OP_OR_LOOP", "PREDICATE", "REQUIRED", "SIZE", "STRING", "VALUE",
     "ArgumentValue", "Arguments", "Category", "Digit", "DimSizes", "OperandRef", "Parameter", "ParameterKind",
     "ParameterType", "Required", "Result", "Results", "Transform", "TransformContext", "ValueRef",
-    "enum", "find", "op_of", "register", "transforms",
+    "enum", "find", "op_of", "plugin_notes", "plugin_problems", "register", "transforms",
 ]  # fmt: skip
 
 
@@ -194,12 +195,16 @@ class Transform:
     mutates: ClassVar[bool] = True
     """False: inspection, which need not change the payload. A step of another transform that changes nothing is an
     error unless the schedule says `optional`."""
+    ends: ClassVar[tuple[str, ...]] = ()
+    """Parameters whose handles end with the step, because what they denote is gone in every case."""
     marks: ClassVar[bool] = True
     """False: inspection, annotation and cleanup, which do not make an op `scheduled`."""
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         """Do it to one copy, through `ctx.rewriter`. Raise `ctx.fail(...)` where a precondition is not met."""
-        raise ctx.fail(f"the transform `{self.name}` has no effect", required="a class that defines `apply`")
+        raise ctx.fail(
+            f"the transform `{self.name}` has no effect", found="no `apply`", required="a class that defines `apply`"
+        )
 
     @classmethod
     def parameter(cls, name: str) -> Parameter | None:
@@ -216,28 +221,75 @@ class Transform:
 TransformT = TypeVar("TransformT", bound=type[Transform])
 _REGISTRY: dict[str, type[Transform]] = {}
 _LOADED: list[str] = []
+_PROBLEMS: list[Diagnostic] = []
+_LOADING = RLock()
 
 
 def register(cls: TransformT) -> TransformT:
-    """Class decorator: make a transform known by its name. A name that is taken is an error."""
+    """Class decorator: make a transform known by its name. Raises ScheduleError for a declaration that is not whole,
+    and for a name that is taken."""
+    _check_declaration(cls)
     known = _REGISTRY.get(cls.name)
     if known is not None and known is not cls:
-        raise ValueError(f"two transforms are called {cls.name}: {known.__module__} and {cls.__module__}")
-    names = [p.name for p in cls.parameters]
-    if len(set(names)) != len(names):
-        raise ValueError(f"the transform {cls.name} has two parameters of one name: {', '.join(names)}")
+        raise ScheduleError(
+            Diagnostic(
+                f"two transforms are called `{cls.name}`",
+                required="a name that is free",
+                found=f"`{cls.name}` in {known.__module__} and in {cls.__module__}",
+                fix="give the new one another name",
+            )
+        )
     _REGISTRY[cls.name] = cls
     return cls
 
 
+def _check_declaration(cls: type[Transform]) -> None:
+    where = f"{cls.__module__}.{cls.__qualname__}"
+    name: object = getattr(cls, "name", None)
+    if not isinstance(name, str) or not name.isidentifier():
+        raise _incomplete(
+            f"the transform {where} has no name", '`name = "word"`', "none" if name is None else str(name)
+        )
+    if not isinstance(getattr(cls, "category", None), Category):
+        raise _incomplete(f"the transform `{name}` has no category", "`category = Category.LOOPS` or another", "none")
+    if not cls.__doc__:
+        raise _incomplete(f"the transform `{name}` is not documented", "a docstring, its reference page", "none")
+    names = [p.name for p in cls.parameters]
+    twice = next((n for n in names if names.count(n) > 1), None)
+    if twice is not None:
+        raise _incomplete(
+            f"the transform `{name}` has two parameters of one name", "different names", f"`{twice}` twice"
+        )
+
+
+def _incomplete(message: str, required: str, found: str) -> ScheduleError:
+    return ScheduleError(Diagnostic(message, required=required, found=found))
+
+
 def transforms() -> Mapping[str, type[Transform]]:
-    """All transforms by name, sorted; the files of `tcpx/transform/ops/` are imported on the first call."""
-    if not _LOADED:
-        package = importlib.import_module("tcpx.transform.ops")
-        _LOADED.append(package.__name__)
-        for found in pkgutil.iter_modules(package.__path__):
-            importlib.import_module(f"{package.__name__}.{found.name}")
-    return dict(sorted(_REGISTRY.items()))
+    """All transforms by name, sorted. On the first call, the files of `tcpx/transform/ops/` are imported, then the
+    plugins of other packages; those that cannot be used are in `plugin_problems`."""
+    with _LOADING:
+        if not _LOADED:
+            package = importlib.import_module("tcpx.transform.ops")
+            _LOADED.append(package.__name__)
+            for found in pkgutil.iter_modules(package.__path__):
+                importlib.import_module(f"{package.__name__}.{found.name}")
+            from tcpx.transform.plugins import load_plugins  # imported here: plugins.py imports this file
+
+            _PROBLEMS.extend(load_plugins(_REGISTRY))
+        return dict(sorted(_REGISTRY.items()))
+
+
+def plugin_problems() -> tuple[Diagnostic, ...]:
+    """Why transforms of installed packages cannot be used; () if all can."""
+    transforms()
+    return tuple(_PROBLEMS)
+
+
+def plugin_notes() -> tuple[str, ...]:
+    """For an error about an unknown name: it may be one of a package that failed to load."""
+    return tuple(f"{d.message}: {d.found}" for d in plugin_problems())
 
 
 def find(name: str) -> type[Transform]:
@@ -249,6 +301,7 @@ def find(name: str) -> type[Transform]:
                 f"there is no transform `{name}`",
                 required="the name of a transform",
                 found=name,
+                notes=plugin_notes(),
                 fix=did_you_mean(name, known),
             )
         )

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tcpx.payload.bounds import is_less_equal
+from tcpx.payload.diagnostics import VerifyError
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
 from tcpx.payload.ops.memory import Empty
 from tcpx.payload.predicates import Comparison, Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, Size, Symbol, Var, maximum, variables
+from tcpx.payload.sizes import Dim, Size, Symbol, Var, maximum, minimum, to_text, variables
 from tcpx.payload.subsets import Tile, compose, disjoint_between_iterations
 from tcpx.payload.types import shape_of, with_shape
 from tcpx.transform.editing import erase_dead
@@ -125,6 +126,33 @@ def run_at_least_once(rewriter: Rewriter, loops: tuple[Loop, ...]) -> None:
         rewriter.set_attribute(loop, "var", raised)
         sizes: dict[Symbol | Var, Dim] = {var: Size.of(raised)}
         rewriter.substitute(loop.body.ops, sizes)
+        for op in list(loop.walk()):
+            if isinstance(op, Materialize):
+                _read_nothing_beyond(rewriter, op, raised, loop)
+
+
+def _read_nothing_beyond(rewriter: Rewriter, op: Materialize, var: Var, loop: Loop) -> None:
+    """Let a tile whose size was the whole step end where its source does: in a loop without iterations it is empty."""
+    subset = op.subset
+    sizes = list(subset.sizes)
+    for dim, (offset, extent) in enumerate(zip(subset.offsets, shape_of(op.operands[0].type), strict=True)):
+        if var in variables(offset) and is_less_equal(offset + sizes[dim], extent) is not True:
+            sizes[dim] = minimum(sizes[dim], maximum(0, extent - offset))
+    if tuple(sizes) == subset.sizes:
+        return
+    shorter = replace(subset, sizes=tuple(sizes))
+    rewriter.set_attribute(op, "subset", shorter)
+    rewriter.set_type(op.result, with_shape(op.result.type, shorter.shape))
+    try:
+        for user in op.result.users:
+            user.verify()
+    except VerifyError as error:
+        raise loop.error(
+            f"{loop.name} may have no iteration, and its body has a tile of fixed size",
+            required=f"at least one iteration, or operations on tiles that may be empty: {error.diagnostic.message}",
+            found=f"{to_text(var.lower)} to {to_text(var.upper)} step {to_text(var.step)}",
+            fix="state in the payload that the size is at least 1, or fuse before the producers",
+        ) from error
 
 
 def add_destination(rewriter: Rewriter, chain: Chain, types_result: Value, tiles: list[Tile], base: str) -> list[Value]:

@@ -75,6 +75,12 @@ def _inside_pad(op: Pad, tile: Tile) -> Tile | None:
 
 def replace_with(rewriter: Rewriter, old: Operation, made: OpT) -> OpT:
     """Let a detached one-result operation take the place, the name and the handles of `old`."""
+    for inner in made.walk():
+        own = inner.results if inner is not made else []
+        for value in [*own, *(arg for block in inner.regions for arg in block.args)]:
+            value.name = rewriter.fresh_name(old, value.name) if value.name else ""
+        if own:
+            inner.name = own[0].name
     rewriter.insert(made, InsertPoint.before(old), source_name(old))
     made.name = old.name
     rewriter.continue_as(old, made)
@@ -118,7 +124,7 @@ def builder_at(rewriter: Rewriter, before: Operation, base: str) -> Build:
     """A `Build` that inserts before an operation."""
 
     def build(op: Operation) -> Value:
-        op.schedule_location = op.schedule_location or before.schedule_location
+        op.stand_for(before)
         return rewriter.insert(op, InsertPoint.before(before), base).result
 
     return build

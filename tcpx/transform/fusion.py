@@ -33,7 +33,7 @@ from tcpx.transform.tiling import pad_value_to
 
 def position(op: Operation) -> int:
     """Where an operation stands in its block."""
-    return op.parent.ops.index(op) if op.parent is not None else -1
+    return op.parent.index(op) if op.parent is not None else -1
 
 
 def ancestor_in(op: Operation, block: Block) -> Operation | None:
@@ -239,7 +239,7 @@ class _FusedConsumer:
                 found=op.opcode,
             )
         offsets, sizes = box
-        for it, offset, size, extent in zip(op.iterators(), offsets, sizes, op.domain(), strict=True):
+        for it, offset, size, extent in zip(op.iterators(), offsets, sizes, op.extents(), strict=True):
             if it.is_reduction and not (is_equal(offset, 0) is True and is_equal(size, extent) is True):
                 raise self.ctx.fail(
                     f"%{op.name} reduces `{it.name}`, which the loops step in tiles",
@@ -324,7 +324,11 @@ def pull(rewriter: Rewriter, op: Tileable, part: Tile, shape: Sequence[Dim], bef
     """A copy of `op` that computes the subset `part` of its result, padded to `shape`, before an operation."""
     box = op.iteration_of_result(part)
     if box is None:
-        raise op.error("this subset of the result is no box of iterations", found=part.text())
+        raise op.error(
+            "this subset of the result is no box of iterations",
+            required="a subset that a box of iterations computes",
+            found=part.text(),
+        )
     offsets, sizes = box
     wide = _padded_box(op.iteration_of_result(Tile(part.offsets, tuple(shape))), sizes)
     operands: list[Value] = []

@@ -109,7 +109,7 @@ def _general(op: Operation) -> Generic:
     if isinstance(op, Generic):
         return op
     if not isinstance(op, Structured):
-        raise op.error("only a structured operation can be generalized")
+        raise op.error("only a structured operation can be generalized", required="a structured operation")
     return generalize(op)
 
 

@@ -19,6 +19,7 @@ from tcpx.payload.types import TensorType, dtype_of, shape_of, substitute_type
 from tcpx.transform.arguments import Digit, OperandRef, TransformContext
 from tcpx.transform.editing import erase_dead, source_name
 from tcpx.transform.fusion import ancestor_in
+from tcpx.transform.tiling import check_on_tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ def pack(ctx: TransformContext, operand: OperandRef, layout: Sequence[Digit], at
             required="a structured operation inside the loop given as `at`",
             found=f"{op.opcode} outside it",
         )
+    check_on_tensors(ctx, op)
     current = _current_tile(operand.value)
     layout = _whole_layout(op, operand.index, layout)
     order = _permutation(ctx, op, operand.index, layout)
@@ -187,9 +189,14 @@ def _fill(
         fresh.append(var)
         if depends:
             renamed[depends[depth].var] = Size.of(var)
+    slots = tuple(floordiv(Size.of(v) - v.lower, v.step) if depends else Size.of(v) for v in fresh)
     loops: list[Loop] = []
     value, point = start, InsertPoint.before(before)
     for depth, var in enumerate(fresh):
+        if depth:
+            part = _slot_tile(slots[depth - 1 : depth], shape_of(value.type)[1:])
+            value = rewriter.insert(Materialize.of(value, part), point, f"{base}.slot").result
+            point = InsertPoint(point.block, len(point.block.ops))
         kind = Parallel if parallel and depth == 0 else For
         loop = kind.over(var, [value], Block([("", value.type)]))
         loop.location = before.location
@@ -209,15 +216,18 @@ def _fill(
         tile = build(Pad.of(tile, shape_of(padded), current.pad.value))
     if list(order) != list(range(len(order))):
         tile = build(Transpose.of(tile, order))
-    slots = tuple(floordiv(Size.of(v) - v.lower, v.step) if depends else Size.of(v) for v in fresh)
     inner_digits = tuple(shape_of(tile.type))
-    stored = StYield.of(tile, inner.destinations[0], _slot_tile(slots, inner_digits))
+    stored = StYield.of(tile, inner.destinations[0], _slot_tile(slots[-1:], inner_digits))
     rewriter.insert(stored, InsertPoint(inner.body, len(inner.body.ops)))
-    for outer, nested in pairwise(loops):
-        whole = Tile.full(shape_of(nested.results[0].type))
+    for depth, (outer, nested) in enumerate(pairwise(loops)):
+        part = _slot_tile(slots[depth : depth + 1], shape_of(nested.results[0].type))
         rewriter.insert(
-            StYield.of(nested.results[0], outer.destinations[0], whole), InsertPoint(outer.body, len(outer.body.ops))
+            StYield.of(nested.results[0], outer.destinations[0], part), InsertPoint(outer.body, len(outer.body.ops))
         )
     if any(is_equal(a, b) is not True for a, b in zip(digits, inner_digits, strict=True)) and not depends:
-        raise ctx.fail("the packed tile changes its size inside the loop", op=before)
+        raise ctx.fail(
+            "the packed tile changes its size inside the loop",
+            required="a tile of one size in all iterations",
+            op=before,
+        )
     return loops[0].results[0], loops[0]

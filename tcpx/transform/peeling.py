@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from tcpx.payload.bounds import is_less_equal
 from tcpx.payload.ir import CloneMap, Operation
 from tcpx.payload.ops.gml_st import Loop
+from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, Size, Symbol, Var, maximum, minimum, mod
+from tcpx.payload.sizes import Dim, Size, Symbol, Var, maximum, minimum, mod, substitute, to_text
+from tcpx.payload.subsets import Tile
 from tcpx.transform.simplification import simplify_in
 
 
 def split_at(rewriter: Rewriter, loop: Loop, point: Dim, sides: tuple[str, str]) -> tuple[Loop, Loop]:
     """Two loops, over [lower, point) and [point, upper); `point` is reached by whole steps or beyond the end."""
+    loop, second = _split(rewriter, loop, point, sides)
+    simplify_in(rewriter, [loop, second])
+    return loop, second
+
+
+def _split(rewriter: Rewriter, loop: Loop, point: Dim, sides: tuple[str, str]) -> tuple[Loop, Loop]:
     var = loop.var
     middle = maximum(var.lower, minimum(point, var.upper))
     split = rewriter.new_split()
@@ -23,19 +34,76 @@ def split_at(rewriter: Rewriter, loop: Loop, point: Dim, sides: tuple[str, str])
         rewriter.replace_uses(first_result, second_result, lambda user: user is not second)
     for index, result in enumerate(loop.results):
         rewriter.set_operand(second, index, result)
-    simplify_in(rewriter, [loop, second])
     return loop, second
 
 
 def peel(rewriter: Rewriter, loop: Loop, scalar: bool = False) -> tuple[Loop, Loop]:
-    """A main loop of whole steps, and a tail loop that runs once, with a shorter step, or not at all."""
+    """A main loop of whole steps, and a tail loop that runs once, with a shorter step, or not at all.
+
+    A `scalar` tail has steps of 1. Raises VerifyError where the body cannot be written for one step of 1.
+    """
     var = loop.var
     rest = mod(var.upper - var.lower, var.step)
-    main, tail = split_at(rewriter, loop, var.upper - rest, ("main", "tail"))
+    main, tail = _split(rewriter, loop, var.upper - rest, ("main", "tail"))
     if scalar:
-        _set_range(rewriter, tail, Var(tail.var.name, tail.var.lower, tail.var.upper, 1))
-        simplify_in(rewriter, [tail])
+        if is_less_equal(var.upper - var.lower, var.step) is True:
+            raise loop.error(
+                f"the loop {loop.name} has no whole step: all of it is the tail",
+                required=f"a step below {to_text(var.upper - var.lower)}",
+                found=f"step {to_text(var.step)}",
+                fix="tile by 1",
+            )
+        _step_by_one(rewriter, tail)
+    simplify_in(rewriter, [main, tail])
     return main, tail
+
+
+def _step_by_one(rewriter: Rewriter, loop: Loop) -> None:
+    """Let a loop whose body computes all that is left of its range compute one element of it per iteration.
+
+    What is left, `upper - var`, is what sizes depend on: it becomes 1. Offsets move with the variable.
+    """
+    old = loop.var
+    here: dict[Symbol | Var, Dim] = {old: Size.of(Var(old.name, old.lower, old.upper, 1))}
+    last: dict[Symbol | Var, Dim] = {old: old.upper - 1}
+    inside = [op for op in loop.walk() if op is not loop]
+    offsets: dict[Operation, tuple[Dim, ...]] = {}
+    for op in inside:
+        subset = op.attributes.get("subset")
+        if isinstance(subset, Tile):
+            offsets[op] = tuple(substitute(_moving_with(old, offset, op), here) for offset in subset.offsets)
+        predicate = op.attributes.get("predicate")
+        if isinstance(predicate, Predicate) and predicate.substitute(last) != predicate:
+            raise op.error(
+                f"the tail of {loop.name} cannot step by 1: a condition in its body depends on the step",
+                required=f"conditions without %{old.name}",
+                found=predicate.to_text(),
+                fix="peel without `scalar`",
+            )
+    rewriter.set_attribute(loop, "var", Var(old.name, old.lower, old.upper, 1))
+    rewriter.substitute(list(loop.body.ops), last)
+    inner: dict[Symbol | Var, Dim] = {op.var: Size.of(op.var) for op in inside if isinstance(op, Loop)}
+    for op, moved in offsets.items():
+        subset = op.attributes["subset"]
+        if isinstance(subset, Tile):
+            rewriter.set_attribute(
+                op, "subset", replace(subset, offsets=tuple(substitute(offset, inner) for offset in moved))
+            )
+    for op in inside:
+        op.verify()
+
+
+def _moving_with(var: Var, offset: Dim, op: Operation) -> Dim:
+    """The offset; it moves in proportion to the loop variable."""
+    moved = substitute(offset, {var: Size.of(var) + 1})
+    if isinstance(moved - offset, int):
+        return offset
+    raise op.error(
+        f"the tail of %{var.name} cannot step by 1: a subset in its body is numbered by whole steps",
+        required=f"offsets that move with %{var.name}",
+        found=to_text(offset),
+        fix="peel without `scalar`, or before the operand is packed",
+    )
 
 
 def _copy(rewriter: Rewriter, loop: Loop, var: Var, suffix: str) -> Loop:

@@ -13,7 +13,8 @@ from tcpx.payload.ops.movement import Fill, Transpose
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Var, minimum
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import shape_of
+from tcpx.payload.types import TensorType, shape_of
+from tcpx.transform.arguments import TransformContext
 from tcpx.transform.editing import erase_dead, read_subset, source_name
 
 
@@ -23,7 +24,7 @@ def tile(rewriter: Rewriter, op: Tileable, dim: str, size: Dim, parallel: bool =
     A parallel dim yields disjoint tiles of the result. A reduction dim turns the op into its accumulating form:
     the loop's destination starts as `init`, or as a fill of the neutral element.
     """
-    iterators, domain = op.iterators(), list(op.domain())
+    iterators, domain = op.iterators(), list(op.extents())
     position = [it.name for it in iterators].index(dim)
     reduces = iterators[position].is_reduction
     name = rewriter.ordinal_name(op, f"{source_name(op)}/{dim}")
@@ -62,7 +63,7 @@ def tile(rewriter: Rewriter, op: Tileable, dim: str, size: Dim, parallel: bool =
     rewriter.replace_op(op, [loop.results[0]])
     erase_dead(rewriter, inputs)
     if not isinstance(made, Tileable):
-        raise made.error("an operation on tiles can be tiled again")
+        raise made.error("an operation on tiles can be tiled again", required="an operation with the Tiling interface")
     return loop, made
 
 
@@ -73,16 +74,30 @@ def _first_value(rewriter: Rewriter, op: Tileable, reduces: bool) -> Value:
         return rewriter.insert(Empty.of(op.result.type), before, f"{source_name(op)}.out").result
     neutral = op.neutral()
     if neutral is None:
-        raise op.error("a reduction dim without a neutral element cannot be tiled")
+        raise op.error(
+            "a reduction dim without a neutral element cannot be tiled", required="a combiner with a neutral element"
+        )
     fill = rewriter.insert(Fill.of(neutral, op.result.type), before, f"{source_name(op)}.start")
     fill.location = op.location
     fill.copy_path = op.copy_path
     return fill.result
 
 
+def check_on_tensors(ctx: TransformContext, op: Operation) -> None:
+    """Raise ScheduleError for an operation on vectors or scalars: it has no subset to compute in turn."""
+    if any(not isinstance(result.type, TensorType) for result in op.results):
+        raise ctx.fail(
+            f"%{op.name} is not on tensors any more",
+            op=op,
+            required="an operation on tensors",
+            found=", ".join(str(result.type) for result in op.results),
+            fix="do this before `vectorize` and `bufferize`",
+        )
+
+
 def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, int]) -> Tileable:
     """Compute `op` on dims padded up to `sizes`; operands are padded on the way in, the result is sliced."""
-    iterators, actual = op.iterators(), op.domain()
+    iterators, actual = op.iterators(), op.extents()
     padded: list[Dim] = [sizes.get(it.name, d) for it, d in zip(iterators, actual, strict=True)]
     if all(is_equal(a, b) is True for a, b in zip(padded, actual, strict=True)):
         return op
@@ -108,7 +123,7 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, int]) -> Tileable:
     rewriter.replace_op(op, [sliced])
     erase_dead(rewriter, old_inputs)
     if not isinstance(made, Tileable):
-        raise made.error("an operation on tiles can be tiled again")
+        raise made.error("an operation on tiles can be tiled again", required="an operation with the Tiling interface")
     return made
 
 

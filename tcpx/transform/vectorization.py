@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tcpx.payload.facts import Facts, facts_at
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.constant import Const
@@ -16,23 +17,27 @@ from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, VectorType, dtype_of, shape_of
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.editing import erase_dead, source_name
+from tcpx.transform.known_sizes import write_known_sizes
+from tcpx.transform.vectors.instruction_count import check_instructions
 
 
 def vectorize(ctx: TransformContext, root: Loop) -> None:
     """Turn every operation in the body of `root` into one on vectors; reads and writes become masked ones."""
-    _Vectorizer(ctx, root).block(root.body)
+    facts = facts_at(root)
+    write_known_sizes(ctx.rewriter, root.body.ops, facts)
+    _Vectorizer(ctx, root, facts).block(root.body)
 
 
-def _static(shape: Sequence[Dim]) -> tuple[int, ...] | None:
-    static = tuple(d for d in shape if isinstance(d, int))
+def _static(shape: Sequence[Dim], facts: Facts) -> tuple[int, ...] | None:
+    static = tuple(d for d in map(facts.value, shape) if isinstance(d, int))
     return static if len(static) == len(shape) else None
 
 
 class _Vectorizer:
     """One run; `vectors` maps a tensor value of the old body to the vector that replaces it."""
 
-    def __init__(self, ctx: TransformContext, root: Loop) -> None:
-        self.ctx, self.rewriter, self.root = ctx, ctx.rewriter, root
+    def __init__(self, ctx: TransformContext, root: Loop, facts: Facts) -> None:
+        self.ctx, self.rewriter, self.root, self.facts = ctx, ctx.rewriter, root, facts
         self.vectors: dict[Value, Value] = {}
 
     def block(self, block: Block) -> None:
@@ -76,7 +81,7 @@ class _Vectorizer:
         )
 
     def _need_static(self, op: Operation, value: Value) -> tuple[int, ...]:
-        static = _static(shape_of(value.type))
+        static = _static(shape_of(value.type), self.facts)
         if static is None:
             raise self.refuse(
                 op,
@@ -157,6 +162,7 @@ class _Vectorizer:
         made.result.type = VectorType(shape, dtype_of(op.result.type))
         self.rewriter.insert(made, InsertPoint.before(op), f"{source_name(op)}.v")
         made.name = op.name
+        check_instructions(made, self.ctx.target)
         self.rewriter.continue_as(op, made)
         self.vectors[op.result] = made.result
 
@@ -170,7 +176,7 @@ class _Vectorizer:
         self.block(op.body)
         for result in op.results:
             readers = [u for u in result.users if not (isinstance(u, StYield) and u.operands[0] is result)]
-            static = _static(shape_of(result.type))
+            static = _static(shape_of(result.type), self.facts)
             if readers and static is not None and isinstance(result.type, TensorType):
                 read = Read.of(result, Tile.full(static), VectorType(static, result.type.dtype))
                 made = self.rewriter.insert(read, InsertPoint.after(op), f"{result.name.split('.')[0]}.v")
@@ -198,10 +204,11 @@ def hoist_accumulator(ctx: TransformContext, loop: Loop, index: int) -> None:
     """Carry destination `index` of `loop` in registers: every iteration reads and writes all of it as a vector."""
     rewriter = ctx.rewriter
     dest, init, result = loop.destinations[index], loop.operands[index], loop.results[index]
-    static = _static(shape_of(dest.type))
+    facts = facts_at(loop)
+    static = _static(shape_of(dest.type), facts)
     stores = loop.yields_to(index)
     reads = [u for u in dest.users if isinstance(u, Read)]
-    whole = static is not None and all(_covers(u.subset, static) for u in (*reads, *stores))
+    whole = static is not None and all(_covers(u.subset, static, facts) for u in (*reads, *stores))
     if (
         static is None
         or len(stores) != 1
@@ -231,7 +238,7 @@ def hoist_accumulator(ctx: TransformContext, loop: Loop, index: int) -> None:
     outside = list(result.users)
     rewriter.set_type(result, vector)
     for user in outside:
-        if isinstance(user, Read) and _covers(user.subset, static):
+        if isinstance(user, Read) and _covers(user.subset, static, facts):
             rewriter.replace_op(user, [result])
     others = [u for u in result.users if u in outside]
     if any(not isinstance(u, StYield) for u in others):
@@ -239,5 +246,6 @@ def hoist_accumulator(ctx: TransformContext, loop: Loop, index: int) -> None:
         rewriter.replace_uses(result, stored, lambda u: u in others and not isinstance(u, StYield))
 
 
-def _covers(subset: Tile, shape: tuple[int, ...]) -> bool:
-    return subset.offsets == (0,) * len(shape) and subset.sizes == shape and not subset.dropped
+def _covers(subset: Tile, shape: tuple[int, ...], facts: Facts) -> bool:
+    sizes = tuple(map(facts.value, subset.sizes))
+    return subset.offsets == (0,) * len(shape) and sizes == shape and not subset.dropped

@@ -15,6 +15,17 @@ def test_schedule_alone(files: SimpleNamespace, tcpx_command: Command) -> None:
     assert tcpx_command("check", "-s", files.wrong_dim).status == 0
 
 
+def test_a_schedule_as_file(files: SimpleNamespace, tcpx_command: Command) -> None:
+    done = tcpx_command("check", files.schedule)
+    assert (done.status, done.err) == (0, "")
+    assert f"{files.schedule}: nothing is wrong" in done.out
+    twice = tcpx_command("check", files.schedule, "-s", files.schedule)
+    assert twice.status == 2
+    assert "found two schedules" in twice.err
+    disguised = files.write("schedule.txt", "language 1\n")
+    assert "this looks like a schedule" in tcpx_command("check", disguised).err
+
+
 def test_payload_alone(files: SimpleNamespace, tcpx_command: Command) -> None:
     done = tcpx_command("check", files.payload)
     assert (done.status, done.err) == (0, "")
@@ -38,6 +49,19 @@ def test_every_static_problem_is_said(files: SimpleNamespace, tcpx_command: Comm
     assert f"{path}:3:" in done.err
     assert f"{path}:4:" in done.err
     assert "2 problem(s)" in done.err
+
+
+def test_every_problem_with_a_payload_is_said(files: SimpleNamespace, tcpx_command: Command) -> None:
+    path = files.write(
+        "misfit.tcps",
+        'language 1\nschedule s(root: func) {\n  let r = match one op "r" in root\n  tile(r, [qq: 4])\n'
+        "  tile(r, [d0: 0])\n  let x = match one softmax in root\n  decompose(x)\n}\n",
+    )
+    done = tcpx_command("check", files.payload, "-s", path)
+    assert (done.status, done.out) == (1, "")
+    for line in (4, 5, 6):
+        assert f"{path}:{line}:" in done.err
+    assert "3 problem(s)" in done.err
 
 
 def test_unknown_transform(files: SimpleNamespace, tcpx_command: Command) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import tcpx
 
-SUBCOMMANDS = ("run", "emit", "check", "explain", "ops")
+SUBCOMMANDS = ("run", "emit", "check", "explain", "fmt", "ops")
 Command = Callable[..., SimpleNamespace]
 
 
@@ -80,7 +80,7 @@ def test_a_missing_schedule_is_1(name: str, files: SimpleNamespace, tcpx_command
     more = ["--random", "0", "--size", "N=3"] if name == "run" else []
     done = tcpx_command(name, files.payload, "-s", "absent.tcps", *more)
     assert done.status == 1
-    assert "found: absent.tcps" in done.err
+    assert "cannot read absent.tcps" in done.err
 
 
 def test_a_schedule_that_is_no_text_is_1(files: SimpleNamespace, tcpx_command: Command) -> None:

@@ -1,8 +1,13 @@
-"""tcpx explain: every step, also those before a failure."""
+"""tcpx explain: every step, also those before a failure; as text, as a page, again on every save."""
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 
 Command = Callable[..., SimpleNamespace]
@@ -17,16 +22,54 @@ def test_explain(files: SimpleNamespace, tcpx_command: Command) -> None:
         f"  in rows, called from {files.schedule}:12:",
         "  target = %s",
         "  sizes = [d0: 8]",
+        "  -> i = %s/d01",
         "  | func @axpy",
-        " in 0 to N step 8",
+        " in 0 to N step 8  (axpy.tcps:6)",
+        "    @@ -1,5 +1,11 @@",
+        "    -   %s = tcp.add(%r, %y) : tensor<[N]x8xf32>",
+        "    +     gml_st.yield(",
         "step 2: print(i)",
+        "step 3: canonicalize(root)",
+        "  after the schedule, for lack of a statement",
         "axpy/s/rows.height = 8 (overridden)",
         "no statement touched %r",
+        " lines of C",
     ):
-        assert expected in done.out
-    new = [line.strip() for line in done.out.splitlines() if line.strip().startswith("+")]
+        assert expected in done.out, expected
+    assert "\x1b[" not in done.out
+    first = done.out.partition("\nstep 2")[0]
+    new = [line.strip() for line in first.splitlines() if line.startswith("  + ")]
     assert len(new) == 1
     assert " in 0 to N step 8" in new[0]
+
+
+def test_colours_where_they_are_asked_for(files: SimpleNamespace, tcpx_command: Command) -> None:
+    done = tcpx_command("explain", files.payload, "-s", files.schedule, "--color", "always")
+    assert "\x1b[32m+" in done.out
+    assert "\x1b[31m-" in done.out
+
+
+def test_only_some_steps(files: SimpleNamespace, tcpx_command: Command) -> None:
+    def shown(*options: str) -> list[str]:
+        done = tcpx_command("explain", files.payload, "-s", files.schedule, *options)
+        assert done.status == 0
+        return [line.partition(":")[0] for line in done.out.splitlines() if line.startswith("step ")]
+
+    assert shown("--only", "tile") == ["step 1"]
+    assert shown("--only", "tile", "--only", "print") == ["step 1", "step 2"]
+    assert shown("--step", "2") == ["step 2"]
+    assert shown("--step", "2", "--only", "tile") == []
+    assert shown("--func", "axpy", "--step", "1") == ["step 1"]
+
+
+def test_wrong_options(files: SimpleNamespace, tcpx_command: Command) -> None:
+    unknown = tcpx_command("explain", files.payload, "-s", files.schedule, "--only", "tyle")
+    assert unknown.status == 2
+    assert "there is no transform `tyle`" in unknown.err
+    assert tcpx_command("explain", files.payload, "--step", "0").status == 2
+    missing = tcpx_command("explain", files.payload, "-s", files.schedule, "--func", "axpi")
+    assert missing.status == 1
+    assert "did you mean `axpy`" in missing.err
 
 
 def test_steps_before_a_failure_are_shown(files: SimpleNamespace, tcpx_command: Command) -> None:
@@ -41,6 +84,18 @@ def test_steps_before_a_failure_are_shown(files: SimpleNamespace, tcpx_command: 
     assert "let j = tile(s, [d0: 0])" in done.err
 
 
+def test_a_try_goes_back_to_what_was_before_it(files: SimpleNamespace, tcpx_command: Command) -> None:
+    text = (
+        'language 1\nschedule f(root: func) {\n  let s = match one elementwise in root where name == "s"\n'
+        "  try { let i = tile(s, [d0: 4])\n  let j = tile(s, [d0: 0]) } else { let k = tile(s, [d1: 2]) }\n}\n"
+    )
+    done = tcpx_command("explain", files.payload, "-s", files.write("f.tcps", text), "--only", "tile")
+    assert done.status == 0
+    taken = done.out.rpartition("\nstep 1: let k")[2]
+    assert "step 4" not in taken
+    assert "    -   %s = tcp.add(%r, %y) : tensor<[N]x8xf32>" in taken
+
+
 def test_marks(files: SimpleNamespace, tcpx_command: Command) -> None:
     text = (
         'language 1\nschedule f(root: func) {\n  let s = match one elementwise in root where name == "s"\n'
@@ -48,9 +103,51 @@ def test_marks(files: SimpleNamespace, tcpx_command: Command) -> None:
     )
     done = tcpx_command("explain", files.payload, "-s", files.write("f.tcps", text))
     assert (done.status, done.err) == (0, "")
-    nests = [[line[2:] for line in part.splitlines() if line[2:3] in "|+~"] for part in done.out.split("\nstep ")]
+    parts = done.out.split("\nstep ")[:3]
+    nests = [[line[2:] for line in part.splitlines() if line[2:4] in ("| ", "+ ", "~ ")] for part in parts]
     assert [[line[0] for line in nest if line] for nest in nests] == [
         ["|", "|", "|"],
         ["|", "|", "+", "~"],
         ["|", "|", "~", "|"],
     ]
+
+
+def test_a_page(files: SimpleNamespace, tcpx_command: Command, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    done = tcpx_command("explain", files.payload, "-s", files.schedule, "--html", str(page))
+    assert (done.status, done.err) == (0, "")
+    assert done.out.startswith(f"wrote {page}: 7 steps, ")
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_watch_runs_again_on_a_save_and_ends_cleanly(files: SimpleNamespace) -> None:
+    imported = files.write("part.tcps", "language 1\nsequence part(s: op) { let i = tile(s, [d0: 4]) }\n")
+    main = files.write(
+        "main.tcps",
+        'language 1\nimport "part.tcps" as part\nschedule s(root: func) {\n'
+        '  let s = match one elementwise in root where name == "s"\n  part.part(s)\n}\n',
+    )
+    command = [sys.executable, "-m", "tcpx.cli", "explain", files.payload, "-s", main, "--watch", "--step", "1"]
+    environment = os.environ | {"PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None
+
+        def read_until(wanted: str) -> str:
+            lines: list[str] = []
+            assert process.stdout is not None
+            for line in process.stdout:
+                lines.append(line)
+                if wanted in line:
+                    return "".join(lines)
+            raise AssertionError("".join(lines))
+
+        assert "in 0 to N step 4" in read_until("watching 3 file(s)")
+        Path(imported).write_text("language 1\nsequence part(s: op) { let i = tile(s, [d0: 16]) }\n", encoding="utf-8")
+        assert "in 0 to N step 16" in read_until("watching 3 file(s)")
+        Path(main).write_text("language 1\nschedule s(root: func) { tyle(root) }\n", encoding="utf-8")
+        assert "`tyle`" in read_until("watching")
+        process.send_signal(signal.SIGINT)
+        assert "Traceback" not in process.stdout.read()
+    assert process.returncode == 0

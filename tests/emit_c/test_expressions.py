@@ -10,10 +10,13 @@ import pytest
 from tcpx.emit_c.binding import Library
 from tcpx.emit_c.driver import build_library
 from tcpx.emit_c.kernel import KernelRequest, build_many
+from tcpx.emit_c.printer.expressions import SizePrinter
 from tcpx.emit_c.printer.file import PrintRequest, print_file
+from tcpx.emit_c.printer.names import Names
+from tcpx.emit_c.printer.scopes import Scope
 from tcpx.payload.constants import Constants
 from tcpx.payload.ir import FuncOp
-from tcpx.payload.sizes import Dim, Symbol, ceildiv, evaluate, floordiv, maximum, minimum, mod
+from tcpx.payload.sizes import Dim, FloorDiv, Symbol, ceildiv, evaluate, floordiv, maximum, minimum, mod
 from tests.emit_c.payloads import GENERIC, module
 
 SYMBOLS = (Symbol("A", 0), Symbol("B", 1, 40), Symbol("C", 0, 12, multiple_of=4))
@@ -118,3 +121,16 @@ def test_a_loop_that_runs_once_is_a_block() -> None:
     text = "gml_st.for %i in 3 to 5 step 4 { gml_st.for %j in 0 to N { ELEMENT } }"
     source = source_of(text.replace("ELEMENT", COPY_ELEMENT.replace("OFFSET", "%j")), "[M: 4.., N]")
     assert "/* i, once */\n  {\n    const int64_t i = 3;" in source
+
+
+def test_a_quotient_of_a_branch_is_not_shared_with_others() -> None:
+    """Where the numerator may be negative, the `/` of C rounds to the wrong side."""
+    scope = Scope()
+    scope.names["N"] = "N"
+    printer = SizePrinter(Names(), set())
+    for symbol in (Symbol("N", 10), Symbol("N"), Symbol("N", 10)):
+        printer.text(FloorDiv(symbol - 10, 4).size(), scope)
+    assert [line.text for line in scope.lines()] == [
+        "const int64_t index_ = (N - 10) / 4;",
+        "const int64_t index_2 = tcpx_size_floordiv(N - 10, 4);",
+    ]

@@ -79,3 +79,11 @@ def test_loops_say_which_line_of_the_schedule_made_them() -> None:
     loop = next(op for op in payload.main.walk() if op.name == "i")
     loop.schedule_location = Location("/home/user/schedules/digits.tcps", 12, 3)
     assert "/* i, parallel (digits.tcps:12) */" in build_kernel(payload, GENERIC).c_source
+
+
+def test_a_function_keeps_a_short_name() -> None:
+    """The end of a number in a template of the target, as in `1.0f`, is no word."""
+    payload = module(MEMORY, constants=MEMORY_CONSTANTS)
+    for name in ("f", "u", "L", "e5"):
+        payload.main.name = name
+        assert build_kernel(payload, GENERIC).signature.c_name == name

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+
+import pytest
 
 import tcpx
 
@@ -12,6 +15,12 @@ TILE_EACH = """\
 language 1
 schedule main(root: func) {
   for x in match some contract in root { let i = tile(x, [m: 8]) }
+  for y in match some elementwise in root { let i = tile(y, [d0: 8]) }
+}
+"""
+TILE_SUMS = """\
+language 1
+schedule main(root: func) {
   for y in match some elementwise in root { let i = tile(y, [d0: 8]) }
 }
 """
@@ -25,24 +34,39 @@ def test_no_extra_is_imported() -> None:
 
 def layers(count: int) -> str:
     """A chain of products and sums, in turn."""
+    return payload(count, lambda k, last: f"tcp.matmul(%{last}, %w)" if k % 2 == 0 else f"tcp.add(%{last}, %x)")
+
+
+def shared_operand(count: int) -> str:
+    """A chain of sums that all add one value."""
+    return payload(count, lambda _, last: f"tcp.add(%{last}, %x)")
+
+
+def payload(count: int, operation: Callable[[int, str], str]) -> str:
+    """A function of that many operations, each on the result of the one before."""
     lines: list[str] = []
     last = "x"
     for k in range(count):
-        op = f"tcp.matmul(%{last}, %w)" if k % 2 == 0 else f"tcp.add(%{last}, %x)"
+        lines.append(f"  %layer{k} = {operation(k, last)} : tensor<[M]x64xf32>")
         last = f"layer{k}"
-        lines.append(f"  %{last} = {op} : tensor<[M]x64xf32>")
     head = "func @layers(%x: tensor<[M]x64xf32>, %w: tensor<64x64xf32>) -> tensor<[M]x64xf32> symbols [M] {"
     return "\n".join([head, *lines, f"  tcp.return(%{last})", "}"])
 
 
-def visited(count: int) -> int:
-    """Operations visited by a schedule that tiles every layer."""
-    run = tcpx.apply_schedule(tcpx.parse(layers(count)), tcpx.parse_schedule(TILE_EACH), target="generic")
-    assert len(run.trace.entries) == count
-    return sum(entry.visited for entry in run.trace.entries)
+def visited(text: str, schedule: str) -> int:
+    """Operations and uses visited by a schedule that changes every layer in one step."""
+    run = tcpx.apply_schedule(tcpx.parse(text), tcpx.parse_schedule(schedule), target="generic")
+    return run.rewriter.visited
 
 
-def test_work_grows_with_the_payload_not_faster() -> None:
-    few, many = visited(100), visited(1000)
+@pytest.mark.parametrize(
+    ("made", "schedule"),
+    [
+        pytest.param(layers, TILE_EACH, id="products and sums"),
+        pytest.param(shared_operand, TILE_SUMS, id="one operand shared by all"),
+    ],
+)
+def test_work_grows_with_the_payload_not_faster(made: Callable[[int], str], schedule: str) -> None:
+    few, many = visited(made(100), schedule), visited(made(1000), schedule)
     assert few > 100
     assert many <= 12 * few

@@ -281,7 +281,7 @@ tiles = st.integers(0, 3).flatmap(
 comparisons = st.builds(Comparison, st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), sizes, sizes)
 predicates = st.lists(comparisons, max_size=3).map(lambda c: Predicate(tuple(c)))
 plain = st.one_of(
-    st.integers(),
+    st.integers(-(2**63), 2**64 - 1),
     st.booleans(),
     st.floats(),
     st.text(st.characters(codec="utf-8")),

@@ -67,19 +67,19 @@ def refused_module(module: Module) -> Diagnostic:
             "tcp.return %y = tcp.empty : f32",
             "tcp.return: only the last operation of a region ends it",
             "the last place in the region",
-            None,
+            "tcp.return",
         ),
         (
             "gml_st.for %i in 0 to M { tcp.yield }",
             "tcp.yield: the body of a loop has no terminator",
             "gml_st.yield for what is written",
-            None,
+            "tcp.yield",
         ),
         (
             "gml_st.if M < 4 { tcp.return }",
             "gml_st.if: the region ends in a tcp.yield",
-            None,
-            "<tcp.return >",
+            "tcp.yield as the last operation",
+            "tcp.return",
         ),
         (
             "%y = gml_st.if M < 4 { tcp.yield(%x) } : tensor<[M]x8xf32>",
@@ -109,14 +109,14 @@ def refused_module(module: Module) -> Diagnostic:
         (
             "%y = gml_st.parallel %i in 0 to M (%o = %v) { } : vector<4xf32>",
             "%i (gml_st.parallel): a parallel loop carries no values",
-            None,
+            "destinations on tensors or buffers",
             "%o: vector<4xf32>",
         ),
         (
             "%y = gml_st.materialize(%x) : f32",
             "%y (gml_st.materialize): the subset is missing",
             "tile [offsets] [sizes]",
-            None,
+            "gml_st.materialize",
         ),
         (
             "%y = gml_st.materialize(%x) tile [0] [M] : tensor<[M]xf32>",
@@ -139,7 +139,7 @@ def refused_module(module: Module) -> Diagnostic:
         (
             "vector.write(%v, %x) tile [0, 0] [1, 4] drop [0]",
             "vector.write: a write goes to a buffer",
-            None,
+            "a buffer as second operand",
             "%x: tensor<[M]x8xf32>",
         ),
         (
@@ -254,7 +254,7 @@ def refused_module(module: Module) -> Diagnostic:
             GENERIC.format('[["m", "parallel"], ["n", "sideways"]]', POINTWISE[1], "", "%e: f32", "tcp.yield(%e)"),
             "%y (tcp.generic): the attribute `iterators` is not a list of names with their kinds",
             'iterators = [["m", "parallel"], ["k", "reduction"]]',
-            "(('m', 'parallel'), ('n', 'sideways'))",
+            '[["m", "parallel"], ["n", "sideways"]]',
         ),
         (
             GENERIC.format(*POINTWISE, "", "%e: f64", "%q = tcp.cast(%e) : f32 tcp.yield(%q)"),
@@ -271,7 +271,7 @@ def refused_module(module: Module) -> Diagnostic:
         (
             GENERIC.format(*POINTWISE, "", "%e: f32", "%q = tcp.exp(%e) : f32"),
             "%y (tcp.generic): the region ends in a tcp.yield",
-            None,
+            "tcp.yield as the last operation",
             "no terminator",
         ),
         (
@@ -283,7 +283,7 @@ def refused_module(module: Module) -> Diagnostic:
         (
             GENERIC.format(POINTWISE[0], "[[m, q], [m, n]]", "", "%e: f32", "tcp.yield(%e)"),
             "%y (tcp.generic): a map uses `q`",
-            "dims ['m', 'n']",
+            "one of m, n",
             "q",
         ),
     ],
@@ -475,3 +475,92 @@ def test_values_of_detached_blocks_are_not_visible() -> None:
     ops["d"].operands[0] = other
     other.uses.append((ops["d"], 0))
     assert refused_module(module).found == "%elsewhere: f32, an argument of a detached block"
+
+
+def test_an_erased_operation_is_no_user() -> None:
+    module, ops = nest()
+    rewriter = Rewriter(module)
+    rewriter.erase(ops["j"])
+    ops["b"].result.uses.append((ops["c"], 0))
+    with pytest.raises(VerifyError, match="%b lists a use that is none"):
+        verify_ops(rewriter.take_touched(), rewriter.take_left())
+
+
+def test_what_moves_takes_its_inside_along() -> None:
+    module, ops = nest()
+    rewriter = Rewriter(module)
+    rewriter.move(ops["j"], InsertPoint.before(ops["b"]))
+    with pytest.raises(VerifyError, match=r"%c \(tcp.exp\): operand 0, %b, is not defined here"):
+        verify_ops(rewriter.take_touched())
+
+
+def test_nothing_stands_behind_a_terminator() -> None:
+    module, ops = nest()
+    rewriter = Rewriter(module)
+    body = module.main.body
+    rewriter.move(ops["d"], InsertPoint(body, len(body.ops)))
+    with pytest.raises(VerifyError):
+        verify_ops(rewriter.take_touched())
+
+
+def test_the_work_of_a_check_does_not_depend_on_the_other_users_of_a_value() -> None:
+    looked_at: list[int] = []
+    for count in (2, 200):
+        b = Builder()
+        with b.func("f", {"x": tensor([4], f32)}) as (x,):
+            made = [b.op(Exp, [x], name=f"e{k}") for k in range(count)]
+            b.returns(made[0])
+        verify_module(b.finish())
+        looked_at.append(verify_ops([made[0].owner] if isinstance(made[0].owner, Exp) else []))
+    assert looked_at[0] == looked_at[1] > 0
+
+
+PARALLEL = """
+func @f(%x: tensor<[M]x8xf32>, %v: tensor<1x4xf32>) -> tensor<[M]x8xf32> symbols [M: 1..] {{
+  %r = gml_st.parallel %i in 0 to M (%o = %x) {{ {} }} : tensor<[M]x8xf32>
+  tcp.return(%r)
+}}
+"""
+YIELD = "gml_st.yield(%v, %o) tile {} [1, 4]"
+
+
+@pytest.mark.parametrize(
+    ("body", "required", "found"),
+    [
+        (
+            f"{YIELD.format('[%i, 0]')} {YIELD.format('[%i, 2]')}",
+            "no iteration of %i yields one element twice",
+            ("tile [%i, 0] [1, 4] at <text>:3", "tile [%i, 2] [1, 4] at <text>:3"),
+        ),
+        (
+            f"{YIELD.format('[%i, 0]')} {YIELD.format('[M - 1 - %i, 4]')} {YIELD.format('[0, 0]')}",
+            "no iteration of %i yields one element twice",
+            ("tile [%i, 0] [1, 4] at <text>:3", "tile [0, 0] [1, 4] at <text>:3"),
+        ),
+        (
+            f"{YIELD.format('[%i, 0]')} gml_st.if %i == 0 {{ {YIELD.format('[0, 4]')} }}",
+            "no two iterations of %i yield one element",
+            ("the yield of %v to tile [0, 4] [1, 4] at <text>:3",),
+        ),
+        (
+            f"gml_st.if %i == 0 {{ {YIELD.format('[%i, 0]')} }} else {{ {YIELD.format('[%i - 1, 2]')} }}",
+            "no two iterations of %i yield one element",
+            ("tile [%i, 0] [1, 4] at <text>:3", "tile [%i - 1, 2] [1, 4] at <text>:3"),
+        ),
+    ],
+)
+def test_yields_of_a_parallel_loop_that_may_overlap(body: str, required: str, found: tuple[str, ...]) -> None:
+    error = refused(PARALLEL.format(body))
+    assert error.message == "%i (gml_st.parallel): yields to %o are not proved disjoint"
+    assert error.required == required
+    assert all(part in (error.found or "") for part in found)
+    assert error.payload is not None
+
+
+def test_yields_of_a_parallel_loop_that_are_disjoint() -> None:
+    for body in (
+        f"{YIELD.format('[%i, 0]')} {YIELD.format('[%i, 4]')}",
+        f"{YIELD.format('[%i, 0]')} {YIELD.format('[M - 1 - %i, 4]')}",
+        f"gml_st.if %i == 0 {{ {YIELD.format('[%i, 0]')} }} else {{ {YIELD.format('[%i, 2]')} }}",
+    ):
+        parse(PARALLEL.format(body))

@@ -131,7 +131,11 @@ class FunctionContext:
         """The C name of a value that has been printed."""
         name = self.buffers.get(value) or self.variables.of(value).name
         if not name:
-            raise self.func.error("a value is used before it is printed", found=f"%{value.name}")
+            raise self.func.error(
+                "a value is used before it is printed",
+                required="an operation that stands before its uses",
+                found=f"%{value.name}",
+            )
         return name
 
     def define(self, value: Value, expression: str, op: Operation, scope: Scope) -> None:
@@ -176,4 +180,8 @@ class FunctionContext:
         held = op.attributes.get(name, 0)
         if isinstance(held, int | Size):
             return held
-        raise op.error(f"the attribute `{name}` is a size in bytes", found=str(held))
+        raise op.error(
+            f"the attribute `{name}` is a size in bytes",
+            required="an int, or a size known when the kernel starts",
+            found=str(held),
+        )

@@ -10,14 +10,17 @@ from tcpx.emit_c.printer.names import in_comment
 from tcpx.emit_c.printer.scopes import Scope
 from tcpx.emit_c.printer.statements import print_row
 from tcpx.payload.ir import Block, Operation, Value
+from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.gml_st import If, Loop, StYield, trip_count_is_one
 
 
 def print_block(block: Block, context: FunctionContext, scope: Scope) -> None:
     """Print the live operations of a block; what its end carries is left to the operation it belongs to."""
+    outer = scope.op
     for op in block.ops:
         if not context.live.is_live(op):
             continue
+        scope.op = op
         if isinstance(op, Loop):
             _print_loop(op, context, scope)
         elif isinstance(op, If):
@@ -26,8 +29,9 @@ def print_block(block: Block, context: FunctionContext, scope: Scope) -> None:
             _print_yield(op, context, scope)
         elif is_buffer_op(op):
             print_buffer(op, context, scope)
-        elif not op.is_terminator:
+        elif not op.is_terminator and not isinstance(op, Assert):
             print_row(op, context, scope)
+    scope.op = outer
 
 
 def _print_loop(loop: Loop, context: FunctionContext, scope: Scope) -> None:
@@ -68,7 +72,8 @@ def _loop_comment(loop: Loop, once: bool) -> str:
     words += ["parallel"] if loop.is_parallel else []
     words += ["once"] if once else []
     place = loop.schedule_location
-    source = f" ({in_comment(PurePath(place.file).name)}:{place.line})" if place is not None else ""
+    file, line = (place.printed or (place.file, place.line)) if place is not None else ("", 0)
+    source = f" ({in_comment(PurePath(file).name)}:{line})" if place is not None else ""
     return f"/* {', '.join(words)}{source} */"
 
 

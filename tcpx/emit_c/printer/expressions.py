@@ -124,14 +124,16 @@ class SizePrinter:
         return f"{self.text(comparison.lhs, scope)} {comparison.op} {self.text(comparison.rhs, scope)}"
 
     def _atom(self, atom: Atom, scope: Scope) -> str:
-        known = scope.lookup(atom.text)
+        plain = _divides_plainly(atom)
+        key = f"{atom.text} of C" if plain else atom.text
+        known = scope.lookup(key)
         if known is not None:
             return known
         if isinstance(atom, Symbol | Var):
             raise _unknown(atom.text)
         home = self._home((atom.size(),), scope)
         stem = "_".join((*self._innermost(atom, home), _HINTS[type(atom)]))
-        return self._constant(atom.text, stem, self._call(atom, home), home)
+        return self._constant(key, stem, self._call(atom, plain, home), home)
 
     def _constant(self, key: str, hint: str, value: str, home: Scope) -> str:
         name = self._names.fresh(hint)
@@ -150,17 +152,17 @@ class SizePrinter:
         names = [home.lookup(v.text) for v in variables(atom) if v.text in home.names]
         return [name for name in names if name is not None][-1:]
 
-    def _call(self, atom: Atom, home: Scope) -> str:
+    def _call(self, atom: Atom, plain: bool, home: Scope) -> str:
         match atom:
             case Min() | Max():
                 return self._nested("tcpx_size_min" if isinstance(atom, Min) else "tcpx_size_max", atom.args, home)
             case CeilDiv():
                 return self._nested("tcpx_size_ceildiv", (atom.lhs, _divisor(atom.rhs)), home)
             case FloorDiv() | Mod():
-                low, divisor = lower_bound(atom.lhs), _divisor(atom.rhs)
-                if low is not None and low >= 0 and isinstance(divisor, int):
+                divisor = _divisor(atom.rhs)
+                if plain:
                     sign = "/" if isinstance(atom, FloorDiv) else "%"
-                    return f"{self.factor(atom.lhs, home)} {sign} {divisor}"
+                    return f"{self.factor(atom.lhs, home)} {sign} {self.text(divisor, home)}"
                 helper = "tcpx_size_floordiv" if isinstance(atom, FloorDiv) else "tcpx_size_mod"
                 return self._nested(helper, (atom.lhs, divisor), home)
             case _:
@@ -173,6 +175,17 @@ class SizePrinter:
         while texts:
             text = f"{helper}({texts.pop()}, {text})"
         return text
+
+
+def _divides_plainly(atom: Atom) -> bool:
+    """Whether the operators of C, which round to zero, give what is wanted here.
+
+    That may follow from the branch, while the constant is computed outside of it: elsewhere it is not to be used.
+    """
+    if not isinstance(atom, FloorDiv | Mod) or not isinstance(atom.rhs, int):
+        return False
+    low = lower_bound(atom.lhs)
+    return low is not None and low >= 0
 
 
 def _divisor(dim: Dim) -> Dim:

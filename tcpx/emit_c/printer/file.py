@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,9 +11,11 @@ from tcpx.emit_c.printer.expressions import SIZE_HELPERS
 from tcpx.emit_c.printer.function import print_function
 from tcpx.emit_c.printer.names import Names, in_comment, words_of
 from tcpx.emit_c.printer.reserved import RESERVED
+from tcpx.emit_c.printer.scopes import Line
 from tcpx.emit_c.signature import KernelSignature
+from tcpx.limits import MOST_C_BYTES
 from tcpx.payload.constants import Constants
-from tcpx.payload.ir import FuncOp
+from tcpx.payload.ir import FuncOp, Operation
 from tcpx.target import Target
 from tcpx.target.rows import PLACEHOLDER
 
@@ -31,23 +33,28 @@ class PrintRequest:
 
 @dataclass(frozen=True, slots=True)
 class PrintedFile:
-    """The C source and the kernels it defines, in the order of the requests."""
+    """The C source and the kernels it defines, in the order of the requests.
+
+    `operations` has, for the number of a line (from 1), the operation that the line was printed for.
+    """
 
     source: str
     kernels: tuple[KernelSignature, ...]
+    operations: Mapping[int, Operation]
 
 
 def print_file(requests: Sequence[PrintRequest], target: Target, threads: int) -> PrintedFile:
     """The C file of these functions; the same requests give the same text. Raises VerifyError, located."""
     reserved = frozenset(RESERVED | _words_of_target(target))
     names, needs = Names(reserved), Needs()
-    texts: list[str] = []
+    functions: list[list[Line]] = []
     signatures: list[KernelSignature] = []
     for request in requests:
         lines, signature = print_function(
             request.func, request.constants, target, threads, request.name, names, reserved, needs
         )
-        texts.append("\n".join(lines))
+        functions.append(lines)
+        _check_length(functions, request.func)
         signatures.append(signature)
     head = [f"/* Written by tcpx for the target {in_comment(target.name)}. */"]
     head += [f"#include <{header}>" for header in dict.fromkeys((*_HEADERS, *target.headers))]
@@ -58,7 +65,22 @@ def print_file(requests: Sequence[PrintRequest], target: Target, threads: int) -
     ]
     if needs.thread_number:
         definitions.insert(0, "int omp_get_thread_num(void); /* of the OpenMP runtime */")
-    return PrintedFile("\n\n".join(["\n".join(head), *definitions, *texts]) + "\n", tuple(signatures))
+    lines = [Line(text) for text in "\n\n".join(["\n".join(head), *definitions]).split("\n")]
+    for function in functions:
+        lines += [Line(""), *function]
+    operations = {number: line.op for number, line in enumerate(lines, 1) if line.op is not None}
+    return PrintedFile("\n".join(line.text for line in lines) + "\n", tuple(signatures), operations)
+
+
+def _check_length(functions: Sequence[Sequence[Line]], last: FuncOp) -> None:
+    length = sum(len(line.text) + 1 for lines in functions for line in lines)
+    if length > MOST_C_BYTES:
+        raise last.error(
+            "the C of the kernels is too long",
+            required=f"at most {MOST_C_BYTES} bytes",
+            found=f"{length} bytes",
+            fix="unroll less, or use larger vectors: a compiler takes minutes for files of this length",
+        )
 
 
 def _words_of_target(target: Target) -> set[str]:

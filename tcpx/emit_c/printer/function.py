@@ -10,15 +10,20 @@ from tcpx.emit_c.printer.context import FunctionContext, Needs
 from tcpx.emit_c.printer.control import print_block
 from tcpx.emit_c.printer.expressions import SizePrinter
 from tcpx.emit_c.printer.names import Names, in_comment, words_of
-from tcpx.emit_c.printer.scopes import INDENT, Scope
-from tcpx.emit_c.signature import OUT_OF_RANGE, OVERFLOW, RETURN_CODES, Argument, KernelSignature
+from tcpx.emit_c.printer.scopes import INDENT, Line, Scope
+from tcpx.emit_c.signature import FIRST_ASSERTION, OUT_OF_RANGE, OVERFLOW, RETURN_CODES, Argument, KernelSignature
+from tcpx.limits import INT64_MAX
 from tcpx.payload.constants import Constants
 from tcpx.payload.ir import FuncOp, Value
+from tcpx.payload.ops.assertion import Assert
+from tcpx.payload.size_excess import magnitude
 from tcpx.payload.sizes import Dim, Symbol, symbols, to_text, variables
-from tcpx.payload.types import BufferType
+from tcpx.payload.text.scope import DIM_ATTRIBUTES
+from tcpx.payload.types import BufferType, shape_of
+from tcpx.payload.verifier import dims_of
 from tcpx.target import Target
 
-LARGEST_SIZE: Final = "INT64_C(1) << 47"
+LARGEST_EXTENT: Final = 1 << 47
 """No array has more elements: addresses have fewer bits."""
 _WIDTH: Final = 120
 _SUFFIXES: Final = ("", "_workspace", "_check")
@@ -35,7 +40,7 @@ def print_function(
     file_names: Names,
     reserved: frozenset[str],
     needs: Needs,
-) -> tuple[list[str], KernelSignature]:
+) -> tuple[list[Line], KernelSignature]:
     """The C of a function, called as much like `name` as C allows, and what a caller has to know."""
     c_name = file_names.fresh(name, _SUFFIXES)
     names = Names(reserved | {c_name + suffix for suffix in _SUFFIXES})
@@ -67,8 +72,10 @@ def print_function(
         workspace_shared=context.workspace_shared,
         workspace_thread=context.workspace_thread,
         constants=tuple(context.constant_slots),
+        wide_sizes=_wide_sizes(func, context.workspace_shared + threads * context.workspace_thread),
+        assertions=tuple(op.diagnostic for op in _assertions(func)),
     )
-    used = words_of(_COMMENT.sub("", line) for line in body.lines())
+    used = words_of(_COMMENT.sub("", line.text) for line in body.lines())
     unused = [p.rpartition(" ")[2].lstrip("*") for p in parameters]
     checks, call = _size_checks(func, signature, context, reserved)
     called = words_of([call])
@@ -79,16 +86,16 @@ def print_function(
             f"if ({status} != 0) return {status};",
             *prologue,
         ]
-    lines = [
+    head = [
         *checks,
         *_workspace_function(func, signature, context, reserved, call),
         "",
         *_description(signature, target),
         *_head(c_name, parameters),
-        *(INDENT + line for line in (*prologue, *_without_unused(body.lines()), "return 0;")),
-        "}",
+        *(INDENT + line for line in prologue),
     ]
-    return lines, signature
+    printed = [line.indented() for line in _without_unused(body.lines())]
+    return [*map(Line, head), *printed, Line(f"{INDENT}return 0;"), Line("}")], signature
 
 
 def _head(c_name: str, parameters: list[str]) -> list[str]:
@@ -102,7 +109,11 @@ def _head(c_name: str, parameters: list[str]) -> list[str]:
 def _result_count(func: FuncOp) -> int:
     held = func.attributes.get("results", 0)
     if not isinstance(held, int) or not 0 <= held <= len(func.args):
-        raise func.error("`results` is the number of trailing result arguments", found=str(held))
+        raise func.error(
+            "`results` is the number of trailing result arguments",
+            required="an int from 0 to the number of arguments",
+            found=str(held),
+        )
     return held
 
 
@@ -111,11 +122,11 @@ def _argument(value: Value, context: FunctionContext) -> Argument:
     return Argument(value.name, type_.dtype, type_.shape)
 
 
-def _without_unused(lines: list[str]) -> list[str]:
+def _without_unused(lines: list[Line]) -> list[Line]:
     """The lines without named sizes that nothing reads."""
     while True:
-        counts = Counter(word for line in lines for word in re.findall(r"\w+", _COMMENT.sub("", line)))
-        kept = [line for line in lines if (m := _LOCAL.fullmatch(line)) is None or counts[m.group(1)] > 1]
+        counts = Counter(word for line in lines for word in re.findall(r"\w+", _COMMENT.sub("", line.text)))
+        kept = [line for line in lines if (m := _LOCAL.fullmatch(line.text)) is None or counts[m.group(1)] > 1]
         if len(kept) == len(lines):
             return kept
         lines = kept
@@ -144,9 +155,17 @@ def _size_checks(
         context.needs.size_helpers.add("tcpx_size_grow")
         grown = [f"tcpx_size_grow(&bytes, {printer.text(dim, scope)})" for dim in shape if dim != 1]
         scope.block("", [f"int64_t bytes = {width};", f"if ({' || '.join(grown)}) return {OVERFLOW};"])
+    for number, assertion in enumerate(_assertions(func)):
+        conditions = [printer.condition(p, scope) for p in assertion.alternatives]
+        fails = " && ".join(f"!({condition})" for condition in conditions)
+        scope.statement(f"if ({fails}) return {FIRST_ASSERTION + number};")
     name = f"{signature.c_name}_check"
-    body = [INDENT + line for line in (*_without_unused(scope.lines()), "return 0;")]
-    return [f"static int {name}({parameters}) {{", *body, "}", ""], f"{name}({arguments})"
+    body = [line.indented().text for line in _without_unused(scope.lines())]
+    return [f"static int {name}({parameters}) {{", *body, f"{INDENT}return 0;", "}", ""], f"{name}({arguments})"
+
+
+def _assertions(func: FuncOp) -> list[Assert]:
+    return [op for op in func.body.ops if isinstance(op, Assert)]
 
 
 def _check_range(symbol: Symbol, scope: Scope) -> None:
@@ -158,7 +177,7 @@ def _check_range(symbol: Symbol, scope: Scope) -> None:
         conditions.append(f"{name} % {symbol.multiple_of} != 0")
     scope.statement(f"if ({' || '.join(conditions)}) return {OUT_OF_RANGE};")
     if symbol.upper is None:
-        scope.statement(f"if ({name} > {LARGEST_SIZE}) return {OVERFLOW};")
+        scope.statement(f"if ({name} > INT64_C({LARGEST_EXTENT})) return {OVERFLOW};")
 
 
 def _symbolic_shapes(func: FuncOp) -> list[tuple[tuple[Dim, ...], int]]:
@@ -173,6 +192,17 @@ def _symbolic_shapes(func: FuncOp) -> list[tuple[tuple[Dim, ...], int]]:
     return list(found.values())
 
 
+def _wide_sizes(func: FuncOp, workspace: Dim) -> tuple[Dim, ...]:
+    """The sizes of a function, and its workspace in bytes, that may overflow for symbols in their range, each once."""
+    largest = {s.name: LARGEST_EXTENT if s.upper is None else s.upper for s in func.symbols}
+    types = [v.type for v in func.args] + [r.type for op in func.walk() for r in op.results]
+    sizes = [workspace, *(dim for type_ in types for dim in shape_of(type_))]
+    attributes = (a for op in func.walk() for key, a in op.attributes.items() if key not in DIM_ATTRIBUTES)
+    sizes += [dim for attribute in attributes for dim in dims_of(attribute)]
+    found = {to_text(dim): dim for dim in sizes if magnitude(dim, largest) > INT64_MAX}
+    return tuple(found.values())
+
+
 def _workspace_function(
     func: FuncOp, signature: KernelSignature, context: FunctionContext, reserved: frozenset[str], check: str
 ) -> list[str]:
@@ -184,7 +214,7 @@ def _workspace_function(
     return [
         f"/* Bytes of workspace; {context.threads} thread(s){'; SIZE_MAX for sizes out of range' if check else ''}. */",
         f"size_t {signature.c_name}_workspace({parameters}) {{",
-        *(INDENT + line for line in scope.lines()),
+        *(line.indented().text for line in scope.lines()),
         "}",
     ]
 
@@ -202,5 +232,6 @@ def _description(signature: KernelSignature, target: Target) -> list[str]:
         lines.append(f"   size {in_comment(symbol.name)}: {symbol.lower}..{upper}{multiple}")
     for slot in signature.constants:
         lines.append(f"   constant {in_comment(slot.name)}: {slot.bytes} bytes at {slot.offset}")
-    codes = ", ".join(f"{code}: {meaning}" for code, meaning in RETURN_CODES.items())
+    failures = {FIRST_ASSERTION + k: in_comment(held.message) for k, held in enumerate(signature.assertions)}
+    codes = ", ".join(f"{code}: {meaning}" for code, meaning in (RETURN_CODES | failures).items())
     return [*lines, "   Constants and workspace are 64-byte aligned.", f"   Returns {codes}. */"]

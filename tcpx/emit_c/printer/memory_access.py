@@ -24,7 +24,9 @@ class Access:
     def of(op: Operation, context: FunctionContext) -> Access:
         """The access of an operation whose last operand is a buffer."""
         if not op.operands:
-            raise op.error("an access to memory needs a buffer", found="no operands")
+            raise op.error(
+                "an access to memory needs a buffer", required="an operand of buffer type", found="no operands"
+            )
         tile = op.attributes.get("subset")
         buffer = context.buffer_type(op.operands[-1], op)
         if not isinstance(tile, Tile) or not tile.rank == len(buffer.shape) == len(buffer.strides):

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from tcpx.emit_c.printer.reserved import RESERVED
 
-_WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*", re.ASCII)
+"""An identifier; what follows a digit or a point is the end of a number (`1.0f`) or a member."""
 _NOT_IN_WORDS = re.compile(r"[^A-Za-z0-9]+")
 LONGEST = 63
 """C11 5.2.4.1: the characters of an internal identifier that are sure to count."""

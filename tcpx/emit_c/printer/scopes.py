@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
+from tcpx.payload.ir import Operation
 from tcpx.payload.sizes import Dim, symbols, variables
 
 INDENT = "  "
+
+
+class Line(NamedTuple):
+    """A line of C, and the operation it was printed for."""
+
+    text: str
+    op: Operation | None = None
+
+    def indented(self) -> Line:
+        return Line(INDENT + self.text, self.op)
 
 
 class Scope:
     """One `{ .. }` of C. `names` maps the text of a size (a symbol, a loop variable, an expression) to its C name.
 
     A declaration asked for by an inner block while that block is being built lands before it, since the lines of the
-    inner block are added when it is complete.
+    inner block are added when it is complete. `op` is the operation that is being printed.
     """
 
-    __slots__ = ("_guard", "_guarded", "_lines", "names", "parent")
+    __slots__ = ("_guard", "_guarded", "_lines", "names", "op", "parent")
 
     def __init__(self, parent: Scope | None = None) -> None:
         self.parent = parent
+        self.op: Operation | None = parent.op if parent is not None else None
         self.names: dict[str, str] = {}
-        self._lines: list[str] = []
+        self._lines: list[Line] = []
         self._guard = ""
-        self._guarded: list[str] = []
+        self._guarded: list[Line] = []
 
     def lookup(self, text: str) -> str | None:
         """The C name a size has here, or None."""
@@ -43,31 +56,30 @@ class Scope:
 
     def declare(self, line: str) -> None:
         """Add a declaration without effects; it may go before statements that were added earlier."""
-        self._lines.append(line)
+        self._lines.append(Line(line, self.op))
 
     def statement(self, line: str, guard: str = "") -> None:
         """Add a statement, run only where `guard` holds; statements in a row with one guard share an `if`."""
         if guard != self._guard:
             self._flush()
             self._guard = guard
-        if guard:
-            self._guarded.append(line)
-        else:
-            self._lines.append(line)
+        (self._guarded if guard else self._lines).append(Line(line, self.op))
 
     def block(self, header: str, inner: Scope | Sequence[str]) -> None:
         """Add a braced block; `header` is what stands before the brace, if anything."""
         self.statement(f"{header} {{".lstrip())
-        self._lines += [INDENT + line for line in (inner.lines() if isinstance(inner, Scope) else inner)]
-        self._lines.append("}")
+        self._close(inner.lines() if isinstance(inner, Scope) else [Line(text, self.op) for text in inner])
 
     def extend_last_block(self, header: str, inner: Scope) -> None:
         """Continue the block that was added last, as in `} else {`."""
-        self._lines[-1] = f"}} {header} {{"
-        self._lines += [INDENT + line for line in inner.lines()]
-        self._lines.append("}")
+        self._lines[-1] = Line(f"}} {header} {{", self.op)
+        self._close(inner.lines())
 
-    def lines(self) -> list[str]:
+    def _close(self, inner: Iterable[Line]) -> None:
+        self._lines += [line.indented() for line in inner]
+        self._lines.append(Line("}", self.op))
+
+    def lines(self) -> list[Line]:
         """All lines added so far."""
         self._flush()
         self._guard = ""
@@ -75,7 +87,9 @@ class Scope:
 
     def _flush(self) -> None:
         if self._guarded:
-            self._lines += [f"if ({self._guard}) {{", *(INDENT + line for line in self._guarded), "}"]
+            op = self._guarded[0].op
+            self._lines += [Line(f"if ({self._guard}) {{", op), *(line.indented() for line in self._guarded)]
+            self._lines.append(Line("}", op))
             self._guarded = []
 
     def _outwards(self) -> Iterator[Scope]:

@@ -173,5 +173,5 @@ def _number(op: Operation) -> float | int:
     """The attribute `value`: of a constant its number, of a read what lanes outside of the subset hold."""
     held = op.attributes.get("value", 0)
     if not isinstance(held, int | float):
-        raise op.error("the attribute `value` is a number", found=str(held))
+        raise op.error("the attribute `value` is a number", required="an int or a float", found=str(held))
     return held

@@ -130,7 +130,9 @@ class Variables:
         while op.parent is not body:
             outer = op.parent_op
             if outer is None:
-                raise op.error("the operation is not in the block that it reads from")
+                raise op.error(
+                    "the operation is not in the block that it reads from", required="an operation of that block"
+                )
             op = outer
         return self._positions[op]
 

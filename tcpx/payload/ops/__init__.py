@@ -1,6 +1,7 @@
 """The operation families; importing this package registers them all."""
 
 from tcpx.payload.ops import (
+    assertion,
     composite,
     constant,
     contract,
@@ -15,6 +16,7 @@ from tcpx.payload.ops import (
 )
 
 __all__ = [
+    "assertion",
     "composite",
     "constant",
     "contract",

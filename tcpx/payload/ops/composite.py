@@ -12,7 +12,7 @@ from tcpx.payload.ir import Operation, Value, register
 from tcpx.payload.ops.elementwise import Div, Exp, Sub
 from tcpx.payload.ops.movement import Broadcast
 from tcpx.payload.ops.reduce import ReduceMax, ReduceSum
-from tcpx.payload.sizes import Dim
+from tcpx.payload.sizes import Dim, is_equal
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import dtype_of, like, shape_of
 
@@ -25,7 +25,7 @@ class Composite(Tileable):
 
     def decompose(self, build: Build) -> Value:
         """Build the operations it stands for; returns the value that replaces the result."""
-        raise self.error("the operation declares no decomposition")
+        raise self.error("the operation declares no decomposition", required="an operation with this interface")
 
 
 @register
@@ -46,8 +46,10 @@ class Softmax(Composite):
         return held
 
     def verify(self) -> None:
-        shape = shape_of(self.operands[0].type)
-        if self.operands[0].type != self.result.type or not dtype_of(self.result.type).is_float:
+        shape, result = shape_of(self.operands[0].type), shape_of(self.result.type)
+        same = dtype_of(self.operands[0].type) == dtype_of(self.result.type) and len(shape) == len(result)
+        same = same and all(is_equal(a, b) is True for a, b in zip(shape, result, strict=True))
+        if not same or not dtype_of(self.result.type).is_float:
             raise self.error(
                 "operand and result have one float type",
                 required=str(self.operands[0].type),
@@ -85,7 +87,7 @@ class Softmax(Composite):
             self.attributes,
             location=self.location,
         )
-        made.schedule_location = self.schedule_location
+        made.stand_for(self)
         return made
 
     def pad_value(self, index: int, reduced: bool) -> float | int | None:

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
+from typing import Protocol, SupportsFloat, cast
 
+import ml_dtypes
 import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.interfaces import Build
-from tcpx.payload.ir import Operation, Value, register
-from tcpx.payload.types import Type, VectorType, dtype_of, shape_of
+from tcpx.payload.ir import Attribute, Operation, Value, register
+from tcpx.payload.types import ScalarType, Type, VectorType, dtype_of, shape_of
+
+
+class _Limits(Protocol):
+    """What of `ml_dtypes.finfo` is used here."""
+
+    max: SupportsFloat
 
 
 @register
@@ -28,9 +37,25 @@ class Const(Operation):
     def verify(self) -> None:
         shape = shape_of(self.result.type)
         if ("value" in self.attributes) == ("constant" in self.attributes):
-            raise self.error("a constant has either a `value` or the name of a `constant`")
+            raise self.error(
+                "a constant has either a `value` or the name of a `constant`", required="one of `value` and `constant`"
+            )
         if any(not isinstance(d, int) for d in shape):
             raise self.error("a constant has a static shape", required="int dims", found=str(self.result.type))
+        if "value" in self.attributes:
+            self._check_literal(self.attributes["value"], dtype_of(self.result.type))
+
+    def _check_literal(self, value: Attribute, dtype: ScalarType) -> None:
+        if dtype.is_float:
+            most = float(cast("_Limits", ml_dtypes.finfo(dtype.numpy)).max)
+            fits = isinstance(value, int | float) and (not isfinite(value) or abs(value) <= most)
+            required = f"a number from {-most:g} to {most:g}, inf, -inf or nan"
+        else:
+            fits = isinstance(value, int) and dtype.minimum <= value <= dtype.maximum
+            required = f"an integer from {dtype.minimum} to {dtype.maximum}"
+        if not fits:
+            found = str(value) if isinstance(value, int | float | str) else "no number"
+            raise self.error(f"the value of a constant is one of its type {dtype}", required, found)
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         dtype, shape = dtype_of(self.result.type), evaluation.shape(self.result.type)
@@ -38,7 +63,11 @@ class Const(Operation):
         if not isinstance(name, str):
             literal = self.attributes["value"]
             if not isinstance(literal, int | float):
-                raise self.error("the value of a constant is a number", found=str(literal))
+                raise self.error(
+                    "the value of a constant is a number",
+                    required="an int, a float or a truth value",
+                    found=str(literal),
+                )
             return (np.full(shape, literal).astype(dtype.numpy),)
         array = evaluation.constants.get(name)
         if array is None:

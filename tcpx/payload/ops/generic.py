@@ -76,10 +76,12 @@ class Generic(Structured):
                 case (str() as name, ("parallel" | "reduction") as kind):
                     found.append(Iterator(name, IteratorKind(kind)))
                 case _:
+                    from tcpx.payload.text.printer import attribute_text  # the printer reads the IR: late, as in ir.py
+
                     raise self.error(
                         "the attribute `iterators` is not a list of names with their kinds",
                         required='iterators = [["m", "parallel"], ["k", "reduction"]]',
-                        found=str(held),
+                        found="none" if held is None else attribute_text(held),
                     )
         return tuple(found)
 
@@ -155,11 +157,15 @@ class Generic(Structured):
         for expression in (e for m in self._all_maps() for e in m):
             for name in map_symbols(expression):
                 if name not in names:
-                    raise self.error(f"a map uses `{name}`", required=f"dims {sorted(names)}", found=name)
+                    raise self.error(f"a map uses `{name}`", required=f"one of {', '.join(sorted(names))}", found=name)
         self._verify_body(block)
         result_dims = [map_dim(e) for e in self.result_map()]
         if sorted(d or "" for d in result_dims) != sorted(it.name for it in its if not it.is_reduction):
-            raise self.error("the result map names each parallel dim once", found=str(result_dims))
+            raise self.error(
+                "the result map names each parallel dim once",
+                required="every parallel dim, once",
+                found=str(result_dims),
+            )
         super().verify()
 
     def _verify_body(self, block: Block) -> None:

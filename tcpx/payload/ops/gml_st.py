@@ -38,7 +38,7 @@ class Loop(Operation):
         """The loop variable: `lower`, `lower + step`, ... below `upper`."""
         held = self.attributes.get("var")
         if not isinstance(held, Var):
-            raise self.error("the attribute `var` is missing")
+            raise self.error("the attribute `var` is missing", required="a loop variable with its range")
         return held
 
     @property
@@ -62,7 +62,9 @@ class Loop(Operation):
 
     def verify(self) -> None:
         if not len(self.operands) == len(self.destinations) == len(self.results):
-            raise self.error("a loop has as many inits, destinations and results")
+            raise self.error(
+                "a loop has as many inits, destinations and results", required="one destination and one result per init"
+            )
         for init, dest, result in zip(self.operands, self.destinations, self.results, strict=True):
             if init.type != dest.type or dest.type != result.type:
                 raise self.error(
@@ -116,7 +118,11 @@ class Parallel(Loop):
     def verify(self) -> None:
         for dest in self.destinations:
             if not isinstance(dest.type, TensorType):
-                raise self.error("a parallel loop carries no values", found=f"%{dest.name}: {dest.type}")
+                raise self.error(
+                    "a parallel loop carries no values",
+                    required="destinations on tensors or buffers",
+                    found=f"%{dest.name}: {dest.type}",
+                )
         super().verify()
 
     def _iterations(self, evaluation: Evaluation) -> list[int]:
@@ -138,7 +144,7 @@ class If(Operation):
         """The condition, on sizes and loop variables."""
         held = self.attributes.get("predicate")
         if not isinstance(held, Predicate):
-            raise self.error("the attribute `predicate` is missing")
+            raise self.error("the attribute `predicate` is missing", required="a condition")
         return held
 
     @property
@@ -249,12 +255,21 @@ class StYield(OnSubset):
         """A detached yield."""
         return cls([value, destination], [], {"subset": subset})
 
+    @property
+    def loop(self) -> Loop | None:
+        """The innermost loop around it."""
+        return next((op for op in self.ancestors() if isinstance(op, Loop)), None)
+
     def verify(self) -> None:
         super().verify()
         dest = self.operands[1]
         owner = dest.owner.parent if isinstance(dest.owner, Block) else None
         if not isinstance(owner, Loop):
-            raise self.error("a yield writes to a destination of a loop", found=f"%{dest.name}")
+            raise self.error(
+                "a yield writes to a destination of a loop",
+                required="a destination of a loop around it",
+                found=f"%{dest.name}",
+            )
         self.check_value(self.operands[0])
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:

@@ -141,7 +141,7 @@ class Transpose(Movement):
         super().verify()
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        return (np.ascontiguousarray(args[0].transpose(self.permutation)),)
+        return (np.array(args[0].transpose(self.permutation), order="C"),)
 
 
 @register
@@ -183,6 +183,10 @@ class Fill(Movement):
 
     def maps(self) -> tuple[IndexingMap, ...]:
         return ()
+
+    def verify(self) -> None:
+        _ = self.literal
+        super().verify()
 
     def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
         del args, acc

@@ -65,7 +65,11 @@ class Write(OnSubset):
     def verify(self) -> None:
         super().verify()
         if not isinstance(self.operands[1].type, BufferType):
-            raise self.error("a write goes to a buffer", found=f"%{self.operands[1].name}: {self.operands[1].type}")
+            raise self.error(
+                "a write goes to a buffer",
+                required="a buffer as second operand",
+                found=f"%{self.operands[1].name}: {self.operands[1].type}",
+            )
         self.check_value(self.operands[0])
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from math import isinf
 
 from lark import Token
 
+from tcpx.limits import UINT64_MAX
 from tcpx.payload.ir import Attribute
 from tcpx.payload.text.dims import DimReader
 from tcpx.payload.text.scope import DIM_ATTRIBUTES, Scope
@@ -34,12 +36,15 @@ class AttributeReader(DimReader):
         match node.data:
             case "string":
                 return self.string(tokens(node)[0])
+            case "number":
+                return self.whole_number(tokens(node)[0], UINT64_MAX)
             case "float":
-                return float(tokens(node)[0])
+                return self._float(tokens(node)[0])
             case "negative_float":
-                return -float(tokens(node)[0])
+                return -self._float(tokens(node)[0])
             case "list":
-                return tuple(self.attribute(n, scope) for n in nodes(node))
+                with self.nested(node):
+                    return tuple(self.attribute(n, scope) for n in nodes(node))
             case "tile":
                 return self.tile(node, scope)
             case "condition":
@@ -48,14 +53,27 @@ class AttributeReader(DimReader):
                 word = None if scope.dims_are_free else _word(node)
                 return self.dim(node, scope) if word is None else word
 
+    def _float(self, token: Token) -> float:
+        value = float(token)
+        if isinf(value):
+            raise self.source.error(
+                token, "the number is too large", required="a number below 1.8e308", found=str(token), fix="write inf"
+            )
+        return value
+
     def string(self, token: Token) -> str:
         """A quoted string, with the escapes of JSON."""
         try:
-            return str(json.loads(token, strict=False))
+            text = str(json.loads(token, strict=False))
         except json.JSONDecodeError as error:
             raise self.source.error(
                 token, "the string has an unknown escape", required=r"\" \\ \n \t \r \b \f \/ \uXXXX", found=str(token)
             ) from error
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise self.source.error(
+                token, "the string holds half of a character", required=r"both halves, \uD83D\uDE00", found=str(token)
+            )
+        return text
 
 
 def _word(node: Node) -> Attribute | None:

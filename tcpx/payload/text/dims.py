@@ -6,12 +6,15 @@ is folded), so that printing and parsing an expression gives the same one whatev
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from lark import Token
 
+from tcpx.limits import DEEPEST_NESTING, INT64_MAX
 from tcpx.payload.predicates import Comparison, Predicate, Relation
+from tcpx.payload.size_excess import Excess, excess, excess_of_memory, excess_of_product
 from tcpx.payload.sizes import CeilDiv, Dim, FloorDiv, Max, Min, Mod, Size, evaluate
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.scope import Scope, suggestion
@@ -19,6 +22,8 @@ from tcpx.payload.text.syntax import Node, Source, child, children, nodes, token
 from tcpx.payload.types import SCALARS, BufferType, ScalarType, TensorType, Type, VectorType
 
 _RELATIONS: Final[dict[str, Relation]] = {"==": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_CHAINED: Final = frozenset(("sum", "difference", "product"))
+_DIGITS: Final = len(str(INT64_MAX)) + 1
 ALWAYS = Comparison("==", 0, 0)
 """How the predicate that always holds is written."""
 
@@ -28,25 +33,82 @@ class DimReader:
 
     def __init__(self, source: Source) -> None:
         self.source = source
+        self._depth = 0
+
+    @contextmanager
+    def nested(self, node: Node) -> Generator[None, None, None]:
+        """Reading what is inside a piece of syntax; a located error where that is too deep."""
+        if self._depth >= DEEPEST_NESTING:
+            raise self.source.error(
+                node,
+                f"the text is nested more than {DEEPEST_NESTING} deep here",
+                required=f"at most {DEEPEST_NESTING} regions, brackets and signs within one another",
+            )
+        self._depth += 1
+        yield
+        self._depth -= 1
+
+    def whole_number(self, token: Token, most: int = INT64_MAX) -> int:
+        """The value of digits, at most `most`, which is not above 2**64."""
+        digits = token.lstrip("0")
+        if len(digits) > _DIGITS or int(digits or "0") > most:
+            bits = most.bit_length()
+            raise self.source.error(
+                token,
+                "the number is too large",
+                required=f"at most 2**{bits} - 1" if most == (1 << bits) - 1 else f"at most {most}",
+                found=str(token) if len(digits) <= 2 * _DIGITS else f"a number of {len(digits)} digits",
+            )
+        return int(digits or "0")
+
+    def checked(self, node: Node, found: Excess | None) -> None:
+        """Raise the located error for what is too large, if anything is."""
+        if found is not None:
+            raise self.source.error(node, found.message, required=found.required, found=found.found)
 
     def dim(self, node: Node, scope: Scope) -> Dim:
         """A size expression."""
+        chain: list[Node] = []
+        while node.data in _CHAINED:
+            chain.append(node)
+            node = nodes(node)[0]
+        with self.nested(node):
+            held = self._operand(node, scope)
+            for operator in reversed(chain):
+                held = self._combined(operator, held, self.dim(nodes(operator)[1], scope))
+        return held
+
+    def _combined(self, node: Node, lhs: Dim, rhs: Dim) -> Dim:
+        if node.data == "product":
+            self.checked(node, excess_of_product(lhs, rhs))
+            made = lhs * rhs
+        else:
+            made = lhs + rhs if node.data == "sum" else lhs - rhs
+        self.checked(node, excess(made))
+        return made
+
+    def _operand(self, node: Node, scope: Scope) -> Dim:
         match node.data:
             case "number":
-                return int(tokens(node)[0])
+                return self.whole_number(tokens(node)[0])
             case "named":
                 return self._symbol(tokens(node)[0], scope)
             case "variable":
                 return self._variable(tokens(node)[0], scope)
             case "negation":
-                return -self.dim(nodes(node)[0], scope)
+                (inner,) = nodes(node)
+                if inner.data == "number":
+                    return -self.whole_number(tokens(inner)[0], INT64_MAX + 1)
+                return -self.dim(inner, scope)
             case "call":
                 return self._call(node, scope)
-            case "sum" | "difference" | "product":
-                lhs, rhs = (self.dim(n, scope) for n in nodes(node))
-                return lhs + rhs if node.data == "sum" else lhs - rhs if node.data == "difference" else lhs * rhs
             case _:
-                raise self.source.error(node, "a size expression is needed here", found=f"a {node.data}")
+                raise self.source.error(
+                    node,
+                    "a size expression is needed here",
+                    required="an int, a symbol or arithmetic on them",
+                    found=f"a {node.data}",
+                )
 
     def _symbol(self, token: Token, scope: Scope) -> Dim:
         symbol = scope.symbol(token)
@@ -80,11 +142,13 @@ class DimReader:
         args = tuple(self.dim(n, scope) for n in nodes(node))
         if function in ("min", "max"):
             if len(args) < 2:
-                raise self.source.error(node, f"{function} takes two or more sizes", found=f"{len(args)}")
+                raise self.source.error(
+                    node, f"{function} takes two or more sizes", required="two or more sizes", found=f"{len(args)}"
+                )
             made: Min | Max | FloorDiv | CeilDiv | Mod = Min(args) if function == "min" else Max(args)
         else:
             if len(args) != 2:
-                raise self.source.error(node, f"{function} takes two sizes", found=f"{len(args)}")
+                raise self.source.error(node, f"{function} takes two sizes", required="two sizes", found=f"{len(args)}")
             if isinstance(args[1], int) and args[1] < 1:
                 raise self.source.error(
                     node, f"{function} divides by {args[1]}", required="a positive divisor", found=str(args[1])
@@ -138,6 +202,7 @@ class DimReader:
         extents = list(children(shape, "static", "dynamic"))
         dtype = self._scalar(tokens(shape)[0])
         dims = tuple(self._extent(n, scope) for n in extents)
+        self.checked(node, excess_of_memory(dims, dtype.bytes))
         if node.data == "tensor":
             return TensorType(dims, dtype)
         if node.data == "vector":
@@ -155,7 +220,7 @@ class DimReader:
 
     def _extent(self, node: Node, scope: Scope) -> Dim:
         if node.data == "static":
-            return int(tokens(node)[0])
+            return self.whole_number(tokens(node)[0])
         held = self.dim(nodes(node)[0], scope)
         if isinstance(held, int) and held < 0:
             raise self.source.error(node, "a dim is not negative", required="0 or more", found=str(held))

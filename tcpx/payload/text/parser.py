@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from lark import Token
 
 from tcpx.payload.constants import Constants, load_npz
-from tcpx.payload.diagnostics import Diagnostic, ParseError
+from tcpx.payload.diagnostics import ParseError, TcpxError
 from tcpx.payload.ir import Block, FuncOp, Module, Operation, Value, operation_class, operation_classes
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.sizes import Symbol, Var
 from tcpx.payload.text.attributes import AttributeReader
+from tcpx.payload.text.file import UnreadableError, read_text
 from tcpx.payload.text.scope import RESERVED, Scope, suggestion
 from tcpx.payload.text.syntax import Node, Source, child, children, nodes, parse_tree, tokens
 from tcpx.payload.types import Type
@@ -30,12 +32,7 @@ def parse(text: str, file: str = "<text>", base_path: Path | None = None, consta
     that breaks a rule of the IR; both with the place in the text.
     """
     source = Source.of(text, file)
-    try:
-        module = _ModuleParser(source, base_path or Path(), constants).module(parse_tree(text, source))
-    except RecursionError as error:
-        raise ParseError(
-            Diagnostic("the text is nested too deeply", payload=source.at(1, 1), required="fewer levels")
-        ) from error
+    module = _ModuleParser(source, base_path or Path(), constants).module(parse_tree(text, source))
     verify_module(module)
     return module
 
@@ -45,9 +42,9 @@ def load(path: str | Path) -> Module:
     file that cannot be read."""
     place = Path(path)
     try:
-        text = place.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ParseError(Diagnostic(f"cannot read {place}", required="a payload text", found=str(error))) from error
+        text = read_text(place)
+    except UnreadableError as error:
+        raise ParseError(error.diagnostic("a payload text")) from error
     return parse(text, str(place), place.parent)
 
 
@@ -64,7 +61,9 @@ class _ModuleParser(AttributeReader):
         for node in children(tree, "func"):
             func = self._func(node)
             if func.name in made.funcs:
-                raise self.source.error(tokens(node)[0], f"the function @{func.name} is defined twice")
+                raise self.source.error(
+                    tokens(node)[0], f"the function @{func.name} is defined twice", required="a name that is free"
+                )
             made.funcs[func.name] = func
         return made
 
@@ -94,15 +93,17 @@ class _ModuleParser(AttributeReader):
             if name in RESERVED or "." in name:
                 raise self.source.error(name, f"`{name}` cannot be the name of a symbol", required="a free name")
             if name in found:
-                raise self.source.error(name, f"the symbol {name} is declared twice")
+                raise self.source.error(name, f"the symbol {name} is declared twice", required="each symbol once")
             limits = child(entry, "symbol_range")
-            bounds = [int(t) for t in tokens(limits)] if limits is not None else [0]
+            bounds = [self.whole_number(t) for t in tokens(limits)] if limits is not None else [0]
             multiple = child(entry, "symbol_multiple")
-            factor = int(tokens(multiple)[0]) if multiple is not None else 1
+            factor = self.whole_number(tokens(multiple)[0]) if multiple is not None else 1
             if len(bounds) > 1 and bounds[1] < bounds[0]:
                 raise self.source.error(entry, "the range is empty", required="lower..upper, lower <= upper")
             if factor < 1:
-                raise self.source.error(entry, "a size is a multiple of 1 or more", found=str(factor))
+                raise self.source.error(
+                    entry, "a size is a multiple of 1 or more", required="an int of at least 1", found=str(factor)
+                )
             found[str(name)] = Symbol(str(name), bounds[0], bounds[1] if len(bounds) > 1 else None, factor)
         return found
 
@@ -132,7 +133,8 @@ class _ModuleParser(AttributeReader):
     def _statements(self, node: Node, block: Block, scope: Scope) -> None:
         for statement in children(node, *STATEMENTS):
             read = {"operation": self._operation, "loop": self._loop, "conditional": self._conditional}
-            op = read[str(statement.data)](statement, scope)
+            with self.nested(statement):
+                op = self._located(read[str(statement.data)], statement, scope)
             name = child(statement, "op_name")
             if name is not None:
                 op.name = self.string(tokens(name)[0])
@@ -140,6 +142,15 @@ class _ModuleParser(AttributeReader):
             results = child(statement, "results")
             for token, value in zip(tokens(results) if results is not None else (), op.results, strict=True):
                 self._define(token, value, scope)
+
+    def _located(self, read: Callable[[Node, Scope], Operation], node: Node, scope: Scope) -> Operation:
+        """An operation; what cannot be made says at least which statement it is."""
+        try:
+            return read(node, scope)
+        except TcpxError as error:
+            if error.diagnostic.payload is not None:
+                raise
+            raise ParseError(replace(error.diagnostic, payload=self.source.location(node))) from error
 
     def _operation(self, node: Node, scope: Scope) -> Operation:
         opcode = tokens(node)[0]

@@ -13,6 +13,8 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from lark.lexer import PatternStr
 
 from tcpx.payload.diagnostics import Diagnostic, Location, ParseError
+from tcpx.payload.text.file import printable
+from tcpx.payload.text.tables import tables_file
 
 Node = Tree[Token]
 
@@ -60,8 +62,9 @@ class Source:
         found: str | None = None,
         fix: str | None = None,
     ) -> ParseError:
-        """A located error about a piece of syntax."""
+        """A located error about a piece of syntax; what was found is its text, if not given."""
         place = self.location(node)
+        found = place.span if found is None else found
         return ParseError(Diagnostic(message, payload=place, required=required, found=found, fix=fix))
 
 
@@ -73,8 +76,14 @@ class _TextParser(Protocol):
 
 @cache
 def _parser() -> Lark:
-    grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", propagate_positions=True, maybe_placeholders=False)
+    grammar = Path(__file__).with_name("grammar.lark")
+    return Lark(
+        grammar.read_text(encoding="utf-8"),
+        parser="lalr",
+        propagate_positions=True,
+        maybe_placeholders=False,
+        cache=tables_file(grammar),
+    )
 
 
 def _text_parser() -> _TextParser:
@@ -94,19 +103,23 @@ def _syntax_error(error: UnexpectedInput, source: Source) -> ParseError:
     place = source.at(last_line, len(source.lines[-1]) + 1)
     expected: set[str] = set()
     found = "the end of the text"
+    fix: str | None = None
     match error:
         case UnexpectedToken(token=Token() as token):
             expected = set(error.accepts or error.expected)
             if token.type != "$END":
                 place, found = source.location(token), f"`{token}`"
+            if token == "language" and "FUNC_NAME" not in expected:
+                fix = "this looks like a schedule: give it with -s, or call it .tcps"
         case UnexpectedCharacters():
             expected = set(error.allowed or ())
             place = source.at(error.line, error.column, error.line, error.column + 1)
-            found = f"`{place.text[error.column - 1 : error.column]}`"
+            found = printable(source.lines[error.line - 1][error.column - 1])
         case _:
             pass
+    required = _in_words(expected)
     return ParseError(
-        Diagnostic("the text does not follow the grammar", payload=place, required=_in_words(expected), found=found)
+        Diagnostic("the text does not follow the grammar", payload=place, required=required, found=found, fix=fix)
     )
 
 

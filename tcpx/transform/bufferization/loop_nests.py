@@ -24,7 +24,7 @@ class Nest:
 
     def __init__(self, rewriter: Rewriter, op: Operation, name: str) -> None:
         if op.parent is None:
-            raise op.error("the operation stands in no block")
+            raise op.error("the operation stands in no block", required="an operation of a function")
         self.rewriter, self.op, self.name = rewriter, op, name
         self.block: Block = op.parent
         self.carried: list[tuple[For, Block]] = []

@@ -50,7 +50,9 @@ def _decompose(rewriter: Rewriter, op: Composite) -> None:
     result = op.decompose(builder_at(rewriter, op, source_name(op)))
     anchor = result.defining_op
     if anchor is None:
-        raise op.error("a composite decomposes into operations", found=f"%{result.name}")
+        raise op.error(
+            "a composite decomposes into operations", required="values made by operations", found=f"%{result.name}"
+        )
     anchor.name = op.name
     rewriter.continue_as(op, anchor)
     rewriter.replace_op(op, [result])
@@ -92,7 +94,9 @@ def _pad_last(rewriter: Rewriter, op: Structured) -> None:
 def _vector(op: Operation, value: Value) -> VectorType:
     static = tuple(d for d in shape_of(value.type) if isinstance(d, int))
     if len(static) != len(shape_of(value.type)):
-        raise op.error("a vector is computed from static shapes", found=f"%{value.name}: {value.type}")
+        raise op.error(
+            "a vector is computed from static shapes", required="a static shape", found=f"%{value.name}: {value.type}"
+        )
     return VectorType(static, dtype_of(value.type))
 
 

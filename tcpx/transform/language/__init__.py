@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tcpx.transform.language.checker import check_program
+from tcpx.transform.language.formatter import format_schedule
 from tcpx.transform.language.loader import Program, load_program, program_of_text
 from tcpx.transform.language.parser import parse_schedule
 from tcpx.transform.language.printer import print_expression, print_file, print_statement
@@ -10,6 +11,7 @@ from tcpx.transform.language.printer import print_expression, print_file, print_
 __all__ = [
     "Program",
     "check_program",
+    "format_schedule",
     "load_program",
     "parse_schedule",
     "print_expression",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
-from tcpx.transform.declaration import Transform, transforms
+from tcpx.transform.declaration import Transform, plugin_notes, transforms
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.builtins import FUNCTIONS, Function
 from tcpx.transform.language.loader import Unit
@@ -21,20 +21,43 @@ class SequenceCallee:
     sequence: ast.Sequence
 
 
-Callee = type[Transform] | SequenceCallee | Function
+@dataclass(frozen=True, slots=True)
+class FunctionCallee:
+    """A function of a schedule and the file it stands in."""
+
+    unit: Unit
+    function: ast.Function
+
+
+@dataclass(frozen=True, slots=True)
+class MatcherCallee:
+    """A matcher and the file it stands in."""
+
+    unit: Unit
+    matcher: ast.Matcher
+
+
+Callee = type[Transform] | SequenceCallee | FunctionCallee | Function
 
 
 def find_callee(function: ast.Expression, unit: Unit) -> Callee:
-    """The transform, sequence or built-in function that an expression names. Raises ScheduleError."""
+    """The transform, sequence or function that an expression names. Raises ScheduleError."""
     if isinstance(function, ast.Attribute) and isinstance(function.base, ast.Name):
         return _imported(function, function.base.name, unit)
     if not isinstance(function, ast.Name):
         raise ScheduleError(
-            Diagnostic("this cannot be called", schedule=function.location, required="the name of a transform")
+            Diagnostic(
+                "this cannot be called",
+                schedule=function.location,
+                required="the name of a transform",
+                found=function.location.span,
+            )
         )
     name = function.name
     if name in unit.sequences:
         return SequenceCallee(unit, unit.sequences[name])
+    if name in unit.functions:
+        return FunctionCallee(unit, unit.functions[name])
     if name in FUNCTIONS:
         return FUNCTIONS[name]
     known = transforms()
@@ -44,35 +67,65 @@ def find_callee(function: ast.Expression, unit: Unit) -> Callee:
         Diagnostic(
             f"there is no transform, sequence or function `{name}`",
             schedule=function.location,
-            fix=did_you_mean(name, [*known, *unit.sequences, *FUNCTIONS]),
+            required="a name that `tcpx ops --transforms` lists, a sequence or a function",
+            found=name,
+            notes=plugin_notes(),
+            fix=did_you_mean(name, [*known, *unit.sequences, *unit.functions, *FUNCTIONS]),
         )
     )
 
 
-def _imported(function: ast.Attribute, alias: str, unit: Unit) -> SequenceCallee:
+def find_matcher(pattern: ast.Pattern, unit: Unit) -> MatcherCallee | None:
+    """The matcher a pattern names, of this file or of an import; None if it names a class. Raises ScheduleError."""
+    alias, dot, name = pattern.op_class.rpartition(".")
+    if not dot:
+        return MatcherCallee(unit, unit.matchers[name]) if name in unit.matchers else None
+    imported = _import(alias, pattern.location, unit)
+    if name in imported.matchers:
+        return MatcherCallee(imported, imported.matchers[name])
+    raise ScheduleError(
+        Diagnostic(
+            f"`{alias}` has no matcher `{name}`",
+            schedule=pattern.location,
+            required=f"a matcher of {imported.file.path}",
+            found=", ".join(imported.matchers) or "no matchers",
+            fix=did_you_mean(name, imported.matchers),
+        )
+    )
+
+
+def _import(alias: str, where: Location, unit: Unit) -> Unit:
     imported = unit.imports.get(alias)
     if imported is None:
         raise ScheduleError(
             Diagnostic(
                 f"`{alias}` is not imported",
-                schedule=function.base.location,
+                schedule=where,
                 required="the alias of an import",
                 found=", ".join(unit.imports) or "no imports",
                 fix=did_you_mean(alias, unit.imports),
             )
         )
-    sequence = imported.sequences.get(function.name)
-    if sequence is None:
-        raise ScheduleError(
-            Diagnostic(
-                f"`{alias}` has no sequence `{function.name}`",
-                schedule=function.location,
-                required=f"a sequence of {imported.file.path}",
-                found=", ".join(imported.sequences) or "no sequences",
-                fix=did_you_mean(function.name, imported.sequences),
-            )
+    return imported
+
+
+def _imported(function: ast.Attribute, alias: str, unit: Unit) -> SequenceCallee | FunctionCallee:
+    imported = _import(alias, function.base.location, unit)
+    name = function.name
+    if name in imported.functions:
+        return FunctionCallee(imported, imported.functions[name])
+    if name in imported.sequences:
+        return SequenceCallee(imported, imported.sequences[name])
+    known = [*imported.sequences, *imported.functions]
+    raise ScheduleError(
+        Diagnostic(
+            f"`{alias}` has no sequence `{name}`",
+            schedule=function.location,
+            required=f"a sequence or function of {imported.file.path}",
+            found=", ".join(known) or "none",
+            fix=did_you_mean(name, known),
         )
-    return SequenceCallee(imported, sequence)
+    )
 
 
 def is_import(function: ast.Expression, unit: Unit) -> bool:
@@ -116,7 +169,7 @@ def bind_arguments(
 
 
 def _misfit(message: str, where: Location, signature: str, fix: str | None = None) -> ScheduleError:
-    return ScheduleError(Diagnostic(message, schedule=where, required=signature, fix=fix))
+    return ScheduleError(Diagnostic(message, schedule=where, required=signature, found=where.span, fix=fix))
 
 
 def transform_arguments(transform: type[Transform], call: ast.Call) -> dict[str, ast.Argument]:
@@ -126,12 +179,12 @@ def transform_arguments(transform: type[Transform], call: ast.Call) -> dict[str,
     return bind_arguments(transform.name, call, names, required, transform.signature())
 
 
-def sequence_arguments(sequence: ast.Sequence, call: ast.Call) -> dict[str, ast.Argument]:
-    """The arguments of a sequence by parameter name."""
-    names = [p.name for p in sequence.params]
-    required = [p.name for p in sequence.params if p.default is None]
-    params = ", ".join(f"{p.name}: {p.type}" + ("" if p.default is None else " = ...") for p in sequence.params)
-    return bind_arguments(sequence.name, call, names, required, f"{sequence.name}({params})")
+def declared_arguments(declared: ast.Sequence | ast.Function, call: ast.Call) -> dict[str, ast.Argument]:
+    """The arguments of a sequence or of a function of a schedule by parameter name."""
+    names = [p.name for p in declared.params]
+    required = [p.name for p in declared.params if p.default is None]
+    params = ", ".join(f"{p.name}: {p.type}" + ("" if p.default is None else " = ...") for p in declared.params)
+    return bind_arguments(declared.name, call, names, required, f"{declared.name}({params})")
 
 
 def function_arguments(function: Function, call: ast.Call) -> tuple[ast.Expression, ...]:

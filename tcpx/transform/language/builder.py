@@ -1,4 +1,4 @@
-"""Parse tree -> statements and items of the syntax tree, with their comments."""
+"""Parse tree -> statements and items of the syntax tree, with their docs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from lark import Token, Tree
 
 from tcpx.payload.diagnostics import Diagnostic, Location, ParseError
 from tcpx.transform.language import syntax as ast
-from tcpx.transform.language.expressions import ExpressionBuilder, string_value, tree_of
+from tcpx.transform.language.expressions import ExpressionBuilder, string_value
 from tcpx.transform.language.source import Source
 from tcpx.transform.language.tokens import Comment
-from tcpx.transform.language.trivia import END, Position, TriviaPool, merged
+from tcpx.transform.language.trivia import END, DocPool, Position, joined
 
 Kids = list[Tree[Token]]
 
@@ -33,6 +33,10 @@ def _names(tree: Tree[Token]) -> tuple[str, ...]:
     return tuple(str(k) for k in tree.children if isinstance(k, Token) and k.type == "NAME")
 
 
+def _has(tree: Tree[Token], kind: str) -> bool:
+    return any(isinstance(k, Token) and k.type == kind for k in tree.children)
+
+
 def _string(tree: Tree[Token]) -> str:
     return next((string_value(k) for k in tree.children if isinstance(k, Token) and k.type == "STRING"), "")
 
@@ -43,32 +47,33 @@ def _starts(trees: Items[Tree[Token]], end: Position) -> list[Position]:
 
 
 class Builder:
-    """Builds the syntax tree of one source; comments are taken in the order of the text."""
+    """Builds the syntax tree of one source; docs are taken in the order of the text."""
 
     def __init__(self, source: Source, comments: Items[Comment]) -> None:
         self.source = source
-        self.pool = TriviaPool(comments, source.lines)
+        self.docs = DocPool(comments)
         self.expressions = ExpressionBuilder(source)
         self.expression = self.expressions.expression
 
     def file(self, tree: Tree[Token]) -> ast.File:
         kids = _trees(tree)
         items = tuple(self.item(k, following) for k, following in zip(kids, _starts(kids, END), strict=True))
-        return ast.File(items, self._comments_before(END), self.source.file)
+        self._check_no_doc_before(END)
+        return ast.File(items, self.source.file)
 
-    def _comments_before(self, place: Position) -> tuple[str, ...]:
-        left = self.pool.rest_before(place)
-        for comment in left:
-            if comment.is_doc:
-                raise ParseError(
-                    Diagnostic(
-                        "this `///` documents nothing",
-                        schedule=self.source.at(comment.line, comment.column),
-                        required="a statement behind it, or before it on its line",
-                        fix="write `//` for a comment",
-                    )
+    def _check_no_doc_before(self, place: Position) -> None:
+        """Docs at the end of a block or file, which nothing took."""
+        left = self.docs.first_before(place)
+        if left is not None:
+            raise ParseError(
+                Diagnostic(
+                    "this `///` documents nothing",
+                    schedule=self.source.at(left.line, left.column),
+                    required="a statement behind it, or before it on its line",
+                    found=left.text,
+                    fix="write `//` for a comment",
                 )
-        return tuple(c.text for c in left)
+            )
 
     # -- items ---------------------------------------------------------------------------------------------------
 
@@ -76,26 +81,51 @@ class Builder:
         location = self.source.of(tree)
         match str(tree.data):
             case "language":
-                trivia = self.pool.take(_start(tree), _end(tree), following)
-                return ast.Language(int(str(tree.children[1])), trivia=trivia, location=location)
+                trivia = self._trivia(tree, following)
+                version = self.expressions.whole_number(tree.children[1])
+                return ast.Language(version, trivia=trivia, location=location)
             case "import":
-                trivia = self.pool.take(_start(tree), _end(tree), following)
+                trivia = self._trivia(tree, following)
                 names = _names(tree)
                 return ast.Import(_string(tree), names[0] if names else "", trivia=trivia, location=location)
+            case "function":
+                return self._function(tree, following)
             case _:
-                return self._sequence(tree, location)
+                return self._sequence(tree, following, location)
 
-    def _sequence(self, tree: Tree[Token], location: Location) -> ast.Sequence | ast.Schedule:
+    def _trivia(self, tree: Tree[Token], following: Position) -> ast.Trivia:
+        """The docs of a node without blocks."""
+        end = _end(tree)
+        return ast.Trivia(joined(self.docs.before(end), self.docs.behind(end, following)))
+
+    def _docs_of_block(self, block: Tree[Token]) -> str:
+        """The docs in front of a block and directly behind its brace: they belong to what the block is part of."""
+        inside = _trees(block)
+        first = _start(inside[0]) if inside else _end(block)
+        return joined(self.docs.before(_start(block)), self.docs.behind(_start(block), first))
+
+    def _function(self, tree: Tree[Token], following: Position) -> ast.Function:
+        params, result, value = _trees(tree)
+        before = self.docs.before(_start(tree))
+        declared = self._params(params, _start(result))
+        trivia = ast.Trivia(joined(before, self.docs.before(_end(tree)), self.docs.behind(_end(tree), following)))
+        name, made = _names(tree)[0], self.expression(value)
+        return ast.Function(name, declared, self.type(result), made, trivia=trivia, location=self.source.of(tree))
+
+    def _sequence(
+        self, tree: Tree[Token], following: Position, location: Location
+    ) -> ast.Matcher | ast.Sequence | ast.Schedule:
         (block,) = _trees(tree, "block")
         (params,) = _trees(tree, "params")
-        before = self.pool.take(_start(tree), _start(tree), _start(tree))
+        before = self.docs.before(_start(tree))
         declared = self._params(params, _start(block))
-        trivia = merged(before, self.pool.take(_start(tree), _start(block)))
+        trivia = ast.Trivia(joined(before, self._docs_of_block(block), self.docs.behind(_end(tree), following)))
         body = self.block(block)
         name = _names(tree)[0]
-        if tree.data == "sequence":
+        if tree.data in ("matcher", "sequence"):
             types = tuple(self.type(t) for t in _trees(_trees(tree, "results")[0], "type"))
-            return ast.Sequence(name, declared, types, body, trivia=trivia, location=location)
+            kind = ast.Matcher if tree.data == "matcher" else ast.Sequence
+            return kind(name, declared, types, body, trivia=trivia, location=location)
         expects = _string(_trees(tree, "expects")[0])
         return ast.Schedule(name, declared, expects, body, trivia=trivia, location=location)
 
@@ -104,31 +134,31 @@ class Builder:
         return tuple(self._param(k, f) for k, f in zip(kids, _starts(kids, end), strict=True))
 
     def _param(self, tree: Tree[Token], following: Position) -> ast.Param:
-        trivia = self.pool.take(_start(tree), _end(tree), following)
+        trivia = self._trivia(tree, following)
         type_, default = _trees(tree)
         value = self.expression(default.children[0]) if default.children else None
         return ast.Param(_names(tree)[0], self.type(type_), value, trivia=trivia, location=self.source.of(tree))
 
     def type(self, tree: Tree[Token]) -> ast.TypeOf:
-        arguments = tuple(self.type(k) for k in _trees(tree, "type"))
+        with self.expressions.nested(tree):
+            arguments = tuple(self.type(k) for k in _trees(tree, "type"))
         return ast.TypeOf(_names(tree)[0], arguments, location=self.source.of(tree))
 
     # -- statements ----------------------------------------------------------------------------------------------
 
     def block(self, tree: Tree[Token]) -> ast.Block:
         kids = _trees(tree)
-        statements = tuple(self.statement(k, f) for k, f in zip(kids, _starts(kids, _end(tree)), strict=True))
-        comments = self._comments_before(_end(tree))
-        return ast.Block(statements, comments, location=self.source.of(tree))
+        with self.expressions.nested(tree):
+            statements = tuple(self.statement(k, f) for k, f in zip(kids, _starts(kids, _end(tree)), strict=True))
+        self._check_no_doc_before(_end(tree))
+        return ast.Block(statements, location=self.source.of(tree))
 
     def statement(self, tree: Tree[Token], following: Position) -> ast.Statement:
         blocks = _trees(tree, "block", "arm")
         if blocks or tree.data == "case":
-            header = _start(blocks[0]) if blocks else _end(tree)
-            trivia = self.pool.take(_start(tree), header)
-            return self._compound(tree, trivia)
-        trivia = self.pool.take(_start(tree), _end(tree), following)
-        return self._simple(tree, trivia)
+            header = self._docs_of_block(blocks[0]) if blocks else self.docs.before(_end(tree))
+            return self._compound(tree, ast.Trivia(joined(header, self.docs.behind(_end(tree), following))))
+        return self._simple(tree, self._trivia(tree, following))
 
     def _simple(self, tree: Tree[Token], trivia: ast.Trivia) -> ast.Statement:
         location = self.source.of(tree)
@@ -139,7 +169,8 @@ class Builder:
             case "knob":
                 type_ = self.type(_trees(tree, "type")[0])
                 domain = values[1] if len(values) > 1 else None
-                return ast.Knob(_names(tree)[0], type_, values[0], domain, trivia=trivia, location=location)
+                separate = _has(tree, "SEPARATE")
+                return ast.Knob(_names(tree)[0], type_, values[0], domain, separate, trivia=trivia, location=location)
             case "require":
                 return ast.Require(values[0], _string(tree), trivia=trivia, location=location)
             case "return":
@@ -165,9 +196,9 @@ class Builder:
         location = self.source.of(tree)
         match str(tree.data):
             case "for":
-                _, _, _, items, body = tree.children
+                items, body = _trees(tree)
                 value = self.expression(items)
-                return ast.ForEach(_names(tree)[0], value, self.block(tree_of(body)), trivia=trivia, location=location)
+                return ast.ForEach(_names(tree), value, self.block(body), trivia=trivia, location=location)
             case "if":
                 branches, orelse = self._branches(_trees(tree))
                 return ast.If(branches, orelse, trivia=trivia, location=location)

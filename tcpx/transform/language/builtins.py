@@ -74,11 +74,31 @@ NAVIGATION: Mapping[str, Static] = {
     "name": Static.STRING,
     "scheduled": Static.BOOL,
     "constant": Static.BOOL,
+    "opcode": Static.STRING,
+    "kind": Static.STRING,
 }
 """What `x.` offers besides the dims and the operand names of x, which only the payload knows."""
 
-METHODS: Mapping[str, Static] = {"loop": Static.LOOP, "loops": Static.LIST, "copy": Static.OP}
-"""`x.loop(k)`, `x.loops(k)`, `x.copy("main")`."""
 
-CANDIDATE = ("it", "scheduled", "constant", "name", "opcode", *NAVIGATION)
+@dataclass(frozen=True, slots=True)
+class Method:
+    """`x.name(argument)`: what the argument is (`dim` and `class` are bare names) and what is given back."""
+
+    name: str
+    takes: str
+    result: Static
+    doc: str
+
+
+_METHODS = (
+    Method("loop", "dim", Static.LOOP, "the innermost loop that steps a dim"),
+    Method("loops", "dim", Static.LIST, "all loops that step a dim, outermost first"),
+    Method("copy", "string", Static.OP, "the copies on this side of a split"),
+    Method("is_a", "class", Static.BOOL, "whether the op is of a class of the operation tree, or fits a matcher"),
+    Method("dims", "string", Static.LIST, 'the dims of a kind, `"parallel"` or `"reduction"`'),
+    Method("attribute", "string", Static.ANY, "an attribute of the op, as the payload writes it"),
+)
+METHODS: Mapping[str, Method] = {m.name: m for m in _METHODS}
+
+CANDIDATE = ("it", *NAVIGATION)
 """Bare names in a `where`: the candidate itself and what can be asked of it, its dims and operands included."""

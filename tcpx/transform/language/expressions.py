@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+from math import isinf
+
 from lark import Token, Tree
 
+from tcpx.limits import DEEPEST_NESTING, INT64_MAX
 from tcpx.payload.diagnostics import Diagnostic, Location, ParseError
 from tcpx.transform.language.source import Source
 from tcpx.transform.language.syntax import (
@@ -26,6 +31,8 @@ from tcpx.transform.language.syntax import (
 )
 
 Branch = Tree[Token] | Token
+_CHAINED = frozenset(("or", "and", "sum", "product"))
+_LONGEST_SHOWN = 40
 _ESCAPES = {"\\\\": "\\", '\\"': '"', "\\n": "\n", "\\t": "\t"}
 
 
@@ -51,18 +58,48 @@ class ExpressionBuilder:
 
     def __init__(self, source: Source) -> None:
         self.source = source
+        self._depth = 0
+
+    @contextmanager
+    def nested(self, tree: Tree[Token]) -> Generator[None, None, None]:
+        """Building what is inside a block, bracket or operator; a located error where that is too deep."""
+        if self._depth >= DEEPEST_NESTING:
+            raise ParseError(
+                Diagnostic(
+                    f"the text is nested more than {DEEPEST_NESTING} deep here",
+                    schedule=self.source.of(tree),
+                    required=f"at most {DEEPEST_NESTING} blocks, brackets, calls and signs within one another",
+                    fix="name a part with `let`, or make it a sequence",
+                )
+            )
+        self._depth += 1
+        yield
+        self._depth -= 1
 
     def expression(self, node: Branch) -> Expression:
+        """The expression of a rule; a chain `a + b - c` is no deeper than its terms."""
         tree = tree_of(node)
+        chain: list[Tree[Token]] = []
+        while tree.data in _CHAINED:
+            chain.append(tree)
+            tree = tree_of(tree.children[0])
+        with self.nested(tree):
+            made = self._expression(tree)
+            for link in reversed(chain):
+                _, operator, rhs = link.children
+                made = Binary(str(operator), made, self.expression(rhs), location=self.source.of(link))
+        return made
+
+    def _expression(self, tree: Tree[Token]) -> Expression:
         location = self.source.of(tree)
         kids = tree.children
         match str(tree.data):
             case "name":
                 return Name(str(kids[0]), location=location)
             case "int":
-                return Literal(int(str(kids[0])), location=location)
+                return Literal(self.whole_number(kids[0]), location=location)
             case "float":
-                return Literal(float(str(kids[0])), location=location)
+                return Literal(self._float(kids[0]), location=location)
             case "string":
                 return Literal(string_value(kids[0]), location=location)
             case "true" | "false" as word:
@@ -86,9 +123,9 @@ class ExpressionBuilder:
                 return Unary("-", self.expression(kids[-1]), location=location)
             case "not":
                 return Unary("not", self.expression(kids[-1]), location=location)
-            case "or" | "and" | "sum" | "product":
-                lhs, operator, rhs = kids
-                return Binary(str(operator), self.expression(lhs), self.expression(rhs), location=location)
+            case "power":
+                base, _, exponent = kids
+                return Binary("**", self.expression(base), self.expression(exponent), location=location)
             case "comparison":
                 return self._comparison(tree)
             case "conditional":
@@ -102,6 +139,23 @@ class ExpressionBuilder:
                 return Selection(base, scope, location=location)
             case other:
                 raise TypeError(f"the rule {other} is no expression")
+
+    def whole_number(self, token: Branch) -> int:
+        """The value of digits; what C cannot hold is a located error."""
+        digits = str(token).lstrip("0") or "0"
+        if len(digits) > len(str(INT64_MAX)) or int(digits) > INT64_MAX:
+            found = digits if len(digits) < _LONGEST_SHOWN else f"a number of {len(digits)} digits"
+            raise self._error("the number is too large", token, "an integer, at most 2**63 - 1", found)
+        return int(digits)
+
+    def _float(self, token: Branch) -> float:
+        value = float(str(token))
+        if isinf(value):
+            raise self._error("the number is too large", token, "a number below 1.8e308", str(token))
+        return value
+
+    def _error(self, message: str, where: Branch, required: str, found: str) -> ParseError:
+        return ParseError(Diagnostic(message, schedule=self.source.of(where), required=required, found=found))
 
     def _comparison(self, tree: Tree[Token]) -> Expression:
         lhs, rhs = (k for k in tree.children if not isinstance(k, Token))
@@ -149,7 +203,7 @@ class ExpressionBuilder:
 
     def pattern(self, tree: Tree[Token]) -> Pattern:
         tokens = [k for k in tree.children if isinstance(k, Token)]
-        name = next((str(t) for t in tokens if t.type == "NAME"), "")
+        name = ".".join(str(t) for t in tokens if t.type == "NAME")
         glob = next((string_value(t) for t in tokens if t.type == "STRING"), "")
         return Pattern(name, glob, location=self.source.of(tree))
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tcpx.limits import DEEPEST_NESTING
 from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
+from tcpx.payload.text.file import UnreadableError, read_text
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.parser import parse_schedule
 from tcpx.transform.suggestions import did_you_mean
@@ -26,6 +28,19 @@ class Unit:
     imports: dict[str, Unit] = field(default_factory=dict[str, "Unit"])
     sequences: dict[str, ast.Sequence] = field(default_factory=dict[str, ast.Sequence])
     schedules: dict[str, ast.Schedule] = field(default_factory=dict[str, ast.Schedule])
+    functions: dict[str, ast.Function] = field(default_factory=dict[str, ast.Function])
+    matchers: dict[str, ast.Matcher] = field(default_factory=dict[str, ast.Matcher])
+
+    def declared(self, name: str) -> str:
+        """What of this file has the name, in words; empty if nothing has."""
+        tables = {
+            "an import": self.imports,
+            "a sequence": self.sequences,
+            "a schedule": self.schedules,
+            "a function": self.functions,
+            "a matcher": self.matchers,
+        }
+        return next((what for what, table in tables.items() if name in table), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +71,6 @@ class Program:
 def load_program(path: str | Path, schedule_path: Sequence[str | Path] = ()) -> Program:
     """Read a `.tcps` file and what it imports. Raises ParseError and ScheduleError."""
     file = Path(path)
-    if not file.is_file():
-        raise ScheduleError(Diagnostic("the schedule is not there", required="a file", found=str(file)))
     return _Loader(tuple(Path(p) for p in schedule_path)).program(_read(file), file.parent)
 
 
@@ -76,9 +89,10 @@ def program_of_file(file: ast.File, schedule_path: Sequence[str | Path] = (), be
 
 def _read(path: Path) -> ast.File:
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScheduleError(Diagnostic(f"cannot read {path}", required="a schedule text", found=str(error))) from error
+        text = read_text(path)
+    except UnreadableError as error:
+        known = error.diagnostic("a schedule text")
+        raise ScheduleError(replace(known, schedule=known.payload, payload=None)) from error
     return parse_schedule(text, str(path))
 
 
@@ -100,6 +114,12 @@ class _Loader:
                     _check_language(item, k)
                 case ast.Import():
                     unit.imports[_alias(item, unit)] = self._imported(item, folder)
+                case ast.Function():
+                    _check_fresh(item, unit)
+                    unit.functions[item.name] = item
+                case ast.Matcher():
+                    _check_fresh(item, unit)
+                    unit.matchers[item.name] = item
                 case ast.Sequence():
                     _check_fresh(item, unit)
                     unit.sequences[item.name] = item
@@ -110,7 +130,13 @@ class _Loader:
             where = file.items[0].location if file.items else Location(file.path, 1, 1)
             message = "the file does not say which version of the language it is in"
             raise ScheduleError(
-                Diagnostic(message, schedule=where, required="`language 1` first", fix="write `language 1` above")
+                Diagnostic(
+                    message,
+                    schedule=where,
+                    required="`language 1` first",
+                    found=where.span or "nothing",
+                    fix="write `language 1` above",
+                )
             )
         return unit
 
@@ -121,6 +147,10 @@ class _Loader:
             raise ScheduleError(
                 Diagnostic("the files import each other", schedule=item.location, required="no cycle", found=chain)
             )
+        if len(self._open) >= DEEPEST_NESTING:
+            message = f"files import each other more than {DEEPEST_NESTING} deep"
+            required = f"at most {DEEPEST_NESTING} files that import one another in a row"
+            raise ScheduleError(Diagnostic(message, schedule=item.location, required=required))
         if path not in self._units:
             self._open.append(path)
             self._units[path] = self._unit(_read(path), path.parent)
@@ -129,7 +159,14 @@ class _Loader:
 
     def _find(self, item: ast.Import, folder: Path) -> Path:
         places = [folder, *self._path, LIBRARY]
-        found = list(dict.fromkeys((p / item.path).resolve() for p in places if (p / item.path).is_file()))
+        try:
+            found = list(dict.fromkeys((p / item.path).resolve() for p in places if (p / item.path).is_file()))
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+            message, required = "this cannot be the path of a file", "the path of a schedule"
+            found_text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise ScheduleError(
+                Diagnostic(message, schedule=item.location, required=required, found=found_text)
+            ) from error
         if not found:
             raise ScheduleError(
                 Diagnostic(
@@ -159,7 +196,12 @@ def _files_of(places: Sequence[Path]) -> list[str]:
 def _check_language(item: ast.Language, position: int) -> None:
     if position > 0:
         raise ScheduleError(
-            Diagnostic("`language` stands first in the file", schedule=item.location, required="nothing before it")
+            Diagnostic(
+                "`language` stands first in the file",
+                schedule=item.location,
+                required="nothing before it",
+                found=f"{position} other item{'' if position == 1 else 's'}",
+            )
         )
     if item.version != VERSION:
         raise ScheduleError(
@@ -177,13 +219,24 @@ def _alias(item: ast.Import, unit: Unit) -> str:
     if name in unit.imports:
         message = f"two imports are called `{name}`"
         raise ScheduleError(
-            Diagnostic(message, schedule=item.location, required="different names", fix="add `as other_name`")
+            Diagnostic(
+                message,
+                schedule=item.location,
+                required="different names",
+                found=f"`{name}` twice",
+                fix="add `as other_name`",
+            )
         )
     return name
 
 
-def _check_fresh(item: ast.Sequence | ast.Schedule, unit: Unit) -> None:
-    if item.name in unit.sequences or item.name in unit.schedules or item.name in unit.imports:
+def _check_fresh(item: ast.Function | ast.Matcher | ast.Sequence | ast.Schedule, unit: Unit) -> None:
+    if unit.declared(item.name):
         raise ScheduleError(
-            Diagnostic(f"`{item.name}` is declared twice", schedule=item.location, required="one declaration of a name")
+            Diagnostic(
+                f"`{item.name}` is declared twice",
+                schedule=item.location,
+                required="one declaration of a name",
+                found=f"`{item.name}`, which is {unit.declared(item.name)} already",
+            )
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
@@ -10,10 +11,12 @@ from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from tcpx.payload.diagnostics import Diagnostic, ParseError
+from tcpx.payload.text.file import printable
+from tcpx.payload.text.tables import tables_file
 from tcpx.transform.language.builder import Builder
 from tcpx.transform.language.source import Source
 from tcpx.transform.language.syntax import File
-from tcpx.transform.language.tokens import HARD_KEYWORDS, TokenFilter, UnclosedBracketError
+from tcpx.transform.language.tokens import HARD_KEYWORDS, Comment, TokenFilter, UnclosedBracketError
 from tcpx.transform.suggestions import closest
 
 GRAMMAR = Path(__file__).with_name("grammar.lark")
@@ -25,11 +28,11 @@ _WORDS = {
     "STRING": "a string", "NAME": "a name", "CARDINALITY": "`one`, `some` or `any`", "LESSTHAN": "`<`",
     "MORETHAN": "`>`",
 }  # fmt: skip
-_OPERATORS = frozenset("COMPARISON PLUS MINUS TIMES DIVIDE MODULO LESSTHAN MORETHAN AND OR".split())
+_OPERATORS = frozenset("COMPARISON PLUS MINUS TIMES POWER DIVIDE MODULO LESSTHAN MORETHAN AND OR".split())
 _EXPRESSION = frozenset("NAME INT FLOAT STRING LPAR LSQB MINUS NOT TRUE FALSE MATCH".split())
 _STATEMENT = frozenset("LET KNOB REQUIRE OPTIONAL FOR IF CASE TRY SPECIALIZE TUNE RETURN".split())
-_ITEM = frozenset("LANGUAGE IMPORT SEQUENCE SCHEDULE".split())
-_ITEM_WORDS = ("language", "import", "sequence", "schedule")
+_ITEM = frozenset("LANGUAGE IMPORT FUNCTION MATCHER SEQUENCE SCHEDULE".split())
+_ITEM_WORDS = ("language", "import", "function", "matcher", "sequence", "schedule")
 _STATEMENT_WORDS = tuple("let knob require optional for if case try specialize tune return".split())
 _ENDS = {"_NL": "the line", "$END": "the file"}
 _STARTERS = frozenset(("_NL", "LBRACE", "RBRACE"))
@@ -45,15 +48,31 @@ class _TextParser(Protocol):
 def _parser() -> tuple[_TextParser, TokenFilter]:
     tokens = TokenFilter()
     grammar = GRAMMAR.read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", lexer="basic", postlex=tokens, propagate_positions=True), tokens
+    cache = tables_file(GRAMMAR)
+    return Lark(grammar, parser="lalr", lexer="basic", postlex=tokens, propagate_positions=True, cache=cache), tokens
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedText:
+    """A text as the formatter needs it: by its tokens, as the parser saw them, and what stands beside them."""
+
+    tree: Tree[Token]
+    tokens: tuple[Token, ...]
+    comments: tuple[Comment, ...]
 
 
 def parse_schedule(text: str, file: str = "<schedule>") -> File:
     """The syntax tree of a `.tcps` text. Raises ParseError with a place, what was expected and what was found."""
     source = Source(file, text)
+    parsed = parse_text(source)
+    return Builder(source, parsed.comments).file(parsed.tree)
+
+
+def parse_text(source: Source) -> ParsedText:
+    """The parse tree of a text with its tokens and comments. Raises ParseError."""
     lark, tokens = _parser()
     try:
-        tree = lark.parse(text)
+        tree = lark.parse(source.text)
     except UnexpectedCharacters as error:
         raise _unexpected_character(source, error) from None
     except UnexpectedToken as error:
@@ -68,22 +87,33 @@ def parse_schedule(text: str, file: str = "<schedule>") -> File:
                 found=found,
             )
         ) from None
-    return Builder(source, tokens.comments).file(tree)
+    return ParsedText(tree, tuple(tokens.tokens), tuple(tokens.comments))
 
 
 def _unexpected_character(source: Source, error: UnexpectedCharacters) -> ParseError:
     place = source.at(error.line, error.column)
-    character = place.text[error.column - 1 : error.column]
+    character = source.lines[error.line - 1][error.column - 1]
     if character == '"':
         return ParseError(
             Diagnostic("the string is not closed", schedule=place, required='`"` on the same line', found=place.text)
         )
     rest = place.text[error.column - 1 :]
     if character.isdigit():
-        return ParseError(Diagnostic(f"`{rest.split()[0]}` is not a number", schedule=place, required="digits"))
+        return ParseError(
+            Diagnostic(f"`{rest.split()[0]}` is not a number", schedule=place, required="digits", found=rest.split()[0])
+        )
     fix = {"'": 'strings are written with `"`', "#": "comments start with `//`", "!": "write `not` or `!=`",
-           "&": "write `and`", "|": "write `or`"}.get(character)  # fmt: skip
-    return ParseError(Diagnostic(f"`{character}` has no meaning here", schedule=place, fix=fix))
+           "&": "write `and`", "|": "write `or`",
+           "@": "this looks like a payload, a .tcp file"}.get(character)  # fmt: skip
+    return ParseError(
+        Diagnostic(
+            f"{printable(character)} has no meaning here",
+            schedule=place,
+            required="a name, a number, a string, an operator or a bracket",
+            found=printable(character),
+            fix=fix,
+        )
+    )
 
 
 def _unexpected_token(source: Source, error: UnexpectedToken, seen: list[Token]) -> ParseError:

@@ -7,9 +7,9 @@ from tcpx.transform.language import syntax as ast
 _PRECEDENCE = {
     "or": 2, "and": 3, "not": 4,
     "==": 5, "!=": 5, "<": 5, "<=": 5, ">": 5, ">=": 5,
-    "+": 6, "-": 6, "*": 7, "/": 7, "%": 7, "negative": 8,
+    "+": 6, "-": 6, "*": 7, "/": 7, "%": 7, "negative": 8, "**": 9,
 }  # fmt: skip
-_CONDITIONAL, _COMPARISON, _POSTFIX = 1, 5, 9
+_CONDITIONAL, _COMPARISON, _UNARY, _POWER, _POSTFIX = 1, 5, 8, 9, 10
 _LOOSE = 0
 """Selections, matches: they stand alone or in parentheses."""
 
@@ -47,7 +47,7 @@ def _text(expression: ast.Expression) -> tuple[str, int]:
             arguments = ", ".join(map(_argument, expression.arguments))
             return f"{_print(expression.function, _POSTFIX)}({arguments})", _POSTFIX
         case ast.Unary(operator="-"):
-            return f"-{_print(expression.operand, 8)}", 8
+            return f"-{_print(expression.operand, _UNARY)}", _UNARY
         case ast.Unary():
             return f"not {_print(expression.operand, 4)}", 4
         case ast.Binary():
@@ -83,9 +83,14 @@ def _literal(value: int | float | str | bool) -> str:
 
 
 def _binary(expression: ast.Binary) -> tuple[str, int]:
-    precedence = _PRECEDENCE[expression.operator]
-    left = precedence + 1 if precedence == _COMPARISON else precedence
-    text = f"{_print(expression.lhs, left)} {expression.operator} {_print(expression.rhs, precedence + 1)}"
+    chain = ast.left_chain(expression)
+    text, precedence = _text(chain[0].lhs)
+    for link in chain:
+        inner, precedence = precedence, _PRECEDENCE[link.operator]
+        left = precedence + 1 if precedence in (_COMPARISON, _POWER) else precedence
+        right = _UNARY if precedence == _POWER else precedence + 1
+        text = f"({text})" if inner < left else text
+        text = f"{text} {link.operator} {_print(link.rhs, right)}"
     return text, precedence
 
 

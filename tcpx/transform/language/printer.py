@@ -1,50 +1,33 @@
-"""Syntax tree -> text, in the one format. Loses no comment; idempotent."""
+"""Syntax tree -> text; how it is laid out is the formatter's business."""
 
 from __future__ import annotations
 
 from tcpx.transform.language import syntax as ast
+from tcpx.transform.language.formatter import format_schedule
 from tcpx.transform.language.printed_expressions import print_expression, quoted
 
 __all__ = ["print_expression", "print_file", "print_statement"]
 
-WIDTH = 110
-INDENT = "  "
 _SIMPLE = (ast.Let, ast.Knob, ast.Require, ast.Do, ast.Return)
 
 
 def print_file(file: ast.File) -> str:
-    """The text of a file; `parse_schedule` of it gives an equal tree."""
-    lines: list[str] = []
-    for k, item in enumerate(file.items):
-        if k > 0 and (isinstance(item, ast.Sequence | ast.Schedule) or item.trivia.blank_line):
-            lines.append("")
-        lines += _with_trivia(item.trivia, _item(item), "")
-    lines += _comments(file.comments, "")
-    return "\n".join(lines) + "\n" if lines else ""
+    """The formatted text of a file; `parse_schedule` of it gives an equal tree."""
+    lines = [line for item in file.items for line in _with_docs(item.trivia, _item(item))]
+    return format_schedule("\n".join(lines), file.path)
 
 
-def print_statement(statement: ast.Statement, indent: str = "") -> str:
-    """The text of one statement, without its comments."""
-    return "\n".join(indent + line if line else line for line in _statement(statement))
+def print_statement(statement: ast.Statement) -> str:
+    """The text of one statement, without its docs."""
+    return "\n".join(_statement(statement))
 
 
-def _comments(texts: tuple[str, ...], indent: str) -> list[str]:
-    return [f"{indent}// {text}".rstrip() for text in texts]
-
-
-def _with_trivia(trivia: ast.Trivia, lines: list[str], indent: str, doc_behind: bool = False) -> list[str]:
-    before = _comments(trivia.before, indent)
-    docs = trivia.doc.split("\n") if trivia.doc else []
-    behind: list[str] = []
-    if doc_behind and len(docs) == 1 and not trivia.behind and len(lines) == 1:
-        behind = [f"/// {docs[0]}"]
-    else:
-        before += [f"{indent}/// {text}".rstrip() for text in docs]
-    if trivia.behind:
-        behind.append(f"// {trivia.behind}")
-    header = next((k for k, line in enumerate(lines) if line.startswith(")") and line.endswith("{")), 0)
-    shown = ["  ".join([line, *behind]) if k == header else line for k, line in enumerate(lines)]
-    return [*before, *(indent + line if line else line for line in shown)]
+def _with_docs(trivia: ast.Trivia, lines: list[str], behind: bool = False) -> list[str]:
+    """Lines with their docs in front; a single line may have a single one behind it."""
+    docs = [f"/// {text}".rstrip() for text in trivia.doc.split("\n")] if trivia.doc else []
+    if behind and len(docs) == len(lines) == 1:
+        return [f"{lines[0]}  {docs[0]}"]
+    return [*docs, *lines]
 
 
 # -- items -------------------------------------------------------------------------------------------------------
@@ -57,24 +40,35 @@ def _item(item: ast.Item) -> list[str]:
         case ast.Import():
             return [f"import {quoted(item.path)}" + (f" as {item.alias}" if item.alias else "")]
         case ast.Sequence():
-            results = ", ".join(map(str, item.results))
-            arrow = f" -> ({results})" if len(item.results) > 1 else f" -> {results}" if results else ""
-            return _callable(f"sequence {item.name}", item.params, arrow, item.body)
+            return _callable(f"sequence {item.name}", item.params, _arrow(item.results), item.body)
+        case ast.Function():
+            value = f" -> {item.result} = {print_expression(item.value)}"
+            return _head(f"function {item.name}", item.params, value)
+        case ast.Matcher():
+            return _callable(f"matcher {item.name}", item.params, _arrow(item.results), item.body)
         case ast.Schedule():
             expects = f" expects {quoted(item.expects)}" if item.expects else ""
             return _callable(f"schedule {item.name}", item.params, expects, item.body)
 
 
+def _arrow(results: tuple[ast.TypeOf, ...]) -> str:
+    text = ", ".join(map(str, results))
+    return f" -> ({text})" if len(results) > 1 else f" -> {text}" if text else ""
+
+
 def _callable(head: str, params: tuple[ast.Param, ...], tail: str, body: ast.Block) -> list[str]:
-    plain = all(p.trivia == ast.Trivia() for p in params)
-    line = f"{head}({', '.join(map(_param, params))}){tail} {{"
-    if plain and len(line) <= WIDTH:
-        return [line, *_body(body), "}"]
+    return [*_head(head, params, f"{tail} {{"), *_body(body), "}"]
+
+
+def _head(head: str, params: tuple[ast.Param, ...], tail: str) -> list[str]:
+    """Name and parameters: on one line, or one per line where they have docs."""
+    if all(p.trivia == ast.Trivia() for p in params):
+        return [f"{head}({', '.join(map(_param, params))}){tail}"]
     lines = [f"{head}("]
     for k, param in enumerate(params):
         comma = "," if k < len(params) - 1 else ""
-        lines += _with_trivia(param.trivia, [_param(param) + comma], INDENT, doc_behind=True)
-    return [*lines, f"){tail} {{", *_body(body), "}"]
+        lines += _with_docs(param.trivia, [_param(param) + comma], behind=True)
+    return [*lines, f"){tail}"]
 
 
 def _param(param: ast.Param) -> str:
@@ -86,23 +80,19 @@ def _param(param: ast.Param) -> str:
 
 
 def _body(block: ast.Block) -> list[str]:
-    lines: list[str] = []
-    for k, statement in enumerate(block.statements):
-        if k > 0 and statement.trivia.blank_line:
-            lines.append("")
-        doc_behind = isinstance(statement, ast.Knob | ast.Let)
-        lines += _with_trivia(statement.trivia, _statement(statement), INDENT, doc_behind)
-    return lines + _comments(block.comments, INDENT)
+    return [
+        line
+        for statement in block.statements
+        for line in _with_docs(statement.trivia, _statement(statement), isinstance(statement, ast.Knob | ast.Let))
+    ]
 
 
 def _one_line(block: ast.Block) -> str | None:
-    """`{ f(x) }` for a block of one plain statement without comments."""
-    if block.comments or len(block.statements) > 1:
-        return None
+    """`{ f(x) }` for a block of one plain statement without docs."""
     if not block.statements:
         return "{}"
-    (statement,) = block.statements
-    if not isinstance(statement, _SIMPLE) or statement.trivia != ast.Trivia():
+    statement = block.statements[0]
+    if len(block.statements) > 1 or not isinstance(statement, _SIMPLE) or statement.trivia != ast.Trivia():
         return None
     return "{ " + _statement(statement)[0] + " }"
 
@@ -111,7 +101,7 @@ def _headed(parts: list[tuple[str, ast.Block]], closed_by: str = "") -> list[str
     """`head { ... } head { ... }`: on one line per part where every block is short."""
     short = [_one_line(block) for _, block in parts]
     texts = [f"{head} {text}" for (head, _), text in zip(parts, short, strict=True) if text is not None]
-    if len(texts) == len(parts) and all(len(t) <= WIDTH for t in texts):
+    if len(texts) == len(parts):
         texts[-1] += f" {closed_by}" if closed_by else ""
         return texts
     lines: list[str] = []
@@ -127,7 +117,10 @@ def _statement(statement: ast.Statement) -> list[str]:
             return [f"let {', '.join(statement.names)} = {print_expression(statement.value)}"]
         case ast.Knob():
             domain = f" in {print_expression(statement.domain)}" if statement.domain is not None else ""
-            return [f"knob {statement.name}: {statement.type} = {print_expression(statement.default)}{domain}"]
+            separate = "separate " if statement.separate else ""
+            return [
+                f"knob {separate}{statement.name}: {statement.type} = {print_expression(statement.default)}{domain}"
+            ]
         case ast.Require():
             message = f" {quoted(statement.message)}" if statement.message else ""
             return [f"require {print_expression(statement.condition)}{message}"]
@@ -136,7 +129,9 @@ def _statement(statement: ast.Statement) -> list[str]:
         case ast.Return():
             return [f"return {', '.join(map(print_expression, statement.values))}".rstrip()]
         case ast.ForEach():
-            return _headed([(f"for {statement.variable} in {print_expression(statement.items)}", statement.body)])
+            return _headed(
+                [(f"for {', '.join(statement.variables)} in {print_expression(statement.items)}", statement.body)]
+            )
         case ast.If():
             return _headed(_if_parts(statement))
         case ast.Specialize():
@@ -174,11 +169,11 @@ def _case(statement: ast.Case) -> list[str]:
     for arm in statement.arms:
         pattern = " ".join(part for part in (arm.pattern.op_class, _glob(arm.pattern)) if part)
         where = f" where {print_expression(arm.where)}" if arm.where is not None else ""
-        lines += [INDENT + line for line in _headed([(f"{pattern}{where} =>", arm.body)])]
+        lines += _headed([(f"{pattern}{where} =>", arm.body)])
     if isinstance(statement.orelse, ast.Fail):
-        lines.append(f"{INDENT}else => {_fail(statement.orelse)}")
+        lines.append(f"else => {_fail(statement.orelse)}")
     elif statement.orelse is not None:
-        lines += [INDENT + line for line in _headed([("else =>", statement.orelse)])]
+        lines += _headed([("else =>", statement.orelse)])
     return [*lines, "}"]
 
 

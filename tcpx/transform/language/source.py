@@ -12,6 +12,7 @@ class Source:
 
     def __init__(self, file: str, text: str) -> None:
         self.file = file
+        self.text = text
         self.lines = text.split("\n")
 
     def at(self, line: int, column: int, end_line: int = 0, end_column: int = 0) -> Location:

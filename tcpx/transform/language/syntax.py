@@ -1,4 +1,4 @@
-"""The syntax tree of a schedule. Locations do not take part in equality; comments and docs do."""
+"""The syntax tree of a schedule. Locations do not take part in equality; comments are no part of it, docs are."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Unary(Node):
 
 @dataclass(frozen=True, slots=True)
 class Binary(Node):
-    """Arithmetic, comparison, `and`, `or`. `/` floors."""
+    """Arithmetic, comparison, `and`, `or`. `/` floors, `**` raises to a power."""
 
     operator: str
     lhs: Expression
@@ -111,7 +111,7 @@ class Selection(Node):
 
 @dataclass(frozen=True, slots=True)
 class Pattern(Node):
-    """A class of the operation tree and a glob for the name; either may be empty."""
+    """A class of the operation tree or a matcher (`g.name` of an import), and a glob for the name; one may be empty."""
 
     op_class: str
     glob: str
@@ -144,17 +144,22 @@ Expression = (
 )
 
 
+def left_chain(expression: Binary) -> list[Binary]:
+    """The operators of `a + b - c`, the one that is applied first at the front: to go through a chain in a loop."""
+    chain = [expression]
+    while isinstance(chain[-1].lhs, Binary):
+        chain.append(chain[-1].lhs)
+    return chain[::-1]
+
+
 # -- statements --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Trivia:
-    """What the reader sees beside a statement: `///` docs, own-line comments before it, a comment behind it."""
+    """What stands beside a statement: its `///` docs, one line each."""
 
     doc: str = ""
-    before: tuple[str, ...] = ()
-    behind: str = ""
-    blank_line: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,15 +175,14 @@ class TypeOf(Node):
 
 @dataclass(frozen=True, slots=True)
 class Block(Node):
-    """Statements between braces; `comments` stand behind the last one."""
+    """Statements between braces."""
 
     statements: tuple[Statement, ...]
-    comments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commented(Node):
-    """A statement or item: may carry comments and docs."""
+    """A statement or item: may carry docs."""
 
     trivia: Trivia = Trivia()
 
@@ -191,12 +195,13 @@ class Let(Commented):
 
 @dataclass(frozen=True, slots=True)
 class Knob(Commented):
-    """`knob name: type = default in domain`."""
+    """`knob name: type = default in domain`. A separate knob does not share its value with uses of one structure."""
 
     name: str
     type: TypeOf
     default: Expression
     domain: Expression | None
+    separate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +220,9 @@ class Do(Commented):
 
 @dataclass(frozen=True, slots=True)
 class ForEach(Commented):
-    variable: str
+    """`for x in items`; several variables take the parts of each item."""
+
+    variables: tuple[str, ...]
     items: Expression
     body: Block
 
@@ -306,6 +313,26 @@ class Import(Commented):
 
 
 @dataclass(frozen=True, slots=True)
+class Function(Commented):
+    """`function name(a: int, b: int = 2) -> int = expression`."""
+
+    name: str
+    params: tuple[Param, ...]
+    result: TypeOf
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Matcher(Commented):
+    """A named pattern: the op it is asked about is its parameter, its body says what must hold, it returns parts."""
+
+    name: str
+    params: tuple[Param, ...]
+    results: tuple[TypeOf, ...]
+    body: Block
+
+
+@dataclass(frozen=True, slots=True)
 class Sequence(Commented):
     name: str
     params: tuple[Param, ...]
@@ -326,13 +353,12 @@ class Language(Commented):
     version: int
 
 
-Item = Language | Import | Sequence | Schedule
+Item = Language | Import | Function | Matcher | Sequence | Schedule
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One `.tcps` file; `comments` stand at its end."""
+    """One `.tcps` file."""
 
     items: tuple[Item, ...]
-    comments: tuple[str, ...] = ()
     path: str = field(default="", compare=False)

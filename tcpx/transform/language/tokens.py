@@ -18,11 +18,11 @@ HARD_KEYWORDS = frozenset(
 )
 """Reserved, except behind a `.`, as the name of an argument, and `specialize` as a transform that is called."""
 
-SOFT_KEYWORDS = frozenset("language as expects fail pad one some any".split())
+SOFT_KEYWORDS = frozenset("language as expects fail pad one some any function matcher separate".split())
 """Words that are keywords in one place only."""
 
 OPERATORS = frozenset(
-    "COMPARISON PLUS MINUS TIMES DIVIDE MODULO LESSTHAN MORETHAN AND OR NOT _DOTDOT COMMA COLON EQUAL _ARROW "
+    "COMPARISON PLUS MINUS TIMES POWER DIVIDE MODULO LESSTHAN MORETHAN AND OR NOT _DOTDOT COMMA COLON EQUAL _ARROW "
     "_FATARROW".split()
 )
 CONTINUES = frozenset("ELSE OR AND WHERE DOT".split())
@@ -113,7 +113,7 @@ class TokenFilter(PostLex):
             return token
         word = str(token)
         before = self.tokens[-1].type if self.tokens else ""
-        after = following.type if following is not None else ""
+        after = following.type if following is not None and str(following) not in HARD_KEYWORDS else ""
         inner = brackets[-1].type if brackets else ""
         if before == "DOT" or (inner == "LPAR" and after == "COLON"):
             return token
@@ -135,6 +135,10 @@ def _is_soft_keyword(word: str, before: str, after: str, inner: str) -> bool:
             return before == "RPAR" and after == "STRING"
         case "fail":
             return before in ("ELSE", "_FATARROW")
+        case "function" | "matcher":
+            return after == "NAME" and not inner and before != "CARDINALITY"
+        case "separate":
+            return before == "KNOB" and after == "NAME"
         case "pad":
             return inner == "LSQB" and before in ("NAME", "INT", "RPAR")
         case _:

@@ -1,10 +1,9 @@
-"""Comments and docs find the statement they belong to: `///` behind it or before it, `//` likewise."""
+"""Docs find the statement they belong to: a `///` behind it on its line, or one in front of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tcpx.transform.language.syntax import Trivia
 from tcpx.transform.language.tokens import Comment
 
 Position = tuple[int, int]
@@ -12,41 +11,33 @@ Position = tuple[int, int]
 END: Position = (1 << 30, 0)
 
 
-class TriviaPool:
-    """The comments of a text in order. Nodes take theirs in the order of the text, parents before children."""
+class DocPool:
+    """The docs of a text in order. Nodes take theirs in the order of the text, parents before children.
 
-    def __init__(self, comments: Sequence[Comment], lines: Sequence[str]) -> None:
-        self._left = list(comments)
-        self._lines = lines
+    What a doc belongs to depends on the tokens it stands between and on whether it begins its line, so that it does
+    not change when lines are broken elsewhere.
+    """
 
-    def take(self, start: Position, header_end: Position, following: Position = END) -> Trivia:
-        """The trivia of a statement from `start` to `header_end`; `following` is where the next code starts."""
-        docs: list[str] = []
-        before: list[str] = []
-        behind: list[str] = []
-        rest: list[Comment] = []
-        for comment in self._left:
-            place = (comment.line, comment.column)
-            if place < header_end:
-                (docs if comment.is_doc else before).append(comment.text)
-            elif place < following and comment.line == header_end[0] and not comment.own_line:
-                (docs if comment.is_doc else behind).append(comment.text)
-            else:
-                rest.append(comment)
-        first = min([start[0], *(c.line for c in self._left if (c.line, c.column) < start)])
-        self._left = rest
-        blank = first >= 2 and not self._lines[first - 2].strip()
-        return Trivia("\n".join(docs), tuple(before), " ".join(behind), blank)
+    def __init__(self, comments: Sequence[Comment]) -> None:
+        self._left = [c for c in comments if c.is_doc]
 
-    def rest_before(self, place: Position) -> tuple[Comment, ...]:
-        """Comments in front of `place` that no statement took: those at the end of a block."""
-        taken = [c for c in self._left if (c.line, c.column) < place]
-        self._left = [c for c in self._left if (c.line, c.column) >= place]
-        return tuple(taken)
+    def before(self, end: Position) -> str:
+        """Takes the docs in front of `end`."""
+        return self._take([c for c in self._left if (c.line, c.column) < end])
+
+    def behind(self, end: Position, following: Position) -> str:
+        """Takes the docs behind code that ends at `end`, on its line; the next code starts at `following`."""
+        return self._take([c for c in self._left if not c.own_line and end <= (c.line, c.column) < following])
+
+    def first_before(self, place: Position) -> Comment | None:
+        """The first doc in front of `place` that nothing took."""
+        return next((c for c in self._left if (c.line, c.column) < place), None)
+
+    def _take(self, taken: list[Comment]) -> str:
+        self._left = [c for c in self._left if c not in taken]
+        return "\n".join(c.text for c in taken)
 
 
-def merged(first: Trivia, second: Trivia) -> Trivia:
-    """The trivia of a header that was taken in two parts."""
-    doc = "\n".join(d for d in (first.doc, second.doc) if d)
-    behind = " ".join(b for b in (first.behind, second.behind) if b)
-    return Trivia(doc, first.before + second.before, behind, first.blank_line)
+def joined(*docs: str) -> str:
+    """Docs from several places, one behind the other."""
+    return "\n".join(doc for doc in docs if doc)

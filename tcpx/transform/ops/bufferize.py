@@ -32,17 +32,19 @@ class Bufferize(Transform):
     Compilation applies it where the schedule does not.
 
     before:
-        func @scale(%x: tensor<[N]xf32>, %y: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] {
+        func @f(%x: tensor<[N]xf32>, %y: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] {
           %r = tcp.mul(%x, %y) : tensor<[N]xf32>
           tcp.return(%r)
         }
     statement:
         bufferize(root)
     after:
-        func @scale(%x: buffer<[N]xf32, strides [1], space argument>, ..., %out: buffer<..., space result>) {
+        func @f(%x: buffer<[N]xf32, strides [1], space argument>, %y: buffer<[N]xf32,
+            strides [1], space argument>, %out: buffer<[N]xf32, strides [1], space result>) symbols [N]
+            {results = 1} {
           gml_st.for %r/d0 in 0 to N step 1 {
-            %r.1 = vector.read(%x) tile [%r/d0] [1] drop [0] : f32
-            %r.2 = vector.read(%y) tile [%r/d0] [1] drop [0] : f32
+            %r.1 = vector.read(%x) tile [%r/d0] [1] drop [0] {value = 0.0} : f32
+            %r.2 = vector.read(%y) tile [%r/d0] [1] drop [0] {value = 0.0} : f32
             %r = tcp.mul(%r.1, %r.2) : f32
             vector.write(%r, %out) tile [%r/d0] [1] drop [0]
           }

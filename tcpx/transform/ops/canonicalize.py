@@ -20,12 +20,18 @@ class Canonicalize(Transform):
     """Fold pads and slices that change nothing and branches whose condition is decided; then cse and dce.
 
     before:
-        %p = tcp.pad(%x) {value = 0.0} : tensor<4xf32>
-        %y = tcp.exp(%p) : tensor<4xf32>
+        func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+          %p = tcp.pad(%x) {value = 0.0} : tensor<4xf32>
+          %y = tcp.exp(%p) : tensor<4xf32>
+          tcp.return(%y)
+        }
     statement:
         canonicalize(root)
     after:
-        %y = tcp.exp(%x) : tensor<4xf32>
+        func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+          %y = tcp.exp(%x) : tensor<4xf32>
+          tcp.return(%y)
+        }
     """
 
     name = "canonicalize"

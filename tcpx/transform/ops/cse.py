@@ -20,14 +20,20 @@ class Cse(Transform):
     """Merge pure operations with the same operands and attributes. Handles to the merged ones name the one left.
 
     before:
-        %a = tcp.exp(%x) : tensor<4xf32>
-        %b = tcp.exp(%x) : tensor<4xf32>
-        %c = tcp.add(%a, %b) : tensor<4xf32>
+        func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+          %a = tcp.exp(%x) : tensor<4xf32>
+          %b = tcp.exp(%x) : tensor<4xf32>
+          %c = tcp.add(%a, %b) : tensor<4xf32>
+          tcp.return(%c)
+        }
     statement:
         cse(root)
     after:
-        %a = tcp.exp(%x) : tensor<4xf32>
-        %c = tcp.add(%a, %a) : tensor<4xf32>
+        func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+          %a = tcp.exp(%x) : tensor<4xf32>
+          %c = tcp.add(%a, %a) : tensor<4xf32>
+          tcp.return(%c)
+        }
     """
 
     name = "cse"

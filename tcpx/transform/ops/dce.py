@@ -20,12 +20,18 @@ class Dce(Transform):
     """Erase operations whose results nothing uses. A handle to one of them ends.
 
     before:
-        %a = tcp.add(%x, %y) : tensor<4xf32>
-        tcp.return(%x)
+        func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+          %a = tcp.exp(%x) : tensor<4xf32>
+          %b = tcp.mul(%x, %x) : tensor<4xf32>
+          tcp.return(%b)
+        }
     statement:
         dce(root)
     after:
-        tcp.return(%x)
+        func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+          %b = tcp.mul(%x, %x) : tensor<4xf32>
+          tcp.return(%b)
+        }
     """
 
     name = "dce"

@@ -24,13 +24,23 @@ class Decompose(Transform):
     """Replace a composite operation by operations of the tree. The handle then denotes the last of them.
 
     before:
-        %y = tcp.softmax(%x) {dim = 1} : tensor<[M]x10xf32>
+        func @f(%x: tensor<[M]x10xf32>) -> tensor<[M]x10xf32> symbols [M] {
+          %y = tcp.softmax(%x) {dim = 1} : tensor<[M]x10xf32>
+          tcp.return(%y)
+        }
     statement:
         decompose(y)
     after:
-        %y.1 = tcp.reduce_max(%x) {dims = [1]} : tensor<[M]xf32>
-        ...
-        %y.7 = tcp.div(%y.4, %y.6) : tensor<[M]x10xf32>
+        func @f(%x: tensor<[M]x10xf32>) -> tensor<[M]x10xf32> symbols [M] {
+          %y/reduce_max = tcp.reduce_max(%x) {dims = [1]} : tensor<[M]xf32>
+          %y/broadcast = tcp.broadcast(%y/reduce_max) {dims = [0]} : tensor<[M]x10xf32>
+          %y/sub = tcp.sub(%x, %y/broadcast) : tensor<[M]x10xf32>
+          %y/exp = tcp.exp(%y/sub) : tensor<[M]x10xf32>
+          %y/reduce_sum = tcp.reduce_sum(%y/exp) {dims = [1]} : tensor<[M]xf32>
+          %y/broadcast.1 = tcp.broadcast(%y/reduce_sum) {dims = [0]} : tensor<[M]x10xf32>
+          %y/div = tcp.div(%y/exp, %y/broadcast.1) : tensor<[M]x10xf32> name "y"
+          tcp.return(%y/div)
+        }
     """
 
     name = "decompose"
@@ -54,7 +64,7 @@ class Decompose(Transform):
         result = op.decompose(build)
         anchor = result.defining_op
         if anchor is None:
-            raise op.error("a composite decomposes into operations")
+            raise op.error("a composite decomposes into operations", required="values made by operations")
         anchor.name = op.name
         rewriter.continue_as(op, anchor)
         rewriter.replace_op(op, [result])

@@ -19,10 +19,15 @@ from tcpx.transform.declaration import (
 class EmitRemark(Transform):
     """Print a message with the name and the place of each copy of an operation. Changes nothing.
 
+    before:
+        func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
+          %mm = tcp.matmul(%x, %w) : tensor<[M]x32xf32>
+          tcp.return(%mm)
+        }
     statement:
         emit_remark(mm, "is packed")
     output:
-        %fc1: is packed
+        ...: %mm: is packed
     """
 
     name = "emit_remark"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from tcpx.payload.interfaces import Tileable
+from tcpx.payload.ir import Operation
+from tcpx.payload.ops.gml_st import Loop, StYield
+from tcpx.payload.types import VectorType
 from tcpx.transform.declaration import (
     BOOL,
     LOOP,
@@ -16,6 +19,7 @@ from tcpx.transform.declaration import (
     register,
 )
 from tcpx.transform.fusion import ancestor_in, fuse_consumer, fuse_producer, position
+from tcpx.transform.tiling import check_on_tensors
 
 
 @register
@@ -27,12 +31,31 @@ class Fuse(Transform):
     loops of a reduction enclose that value, it runs on their last iteration, which the engine derives.
 
     before:
-        %t = gml_st.for %mm/m1 in 0 to M step 6 (...) { ... }
-        %r = tcp.max(%t, %zero) : tensor<[M]x32xf32>
+        func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
+          %mm.out = tcp.empty : tensor<[M]x32xf32>
+          %mm.1 = gml_st.for %mm/m1 in 0 to M step 6 (%mm.2 = %mm.out) {
+            %x.t = gml_st.materialize(%x) tile [%mm/m1, 0] [min(6, M - %mm/m1), 64]
+                : tensor<[min(6, M - %mm/m1)]x64xf32>
+            %mm.3 = tcp.matmul(%x.t, %w) : tensor<[min(6, M - %mm/m1)]x32xf32> name "mm"
+            gml_st.yield(%mm.3, %mm.2) tile [%mm/m1, 0] [min(6, M - %mm/m1), 32]
+          } : tensor<[M]x32xf32>
+          %r = tcp.exp(%mm.1) : tensor<[M]x32xf32>
+          tcp.return(%r)
+        }
     statement:
-        fuse(r, into: i)
+        fuse(r, into: mm.loop(m))
     after:
-        %t = gml_st.for %mm/m1 in 0 to M step 6 (...) { ...; %r.1 = tcp.max(...) ... }
+        func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
+          %mm.out = tcp.empty : tensor<[M]x32xf32>
+          %mm.1 = gml_st.for %mm/m1 in 0 to M step 6 (%mm.2 = %mm.out) {
+            %x.t = gml_st.materialize(%x) tile [%mm/m1, 0] [min(6, M - %mm/m1), 64]
+                : tensor<[min(6, M - %mm/m1)]x64xf32>
+            %mm.3 = tcp.matmul(%x.t, %w) : tensor<[min(6, M - %mm/m1)]x32xf32> name "mm"
+            %r.1 = tcp.exp(%mm.3) : tensor<[min(6, M - %mm/m1)]x32xf32> name "r"
+            gml_st.yield(%r.1, %mm.2) tile [%mm/m1, 0] [min(6, M - %mm/m1), 32]
+          } : tensor<[M]x32xf32>
+          tcp.return(%mm.1)
+        }
     """
 
     name = "fuse"
@@ -47,6 +70,7 @@ class Fuse(Transform):
         op, loop = args.op("target"), args.loop("into")
         if not isinstance(op, Tileable):
             raise ctx.fail(f"%{op.name} cannot be fused", op=op, required="the Tiling interface", found=op.opcode)
+        check_on_tensors(ctx, op)
         if op.is_in(loop):
             raise ctx.fail(
                 f"%{op.name} is already in the loop {loop.name}",
@@ -56,7 +80,21 @@ class Fuse(Transform):
             )
         here = ancestor_in(loop, op.parent) if op.parent is not None else None
         if here is not None and position(op) > position(here):
+            _check_on_tensors_inside(ctx, op, loop)
             fuse_consumer(ctx, op, loop)
         else:
             fuse_producer(ctx, op, loop, args.bool("recompute"))
         return ()
+
+
+def _check_on_tensors_inside(ctx: TransformContext, op: Operation, loop: Loop) -> None:
+    """A consumer on tensors does not read what a vectorized body computes."""
+    for inner in loop.walk():
+        if isinstance(inner, StYield) and isinstance(inner.operands[0].type, VectorType):
+            raise ctx.fail(
+                f"%{op.name} cannot be fused into {loop.name}, whose body is on vectors",
+                op=op,
+                required="a loop whose body is on tensors",
+                found=str(inner.operands[0].type),
+                fix=f"fuse({op.name}, into: ...) before `vectorize`",
+            )

@@ -23,11 +23,22 @@ class Generalize(Transform):
     """Write an operation as `tcp.generic`: iterators, indexing maps and a scalar body. `specialize` walks back.
 
     before:
-        %y = tcp.matmul(%x, %w) : tensor<[M]x32xf32>
+        func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
+          %mm = tcp.matmul(%x, %w) : tensor<[M]x32xf32>
+          tcp.return(%mm)
+        }
     statement:
-        generalize(y)
+        generalize(mm)
     after:
-        %y.1 = tcp.generic(%x, %w) {iterators = [["m", "parallel"], ...], maps = [[m, k], [k, n], [m, n]], ...}
+        func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
+          %mm.1 = tcp.generic(%x, %w) {iterators = [["m", "parallel"], ["n", "parallel"], ["k", "reduction"]],
+              maps = [[m, k], [k, n], [m, n]], combiner = "tcp.add"} ({ (%e0: f32, %e1: f32, %acc: f32):
+            %e2 = tcp.mul(%e0, %e1) : f32
+            %e3 = tcp.add(%acc, %e2) : f32
+            tcp.yield(%e3)
+          }) : tensor<[M]x32xf32> name "mm"
+          tcp.return(%mm.1)
+        }
     """
 
     name = "generalize"

@@ -26,11 +26,22 @@ class Interchange(Transform):
     a generic, the nearest class that can say it.
 
     before:
-        %y = tcp.matmul(%x, %w) : tensor<[M]x32xf32>
+        func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
+          %mm = tcp.matmul(%x, %w) : tensor<[M]x32xf32>
+          tcp.return(%mm)
+        }
     statement:
-        interchange(y, [k, m, n])
+        interchange(mm, [k, m, n])
     after:
-        %y.1 = tcp.generic(%x, %w) {iterators = [["k", "reduction"], ["m", "parallel"], ["n", "parallel"]], ...}
+        func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
+          %mm.1 = tcp.generic(%x, %w) {iterators = [["k", "reduction"], ["m", "parallel"], ["n", "parallel"]],
+              maps = [[m, k], [k, n], [m, n]], combiner = "tcp.add"} ({ (%e0: f32, %e1: f32, %acc: f32):
+            %e2 = tcp.mul(%e0, %e1) : f32
+            %e3 = tcp.add(%acc, %e2) : f32
+            tcp.yield(%e3)
+          }) : tensor<[M]x32xf32> name "mm"
+          tcp.return(%mm.1)
+        }
     """
 
     name = "interchange"

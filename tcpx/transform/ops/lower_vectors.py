@@ -30,16 +30,33 @@ class LowerVectors(Transform):
     Applied to what is lowered already, it changes nothing. Compilation applies it where the schedule does not.
 
     before:
-        %x.v = vector.read(%x) tile [i, 0] [min(2, M - i), 32] : vector<2x32xf32>
-        %r = tcp.max(%x.v, %zero) : vector<2x32xf32>
-        vector.write(%r, %y) tile [i, 0] [min(2, M - i), 32]
+        func @f(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
+          %r.out = tcp.empty : tensor<64xf32>
+          %r.1 = gml_st.for %r/d01 in 0 to 64 step 32 (%r.2 = %r.out) {
+            %x.v = vector.read(%x) tile [%r/d01] [32] {value = 0.0} : vector<32xf32>
+            %y.v = vector.read(%y) tile [%r/d01] [32] {value = 0.0} : vector<32xf32>
+            %r.v = tcp.mul(%x.v, %y.v) : vector<32xf32> name "r"
+            gml_st.yield(%r.v, %r.2) tile [%r/d01] [32]
+          } : tensor<64xf32>
+          tcp.return(%r.1)
+        }
     statement:
-        lower_vectors(i)
-    after, with 16 lanes:
-        %x.v.0.0 = vector.read(%x) tile [i, 0] [1, 16] drop [0] : vector<16xf32>
-        %r.0.0 = tcp.max(%x.v.0.0, %c.s) : vector<16xf32>
-        ...
-        vector.write(%r.1.1, %y) tile [i + 1, 16] [min(1, max(0, M - i - 1)), 16] drop [0]
+        lower_vectors(root)
+    after:
+        func @f(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
+          %r.out = tcp.empty : tensor<64xf32>
+          %r.1 = gml_st.for %r/d01 in 0 to 64 step 32 (%r.2 = %r.out) {
+            %x.v.0 = vector.read(%x) tile [%r/d01] [16] {value = 0.0} : vector<16xf32>
+            %y.v.0 = vector.read(%y) tile [%r/d01] [16] {value = 0.0} : vector<16xf32>
+            %r.v.0 = tcp.mul(%x.v.0, %y.v.0) : vector<16xf32>
+            %x.v.16 = vector.read(%x) tile [%r/d01 + 16] [16] {value = 0.0} : vector<16xf32>
+            %y.v.16 = vector.read(%y) tile [%r/d01 + 16] [16] {value = 0.0} : vector<16xf32>
+            %r.v.1 = tcp.mul(%x.v.16, %y.v.16) : vector<16xf32>
+            gml_st.yield(%r.v.0, %r.2) tile [%r/d01] [16]
+            gml_st.yield(%r.v.1, %r.2) tile [%r/d01 + 16] [16]
+          } : tensor<64xf32>
+          tcp.return(%r.1)
+        }
     """
 
     name = "lower_vectors"

@@ -32,12 +32,32 @@ class Pack(Transform):
     a transpose. Returns the loop that fills the buffer.
 
     before:
-        %mm.3 = tcp.matmul(%x.t, %w.p, init = %mm.acc) : tensor<...>
+        func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
+          %mm.out = tcp.empty : tensor<[M]x32xf32>
+          %mm.1 = gml_st.for %mm/n1 in 0 to 32 step 16 (%mm.2 = %mm.out) {
+            %w.t = gml_st.materialize(%w) tile [0, %mm/n1] [64, 16] : tensor<64x16xf32>
+            %mm.3 = tcp.matmul(%x, %w.t) : tensor<[M]x16xf32> name "mm"
+            gml_st.yield(%mm.3, %mm.2) tile [0, %mm/n1] [M, 16]
+          } : tensor<[M]x32xf32>
+          tcp.return(%mm.1)
+        }
     statement:
-        let bp = pack(mm.rhs, [k, n], at: pc)
+        pack(mm.rhs, [k, n], at: mm.loop(n))
     after:
-        %mm.rhs = gml_st.for %mm.rhs/pack1 in ... { ... }
-        %mm.3 = tcp.matmul(%x.t, %mm.rhs.t, init = %mm.acc) : tensor<...>
+        func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
+          %mm.out = tcp.empty : tensor<[M]x32xf32>
+          %mm.1 = gml_st.for %mm/n1 in 0 to 32 step 16 (%mm.2 = %mm.out) {
+            %mm.rhs.buffer = tcp.empty : tensor<1x64x16xf32>
+            %mm.rhs = gml_st.for %mm.rhs/pack1 in 0 to 1 step 1 (%mm.rhs.1 = %mm.rhs.buffer) {
+              %mm.rhs.t = gml_st.materialize(%w) tile [0, %mm/n1] [64, 16] : tensor<64x16xf32>
+              gml_st.yield(%mm.rhs.t, %mm.rhs.1) tile [%mm.rhs/pack1, 0, 0] [1, 64, 16] drop [0]
+            } : tensor<1x64x16xf32>
+            %mm.rhs.t.1 = gml_st.materialize(%mm.rhs) tile [0, 0, 0] [1, 64, 16] drop [0] : tensor<64x16xf32>
+            %mm.3 = tcp.matmul(%x, %mm.rhs.t.1) : tensor<[M]x16xf32> name "mm"
+            gml_st.yield(%mm.3, %mm.2) tile [0, %mm/n1] [M, 16]
+          } : tensor<[M]x32xf32>
+          tcp.return(%mm.1)
+        }
     """
 
     name = "pack"

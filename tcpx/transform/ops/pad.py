@@ -16,7 +16,7 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
-from tcpx.transform.tiling import pad
+from tcpx.transform.tiling import check_on_tensors, pad
 
 
 @register
@@ -27,13 +27,32 @@ class Pad(Transform):
     holds does not matter. `tile` with `tail: pad` does this for the tiles it makes.
 
     before:
-        %mm = tcp.matmul(%x.t, %w) : tensor<[min(6, M - %mm/m1)]x32xf32>
+        func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
+          %mm.out = tcp.empty : tensor<[M]x32xf32>
+          %mm.1 = gml_st.for %mm/m1 in 0 to M step 6 (%mm.2 = %mm.out) {
+            %x.t = gml_st.materialize(%x) tile [%mm/m1, 0] [min(6, M - %mm/m1), 64]
+                : tensor<[min(6, M - %mm/m1)]x64xf32>
+            %mm.3 = tcp.matmul(%x.t, %w) : tensor<[min(6, M - %mm/m1)]x32xf32> name "mm"
+            gml_st.yield(%mm.3, %mm.2) tile [%mm/m1, 0] [min(6, M - %mm/m1), 32]
+          } : tensor<[M]x32xf32>
+          tcp.return(%mm.1)
+        }
     statement:
         pad(mm, [m: 6])
     after:
-        %x.p = tcp.pad(%x.t) {value = 0.0} : tensor<6x[K]xf32>
-        %mm.1 = tcp.matmul(%x.p, %w) : tensor<6x32xf32>
-        %mm.t = gml_st.materialize(%mm.1) tile [0, 0] [min(6, M - %mm/m1), 32] : tensor<...>
+        func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
+          %mm.out = tcp.empty : tensor<[M]x32xf32>
+          %mm.1 = gml_st.for %mm/m1 in 0 to M step 6 (%mm.2 = %mm.out) {
+            %x.t = gml_st.materialize(%x) tile [%mm/m1, 0] [min(6, M - %mm/m1), 64]
+                : tensor<[min(6, M - %mm/m1)]x64xf32>
+            %x.p = tcp.pad(%x.t) {value = 0.0, free = true} : tensor<6x64xf32>
+            %mm.4 = tcp.matmul(%x.p, %w) : tensor<6x32xf32> name "mm"
+            %mm.t = gml_st.materialize(%mm.4) tile [0, 0] [min(6, M - %mm/m1), 32]
+                : tensor<[min(6, M - %mm/m1)]x32xf32>
+            gml_st.yield(%mm.t, %mm.2) tile [%mm/m1, 0] [min(6, M - %mm/m1), 32]
+          } : tensor<[M]x32xf32>
+          tcp.return(%mm.1)
+        }
     """
 
     name = "pad"
@@ -48,6 +67,7 @@ class Pad(Transform):
         op, sizes = args.op("target"), args.sizes("sizes")
         if not isinstance(op, Tileable):
             raise ctx.fail(f"%{op.name} cannot be padded", op=op, required="the Tiling interface", found=op.opcode)
+        check_on_tensors(ctx, op)
         static: dict[str, int] = {}
         for dim, size in sizes.items():
             extent = op.size_of(dim)

@@ -26,11 +26,29 @@ class Parallelize(Transform):
     what another writes.
 
     before:
-        %y = gml_st.for %mm/m1 in 0 to M step 6 (...) { ... }
+        func @f(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
+          %r.out = tcp.empty : tensor<64xf32>
+          %r.1 = gml_st.for %r/d01 in 0 to 64 step 16 (%r.2 = %r.out) {
+            %x.t = gml_st.materialize(%x) tile [%r/d01] [16] : tensor<16xf32>
+            %y.t = gml_st.materialize(%y) tile [%r/d01] [16] : tensor<16xf32>
+            %r.3 = tcp.mul(%x.t, %y.t) : tensor<16xf32> name "r"
+            gml_st.yield(%r.3, %r.2) tile [%r/d01] [16]
+          } : tensor<64xf32>
+          tcp.return(%r.1)
+        }
     statement:
-        parallelize(i)
+        parallelize(r.loop(d0))
     after:
-        %y = gml_st.parallel %mm/m1 in 0 to M step 6 (...) { ... }
+        func @f(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
+          %r.out = tcp.empty : tensor<64xf32>
+          %r.1.1 = gml_st.parallel %r/d01 in 0 to 64 step 16 (%r.1.2 = %r.out) {
+            %x.t = gml_st.materialize(%x) tile [%r/d01] [16] : tensor<16xf32>
+            %y.t = gml_st.materialize(%y) tile [%r/d01] [16] : tensor<16xf32>
+            %r.3 = tcp.mul(%x.t, %y.t) : tensor<16xf32> name "r"
+            gml_st.yield(%r.3, %r.1.2) tile [%r/d01] [16]
+          } : tensor<64xf32>
+          tcp.return(%r.1.1)
+        }
     """
 
     name = "parallelize"

@@ -25,12 +25,35 @@ class Peel(Transform):
     Handles to what the loop holds then denote both copies; `x.copy("main")` and `x.copy("tail")` select one.
 
     before:
-        gml_st.for %mm/m1 in 0 to M step 6 (...) { ... [min(6, M - %mm/m1)] ... }
+        func @f(%x: tensor<[N]xf32>, %y: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] {
+          %r.out = tcp.empty : tensor<[N]xf32>
+          %r.1 = gml_st.for %r/d01 in 0 to N step 8 (%r.2 = %r.out) {
+            %x.t = gml_st.materialize(%x) tile [%r/d01] [min(8, N - %r/d01)] : tensor<[min(8, N - %r/d01)]xf32>
+            %y.t = gml_st.materialize(%y) tile [%r/d01] [min(8, N - %r/d01)] : tensor<[min(8, N - %r/d01)]xf32>
+            %r.3 = tcp.mul(%x.t, %y.t) : tensor<[min(8, N - %r/d01)]xf32> name "r"
+            gml_st.yield(%r.3, %r.2) tile [%r/d01] [min(8, N - %r/d01)]
+          } : tensor<[N]xf32>
+          tcp.return(%r.1)
+        }
     statement:
-        peel(i)
+        peel(r.loop(d0))
     after:
-        gml_st.for %mm/m1 in 0 to M - mod(M, 6) step 6 (...) { ... 6 ... }
-        gml_st.for %mm/m1~tail in M - mod(M, 6) to M step 6 (...) { ... }
+        func @f(%x: tensor<[N]xf32>, %y: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] {
+          %r.out = tcp.empty : tensor<[N]xf32>
+          %r.1 = gml_st.for %r/d01 in 0 to N - mod(N, 8) step 8 (%r.2 = %r.out) {
+            %x.t = gml_st.materialize(%x) tile [%r/d01] [8] : tensor<8xf32>
+            %y.t = gml_st.materialize(%y) tile [%r/d01] [8] : tensor<8xf32>
+            %r.3 = tcp.mul(%x.t, %y.t) : tensor<8xf32> name "r"
+            gml_st.yield(%r.3, %r.2) tile [%r/d01] [8]
+          } : tensor<[N]xf32>
+          %r.1~tail = gml_st.for %r/d01~tail in N - mod(N, 8) to N step 8 (%r.2~tail = %r.1) {
+            %x.t~tail = gml_st.materialize(%x) tile [%r/d01~tail] [N - %r/d01~tail] : tensor<[N - %r/d01~tail]xf32>
+            %y.t~tail = gml_st.materialize(%y) tile [%r/d01~tail] [N - %r/d01~tail] : tensor<[N - %r/d01~tail]xf32>
+            %r.3~tail = tcp.mul(%x.t~tail, %y.t~tail) : tensor<[N - %r/d01~tail]xf32> name "r~tail"
+            gml_st.yield(%r.3~tail, %r.2~tail) tile [%r/d01~tail] [N - %r/d01~tail]
+          } : tensor<[N]xf32>
+          tcp.return(%r.1~tail)
+        }
     """
 
     name = "peel"

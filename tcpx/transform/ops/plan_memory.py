@@ -28,11 +28,40 @@ class PlanMemory(Transform):
     Comes after `bufferize`. Compilation applies it where the schedule does not.
 
     before:
-        %h1.buf = buffer.alloc : buffer<[B]x256xf32, strides [256, 1], space arena>
+        func @f(%x: buffer<[N]x[N]xf32, strides [N, 1], space argument>, %out: buffer<[N]x[N]xf32,
+            strides [N, 1], space result>) symbols [N] {results = 1} {
+          %h.buf = buffer.alloc : buffer<[N]x[N]xf32, strides [N, 1], space arena>
+          gml_st.for %h/d0 in 0 to N step 1 {
+            gml_st.for %h/d1 in 0 to N step 1 {
+              %h.1 = vector.read(%x) tile [%h/d0, %h/d1] [1, 1] drop [0, 1] {value = 0.0} : f32
+              %h = tcp.exp(%h.1) : f32
+              vector.write(%h, %h.buf) tile [%h/d0, %h/d1] [1, 1] drop [0, 1]
+            }
+          }
+          gml_st.for %r/m in 0 to N step 1 {
+            gml_st.for %r/n in 0 to N step 1 {
+              %r.1 = tcp.const {value = 0.0} : f32
+              %r.2 = gml_st.for %r/k in 0 to N step 1 (%r.3 = %r.1) {
+                %r.4 = vector.read(%h.buf) tile [%r/m, %r/k] [1, 1] drop [0, 1] {value = 0.0} : f32
+                %r.5 = vector.read(%x) tile [%r/k, %r/n] [1, 1] drop [0, 1] {value = 0.0} : f32
+                %r.6 = tcp.mul(%r.4, %r.5) : f32
+                %r = tcp.add(%r.3, %r.6) : f32
+                gml_st.yield(%r, %r.3) tile [] []
+              } : f32
+              vector.write(%r.2, %out) tile [%r/m, %r/n] [1, 1] drop [0, 1]
+            }
+          }
+          tcp.return
+        }
     statement:
         plan_memory(root)
     after:
-        %h1.buf = buffer.alloc {offset = 0, per_thread = false} : buffer<[B]x256xf32, strides [256, 1], space arena>
+        func @f(%x: buffer<[N]x[N]xf32, strides [N, 1], space argument>, %out: buffer<[N]x[N]xf32,
+            strides [N, 1], space result>) symbols [N] {results = 1,
+            workspace_shared = 4096*ceildiv(N*N, 1024) + 64, workspace_thread = 0, threads = 2} {
+          %h.buf = buffer.alloc {offset = 0, per_thread = false} : buffer<[N]x[N]xf32, strides [N, 1], space arena>
+          ...
+        }
     """
 
     name = "plan_memory"

@@ -30,11 +30,30 @@ class Prefetch(Transform):
     (`for: write`), or the subset of an operand that it reads (`for: read`).
 
     before:
-        %y.1 = gml_st.for %mm/m2 in 0 to M step 6 (%y.2 = ...) { ...; gml_st.yield(%s, %y.2) tile ... }
+        func @f(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
+          %r.out = tcp.empty : tensor<64xf32>
+          %r.1 = gml_st.for %r/d01 in 0 to 64 step 16 (%r.2 = %r.out) {
+            %x.t = gml_st.materialize(%x) tile [%r/d01] [16] : tensor<16xf32>
+            %y.t = gml_st.materialize(%y) tile [%r/d01] [16] : tensor<16xf32>
+            %r.3 = tcp.mul(%x.t, %y.t) : tensor<16xf32> name "r"
+            gml_st.yield(%r.3, %r.2) tile [%r/d01] [16]
+          } : tensor<64xf32>
+          tcp.return(%r.1)
+        }
     statement:
-        prefetch(mm.out, at: ir, for: write)
+        prefetch(r.out, at: r.loop(d0), for: write)
     after:
-        %y.1 = gml_st.for %mm/m2 in 0 to M step 6 (%y.2 = ...) { buffer.prefetch(%y.2) tile ... ; ... }
+        func @f(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
+          %r.out = tcp.empty : tensor<64xf32>
+          %r.1 = gml_st.for %r/d01 in 0 to 64 step 16 (%r.2 = %r.out) {
+            buffer.prefetch(%r.2) tile [%r/d01] [16] {write = true}
+            %x.t = gml_st.materialize(%x) tile [%r/d01] [16] : tensor<16xf32>
+            %y.t = gml_st.materialize(%y) tile [%r/d01] [16] : tensor<16xf32>
+            %r.3 = tcp.mul(%x.t, %y.t) : tensor<16xf32> name "r"
+            gml_st.yield(%r.3, %r.2) tile [%r/d01] [16]
+          } : tensor<64xf32>
+          tcp.return(%r.1)
+        }
     """
 
     name = "prefetch"
@@ -53,7 +72,9 @@ class Prefetch(Transform):
             raise ctx.fail(
                 f"the body of {loop.name} {'writes' if write else 'reads'} no subset that could be prefetched",
                 op=loop,
-                required="a loop whose body yields to its destinations" if write else "an operand read from memory",
+                required="a loop whose body yields to its destinations"
+                if write
+                else "an operand read from memory that is filled before the iteration",
                 found="none",
             )
         for value, subset in targets:
@@ -77,5 +98,7 @@ def _read(value: Value, loop: Loop) -> list[tuple[Value, Tile]]:
     while op is not None and op.operands and not isinstance(op, Materialize | Read):
         op = op.operands[0].defining_op
     if isinstance(op, Materialize | Read) and op.parent is loop.body:
-        return [(op.operands[0], op.subset)]
+        source = op.operands[0].defining_op
+        if source is None or not source.is_in(loop):
+            return [(op.operands[0], op.subset)]
     return []

@@ -22,12 +22,21 @@ class Print(Transform):
 
     Changes nothing, names included: whether a later step succeeds does not depend on it.
 
+    before:
+        func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>, %b: tensor<[M]x32xf32>)
+            -> tensor<[M]x32xf32> symbols [M] {
+          %mm = tcp.matmul(%x, %w) : tensor<[M]x32xf32>
+          %r = tcp.max(%mm, %b) : tensor<[M]x32xf32>
+          tcp.return(%r)
+        }
     statement:
+        tile(mm, [m: 6])
         print(root)
     output:
-        func @mlp
-          for fc1/m1 in 0 to M step 6
-            fc1 = tcp.matmul
+        func @f
+          for mm/m1 in 0 to M step 6
+            mm = tcp.matmul
+          r = tcp.max
     """
 
     name = "print"

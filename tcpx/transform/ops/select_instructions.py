@@ -27,13 +27,33 @@ class SelectInstructions(Transform):
     Comes after `bufferize` and `lower_vectors`. Compilation applies it where the schedule does not.
 
     before:
-        %r = tcp.max(%x, %zero.s) : vector<16xf32>
-        vector.write(%r, %y) tile [i] [min(16, M - i)]
+        func @f(%x: buffer<[N]xf32, strides [1], space argument>, %y: buffer<[N]xf32,
+            strides [1], space argument>, %out: buffer<[N]xf32, strides [1], space result>) symbols [N]
+            {results = 1} {
+          gml_st.for %r/d01 in 0 to N step 16 {
+            %x.v = vector.read(%x) tile [%r/d01] [min(16, N - %r/d01)] {value = 0.0} : vector<16xf32>
+            %y.v = vector.read(%y) tile [%r/d01] [min(16, N - %r/d01)] {value = 0.0} : vector<16xf32>
+            %r.v = tcp.mul(%x.v, %y.v) : vector<16xf32> name "r"
+            vector.write(%r.v, %out) tile [%r/d01] [min(16, N - %r/d01)]
+          }
+          tcp.return
+        }
     statement:
         select_instructions(root)
-    after, on x86_avx512:
-        %r = tcp.max(%x, %zero.s) {row = "max_b_number_f32x16"} : vector<16xf32>
-        vector.write(%r, %y) tile [i] [min(16, M - i)] {row = "masked_store_f32x16"}
+    after:
+        func @f(%x: buffer<[N]xf32, strides [1], space argument>, %y: buffer<[N]xf32,
+            strides [1], space argument>, %out: buffer<[N]xf32, strides [1], space result>) symbols [N]
+            {results = 1} {
+          gml_st.for %r/d01 in 0 to N step 16 {
+            %x.v = vector.read(%x) tile [%r/d01] [min(16, N - %r/d01)] {value = 0.0, row = "masked_load_f32x16"} :
+                vector<16xf32>
+            %y.v = vector.read(%y) tile [%r/d01] [min(16, N - %r/d01)] {value = 0.0, row = "masked_load_f32x16"} :
+                vector<16xf32>
+            %r.v = tcp.mul(%x.v, %y.v) {row = "mul_f32x16"} : vector<16xf32> name "r"
+            vector.write(%r.v, %out) tile [%r/d01] [min(16, N - %r/d01)] {row = "masked_store_f32x16"}
+          }
+          tcp.return
+        }
     """
 
     name = "select_instructions"

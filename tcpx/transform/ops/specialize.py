@@ -27,11 +27,21 @@ class Specialize(Transform):
     the names of dims. `specialize x when ...` is a statement of its own.
 
     before:
-        %y = tcp.generic(%x, %w) {iterators = [["m", "parallel"], ...], maps = [[m, k], [k, n], [m, n]], ...}
+        func @f(%x: tensor<[N]xf32>, %y: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] {
+          %r.1 = tcp.generic(%x, %y) {iterators = [["d0", "parallel"]], maps = [[d0], [d0], [d0]]} ({ (%e0: f32,
+              %e1: f32):
+            %e2 = tcp.mul(%e0, %e1) : f32
+            tcp.yield(%e2)
+          }) : tensor<[N]xf32> name "r"
+          tcp.return(%r.1)
+        }
     statement:
-        specialize(y, to: matmul)
+        specialize(r, to: mul)
     after:
-        %y.1 = tcp.matmul(%x, %w) : tensor<[M]x32xf32>
+        func @f(%x: tensor<[N]xf32>, %y: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] {
+          %r.2 = tcp.mul(%x, %y) : tensor<[N]xf32> name "r"
+          tcp.return(%r.2)
+        }
     """
 
     name = "specialize"

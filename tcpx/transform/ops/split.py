@@ -23,12 +23,35 @@ class Split(Transform):
     """Split the range of a loop at a point that whole steps reach: `x.copy("low")` runs before it, "high" after.
 
     before:
-        gml_st.for %mm/m1 in 0 to M step 6 (...) { ... }
+        func @f(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
+          %r.out = tcp.empty : tensor<64xf32>
+          %r.1 = gml_st.for %r/d01 in 0 to 64 step 16 (%r.2 = %r.out) {
+            %x.t = gml_st.materialize(%x) tile [%r/d01] [16] : tensor<16xf32>
+            %y.t = gml_st.materialize(%y) tile [%r/d01] [16] : tensor<16xf32>
+            %r.3 = tcp.mul(%x.t, %y.t) : tensor<16xf32> name "r"
+            gml_st.yield(%r.3, %r.2) tile [%r/d01] [16]
+          } : tensor<64xf32>
+          tcp.return(%r.1)
+        }
     statement:
-        split(i, at: 12)
+        split(r.loop(d0), at: 48)
     after:
-        gml_st.for %mm/m1 in 0 to min(12, M) step 6 (...) { ... }
-        gml_st.for %mm/m1~high in min(12, M) to M step 6 (...) { ... }
+        func @f(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
+          %r.out = tcp.empty : tensor<64xf32>
+          %r.1 = gml_st.for %r/d01 in 0 to 48 step 16 (%r.2 = %r.out) {
+            %x.t = gml_st.materialize(%x) tile [%r/d01] [16] : tensor<16xf32>
+            %y.t = gml_st.materialize(%y) tile [%r/d01] [16] : tensor<16xf32>
+            %r.3 = tcp.mul(%x.t, %y.t) : tensor<16xf32> name "r"
+            gml_st.yield(%r.3, %r.2) tile [%r/d01] [16]
+          } : tensor<64xf32>
+          %r.1~high = gml_st.for %r/d01~high in 48 to 64 step 16 (%r.2~high = %r.1) {
+            %x.t~high = gml_st.materialize(%x) tile [%r/d01~high] [16] : tensor<16xf32>
+            %y.t~high = gml_st.materialize(%y) tile [%r/d01~high] [16] : tensor<16xf32>
+            %r.3~high = tcp.mul(%x.t~high, %y.t~high) : tensor<16xf32> name "r~high"
+            gml_st.yield(%r.3~high, %r.2~high) tile [%r/d01~high] [16]
+          } : tensor<64xf32>
+          tcp.return(%r.1~high)
+        }
     """
 
     name = "split"

@@ -22,7 +22,7 @@ from tcpx.transform.declaration import (
     register,
 )
 from tcpx.transform.peeling import peel
-from tcpx.transform.tiling import pad, tile
+from tcpx.transform.tiling import check_on_tensors, pad, tile
 
 LARGEST = 2**40
 """The largest tile size: with it, sizes of loops stay far from the ends of int64."""
@@ -38,12 +38,23 @@ class Tile(Transform):
     result; `peel` makes a main loop of full tiles and a tail loop.
 
     before:
-        %mm = tcp.matmul(%x, %w) : tensor<[M]x32xf32>
+        func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
+          %mm = tcp.matmul(%x, %w) : tensor<[M]x32xf32>
+          tcp.return(%mm)
+        }
     statement:
-        let i = tile(mm, [m: 6])
+        tile(mm, [m: 6])
     after:
-        %mm.out = tcp.empty() : tensor<[M]x32xf32>
-        %mm.1 = gml_st.for %mm/m1 in 0 to M step 6 (%mm.2 = %mm.out) { ... } : tensor<[M]x32xf32>
+        func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
+          %mm.out = tcp.empty : tensor<[M]x32xf32>
+          %mm.1 = gml_st.for %mm/m1 in 0 to M step 6 (%mm.2 = %mm.out) {
+            %x.t = gml_st.materialize(%x) tile [%mm/m1, 0] [min(6, M - %mm/m1), 64]
+                : tensor<[min(6, M - %mm/m1)]x64xf32>
+            %mm.3 = tcp.matmul(%x.t, %w) : tensor<[min(6, M - %mm/m1)]x32xf32> name "mm"
+            gml_st.yield(%mm.3, %mm.2) tile [%mm/m1, 0] [min(6, M - %mm/m1), 32]
+          } : tensor<[M]x32xf32>
+          tcp.return(%mm.1)
+        }
     """
 
     name = "tile"
@@ -60,6 +71,7 @@ class Tile(Transform):
         op = args.op("target")
         if not isinstance(op, Tileable):
             raise ctx.fail(f"%{op.name} cannot be tiled", op=op, required="the Tiling interface", found=op.opcode)
+        check_on_tensors(ctx, op)
         sizes, parallel, tail = args.sizes("sizes"), args.bool("parallel"), args.string("tail")
         _check(ctx, op, args)
         loops: list[Loop] = []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tcpx.payload.bounds import is_equal, is_less_equal
+from tcpx.limits import MOST_COPIES, MOST_OPERATIONS, shortened
+from tcpx.payload.bounds import is_equal
+from tcpx.payload.facts import facts_at
 from tcpx.payload.sizes import ceildiv, mod, to_text
 from tcpx.transform.declaration import (
     INT,
@@ -18,9 +20,6 @@ from tcpx.transform.declaration import (
 )
 from tcpx.transform.unrolling import unroll
 
-LIMIT = 1024
-"""Copies of a body a schedule may ask for."""
-
 
 @register
 class Unroll(Transform):
@@ -30,11 +29,33 @@ class Unroll(Transform):
     holds denote every copy; `x.copy("0")` is the first.
 
     before:
-        gml_st.for %mm/k1 in 0 to 64 step 1 (...) { A }
+        func @f(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
+          %r.out = tcp.empty : tensor<64xf32>
+          %r.1 = gml_st.for %r/d01 in 0 to 64 step 16 (%r.2 = %r.out) {
+            %x.t = gml_st.materialize(%x) tile [%r/d01] [16] : tensor<16xf32>
+            %y.t = gml_st.materialize(%y) tile [%r/d01] [16] : tensor<16xf32>
+            %r.3 = tcp.mul(%x.t, %y.t) : tensor<16xf32> name "r"
+            gml_st.yield(%r.3, %r.2) tile [%r/d01] [16]
+          } : tensor<64xf32>
+          tcp.return(%r.1)
+        }
     statement:
-        unroll(k, factor: 2)
+        unroll(r.loop(d0), factor: 2)
     after:
-        gml_st.for %mm/k1 in 0 to 64 step 2 (...) { A; A~1 }
+        func @f(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
+          %r.out = tcp.empty : tensor<64xf32>
+          %r.1 = gml_st.for %r/d01 in 0 to 64 step 32 (%r.2 = %r.out) {
+            %x.t = gml_st.materialize(%x) tile [%r/d01] [16] : tensor<16xf32>
+            %y.t = gml_st.materialize(%y) tile [%r/d01] [16] : tensor<16xf32>
+            %r.3 = tcp.mul(%x.t, %y.t) : tensor<16xf32> name "r"
+            gml_st.yield(%r.3, %r.2) tile [%r/d01] [16]
+            %x.t~1 = gml_st.materialize(%x) tile [%r/d01 + 16] [16] : tensor<16xf32>
+            %y.t~1 = gml_st.materialize(%y) tile [%r/d01 + 16] [16] : tensor<16xf32>
+            %r.3~1 = tcp.mul(%x.t~1, %y.t~1) : tensor<16xf32> name "r~1"
+            gml_st.yield(%r.3~1, %r.2) tile [%r/d01 + 16] [16]
+          } : tensor<64xf32>
+          tcp.return(%r.1)
+        }
     """
 
     name = "unroll"
@@ -48,7 +69,7 @@ class Unroll(Transform):
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         loop = args.loop("loop")
         var = loop.var
-        trips = ceildiv(var.upper - var.lower, var.step)
+        trips = facts_at(loop).value(ceildiv(var.upper - var.lower, var.step))
         given = args.optional_int("factor")
         factor = given if given is not None else trips
         if not isinstance(factor, int):
@@ -59,25 +80,35 @@ class Unroll(Transform):
                 found=f"{to_text(trips)} iterations",
                 fix="factor: 4, after peel with a tile size it divides",
             )
-        if not 1 <= factor <= LIMIT:
+        if not 1 <= factor <= MOST_COPIES:
             raise ctx.fail(
-                f"{loop.name} cannot be unrolled {factor} times",
+                f"{loop.name} cannot be unrolled {shortened(factor)} times",
                 op=loop,
-                required=f"a factor in 1..{LIMIT}",
-                found=str(factor),
+                required=f"a factor in 1..{MOST_COPIES}",
+                found=shortened(factor),
+                fix=None if given is not None else "give a factor",
             )
         if factor == 1:
             raise ctx.fail(
                 f"unrolling {loop.name} by 1 changes nothing", op=loop, required="a factor of at least 2", found="1"
             )
         whole = is_equal(mod(trips, factor), 0) is True and is_equal(mod(var.upper - var.lower, var.step), 0) is True
-        if not whole and not (isinstance(trips, int) and is_less_equal(trips, factor) is True):
+        if not whole and trips != factor:
             raise ctx.fail(
                 f"{factor} does not divide the iterations of {loop.name}",
                 op=loop,
                 required=f"a multiple of {factor} whole steps",
                 found=f"{to_text(trips)} steps of {to_text(var.step)} over {to_text(var.lower)}..{to_text(var.upper)}",
                 fix=f"tile by a multiple of {factor} steps and peel first",
+            )
+        made = ctx.rewriter.operations + (factor - 1) * sum(1 for op in loop.body.ops for _ in op.walk())
+        if made > MOST_OPERATIONS:
+            raise ctx.fail(
+                f"unrolling {loop.name} {factor} times makes too many operations",
+                op=loop,
+                required=f"a payload of at most {MOST_OPERATIONS}",
+                found=str(made),
+                fix="a smaller factor",
             )
         unroll(ctx, loop, factor)
         return (loop,)

@@ -24,13 +24,32 @@ class Vectorize(Transform):
     target's registers.
 
     before:
-        %x.p = tcp.pad(%x.t) {value = 0.0} : tensor<6x8xf32>
-        %mm.1 = tcp.matmul(%x.p, %w.p, init = %c) : tensor<6x32xf32>
+        func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
+          %mm.out = tcp.empty : tensor<[M]x32xf32>
+          %mm.1 = gml_st.for %mm/m1 in 0 to M step 6 (%mm.2 = %mm.out) {
+            %x.t = gml_st.materialize(%x) tile [%mm/m1, 0] [min(6, M - %mm/m1), 64]
+                : tensor<[min(6, M - %mm/m1)]x64xf32>
+            %x.p = tcp.pad(%x.t) {value = 0.0, free = true} : tensor<6x64xf32>
+            %mm.4 = tcp.matmul(%x.p, %w) : tensor<6x32xf32> name "mm"
+            %mm.t = gml_st.materialize(%mm.4) tile [0, 0] [min(6, M - %mm/m1), 32]
+                : tensor<[min(6, M - %mm/m1)]x32xf32>
+            gml_st.yield(%mm.t, %mm.2) tile [%mm/m1, 0] [min(6, M - %mm/m1), 32]
+          } : tensor<[M]x32xf32>
+          tcp.return(%mm.1)
+        }
     statement:
-        vectorize(i)
+        vectorize(mm.loop(m))
     after:
-        %x.v = vector.read(%x) tile [...] [min(6, M - %mm/m1), 8] : vector<6x8xf32>
-        %mm.v = tcp.matmul(%x.v, %w.v, init = %c.v) : vector<6x32xf32>
+        func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
+          %mm.out = tcp.empty : tensor<[M]x32xf32>
+          %mm.1 = gml_st.for %mm/m1 in 0 to M step 6 (%mm.2 = %mm.out) {
+            %x.v = vector.read(%x) tile [%mm/m1, 0] [min(6, M - %mm/m1), 64] {value = 0.0} : vector<6x64xf32>
+            %w.v = vector.read(%w) tile [0, 0] [64, 32] {value = 0.0} : vector<64x32xf32>
+            %mm.v = tcp.matmul(%x.v, %w.v) : vector<6x32xf32> name "mm"
+            gml_st.yield(%mm.v, %mm.2) tile [%mm/m1, 0] [min(6, M - %mm/m1), 32]
+          } : tensor<[M]x32xf32>
+          tcp.return(%mm.1)
+        }
     """
 
     name = "vectorize"

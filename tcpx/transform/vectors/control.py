@@ -66,7 +66,7 @@ def _total_after(pieces: Pieces, loop: Loop, totals: Sequence[tuple[Value, Struc
     block = loop.parent
     if block is None or loop is block.ops[-1]:
         return
-    pieces.anchor = block.ops[block.ops.index(loop) + 1]
+    pieces.anchor = block.ops[block.index(loop) + 1]
     for result, reduction, init, final in totals:
         if result.uses:
             pieces.define(result, {key: total(pieces, reduction, key, v, init) for key, v in final.items()})

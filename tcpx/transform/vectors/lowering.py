@@ -9,6 +9,7 @@ from tcpx.payload.ops.vector import Extract, FromElements, Read, ToTensor, Write
 from tcpx.payload.rewriter import Rewriter
 from tcpx.target import Target
 from tcpx.transform.vectors.control import Cleanup, lower_carried_yield, lower_if, lower_loop
+from tcpx.transform.vectors.instruction_count import check_instructions
 from tcpx.transform.vectors.literals import literal_of
 from tcpx.transform.vectors.multiply_add import fuse_multiply_add
 from tcpx.transform.vectors.pieces import Pieces
@@ -21,6 +22,8 @@ from tcpx.transform.vectors.writes import lower_write
 def lower_vectors(rewriter: Rewriter, root: Operation, target: Target) -> None:
     """Unroll every vector in `root`, a function or loop, to 1-D vectors of the target's lanes, and fuse products
     into sums. Raises ScheduleError, located, on an operation that cannot be lowered."""
+    for op in root.walk():
+        check_instructions(op, target)
     run = _Lowering(rewriter, root, target)
     for block in root.regions:
         run.block(block)

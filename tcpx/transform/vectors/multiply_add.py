@@ -33,7 +33,7 @@ def _fuse(rewriter: Rewriter, op: Operation, target: Target) -> None:
         if len(product.result.uses) != 1:
             continue
         fused = Fma.of(*product.operands, op.operands[1 - index])
-        fused.location, fused.schedule_location = op.location, op.schedule_location
+        fused.stand_for(op)
         rewriter.insert(fused, InsertPoint.before(op), op.result.name)
         rewriter.set_origins(fused, _merged(op, product), op.copy_path)
         rewriter.replace_op(op, [fused.result])

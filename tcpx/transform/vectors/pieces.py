@@ -149,14 +149,13 @@ class Pieces:
     def insert(self, op: Operation, base: str, origin: Operation | None = None, at: Operation | None = None) -> Value:
         """Insert a detached operation before the anchor; it stands for `origin` in messages."""
         source = origin or self.anchor
-        op.location = op.location or source.location
-        op.schedule_location = op.schedule_location or source.schedule_location
+        op.stand_for(source)
         self.created.append(self.rewriter.insert(op, InsertPoint.before(at or self.anchor), base))
         return op.result
 
     def put(self, op: Operation, origin: Operation) -> None:
         """Insert a detached operation without a result in place of a part of `origin`, whose handles it continues."""
-        op.location, op.schedule_location = origin.location, origin.schedule_location
+        op.stand_for(origin)
         self.rewriter.insert(op, InsertPoint.before(self.anchor))
         self.continue_as(origin, op)
 
@@ -272,7 +271,7 @@ class Pieces:
             block = op.parent
             known = block is not None and block is self.anchor.parent
             if block is not None and known:
-                between = block.ops[block.ops.index(op) + 1 : block.ops.index(self.anchor)]
+                between = block.ops[block.index(op) + 1 : block.index(self.anchor)]
                 known = not any(_writes(inner) for found in between for inner in found.walk())
             self._movable[key] = known
         return known

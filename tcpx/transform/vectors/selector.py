@@ -79,8 +79,7 @@ class Selector:
         base = before.results[0].name if before.results else before.operands[0].name
 
         def build(made: Operation) -> Value:
-            made.location = made.location or before.location
-            made.schedule_location = made.schedule_location or before.schedule_location
+            made.stand_for(before)
             self._pending.append(self.rewriter.insert(made, InsertPoint.before(before), base))
             return made.result
 
@@ -88,7 +87,7 @@ class Selector:
 
     def put(self, made: Operation, before: Operation) -> None:
         """Insert an operation without a result, as a part of `before`."""
-        made.location, made.schedule_location = before.location, before.schedule_location
+        made.stand_for(before)
         self._pending.append(self.rewriter.insert(made, InsertPoint.before(before)))
         self.rewriter.set_origins(made, before.origins, before.copy_path)
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tcpx.payload.diagnostics import ScheduleError
+from tcpx.payload.diagnostics import Kind, ScheduleError
+from tcpx.transform.declaration import transforms
 from tcpx.transform.language import check_program, load_program, program_of_text
+from tcpx.transform.language.checker import require_checked
 
 HEAD = "language 1\n"
 DECLARED = "\nsequence two(mm: op) -> (loop, loop) {\n let a = tile(mm, [n: 4])\n return a, a\n}\n"
@@ -61,6 +63,59 @@ def test_found(body: str, message: str, fix: str | None) -> None:
     assert (message, fix) in problems(body)
 
 
+UNREACHABLE = [
+    ("try { optional vectorize(mm.loop(n)) } else { vectorize(mm.loop(k)) }", "this alternative is never tried"),
+    ('try { let a = 1; let b = a } else fail "no"', "this alternative is never tried"),
+    ("case mm { contract => { dce(mm) } matmul => { cse(mm) } }", "this arm is never reached"),
+    ("case mm { op => { dce(mm) } contract where size(n) == 4 => { cse(mm) } }", "this arm is never reached"),
+    ('case mm { contract "fc*" => { dce(mm) } matmul "fc*" => { cse(mm) } }', "this arm is never reached"),
+    ("case mm { op => { dce(mm) } else => { cse(mm) } }", "this `else` is never reached"),
+    ("if threads > 4 { dce(mm) } else if threads > 8 { cse(mm) }", "this branch is never taken"),
+    ("if false { dce(mm) }", "this branch is never taken"),
+    ("specialize mm when size(mm.m) < 8 { dce(mm) } else when size(mm.m) <= 4 and threads == 1 { cse(mm) } else { }",
+     "this branch is never taken"),
+    ("specialize mm when 8 > size(mm.m) { dce(mm) } else when size(mm.m) == 7 { cse(mm) } else { }",
+     "this branch is never taken"),
+    ("if threads > 1 { return } else { return }\ndce(mm)", "this statement is never reached"),
+]  # fmt: skip
+REACHABLE = [
+    "try { vectorize(mm.loop(n)) } else { vectorize(mm.loop(k)) }",
+    "case mm { matmul => { dce(mm) } contract => { cse(mm) } else => { } }",
+    "case mm { contract where size(n) == 4 => { dce(mm) } matmul => { cse(mm) } }",
+    'case mm { contract "fc*" => { dce(mm) } matmul => { cse(mm) } elementwise "fc*" => { cse(mm) } }',
+    "if threads > 8 { dce(mm) } else if threads > 4 { cse(mm) }",
+    "specialize mm when size(mm.m) < 4 { dce(mm) } else when size(mm.m) < 8 { cse(mm) } else { }",
+    "specialize mm when size(mm.m) < 8 { dce(mm) } else when size(mm.n) < 4 { cse(mm) } else { }",
+]
+
+
+@pytest.mark.parametrize(("body", "message"), UNREACHABLE)
+def test_what_can_never_run(body: str, message: str) -> None:
+    assert [m for m, _ in problems(body) if not m.startswith("nothing reads")] == [message]
+
+
+@pytest.mark.parametrize("body", REACHABLE)
+def test_what_can_run(body: str) -> None:
+    assert [m for m, _ in problems(body) if not m.startswith("nothing reads")] == []
+
+
+def test_remarks_are_no_errors() -> None:
+    program = program_of_text(f"{HEAD}sequence f(mm: op, last: op) {{\n let a = size(mm.m)\n dce(mm)\n}}")
+    found = check_program(program)
+    assert [(d.kind, d.message) for d in found] == [
+        (Kind.WARNING, "nothing reads `a`"),
+        (Kind.WARNING, "nothing reads the parameter `last`"),
+    ]
+    require_checked(program)
+
+
+def test_ended_handles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transforms()["vectorize"], "ends", ("loop",))
+    body = "let i = tile(mm, [n: 4])\nif threads > 1 { vectorize(i) }\nvectorize(i)\nlet j = parent(i)\ndce(j)"
+    assert problems(body)[0] == ("`i` is gone", None)
+    assert len([m for m, _ in problems(body) if "gone" in m]) == 1
+
+
 def test_nothing_wrong_with_a_whole_recipe() -> None:
     body = """
   knob mr: int = min(6, target.vector_registers - 2) in 1..14
@@ -86,6 +141,8 @@ def test_schedule_is_given_a_function() -> None:
     assert [d.message for d in check_program(program)] == [
         "a schedule is given the function it works on",
         "nothing gives `n` a value",
+        "nothing reads the parameter `root`",
+        "nothing reads the parameter `n`",
     ]
 
 

@@ -63,7 +63,7 @@ def test_a_name_is_taken_once() -> None:
         category = Category.LOOPS
 
     transforms()
-    with pytest.raises(ValueError, match="two transforms are called tile"):
+    with pytest.raises(ScheduleError, match="two transforms are called `tile`"):
         register(Tile)
 
 
@@ -75,7 +75,7 @@ def test_parameters_have_different_names() -> None:
         category = Category.LOOPS
         parameters = (Parameter("a", OP), Parameter("a", OP))
 
-    with pytest.raises(ValueError, match="two parameters of one name"):
+    with pytest.raises(ScheduleError, match="two parameters of one name"):
         register(Twice)
 
 

@@ -91,17 +91,6 @@ def test_round_trip(text: str) -> None:
     assert print_file(parse_schedule(printed)) == printed
 
 
-def test_no_comment_is_lost() -> None:
-    text = "language 1\n/// doc\nsequence f(\n  mm: op,  /// the product\n  last: op = mm  // the end\n) {  // head\n"
-    text += "  // before\n  let a = g(  // inside\n    mm)  // behind\n"
-    text += "  if a { // at if\n    f(a)\n    // at end\n  }\n}\n// last\n"
-    printed = print_file(parse_schedule(text))
-    for comment in ("/// doc", "/// the product", "// the end", "// head", "// before", "// inside", "// behind",
-                    "// at if", "// at end", "// last"):  # fmt: skip
-        assert comment in printed
-    assert parse_schedule(printed) == parse_schedule(text)
-
-
 def test_docs_belong_to_what_they_document() -> None:
     (_, sequence) = parse_schedule(GEMM).items
     assert isinstance(sequence, ast.Sequence)
@@ -183,3 +172,38 @@ def test_says_what_was_expected(text: str, message: str, required: str) -> None:
     with pytest.raises(ParseError) as caught:
         parse_schedule(text)
     assert (caught.value.diagnostic.message, caught.value.diagnostic.required) == (message, required)
+
+
+DECLARATIONS = """language 1
+
+/// Rows of a register tile.
+function rows(
+  nv: int,  /// vectors per row
+  regs: int = target.vector_registers
+) -> int = min(6, (regs - nv - 1) / nv)
+
+/// A maximum of a product.
+matcher relu_of(r: op<max>) -> (op<contract>, op<add>) {
+  let s = producer(r.lhs)
+  require len(users(s)) == 1 "two readers"
+  return producer(s.lhs), s
+}
+
+schedule main(root: func) expects "(tensor<4xf32>) -> tensor<4xf32>" {
+  knob separate mr: int = rows(2) in 1..14  /// rows
+  for r, mm, s in match some g.relu_of "a*" in root where it.is_a(relu_of) { tile(mm, [m: mr]) }
+}
+"""
+
+
+def test_functions_matchers_and_separate_knobs_print_as_they_are() -> None:
+    tree = parse_schedule(DECLARATIONS)
+    assert print_file(tree) == DECLARATIONS.replace("language 1\n\n", "language 1\n")
+    assert parse_schedule(print_file(tree)) == tree
+
+
+def test_their_words_are_ordinary_names_elsewhere() -> None:
+    text = (
+        "language 1\nsequence f(matcher: op) {\n let function = matcher\n let separate = function if true else 1\n}\n"
+    )
+    assert [type(item).__name__ for item in parse_schedule(text).items] == ["Language", "Sequence"]

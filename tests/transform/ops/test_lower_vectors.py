@@ -71,8 +71,9 @@ def lowered(text: str, target: str = "x86_avx512", constants: Constants | None =
     """The payload after lower_vectors: it verifies, has 1-D vectors only, lowering it again changes nothing, and
     rolling back restores every byte."""
     module = parse(text, constants=constants)
-    before, numbers = module.text(), module.next_origin
+    before = module.text()
     rewriter = Rewriter(module)
+    numbers = module.next_origin
     origins = {o: list(ops) for o, ops in rewriter.origins.items()}
     lower_vectors(rewriter, module.main, load_target(target))
     verify_module(module)
@@ -229,7 +230,7 @@ def test_tensors_are_read_and_yielded_piece_by_piece() -> None:
 SOFTMAX = f"""
 func @softmax(%x: {buffer("[M]x[N]")}, %y: {buffer("[M]x[N]")}) symbols [M, N: 1..40] {{
   gml_st.for %i in 0 to M step 3 {{
-    %v = vector.read(%x) tile [%i, 0] [min(3, M - %i), N] {{value = -1e999}} : vector<3x40xf32>
+    %v = vector.read(%x) tile [%i, 0] [min(3, M - %i), N] {{value = -inf}} : vector<3x40xf32>
     %most = tcp.reduce_max(%v) {{dims = [1]}} : vector<3xf32>
     %mostb = tcp.broadcast(%most) {{dims = [0]}} : vector<3x40xf32>
     %d = tcp.sub(%v, %mostb) : vector<3x40xf32>
@@ -378,7 +379,7 @@ def test_a_carried_row_reduction_combines_lanes_after_the_loop() -> None:
           %v = vector.read(%x) tile [%i, %j] [min(2, M - %i), min(32, N - %j)] : vector<2x32xf32>
           %p = tcp.reduce_sum(%v, init = %acc) {{dims = [1]}} : vector<2xf32>
           gml_st.yield(%p, %acc) tile [0] [2]
-          %u = vector.read(%x) tile [%i, %j] [min(2, M - %i), min(32, N - %j)] {{value = -1e999}} : vector<2x32xf32>
+          %u = vector.read(%x) tile [%i, %j] [min(2, M - %i), min(32, N - %j)] {{value = -inf}} : vector<2x32xf32>
           %q = tcp.reduce_max(%u, init = %top) {{dims = [1]}} : vector<2xf32>
           gml_st.yield(%q, %top) tile [0] [2]
         }} : vector<2xf32>, vector<2xf32>

@@ -1,4 +1,4 @@
-"""A failure at any change a transform makes, rolled back, leaves the payload byte-identical."""
+"""A failure behind any journal entry of a transform, rolled back, leaves payload and handles as they were."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from tcpx.payload.comparison import structurally_equal
-from tcpx.payload.diagnostics import ScheduleError
-from tcpx.payload.ir import Module
+from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
+from tcpx.payload.ir import Module, Operation
+from tcpx.payload.journal import Journal
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.text.parser import parse
-from tcpx.payload.verifier import verify_module
 from tcpx.transform.declaration import transforms
 from tests.transform.payloads import MM, RELU, SOFTMAX, run
 
@@ -53,43 +52,55 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "specialize when": (RELU, MM, "specialize mm when size(mm.m) < 4 { interchange(mm, [k, m, n]) } else { }"),
 }
 INSPECTION = {"emit_remark", "print"}
-CHANGES = (
-    "insert", "erase", "move", "clone", "set_operand", "set_operands", "replace_uses", "replace_op", "set_attribute",
-    "set_type", "add_result", "add_block_arg", "remove_result", "remove_block_arg", "substitute", "set_block_ops",
-    "set_origins", "continue_as", "extend_copy_path", "fresh_name",
-)  # fmt: skip
-MOST = 12
-"""Places of failure tried per transform, spread over its changes."""
 
 
-class PlantedError(RuntimeError):
-    """The failure."""
+def snapshot(rewriter: Rewriter) -> object:
+    """Everything a schedule can see of a payload: text, places, uses in order, handles."""
+    module = rewriter.module
+    ops = [
+        (
+            (op, op.parent, op.name, op.origins, op.copy_path, op.location, op.schedule_location),
+            (list(op.operands), dict(op.attributes)),
+            [(value, value.name, value.type, list(value.uses)) for value in op.defined],
+        )
+        for op in module.walk()
+    ]
+    handles = {origin: list(held) for origin, held in rewriter.origins.items() if held}
+    return module.text(), ops, handles, dict(rewriter.ended), module.next_origin
 
 
 class Planted:
-    """Counts the changes of a rewriter while armed, and fails behind a given one."""
+    """While armed: the first try of a step fails behind the first journal entry, the next behind the second, ..."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.seen, self.fail_after, self.armed, self.depth = 0, 0, False, 0
-        for name in CHANGES:
-            monkeypatch.setattr(Rewriter, name, self.wrapped(getattr(Rewriter, name)))
+        self.armed, self.from_start, self.entries, self.fail_behind = False, False, 0, 0
+        self.before: object = None
+        self.start = 0
+        record, mark, rollback = Journal.record, Journal.mark, Journal.rollback
 
-    def wrapped(self, change: Callable[..., object]) -> Callable[..., object]:
-        """A change that may fail behind itself; changes it is made of are not counted."""
+        def recorded(journal: Journal, undo: Callable[[], None], op: Operation | None = None) -> None:
+            record(journal, undo, op)
+            if self.armed:
+                self.entries += 1
+                if self.entries == self.fail_behind:
+                    raise ScheduleError(Diagnostic(f"planted behind entry {self.entries}", Kind.SILENCEABLE))
 
-        def changed(*args: object, **options: object) -> object:
-            self.depth += 1
-            try:
-                made = change(*args, **options)
-            finally:
-                self.depth -= 1
-            if self.armed and self.depth == 0:
-                self.seen += 1
-                if self.seen == self.fail_after:
-                    raise PlantedError(f"behind change {self.seen}")
-            return made
+        def marked(journal: Rewriter) -> int:
+            self.armed = self.armed or self.from_start
+            if self.armed and self.before is None:
+                self.before, self.start = snapshot(journal), mark(journal)
+            return mark(journal)
 
-        return changed
+        def rolled_back(journal: Rewriter, to: int) -> None:
+            rollback(journal, to)
+            if self.armed and self.entries and to <= self.start:
+                assert snapshot(journal) == self.before, f"behind entry {self.entries}"
+                self.entries = 0
+                self.fail_behind += 1
+
+        monkeypatch.setattr(Journal, "record", recorded)
+        monkeypatch.setattr(Journal, "mark", marked)
+        monkeypatch.setattr(Journal, "rollback", rolled_back)
 
 
 def test_every_transform_is_tried() -> None:
@@ -97,32 +108,27 @@ def test_every_transform_is_tried() -> None:
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_rolled_back(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rolled_back_behind_every_journal_entry(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     payload, before, step = STEPS[name]
     planted = Planted(monkeypatch)
     statements = len([line for line in before.splitlines() if "match" not in line])
 
-    def attempt(module: Module, fail_after: int) -> None:
-        """Run the schedule, with a failure behind a change of its last step."""
-        planted.seen, planted.fail_after, planted.armed = 0, fail_after, statements == 0
+    def attempt(tries: int) -> Module:
+        """The payload after `tries` failures of the step and a success."""
+        planted.armed, planted.entries, planted.before = False, 0, None
+        planted.from_start = statements == 0
+        planted.fail_behind = 1 if tries else 0
         done: list[object] = []
 
         def on_step(entry: object) -> None:
             done.append(entry)
-            planted.armed = len(done) == statements
+            planted.armed, planted.from_start = len(done) == statements, False
 
-        run(module, before + step, on_step)
+        tried = f"try {{ {step} }}\n" if step.startswith("specialize mm when") else f"optional {step}\n"
+        return run(parse(payload), before + tried * tries + step, on_step).module
 
-    attempt(parse(payload), 0)
-    total = planted.seen
+    reference = attempt(0)
+    total = planted.entries
     assert total > 0
-    for fail_after in sorted({1, total, *range(1, total + 1, max(1, total // MOST))}):
-        module = parse(payload)
-        text = module.text()
-        with pytest.raises(ScheduleError) as caught:
-            attempt(module, fail_after)
-        planted.armed = False
-        assert "PlantedError" in str(caught.value.diagnostic.found)
-        assert module.text() == text, fail_after
-        verify_module(module)
-        assert structurally_equal(module, parse(payload)) is None
+    assert attempt(total).text() == reference.text()
+    assert planted.fail_behind == total + 1

@@ -265,7 +265,7 @@ def test_fixed_masks_are_made_once_before_the_loops() -> None:
     text = f"""
     func @f(%x: {buffer("[M]x10")}, %y: {buffer("[M]")}) symbols [M] {{
       gml_st.for %i in 0 to M step 1 {{
-        %v = vector.read(%x) tile [%i, 0] [1, 10] {{value = -1e999}} : vector<1x10xf32>
+        %v = vector.read(%x) tile [%i, 0] [1, 10] {{value = -inf}} : vector<1x10xf32>
         %w = tcp.add(%v, %v) : vector<1x10xf32>
         %m = tcp.reduce_max(%w) {{dims = [1]}} : vector<1xf32>
         vector.write(%m, %y) tile [%i] [1]

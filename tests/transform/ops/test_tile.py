@@ -70,7 +70,7 @@ def test_loops_stand_in_the_order_written() -> None:
     [
         (RELU, MM + "tile(mm, [q: 2])", "%mm has no dim `q`"),
         (RELU, MM + "tile(mm, [m: 0])", "the tile size of `m` is not positive"),
-        (RELU, MM + "tile(mm, [m: 9223372036854775808])", "the tile size of `m` is too large"),
+        (RELU, MM + "tile(mm, [m: 2 ** 50])", "the tile size of `m` is too large"),
         (
             RELU,
             MM + "tile(mm, [m: align_up(max(1, size(mm.m)), 9223372036854775807)])",

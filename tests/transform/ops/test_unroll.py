@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from tcpx.payload.diagnostics import Kind
 from tests.transform.payloads import MM, PAYLOADS, PRODUCTS, RELU, TWO_K, Sizes, check, refusal
 
 SIZES: tuple[Sizes, ...] = tuple(
     {"M": m, "N": n, "K": k} for m, n, k in ((0, 1, 5), (1, 0, 3), (7, 17, 0), (13, 17, 5), (12, 16, 4), (5, 7, 1))
 )
+LONG = """\
+func @long(%x: tensor<2x1048576xf32>, %w: tensor<1048576x2xf32>) -> tensor<2x2xf32> {
+  %mm = tcp.matmul(%x, %w) : tensor<2x2xf32>
+  tcp.return(%mm)
+}
+"""
 BODIES = {
     "disjoint tiles": (
         'let i = tile(mm, [m: 4])\nlet ii = tile(mm, [m: 1])\npeel(i)\nlet u = unroll(ii.copy("main"), factor: 2)'
@@ -39,7 +46,31 @@ def test_handles_denote_every_copy() -> None:
         ("let k = tile(mm, [k: 2])\nunroll(k, factor: 3)", "3 does not divide the iterations of mm/k1"),
         ("let k = tile(mm, [k: 2])\nunroll(k, factor: 1)", "unrolling mm/k1 by 1 changes nothing"),
         ("let k = tile(mm, [k: 2])\nunroll(k, factor: 0)", "mm/k1 cannot be unrolled 0 times"),
+        ("let k = tile(mm, [k: 2])\nunroll(k, factor: 1000000000)", "mm/k1 cannot be unrolled 1000000000 times"),
     ],
 )
 def test_refused(body: str, message: str) -> None:
     assert refusal(RELU, MM + body).message == message
+
+
+def test_copies_of_copies_end_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tcpx.transform.ops.unroll.MOST_OPERATIONS", 200)
+    loops = "".join(f"let k{n} = tile(mm, [k: {4**n}])\n" for n in range(4, 0, -1))
+    found = refusal(LONG, MM + loops + "".join(f"unroll(k{n}, factor: 4)\n" for n in range(1, 4)))
+    assert found.message == "unrolling mm/k2 4 times makes too many operations"
+    assert (found.required, found.fix) == ("a payload of at most 200", "a smaller factor")
+    assert found.schedule is not None
+
+
+def test_a_loop_of_the_schedule_cannot_grow_the_payload_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tcpx.payload.rewriter.MOST_OPERATIONS", 200)
+    found = refusal(LONG, MM + "for k in 1..1000 { tile(mm, [k: 2]) }")
+    assert (found.message, found.kind) == ("the payload would have too many operations", Kind.DEFINITE)
+    assert found.required == "at most 200"
+    assert found.schedule is not None
+    assert found.schedule.text.strip() == "for k in 1..1000 { tile(mm, [k: 2]) }"
+
+
+def test_a_static_loop_of_many_iterations() -> None:
+    found = refusal(LONG, MM + "let k = tile(mm, [k: 1])\nunroll(k)")
+    assert (found.message, found.fix) == ("mm/k1 cannot be unrolled 1048576 times", "give a factor")

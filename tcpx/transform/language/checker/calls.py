@@ -5,11 +5,12 @@ from __future__ import annotations
 from tcpx.payload.diagnostics import ScheduleError
 from tcpx.transform.declaration import Parameter, ParameterKind, Result, Transform
 from tcpx.transform.language import syntax as ast
-from tcpx.transform.language.binding import SequenceCallee, find_callee, sequence_arguments, transform_arguments
+from tcpx.transform.language.binding import SequenceCallee, find_callee, transform_arguments
 from tcpx.transform.language.builtins import FUNCTIONS, METHODS
-from tcpx.transform.language.checker.expressions import check_expression, check_type
+from tcpx.transform.language.checker.expressions import check_arguments, check_expression, note_uses
+from tcpx.transform.language.checker.patterns import check_type
 from tcpx.transform.language.checker.scope import Problems, Scope
-from tcpx.transform.language.kinds import Static, declared_accepts, parameter_accepts, static_of_result
+from tcpx.transform.language.kinds import Static, parameter_accepts, static_of_result
 from tcpx.transform.language.printed_expressions import print_expression
 from tcpx.transform.suggestions import did_you_mean
 
@@ -41,6 +42,7 @@ def result_types(value: ast.Expression, scope: Scope) -> tuple[Static, ...] | No
             return _check_transform(callee, value, scope)
     except ScheduleError as error:
         scope.problems.found.append(error.diagnostic)
+        note_uses(value, scope)
         return (Static.ANY,)
     return None
 
@@ -58,23 +60,9 @@ def _is_method(function: ast.Expression, scope: Scope) -> bool:
 
 
 def _check_sequence(callee: SequenceCallee, call: ast.Call, scope: Scope) -> tuple[Static, ...]:
-    sequence = callee.sequence
-    bound = sequence_arguments(sequence, call)
+    check_arguments(callee.sequence, call, scope)
     inner = Scope(callee.unit, Problems())
-    for param in sequence.params:
-        if param.name not in bound:
-            continue
-        declared = check_type(param.type, inner)
-        value = bound[param.name].value
-        given = Static.DIM if declared is Static.DIM and isinstance(value, ast.Name) else check_expression(value, scope)
-        if not declared_accepts(declared, given):
-            scope.problems.add(
-                f"`{param.name}` of `{sequence.name}` has the wrong type",
-                value.location,
-                required=str(param.type),
-                given=given.value,
-            )
-    return tuple(check_type(r, inner) for r in sequence.results)
+    return tuple(check_type(r, inner) for r in callee.sequence.results)
 
 
 def _check_transform(transform: type[Transform], call: ast.Call, scope: Scope) -> tuple[Static, ...]:
@@ -82,6 +70,10 @@ def _check_transform(transform: type[Transform], call: ast.Call, scope: Scope) -
     for parameter in transform.parameters:
         if parameter.name in bound:
             _check_argument(transform, parameter, bound[parameter.name].value, scope)
+    for name in transform.ends:
+        value = bound[name].value if name in bound else None
+        if isinstance(value, ast.Name):
+            scope.end(value.name, call.location)
     results: list[Static] = []
     for result in transform.results:
         results += [static_of_result(result)] * (_entries(transform, bound) if result is Result.LOOPS else 1)
@@ -160,7 +152,9 @@ def _check_map(transform: type[Transform], parameter: Parameter, value: ast.Expr
     for key, size in value.entries:
         if isinstance(key, ast.Name):
             if key.name in seen:
-                scope.problems.add(f"the dim `{key.name}` stands twice in `{parameter.name}`", key.location)
+                scope.problems.add(
+                    f"the dim `{key.name}` stands twice in `{parameter.name}`", key.location, required="each dim once"
+                )
             seen.add(key.name)
         else:
             check_expression(key, scope)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tcpx.payload.diagnostics import ScheduleError
 from tcpx.payload.ir import operation_classes
 from tcpx.transform.language import syntax as ast
-from tcpx.transform.language.binding import find_callee, function_arguments, is_import
+from tcpx.transform.language.binding import (
+    FunctionCallee,
+    declared_arguments,
+    find_callee,
+    function_arguments,
+    is_import,
+)
 from tcpx.transform.language.builtins import (
     CANDIDATE,
     CONSTANTS,
@@ -14,62 +22,44 @@ from tcpx.transform.language.builtins import (
     NAVIGATION,
     TARGET_ATTRIBUTES,
     Function,
+    Method,
 )
-from tcpx.transform.language.checker.scope import Scope
-from tcpx.transform.language.kinds import HANDLES, TYPE_NAMES, Static
+from tcpx.transform.language.checker.patterns import check_pattern, check_type, matched_type
+from tcpx.transform.language.checker.scope import Problems, Scope
+from tcpx.transform.language.kinds import HANDLES, Static, declared_accepts
+from tcpx.transform.language.printed_expressions import print_expression
 from tcpx.transform.suggestions import did_you_mean
 
 _NUMBERS = frozenset((Static.INT, Static.SIZE, Static.FLOAT, Static.ANY))
 _ORDERED = ("<", "<=", ">", ">=")
-_CLASSES_BESIDE_THE_TREE = ("loop", "op")
+_HAS = Method("has", "string", Static.BOOL, "whether the target has a feature")
 
 
-def operation_tree_classes() -> tuple[str, ...]:
-    """The names a pattern may use: every class of the operation tree, and the name of every operation."""
-    known = operation_classes()
-    names = {str(c.__dict__["class_name"]) for op in known.values() for c in op.__mro__ if c.__dict__.get("class_name")}
-    names |= {opcode.rpartition(".")[2] for opcode, op in known.items() if not op.is_terminator}
-    return tuple(sorted(names.union(_CLASSES_BESIDE_THE_TREE)))
-
-
-def check_type(type_: ast.TypeOf, scope: Scope) -> Static:
-    """The static type that a written type names."""
-    static = TYPE_NAMES.get(type_.name)
-    if static is None:
-        scope.problems.add(
-            f"there is no type `{type_.name}`",
-            type_.location,
-            required=", ".join(TYPE_NAMES),
-            fix=did_you_mean(type_.name, TYPE_NAMES),
-        )
-        return Static.ANY
-    if type_.name == "op" and type_.arguments:
-        check_class(type_.arguments[0].name, type_.arguments[0], scope)
-    elif type_.name == "list" and type_.arguments:
-        check_type(type_.arguments[0], scope)
-    elif type_.arguments:
-        scope.problems.add(f"`{type_.name}` takes no argument", type_.location, required=type_.name, given=str(type_))
-    return static
-
-
-def check_class(name: str, node: ast.Node, scope: Scope) -> None:
-    known = operation_tree_classes()
-    if name not in known:
-        scope.problems.add(
-            f"there is no class `{name}` in the operation tree",
-            node.location,
-            required=", ".join(known),
-            fix=did_you_mean(name, known),
-        )
-
-
-def check_pattern(pattern: ast.Pattern, scope: Scope) -> None:
-    if pattern.op_class:
-        check_class(pattern.op_class, pattern, scope)
+def check_arguments(declared: ast.Sequence | ast.Function, call: ast.Call, scope: Scope) -> None:
+    """Check number, names and types of the arguments of a sequence or of a function of a schedule."""
+    scope.calls.append((declared, call.location))
+    bound = declared_arguments(declared, call)
+    inner = Scope(scope.unit, Problems())
+    for param in declared.params:
+        if param.name not in bound:
+            continue
+        static = check_type(param.type, inner)
+        value = bound[param.name].value
+        given = Static.DIM if static is Static.DIM and isinstance(value, ast.Name) else check_expression(value, scope)
+        if not declared_accepts(static, given):
+            scope.problems.add(
+                f"`{param.name}` of `{declared.name}` has the wrong type",
+                value.location,
+                required=str(param.type),
+                given=given.value,
+            )
 
 
 def check_condition(condition: ast.Expression, scope: Scope) -> None:
-    given = check_expression(condition, scope)
+    _expect_bool(check_expression(condition, scope), condition, scope)
+
+
+def _expect_bool(given: Static, condition: ast.Expression, scope: Scope) -> None:
     if given not in (Static.BOOL, Static.ANY):
         scope.problems.add("a condition is true or false", condition.location, required="bool", given=given.value)
 
@@ -103,7 +93,7 @@ def _composed(
             return Static.LIST
         case ast.Range():
             for end in (expression.lower, expression.upper):
-                _expect_number(end, scope)
+                _expect_number(check_expression(end, scope), end, scope)
             return Static.LIST
         case ast.Conditional():
             check_condition(expression.condition, scope)
@@ -131,6 +121,14 @@ def _name(expression: ast.Name, scope: Scope) -> Static:
     binding = scope.lookup(expression.name)
     if binding is not None:
         binding.used = True
+        if binding.ended is not None:
+            scope.problems.add(
+                f"`{expression.name}` is gone",
+                expression.location,
+                required="a handle that has not ended",
+                given=f"ended by the statement at {binding.ended}: {binding.ended.text.strip()}",
+            )
+            return Static.ANY
         return binding.static
     if expression.name in CONSTANTS:
         return CONSTANTS[expression.name]
@@ -150,8 +148,7 @@ def _is_candidate_name(name: str) -> bool:
     return name in CANDIDATE or name in operands or len(name) <= 2
 
 
-def _expect_number(expression: ast.Expression, scope: Scope) -> Static:
-    given = check_expression(expression, scope)
+def _expect_number(given: Static, expression: ast.Expression, scope: Scope) -> Static:
     if given not in _NUMBERS:
         scope.problems.add(
             "arithmetic is on numbers", expression.location, required="int, size or float", given=given.value
@@ -161,28 +158,40 @@ def _expect_number(expression: ast.Expression, scope: Scope) -> Static:
 
 
 def _operator(expression: ast.Unary | ast.Binary, scope: Scope) -> Static:
-    operator = expression.operator
     if isinstance(expression, ast.Unary):
-        if operator == "not":
-            check_condition(expression.operand, scope)
+        given = check_expression(expression.operand, scope)
+        if expression.operator == "not":
+            _expect_bool(given, expression.operand, scope)
             return Static.BOOL
-        return _expect_number(expression.operand, scope)
+        return _expect_number(given, expression.operand, scope)
+    chain = ast.left_chain(expression)
+    given = check_expression(chain[0].lhs, scope)
+    for link in chain:
+        given = _binary(link, given, check_expression(link.rhs, scope), scope)
+    return given
+
+
+def _binary(expression: ast.Binary, lhs: Static, rhs: Static, scope: Scope) -> Static:
+    operator = expression.operator
     if operator in ("and", "or"):
-        check_condition(expression.lhs, scope)
-        check_condition(expression.rhs, scope)
+        _expect_bool(lhs, expression.lhs, scope)
+        _expect_bool(rhs, expression.rhs, scope)
         return Static.BOOL
     if operator in ("==", "!="):
-        _check_comparable(expression, scope)
+        _check_comparable(expression, lhs, rhs, scope)
         return Static.BOOL
-    given = {_expect_number(expression.lhs, scope), _expect_number(expression.rhs, scope)}
+    if operator == "+" and lhs is rhs is Static.STRING:
+        return Static.STRING
+    given = {_expect_number(lhs, expression.lhs, scope), _expect_number(rhs, expression.rhs, scope)}
     if operator in _ORDERED:
         return Static.BOOL
+    if operator == "**" and Static.FLOAT in given:
+        scope.problems.add("`**` is on integers", expression.location, required="int", given=Static.FLOAT.value)
     order = (Static.ANY, Static.FLOAT, Static.SIZE, Static.INT)
     return next(s for s in order if s in given)
 
 
-def _check_comparable(expression: ast.Binary, scope: Scope) -> None:
-    lhs, rhs = check_expression(expression.lhs, scope), check_expression(expression.rhs, scope)
+def _check_comparable(expression: ast.Binary, lhs: Static, rhs: Static, scope: Scope) -> None:
     alike = lhs is rhs or Static.ANY in (lhs, rhs) or {lhs, rhs} <= _NUMBERS or {lhs, rhs} <= HANDLES
     if not alike:
         scope.problems.add(
@@ -229,12 +238,16 @@ def _call(expression: ast.Call, scope: Scope) -> Static:
         return _method(function, expression, scope)
     try:
         callee = find_callee(function, scope.unit)
+        if isinstance(callee, FunctionCallee):
+            check_arguments(callee.function, expression, scope)
+            return check_type(callee.function.result, Scope(scope.unit, Problems()))
         if isinstance(callee, Function):
             for argument in function_arguments(callee, expression):
                 check_expression(argument, scope)
             return callee.result
     except ScheduleError as error:
         scope.problems.found.append(error.diagnostic)
+        note_uses(expression, scope)
         return Static.ANY
     scope.problems.add(
         "a transform or sequence is a step of its own",
@@ -245,14 +258,19 @@ def _call(expression: ast.Call, scope: Scope) -> Static:
     return Static.ANY
 
 
+def note_uses(call: ast.Call, scope: Scope) -> None:
+    """Count the names in the arguments of a call that is wrong as used, and say no more about it."""
+    for argument in call.arguments:
+        check_expression(argument.value, replace(scope, problems=Problems()))
+
+
 def _method(function: ast.Attribute, call: ast.Call, scope: Scope) -> Static:
     base = check_expression(function.base, scope)
-    is_dim = function.name in ("loop", "loops")
+    methods = {"has": _HAS} if base is Static.TARGET else METHODS
+    method = methods.get(function.name)
     for argument in call.arguments:
-        if not (is_dim and isinstance(argument.value, ast.Name)):
-            check_expression(argument.value, scope)
-    methods = {"has": Static.BOOL} if base is Static.TARGET else METHODS
-    if function.name not in methods:
+        _check_method_argument(method, argument.value, scope)
+    if method is None:
         scope.problems.add(
             f"there is no `{function.name}(...)` to ask {'the target' if base is Static.TARGET else 'a handle'}",
             function.location,
@@ -261,15 +279,42 @@ def _method(function: ast.Attribute, call: ast.Call, scope: Scope) -> Static:
         )
     elif len(call.arguments) != 1:
         scope.problems.add(
-            f"`{function.name}` takes one argument", call.location, given=f"{len(call.arguments)} arguments"
+            f"`{function.name}` takes one argument",
+            call.location,
+            required="one argument",
+            given=f"{len(call.arguments)} arguments",
         )
     if function.name == "copy":
         return base
-    return methods.get(function.name, Static.ANY)
+    return method.result if method is not None else Static.ANY
+
+
+def _check_method_argument(method: Method | None, value: ast.Expression, scope: Scope) -> None:
+    if method is None:
+        check_expression(value, replace(scope, problems=Problems()))
+        return
+    takes = method.takes
+    if takes == "class":
+        check_pattern(ast.Pattern(print_expression(value), "", location=value.location), scope)
+        return
+    if takes == "dim" and isinstance(value, ast.Name):
+        binding = scope.lookup(value.name)
+        if binding is not None and binding.static is Static.DIM:
+            binding.used = True
+        return
+    given = check_expression(value, scope)
+    wanted = Static.STRING if takes == "string" else Static.DIM
+    if given not in (wanted, Static.ANY):
+        scope.problems.add(
+            f"`{method.name}` takes a {wanted.value}",
+            value.location,
+            required=wanted.value,
+            given=given.value,
+        )
 
 
 def _match(expression: ast.Match, scope: Scope) -> Static:
-    check_pattern(expression.pattern, scope)
+    matcher = check_pattern(expression.pattern, scope)
     given = check_expression(expression.scope, scope)
     if given not in HANDLES and given not in (Static.ANY, Static.LIST):
         scope.problems.add(
@@ -280,4 +325,6 @@ def _match(expression: ast.Match, scope: Scope) -> Static:
         )
     if expression.where is not None:
         check_condition(expression.where, scope.inner(in_where=True))
-    return Static.LOOP if expression.pattern.op_class == "loop" else Static.OP
+    if expression.cardinality != "one" or (matcher is not None and matcher.results):
+        return Static.LIST
+    return matched_type(expression, scope)

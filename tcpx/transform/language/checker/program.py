@@ -1,14 +1,16 @@
-"""Check a program: every sequence and schedule of every file."""
+"""Check a program: every function, matcher, sequence and schedule of every file."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from tcpx.payload.diagnostics import Diagnostic, ScheduleError
+from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
 from tcpx.transform.declaration import transforms
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.builtins import FUNCTIONS
-from tcpx.transform.language.checker.expressions import check_expression, check_type
+from tcpx.transform.language.checker.expressions import check_expression
+from tcpx.transform.language.checker.patterns import check_type, operation_tree_classes
+from tcpx.transform.language.checker.recursion import Declaration, check_recursion
 from tcpx.transform.language.checker.scope import Problems, Scope
 from tcpx.transform.language.checker.statements import check_block
 from tcpx.transform.language.kinds import Static, declared_accepts
@@ -16,24 +18,35 @@ from tcpx.transform.language.loader import Program
 
 
 def check_program(program: Program) -> tuple[Diagnostic, ...]:
-    """Everything found wrong, in the order of the text, imported files last."""
+    """Everything found wrong, in the order of the text, imported files last; remarks are of kind WARNING."""
     problems = Problems()
+    checked: list[tuple[Declaration, Scope]] = []
     for unit in program.units:
         for item in unit.file.items:
-            if isinstance(item, ast.Sequence | ast.Schedule):
-                _check_callable(item, Scope(unit, problems))
+            scope = Scope(unit, problems)
+            match item:
+                case ast.Function():
+                    _check_function(item, scope)
+                case ast.Matcher():
+                    _check_matcher(item, scope)
+                case ast.Sequence() | ast.Schedule():
+                    _check_callable(item, scope)
+                case _:
+                    continue
+            checked.append((item, scope))
+    check_recursion(checked, problems)
     return tuple(problems.found)
 
 
 def require_checked(program: Program) -> None:
     """Raise the first problem as a ScheduleError; the others are its notes."""
-    found = check_program(program)
+    found = [d for d in check_program(program) if d.kind is not Kind.WARNING]
     if found:
         notes = tuple(f"also {d.schedule}: {d.message}" for d in found[1:])
         raise ScheduleError(replace(found[0], notes=found[0].notes + notes))
 
 
-def _check_callable(item: ast.Sequence | ast.Schedule, scope: Scope) -> None:
+def _check_params(item: Declaration, scope: Scope) -> None:
     _check_name(item, scope.problems)
     for param in item.params:
         static = check_type(param.type, scope)
@@ -47,10 +60,58 @@ def _check_callable(item: ast.Sequence | ast.Schedule, scope: Scope) -> None:
                     given=given.value,
                 )
         scope.bind(param.name, static, param.location)
+
+
+def _check_function(item: ast.Function, scope: Scope) -> None:
+    _check_params(item, scope)
+    declared, given = check_type(item.result, scope), check_expression(item.value, scope)
+    if not declared_accepts(declared, given):
+        scope.problems.add(
+            f"`{item.name}` gives a value of the wrong type",
+            item.value.location,
+            required=str(item.result),
+            given=given.value,
+        )
+    scope.report_unused_params(item.params)
+
+
+def _check_matcher(item: ast.Matcher, scope: Scope) -> None:
+    """A matcher is asked about one op and only looks: `let`, `require`, and `return` at the end."""
+    _check_params(item, scope)
+    if len(item.params) != 1 or item.params[0].default is not None:
+        scope.problems.add(
+            "a matcher is asked about one op",
+            item.location,
+            required="one parameter such as `r: op<max>`, without a default",
+            given=", ".join(p.name for p in item.params) or "no parameter",
+        )
+    elif scope.names[item.params[0].name].static not in (Static.OP, Static.ANY):
+        where, given = item.params[0].location, str(item.params[0].type)
+        scope.problems.add("a matcher is asked about an op", where, required="`op` or `op<class>`", given=given)
+    for statement in item.body.statements:
+        looks = isinstance(statement, ast.Require | ast.Return) or (
+            isinstance(statement, ast.Let) and len(statement.names) == 1
+        )
+        if not looks:
+            scope.problems.add(
+                "a matcher only looks", statement.location, required="`let name = ...`, `require` or `return`"
+            )
+            return
+    _check_body(item, scope, tuple(check_type(r, scope) for r in item.results))
+
+
+def _check_callable(item: ast.Sequence | ast.Schedule, scope: Scope) -> None:
+    _check_params(item, scope)
     if isinstance(item, ast.Schedule):
         _check_schedule(item, scope)
-    results = tuple(check_type(r, scope) for r in item.results) if isinstance(item, ast.Sequence) else ()
+    _check_body(
+        item, scope, tuple(check_type(r, scope) for r in item.results) if isinstance(item, ast.Sequence) else ()
+    )
+
+
+def _check_body(item: ast.Matcher | ast.Sequence | ast.Schedule, scope: Scope, results: tuple[Static, ...]) -> None:
     returned = check_block(item.body, scope, results)
+    scope.report_unused_params(item.params)
     if results and not returned:
         scope.problems.add(
             f"`{item.name}` does not return what it declares",
@@ -81,7 +142,9 @@ def _check_schedule(item: ast.Schedule, scope: Scope) -> None:
         )
 
 
-def _check_name(item: ast.Sequence | ast.Schedule, problems: Problems) -> None:
+def _check_name(item: Declaration, problems: Problems) -> None:
     taken = "a transform" if item.name in transforms() else "built in" if item.name in FUNCTIONS else ""
-    if taken and isinstance(item, ast.Sequence):
+    if isinstance(item, ast.Matcher):
+        taken = "a class of the operation tree" if item.name in operation_tree_classes() else ""
+    if taken and not isinstance(item, ast.Schedule):
         problems.add(f"`{item.name}` is {taken}", item.location, required="a name that is free")

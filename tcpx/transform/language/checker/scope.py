@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
 from tcpx.payload.diagnostics import Diagnostic, Kind, Location
+from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.builtins import CONSTANTS, FUNCTIONS
 from tcpx.transform.language.kinds import Static
 from tcpx.transform.language.loader import Unit
+
+Called = ast.Function | ast.Matcher | ast.Sequence
 
 
 @dataclass(slots=True)
@@ -19,7 +22,11 @@ class Binding:
     static: Static
     location: Location
     is_knob: bool = False
+    is_value: bool = False
+    """Bound by a `let` to the value of an expression, which has no other effect."""
     used: bool = False
+    ended: Location | None = None
+    """The statement that ended the handle for the rest of the block."""
 
 
 @dataclass(slots=True)
@@ -36,7 +43,13 @@ class Problems:
         given: str | None = None,
         fix: str | None = None,
     ) -> None:
-        self.found.append(Diagnostic(message, Kind.DEFINITE, schedule=where, required=required, found=given, fix=fix))
+        """Something that is wrong; what was found is the text there, if it is not given."""
+        found = where.span if given is None else given
+        self.found.append(Diagnostic(message, Kind.DEFINITE, schedule=where, required=required, found=found, fix=fix))
+
+    def warn(self, message: str, where: Location, fix: str | None = None) -> None:
+        """Something that is not wrong, but that nobody would write on purpose."""
+        self.found.append(Diagnostic(message, Kind.WARNING, schedule=where, fix=fix))
 
 
 @dataclass(slots=True)
@@ -48,9 +61,17 @@ class Scope:
     outer: Scope | None = None
     names: dict[str, Binding] = field(default_factory=dict[str, Binding])
     in_where: bool = False
+    calls: list[tuple[Called, Location]] = field(default_factory=list["tuple[Called, Location]"])
+    """What is called where, in this declaration."""
 
     def inner(self, in_where: bool = False) -> Scope:
-        return Scope(self.unit, self.problems, self, in_where=in_where or self.in_where)
+        return Scope(self.unit, self.problems, self, in_where=in_where or self.in_where, calls=self.calls)
+
+    def end(self, name: str, where: Location) -> None:
+        """A statement ends the handle of this name: for the rest of this block it cannot be used."""
+        known = self.lookup(name)
+        if known is not None:
+            self.names[name] = replace(known, used=True, ended=where, is_knob=False, is_value=False)
 
     def lookup(self, name: str) -> Binding | None:
         scope: Scope | None = self
@@ -66,7 +87,26 @@ class Scope:
             yield from scope.names
             scope = scope.outer
 
-    def bind(self, name: str, static: Static, where: Location, is_knob: bool = False) -> None:
+    def report_unused(self) -> None:
+        """Knobs of this block that nothing reads are errors, values likewise remarks."""
+        for binding in self.names.values():
+            if binding.is_knob and not binding.used:
+                self.problems.add(
+                    f"nothing reads the knob `{binding.name}`",
+                    binding.location,
+                    required="a knob that changes something",
+                    fix="use it, or remove it",
+                )
+            elif binding.is_value and not binding.used:
+                self.problems.warn(f"nothing reads `{binding.name}`", binding.location, fix="use it, or remove it")
+
+    def report_unused_params(self, params: Iterable[ast.Param]) -> None:
+        """A remark for each parameter that nothing reads."""
+        for param in params:
+            if not self.names[param.name].used:
+                self.problems.warn(f"nothing reads the parameter `{param.name}`", param.location)
+
+    def bind(self, name: str, static: Static, where: Location, is_knob: bool = False, is_value: bool = False) -> None:
         """Bind a name; binding it again, or hiding a built-in or an import, is reported."""
         known = self.lookup(name)
         if known is not None:
@@ -78,7 +118,8 @@ class Scope:
             )
         elif name in CONSTANTS or name in FUNCTIONS:
             self.problems.add(f"`{name}` is built in", where, required="a name that is free")
-        elif name in self.unit.imports or name in self.unit.sequences:
-            what = "an import" if name in self.unit.imports else "a sequence"
-            self.problems.add(f"`{name}` is the name of {what}", where, required="a name that is free")
-        self.names[name] = Binding(name, static, where, is_knob)
+        elif name not in self.unit.schedules and self.unit.declared(name):
+            self.problems.add(
+                f"`{name}` is the name of {self.unit.declared(name)}", where, required="a name that is free"
+            )
+        self.names[name] = Binding(name, static, where, is_knob, is_value)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.checker.calls import check_call_statement, result_types
-from tcpx.transform.language.checker.expressions import check_condition, check_expression, check_pattern, check_type
+from tcpx.transform.language.checker.expressions import check_condition, check_expression
+from tcpx.transform.language.checker.patterns import check_pattern, check_type, matched_type, parts_of
+from tcpx.transform.language.checker.reachability import check_alternatives, check_arms, check_conditions
 from tcpx.transform.language.checker.scope import Scope
 from tcpx.transform.language.kinds import HANDLES, Static, declared_accepts
 
@@ -16,21 +18,17 @@ def check_block(block: ast.Block, scope: Scope, results: Results) -> bool:
     returned = False
     for statement in block.statements:
         if returned:
-            scope.problems.add("this statement is never reached", statement.location, given="`return` before it")
-            break
-        returned = _check(statement, scope, results)
-    for binding in scope.names.values():
-        if binding.is_knob and not binding.used:
             scope.problems.add(
-                f"nothing reads the knob `{binding.name}`",
-                binding.location,
-                required="a knob that changes something",
-                fix="use it, or remove it",
+                "this statement is never reached", statement.location, "a path to it", "`return` before it"
             )
+            break
+        returned = check_statement(statement, scope, results)
+    scope.report_unused()
     return returned
 
 
-def _check(statement: ast.Statement, scope: Scope, results: Results) -> bool:
+def check_statement(statement: ast.Statement, scope: Scope, results: Results) -> bool:
+    """Check one statement; whether every path through it ends in `return`."""
     match statement:
         case ast.Let():
             _check_let(statement, scope)
@@ -50,6 +48,7 @@ def _check(statement: ast.Statement, scope: Scope, results: Results) -> bool:
         case ast.Case():
             return _check_case(statement, scope, results)
         case ast.Try():
+            check_alternatives(statement, scope)
             ends = [check_block(b, scope.inner(), results) for b in statement.alternatives]
             return all(ends)
         case ast.Tune():
@@ -62,8 +61,12 @@ def _check(statement: ast.Statement, scope: Scope, results: Results) -> bool:
 
 def _check_let(statement: ast.Let, scope: Scope) -> None:
     types = result_types(statement.value, scope)
+    is_value = types is None and len(statement.names) == 1
     if types is None:
-        types = (check_expression(statement.value, scope),)
+        given = check_expression(statement.value, scope)
+        parts = parts_of(statement.value, scope) if len(statement.names) > 1 else None
+        is_one = isinstance(statement.value, ast.Match) and statement.value.cardinality == "one"
+        types = parts if parts is not None and is_one else (given,)
     if len(types) != len(statement.names):
         scope.problems.add(
             f"{len(statement.names)} names for {len(types)} results" if types else "this returns nothing to name",
@@ -73,7 +76,7 @@ def _check_let(statement: ast.Let, scope: Scope) -> None:
         )
         types = (Static.ANY,) * len(statement.names)
     for name, static in zip(statement.names, types, strict=True):
-        scope.bind(name, static, statement.location)
+        scope.bind(name, static, statement.location, is_value=is_value)
 
 
 def _count(number: int, noun: str) -> str:
@@ -122,8 +125,21 @@ def _check_return(statement: ast.Return, scope: Scope, results: Results) -> None
 def _check_for(statement: ast.ForEach, scope: Scope, results: Results) -> None:
     items = check_expression(statement.items, scope)
     element = Static.ANY
-    if isinstance(statement.items, ast.Match):
-        element = Static.OP
+    parts = parts_of(statement.items, scope)
+    if parts is not None and len(statement.variables) > 1:
+        _bind_parts(statement, parts, scope, results)
+        return
+    if len(statement.variables) > 1:
+        scope.problems.add(
+            "the items of this `for` have no parts",
+            statement.items.location,
+            required="one variable, or a match of a matcher that returns something",
+            given=", ".join(statement.variables),
+        )
+    if parts is not None:
+        element = Static.LIST
+    elif isinstance(statement.items, ast.Match):
+        element = matched_type(statement.items, scope)
     elif isinstance(statement.items, ast.Range):
         element = Static.INT
     elif items in HANDLES:
@@ -136,12 +152,29 @@ def _check_for(statement: ast.ForEach, scope: Scope, results: Results) -> None:
             given=items.value,
         )
     inner = scope.inner()
-    inner.bind(statement.variable, element, statement.location)
+    for name in statement.variables:
+        inner.bind(name, element, statement.location)
+    check_block(statement.body, inner, results)
+
+
+def _bind_parts(statement: ast.ForEach, parts: tuple[Static, ...], scope: Scope, results: Results) -> None:
+    """`for r, mm in match some relu_of in root`: one variable for the op and one for each part."""
+    if len(parts) != len(statement.variables):
+        scope.problems.add(
+            "variables and parts of an item differ in number",
+            statement.location,
+            required=_count(len(parts), "name"),
+            given=", ".join(statement.variables),
+        )
+    inner = scope.inner()
+    for k, name in enumerate(statement.variables):
+        inner.bind(name, parts[k] if k < len(parts) else Static.ANY, statement.location)
     check_block(statement.body, inner, results)
 
 
 def _check_if(statement: ast.If, scope: Scope, results: Results) -> bool:
     ends: list[bool] = []
+    check_conditions(statement.branches, scope)
     for branch in statement.branches:
         check_condition(branch.condition, scope)
         ends.append(check_block(branch.body, scope.inner(), results))
@@ -151,6 +184,7 @@ def _check_if(statement: ast.If, scope: Scope, results: Results) -> bool:
 
 def _check_case(statement: ast.Case, scope: Scope, results: Results) -> bool:
     check_expression(statement.subject, scope)
+    check_arms(statement, scope)
     ends: list[bool] = []
     for arm in statement.arms:
         check_pattern(arm.pattern, scope)
@@ -166,6 +200,7 @@ def _check_case(statement: ast.Case, scope: Scope, results: Results) -> bool:
 
 def _check_specialize(statement: ast.Specialize, scope: Scope) -> None:
     check_expression(statement.target, scope)
+    check_conditions(statement.branches, scope)
     blocks = [branch.body for branch in statement.branches]
     for branch in statement.branches:
         check_condition(branch.condition, scope)

@@ -1,0 +1,77 @@
+"""tcpx fmt: schedules in the one format."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from difflib import unified_diff
+from pathlib import Path
+
+import tcpx
+from tcpx.cli.options import Subcommand, UsageError
+
+STDIN = "-"
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "files", metavar="FILE", nargs="+", help="schedule file (.tcps), or a folder of them; - for standard input"
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if a file is not formatted")
+    parser.add_argument("--diff", action="store_true", help="write nothing; print what would change")
+
+
+def _execute(options: argparse.Namespace) -> int:
+    changed = 0
+    for name in _names(options.files):
+        text = sys.stdin.read() if name == STDIN else _read(name)
+        formatted = tcpx.format_schedule(text, "<stdin>" if name == STDIN else name)
+        changed += formatted != text
+        if options.diff:
+            print(_difference(text, formatted, name), end="")
+        elif name == STDIN and not options.check:
+            print(formatted, end="")
+        elif formatted != text:
+            print(f"{name}: {'is not formatted' if options.check else 'formatted'}")
+            if not options.check:
+                Path(name).write_bytes(formatted.encode())
+    return 1 if options.check and changed else 0
+
+
+def _names(files: list[str]) -> Iterator[str]:
+    """The files, those in folders included. Payloads are refused: their parser keeps no comments."""
+    for name in files:
+        path = Path(name)
+        if name != STDIN and path.is_dir():
+            yield from (str(found) for found in sorted(path.rglob("*.tcps")))
+        elif path.suffix == ".tcp":
+            raise UsageError(f"required schedules (.tcps), found the payload {name}; only schedules can be formatted")
+        else:
+            yield name
+
+
+def _read(name: str) -> str:
+    content = Path(name).read_bytes()
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise tcpx.ParseError(
+            tcpx.Diagnostic(f"{name} is not a text", required="UTF-8", found=f"a wrong byte at {error.start}")
+        ) from error
+
+
+def _difference(before: str, after: str, name: str) -> str:
+    lines = unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True), name, f"{name} (formatted)")
+    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+FMT = Subcommand(
+    name="fmt",
+    summary="format schedules",
+    description="Write schedules (.tcps) in the one format: comments stay, the syntax tree stays, formatting twice\n"
+    "changes nothing more. Payloads (.tcp) are not formatted.",
+    example="tcpx fmt --check schedules",
+    add_arguments=_add_arguments,
+    execute=_execute,
+)

@@ -1,0 +1,49 @@
+"""Doing something again whenever one of some files is saved."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+import tcpx
+
+POLL_SECONDS: Final = 0.2
+
+
+def run_on_save(run: Callable[[], Iterable[Path]], files: Iterable[Path]) -> int:
+    """Run now, and again after each save of `files` and of those that `run` says it read, until Ctrl-C.
+
+    A diagnostic is printed, and the next save awaited. Returns the exit status 0.
+    """
+    watched = set(files)
+    try:
+        while True:
+            stamps = _stamps(watched)
+            try:
+                watched.update(run())
+                stamps = _stamps(watched) | stamps
+            except tcpx.TcpxError as error:
+                print(error.diagnostic.render(), file=sys.stderr)
+            print(f"\nwatching {len(watched)} file(s); Ctrl-C ends", flush=True)
+            while _stamps(watched) == stamps:
+                time.sleep(POLL_SECONDS)
+            print("\n" + "=" * 80 + "\n")
+    except KeyboardInterrupt:
+        print()
+        return 0
+
+
+def _stamps(files: Iterable[Path]) -> dict[Path, tuple[int, int] | None]:
+    """When each file was written and how long it is; None for one that is not there, as while an editor replaces it."""
+    stamps: dict[Path, tuple[int, int] | None] = {}
+    for file in files:
+        try:
+            held = file.stat()
+        except OSError:
+            stamps[file] = None
+        else:
+            stamps[file] = (held.st_mtime_ns, held.st_size)
+    return stamps

@@ -1,0 +1,76 @@
+"""Named matchers: whether an operation is the root of a pattern, and the other operations of it."""
+
+from __future__ import annotations
+
+from tcpx.interp.frame import Frame
+from tcpx.interp.matching import Miss, Outcome, class_miss
+from tcpx.interp.parameters import Evaluate, checked_parameter
+from tcpx.interp.state import State
+from tcpx.interp.values import RuntimeValue
+from tcpx.payload.diagnostics import Kind, TcpxError
+from tcpx.payload.ir import Operation
+from tcpx.transform.language import syntax as ast
+from tcpx.transform.language.binding import MatcherCallee
+from tcpx.transform.language.printed_expressions import print_expression
+
+FIRST_RANK = 3
+"""An operation of the right class is a nearer miss than any other; each statement that holds makes it nearer still."""
+
+
+def matcher_outcome(callee: MatcherCallee, op: Operation, state: State, frame: Frame, evaluate: Evaluate) -> Outcome:
+    """The parts a matcher returns for an operation, or why the operation is not the root of its pattern."""
+    matcher = callee.matcher
+    (param,) = matcher.params
+    for wanted in param.type.arguments:
+        miss = class_miss(op, wanted.name)
+        if miss is not None:
+            return miss
+    inner = Frame(callee.unit, frame.use, calls=((matcher.name, matcher.location), *frame.calls))
+    inner.names[param.name] = state.handles.of(op)
+    for held, statement in enumerate(matcher.body.statements):
+        try:
+            returned = _run(statement, matcher, state, inner, evaluate)
+        except TcpxError as error:
+            if error.diagnostic.kind is not Kind.SILENCEABLE:
+                raise
+            known = error.diagnostic
+            is_told = known.found is None or isinstance(statement, ast.Require)
+            reason = known.message if is_told else f"{known.message} (found {known.found})"
+            return Miss(op, FIRST_RANK + held, reason)
+        if returned is not None:
+            return returned
+    return ()
+
+
+def _run(
+    statement: ast.Statement, matcher: ast.Matcher, state: State, frame: Frame, evaluate: Evaluate
+) -> tuple[RuntimeValue, ...] | None:
+    match statement:
+        case ast.Let(names=(name,)):
+            frame.names[name] = evaluate(statement.value, state, frame)
+        case ast.Require():
+            _require(statement, state, frame, evaluate)
+        case ast.Return():
+            values = [evaluate(v, state, frame) for v in statement.values]
+            pairs = zip(statement.values, matcher.results, values, strict=True)
+            return tuple(checked_parameter(print_expression(e), t, v, e, state, frame) for e, t, v in pairs)
+        case _:
+            raise frame.error("a matcher only looks", statement, required="`let`, `require` or `return`")
+    return None
+
+
+def _require(statement: ast.Require, state: State, frame: Frame, evaluate: Evaluate) -> None:
+    value = evaluate(statement.condition, state, frame)
+    if value is True:
+        return
+    text = print_expression(statement.condition)
+    if value is False:
+        raise frame.error(
+            statement.message or f"not `{text}`", statement, required=text, found="it is false", kind=Kind.SILENCEABLE
+        )
+    raise frame.error(
+        f"`{text}` is known only when the kernel runs",
+        statement,
+        required="a condition that is decided when the schedule runs",
+        kind=Kind.SILENCEABLE,
+    )

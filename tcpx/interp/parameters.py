@@ -1,0 +1,94 @@
+"""Giving values to declared parameters: arguments by name, defaults, and the check of the declared type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tcpx.interp.arithmetic import size_text
+from tcpx.interp.frame import Frame
+from tcpx.interp.matching import is_a
+from tcpx.interp.state import State
+from tcpx.interp.values import OpHandle, RuntimeValue, as_dim_value, kind_of
+from tcpx.payload.diagnostics import Kind, Location
+from tcpx.payload.ir import Operation
+from tcpx.payload.ops.gml_st import Loop
+from tcpx.transform.language import syntax as ast
+from tcpx.transform.language.binding import FunctionCallee, SequenceCallee, declared_arguments
+
+Evaluate = Callable[[ast.Expression, State, Frame], RuntimeValue]
+Argument = Callable[[ast.Param, ast.Expression, State, Frame], RuntimeValue]
+
+
+def call_frame(
+    callee: SequenceCallee | FunctionCallee,
+    call: ast.Call,
+    state: State,
+    frame: Frame,
+    argument: Argument,
+    default: Evaluate,
+) -> Frame:
+    """A frame for a call with the parameters bound: arguments evaluated outside, defaults inside."""
+    called = callee.sequence if isinstance(callee, SequenceCallee) else callee.function
+    bound = declared_arguments(called, call)
+    made = Frame(callee.unit, frame.use, calls=((called.name, call.location), *frame.calls))
+    for param in called.params:
+        given = bound.get(param.name)
+        if given is not None:
+            value, where = argument(param, given.value, state, frame), given.value.location
+        elif param.default is not None:
+            value, where = default(param.default, state, made), param.location
+        else:
+            raise frame.error(f"`{called.name}` needs `{param.name}`", call, required="an argument for it")
+        made.names[param.name] = checked_parameter(param.name, param.type, value, where, state, frame)
+    return made
+
+
+def checked_parameter(
+    what: str, type_: ast.TypeOf, value: RuntimeValue, where: ast.Node | Location, state: State, frame: Frame
+) -> RuntimeValue:
+    """The value if it is of the declared type, as that type."""
+    name, dim = type_.name, as_dim_value(value)
+    if isinstance(value, tuple) and len(value) == 1 and name in ("op", "loop", "func", "group"):
+        (value,) = value
+    if name == "op" and isinstance(value, OpHandle):
+        _check_class(what, type_, state.handles.live(value), where, frame)
+    if name == "loop" and isinstance(value, OpHandle):
+        fits = all(isinstance(op, Loop) for op in state.handles.live(value))
+    elif name == "float" and isinstance(dim, int):
+        return float(dim)
+    else:
+        fits = {
+            "int": isinstance(dim, int),
+            "size": dim is not None,
+            "list": isinstance(value, tuple),
+            "any": True,
+        }.get(name, _kind_fits(name, value))
+    if fits:
+        return value
+    raise frame.error(
+        f"`{what}` is declared `{type_}`",
+        where,
+        required=str(type_),
+        found=f"{kind_of(value)} {size_text(value)}",
+        fix="declare it `size`" if name == "int" and dim is not None else None,
+        kind=Kind.SILENCEABLE,
+    )
+
+
+def _kind_fits(name: str, value: RuntimeValue) -> bool:
+    if name in ("op", "func", "group", "loop"):
+        return isinstance(value, OpHandle)
+    return kind_of(value) == name or (name == "value" and isinstance(value, OpHandle))
+
+
+def _check_class(what: str, type_: ast.TypeOf, ops: list[Operation], where: ast.Node | Location, frame: Frame) -> None:
+    for op in ops:
+        for wanted in type_.arguments:
+            if not is_a(op, wanted.name):
+                raise frame.error(
+                    f"`{what}` is declared `{type_}`",
+                    where,
+                    required=str(type_),
+                    found=f"%{op.name} ({op.opcode}, {' < '.join(op.tree_classes()) or 'outside the operation tree'})",
+                    kind=Kind.SILENCEABLE,
+                )

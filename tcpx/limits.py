@@ -1,0 +1,59 @@
+"""Every limit on what one text, one run of a schedule or one C file may ask for.
+
+They stand far above what real programs need: each turns a mistake that would run for hours, exhaust memory or overflow
+the 64-bit sizes of C into an error at its place.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+INT64_MIN: Final = -(1 << 63)
+INT64_MAX: Final = (1 << 63) - 1
+UINT64_MAX: Final = (1 << 64) - 1
+"""Sizes, offsets and integers are 64 bits wide in C; a memory has at most this many bytes."""
+
+LARGEST_TEXT: Final = 16 << 20
+"""Bytes of a schedule or payload file."""
+DEEPEST_NESTING: Final = 64
+"""Brackets, blocks, regions and signs within one another in a text."""
+DEEPEST_RUN: Final = 96
+"""Calls, blocks and operators within one another while a schedule runs."""
+MOST_SIZE_TERMS: Final = 256
+"""Terms of a size expression once its products are multiplied out."""
+MOST_SIZE_FACTORS: Final = 32
+"""Factors of one term of a size expression."""
+
+LONGEST_LIST: Final = 1 << 16
+"""Items of a list or range of a schedule."""
+LONGEST_STRING: Final = 1 << 16
+"""Characters of a string that a schedule puts together."""
+LARGEST_DIVIDED: Final = 1 << 40
+"""The largest number whose divisors are listed, which takes as many trials as its square root."""
+MOST_STATEMENTS: Final = 100_000
+"""Statements that one run of a schedule executes."""
+MOST_EXPRESSIONS: Final = 1_000_000
+"""Expressions that one run of a schedule evaluates."""
+MOST_STEPS: Final = 10_000
+"""Transforms that one run of a schedule applies."""
+MOST_OPERATIONS: Final = 100_000
+"""Operations of a payload, at any time while a schedule runs and is lowered."""
+MOST_COPIES: Final = 1024
+"""Copies of a loop's body that `unroll` makes."""
+MOST_INSTRUCTIONS: Final = 1024
+"""Instructions that one operation on vectors becomes: compilers take minutes for many times the registers there are."""
+MOST_LIST_WORK: Final = 10_000_000
+"""Items that the lists of one run of a schedule are made of, and trials to find divisors."""
+
+MOST_C_BYTES: Final = 16 << 20
+"""Bytes of one emitted C file."""
+
+
+def fits_int64(value: int) -> bool:
+    """Whether C can hold a number in an int64_t."""
+    return INT64_MIN <= value <= INT64_MAX
+
+
+def shortened(value: int) -> str:
+    """A number for a message; of a very large one, how large it is."""
+    return str(value) if abs(value) < 1 << 128 else f"a number of {value.bit_length()} bits"

@@ -1,0 +1,99 @@
+"""What the branches round an operation say about sizes: in a branch, its condition holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from tcpx.payload.bounds import is_less_equal
+from tcpx.payload.ir import Operation
+from tcpx.payload.predicates import Comparison, Predicate
+from tcpx.payload.size_expressions import Dim, Symbol
+from tcpx.payload.size_substitution import simplify, with_facts
+
+
+class Facts:
+    """Conditions that all hold."""
+
+    def __init__(self, predicates: Sequence[Predicate] = ()) -> None:
+        self._holding = Predicate(tuple(dict.fromkeys(c for p in predicates for c in p.comparisons)))
+
+    @cached_property
+    def _symbols(self) -> dict[str, Symbol]:
+        refined = self._holding.refine(self._holding.symbols())
+        return {symbol.name: symbol for symbol in refined.values()}
+
+    def invariant(self) -> Facts:
+        """Those that mention no loop variable."""
+        return Facts([Predicate((c,)) for c in self._holding.comparisons if not Predicate((c,)).variables()])
+
+    def attach(self, d: Dim) -> Dim:
+        """The same expression, with the facts on its symbols."""
+        return with_facts(d, self._symbols) if self._symbols else d
+
+    def value(self, d: Dim) -> Dim:
+        """The expression simplified by the facts: an int where it can have one value only."""
+        if isinstance(d, int) or not self._holding.comparisons:
+            return d
+        for comparison in self._holding.comparisons:
+            if comparison.op == "==":
+                gap = comparison.lhs - comparison.rhs
+                known = next((rest for rest in (d - gap, d + gap) if isinstance(rest, int)), None)
+                if known is not None:
+                    return known
+        return simplify(self.attach(d))
+
+    def decide(self, predicate: Predicate) -> bool | None:
+        """True or False if the predicate does or does not hold wherever the facts do, else None."""
+        decisions = [self._decide(comparison) for comparison in predicate.comparisons]
+        if False in decisions:
+            return False
+        return None if None in decisions else True
+
+    def _decide(self, comparison: Comparison) -> bool | None:
+        here = Comparison(comparison.op, self.attach(comparison.lhs), self.attach(comparison.rhs))
+        decided = here.decide()
+        if decided is None and self._implies(here):
+            return True
+        return False if decided is None and self._implies(here.negate()) else decided
+
+    def _implies(self, wanted: Comparison) -> bool:
+        """Whether each size that is >= 0 where `wanted` holds is at least one that a fact says is >= 0."""
+        if wanted in self._holding.comparisons:
+            return True
+        given = [size for c in self._holding.comparisons for size in c.not_negative()]
+        needed = wanted.not_negative()
+        return bool(needed) and all(any(is_less_equal(size, d) is True for size in given) for d in needed)
+
+
+NOTHING = Facts()
+
+
+def facts_at(op: Operation) -> Facts:
+    """What holds where an operation stands."""
+    found = list(_branch_conditions(op))
+    return Facts(found) if found else NOTHING
+
+
+def facts_in(conditional: Operation, region: int) -> Facts:
+    """What holds in one region of a conditional."""
+    own = _condition(conditional, region)
+    return Facts([*([own] if own is not None else []), *_branch_conditions(conditional)])
+
+
+def _branch_conditions(op: Operation) -> Iterator[Predicate]:
+    inner = op
+    for outer in op.ancestors():
+        for region, block in enumerate(outer.regions):
+            held = _condition(outer, region) if block is inner.parent else None
+            if held is not None:
+                yield held
+        inner = outer
+
+
+def _condition(outer: Operation, region: int) -> Predicate | None:
+    """What holds in a region; None if that is not known as a conjunction."""
+    held = outer.attributes.get("predicate")
+    if not isinstance(held, Predicate):
+        return None
+    return held if region == 0 else held.negate()

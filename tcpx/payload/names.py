@@ -1,0 +1,68 @@
+"""Names that are free in a function."""
+
+from __future__ import annotations
+
+from tcpx.payload.ir import Block, FuncOp, Module, Operation
+from tcpx.payload.journal import Journal
+from tcpx.payload.sizes import Var
+from tcpx.payload.value_names import as_value_name
+
+
+class Names(Journal):
+    """Gives out names, each once in its function."""
+
+    def __init__(self, module: Module) -> None:
+        super().__init__(module)
+        self._names: dict[FuncOp, set[str]] = {}
+        self._counts: dict[tuple[FuncOp, str], int] = {}
+        """By function and beginning of a name: how many of `name1`, `name2`, ... are known to be taken."""
+
+    def fresh_name(self, place: Operation | Block, base: str) -> str:
+        """`base`, or `base.1`, `base.2`, ... : the first that is free in the function; it is reserved."""
+        func = self.func_of(place)
+        names, base = self._names_in(func), as_value_name(base)
+        name = base if base not in names else self._first_free(func, f"{base}.")
+        names.add(name)
+        self.record(lambda: names.discard(name))
+        return name
+
+    def ordinal_name(self, place: Operation | Block, base: str) -> str:
+        """`base1`, `base2`, ... : the first that is free in the function; it is reserved."""
+        return self.fresh_name(place, self._first_free(self.func_of(place), as_value_name(base)))
+
+    def _first_free(self, func: FuncOp, beginning: str) -> str:
+        names, key = self._names_in(func), (func, beginning)
+        before = count = self._counts.get(key, 0)
+        while f"{beginning}{count + 1}" in names:
+            count += 1
+            self.visited += 1
+        if count != before:
+            self._counts[key] = count
+            self.record(lambda: self._counts.update({key: before}))
+        return f"{beginning}{count + 1}"
+
+    def func_of(self, place: Operation | Block) -> FuncOp:
+        """The function that holds an operation or a block."""
+        op = place.parent if isinstance(place, Block) else place
+        func = op.func if op is not None else None
+        if func is None:
+            raise ValueError("the place is in no function")
+        return func
+
+    def _names_in(self, func: FuncOp) -> set[str]:
+        known = self._names.get(func)
+        if known is None:
+            known = self._names[func] = set()
+            for op in func.walk():
+                self.visited += 1
+                known.update(_names_of(op))
+        return known
+
+
+def _names_of(op: Operation) -> list[str]:
+    names = [op.name, *(r.name for r in op.results)]
+    names += [a.name for block in op.regions for a in block.args]
+    own = op.attributes.get("var")
+    if isinstance(own, Var):
+        names.append(own.name)
+    return [n for n in names if n]

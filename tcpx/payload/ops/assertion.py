@@ -1,0 +1,64 @@
+"""What a function demands of the sizes it is called with, beyond the ranges of its symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic
+from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.ir import FuncOp, Operation, register
+from tcpx.payload.predicates import Predicate
+
+
+@register
+class Assert(Operation):
+    """At least one of the conditions `any` holds for the symbols of the function; else a call fails with `message`.
+
+    It stands in the body of a function itself, and is checked before the function does anything.
+    """
+
+    __slots__ = ()
+    opcode = "tcp.assert"
+    result_count = 0
+    has_side_effects = True
+
+    @classmethod
+    def of(cls, alternatives: Sequence[Predicate], message: str) -> Operation:
+        """A detached assertion."""
+        return cls([], [], {"any": tuple(alternatives), "message": message})
+
+    @property
+    def alternatives(self) -> tuple[Predicate, ...]:
+        """The conditions one of which must hold."""
+        held = self.attributes.get("any")
+        given = held if isinstance(held, tuple) else ()
+        found = tuple(p for p in given if isinstance(p, Predicate))
+        if not found or len(found) != len(given):
+            raise self.error("the attribute `any` is a list of conditions", "a list of conditions", str(held))
+        return found
+
+    @property
+    def diagnostic(self) -> Diagnostic:
+        """What is said of a call with other sizes, but for these sizes."""
+        message = self.attributes.get("message")
+        if not isinstance(message, str):
+            raise self.error("the attribute `message` is a text", required="a text", found=str(message))
+        conditions = ", or ".join(p.to_text() for p in self.alternatives)
+        return Diagnostic(message, schedule=self.schedule_location, payload=self.location, required=conditions)
+
+    def verify(self) -> None:
+        if not isinstance(self.parent_op, FuncOp):
+            raise self.error("an assertion stands in the body of a function itself", required="no region around it")
+        variables = [v.text for p in self.alternatives for v in p.variables()]
+        if variables:
+            raise self.error("an assertion is about symbols", "conditions on symbols alone", ", ".join(variables))
+        if not self.diagnostic.message:
+            raise self.error("an assertion has a message", required="a text that is not empty")
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        if not any(evaluation.holds(p) for p in self.alternatives):
+            symbols = dict.fromkeys(s.name for p in self.alternatives for s in p.symbols())
+            sizes = ", ".join(f"{name} = {evaluation.sizes[name]}" for name in symbols)
+            raise ArgumentError(replace(self.diagnostic, found=sizes))
+        return ()

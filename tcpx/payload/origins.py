@@ -1,0 +1,140 @@
+"""Which operations continue which computation: what a handle of a schedule denotes, whatever becomes of the payload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tcpx.payload.ir import CopyPath, Module, Operation
+from tcpx.payload.journal import Journal
+
+
+class Origins(Journal):
+    """A handle is an origin number; `origins` maps it to the live operations that continue the computation it names.
+
+    A new operation gets an origin of its own, unless a rewrite says that it continues another.
+    """
+
+    def __init__(self, module: Module) -> None:
+        super().__init__(module)
+        self.origins: dict[int, list[Operation]] = {}
+        self.ended: dict[int, str] = {}
+        self.unsettled: dict[int, None] = {}
+        """Origins that lost their last operation or got one again; who keeps track of them empties it."""
+        self._next_split = 0
+        for op in module.walk():
+            self.adopt(op)
+        self._undo.clear()
+        self.unsettled.clear()
+
+    def adopt(self, op: Operation) -> None:
+        """Enter an operation that is now in the module."""
+        if not op.origins:
+            self._new_origin(op)
+        for origin in op.origins:
+            self._hold(origin, op)
+
+        def undo() -> None:
+            self._forget(op)
+
+        self.record(undo)
+
+    def _new_origin(self, op: Operation) -> None:
+        number = self.module.next_origin
+        self.module.next_origin = number + 1
+        op.origins = (number,)
+
+        def undo() -> None:
+            self.module.next_origin = number
+            op.origins = ()
+
+        self.record(undo)
+
+    def _hold(self, origin: int, op: Operation, place: int | None = None) -> None:
+        holders = self.origins.setdefault(origin, [])
+        if not holders:
+            self.unsettled[origin] = None
+        holders.insert(len(holders) if place is None else place, op)
+
+    def _forget(self, op: Operation) -> dict[int, int]:
+        """Take an operation out; returns the places it had, by origin."""
+        places: dict[int, int] = {}
+        for origin in op.origins:
+            holders = self.origins[origin]
+            places[origin] = holders.index(op)
+            self.visited += len(holders)
+            holders.pop(places[origin])
+            if not holders:
+                self.unsettled[origin] = None
+        return places
+
+    def _remember(self, op: Operation, places: Mapping[int, int]) -> None:
+        for origin, place in places.items():
+            self._hold(origin, op, place)
+
+    def disown(self, op: Operation) -> None:
+        """Take out an operation that is no longer in the module."""
+        places = self._forget(op)
+        self.record(lambda: self._remember(op, places))
+
+    def set_origins(self, op: Operation, origins: tuple[int, ...], copy_path: CopyPath | None = None) -> None:
+        """Say which computations (handles) an operation continues, and as which copy."""
+        old_origins, old_path = op.origins, op.copy_path
+        places = self._forget(op)
+        op.origins = origins
+        if copy_path is not None:
+            op.copy_path = copy_path
+        for origin in origins:
+            self._hold(origin, op)
+
+        def undo() -> None:
+            self._forget(op)
+            op.origins, op.copy_path = old_origins, old_path
+            self._remember(op, places)
+
+        self.record(undo, op)
+
+    def continue_as(self, old: Operation, new: Operation) -> None:
+        """`new` is the anchor that continues `old`: handles to `old` now denote `new`."""
+        merged = tuple(dict.fromkeys([*old.origins, *(o for o in new.origins if self._is_shared(o, new))]))
+        self.set_origins(new, merged, old.copy_path or new.copy_path)
+        self.set_origins(old, ())
+        self.set_schedule_location(new, old)
+
+    def _is_shared(self, origin: int, op: Operation) -> bool:
+        return any(holder is not op for holder in self.origins.get(origin, []))
+
+    def set_schedule_location(self, new: Operation, old: Operation) -> None:
+        """Let `new` stand at the place in payload and schedule where `old` did, and continue its history."""
+        before = (new.location, new.schedule_location, new.steps)
+        new.stand_for(old)
+
+        def undo() -> None:
+            new.location, new.schedule_location, new.steps = before
+
+        self.record(undo)
+
+    def end(self, op: Operation, reason: str) -> None:
+        """The computation `op` names is gone for good; using a handle to it will say `reason`."""
+        for origin in op.origins:
+            if origin not in self.ended:
+                self.ended[origin] = reason
+                self.record(lambda o=origin: self._forget_end(o))
+
+    def _forget_end(self, origin: int) -> None:
+        del self.ended[origin]
+
+    def new_split(self) -> int:
+        """A number for a new split of copies (peel, unroll, versions)."""
+        number = self._next_split
+        self._next_split = number + 1
+
+        def undo() -> None:
+            self._next_split = number
+
+        self.record(undo)
+        return number
+
+    def extend_copy_path(self, op: Operation, split: int, side: str) -> None:
+        """Mark an operation and all inside it as one side of a split."""
+        for inner in op.walk():
+            self.set_origins(inner, inner.origins, (*inner.copy_path, (split, side)))

@@ -1,0 +1,121 @@
+"""The structure of a payload function: what it computes on which shapes, whatever its values and symbols are called.
+
+Two functions of one structure differ only in names, places in the text and the data of stored constants. Symbols are
+numbered in the order they are first met; their ranges count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+
+from tcpx.payload.ir import Attribute, Block, FuncOp, Operation, Value
+from tcpx.payload.ops.constant import Const
+from tcpx.payload.predicates import Predicate
+from tcpx.payload.size_traversal import leaves
+from tcpx.payload.sizes import Dim, Size, Symbol, Var, substitute, to_text
+from tcpx.payload.subsets import Tile
+from tcpx.payload.text.printer import attribute_text
+from tcpx.payload.types import Type, shape_of, substitute_type
+
+DIGITS = 16
+"""Length of a fingerprint."""
+
+
+def fingerprint(func: FuncOp) -> str:
+    """A hash of the structure of a function: 16 hexadecimal digits, the same for all functions of one structure."""
+    return _digest(Structure().function(func))
+
+
+def operation_fingerprint(op: Operation) -> str:
+    """A hash of the structure of one operation: its kind, attributes and regions, types and constness of operands."""
+    made = Structure()
+    operands = [f"{made.type(v.type)}{' constant' if isinstance(v.defining_op, Const) else ''}" for v in op.operands]
+    return _digest("\n".join([", ".join(operands), *made.operation(op)]))
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:DIGITS]
+
+
+class Structure:
+    """Texts in which values, symbols and loop variables are numbered in the order they are met."""
+
+    def __init__(self) -> None:
+        self._values: dict[Value, str] = {}
+        self._sizes: dict[Symbol | Var, Dim] = {}
+        self._facts: list[str] = []
+
+    def function(self, func: FuncOp) -> str:
+        """The whole function."""
+        return "\n".join([*self._block(func.body), *self._facts])
+
+    def operation(self, op: Operation) -> list[str]:
+        """One line for the operation, then those of its regions."""
+        var = op.attributes.get("var")
+        if isinstance(var, Var):
+            self._number(var)
+        operands = ", ".join(self.value(v) for v in op.operands)
+        held = sorted(op.attributes.items())
+        attributes = ", ".join(f"{key} = {self.attribute(a)}" for key, a in held if not is_data(op, key))
+        types = ", ".join(self.type(v.type) for v in op.results)
+        results = ", ".join(self.value(v) for v in op.results)
+        lines = [f"{results} = {op.opcode}({operands}) {{{attributes}}} : {types}"]
+        for block in op.regions:
+            lines += [f"  {line}" for line in self._block(block)]
+        return lines
+
+    def numbered(self) -> tuple[Symbol, ...]:
+        """The symbols met so far, in the order of their numbers."""
+        return tuple(leaf for leaf in self._sizes if isinstance(leaf, Symbol))
+
+    def _block(self, block: Block) -> Iterable[str]:
+        yield "(" + ", ".join(f"{self.value(v)}: {self.type(v.type)}" for v in block.args) + ")"
+        for op in block.ops:
+            yield from self.operation(op)
+
+    def value(self, value: Value) -> str:
+        return self._values.setdefault(value, f"v{len(self._values)}")
+
+    def type(self, type_: Type) -> str:
+        mapping: dict[Symbol | Var, Dim] = {}
+        for dim in shape_of(type_):
+            mapping.update(self._mapping(dim))
+        return str(substitute_type(type_, mapping))
+
+    def dim(self, dim: Dim) -> str:
+        return to_text(substitute(dim, self._mapping(dim)))
+
+    def attribute(self, attribute: Attribute) -> str:
+        match attribute:
+            case Var():
+                bounds = ", ".join(map(self.dim, (attribute.lower, attribute.upper, attribute.step)))
+                return f"{self.dim(attribute.size())} in {bounds}"
+            case Size() | Symbol():
+                return self.dim(attribute.size() if isinstance(attribute, Symbol) else attribute)
+            case Tile():
+                parts = (attribute.offsets, attribute.sizes, attribute.strides)
+                return f"{[[self.dim(d) for d in part] for part in parts]}{attribute.dropped}"
+            case Predicate():
+                return " and ".join(f"{self.dim(c.lhs)} {c.op} {self.dim(c.rhs)}" for c in attribute.comparisons)
+            case tuple():
+                return f"[{', '.join(map(self.attribute, attribute))}]"
+            case _:
+                return attribute_text(attribute)
+
+    def _mapping(self, dim: Dim) -> Mapping[Symbol | Var, Dim]:
+        return {leaf: self._number(leaf) for leaf in leaves(dim).values()}
+
+    def _number(self, leaf: Symbol | Var) -> Dim:
+        if leaf not in self._sizes:
+            made = Symbol(f"s{len(self._sizes)}")
+            if isinstance(leaf, Symbol):
+                made = Symbol(made.name, leaf.lower, leaf.upper, leaf.multiple_of)
+                self._facts.append(f"{made.name}: {leaf.lower}..{leaf.upper} multiple of {leaf.multiple_of}")
+            self._sizes[leaf] = made.size()
+        return self._sizes[leaf]
+
+
+def is_data(op: Operation, key: str) -> bool:
+    """Whether an attribute names stored data rather than structure."""
+    return isinstance(op, Const) and key == "constant"

@@ -1,0 +1,47 @@
+"""Reading a text file: UTF-8 of a bounded size, or an error with a place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tcpx.limits import LARGEST_TEXT
+from tcpx.payload.diagnostics import Diagnostic, Location
+
+
+class UnreadableError(Exception):
+    """A file that is no text: what was found, and where."""
+
+    def __init__(self, location: Location, found: str) -> None:
+        super().__init__(found)
+        self.location = location
+        self.found = found
+
+    def diagnostic(self, wanted: str) -> Diagnostic:
+        """The words for a payload; `wanted` is what should have been there."""
+        message = f"cannot read {self.location.file}"
+        return Diagnostic(message, payload=self.location, required=f"{wanted} in UTF-8", found=self.found)
+
+
+def printable(character: str) -> str:
+    """A character for a message; of one that cannot be seen, its number."""
+    return f"`{character}`" if character.isprintable() else f"U+{ord(character):04X}"
+
+
+def read_text(path: Path) -> str:
+    """The text of a file, without a byte order mark. Raises UnreadableError."""
+    start = Location(str(path), 1, 1)
+    try:
+        with path.open("rb") as file:
+            held = file.read(LARGEST_TEXT + 1)
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise UnreadableError(start, reason) from error
+    if len(held) > LARGEST_TEXT:
+        raise UnreadableError(start, f"more than {LARGEST_TEXT} bytes")
+    try:
+        return held.decode("utf-8").removeprefix("\ufeff").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = held.count(b"\n", 0, error.start) + 1
+        before = held[held.rfind(b"\n", 0, error.start) + 1 : error.start].decode("utf-8")
+        place = Location(str(path), line, len(before) + 1)
+        raise UnreadableError(place, f"the byte 0x{held[error.start]:02x}, which is no character") from error

@@ -1,0 +1,93 @@
+"""Checking types, classes of the operation tree, and patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tcpx.payload.diagnostics import ScheduleError
+from tcpx.payload.ir import operation_classes
+from tcpx.transform.language import syntax as ast
+from tcpx.transform.language.binding import (
+    find_matcher,
+)
+from tcpx.transform.language.checker.scope import Problems, Scope
+from tcpx.transform.language.kinds import TYPE_NAMES, Static
+from tcpx.transform.suggestions import did_you_mean
+
+_CLASSES_BESIDE_THE_TREE = ("loop", "op")
+
+
+def operation_tree_classes() -> tuple[str, ...]:
+    """The names a pattern may use: every class of the operation tree, and the name of every operation."""
+    known = operation_classes()
+    names = {str(c.__dict__["class_name"]) for op in known.values() for c in op.__mro__ if c.__dict__.get("class_name")}
+    names |= {opcode.rpartition(".")[2] for opcode, op in known.items() if not op.is_terminator}
+    return tuple(sorted(names.union(_CLASSES_BESIDE_THE_TREE)))
+
+
+def check_type(type_: ast.TypeOf, scope: Scope) -> Static:
+    """The static type that a written type names."""
+    static = TYPE_NAMES.get(type_.name)
+    if static is None:
+        scope.problems.add(
+            f"there is no type `{type_.name}`",
+            type_.location,
+            required=", ".join(TYPE_NAMES),
+            fix=did_you_mean(type_.name, TYPE_NAMES),
+        )
+        return Static.ANY
+    if type_.name == "op" and type_.arguments:
+        check_class(type_.arguments[0].name, type_.arguments[0], scope)
+    elif type_.name == "list" and type_.arguments:
+        check_type(type_.arguments[0], scope)
+    elif type_.arguments:
+        scope.problems.add(f"`{type_.name}` takes no argument", type_.location, required=type_.name, given=str(type_))
+    return static
+
+
+def check_class(name: str, node: ast.Node, scope: Scope) -> None:
+    _check_class(name, node, scope, ())
+
+
+def _check_class(name: str, node: ast.Node, scope: Scope, matchers: Iterable[str]) -> None:
+    known = operation_tree_classes()
+    if name not in known:
+        scope.problems.add(
+            f"there is no class `{name}` in the operation tree",
+            node.location,
+            required=", ".join(known),
+            fix=did_you_mean(name, [*known, *matchers]),
+        )
+
+
+def check_pattern(pattern: ast.Pattern, scope: Scope) -> ast.Matcher | None:
+    """Check class or matcher of a pattern; the matcher if it is one."""
+    try:
+        found = find_matcher(pattern, scope.unit)
+    except ScheduleError as error:
+        scope.problems.found.append(error.diagnostic)
+        return None
+    if found is not None:
+        scope.calls.append((found.matcher, pattern.location))
+        return found.matcher
+    if pattern.op_class and "." not in pattern.op_class:
+        _check_class(pattern.op_class, pattern, scope, scope.unit.matchers)
+    return None
+
+
+def matched_type(expression: ast.Match, scope: Scope) -> Static:
+    """What each operation that matches is."""
+    matcher = scope.unit.matchers.get(expression.pattern.op_class)
+    if matcher is not None and matcher.params:
+        return TYPE_NAMES.get(matcher.params[0].type.name, Static.ANY)
+    return Static.LOOP if expression.pattern.op_class in ("loop", "for", "parallel") else Static.OP
+
+
+def parts_of(expression: ast.Expression, scope: Scope) -> tuple[Static, ...] | None:
+    """The types of the op and the parts that a match of a matcher gives each time; None if it gives the op alone."""
+    if not isinstance(expression, ast.Match):
+        return None
+    found = check_pattern(expression.pattern, Scope(scope.unit, Problems()))
+    if found is None or not found.results:
+        return None
+    return (Static.OP, *(TYPE_NAMES.get(r.name, Static.ANY) for r in found.results))

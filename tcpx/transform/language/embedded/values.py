@@ -1,0 +1,269 @@
+"""Values of a schedule as Python sees them: expressions, which operators and attributes make larger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
+from tcpx.transform.language import syntax as ast
+from tcpx.transform.language.embedded.places import Caller, Use, caller, here
+from tcpx.transform.language.printed_expressions import print_expression
+
+if TYPE_CHECKING:
+    from tcpx.transform.language.embedded.recorder import Recorder
+
+Argument: TypeAlias = (
+    "Value | int | float | str | bool | Sequence[Argument] | Mapping[str, Argument] | Mapping[Value, Argument]"
+)
+"""What stands for a value of the language. A string is a bare word where the parameter takes one."""
+
+
+def refused(
+    message: str, required: str, found: str, fix: str | None = None, where: Location | None = None
+) -> ScheduleError:
+    """The error to raise at the line of Python that is being recorded."""
+    return ScheduleError(Diagnostic(message, schedule=where or here(), required=required, found=found, fix=fix))
+
+
+class Value:
+    """An expression of the schedule language.
+
+    Operators, attributes (`mm.rhs`, `mm.m`) and calls (`target.has("avx2")`) make larger expressions; `//` and `/`
+    are the language's `/`; `&`, `|` and `~` its `and`, `or` and `not`. An expression that is assigned to a Python
+    name is recorded as `let`. A `for` over a value records a loop.
+    """
+
+    def __init__(self, recorder: Recorder, node: ast.Expression, is_free: bool = False) -> None:
+        self._recorder = recorder
+        self.node_ = node
+        self.is_free_ = is_free
+
+    def __getattr__(self, name: str) -> Value:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        made = caller()
+        return self._made(ast.Attribute(self.node_, name.removesuffix("_"), location=made.location), made)
+
+    def __call__(self, *arguments: Argument, **named: Argument) -> Value:
+        made = caller()
+        if named:
+            raise refused("what is asked of a value has no names", "arguments without names", ", ".join(named))
+        return self._asked(self.node_, [tree_of(a, made.location) for a in arguments], made)
+
+    def loop(self, dim: str | Value) -> Value:
+        """The innermost loop that steps a dim."""
+        return self._method("loop", dim, caller())
+
+    def loops(self, dim: str | Value) -> Value:
+        """All loops that step a dim, outermost first."""
+        return self._method("loops", dim, caller())
+
+    def copy(self, side: str | Value) -> Value:
+        """The copies on one side of a split."""
+        made = caller()
+        function = ast.Attribute(self.node_, "copy", location=made.location)
+        return self._asked(function, [tree_of(side, made.location)], made)
+
+    def inside(self, scope: Value) -> Value:
+        """The copies inside a loop: `x in L`."""
+        made = caller()
+        return self._made(ast.Selection(self.node_, tree_of(scope, made.location), location=made.location), made, scope)
+
+    def _method(self, name: str, dim: str | Value, made: Caller) -> Value:
+        function = ast.Attribute(self.node_, name, location=made.location)
+        return self._asked(function, [word_of(dim, made.location)], made)
+
+    def _asked(self, function: ast.Expression, arguments: list[ast.Expression], made: Caller) -> Value:
+        given = tuple(ast.Argument("", a, location=made.location) for a in arguments)
+        return self._made(ast.Call(function, given, location=made.location), made)
+
+    def _made(self, node: ast.Expression, made: Caller, *others: object) -> Value:
+        return self._recorder.made(node, made, self.is_free_ or any_free(others))
+
+    # -- operators -----------------------------------------------------------------------------------------------
+
+    def _binary(self, operator: str, other: object, reflected: bool = False) -> Value:
+        made = caller()
+        lhs, rhs = self.node_, tree_of(other, made.location)
+        lhs, rhs = (rhs, lhs) if reflected else (lhs, rhs)
+        return self._made(ast.Binary(operator, lhs, rhs, location=made.location), made, other)
+
+    def _unary(self, operator: str) -> Value:
+        made = caller()
+        return self._made(ast.Unary(operator, self.node_, location=made.location), made)
+
+    def __add__(self, other: Argument) -> Value:
+        return self._binary("+", other)
+
+    def __radd__(self, other: Argument) -> Value:
+        return self._binary("+", other, reflected=True)
+
+    def __sub__(self, other: Argument) -> Value:
+        return self._binary("-", other)
+
+    def __rsub__(self, other: Argument) -> Value:
+        return self._binary("-", other, reflected=True)
+
+    def __mul__(self, other: Argument) -> Value:
+        return self._binary("*", other)
+
+    def __rmul__(self, other: Argument) -> Value:
+        return self._binary("*", other, reflected=True)
+
+    def __floordiv__(self, other: Argument) -> Value:
+        return self._binary("/", other)
+
+    def __rfloordiv__(self, other: Argument) -> Value:
+        return self._binary("/", other, reflected=True)
+
+    def __truediv__(self, other: Argument) -> Value:
+        return self._binary("/", other)
+
+    def __rtruediv__(self, other: Argument) -> Value:
+        return self._binary("/", other, reflected=True)
+
+    def __mod__(self, other: Argument) -> Value:
+        return self._binary("%", other)
+
+    def __rmod__(self, other: Argument) -> Value:
+        return self._binary("%", other, reflected=True)
+
+    def __lt__(self, other: Argument) -> Value:
+        return self._binary("<", other)
+
+    def __le__(self, other: Argument) -> Value:
+        return self._binary("<=", other)
+
+    def __gt__(self, other: Argument) -> Value:
+        return self._binary(">", other)
+
+    def __ge__(self, other: Argument) -> Value:
+        return self._binary(">=", other)
+
+    def __and__(self, other: Argument) -> Value:
+        return self._binary("and", other)
+
+    def __rand__(self, other: Argument) -> Value:
+        return self._binary("and", other, reflected=True)
+
+    def __or__(self, other: Argument) -> Value:
+        return self._binary("or", other)
+
+    def __ror__(self, other: Argument) -> Value:
+        return self._binary("or", other, reflected=True)
+
+    def __neg__(self) -> Value:
+        return self._unary("-")
+
+    def __invert__(self) -> Value:
+        return self._unary("not")
+
+    # Python types these as bool; conditions take either.
+
+    def __eq__(self, other: object) -> bool:
+        return cast("bool", self._binary("==", other))
+
+    def __ne__(self, other: object) -> bool:
+        return cast("bool", self._binary("!=", other))
+
+    __hash__ = object.__hash__
+
+    # -- what Python cannot know while it records ------------------------------------------------------------------
+
+    def __bool__(self) -> bool:
+        raise refused(
+            "a condition is decided when the schedule runs, not while Python records it",
+            "a condition that Python need not decide",
+            f"`{print_expression(self.node_)}` as true or false",
+            "write `with s.if_(..):`; join conditions by `&`, `|` and `~`; compare one pair at a time",
+        )
+
+    def __contains__(self, item: object) -> bool:
+        raise refused(
+            "`in` is decided when the schedule runs", "an expression", "Python's `in`", "write `s.contains(..)`"
+        )
+
+    def __iter__(self) -> Iterator[Value]:
+        made = caller()
+        if made.use is not Use.LOOPED or not made.names:
+            raise refused(
+                "how many there are is known when the schedule runs",
+                "a `for` over it",
+                f"`{print_expression(self.node_)}` taken apart",
+            )
+        yield from self._recorder.for_each(self.node_, made)
+
+    def __repr__(self) -> str:
+        return f"<{print_expression(self.node_)}>"
+
+
+class Dim(Value):
+    """A dim as a layout names it: `s.dim("k") // 4`, `s.dim("k").padded_to(16)`."""
+
+    def padded_to(self, multiple: Argument) -> Value:
+        """`k pad 16`."""
+        where = here()
+        return Value(self._recorder, ast.Padded(self.node_, tree_of(multiple, where), location=where), is_free=True)
+
+
+class Results(Value):
+    """Several results of one step; Python takes them apart."""
+
+    def __init__(self, values: Sequence[Value], first: Value) -> None:
+        super().__init__(first._recorder, first.node_)
+        self._values = tuple(values)
+
+    def __iter__(self) -> Iterator[Value]:
+        return iter(self._values)
+
+
+def any_free(values: Sequence[object]) -> bool:
+    """Whether one of them speaks of a candidate or a dim, which only their surroundings give a meaning."""
+    return any(isinstance(v, Value) and v.is_free_ for v in values)
+
+
+def word_of(value: object, where: Location) -> ast.Expression:
+    """A bare word; a value stays what it is."""
+    if not isinstance(value, str):
+        return tree_of(value, where)
+    if not value.isidentifier():
+        raise refused("this is no name", "a word of letters, digits and `_`", f'"{value}"', where=where)
+    return ast.Name(value, location=where)
+
+
+def tree_of(value: object, where: Location) -> ast.Expression:
+    """The expression that a Python value stands for. Raises ScheduleError."""
+    match value:
+        case Value():
+            return value.node_
+        case str():
+            return ast.Literal(value, location=where)
+        case bool():
+            return ast.Literal(value, location=where)
+        case Real():
+            return _number(value, where)
+        case list() | tuple():
+            items = cast("Sequence[object]", value)
+            return ast.ListOf(tuple(tree_of(item, where) for item in items), location=where)
+        case Mapping():
+            entries = cast("Mapping[object, object]", value).items()
+            return ast.MapOf(tuple((word_of(k, where), tree_of(v, where)) for k, v in entries), location=where)
+        case _:
+            raise refused(
+                "this is no value of a schedule",
+                "a value of the schedule, a number, a string, a list or a map",
+                "None" if value is None else f"something of the Python type {type(value).__name__}",
+                where=where,
+            )
+
+
+def _number(value: Real, where: Location) -> ast.Expression:
+    number = int(value) if isinstance(value, Integral) else float(value)
+    if not isfinite(number):
+        raise refused("a schedule has finite numbers only", "a finite number", str(number), where=where)
+    if number < 0:
+        return ast.Unary("-", ast.Literal(-number, location=where), location=where)
+    return ast.Literal(number, location=where)

@@ -1,0 +1,47 @@
+"""How many instructions an operation on vectors becomes, found before any is made."""
+
+from __future__ import annotations
+
+from math import prod
+
+from tcpx.limits import MOST_INSTRUCTIONS
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.ir import Operation
+from tcpx.payload.types import VectorType
+from tcpx.target import Target
+from tcpx.transform.vectors.lane_dims import choose_lane_dim, extents_of
+from tcpx.transform.vectors.refusal import refusal
+
+
+def check_instructions(op: Operation, target: Target) -> None:
+    """Refuse an operation on vectors that takes more instructions than a C compiler can cope with."""
+    vectors = [v for v in (*op.results, *op.operands) if isinstance(v.type, VectorType)]
+    count = instruction_count(op, target)
+    if count > MOST_INSTRUCTIONS:
+        raise refusal(
+            op,
+            f"would become {count} instructions",
+            required=f"at most {MOST_INSTRUCTIONS} for one operation",
+            found=", ".join(dict.fromkeys(f"{v.type}" for v in vectors)),
+            fix="tile it smaller before vectorize, reduction dims too",
+        )
+
+
+def instruction_count(op: Operation, target: Target) -> int:
+    """Registers of the largest vector it reads or makes; of a reduction, those of its result for each step of it."""
+    types = [v.type for v in (*op.results, *op.operands) if isinstance(v.type, VectorType)]
+    largest = max((_registers(t, target) for t in types), default=0)
+    if not types or not isinstance(op, Structured):
+        return largest
+    extents, lanes = extents_of(op), target.lanes(op.acc_type.name)
+    steps = prod(extents[it.name] for it in op.iterators() if it.is_reduction)
+    lane, result = choose_lane_dim(op, lanes), op.result.type
+    if lane is not None and lane.is_reduction:
+        elements = prod(extents[it.name] for it in op.iterators() if not it.is_reduction)
+        return max(largest, elements * -(-steps // max(1, lanes)))
+    return max(largest, steps * _registers(result, target)) if isinstance(result, VectorType) else largest
+
+
+def _registers(type_: VectorType, target: Target) -> int:
+    *outer, last = type_.shape or (1,)
+    return prod(outer) * -(-last // max(1, target.lanes(type_.dtype.name)))

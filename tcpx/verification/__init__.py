@@ -1,0 +1,18 @@
+"""Does every step of a schedule keep the numbers, and which one does not; which one made the kernel slow."""
+
+from __future__ import annotations
+
+from tcpx.verification.bisection import Bisection, bisect
+from tcpx.verification.speed import Cut, SpeedBisection, bisect_speed
+from tcpx.verification.steps import StepVerification, WrongStep, verify_steps
+
+__all__ = [
+    "Bisection",
+    "Cut",
+    "SpeedBisection",
+    "StepVerification",
+    "WrongStep",
+    "bisect",
+    "bisect_speed",
+    "verify_steps",
+]

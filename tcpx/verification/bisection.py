@@ -1,0 +1,132 @@
+"""The step that broke the numbers, by binary search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from tcpx.emit_c.kernel import build_kernel
+from tcpx.interp import ParamValue, TraceEntry
+from tcpx.payload.diagnostics import Diagnostic
+from tcpx.payload.ir import Module
+from tcpx.target import Target
+from tcpx.transform.language.embedded import Schedulable
+from tcpx.verification.numbers import Case, Mismatch, compare, first_mismatch
+from tcpx.verification.steps import WORK_LIMIT, Setting, WrongStep
+
+
+@dataclass(frozen=True, slots=True)
+class Bisection:
+    """What a search found: the step, or that the payload stays right and the C does not, or nothing."""
+
+    steps: int
+    probes: int
+    cases: tuple[Case, ...]
+    wrong: WrongStep | None
+    kernel: Mismatch | None = None
+    """A case that the compiled kernel gets wrong although the payload it was printed from is right."""
+
+    def diagnostic(self) -> Diagnostic | None:
+        """As an error; None where nothing is wrong."""
+        if self.wrong is not None:
+            return self.wrong.diagnostic()
+        if self.kernel is not None:
+            return Diagnostic(
+                "every step keeps the numbers, but the compiled C does not",
+                required="what the reference evaluator computes from the lowered payload",
+                found=str(self.kernel),
+                notes=("the emission of C, a row of the target or the C compiler is at fault",),
+            )
+        return None
+
+
+def bisect(
+    module: Module,
+    schedule: Schedulable | None = None,
+    *,
+    params: Mapping[str, ParamValue] | None = None,
+    target: str | Target = "native",
+    threads: int = 1,
+    sizes: Sequence[Mapping[str, int]] = (),
+    seed: int = 0,
+    run_kernel: bool = True,
+) -> Bisection:
+    """Find a step of the schedule, or of the lowering, that the numbers are right before and wrong after.
+
+    Where errors are not undone by later steps, which is the rule, there is one such step. The payload is evaluated
+    after about log2(n) of n steps, at the sizes and inputs of `verify_steps`; a step that only large sizes show is
+    found by giving them. If all steps are right, the kernel is compiled and run on the same inputs, unless `run_kernel`
+    is false. Raises what running the schedule raises.
+    """
+    setting = Setting.of(module, schedule, params, target, threads)
+    cases = setting.cases(sizes, seed)
+    limit = 0 if sizes else WORK_LIMIT
+    ordinals = _committed_steps(setting)
+    probes = 0
+
+    def probe(position: int) -> WrongStep | None:
+        nonlocal probes
+        probes += 1
+        return _wrong_after(setting, ordinals[position], cases, limit, seed)
+
+    right, wrong = -1, len(ordinals) - 1
+    found = probe(wrong)
+    if found is None:
+        kernel = _kernel_mismatch(setting, cases) if run_kernel else None
+        return Bisection(len(ordinals), probes, cases, None, kernel)
+    while wrong - right > 1:
+        middle = (right + wrong) // 2
+        tried = probe(middle)
+        if tried is None:
+            right = middle
+        else:
+            wrong, found = middle, tried
+    return Bisection(len(ordinals), probes, cases, found)
+
+
+def _committed_steps(setting: Setting) -> list[int]:
+    """For each step that stayed, which one it was of all that ran, those that a `try` took back included."""
+    ordinals: list[int] = []
+    count = 0
+
+    def note(step: TraceEntry, _: Module) -> None:
+        nonlocal count
+        del ordinals[step.index :]
+        ordinals.append(count)
+        count += 1
+
+    setting.run(note)
+    return ordinals
+
+
+class _ReachedError(Exception):
+    """Ends a run at the step one wants to look at."""
+
+
+def _wrong_after(setting: Setting, ordinal: int, cases: Sequence[Case], limit: int, seed: int) -> WrongStep | None:
+    """The step that ran as this one of all, if something is wrong after it."""
+    count, wrong = -1, None
+
+    def look(step: TraceEntry, module: Module) -> None:
+        nonlocal count, wrong
+        count += 1
+        if count == ordinal:
+            mismatch, _ = first_mismatch(module, cases, limit, seed)
+            wrong = WrongStep(step, mismatch) if mismatch is not None else None
+            raise _ReachedError
+
+    with suppress(_ReachedError):
+        setting.run(look)
+    return wrong
+
+
+def _kernel_mismatch(setting: Setting, cases: Sequence[Case]) -> Mismatch | None:
+    lowered = setting.run(lambda step, module: None)
+    kernel = build_kernel(lowered, setting.target, setting.threads)
+    for case in cases:
+        results = kernel(*case.arrays)
+        found = compare(case, results if isinstance(results, tuple) else (results,))
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,131 @@
+"""Is a payload still the same computation: its results on chosen inputs, against those of the payload it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from tcpx.inputs import random_inputs
+from tcpx.payload.diagnostics import TcpxError
+from tcpx.payload.evaluator import Array, evaluate_func
+from tcpx.payload.ir import Module
+from tcpx.verification.sizes import work_of
+
+SPECIAL: Final = (np.nan, np.inf, -np.inf, -0.0, 1e-40)
+"""Put into arrays of floats, one in each, in turn."""
+ROUNDINGS: Final = 512
+"""How many roundings, relative to the largest element of a result, two orders of the same sums may differ by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Inputs at one choice of sizes, and what they give."""
+
+    sizes: tuple[tuple[str, int], ...]
+    special: bool
+    arrays: tuple[Array, ...]
+    expected: tuple[Array, ...]
+
+    def __str__(self) -> str:
+        sizes = ", ".join(f"{name}={size}" for name, size in self.sizes) or "no sizes"
+        return f"{sizes}, {'with special values' if self.special else 'random data'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """Results that differ, at the first element that does; or an evaluation that failed, and why."""
+
+    case: Case
+    result: int = 0
+    index: tuple[int, ...] = ()
+    found: float = 0.0
+    wanted: float = 0.0
+    wrong: int = 0
+    total: int = 0
+    failure: str = ""
+
+    def __str__(self) -> str:
+        if self.failure:
+            return f"at {self.case}: it cannot be evaluated: {self.failure}"
+        place = f"result {self.result}, element {list(self.index)}"
+        return f"at {self.case}: {self.wrong} of {self.total} elements; {place} is {self.found!r}, not {self.wanted!r}"
+
+
+def cases_of(module: Module, sizes: Sequence[dict[str, int]], seed: int) -> tuple[Case, ...]:
+    """A case with random data for each choice of sizes, and one with special values for that in the middle.
+
+    Raises ArgumentError.
+    """
+    cases: list[Case] = []
+    for position, values in enumerate(sizes):
+        plain = random_inputs(module, seed, sizes=values)
+        inputs = [(False, plain)]
+        if position == len(sizes) // 2 and any(a.size and _is_float(a) for a in plain):
+            inputs.append((True, _with_special_values(plain)))
+        for special, arrays in inputs:
+            expected = evaluate_func(module, module.main, arrays, seed)
+            cases.append(Case(tuple(values.items()), special, arrays, expected))
+    return tuple(cases)
+
+
+def _with_special_values(arrays: Sequence[Array]) -> tuple[Array, ...]:
+    made: list[Array] = []
+    for k, array in enumerate(arrays):
+        copy = array.copy()
+        if copy.size and _is_float(copy):
+            at = (7 * k + 3) % copy.size
+            copy.reshape(-1)[at] = SPECIAL[k % len(SPECIAL)]
+        made.append(copy)
+    return tuple(made)
+
+
+def first_mismatch(module: Module, cases: Sequence[Case], limit: int, seed: int) -> tuple[Mismatch | None, int]:
+    """The first case whose results are not those expected, and how many cases were left out for their work."""
+    skipped = 0
+    for case in cases:
+        if limit and work_of(module.main, dict(case.sizes)) > limit:
+            skipped += 1
+            continue
+        try:
+            results = evaluate_func(module, module.main, case.arrays, seed)
+        except TcpxError as error:
+            return Mismatch(case, failure=error.diagnostic.message), skipped
+        found = compare(case, results)
+        if found is not None:
+            return found, skipped
+    return None, skipped
+
+
+def compare(case: Case, results: Sequence[Array]) -> Mismatch | None:
+    """Integers and booleans have to be equal; floats within `ROUNDINGS`, with NaN and infinities in the same places."""
+    for position, (found, wanted) in enumerate(zip(results, case.expected, strict=True)):
+        wrong = _wrong(found, wanted)
+        if wrong.any():
+            index = tuple(int(k[0]) for k in np.nonzero(wrong))
+            return Mismatch(
+                case, position, index, float(found[index]), float(wanted[index]), int(wrong.sum()), int(wrong.size)
+            )
+    return None
+
+
+def _wrong(found: Array, wanted: Array) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    if not _is_float(wanted):
+        return np.asarray(found != wanted)
+    a, b = found.astype(np.float64), wanted.astype(np.float64)
+    finite = np.abs(b[np.isfinite(b)])
+    scale = float(finite.max()) if finite.size else 0.0
+    with np.errstate(invalid="ignore"):
+        close = np.abs(a - b) <= ROUNDINGS * _rounding(wanted.dtype) * max(scale, 1e-30)
+    return np.asarray(~((a == b) | (np.isnan(a) & np.isnan(b)) | (close & np.isfinite(a) & np.isfinite(b))))
+
+
+def _is_float(array: Array) -> bool:
+    return array.dtype.kind == "f" or array.dtype.name == "bfloat16"
+
+
+def _rounding(dtype: np.dtype[np.generic]) -> float:
+    """The distance from 1 to the next number."""
+    return 2.0**-7 if dtype.name == "bfloat16" else float(np.finfo(dtype.name).eps)

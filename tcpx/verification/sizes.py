@@ -1,0 +1,74 @@
+"""Sizes at which transforms go wrong: none, one, odd ones, and those at and just above one tile and two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from tcpx.payload.ir import Block, FuncOp, Module
+from tcpx.payload.ops.gml_st import Loop
+from tcpx.payload.sizes import Dim, Symbol, evaluate, symbols
+
+ALWAYS: Final = (0, 1, 3, 7, 13)
+COMMON: Final = (5, 7, 3, 1)
+"""What the other symbols are while one varies: the first of these that is in range."""
+
+
+@dataclass(slots=True)
+class TileSizes:
+    """The steps of loops over the sizes of each symbol, as they are seen over the run."""
+
+    seen: dict[Symbol, set[int]] = field(default_factory=dict[Symbol, set[int]])
+
+    def look(self, module: Module) -> None:
+        """Note the loops there are now."""
+        for op in module.main.walk():
+            if isinstance(op, Loop) and isinstance(op.var.step, int):
+                for symbol in symbols(op.var.upper):
+                    self.seen.setdefault(symbol, set()).add(op.var.step)
+
+
+def adversarial_sizes(func: FuncOp, tiles: Mapping[Symbol, Iterable[int]]) -> tuple[dict[str, int], ...]:
+    """Values for the symbols, each varied in turn, small ones first. One empty mapping for a function without any."""
+    common = {symbol.name: _common(symbol) for symbol in func.symbols}
+    found: dict[tuple[tuple[str, int], ...], dict[str, int]] = {}
+    for symbol in func.symbols:
+        near = (size for t in tiles.get(symbol, ()) for size in (t, t + 1, 2 * t + 1))
+        for size in {*ALWAYS, *near}:
+            if _fits(symbol, size):
+                values = common | {symbol.name: size}
+                found[tuple(values.items())] = values
+    return tuple(sorted(found.values(), key=lambda values: tuple(sorted(values.values())))) or (common,)
+
+
+def _fits(symbol: Symbol, size: int) -> bool:
+    inside = symbol.lower <= size and (symbol.upper is None or size <= symbol.upper)
+    return inside and size % symbol.multiple_of == 0
+
+
+def _common(symbol: Symbol) -> int:
+    lowest = -(-symbol.lower // symbol.multiple_of) * symbol.multiple_of
+    return next((size for size in COMMON if _fits(symbol, size)), max(lowest, symbol.multiple_of))
+
+
+def work_of(func: FuncOp, sizes: Mapping[str, int]) -> int:
+    """About how many operations the reference evaluator runs: loops by their trips, a loop's own sizes at its start."""
+    return _work(func.body, dict(sizes))
+
+
+def _work(block: Block, known: dict[str, int]) -> int:
+    total = 0
+    for op in block.ops:
+        if isinstance(op, Loop):
+            var = op.var
+            lower, upper, step = (_value(dim, known) for dim in (var.lower, var.upper, var.step))
+            trips = max(0, -(-(upper - lower) // max(step, 1)))
+            total += trips * _work(op.body, known | {var.name: lower}) if trips else 1
+        else:
+            total += 1 + sum(_work(inner, known) for inner in op.regions)
+    return total
+
+
+def _value(dim: Dim, known: Mapping[str, int]) -> int:
+    return dim if isinstance(dim, int) else evaluate(dim, known)

@@ -1,0 +1,58 @@
+"""tcpx fmt: files, folders and standard input; --check and --diff write nothing."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+Command = Callable[..., SimpleNamespace]
+UGLY = "language  1\nschedule s( root:func ) { print( root ) } // all\n"
+NICE = "language 1\n\nschedule s(root: func) { print(root) }  // all\n"
+
+
+def test_writes_files_and_folders(tmp_path: Path, tcpx_command: Command) -> None:
+    path = tmp_path / "lib" / "a.tcps"
+    path.parent.mkdir()
+    path.write_text(UGLY)
+    done = tcpx_command("fmt", str(tmp_path))
+    assert (done.status, done.out, done.err) == (0, f"{path}: formatted\n", "")
+    assert path.read_text() == NICE
+    again = tcpx_command("fmt", "--check", str(path))
+    assert (again.status, again.out, again.err) == (0, "", "")
+
+
+def test_check_and_diff_write_nothing(tmp_path: Path, tcpx_command: Command) -> None:
+    path = tmp_path / "a.tcps"
+    path.write_text(UGLY)
+    done = tcpx_command("fmt", "--check", str(path))
+    assert (done.status, done.out) == (1, f"{path}: is not formatted\n")
+    done = tcpx_command("fmt", "--diff", str(path))
+    assert done.status == 0
+    assert "-language  1\n-schedule s( root" in done.out
+    assert "+language 1\n+\n+schedule s(root" in done.out
+    assert tcpx_command("fmt", "--check", "--diff", str(path)).status == 1
+    assert path.read_text() == UGLY
+
+
+def test_standard_input(tcpx_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(UGLY))
+    done = tcpx_command("fmt", "-")
+    assert (done.status, done.out, done.err) == (0, NICE, "")
+
+
+def test_what_cannot_be_formatted(tmp_path: Path, tcpx_command: Command) -> None:
+    payload = tcpx_command("fmt", "a.tcp")
+    assert payload.status == 2
+    assert "only schedules can be formatted" in payload.err
+    path = tmp_path / "a.tcps"
+    path.write_text("schedule")
+    wrong = tcpx_command("fmt", str(path))
+    assert wrong.status == 1
+    assert f"{path}:1" in wrong.err
+    path.write_bytes(b"\xff")
+    assert "is not a text" in tcpx_command("fmt", str(path)).err
+    assert tcpx_command("fmt", str(tmp_path / "none.tcps")).status == 1

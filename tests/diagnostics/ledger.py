@@ -1,0 +1,154 @@
+"""Every diagnostic of a test run: one record per message template, whichever process made it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from tcpx.payload.diagnostics import Diagnostic, TcpxError
+from tcpx.transform.language.checker.scope import Problems
+
+ROOT = Path(__file__).resolve().parents[2]
+_PACKAGE = str(ROOT / "tcpx")
+_KEY = "_number_in_the_ledger"
+_MAKERS = ("payload/diagnostics.py", "transform/arguments.py", "interp/frame.py", "checker/scope.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A diagnostic, flat, and how it came about: the files of tcpx that were at work, innermost first."""
+
+    error: str
+    kind: str
+    message: str
+    required: str
+    found: str
+    rendered: str
+    has_schedule: bool
+    has_payload: bool
+    stack: tuple[str, ...]
+
+    @property
+    def template(self) -> str:
+        """The message without its names and numbers."""
+        text = re.sub(r"`[^`]*`", "`..`", self.message)
+        text = re.sub(r'"[^"]*"', '".."', text)
+        text = re.sub(r"[%@][\w./~$-]+", lambda m: f"{m[0][0]}..", text)
+        text = re.sub(r"(?<![\w.])[-+]?\d[\w.]*", "N", text)
+        return re.sub(r"\S*/\S+", "PATH", text)
+
+    @property
+    def place(self) -> str:
+        """The file of tcpx that found it."""
+        return next((f for f in self.stack if not f.endswith(_MAKERS)), self.stack[0] if self.stack else "")
+
+
+class Ledger:
+    """What was recorded in this process; errors that were raised again with more places count once."""
+
+    def __init__(self) -> None:
+        self.records: dict[int, Record] = {}
+        self._next = 0
+
+    def install(self) -> None:
+        """Listen to every error of tcpx, and to what its checkers list."""
+        raised, listed = TcpxError.__init__, Problems.add
+        ledger = self
+
+        def init(self: TcpxError, diagnostic: Diagnostic) -> None:
+            raised(self, diagnostic)
+            ledger.note(self, diagnostic)
+
+        def add(self: Problems, *args: Any, **named: Any) -> None:
+            listed(self, *args, **named)
+            ledger.list(self.found[-1])
+
+        TcpxError.__init__ = init
+        Problems.add = add
+
+    def note(self, error: TcpxError, diagnostic: Diagnostic) -> None:
+        """Record an error; what it replaces while it is handled is forgotten."""
+        handled = sys.exc_info()[1]
+        stack = tuple(_files(sys._getframe(2)))
+        if isinstance(handled, TcpxError) and handled.diagnostic.message == diagnostic.message:
+            old = self.records.pop(getattr(handled, _KEY, -1), None)
+            stack = (*old.stack, *stack) if old is not None else stack
+        if stack and stack[0] != "tests" and getattr(handled, _KEY, 0) is not None:
+            setattr(error, _KEY, self._keep(_record(type(error).__name__, diagnostic, stack)))
+        else:
+            setattr(error, _KEY, None)  # made by a test; so is what takes its place
+
+    def list(self, diagnostic: Diagnostic) -> None:
+        """Record a diagnostic that is listed, not raised."""
+        self._keep(_record("ScheduleError", diagnostic, tuple(_files(sys._getframe(2)))))
+
+    def _keep(self, record: Record) -> int:
+        self._next += 1
+        self.records[self._next] = record
+        return self._next
+
+    def plain(self) -> list[dict[str, Any]]:
+        """One record per template and stack, as xdist carries it from a worker."""
+        chosen: dict[tuple[str, str, bool, bool, bool, bool], Record] = {}
+        for record in self.records.values():
+            key = (
+                record.template, record.place, record.has_schedule, record.has_payload, bool(record.required),
+                bool(record.found),
+            )  # fmt: skip
+            if key not in chosen or order(record) < order(chosen[key]):
+                chosen[key] = record
+        return [asdict(record) for record in chosen.values()]
+
+
+def order(record: Record) -> tuple[bool, int, str]:
+    """The best example first: complete, then short, then by the alphabet."""
+    return not (record.required and record.found), len(record.rendered), record.rendered
+
+
+def read(plain: list[dict[str, Any]]) -> list[Record]:
+    """The inverse of `plain`."""
+    return [Record(**{**p, "stack": tuple(p["stack"])}) for p in plain]
+
+
+def _record(error: str, diagnostic: Diagnostic, stack: tuple[str, ...]) -> Record:
+    return Record(
+        error=error,
+        kind=diagnostic.kind.value,
+        message=str(diagnostic.message),  # a token of the parser is a string of its own kind
+        required=str(diagnostic.required or ""),
+        found=str(diagnostic.found if diagnostic.found is not None else ""),
+        rendered=stable(diagnostic.render()),
+        has_schedule=diagnostic.schedule is not None,
+        has_payload=diagnostic.payload is not None,
+        stack=stack,
+    )
+
+
+def _files(frame: FrameType | None) -> Iterator[str]:
+    """The files of tcpx and of the tests on the stack, innermost first, each once, up to the first test."""
+    last = ""
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if name.startswith(_PACKAGE):
+            shown = f"{Path(name).relative_to(ROOT)}"
+        elif name.startswith(str(ROOT / "tests")) and "diagnostics/" not in name:
+            yield "tests"
+            return
+        else:
+            shown = last
+        if shown != last:
+            yield shown
+        last = shown
+        frame = frame.f_back
+
+
+def stable(text: str) -> str:
+    """Without what differs between machines and runs."""
+    text = text.replace(str(ROOT) + "/", "")
+    text = re.sub(r"/tmp/\S*?/(?=[^/\s]+(?:\s|$|:))", "<tmp>/", text)
+    return re.sub(r"\b0x[0-9a-f]{6,}\b", "0x..", text)

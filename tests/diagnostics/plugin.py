@@ -1,0 +1,49 @@
+"""`pytest --errors-page PATH`: writes the page of errors and holds every diagnostic to the rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.diagnostics.ledger import Ledger, Record, order, read
+from tests.diagnostics.lint import problems
+from tests.diagnostics.page import page
+
+
+class DiagnosticPolicy:
+    """In a worker of xdist: sends what it recorded. Else: gathers, writes and lints."""
+
+    def __init__(self, config: pytest.Config, path: Path) -> None:
+        self.config = config
+        self.path = path
+        self.ledger = Ledger()
+        self.ledger.install()
+        self.gathered: list[Record] = []
+        self.wrong: list[str] = []
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        del error
+        self.gathered += read(getattr(node, "workeroutput", {}).get("diagnostics", []))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        output: dict[str, object] | None = getattr(self.config, "workeroutput", None)
+        if output is not None:
+            output["diagnostics"] = self.ledger.plain()
+            return
+        records = sorted([*self.gathered, *read(self.ledger.plain())], key=order)
+        self.path.write_text(page(records), encoding="utf-8")
+        self.wrong = sorted(
+            {f"{r.template}  [{r.place}]: {problem}" for r in records for problem in problems(r)}
+        )  # fmt: skip
+        if session.exitstatus == pytest.ExitCode.OK and self.wrong:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        terminalreporter.section("diagnostics")
+        for line in self.wrong:
+            terminalreporter.line(line, red=True)
+        terminalreporter.line(f"{len(self.wrong)} violations; {self.path} written")

@@ -1,0 +1,120 @@
+"""Run-time versions compute the same on both sides of their conditions, and `else fail` refuses what none is for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+import tcpx
+from tcpx import ArgumentError, Kernel
+from tcpx.payload.evaluator import evaluate_func
+from tcpx.target import Target
+from tcpx.transform.language.loader import Program
+from tests.transform.payloads import MM, RELU, Sizes, arguments
+
+REGISTERS = """
+  let i = tile(mm, [m: 4], tail: pad)
+  if fused { fuse(last, into: i) }
+  let kk = tile(mm, [k: 1])
+  vectorize(i)
+  hoist_accumulator(mm, out_of: kk)
+"""
+SIZES: tuple[Sizes, ...] = tuple(
+    {"M": m, "K": k, "N": n}
+    for m, k, n in (
+        (0, 5, 65), (1, 0, 65), (13, 5, 65), (13, 5, 64), (7, 3, 66), (8, 16, 0), (0, 0, 0), (32, 16, 16), (33, 17, 31),
+        (16, 32, 48), (2, 1, 4), (3, 1, 4),
+    )
+)  # fmt: skip
+VERSIONS = {
+    "equal": "specialize [mm, last] when size(mm.n) == 65 { let fused = true\n" + REGISTERS + " } else { }",
+    "equal, not fused": "specialize mm when size(mm.n) == 65 { let fused = false\n" + REGISTERS + " } else { }",
+    "not equal": "specialize mm when size(mm.n) != 65 { tile(mm, [n: 16]) } else { let fused = false\n"
+    + REGISTERS
+    + " }",
+    "a divisor of a parallel dim": "specialize mm when size(mm.n) % 16 == 0 { let j = tile(mm, [n: 16])\n"
+    "require size(mm.n) == 16\nlet fused = false\n" + REGISTERS + "} else { tile(mm, [n: 16]) }",
+    "a divisor of a reduction dim": "specialize mm when size(mm.k) % 16 == 0 { tile(mm, [k: 16])\n"
+    "require size(mm.k) == 16 } else { tile(mm, [m: 3]) }",
+    "two dims": "specialize mm when size(mm.m) * 2 <= size(mm.n) { require size(mm.m) * 2 <= size(mm.n) + 1\n"
+    "tile(mm, [m: 3]) } else { require size(mm.m) * 2 > size(mm.n)\ntile(mm, [n: 3]) }",
+    "both": "specialize mm when size(mm.n) == 65 and size(mm.m) == 13 { require size(mm.m) == 13\nlet j = tile(mm, "
+    "[n: 13])\nlet fused = false\n" + REGISTERS + "} else { }",
+    "of a tile": "let i = tile(mm, [m: 6])\nspecialize mm when size(mm.m) == 6 { require size(mm.m) == 6\n"
+    "let j = tile(mm, [n: 16], tail: pad)\nlet kk = tile(mm, [k: 1])\nvectorize(j)\n"
+    "hoist_accumulator(mm, out_of: kk) } else { }",
+    "after tiling": "let j = tile(mm, [n: 16])\nspecialize mm when size(last.d1) % 16 == 0 { require size(mm.n) == 16\n"
+    "let fused = false\n" + REGISTERS + "} else { }",
+    "afterwards all copies": "specialize mm when size(mm.n) == 65 { tile(mm, [n: 13]) } else { tile(mm, [n: 16]) }\n"
+    "tile(mm, [k: 4])\nrequire len(mm) == 2",
+}
+
+
+def compiled(body: str, target: Target) -> Kernel:
+    return tcpx.compile(tcpx.parse(RELU), schedule(body), target=target)
+
+
+def schedule(body: str) -> Program:
+    text = f'language 1\nschedule main(root: func) {{\n{MM}let last = match one "r" in root\n{body}\n}}'
+    return tcpx.parse_schedule(text, "versions.tcps")
+
+
+def check_numbers(kernel: Kernel, sizes: Sizes) -> None:
+    payload = tcpx.parse(RELU)
+    given = arguments(payload, sizes)
+    wanted = evaluate_func(payload, payload.main, given)[0]
+    np.testing.assert_array_equal(np.asarray(kernel(*given)), wanted, str(sizes))
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+def test_every_version_computes_the_same(name: str, target: Target) -> None:
+    kernel = compiled(VERSIONS[name], target)
+    for sizes in SIZES:
+        check_numbers(kernel, sizes)
+
+
+FAILS = (
+    'specialize mm when size(mm.n) % 16 == 0 { tile(mm, [n: 16]) } else when size(mm.m) < 4 { tile(mm, [m: 2]) }\n'
+    'else fail "n is a multiple of 16, or there are few rows"\ntile(mm, [k: 4])\nrequire len(mm) == 2'
+)  # fmt: skip
+
+
+def fits(sizes: Mapping[str, int]) -> bool:
+    return sizes["N"] % 16 == 0 or sizes["M"] < 4
+
+
+def test_else_fail_is_checked_when_the_kernel_is_called(target: Target) -> None:
+    kernel = compiled(FAILS, target)
+    scheduled = tcpx.apply_schedule(tcpx.parse(RELU), schedule(FAILS), target=target).module
+    for sizes in SIZES:
+        given = arguments(tcpx.parse(RELU), sizes)
+        out = np.full((sizes["M"], sizes["N"]), 7, dtype=np.float32)
+        if fits(sizes):
+            check_numbers(kernel, sizes)
+            evaluate_func(scheduled, scheduled.main, given)
+            continue
+        with pytest.raises(ArgumentError) as of_kernel:
+            kernel(*given, out=out)
+        assert (out == 7).all()
+        with pytest.raises(ArgumentError) as of_evaluator:
+            evaluate_func(scheduled, scheduled.main, given)
+        for found in (of_kernel.value.diagnostic, of_evaluator.value.diagnostic):
+            assert found.message == "n is a multiple of 16, or there are few rows"
+            assert found.required == "mod(N, 16) == 0, or M < 4"
+            assert f"N = {sizes['N']}" in (found.found or "")
+            assert str(found.schedule) == "versions.tcps:6:6"
+    assert "3: n is a multiple of 16, or there are few rows" in kernel.c_source
+
+
+def test_an_assertion_is_about_the_branch_it_stands_in(target: Target) -> None:
+    kernel = compiled(
+        "specialize [mm, last] when size(mm.n) < 60 {\n"
+        'specialize mm when size(mm.m) > 6 { tile(mm, [m: 2]) } else fail "few rows"\n} else { }',
+        target,
+    )
+    check_numbers(kernel, {"M": 1, "K": 3, "N": 60})
+    check_numbers(kernel, {"M": 7, "K": 3, "N": 59})
+    with pytest.raises(ArgumentError, match="few rows"):
+        check_numbers(kernel, {"M": 6, "K": 3, "N": 59})

@@ -1,0 +1,71 @@
+"""5,000 mutated schedules are read, checked and run over the digits payload: each runs, or is refused with a place."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tcpx.api import apply_schedule, check, load, load_schedule
+from tcpx.payload.ir import Module
+from tests.fuzz.mutation import mutated
+from tests.fuzz.outcome import refused
+
+ROOT = Path(__file__).parents[2]
+CHUNKS, CHUNK = 20, 250
+CALLS = {
+    "gemm": 'schedule s(root: func) {\n  let mm = match one matmul "fc3" in root\n  direct_gemm(mm, epilogue(mm))\n}\n',
+    "rows": "schedule s(root: func) {\n  softmax_rows(match one softmax in root)\n}\n",
+}
+"""A schedule behind each library file, so that its sequences run."""
+SAMPLES = sorted((ROOT / "tests/fuzz/samples").glob("*.tcps"))
+FILES = sorted((ROOT / "schedules").rglob("*.tcps"))
+
+
+@cache
+def digits() -> Module:
+    return load(ROOT / "examples/digits/digits.tcp")
+
+
+@cache
+def source(path: Path) -> bytes:
+    return path.read_bytes() + CALLS.get(path.stem, "").encode()
+
+
+def run(path: Path, reached: Counter[str]) -> None:
+    program = load_schedule(path)
+    reached["read"] += 1
+    found = check(program)
+    assert all(diagnostic.schedule is not None for diagnostic in found)
+    reached["checked"] += not any(diagnostic.is_error for diagnostic in found)
+    apply_schedule(digits(), program, target="x86_avx2")
+    reached["run"] += 1
+
+
+@pytest.mark.parametrize("path", [*SAMPLES, *FILES], ids=lambda path: path.stem)
+def test_sources_run(path: Path, tmp_path: Path) -> None:
+    file = tmp_path / path.name
+    file.write_bytes(source(path))
+    run(file, Counter())
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_mutated_schedules(chunk: int, tmp_path: Path) -> None:
+    reached: Counter[str] = Counter()
+    file = tmp_path / "mutated.tcps"
+    for number in range(chunk * CHUNK, (chunk + 1) * CHUNK):
+        rng = random.Random(number)
+        origin = FILES[number // 8 % len(FILES)] if number % 8 == 0 else SAMPLES[number % len(SAMPLES)]
+        file.write_bytes(mutated(source(origin), rng))
+        try:
+            refused(lambda: run(file, reached))
+        except BaseException as error:
+            error.add_note(f"mutation {number} of {origin.name}")
+            raise
+    shares = {stage: reached[stage] / CHUNK for stage in ("read", "checked", "run")}
+    assert shares["read"] > 0.25, shares
+    assert shares["checked"] > 0.1, shares
+    assert shares["run"] > 0.06, shares

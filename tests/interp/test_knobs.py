@@ -1,0 +1,107 @@
+"""Knobs belong to uses; uses of one structure share a value; a block can be a knob."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+import tcpx
+from tcpx.interp import ParamValue, Run, run_schedule
+from tcpx.payload.diagnostics import Diagnostic, ScheduleError
+from tcpx.payload.text.parser import parse
+from tcpx.target import load_target
+from tcpx.transform.language import program_of_text
+
+PAYLOAD = """\
+func @mlp(%x: tensor<[B]x64xf32>, %u: tensor<64x64xf32>, %v: tensor<64x64xf32>, %w: tensor<64x32xf32>) -> tensor<[B]x32xf32> symbols [B: 1..4096] {
+  %fc1 = tcp.matmul(%x, %u) : tensor<[B]x64xf32>
+  %fc2 = tcp.matmul(%fc1, %v) : tensor<[B]x64xf32>
+  %fc3 = tcp.matmul(%fc2, %w) : tensor<[B]x32xf32>
+  tcp.return(%fc3)
+}
+"""  # noqa: E501
+SEQUENCE = """language 1
+sequence rows(mm: op<contract>) {
+  knob KIND mr: int = 6 in 1..14
+  tile(mm, [m: mr])
+}
+schedule main(root: func) { for mm in match some contract in root { rows(mm) } }
+"""
+SHARED, SEPARATE = SEQUENCE.replace("KIND ", ""), SEQUENCE.replace("KIND", "separate")
+
+
+def run(text: str, params: Mapping[str, ParamValue] | None = None) -> Run:
+    return run_schedule(parse(PAYLOAD), program_of_text(text), load_target("generic"), params=params)
+
+
+def refusal(text: str, params: Mapping[str, ParamValue]) -> Diagnostic:
+    with pytest.raises(ScheduleError) as caught:
+        run(text, params)
+    return caught.value.diagnostic
+
+
+def test_uses_of_one_structure_share_a_value() -> None:
+    uses = run(SHARED, {"*/fc1/*.mr": 4}).knobs
+    assert [(u.path, u.value, u.shares) for u in uses] == [
+        ("main/fc1/rows.mr", 4, ""),
+        ("main/fc2/rows.mr", 4, "main/fc1/rows.mr"),
+        ("main/fc3/rows.mr", 6, ""),
+    ]
+    assert [u.overridden for u in uses] == [True, True, False]
+    assert [u.value for u in run(SHARED, {"mr": 3}).knobs] == [3, 3, 3]
+    assert [u.value for u in run(SHARED, {"*/fc[12]/*.mr": 3}).knobs] == [3, 3, 6]
+
+
+def test_two_values_for_one_knob() -> None:
+    found = refusal(SHARED, {"*/fc2/*.mr": 4})
+    assert found.message == "`mr` of main/fc2/rows is one value with main/fc1/rows.mr: the ops are of one structure"
+    assert (found.required, found.found) == ("6", "4")
+    assert found.fix == "override both, by `mr` or a glob, or declare it `knob separate mr: ...`"
+
+
+def test_separate_knobs() -> None:
+    uses = run(SEPARATE, {"*/fc2/*.mr": 4}).knobs
+    assert [(u.value, u.shares, u.structure) for u in uses] == [(6, "", ""), (4, "", ""), (6, "", "")]
+
+
+@pytest.mark.parametrize(
+    ("key", "fix"),
+    [
+        ("mrr", "did you mean `mr`?"),
+        ("main/fc4/rows.mr", "did you mean `main/fc3/rows.mr`?"),
+        ("*/fc9/*.mr", None),
+    ],
+)
+def test_an_override_that_matches_nothing(key: str, fix: str | None) -> None:
+    found = refusal(SHARED, {key: 4})
+    assert found.message == f"the parameter `{key}` (= 4) matches no knob of the schedule"
+    assert fix is None or found.fix == fix
+
+
+def test_knobs_of_a_block_that_is_not_chosen_do_not_count() -> None:
+    text = SEQUENCE.replace(
+        "  knob KIND mr: int = 6 in 1..14\n  tile(mm, [m: mr])\n",
+        "  tune { knob mr: int = 6 in 1..14; tile(mm, [m: mr]) } or { knob nr: int = 8 in 1..64; tile(mm, [n: nr]) }\n",
+    )
+    assert [u.path for u in run(text).knobs if not u.shares] == [
+        "main/fc1/rows.tune1", "main/fc1/rows.mr", "main/fc3/rows.tune1", "main/fc3/rows.mr",
+    ]  # fmt: skip
+    assert {u.path.rpartition(".")[2] for u in run(text, {"tune1": 1}).knobs} == {"tune1", "nr"}
+    assert refusal(text, {"nr": 4}).message == "the parameter `nr` (= 4) matches no knob of the schedule"
+    assert refusal(text, {"tune1": 2}).message == "the knob `tune1` chooses no alternative"
+
+
+SCHEDULES = Path(tcpx.__file__).parents[1] / "schedules"
+DIGITS = SCHEDULES.parent / "examples" / "digits" / "digits.tcp"
+
+
+@pytest.mark.parametrize("target", tcpx.targets())
+@pytest.mark.parametrize("schedule", sorted(SCHEDULES.glob("*.tcps")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_shipped_defaults_hold_on_every_target(schedule: Path, target: str, threads: int) -> None:
+    """Defaults are in their domains and satisfy `require`: no step of a shipped schedule is refused."""
+    run = tcpx.apply_schedule(tcpx.load(DIGITS), tcpx.load_schedule(schedule), target=target, threads=threads)
+    assert run.knobs
+    assert not any(use.overridden for use in run.knobs)

@@ -1,0 +1,134 @@
+"""What can be asked of operations: classes, kinds of dims, attributes, neighbours, the end of an epilogue."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tcpx.interp import Run, run_schedule
+from tcpx.payload.diagnostics import ScheduleError
+from tcpx.payload.text.parser import parse
+from tcpx.target import load_target
+from tcpx.transform.language import program_of_text
+from tests.transform.payloads import RELU, SOFTMAX, TWO_K
+
+MM = 'let mm = match one "mm" in root\n'
+
+
+def run(body: str, payload: str = RELU, head: str = "", beside: str | Path = ".") -> Run:
+    program = program_of_text(f"language 1\n{head}schedule main(root: func) {{\n{body}\n}}", beside=beside)
+    return run_schedule(parse(payload), program, load_target("x86_avx512"))
+
+
+def failure(body: str, payload: str = RELU) -> ScheduleError:
+    with pytest.raises(ScheduleError) as caught:
+        run(body, payload)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "mm.is_a(contract) and mm.is_a(generic) and mm.is_a(op) and not mm.is_a(elementwise)",
+        'mm.m.kind == "parallel" and mm.k.kind == "reduction"',
+        'len(mm.dims("reduction")) == 1 and mm.dims("parallel") == [mm.m, mm.n]',
+        'mm.opcode == "tcp.matmul"',
+        'len(match some elementwise in root where contains(it.dims("parallel"), it.d0)) == 2',
+        '(match one op in root where opcode == "tcp.broadcast").attribute("dims") == [1]',
+        "len(match some op in root where len(users(it)) == 1) == 4",
+        '(match one op in root where it.is_a(elementwise) and producer(lhs).is_a(contract)).name == "s"',
+        '(match one op in root where size(k) >= 0 and k.kind == "reduction") == mm',
+        "(match one op in root where dtype(out) == f32 and rank(it) == 2 and it.is_a(matmul)) == mm",
+        "len(match any op in root where scheduled) == 0",
+    ],
+)
+def test_predicates(condition: str) -> None:
+    run(f'{MM}require {condition} "wrong"')
+
+
+def test_two_reduction_dims() -> None:
+    run(f'{MM}require len(mm.dims("reduction")) == 2', TWO_K)
+
+
+@pytest.mark.parametrize(
+    ("body", "message", "fix"),
+    [
+        ('let a = mm.dims("paralel")', 'there is no kind of dim "paralel"', "did you mean `parallel`?"),
+        ("let a = mm.is_a(contrct)", "there is no class `contrct` in the operation tree", "did you mean `contract`?"),
+        ("let a = mm.loop(mn)", "%mm has no dim `mn`", "did you mean `n`?"),
+        ("let a = mm.m.knd", "a dim has no `knd`", None),
+        ('let b = match one broadcast in root\nlet a = b.attribute("dim")',
+         "%bias (tcp.broadcast) has no attribute `dim`", "did you mean `dims`?"),
+        ("let a = mm.is_b(contract)", "there is no `is_b(...)` to ask a handle", "did you mean `is_a`?"),
+        ("let a = mm.dims(4)", "`dims` takes a string", None),
+    ],
+)  # fmt: skip
+def test_wrong_questions(body: str, message: str, fix: str | None) -> None:
+    found = failure(MM + body).diagnostic
+    assert (found.message, found.fix) == (message, fix)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "end"),
+    [
+        ("", "", "r"),
+        ("tcp.return(%r)", "tcp.return(%r, %s)", "s"),
+        ("tcp.add(%mm, %bias)", "tcp.add(%mm, %mm)", "r"),
+        ("tcp.max(%s, %zero)", "tcp.reshape(%s)", "s"),
+    ],
+)
+def test_where_an_epilogue_ends(old: str, new: str, end: str) -> None:
+    payload = RELU.replace(old, new) if old else RELU
+    if "return" in old:
+        payload = payload.replace("-> tensor<[M]x[N]xf32>", "-> (tensor<[M]x[N]xf32>, tensor<[M]x[N]xf32>)")
+    run(f'{MM}require epilogue(mm).name == "{end}" "ends elsewhere"', payload)
+
+
+def test_a_reduction_ends_an_epilogue() -> None:
+    payload = RELU.replace(
+        "tcp.max(%s, %zero) : tensor<[M]x[N]xf32>", "tcp.reduce_sum(%s) {dims = [1]} : tensor<[M]xf32>"
+    )
+    payload = payload.replace("-> tensor<[M]x[N]xf32> symbols", "-> tensor<[M]xf32> symbols")
+    run(f'{MM}require epilogue(mm).name == "s" "ends elsewhere"', payload)
+
+
+def test_errors_of_expressions_carry_the_call_stack(tmp_path: Path) -> None:
+    (tmp_path / "g.tcps").write_text("language 1\nsequence inner(x: op) { let a = x.loop(m); dce(a) }\n")
+    with pytest.raises(ScheduleError) as caught:
+        run(
+            MM + "outer(mm)",
+            head='import "g.tcps"\nsequence outer(x: op) { g.inner(x) }\n',
+            beside=tmp_path,
+        )
+    assert [name for name, _ in caught.value.diagnostic.calls] == ["inner", "outer"]
+
+
+def test_items_that_were_merged_are_skipped() -> None:
+    twice = RELU.replace("  %s =", "  %also = tcp.broadcast(%b) {dims = [1]} : tensor<[M]x[N]xf32>\n  %s =")
+    twice = twice.replace("tcp.max(%s, %zero)", "tcp.max(%s, %also)").replace(
+        "  %zero = tcp.fill {value = 0.0} : tensor<[M]x[N]xf32>\n", ""
+    )
+    done = run('for b in match some broadcast in root { optional cse(root); emit_remark(b, "seen") }', twice)
+    assert len(done.trace.output) == 1
+
+
+def test_language_and_the_schedule_on_one_line() -> None:
+    program = program_of_text(
+        "language 1; schedule main(root: func) { let y = match one softmax in root; decompose(y) }"
+    )
+    assert len(run_schedule(parse(SOFTMAX), program, load_target("generic")).trace.entries) == 1
+
+
+def test_coverage_reaches_into_imported_sequences_and_versions(tmp_path: Path) -> None:
+    (tmp_path / "g.tcps").write_text(
+        "language 1\nsequence f(mm: op<contract>) {\n  if threads > 64 {\n    tile(mm, [m: 4])\n    dce(mm)\n  }\n}\n"
+    )
+    done = run(
+        MM + "g.f(mm)\nspecialize [mm, epilogue(mm)] when size(mm.m) < 4 { let i = tile(mm, [m: 2]) } else { }",
+        head='import "g.tcps"\nsequence unused(x: op) { dce(x) }\n',
+        beside=tmp_path,
+    )
+    assert {"bias", "s", "r", "s~when0"} <= set(done.coverage.untouched)
+    shown = [(Path(where.file).name, where.line) for where in done.coverage.never_ran]
+    assert shown == [("g.tcps", 4), ("g.tcps", 5), ("<schedule>", 3)]

@@ -1,0 +1,232 @@
+"""What a payload should give, how far off a right result may be, and arguments to try it on.
+
+The oracle is the reference evaluator. The bound comes from running it again with random rounding errors and, where the
+sign of a zero is not specified, either sign (Monte Carlo arithmetic; Parker, 1997): no operation needs a rule of its
+own. Whole numbers that fit the significand carry no error, so most results are compared exactly.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+from math import prod
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from tcpx.payload.evaluator import Evaluation
+from tcpx.payload.interfaces import Structured, Tileable
+from tcpx.payload.ir import Module, Operation
+from tcpx.payload.ops.composite import Composite
+from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.elementwise import Max, Min
+from tcpx.payload.ops.generic import generalize
+from tcpx.payload.ops.memory import Pad, Reshape
+from tcpx.payload.types import ScalarType, dtype_of
+from tests.nets.structures import WHOLE_OPERANDS
+
+Array = npt.NDArray[np.generic]
+Sizes = Mapping[str, int]
+RUNS = 2
+ROUNDINGS = 16
+"""Relative errors that one operation may make: sums of up to 20 terms, exponentials."""
+LARGEST_SPREAD = 0.02
+"""A payload whose rounding errors change a result by more than this part of it has no result to compare with."""
+MOST_POINTS = 600
+MOST_POINTS_OF_REGIONS = 80
+"""Where the evaluator goes from point to point in Python."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A result, the error a right one may have, and where the sign of a zero is specified."""
+
+    value: Array
+    error: npt.NDArray[np.float64]
+    signed: npt.NDArray[np.bool_]
+
+    def difference(self, found: Array) -> str | None:
+        """None if `found` is right; else the first element that is not."""
+        if found.shape != self.value.shape or found.dtype != self.value.dtype:
+            return f"{found.dtype} of shape {found.shape}, wanted {self.value.dtype} of shape {self.value.shape}"
+        if not _is_float(found.dtype):
+            wrong = np.asarray(found != self.value)
+        else:
+            a, b = found.astype(np.float64), self.value.astype(np.float64)
+            with np.errstate(invalid="ignore"):
+                same = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= self.error)
+            wrong = ~same | (self.signed & (a == 0) & (np.signbit(a) != np.signbit(b)))
+        if not wrong.any():
+            return None
+        at = tuple(int(k[0]) for k in np.nonzero(wrong))
+        bound = f" +- {self.error[at]:.3g}" if _is_float(found.dtype) else ""
+        return f"{int(wrong.sum())} of {wrong.size} elements; at {at} {found[at]!r}, wanted {self.value[at]!r}{bound}"
+
+
+def _is_float(dtype: np.dtype[np.generic]) -> bool:
+    return dtype.kind == "f" or dtype == np.dtype(ml_dtypes.bfloat16)
+
+
+@dataclass(frozen=True, slots=True)
+class _Noise:
+    """Errors of rounding are random; zeros of unspecified sign are negative in one run, positive in the next."""
+
+    random: np.random.Generator
+    negative_zeros: bool
+
+
+def expectation(module: Module, arrays: Sequence[Array], sizes: Sizes) -> list[Expected] | None:
+    """What the payload should give; None where rounding decides it."""
+    with np.errstate(all="ignore"):
+        exact = _run(module, arrays, sizes, None)
+        if exact is None:
+            return None
+        noisy = [_run(module, arrays, sizes, _Noise(np.random.default_rng(k), k % 2 == 1)) for k in range(RUNS)]
+        found = [_expected(value, [run[k] for run in noisy if run is not None]) for k, value in enumerate(exact)]
+    return [e for e in found if e is not None] if None not in found else None
+
+
+def _expected(value: Array, noisy: list[Array]) -> Expected | None:
+    nothing = np.zeros(value.shape)
+    if not _is_float(value.dtype):
+        stable = all(np.array_equal(value, other) for other in noisy)
+        return Expected(value, nothing, nothing != 0) if stable else None
+    wide = value.astype(np.float64)
+    others = [o.astype(np.float64) for o in noisy]
+    finite = np.isfinite(wide)
+    spread, signed = nothing, wide == 0
+    for other in others:
+        if not np.array_equal(np.where(finite, 0, wide), np.where(np.isfinite(other), 0, other), equal_nan=True):
+            return None
+        spread = np.maximum(spread, np.where(finite, np.abs(other - np.where(finite, wide, 0)), 0))
+        signed = signed & (np.signbit(other) == np.signbit(wide))
+    scale = np.max(np.abs(wide[finite]), initial=0.0)
+    if np.max(spread, initial=0.0) > LARGEST_SPREAD * (scale + 1e-30):
+        return None
+    relative = np.max(spread / np.where(finite & (wide != 0), np.abs(wide), np.inf), initial=0.0)
+    tiny = float(ml_dtypes.finfo(value.dtype).smallest_normal) if relative else 0.0
+    error = 8 * spread + np.where(finite, min(relative, LARGEST_SPREAD) * np.abs(wide), 0) + tiny
+    return Expected(value, error, signed & (spread == 0))
+
+
+def _run(module: Module, arrays: Sequence[Array], sizes: Sizes, noise: _Noise | None) -> tuple[Array, ...] | None:
+    """The results; None if an operation is not defined on what it is given."""
+    func = module.main
+    evaluation = Evaluation(module.constants, sizes)
+    evaluation.values.update(zip(func.args, (a.copy() for a in arrays), strict=True))
+    for op in func.body.ops[:-1]:
+        whole = WHOLE_OPERANDS.get(op.opcode)
+        if noise is None and whole is not None and not _is_whole(evaluation.values[op.operands[whole]]):
+            return None
+        evaluation.run(op)
+        if noise is not None:
+            args = [evaluation.values[v] for v in op.operands]
+            for value in op.results:
+                evaluation.values[value] = _perturbed(op, args, evaluation.values[value], evaluation, noise)
+    return tuple(evaluation.values[v] for v in func.returned)
+
+
+def _is_whole(array: Array) -> bool:
+    wide = array.astype(np.float64)
+    return bool(np.all((wide == np.rint(wide)) | ~np.isfinite(wide)))
+
+
+def _perturbed(op: Operation, args: Sequence[Array], result: Array, evaluation: Evaluation, noise: _Noise) -> Array:
+    if not _is_float(result.dtype) or isinstance(op, Const | Pad | Reshape):
+        return result
+    if isinstance(op, Structured) and op.is_movement:
+        return result
+    magnitudes = [np.asarray(np.abs(a)) if _is_float(a.dtype) else a for a in args]
+    wide = result.astype(np.float64)
+    larger = np.maximum(np.abs(wide), np.abs(op.evaluate(magnitudes, evaluation)[0].astype(np.float64)))
+    larger = np.where(np.isfinite(larger), larger, np.abs(wide))
+    unit = float(ml_dtypes.finfo(result.dtype).eps) / 2
+    exact = ((wide == np.rint(wide)) & (larger < 1 / unit)) | ~np.isfinite(wide)
+    made = wide + np.where(exact, 0, ROUNDINGS * unit * larger * noise.random.uniform(-1, 1, wide.shape))
+    if _frees_sign_of_zero(op):
+        made = np.where(wide == 0, -0.0 if noise.negative_zeros else 0.0, made)
+    return np.asarray(made).astype(result.dtype)
+
+
+def _frees_sign_of_zero(op: Operation) -> bool:
+    """Sums in any order, maxima and minima may give either zero."""
+    if isinstance(op, Composite) or not isinstance(op, Structured):
+        return True
+    return op.neutral() is not None or any(isinstance(o, Max | Min) for o in _scalar_ops(op))
+
+
+def _scalar_ops(op: Structured) -> list[Operation]:
+    """The operations of the scalar body."""
+    if op.regions:
+        return op.regions[0].ops
+    made = generalize(op)
+    for index, value in enumerate(made.operands):
+        value.uses.remove((made, index))
+    return made.regions[0].ops
+
+
+# -- sizes and arguments ---------------------------------------------------------------------------------------------
+
+EXTENTS = (0, 1, 2, 3, 5, 7, 8, 13, 17)
+"""Empty, one, primes, above a tile."""
+
+
+def sizes_of(module: Module, seed: int, count: int) -> list[dict[str, int]]:
+    """Values of the symbols: small ones, primes, above a tile; each within the facts about its symbol."""
+    draw = random.Random(seed)
+    choices: list[list[int]] = []
+    for s in module.main.symbols:
+        upper = 17 if s.upper is None else min(s.upper, 17)
+        allowed = [n for n in (*EXTENTS, 12, 4) if s.lower <= n <= upper and n % s.multiple_of == 0]
+        choices.append(draw.sample(allowed, len(allowed)))
+    names = [s.name for s in module.main.symbols]
+    every = [dict(zip(names, extents, strict=True)) for extents in islice(product(*choices), 400)]
+    draw.shuffle(every)
+    found: list[dict[str, int]] = []
+    for sizes in every:
+        empty = 0 in sizes.values()
+        wanted = len([s for s in found if (0 in s.values()) == empty]) < (1 if empty else count - 1)
+        if wanted and _is_small(module, sizes):
+            found.append(sizes)
+        if len(found) == count:
+            break
+    return found
+
+
+def _is_small(module: Module, sizes: Sizes) -> bool:
+    """Whether no operation has too many points for the evaluator."""
+    evaluation = Evaluation(module.constants, sizes)
+    return all(
+        prod(evaluation.size(d) for d in op.domain()) <= (MOST_POINTS_OF_REGIONS if op.regions else MOST_POINTS)
+        for op in module.main.body.ops
+        if isinstance(op, Tileable)
+    )
+
+
+KINDS = ("whole", "real", "special")
+
+
+def arguments(module: Module, sizes: Sizes, kind: str, seed: int) -> list[Array]:
+    """Whole numbers, real numbers, or whole numbers with NaN, infinities and -0.0 among them; integers of any size."""
+    random_ = np.random.default_rng([seed, *sizes.values()])
+    evaluation = Evaluation(module.constants, sizes)
+    return [_argument(evaluation.shape(a.type), dtype_of(a.type), kind, random_) for a in module.main.args]
+
+
+def _argument(shape: tuple[int, ...], dtype: ScalarType, kind: str, random_: np.random.Generator) -> Array:
+    if dtype.bits == 1:
+        return np.asarray(random_.integers(0, 2, shape)).astype(np.bool_)
+    if not dtype.is_float:
+        limits = np.iinfo(dtype.numpy.name) if kind == "special" else None
+        low, high = (limits.min, limits.max) if limits else (0 if dtype.minimum == 0 else -4, 4)
+        return np.asarray(random_.integers(low, high, shape, dtype=dtype.numpy.name, endpoint=True))
+    if kind == "real":
+        return np.asarray(random_.standard_normal(shape)).astype(dtype.numpy)
+    made = np.asarray(random_.integers(-4, 5, shape)).astype(np.float64)
+    if kind == "special":
+        chosen = random_.choice([np.nan, np.inf, -np.inf, -0.0], shape)
+        made = np.where(random_.uniform(size=shape) < 0.12, chosen, made)
+    return np.asarray(made).astype(dtype.numpy)

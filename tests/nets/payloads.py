@@ -1,0 +1,260 @@
+"""Random payloads, one operation after the other, from the uses that `structures` finds for every class."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tcpx.payload.constants import Constants
+from tcpx.payload.diagnostics import TcpxError
+from tcpx.payload.interfaces import map_dim
+from tcpx.payload.ir import Attribute, Block, FuncOp, Module, Operation, Value
+from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.generic import Generic, Return, Yield
+from tcpx.payload.sizes import Dim, Symbol, symbols
+from tcpx.payload.types import ScalarType, TensorType, dtype_of, f32, f64, i1, shape_of
+from tcpx.payload.verifier import verify_module
+from tests.nets.structures import (
+    NUMBERS,
+    Use,
+    class_of,
+    combiners,
+    payload_classes,
+    scalar_classes,
+    shape_at,
+    uses_of,
+    with_dtypes,
+)
+
+Array = npt.NDArray[np.generic]
+STATIC = (1, 2, 3, 4, 5, 7, 8, 12, 16, 17)
+MOST_ARGUMENTS = 5
+WITHOUT_VALUE = ("tcp.empty",)
+"""Operations whose elements nobody has written: not for a program that is to give numbers."""
+INDIRECT = ("tcp.const",)
+"""Made where another operation needs it."""
+
+
+def drawn_classes() -> list[str]:
+    """The opcodes a payload is drawn from."""
+    return [o for o in payload_classes() if o not in WITHOUT_VALUE + INDIRECT]
+
+
+class RandomPayload:
+    """One function of 1 to `most` operations; the same seed gives the same one."""
+
+    def __init__(self, seed: int, most: int = 8, opcodes: Sequence[str] = ()) -> None:
+        self.random = random.Random(seed)
+        self.most = most
+        self.opcodes = list(opcodes) or drawn_classes()
+        self.func = FuncOp("f", [])
+        self.constants = Constants()
+        self.symbols = self._symbols()
+        self.made: list[Value] = []
+        self.dtype = self.random.choice((f32, f32, f32, f64, self.random.choice(NUMBERS)))
+        self.names = 0
+
+    def make(self) -> Module:
+        """The payload, verified. What nothing reads is returned, but for what `dce` may find."""
+        wanted = self.random.choice((1, 2, 3, 3, 4, 4, 5, 6, 7, 8)[: self.most + 2])
+        for _ in range(20 * wanted):
+            if len(self.made) >= min(wanted, self.most):
+                break
+            self._add()
+        if self.made and self.random.random() < 0.3:
+            self._again(self.random.choice(self.made))
+        sinks = [v for v in self.made if not v.users]
+        if len(sinks) > 1 and self.random.random() < 0.25:
+            sinks.pop(self.random.randrange(len(sinks)))
+        extra = [v for v in self.made if v not in sinks and self.random.random() < 0.1]
+        self.func.body.append(Return([*sinks, *extra][:4]))
+        for value in sinks[4:]:
+            self._erase(value)
+        used = {s.name for a in self.func.args for d in shape_of(a.type) for s in symbols(d)}
+        self.func.symbols = tuple(s for s in self.symbols if s.name in used)
+        module = Module(self.constants)
+        module.funcs["f"] = self.func
+        verify_module(module)
+        return module
+
+    def _again(self, value: Value) -> None:
+        """The operation that made a value once more: for `cse`."""
+        op = value.defining_op
+        if op is not None and not op.regions and len(self.made) < self.most:
+            self.names += 1
+            made = type(op)(op.operands, [value.type], op.attributes)
+            made.name = made.result.name = f"v{self.names}"
+            self.made.append(self.func.body.append(made).result)
+
+    def _erase(self, value: Value) -> None:
+        op = value.defining_op
+        if op is not None and not value.users:
+            self.func.body.ops.remove(op)
+            _drop_uses(op)
+
+    def _symbols(self) -> list[Symbol]:
+        facts = ((0, None, 1), (0, None, 1), (1, None, 1), (0, 40, 1), (0, None, 4), (1, 13, 1))
+        return [Symbol(name, *self.random.choice(facts)) for name in ("M", "N", "K")]
+
+    # -- one operation -----------------------------------------------------------------------------------------------
+
+    def _add(self) -> None:
+        use = self._use()
+        if use is None:
+            return
+        extents: dict[str, Dim] = {}
+        operands = self._operands(use, extents)
+        if operands is None or not self._bind_result(use, extents):
+            return
+        result = TensorType(shape_at(use.structure.result, extents), use.dtypes[-1])
+        if use.takes_init:
+            operands.append(self._value(result))
+        op = self._operation(use, operands, result)
+        try:
+            op.verify()
+        except TcpxError:
+            _drop_uses(op)
+            return
+        self.names += 1
+        op.name = op.result.name = f"v{self.names}"
+        self.made.append(self.func.body.append(op).result)
+
+    def _use(self) -> Use | None:
+        """A class, a structure and dtypes; mostly those that read a value made before."""
+        cls = class_of(self.random.choice(self.opcodes))
+        found, dtypes = uses_of(cls)
+        if not found:
+            return None
+        use = self.random.choice(found)
+        inputs = len(use.structure.operands)
+        last = dtype_of(self.random.choice(self.made[-3:]).type) if self.made else self.dtype
+        if cls is Generic:
+            chosen = (last,) * (inputs + 1) if last != i1 else (self.dtype,) * (inputs + 1)
+            return Use(cls, use.structure, chosen, (), bool(use.structure.reduced) and self.random.random() < 0.3)
+        fitting = [d for d in dtypes if last in d[:-1] or not inputs] or [d for d in dtypes if d[-1] == self.dtype]
+        same = [d for d in fitting if len(set(d)) == 1]
+        pool = same if same and self.random.random() < 0.7 else fitting or list(dtypes)
+        return with_dtypes(use, self.random.choice(pool), bool(cls.optional_operand) and self.random.random() < 0.3)
+
+    def _operands(self, use: Use, extents: dict[str, Dim]) -> list[Value] | None:
+        """Values for every operand; one of the last made first, so that operations feed each other."""
+        count = len(use.structure.operands)
+        order = self.random.sample(range(count), count)
+        found: list[Value | None] = [None] * count
+        for at in order:
+            fitting = [v for v in reversed(self.made) if self._matches(v, use, at, extents)]
+            if fitting and self.random.random() < 0.85:
+                value = fitting[0] if self.random.random() < 0.6 else self.random.choice(fitting)
+                self._matches(value, use, at, extents, bind=True)
+                found[at] = value
+        for at in order:
+            if found[at] is None:
+                found[at] = self._argument_for(use, at, extents)
+        return [v for v in found if v is not None] if None not in found else None
+
+    def _matches(self, value: Value, use: Use, at: int, extents: dict[str, Dim], bind: bool = False) -> bool:
+        shape, wanted = shape_of(value.type), use.structure.operands[at]
+        if len(shape) != len(wanted) or dtype_of(value.type) != use.dtypes[at]:
+            return False
+        here = dict(extents)
+        for dim, expression in zip(shape, wanted, strict=True):
+            name = map_dim(expression)
+            if name is None or here.setdefault(name, dim) != dim:
+                return False
+        if bind:
+            extents.update(here)
+        return True
+
+    def _argument_for(self, use: Use, at: int, extents: dict[str, Dim]) -> Value | None:
+        wanted = use.structure.operands[at]
+        bound = {s.name for d in wanted for s in symbols(d) if map_dim(d) is not None}
+        for name in dict.fromkeys(s.name for d in wanted for s in symbols(d)):
+            extents.setdefault(name, self._extent(new=name in bound))
+        return self._value(TensorType(shape_at(wanted, extents), use.dtypes[at]))
+
+    def _known_symbols(self) -> list[Symbol]:
+        held = [d for a in self.func.args for d in shape_of(a.type)]
+        return [s for s in self.symbols if s.size() in held]
+
+    def _extent(self, new: bool) -> Dim:
+        pool = self.symbols if new else self._known_symbols()
+        if pool and self.random.random() < 0.6:
+            return self.random.choice(pool).size()
+        return self.random.choice(STATIC)
+
+    def _bind_result(self, use: Use, extents: dict[str, Dim]) -> bool:
+        """Dims that only the result has are static, or symbols that an argument has."""
+        for name in dict.fromkeys(s.name for d in use.structure.result for s in symbols(d)):
+            extents.setdefault(name, self._extent(new=False))
+        return True
+
+    def _value(self, type_: TensorType) -> Value:
+        """A value of this type: one that is there, an argument, or a constant array."""
+        held = [v for v in (*self.func.args, *self.made) if v.type == type_]
+        if held and self.random.random() < 0.5:
+            return self.random.choice(held)
+        static = all(isinstance(d, int) for d in type_.shape)
+        if static and self.random.random() < 0.15:
+            return self._constant(type_)
+        if len(self.func.args) >= MOST_ARGUMENTS and held:
+            return self.random.choice(held)
+        value = Value(f"a{len(self.func.args)}", type_, self.func.body)
+        self.func.args.append(value)
+        return value
+
+    def _constant(self, type_: TensorType) -> Value:
+        shape = tuple(d for d in type_.shape if isinstance(d, int))
+        generator = np.random.default_rng(self.random.randrange(1 << 30))
+        low = 0 if type_.dtype.minimum == 0 else -3
+        name = f"c{len(list(self.constants))}"
+        self.constants.put(name, np.asarray(generator.integers(low, 4, shape)).astype(type_.dtype.numpy))
+        made = Const([], [type_], {"constant": name}, result_names=[name], name=name)
+        return self.func.body.append(made).result
+
+    def _operation(self, use: Use, operands: list[Value], result: TensorType) -> Operation:
+        if use.cls is not Generic:
+            return use.cls(operands, [result], dict(use.attributes))
+        structure = use.structure
+        accumulates = bool(structure.reduced)
+        body = Block([(f"e{k}", dtype_of(v.type)) for k, v in enumerate(operands[: len(structure.operands)])])
+        end = self._expression(body, list(body.args), result.dtype)
+        kinds = [(d, "reduction" if d in structure.reduced else "parallel") for d in structure.dims]
+        attributes: dict[str, Attribute] = {"iterators": tuple(kinds), "maps": (*structure.maps, structure.result)}
+        if accumulates:
+            combiner = self.random.choice(combiners(result.dtype))
+            attributes["combiner"] = combiner
+            acc = Value("acc", result.dtype, body)
+            body.args.append(acc)
+            pair = [acc, end] if self.random.random() < 0.7 else [end, acc]
+            end = self._lane(body, class_of(combiner), pair, result.dtype)
+        body.append(Yield([end]))
+        return Generic(operands, [result], attributes, [body])
+
+    def _expression(self, body: Block, known: list[Value], dtype: ScalarType) -> Value:
+        """A few operations on one lane, the last of which is handed out."""
+        for _ in range(self.random.choice((0, 1, 1, 2, 3))):
+            arity = self.random.choice((1, 2, 2, 3))
+            pool = scalar_classes(dtype, arity)
+            if pool:
+                operands = [self.random.choice(known) for _ in range(arity)]
+                known.append(self._lane(body, self.random.choice(pool), operands, dtype))
+        if self.random.random() < 0.2:
+            number = self.random.randrange(4)
+            made = Const.literal(number, dtype)
+            made.name = made.result.name = f"l{len(body.ops)}"
+            literal = body.append(made).result
+            known.append(self._lane(body, self.random.choice(scalar_classes(dtype, 2)), [known[-1], literal], dtype))
+        return known[-1]
+
+    def _lane(self, body: Block, cls: type[Operation], operands: list[Value], dtype: ScalarType) -> Value:
+        made = cls(operands, [dtype])
+        made.name = made.result.name = f"s{len(body.ops)}"
+        return body.append(made).result
+
+
+def _drop_uses(op: Operation) -> None:
+    for index, operand in enumerate(op.operands):
+        operand.uses.remove((op, index))

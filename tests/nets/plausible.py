@@ -1,0 +1,83 @@
+"""Which operations and loops are worth a try: what a transform is for, seen in the payload as it is now.
+
+A transform that is not here is tried on anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tcpx.payload.bounds import is_equal
+from tcpx.payload.interfaces import Structured, Tileable
+from tcpx.payload.ir import Operation
+from tcpx.payload.ops.composite import Composite
+from tcpx.payload.ops.generic import Generic
+from tcpx.payload.ops.gml_st import Loop, StYield
+from tcpx.payload.sizes import ceildiv, mod, upper_bound
+from tcpx.payload.types import TensorType, shape_of
+
+
+def on_tensors(op: Operation) -> bool:
+    """Whether an operation is not vectorized or lowered yet."""
+    return all(isinstance(r.type, TensorType) for r in op.results)
+
+
+def _iterates(op: Operation) -> bool:
+    return isinstance(op, Tileable) and on_tensors(op) and bool(op.iterators())
+
+
+def _is_bounded(op: Operation) -> bool:
+    return isinstance(op, Tileable) and on_tensors(op) and any(upper_bound(d) is not None for d in op.domain())
+
+
+def _accumulates(op: Operation) -> bool:
+    return isinstance(op, Structured) and op.init is not None and not on_tensors(op)
+
+
+OPS: Mapping[str, Callable[[Operation], bool]] = {
+    "tile": _iterates,
+    "pad": _is_bounded,
+    "fuse": on_tensors,
+    "pack": on_tensors,
+    "generalize": lambda op: isinstance(op, Structured) and not isinstance(op, Generic),
+    "specialize": lambda op: isinstance(op, Generic),
+    "interchange": lambda op: isinstance(op, Structured) and len(op.iterators()) > 1,
+    "decompose": lambda op: isinstance(op, Composite),
+    "hoist_accumulator": _accumulates,
+}
+
+
+def is_static(loop: Loop) -> bool:
+    """Whether every operation of the body works on static tiles, and one of them on tensors."""
+    ops = [op for op in loop.walk() if isinstance(op, Tileable)]
+    static = all(isinstance(d, int) for op in ops for r in op.results for d in shape_of(r.type))
+    return static and any(map(on_tensors, ops))
+
+
+def _has_tail(loop: Loop) -> bool:
+    var = loop.var
+    return is_equal(mod(var.upper - var.lower, var.step), 0) is not True
+
+
+def _unrolls(loop: Loop) -> bool:
+    trips = ceildiv(loop.var.upper - loop.var.lower, loop.var.step)
+    return isinstance(trips, int) and trips > 1
+
+
+def _is_alone(loop: Loop) -> bool:
+    around = (*loop.ancestors(), *loop.walk())
+    return not any(isinstance(a, Loop) and a.is_parallel for a in around)
+
+
+def _reduces(loop: Loop) -> bool:
+    return any(isinstance(op, StYield) and op.operands[0].type != op.operands[1].type for op in loop.body.ops)
+
+
+LOOPS: Mapping[str, Callable[[Loop], bool]] = {
+    "vectorize": is_static,
+    "peel": _has_tail,
+    "unroll": _unrolls,
+    "split": lambda loop: isinstance(loop.var.lower, int),
+    "parallelize": _is_alone,
+    "hoist_accumulator": _reduces,
+}

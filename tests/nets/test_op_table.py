@@ -1,0 +1,204 @@
+"""The table of operations and what can be done with them: every operation of a payload, by its declaration.
+
+A cell is filled, or `op_table.txt` gives the reason why it is empty. A new operation is in the table by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tcpx
+from tcpx.payload.diagnostics import Kind, TcpxError
+from tcpx.payload.interfaces import IteratorKind, Tileable
+from tcpx.payload.ir import Module, Operation
+from tcpx.target import load_target
+from tests.guard_pages import run_guarded
+from tests.nets.cases import Trial, check_module, compare, trials_of
+from tests.nets.payloads import WITHOUT_VALUE, RandomPayload
+from tests.nets.session import schedule_text
+from tests.nets.structures import payload_classes
+
+REASONS = Path(__file__).with_name("op_table.txt")
+SAMPLES = 200
+"""Payloads drawn for an operation; a cell is filled if one of them fills it."""
+NEIGHBOUR = ("tcp.add", "tcp.cast", "tcp.max", "tcp.exp", "tcp.transpose")
+
+
+class EmptyCellError(Exception):
+    """The operation cannot be used so, in this payload."""
+
+
+def reasons() -> Mapping[tuple[str, str], str]:
+    """The reasons of empty cells."""
+    lines = [line for line in REASONS.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+    parts = [line.partition(": ") for line in lines]
+    return {(cell.split(" ", 1)[0], cell.split(" ", 1)[1]): reason for cell, _, reason in parts}
+
+
+def dims(op: Operation, symbolic: bool = False) -> list[str]:
+    """The parallel dims of an operation, or those that are symbolic."""
+    if not isinstance(op, Tileable):
+        raise EmptyCellError("it has no dims")
+    found = [
+        it.name
+        for it, extent in zip(op.iterators(), op.domain(), strict=True)
+        if it.kind is IteratorKind.PARALLEL and not (symbolic and isinstance(extent, int))
+    ]
+    if not found:
+        raise EmptyCellError("it has no such dim")
+    return found
+
+
+def _match(op: Operation, name: str = "x") -> str:
+    return f'let {name} = match one "{op.name}" in root'
+
+
+def tile_odd(op: Operation) -> list[str]:
+    """Tiles of 3, by which no extent is divisible at all sizes."""
+    return [_match(op), f"let i = tile(x, [{dims(op)[0]}: 3])"]
+
+
+def symbolic(op: Operation) -> list[str]:
+    """A symbolic dim in two levels."""
+    dim = dims(op, symbolic=True)[0]
+    return [_match(op), f"let i = tile(x, [{dim}: 5])", f"let j = tile(x, [{dim}: 2], tail: peel)"]
+
+
+def fuse_as_producer(op: Operation) -> list[str]:
+    """Into the loop of an operation that reads it."""
+    readers = [u for u in op.result.users if isinstance(u, Tileable) and not u.is_terminator]
+    if not readers:
+        raise EmptyCellError("nothing with dims reads it")
+    return [_match(op), _match(readers[0], "y"), f"let i = tile(y, [{dims(readers[0])[0]}: 3])", "fuse(x, into: i)"]
+
+
+def fuse_as_consumer(op: Operation) -> list[str]:
+    """Into the loop of an operation that it reads."""
+    made = [v.defining_op for v in op.operands]
+    producers = [p for p in made if isinstance(p, Tileable)]
+    if not producers:
+        raise EmptyCellError("it reads nothing with dims")
+    first = producers[0]
+    return [_match(op), _match(first, "y"), f"let i = tile(y, [{dims(first)[0]}: 3])", "fuse(x, into: i)"]
+
+
+def vectorize(op: Operation) -> list[str]:
+    """On full tiles of every parallel dim, and of every symbolic one."""
+    if not isinstance(op, Tileable):
+        raise EmptyCellError("it has no dims")
+    wanted = [
+        it.name
+        for it, extent in zip(op.iterators(), op.domain(), strict=True)
+        if it.kind is IteratorKind.PARALLEL or not isinstance(extent, int)
+    ]
+    if not wanted:
+        raise EmptyCellError("it has no such dim")
+    order = sorted(wanted, key=lambda d: op.iterator(d).is_reduction)
+    loops = [f"i{k}x" for k in range(len(order))]
+    sizes = ", ".join(f"{d}: 4" for d in order)
+    return [_match(op), f"let {', '.join(loops)} = tile(x, [{sizes}], tail: pad)", f"vectorize({loops[0]})"]
+
+
+COLUMNS: Mapping[str, Callable[[Operation], list[str]] | None] = {
+    "evaluate": None,
+    "default schedule": None,
+    "tile odd": tile_odd,
+    "fuse as producer": fuse_as_producer,
+    "fuse as consumer": fuse_as_consumer,
+    "vectorize": vectorize,
+    "symbolic": symbolic,
+}
+OPCODES = sorted(opcode for opcode in payload_classes() if opcode not in WITHOUT_VALUE)
+
+
+@cache
+def sample(opcode: str, seed: int) -> tuple[Module, list[Trial]] | None:
+    """A payload that has the operation, with others before and behind it; None if the seed gives none."""
+    module = RandomPayload(seed, most=6, opcodes=(opcode, opcode, *NEIGHBOUR)).make()
+    if not any(op.opcode == opcode for op in module.main.body.ops):
+        return None
+    trials = trials_of(module, seed)
+    return (module, trials) if len(trials) >= 2 else None
+
+
+def samples(opcode: str) -> Iterator[tuple[Module, list[Trial]]]:
+    """The payloads of an operation."""
+    for seed in range(SAMPLES):
+        made = sample(opcode, seed)
+        if made is not None:
+            yield made
+
+
+def fill(column: str, opcode: str, module: Module, trials: list[Trial]) -> None:
+    """Do it, and check the numbers. Raises EmptyCellError or a TcpxError where it cannot be done."""
+    match column:
+        case "evaluate":
+            check_module(module, trials)
+        case "default schedule":
+            kernel = tcpx.compile(module, target="generic", name="cell")
+            for trial in trials[:2]:
+                compare(run_guarded(kernel, *trial.arguments), trial)
+        case _:
+            text = schedule_text(_statements(column, opcode, module))
+            run = tcpx.apply_schedule(module, tcpx.parse_schedule(text), target=load_target("x86_avx512"))
+            check_module(run.module, trials)
+
+
+def _statements(column: str, opcode: str, module: Module) -> list[str]:
+    """The schedule of a cell, for the first of the operations that has what the column needs."""
+    statements = COLUMNS[column]
+    missing = EmptyCellError("no payload has the operation")
+    for op in module.main.body.ops:
+        if statements is not None and op.opcode == opcode:
+            try:
+                return statements(op)
+            except EmptyCellError as error:
+                missing = error
+    raise missing
+
+
+def fills(column: str, opcode: str) -> str | None:
+    """None if one of the payloads fills the cell; else why the last one does not."""
+    reason = "no payload has the operation"
+    for module, trials in samples(opcode):
+        try:
+            fill(column, opcode, module, trials)
+        except EmptyCellError as error:
+            reason = str(error)
+        except TcpxError as error:
+            if error.diagnostic.kind is Kind.INTERNAL:
+                raise
+            reason = error.diagnostic.message
+        else:
+            return None
+    return reason
+
+
+@pytest.mark.parametrize("opcode", OPCODES)
+def test_row(opcode: str) -> None:
+    """Every cell of one operation is filled or has a reason, and no reason is stale."""
+    known = reasons()
+    for column in COLUMNS:
+        empty = fills(column, opcode)
+        reason = known.get((opcode, column))
+        assert empty is None or reason, f"{opcode}, {column}: {empty}; fill it, or write the reason into {REASONS.name}"
+        assert empty is not None or not reason, f"{opcode}, {column} is filled: its line in {REASONS.name} is stale"
+
+
+def test_reasons_are_of_cells() -> None:
+    """No reason is given for an operation or a column that does not exist."""
+    stray = [cell for cell in reasons() if cell[0] not in OPCODES or cell[1] not in COLUMNS]
+    assert not stray
+
+
+def test_numbers_are_drawn() -> None:
+    """The generator knows how to use every operation, and draws numbers that tell a wrong result."""
+    for opcode in OPCODES:
+        if opcode not in {cell[0] for cell in reasons() if cell[1] == "evaluate"}:
+            module, trials = next(samples(opcode))
+            assert any(np.size(e.value) for t in trials for e in t.expected), module.text()

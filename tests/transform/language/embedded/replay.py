@@ -1,0 +1,231 @@
+"""Records a parsed schedule again, statement by statement, through what Python offers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+import tcpx
+from tcpx.transform.language import syntax as ast
+from tcpx.transform.language.builtins import CONSTANTS, FUNCTIONS
+from tcpx.transform.language.embedded import Body
+
+OPERATORS = {
+    "+": "__add__", "-": "__sub__", "*": "__mul__", "/": "__floordiv__", "%": "__mod__", "<": "__lt__",
+    "<=": "__le__", ">": "__gt__", ">=": "__ge__", "==": "__eq__", "!=": "__ne__",
+}  # fmt: skip
+
+
+def replayed(file: ast.File) -> tcpx.ScheduleFile:
+    """The file, recorded."""
+    made = tcpx.ScheduleFile(file.path)
+    for item in file.items:
+        match item:
+            case ast.Import():
+                made.imports(item.path, alias=item.alias)
+            case ast.Sequence() | ast.Matcher():
+                results = [str(r) for r in item.results]
+                start = made.sequence if isinstance(item, ast.Sequence) else made.matcher
+                with start(item.name, results=results, doc=item.trivia.doc) as s:
+                    Replay(s).all_of(item)
+            case ast.Schedule():
+                with made.schedule(item.name, expects=item.expects, doc=item.trivia.doc) as s:
+                    Replay(s).all_of(item)
+            case _:
+                continue
+    return made
+
+
+class Replay:
+    """One body."""
+
+    def __init__(self, s: Body) -> None:
+        self.s = s
+        self.known: dict[str, Any] = {}
+        self.in_where = False
+
+    def all_of(self, item: ast.Sequence | ast.Matcher | ast.Schedule) -> None:
+        for p in item.params:
+            default = None if p.default is None else self.value(p.default)
+            self.known[p.name] = self.s.param(str(p.type), default, name=p.name, doc=p.trivia.doc)
+        self.block(item.body)
+
+    def block(self, block: ast.Block) -> None:
+        for statement in block.statements:
+            self.statement(statement)
+
+    def inside(self, context: AbstractContextManager[None], body: ast.Block) -> None:
+        with context:
+            self.block(body)
+
+    def statement(self, statement: ast.Statement) -> None:
+        s = self.s
+        match statement:
+            case ast.Let():
+                self.let(statement)
+            case ast.Knob():
+                default = self.value(statement.default)
+                domain = None if statement.domain is None else self.value(statement.domain)
+                self.known[statement.name] = s.knob(
+                    str(statement.type), default, domain, separate=statement.separate, name=statement.name,
+                    doc=statement.trivia.doc,
+                )  # fmt: skip
+            case ast.Require():
+                s.require(self.value(statement.condition), statement.message)
+            case ast.Do():
+                step, positional, named = self.called(statement.call, s.optional if statement.optional else s)
+                step(*positional, **named)
+            case ast.Return():
+                s.return_(*map(self.value, statement.values))
+            case ast.ForEach():
+                self.loop(statement)
+            case ast.Try():
+                self.inside(s.try_(), statement.alternatives[0])
+                for body in statement.alternatives[1:]:
+                    self.inside(s.else_(), body)
+                self.orelse(statement.orelse)
+            case ast.Tune():
+                self.inside(s.tune(), statement.alternatives[0])
+                for body in statement.alternatives[1:]:
+                    self.inside(s.or_tune(), body)
+            case _:
+                self.branches(statement)
+
+    def branches(self, statement: ast.If | ast.Case | ast.Specialize) -> None:
+        s = self.s
+        match statement:
+            case ast.If():
+                for k, branch in enumerate(statement.branches):
+                    self.inside((s.elif_ if k else s.if_)(self.value(branch.condition)), branch.body)
+            case ast.Specialize():
+                first, *others = statement.branches
+                subject = self.value(statement.target)
+                self.inside(s.specialize_when(subject, self.value(first.condition)), first.body)
+                for branch in others:
+                    self.inside(s.else_when(self.value(branch.condition)), branch.body)
+            case ast.Case():
+                for k, arm in enumerate(statement.arms):
+                    where = self.where(arm.where)
+                    named = {"glob": arm.pattern.glob, "where": where}
+                    subject = [] if k else [self.value(statement.subject)]
+                    start: Any = s.or_case if k else s.case
+                    self.inside(start(*subject, arm.pattern.op_class, **named), arm.body)
+        self.orelse(statement.orelse)
+
+    def orelse(self, orelse: ast.Block | ast.Fail | None) -> None:
+        if isinstance(orelse, ast.Fail):
+            self.s.else_fail(orelse.message)
+        elif orelse is not None:
+            self.inside(self.s.else_(), orelse)
+
+    def let(self, statement: ast.Let) -> None:
+        names, value = statement.names, statement.value
+        if isinstance(value, ast.Call) and self.is_step(value):
+            made = self.call(value, self.s.named(*names))
+        else:
+            made = self.s.let(self.value(value), name=names[0], doc=statement.trivia.doc)
+        for name, one in zip(names, made if len(names) > 1 else [made], strict=True):
+            self.known[name] = one
+
+    def loop(self, statement: ast.ForEach) -> None:
+        items: Any = self.value(statement.items)
+        namespace = {"items": items, "replay": self, "body": statement.body}
+        variables = ", ".join(statement.variables)
+        keep = "; ".join(f"replay.known[{name!r}] = {name}" for name in statement.variables)
+        source = f"for {variables} in items:\n    {keep}\n    replay.block(body)\n"
+        exec(compile(source, "<loop>", "exec"), namespace)  # noqa: S102 - the names of the variables are its own
+
+    def is_step(self, call: ast.Call) -> bool:
+        function = call.function
+        if isinstance(function, ast.Name):
+            return function.name not in FUNCTIONS
+        return isinstance(function, ast.Attribute) and isinstance(function.base, ast.Name) and (
+            function.base.name not in self.known and function.base.name != "target"
+        )  # fmt: skip
+
+    def call(self, call: ast.Call, steps: Any) -> Any:
+        step, positional, named = self.called(call, steps)
+        return step(*positional, **named)
+
+    def called(self, call: ast.Call, steps: Any) -> tuple[Any, list[Any], Mapping[str, Any]]:
+        function: Any = call.function
+        step: Any = steps
+        if isinstance(function, ast.Attribute):
+            step = (
+                getattr(step, getattr(function.base, "name", "")) if self.is_step(call) else self.value(function.base)
+            )
+        step = getattr(step, function.name)
+        positional = [self.value(a.value) for a in call.arguments if not a.name]
+        named: Mapping[str, Any] = {
+            f"{a.name}_" if a.name in ("for", "as", "in") else a.name: self.value(a.value)
+            for a in call.arguments
+            if a.name
+        }
+        return step, positional, named
+
+    def where(self, node: ast.Expression | None) -> Any:
+        """A condition: its bare names are what is asked of the candidate."""
+        self.in_where = True
+        made = None if node is None else self.value(node)
+        self.in_where = False
+        return made
+
+    def value(self, node: ast.Expression) -> Any:
+        s = self.s
+        match node:
+            case ast.Literal():
+                return node.value
+            case ast.Name():
+                if node.name in self.known:
+                    return self.known[node.name]
+                if node.name == "it":
+                    return s.it
+                if node.name in CONSTANTS:
+                    return getattr(s, node.name)
+                return s.dim(node.name) if self.in_where else node.name
+            case ast.ListOf():
+                return [self.value(item) for item in node.items]
+            case ast.MapOf():
+                return {self.value(k): self.value(v) for k, v in node.entries}
+            case ast.Unary(operator="not"):
+                return ~self.value(node.operand)
+            case ast.Unary():
+                return -self.value(node.operand)
+            case ast.Attribute():
+                return getattr(self.value(node.base), node.name)
+            case ast.Call():
+                return self.call(node, s)
+            case _:
+                return self.composed(node)
+
+    def composed(self, node: ast.Binary | ast.Padded | ast.Range | ast.Conditional | ast.Selection | ast.Match) -> Any:
+        s = self.s
+        match node:
+            case ast.Binary(operator="and"):
+                return s.and_(self.value(node.lhs), self.value(node.rhs))
+            case ast.Binary(operator="or"):
+                return s.or_(self.value(node.lhs), self.value(node.rhs))
+            case ast.Binary():
+                lhs, rhs = self.value(node.lhs), self.value(node.rhs)
+                if isinstance(lhs, str) and node.operator in "/%":
+                    lhs = s.dim(lhs)
+                if isinstance(lhs, int | float | str) and not isinstance(rhs, int | float | str):
+                    return getattr(rhs, REFLECTED[node.operator])(lhs)
+                return getattr(lhs, OPERATORS[node.operator])(rhs)
+            case ast.Padded():
+                assert isinstance(node.digit, ast.Name)
+                return s.dim(node.digit.name).padded_to(self.value(node.to))
+            case ast.Range():
+                return s.range(self.value(node.lower), self.value(node.upper))
+            case ast.Conditional():
+                return s.if_else(self.value(node.condition), self.value(node.then), self.value(node.orelse))
+            case ast.Selection():
+                return self.value(node.base).inside(self.value(node.scope))
+            case ast.Match():
+                where = self.where(node.where)
+                start = getattr(s, f"match_{node.cardinality}")
+                return start(node.pattern.op_class, self.value(node.scope), glob=node.pattern.glob, where=where)
+
+
+REFLECTED = {o: f"__r{name[2:]}" for o, name in OPERATORS.items() if o in "+-*/%"}

@@ -1,0 +1,313 @@
+"""Schedules in Python: the same tree and the same C as the text they print, for everything the language has."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tcpx
+from tcpx.transform.declaration import Parameter, ParameterKind, Transform, transforms
+from tcpx.transform.language.embedded import Body
+from tcpx.transform.language.parser import parse_schedule
+from tests.transform.language.embedded.replay import replayed
+
+ROOT = Path(__file__).parents[4]
+SHIPPED = sorted((ROOT / "schedules").rglob("*.tcps"))
+MLP = """func @mlp(%x: tensor<[M]x64xf32>, %w: tensor<64x40xf32>, %b: tensor<40xf32>) -> tensor<[M]x40xf32>
+    symbols [M: 0..512] {
+  %y = tcp.matmul(%x, %w) : tensor<[M]x40xf32>
+  %bias = tcp.broadcast(%b) {dims = [1]} : tensor<[M]x40xf32>
+  %z = tcp.add(%y, %bias) : tensor<[M]x40xf32>
+  %p = tcp.softmax(%z) {dim = 1} : tensor<[M]x40xf32>
+  tcp.return(%p)
+}
+"""
+
+
+def parsed(file: tcpx.ScheduleFile) -> object:
+    return parse_schedule(str(file), file.tree.path)
+
+
+def gemm() -> tcpx.ScheduleFile:
+    """Some of schedules/lib/gemm.tcps, as a user writes it."""
+    file = tcpx.ScheduleFile("mlp.tcps")
+    rows = file.imports("lib/rows.tcps")
+    with file.sequence("packed_gemm", results=["loop", "loop"], doc="Blocked and packed.") as s:
+        mm = s.param("op<contract>")
+        last = s.param("op", mm)
+        nv = s.knob("int", s.min(4, s.target.vector_registers // 8), s.range(1, 6), doc="vectors per row")
+        mr = s.knob("int", s.min(6, (s.target.vector_registers - nv - 1) // nv), s.range(1, 14))
+        kc = s.knob("int", 512, s.pow2(64, 1024))
+        nr = nv * s.lanes(s.dtype(mm.acc))
+        mb = s.max(mr, s.align_up(s.ceildiv(s.size(mm.m), s.threads), mr))
+        s.require(mr * nv + nv + 1 <= s.target.vector_registers, "the register tile does not fit")
+        pc = s.tile(mm, {"k": kc})
+        ic = s.tile(mm, {"m": mb}, parallel=True)
+        jr, ir = s.tile(mm, {"n": nr, "m": mr}, tail="pad")
+        s.pack(mm.rhs, ["k", "n"], at=pc, parallel=True)
+        s.pack(mm.lhs, ["m", s.dim("k").padded_to(16)], at=ic)
+        s.fuse(mm.start, into=ir)
+        with s.if_(last != mm):
+            s.fuse(last, into=ir)
+        kk = s.tile(mm, {"k": 1})
+        s.vectorize(ir)
+        s.hoist_accumulator(mm, out_of=kk)
+        s.prefetch(mm.out, at=ir, for_="write")
+        s.return_(ic, jr)
+    with file.schedule("mlp") as s:
+        root = s.param("func")
+        for mm in s.match_some("contract", root):
+            last = s.epilogue(mm)
+            with s.specialize_when([mm, last], s.size(mm.m) < 8):
+                s.packed_gemm(mm)
+            with s.else_():
+                s.packed_gemm(mm, last)
+        for x in s.match_some("softmax", root):
+            rows.softmax_rows(x)
+    return file
+
+
+def test_a_schedule_prints_as_the_text_of_the_same_tree() -> None:
+    file = gemm()
+    assert parsed(file) == file.tree
+    text = str(file)
+    assert "  let jr, ir = tile(mm, [n: nr, m: mr], tail: pad)\n" in text
+    assert "  prefetch(mm.out, at: ir, for: write)\n" in text
+    assert "  pack(mm.lhs, [m, k pad 16], at: ic)\n" in text
+    assert "  if last != mm { fuse(last, into: ir) }\n" in text
+    assert "    rows.softmax_rows(x)" in text or "{ rows.softmax_rows(x) }" in text
+
+
+def test_the_c_is_byte_identical() -> None:
+    file, module = gemm(), tcpx.parse(MLP)
+    ours = tcpx.emit(module, file, target="generic")
+    theirs = tcpx.emit(module, tcpx.parse_schedule(str(file), "mlp.tcps"), target="generic")
+    assert ours.c_source == theirs.c_source
+    assert "(mlp.tcps:" in ours.c_source
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda p: p.name)
+def test_every_shipped_schedule_can_be_recorded(path: Path) -> None:
+    tree = parse_schedule(path.read_text(encoding="utf-8"), str(path))
+    file = replayed(tree)
+    assert file.tree == tree
+    assert parsed(file) == tree
+
+
+def test_a_recorded_shipped_schedule_gives_the_same_c() -> None:
+    path = ROOT / "schedules" / "digits.tcps"
+    file = replayed(parse_schedule(path.read_text(encoding="utf-8"), path.name))
+    module = tcpx.parse(MLP)
+    shipped = tcpx.parse_schedule(str(file), path.name)
+    assert tcpx.emit(module, file, target="generic").c_source == tcpx.emit(module, shipped, target="generic").c_source
+
+
+EVERYTHING = """language 1
+
+sequence two(mm: op, count: int = 2) -> (loop, loop) {
+  knob separate b: int = 4 in [2, 4]   /// a size
+  let outer, inner = tile(mm, [n: 64, d: b], tail: pad)
+  for k in 1..3 { print(mm) }
+  return outer, inner
+}
+
+schedule s(root: func) expects "a.tcp" {
+  let mm = match one contract "fc*" in root where size(m) % 4 == 0 and (not scheduled or it.constant)
+  let number = -2 + 3 * (4 - mm.count) / 2 if rank(mm) == 2 else 1
+  let inside = mm.copy("main") in mm.loop(k)
+  require number > 0 "positive"
+  case mm {
+    matmul "fc1" where size(m) > 4 => { dce(mm) }
+    contract => { cse(mm) }
+    else => fail "neither"
+  }
+  try { vectorize(mm.loop(k)) } else { unroll(mm.loop(k), factor: 2) } else fail "no"
+  tune { two(mm) } or { optional two(mm, count: 3) }
+  if number == 1 { dce(root) } else if target.has("avx2") or number < 5 { cse(root) } else { canonicalize(root) }
+  specialize [mm] when size(mm.m) < 8 { dce(mm) } else when size(mm.m) < 16 { cse(mm) } else { canonicalize(mm) }
+}
+"""
+
+
+def test_every_construct_can_be_recorded() -> None:
+    tree = parse_schedule(EVERYTHING, "all.tcps")
+    file = replayed(tree)
+    assert file.tree == tree
+    assert parsed(file) == tree
+
+
+def argument(s: Body, kind: ParameterKind, parameter: Parameter, op: Any, loop: object) -> object:
+    """Something that fits a parameter."""
+    values: dict[ParameterKind, object] = {
+        ParameterKind.LOOP: loop, ParameterKind.LOOPS: [loop], ParameterKind.OPS: [op], ParameterKind.DIM: "n",
+        ParameterKind.VALUE: op.rhs, ParameterKind.DIMS: ["k", "n"], ParameterKind.DIM_SIZES: {"n": 8, "m": 4},
+        ParameterKind.LAYOUT: ["k", s.dim("n") // 4, s.dim("n") % 4], ParameterKind.INT: 3, ParameterKind.SIZE: 64,
+        ParameterKind.INTS: [1, 2], ParameterKind.FLOAT: 0.5, ParameterKind.BOOL: True, ParameterKind.STRING: "a b",
+        ParameterKind.NAME: "matmul", ParameterKind.DTYPE: s.f32, ParameterKind.PREDICATE: op.m == 4,
+    }  # fmt: skip
+    if kind is ParameterKind.ENUM:
+        return parameter.type.choices[-1]
+    return values.get(kind, op)
+
+
+@pytest.mark.parametrize("transform", transforms().values(), ids=lambda t: t.name)
+@pytest.mark.parametrize("by_name", [False, True], ids=["positional", "named"])
+def test_every_transform_is_a_method_with_its_declaration(transform: type[Transform], by_name: bool) -> None:
+    file = tcpx.ScheduleFile("f.tcps")
+    with file.schedule("f") as s:
+        root = s.param("func")
+        op = s.match_one("contract", root)
+        loop = op.loop("k")
+        step = getattr(s, transform.name)
+        assert inspect.getdoc(step) == inspect.getdoc(transform)
+        names = [p.name for p in transform.parameters]
+        assert [n.removesuffix("_") for n in inspect.signature(step).parameters] == [n.removesuffix("_") for n in names]
+        given = {
+            p.name: root if p.type.kind is ParameterKind.FUNC else argument(s, p.type.kind, p, op, loop)
+            for p in transform.parameters
+        }
+        if by_name:
+            step(**{f"{n}_" if n in ("for", "as", "in") else n: v for n, v in given.items()})
+        else:
+            step(*given.values())
+    assert parsed(file) == file.tree
+    assert f"  {transform.name}(" in str(file)
+
+
+def test_an_assignment_is_a_let_and_a_taken_name_gets_a_number() -> None:
+    file = tcpx.ScheduleFile("f.tcps")
+    with file.schedule("f") as s:
+        root = s.param("func")
+        mm = s.match_one("contract", root)
+        size = s.size(mm.m) * 2
+        loop = s.tile(mm, {"m": size})
+        loop = s.tile(mm, {"n": 4})
+        (only,) = s.tile(mm, {"k": 4})
+        made = [s.tile(mm, {"m": 2})]
+        s.named("given").tile(mm, {"n": 2})
+        s.unroll(made[0])
+        s.unroll(loop)
+        s.unroll(only)
+    assert str(file).splitlines()[3:-1] == [
+        "  let mm = match one contract in root",
+        "  let size_2 = size(mm.m) * 2",
+        "  let loop = tile(mm, [m: size_2])",
+        "  let loop_2 = tile(mm, [n: 4])",
+        "  let only = tile(mm, [k: 4])",
+        "  let loop_3 = tile(mm, [m: 2])",
+        "  let given = tile(mm, [n: 2])",
+        "  unroll(loop_3)",
+        "  unroll(loop_2)",
+        "  unroll(only)",
+    ]
+
+
+def recorded(file: tcpx.ScheduleFile, record: Callable[[Any, Any, Any], object]) -> None:
+    with file.schedule("f") as s:
+        root = s.param("func")
+        record(s, root, s.match_one("contract", root))
+
+
+def wrong(record: Callable[[Any, Any, Any], object]) -> tcpx.Diagnostic:
+    """What is said of a body that ends at its first mistake."""
+    file = tcpx.ScheduleFile("f.tcps")
+    with pytest.raises(tcpx.ScheduleError) as caught:
+        recorded(file, record)
+    return caught.value.diagnostic
+
+
+def unfinished(s: Any, root: Any, mm: Any) -> None:
+    with s.tune():
+        s.dce(root)
+    s.cse(root)
+
+
+def left_early(s: Any, root: Any, mm: Any) -> None:
+    for x in s.match_some("contract", root):
+        s.dce(x)
+        break
+    s.cse(root)
+
+
+@pytest.mark.parametrize(
+    ("record", "message", "fix"),
+    [
+        (lambda s, root, mm: s.tlie(mm, {"n": 4}), "there is no transform, sequence or function `tlie`",
+         "did you mean `tile`?"),
+        (lambda s, root, mm: s.tile(mm, {"n": 4}, tial="pad"), "`tile` has no parameter `tial`",
+         "did you mean `tail`?"),
+        (lambda s, root, mm: s.tile(mm, {"n": 4}, tail="pda"), "`tail` of `tile` cannot be `pda`",
+         "did you mean `pad`?"),
+        (lambda s, root, mm: s.tile(mm), "`tile` needs `sizes`", None),
+        (lambda s, root, mm: s.vectorize(mm), "`loop` of `vectorize` has the wrong type", None),
+        (lambda s, root, mm: s.tile(mm, None), "this is no value of a schedule", None),
+        (lambda s, root, mm: s.tile(mm, {"n": float("nan")}), "a schedule has finite numbers only", None),
+        (lambda s, root, mm: s.pack(mm.rhs, ["k pad 16"], at=mm.loop("k")), "this is no name", None),
+        (lambda s, root, mm: s.require(s.size(mm.m) > 3 and s.size(mm.n) > 3),
+         "a condition is decided when the schedule runs, not while Python records it",
+         "write `with s.if_(..):`; join conditions by `&`, `|` and `~`; compare one pair at a time"),
+        (lambda s, root, mm: s.require(s.len(s.match_some("contrct", root)) > 1),
+         "there is no class `contrct` in the operation tree", "did you mean `contract`?"),
+        (lambda s, root, mm: s.else_(), "`else_` continues nothing", None),
+        (lambda s, root, mm: list(mm.loops("k")), "how many there are is known when the schedule runs", None),
+        (unfinished, "`tune` lacks its last block", None),
+        (left_early, "a recorded loop has no `break`", None),
+    ],
+)  # fmt: skip
+def test_wrong_use_is_refused_at_its_line(
+    record: Callable[[Any, Any, Any], object], message: str, fix: str | None
+) -> None:
+    found = wrong(record)
+    assert (found.message, found.fix) == (message, fix)
+    assert found.schedule is not None
+    assert found.schedule.file == __file__
+    assert found.schedule.text.strip()
+
+
+def test_a_step_that_fails_shows_the_line_of_python() -> None:
+    file = tcpx.ScheduleFile("f.tcps")
+    with file.schedule("f") as s:
+        root = s.param("func")
+        mm = s.match_one("contract", root)
+        s.tile(mm, {"q": 4})
+    with pytest.raises(tcpx.ScheduleError) as caught:
+        tcpx.apply_schedule(tcpx.parse(MLP), file)
+    place = caught.value.diagnostic.schedule
+    assert place is not None
+    assert place.file == __file__
+    assert place.text.strip() == 's.tile(mm, {"q": 4})'
+    assert place.caret().splitlines()[1].endswith("^" * len('s.tile(mm, {"q": 4})'))
+
+
+def without_return(file: tcpx.ScheduleFile) -> None:
+    with file.sequence("f", results=["loop"]) as s:
+        mm = s.param("op")
+        s.tile(mm, {"m": 4})
+
+
+def test_what_is_wrong_as_a_whole_is_found_where_the_body_ends() -> None:
+    file = tcpx.ScheduleFile("f.tcps")
+    with pytest.raises(tcpx.ScheduleError, match="does not return what it declares"):
+        without_return(file)
+    assert "sequence" not in str(file)
+
+
+def test_an_import_that_is_not_there() -> None:
+    file = tcpx.ScheduleFile("f.tcps")
+    with pytest.raises(tcpx.ScheduleError) as caught:
+        file.imports("lib/gem.tcps")
+    assert caught.value.diagnostic.schedule is not None
+    assert caught.value.diagnostic.schedule.file == __file__
+
+
+def test_the_example_of_the_page_runs() -> None:
+    page = (ROOT / "docs" / "python-schedules.md").read_text(encoding="utf-8")
+    example = page.split("```python\n")[1].split("```")[0].replace("kernel = tcpx.compile", "checked = tcpx.check")
+    namespace: dict[str, Any] = {"payload": None}
+    exec(compile(example.replace("(payload, file)", "(file)"), "page.py", "exec"), namespace)  # noqa: S102
+    assert [d for d in namespace["checked"] if d.kind.value != "warning"] == []
+    assert parsed(namespace["file"]) == namespace["file"].tree
