@@ -8,8 +8,9 @@ from tcpx.payload.ops.memory import Prefetch as PrefetchOp
 from tcpx.payload.ops.vector import Read
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import TensorType
+from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform.declaration import (
+    INT,
     LOOP,
     VALUE,
     Arguments,
@@ -27,7 +28,8 @@ from tcpx.transform.declaration import (
 @register
 class Prefetch(Transform):
     """Prefetch, at the start of the body of `at`, the subsets of its destinations that the iteration writes
-    (`for: write`), or the subset of an operand that it reads (`for: read`).
+    (`for: write`), or the subset of an operand that it reads (`for: read`). With `ahead: n`, those of n iterations
+    later, of the loop `at` or of the loop `of` round it: a tile streams in while the one before it is computed.
 
     before:
         func @f(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
@@ -62,26 +64,45 @@ class Prefetch(Transform):
         Parameter("value", VALUE, doc="`x.out`: what the iterations of `at` write; or an operand `x.lhs`"),
         Parameter("at", LOOP, doc="the loop at the start of whose body to prefetch"),
         Parameter("for", enum("read", "write"), "read", doc="what the memory is wanted for"),
+        Parameter("ahead", INT, 0, doc="how many iterations before their use"),
+        Parameter("of", LOOP, None, doc="the loop whose iterations `ahead` counts; `at` if not given"),
     )
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         loop, write = args.loop("at"), args.string("for") == "write"
+        counted = args.optional_loop("of") or loop
+        if not (counted is loop or loop.is_in(counted)):
+            raise ctx.fail(
+                f"{counted.name} is not round {loop.name}, so it has no iterations ahead of it",
+                op=counted,
+                required=f"{loop.name} or a loop round it",
+                found=counted.name,
+            )
         held = args.value("value")
-        targets = _written(loop) if write else _read(held.value if isinstance(held, OperandRef) else held, loop)
+        read = held.value if isinstance(held, OperandRef) else held
+        targets = _written(loop) if write else _read(read, loop, counted)
         if not targets:
             raise ctx.fail(
                 f"the body of {loop.name} {'writes' if write else 'reads'} no subset that could be prefetched",
                 op=loop,
                 required="a loop whose body yields to its destinations"
                 if write
-                else "an operand read from memory that is filled before the iteration",
+                else "an operand read from memory that is filled before the loop",
                 found="none",
             )
-        for value, subset in targets:
+        distance = args.int("ahead")
+        for value, now in targets:
+            subset = _later(now, counted, distance)
             op: Operation = PrefetchOp([value], [], {"subset": subset, "write": write})
             op.schedule_location = ctx.location
             ctx.rewriter.insert(op, InsertPoint.start(loop.body))
         return ()
+
+
+def _later(subset: Tile, loop: Loop, distance: int) -> Tile:
+    """The subset some iterations later; it may lie outside of its source."""
+    moved = subset.substitute({loop.var: loop.var.size() + distance * loop.var.step})
+    return Tile(moved.offsets, subset.sizes, subset.strides, subset.dropped)
 
 
 def _written(loop: Loop) -> list[tuple[Value, Tile]]:
@@ -93,12 +114,19 @@ def _written(loop: Loop) -> list[tuple[Value, Tile]]:
     return list(found.items())
 
 
-def _read(value: Value, loop: Loop) -> list[tuple[Value, Tile]]:
+def _read(value: Value, loop: Loop, counted: Loop) -> list[tuple[Value, Tile]]:
+    """Where an operand is read from memory; a vector that is masked at the border is asked for whole."""
     op = value.defining_op
     while op is not None and op.operands and not isinstance(op, Materialize | Read):
         op = op.operands[0].defining_op
-    if isinstance(op, Materialize | Read) and op.parent is loop.body:
-        source = op.operands[0].defining_op
-        if source is None or not source.is_in(loop):
-            return [(op.operands[0], op.subset)]
-    return []
+    if not (isinstance(op, Materialize | Read) and op.parent is loop.body):
+        return []
+    source = op.operands[0].defining_op
+    if source is not None and source.is_in(counted):
+        return []
+    subset = op.subset
+    if isinstance(op, Read):
+        whole = dict(zip(subset.kept, shape_of(op.result.type), strict=True))
+        sizes = tuple(whole.get(dim, size) for dim, size in enumerate(subset.sizes))
+        subset = Tile(subset.offsets, sizes, subset.strides, subset.dropped)
+    return [(op.operands[0], subset)]

@@ -27,11 +27,34 @@ def test_computes_the_same(body: str, count: int) -> None:
     assert all(op.parent is not None and op.parent.ops[0] is op for op in found)
 
 
+STEPS = (
+    "let j, i = tile(mm, [n: 8, m: 6], tail: pad)\n"
+    + "let k = tile(mm, [k: 1])\nvectorize(i)\nhoist_accumulator(mm, out_of: k)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "offsets"),
+    [
+        ("at: k", "[%mm/k1, %mm/n1]"),
+        ("at: k, ahead: 3", "[%mm/k1 + 3, %mm/n1]"),
+        ("at: k, ahead: 1, of: j", "[%mm/k1, %mm/n1 + 8]"),
+        ("at: k, ahead: 2, of: i", "[%mm/k1, %mm/n1]"),
+    ],
+)
+def test_ahead(arguments: str, offsets: str) -> None:
+    done = check(RELU, MM + STEPS + f"prefetch(mm.rhs, {arguments})")
+    (found,) = [op for op in done.module.walk() if isinstance(op, Prefetch)]
+    assert found.subset.text() == f"tile {offsets} [1, 8]"
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
         (TILED + 'prefetch((match one "bias" in root).operand, at: i)',
          "the body of mm/m1 reads no subset that could be prefetched"),
+        (TILED + "let k = tile(mm, [k: 1])\nprefetch(mm.lhs, at: i, ahead: 1, of: k)",
+         "mm/k1 is not round mm/m1, so it has no iterations ahead of it"),
         (TILED + "prefetch(mm.rhs, at: i)", "the body of mm/m1 reads no subset that could be prefetched"),
     ],
 )  # fmt: skip
