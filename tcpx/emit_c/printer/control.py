@@ -12,6 +12,8 @@ from tcpx.emit_c.printer.statements import print_row
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.gml_st import If, Loop, StYield, trip_count_is_one
+from tcpx.payload.sizes import is_less_equal
+from tcpx.payload.work import estimated_work
 
 
 def print_block(block: Block, context: FunctionContext, scope: Scope) -> None:
@@ -62,9 +64,19 @@ def _print_loop(loop: Loop, context: FunctionContext, scope: Scope) -> None:
     context.in_parallel, context.slot_name = outer_state
     scope.statement(_loop_comment(loop, once))
     if workshared:
-        scope.statement(f"#pragma omp parallel for num_threads({context.threads}) schedule(static)")
+        _print_worksharing(loop, context, scope)
     advance = f"{name}++" if step == "1" else f"{name} += {step}"
     scope.block("" if once else f"for (int64_t {name} = {lower}; {name} < {upper}; {advance})", inner)
+
+
+def _print_worksharing(loop: Loop, context: FunctionContext, scope: Scope) -> None:
+    """The pragma that shares the iterations among threads, where there is enough to do for them."""
+    work, threshold = estimated_work(loop), context.target.parallel_threshold
+    enough = is_less_equal(threshold, work)
+    if enough is False:
+        return
+    condition = "" if enough else f" if ({context.sizes.text(work, scope)} >= {threshold})"
+    scope.statement(f"#pragma omp parallel for num_threads({context.threads}) schedule(static){condition}")
 
 
 def _loop_comment(loop: Loop, once: bool) -> str:
