@@ -15,7 +15,7 @@ from tcpx.payload.diagnostics import Kind
 from tcpx.payload.facts import facts_at
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Operation, Value
-from tcpx.payload.sizes import Dim, align_up, ceildiv, is_equal, is_less_equal, maximum, minimum, to_text, variables
+from tcpx.payload.sizes import Dim, align_up, ceildiv, is_equal, is_less_equal, maximum, minimum, to_text, upper_bound, variables
 from tcpx.payload.types import ScalarType, dtype_of, shape_of
 from tcpx.transform.language import syntax as ast
 
@@ -155,6 +155,12 @@ def _divide_up(args: Arguments, state: State, frame: Frame, node: ast.Node) -> R
     return ceildiv(lhs, _positive(rhs, frame, node))
 
 
+def _upper_bound(args: Arguments, state: State, frame: Frame, node: ast.Node) -> int:
+    """Facts of the branch are part of a size."""
+    largest, otherwise = upper_bound(_dim(args[0], frame, node)), _int(args[1], frame, node)
+    return otherwise if largest is None else largest
+
+
 def _align(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
     del state
     lhs, rhs = (_dim(a, frame, node) for a in args)
@@ -261,6 +267,7 @@ _FUNCTIONS: Mapping[str, Builtin] = {
     "max": _extreme(least=False),
     "ceildiv": _divide_up,
     "align_up": _align,
+    "upper_bound": _upper_bound,
     "pow2": _pow2,
     "multiples": _multiples,
     "divisors": _divisors,
