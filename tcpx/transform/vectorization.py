@@ -205,7 +205,8 @@ def hoist_accumulator(ctx: TransformContext, loop: Loop, index: int) -> None:
     rewriter = ctx.rewriter
     dest, init, result = loop.destinations[index], loop.operands[index], loop.results[index]
     facts = facts_at(loop)
-    static = _static(shape_of(dest.type), facts)
+    shape = shape_of(dest.type)
+    static = _static(shape, facts)
     stores = loop.yields_to(index)
     reads = [u for u in dest.users if isinstance(u, Read)]
     whole = static is not None and all(_covers(u.subset, static, facts) for u in (*reads, *stores))
@@ -242,7 +243,7 @@ def hoist_accumulator(ctx: TransformContext, loop: Loop, index: int) -> None:
             rewriter.replace_op(user, [result])
     others = [u for u in result.users if u in outside]
     if any(not isinstance(u, StYield) for u in others):
-        stored = rewriter.insert(ToTensor.of(result), InsertPoint.after(loop), "acc").result
+        stored = rewriter.insert(ToTensor.of(result, shape), InsertPoint.after(loop), "acc").result
         rewriter.replace_uses(result, stored, lambda u: u in others and not isinstance(u, StYield))
 
 

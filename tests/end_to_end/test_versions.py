@@ -47,6 +47,8 @@ VERSIONS = {
     "hoist_accumulator(mm, out_of: kk) } else { }",
     "after tiling": "let j = tile(mm, [n: 16])\nspecialize mm when size(last.d1) % 16 == 0 { require size(mm.n) == 16\n"
     "let fused = false\n" + REGISTERS + "} else { }",
+    "a whole static product": "specialize mm when size(mm.m) == 13 and size(mm.n) == 65 { let kk = tile(mm, [k: 1])\n"
+    "vectorize(kk)\nhoist_accumulator(mm, out_of: kk) } else { }",
     "afterwards all copies": "specialize mm when size(mm.n) == 65 { tile(mm, [n: 13]) } else { tile(mm, [n: 16]) }\n"
     "tile(mm, [k: 4])\nrequire len(mm) == 2",
 }

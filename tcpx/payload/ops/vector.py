@@ -7,10 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.facts import facts_at
 from tcpx.payload.ir import Operation, Value, register
+from tcpx.payload.ops.constant import check_literal
 from tcpx.payload.ops.gml_st import OnSubset, write_subset
+from tcpx.payload.sizes import Dim
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import BufferType, TensorType, Type, VectorType, dtype_of, shape_of
+from tcpx.payload.types import BufferType, TensorType, Type, VectorType, dtype_of, shape_of, with_shape
 
 
 @register
@@ -31,10 +34,13 @@ class Read(OnSubset):
     def value(self) -> float | int:
         """What lanes outside the subset hold."""
         held = self.attributes.get("value", 0)
-        return held if isinstance(held, int | float) else 0
+        if not isinstance(held, int | float):
+            raise self.error("the attribute `value` is no number", required="a number", found=str(held))
+        return held
 
     def verify(self) -> None:
         super().verify()
+        check_literal(self, self.value, dtype_of(self.result.type))
         self.check_value(self.result)
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
@@ -80,20 +86,24 @@ class Write(OnSubset):
 
 @register
 class ToTensor(Operation):
-    """A register tile as a tensor: its first storage."""
+    """A register tile as a tensor: its first storage.
+
+    A dim of the tensor may be symbolic where the branches round the operation say that it is that of the vector.
+    """
 
     __slots__ = ()
     opcode = "vector.to_tensor"
     operand_names = ("operand",)
 
     @classmethod
-    def of(cls, operand: Value) -> Operation:
-        """A detached conversion."""
-        return cls([operand], [TensorType(shape_of(operand.type), dtype_of(operand.type))])
+    def of(cls, operand: Value, shape: Sequence[Dim] | None = None) -> Operation:
+        """A detached conversion; `shape` is the shape of the tensor if it is not that of the vector."""
+        return cls([operand], [TensorType(tuple(shape or shape_of(operand.type)), dtype_of(operand.type))])
 
     def verify(self) -> None:
         wanted = TensorType(shape_of(self.operands[0].type), dtype_of(self.operands[0].type))
-        if self.result.type != wanted:
+        found = self.result.type
+        if found != wanted and with_shape(found, tuple(map(facts_at(self).value, shape_of(found)))) != wanted:
             raise self.error(
                 "the result is a tensor like the operand", required=str(wanted), found=str(self.result.type)
             )
@@ -125,7 +135,9 @@ class Extract(Operation):
     def verify(self) -> None:
         type_ = self.operands[0].type
         if not isinstance(type_, VectorType) or len(type_.shape) != 1 or not 0 <= self.lane < type_.shape[0]:
-            raise self.error("a lane of a 1-D vector", required=f"lane {self.lane}", found=str(type_))
+            raise self.error(
+                "there is no such lane", required="a lane of a 1-D vector", found=f"lane {self.lane} of {type_}"
+            )
         if self.result.type != type_.dtype:
             raise self.error(
                 "a lane has the dtype of the vector", required=type_.dtype.name, found=str(self.result.type)
@@ -158,7 +170,9 @@ class Insert(Operation):
     def verify(self) -> None:
         type_ = self.operands[0].type
         if not isinstance(type_, VectorType) or len(type_.shape) != 1 or not 0 <= self.lane < type_.shape[0]:
-            raise self.error("a lane of a 1-D vector", required=f"lane {self.lane}", found=str(type_))
+            raise self.error(
+                "there is no such lane", required="a lane of a 1-D vector", found=f"lane {self.lane} of {type_}"
+            )
         if self.operands[1].type != type_.dtype or self.result.type != type_:
             raise self.error(
                 "the element and the result have the dtype of the vector",
