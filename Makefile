@@ -13,7 +13,7 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; 
 WORKERS ?= auto
 PYTEST  := $(BIN)/python -m pytest
 
-.PHONY: help venv demo test errors lint types format docs conformance bench perf-check
+.PHONY: help venv demo test errors lint types format docs mutants conformance bench bench-random bench-peers perf-check
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*##/  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -62,11 +62,20 @@ format: $(VENV)/.dev  ## rewrite the sources in the house format
 docs: $(VENV)/.core  ## the pages of docs/ that are made from declarations
 	$(BIN)/python docs/generate.py
 
+mutants: $(VENV)/.dev compiler  ## plant faults in transforms and lowering; the tests must notice each
+	$(BIN)/python -m tests.mutants.run $(ARGS)
+
 conformance: $(VENV)/.dev compiler  ## the slow tests
 	$(PYTEST) -n $(WORKERS) -m slow $(ARGS)
 
-bench: $(VENV)/.dev compiler  ## measure the workloads
-	$(BIN)/python -m benchmarks.run $(ARGS)
+bench: $(VENV)/.dev compiler  ## measure the workloads, beside the peers that are set up; ARGS: see tcpx bench --help
+	$(BIN)/tcpx bench $(ARGS)
 
-perf-check: $(VENV)/.dev compiler  ## measure and compare with the recorded fractions of the limit
-	$(BIN)/python -m benchmarks.run --check $(ARGS)
+bench-random: $(VENV)/.dev compiler  ## measure 50 products of random sizes
+	$(BIN)/tcpx bench --random --check $(ARGS)
+
+bench-peers: $(VENV)/.dev  ## set up the libraries to measure beside, in .bench; ARGS: their names
+	$(BIN)/python -m benchmarks.registry $(ARGS)
+
+perf-check: $(VENV)/.dev compiler  ## measure and judge by the bars beside the workloads
+	$(BIN)/tcpx bench --check $(ARGS)

@@ -1,1 +1,1 @@
-"""Measured workloads: `python -m benchmarks.run`."""
+"""Measured workloads, the peers that tcpx is measured beside, and the runner behind `tcpx bench`."""

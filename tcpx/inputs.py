@@ -101,7 +101,7 @@ def _check_range(symbol: Symbol, extent: int) -> None:
             Diagnostic(
                 f"the size `{symbol.name}` is out of its range",
                 required=f"{symbol.lower}..{upper}{multiple}",
-                found=str(extent),
+                found=f"{symbol.name} = {extent}",
             )
         )
 

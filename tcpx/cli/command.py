@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import tcpx
+from tcpx.cli.bench import BENCH
 from tcpx.cli.bisect import BISECT
 from tcpx.cli.check import CHECK
 from tcpx.cli.emit import EMIT
@@ -18,7 +19,7 @@ from tcpx.cli.ops import OPS
 from tcpx.cli.options import Subcommand, UsageError
 from tcpx.cli.run import RUN
 
-SUBCOMMANDS: Final = (RUN, EMIT, CHECK, EXPLAIN, BISECT, FMT, OPS)
+SUBCOMMANDS: Final = (RUN, EMIT, CHECK, EXPLAIN, BISECT, BENCH, FMT, OPS)
 DONE, DIAGNOSTIC, USAGE = 0, 1, 2
 STATUSES: Final = f"exit status: {DONE} done, {DIAGNOSTIC} a diagnostic (on stderr), {USAGE} a wrong command line"
 

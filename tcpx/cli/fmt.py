@@ -10,6 +10,7 @@ from pathlib import Path
 
 import tcpx
 from tcpx.cli.options import Subcommand, UsageError
+from tcpx.transform.language.loader import schedule_text
 
 STDIN = "-"
 
@@ -52,13 +53,9 @@ def _names(files: list[str]) -> Iterator[str]:
 
 
 def _read(name: str) -> str:
-    content = Path(name).read_bytes()
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        raise tcpx.ParseError(
-            tcpx.Diagnostic(f"{name} is not a text", required="UTF-8", found=f"a wrong byte at {error.start}")
-        ) from error
+    """The file as it is, line ends included. Raises ScheduleError for one that is no schedule text."""
+    schedule_text(Path(name))
+    return Path(name).read_bytes().decode()
 
 
 def _difference(before: str, after: str, name: str) -> str:

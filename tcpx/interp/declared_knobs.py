@@ -81,7 +81,7 @@ def _shared_value(name: str, shared: KnobUse, given: RuntimeValue | None, node: 
         node,
         required=describe(shared.value),
         found=describe(given),
-        fix=f"override both, by `{name}` or a glob, or declare it `knob separate {name}: ...`",
+        fix=f"set both: by {shared.path} or `{name}`; to set them apart, declare it `knob separate {name}: ...`",
     )
 
 

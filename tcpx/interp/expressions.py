@@ -10,15 +10,16 @@ from tcpx.interp.matchers import matcher_outcome
 from tcpx.interp.matching import Candidates, Miss, Outcome, match_handles, name_miss, pattern_miss
 from tcpx.interp.parameters import call_frame, checked_parameter
 from tcpx.interp.state import State
+from tcpx.interp.target_queries import has_feature, target_attribute
 from tcpx.interp.values import DimHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
 from tcpx.payload.diagnostics import Kind, ScheduleError, TcpxError
 from tcpx.payload.ir import Operation
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.types import SCALARS
-from tcpx.target import Target, known_features
+from tcpx.target import Target
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import FunctionCallee, find_callee, find_matcher, is_import
-from tcpx.transform.language.builtins import METHODS, TARGET_SIZES, Function, Method
+from tcpx.transform.language.builtins import METHODS, Function, Method
 from tcpx.transform.language.printed_expressions import print_expression
 from tcpx.transform.suggestions import did_you_mean
 
@@ -86,7 +87,7 @@ def _evaluate(expression: ast.Expression, state: State, frame: Frame) -> Runtime
         case ast.Attribute():
             base = evaluate(expression.base, state, frame)
             if isinstance(base, Target):
-                return _target_attribute(base, expression, frame)
+                return target_attribute(base, expression, frame)
             return navigation.attribute(base, expression.name, state, frame, expression)
         case ast.Call():
             return _call(expression, state, frame)
@@ -157,22 +158,6 @@ def _name(expression: ast.Name, state: State, frame: Frame) -> RuntimeValue:
     )
 
 
-def _target_attribute(target: Target, expression: ast.Attribute, frame: Frame) -> RuntimeValue:
-    if expression.name == "name":
-        return target.name
-    sizes: dict[str, int] = {
-        "vector_registers": target.vector_registers,
-        "vector_bits": target.vector_bits,
-        "l1": target.l1,
-        "l2": target.l2,
-        "l3": target.l3,
-        "parallel_threshold": target.parallel_threshold,
-    }
-    if expression.name not in sizes:
-        raise frame.error(f"the target has no `{expression.name}`", expression, required=", ".join(TARGET_SIZES))
-    return sizes[expression.name]
-
-
 def _operator(expression: ast.Unary | ast.Binary, state: State, frame: Frame) -> RuntimeValue:
     if isinstance(expression, ast.Unary):
         if expression.operator == "not":
@@ -216,7 +201,7 @@ def _call(expression: ast.Call, state: State, frame: Frame) -> RuntimeValue:
     base = evaluate(function.base, state, frame)
     argument = expression.arguments[0].value
     if isinstance(base, Target):
-        return _has_feature(base, argument, state, frame)
+        return has_feature(base, _text(argument, state, frame), argument, frame)
     if not isinstance(base, OpHandle):
         raise frame.error(f"{kind_of(base)} has no `{function.name}(...)`", function, required="a handle")
     return _method(METHODS[function.name], base, argument, state, frame, expression)
@@ -231,19 +216,6 @@ def _method(
         return not any(isinstance(pattern_outcome(pattern, None, op, state, frame), Miss) for op in ops)
     text = dim_name(argument, state, frame) if method.takes == "dim" else _text(argument, state, frame)
     return methods.METHODS[method.name](base, text, state, frame, node)
-
-
-def _has_feature(target: Target, argument: ast.Expression, state: State, frame: Frame) -> bool:
-    feature = _text(argument, state, frame)
-    known = dict.fromkeys((*known_features(), *target.features))
-    if feature not in known:
-        raise frame.error(
-            f'no target has a feature "{feature}"',
-            argument,
-            required=", ".join(known),
-            fix=did_you_mean(feature, known),
-        )
-    return target.has(feature)
 
 
 def _text(expression: ast.Expression, state: State, frame: Frame) -> str:

@@ -15,7 +15,19 @@ from tcpx.payload.diagnostics import Kind
 from tcpx.payload.facts import facts_at
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Operation, Value
-from tcpx.payload.sizes import Dim, align_up, ceildiv, is_equal, is_less_equal, maximum, minimum, to_text, upper_bound, variables
+from tcpx.payload.size_substitution import with_facts
+from tcpx.payload.sizes import (
+    Dim,
+    align_up,
+    ceildiv,
+    is_equal,
+    is_less_equal,
+    maximum,
+    minimum,
+    to_text,
+    upper_bound,
+    variables,
+)
 from tcpx.payload.types import ScalarType, dtype_of, shape_of
 from tcpx.transform.language import syntax as ast
 
@@ -31,7 +43,10 @@ def call_function(name: str, args: Arguments, state: State, frame: Frame, node: 
 def size_of_dim(handle: DimHandle, state: State, frame: Frame, node: ast.Node) -> Dim:
     """The extent of `x.m`; it must be the same for all copies of x."""
     ops = state.handles.resolve(handle.base, node.location)
-    sizes = [facts_at(op).value(op.size_of(handle.dim)) for op in ops if isinstance(op, Tileable)]
+    tileable = [op for op in ops if isinstance(op, Tileable)]
+    sizes = [facts_at(op).value(op.size_of(handle.dim)) for op in tileable]
+    if len(sizes) > 1 and not all(isinstance(size, int) for size in sizes):
+        sizes = [state.handles.facts.value(_without_facts(op.size_of(handle.dim), state)) for op in tileable]
     for other in sizes[1:]:
         of_one_copy = sizes[0] != other and bool(variables(sizes[0]) or variables(other))
         if is_equal(sizes[0], other) is not True or of_one_copy:
@@ -44,6 +59,11 @@ def size_of_dim(handle: DimHandle, state: State, frame: Frame, node: ast.Node) -
                 kind=Kind.SILENCEABLE,
             )
     return sizes[0]
+
+
+def _without_facts(size: Dim, state: State) -> Dim:
+    """The size over the symbols as the function declares them: what a branch says of them holds in no other."""
+    return with_facts(size, {symbol.name: symbol for symbol in state.func.symbols})
 
 
 def _wrong(args: Arguments, required: str, frame: Frame, node: ast.Node) -> Exception:

@@ -8,11 +8,12 @@ from tcpx.interp.frame import Frame
 from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, describe, kind_of
 from tcpx.payload.diagnostics import Kind, Location
-from tcpx.payload.interfaces import Elementwise, Structured, Tileable
+from tcpx.payload.interfaces import Elementwise, IteratorKind, Structured, Tileable
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
 from tcpx.payload.ops.memory import Pad
+from tcpx.payload.types import dtype_of
 from tcpx.transform.arguments import OperandRef, ValueRef
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.suggestions import did_you_mean
@@ -38,7 +39,7 @@ def attribute(base: RuntimeValue, name: str, state: State, frame: Frame, node: a
         case "opcode":
             return ops[0].opcode
         case "scheduled":
-            return all(state.is_scheduled(op) for op in ops)
+            return any(state.is_scheduled(op) for op in ops)
         case "constant":
             return all(isinstance(op, Const) for op in ops)
         case "start":
@@ -163,12 +164,16 @@ def epilogue(base: OpHandle, state: State, where: Location) -> OpHandle:
 def _chain_end(op: Operation) -> Operation:
     """Follow single uses, out of the loops that compute tiles of the value.
 
-    A second use, a reduction, a reshape, a broadcast or another block ends the chain.
+    A second use, a reduction, a reshape, a broadcast or another block ends the chain; behind an op that accumulates,
+    so does another dtype, for partial sums are kept where the end of the chain is written.
     """
     end, value = op, op.results[0] if len(op.results) == 1 else None
+    accumulates = isinstance(op, Tileable) and any(it.kind is IteratorKind.REDUCTION for it in op.iterators())
     while value is not None and len(value.users) == 1:
         user = value.users[0]
         if isinstance(user, Elementwise) and _same_block(user, value):
+            if accumulates and dtype_of(user.result.type) != dtype_of(value.type):
+                break
             end, value = user, user.result
         elif isinstance(user, StYield) and user.operands[0] is value:
             value = _result_of(user)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tcpx.interp.knobs import KnobUse
-from tcpx.interp.state import State
+from tcpx.interp.state import Mark, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class Savepoint:
     mark: int
     entries: int
     output: int
-    marked: frozenset[int]
+    marked: frozenset[Mark]
     knobs: tuple[KnobUse, ...]
     branches: int
 

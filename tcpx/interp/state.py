@@ -11,12 +11,15 @@ from tcpx.interp.knobs import Overrides
 from tcpx.interp.payload_texts import PayloadTexts
 from tcpx.interp.trace import Trace, TraceEntry
 from tcpx.interp.work import Work
-from tcpx.payload.ir import FuncOp, Module, Operation
+from tcpx.payload.ir import CopyPath, FuncOp, Module, Operation
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import Rewriter
 from tcpx.target import Target
 from tcpx.transform.language.loader import Program
 from tcpx.transform.loop_nest import Nests
+
+Mark = tuple[int, CopyPath]
+"""An origin, and the copy of it."""
 
 StepHook = Callable[[TraceEntry], None]
 """Called after every committed step: numeric verification, bisection."""
@@ -42,9 +45,11 @@ class State:
     nests: Nests = field(default_factory=Nests)
     foresight: Foresight | None = None
     """What is known while a schedule is only checked on a payload."""
-    marked: set[int] = field(default_factory=set[int])
-    """Origins of the operations that a step was applied to, inspection and cleanup aside."""
+    marked: set[Mark] = field(default_factory=set[Mark])
+    """What steps were applied to, inspection and cleanup aside."""
 
     def is_scheduled(self, op: Operation) -> bool:
-        """Whether an earlier step changed or moved the operation."""
-        return any(o in self.marked for o in op.origins) or any(isinstance(a, Loop) for a in op.ancestors())
+        """Whether an earlier step changed or moved this copy, or what it was copied from."""
+        path = op.copy_path
+        marks = ((origin, path[:k]) for origin in op.origins for k in range(len(path) + 1))
+        return any(mark in self.marked for mark in marks) or any(isinstance(a, Loop) for a in op.ancestors())

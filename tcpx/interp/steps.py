@@ -7,7 +7,7 @@ from dataclasses import replace
 from tcpx.interp.arguments import Prepared, arguments_for, copies_of, prepare
 from tcpx.interp.frame import Frame
 from tcpx.interp.recording import Recording
-from tcpx.interp.state import State
+from tcpx.interp.state import Mark, State
 from tcpx.interp.trace import OutputLine
 from tcpx.interp.values import OperandHandle, OpHandle, RuntimeValue
 from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError, TcpxError, VerifyError
@@ -42,6 +42,7 @@ def run_step(
     try:
         made = prepare(transform, transform_arguments(transform, call), state, frame)
         first_place = next((op.location for op in copies_of(made, state)), None)
+        marks = _marks_of(made, state)
         results = _apply_to_copies(made, context, state, where)
         touched = _verify(transform, state, where)
         if transform.mutates and rewriter.mark() == recording.mark:
@@ -58,7 +59,7 @@ def run_step(
     state.trace.output += [OutputLine(text, where) for text in context.remarks]
     state.handles.note_ends(where)
     if transform.marks:
-        state.marked.update(_origins_of(made, state))
+        state.marked.update(marks)
     recording.commit(
         print_statement(statement),
         transform.name,
@@ -128,16 +129,13 @@ def _as_handles(groups: list[Results], state: State) -> Values:
     return tuple(handles)
 
 
-def _origins_of(made: Prepared, state: State) -> set[int]:
-    origins: set[int] = set()
+def _marks_of(made: Prepared, state: State) -> set[Mark]:
+    """The copies that a step is given, a whole function aside."""
+    ops = list(made.listed)
     for _, handle, _ in made.handles.values():
-        base = handle if isinstance(handle, OpHandle) else handle.base
-        live = state.handles.live(base)
-        if not any(isinstance(op, FuncOp) for op in live):
-            origins.update(base.origins)
-    for op in made.listed:
-        origins.update(op.origins)
-    return origins
+        live = state.handles.live(handle if isinstance(handle, OpHandle) else handle.base)
+        ops += [] if any(isinstance(op, FuncOp) for op in live) else live
+    return {(origin, op.copy_path) for op in ops for origin in op.origins}
 
 
 def _verify(transform: type[Transform], state: State, where: Location) -> list[Operation]:

@@ -37,6 +37,7 @@ class Work:
                 f"the run of the schedule is nested more than {DEEPEST_RUN} deep here",
                 node,
                 required=f"at most {DEEPEST_RUN} calls, blocks and operators within one another",
+                found=f"{self.depth + 1} of them",
             )
         self.depth += 1
         try:
@@ -79,5 +80,5 @@ class Work:
 
 def _too_much(what: str, frame: Frame, node: ast.Node) -> Exception:
     return frame.error(
-        f"the schedule {what}", node, required="loops over fewer items", found="this is where the limit was reached"
+        f"the schedule {what}", node, required="loops over fewer items, or fewer of them", found="one more here"
     )

@@ -42,21 +42,42 @@ def upper_bound(d: Operand) -> int | None:
 
 def is_less_equal(a: Operand, b: Operand) -> bool | None:
     """Whether a <= b for all sizes (True), for none (False), or unknown (None)."""
-    decided = _is_not_negative(as_dim(b) - as_dim(a))
-    if decided is None:
-        limits = _smallest_of(as_dim(b))
-        if limits and all(is_less_equal(a, limit) is True for limit in limits):
-            return True
+    a, b = as_dim(a), as_dim(b)
+    decided = _is_not_negative(b - a)
+    if decided is None and (_precedes_argument(a, b) or _argument_precedes(a, b)):
+        return True
     return decided
 
 
-def _smallest_of(d: Dim) -> tuple[Dim, ...]:
-    """The sizes that `d` is the smallest of; none if it is no minimum."""
-    if isinstance(d, int) or d.constant or len(d.terms) != 1:
-        return ()
-    monomial, coefficient = d.terms[0]
-    atom = monomial[0]
-    return atom.args if coefficient == 1 and len(monomial) == 1 and isinstance(atom, Min) else ()
+def _precedes_argument(a: Dim, b: Dim) -> bool:
+    """Whether a <= b where b is a minimum or maximum: a is proved below all arguments, or below one."""
+    match _extremum(b):
+        case Min(args=args):
+            return all(is_less_equal(a, arg) is True for arg in args)
+        case Max(args=args):
+            return any(is_less_equal(a, arg) is True for arg in args)
+        case None:
+            return False
+
+
+def _argument_precedes(a: Dim, b: Dim) -> bool:
+    """Whether a <= b where a is a minimum or maximum: one argument is proved below b, or all are."""
+    match _extremum(a):
+        case Min(args=args):
+            return any(is_less_equal(arg, b) is True for arg in args)
+        case Max(args=args):
+            return all(is_less_equal(arg, b) is True for arg in args)
+        case None:
+            return False
+
+
+def _extremum(d: Dim) -> Min | Max | None:
+    """The minimum or maximum that `d` is, if it is one."""
+    match d:
+        case Size(terms=(((Min() | Max() as atom,), 1),), constant=0):
+            return atom
+        case _:
+            return None
 
 
 def is_less(a: Operand, b: Operand) -> bool | None:

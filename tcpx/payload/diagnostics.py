@@ -96,6 +96,11 @@ class Diagnostic:
         return "\n".join(lines)
 
 
+def counted(number: int, thing: str) -> str:
+    """`1 result`, `2 results`."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
 class TcpxError(Exception):
     """Base of every error tcpx raises on purpose; `diagnostic` holds the facts."""
 

@@ -198,7 +198,7 @@ def bind_symbols(func: FuncOp, arrays: Sequence[Array]) -> dict[str, int]:
                 Diagnostic(
                     f"the size `{symbol.name}` is out of its range",
                     required=f"{symbol.lower}..{upper}",
-                    found=str(size),
+                    found=f"{symbol.name} = {size}",
                 )
             )
     return sizes

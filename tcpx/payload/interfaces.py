@@ -303,7 +303,9 @@ class Structured(Tileable):
                 if holds is not True:
                     raise self.error(
                         f"dim {position} of `{role}` does not agree with `{name or to_text(expression)}`",
-                        required=to_text(required) if name else f"at least {to_text(required)}",
+                        required=f"{to_text(required)}, the extent of `{name}`"
+                        if name
+                        else f"at least {to_text(required)}, for `{to_text(expression)}`",
                         found=f"{to_text(extent)} in %{value.name}: {value.type}",
                         fix=None if holds is False else "make the sizes the same expression",
                     )

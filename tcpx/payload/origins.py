@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from tcpx.payload.ir import CopyPath, Module, Operation
 from tcpx.payload.journal import Journal
+from tcpx.payload.uses import Ticketed
 
 
 class Origins(Journal):
@@ -16,7 +17,7 @@ class Origins(Journal):
 
     def __init__(self, module: Module) -> None:
         super().__init__(module)
-        self.origins: dict[int, list[Operation]] = {}
+        self.origins: dict[int, Ticketed[Operation]] = {}
         self.ended: dict[int, str] = {}
         self.unsettled: dict[int, None] = {}
         """Origins that lost their last operation or got one again; who keeps track of them empties it."""
@@ -49,37 +50,41 @@ class Origins(Journal):
 
         self.record(undo)
 
-    def _hold(self, origin: int, op: Operation, place: int | None = None) -> None:
-        holders = self.origins.setdefault(origin, [])
+    def _hold(self, origin: int, op: Operation, ticket: int | None = None) -> None:
+        holders = self.origins.get(origin)
+        if holders is None:
+            holders = self.origins[origin] = Ticketed()
         if not holders:
             self.unsettled[origin] = None
-        holders.insert(len(holders) if place is None else place, op)
+        if ticket is None:
+            holders.append(op)
+        else:
+            holders.put_back(op, ticket)
 
     def _forget(self, op: Operation) -> dict[int, int]:
-        """Take an operation out; returns the places it had, by origin."""
-        places: dict[int, int] = {}
+        """Take an operation out; returns the tickets by which it is put back, by origin."""
+        tickets: dict[int, int] = {}
         for origin in op.origins:
             holders = self.origins[origin]
-            places[origin] = holders.index(op)
-            self.visited += len(holders)
-            holders.pop(places[origin])
+            tickets[origin] = holders.remove(op)
+            self.visited += 1
             if not holders:
                 self.unsettled[origin] = None
-        return places
+        return tickets
 
-    def _remember(self, op: Operation, places: Mapping[int, int]) -> None:
-        for origin, place in places.items():
-            self._hold(origin, op, place)
+    def _remember(self, op: Operation, tickets: Mapping[int, int]) -> None:
+        for origin, ticket in tickets.items():
+            self._hold(origin, op, ticket)
 
     def disown(self, op: Operation) -> None:
         """Take out an operation that is no longer in the module."""
-        places = self._forget(op)
-        self.record(lambda: self._remember(op, places))
+        tickets = self._forget(op)
+        self.record(lambda: self._remember(op, tickets))
 
     def set_origins(self, op: Operation, origins: tuple[int, ...], copy_path: CopyPath | None = None) -> None:
         """Say which computations (handles) an operation continues, and as which copy."""
         old_origins, old_path = op.origins, op.copy_path
-        places = self._forget(op)
+        tickets = self._forget(op)
         op.origins = origins
         if copy_path is not None:
             op.copy_path = copy_path
@@ -89,7 +94,7 @@ class Origins(Journal):
         def undo() -> None:
             self._forget(op)
             op.origins, op.copy_path = old_origins, old_path
-            self._remember(op, places)
+            self._remember(op, tickets)
 
         self.record(undo, op)
 
@@ -101,7 +106,7 @@ class Origins(Journal):
         self.set_schedule_location(new, old)
 
     def _is_shared(self, origin: int, op: Operation) -> bool:
-        return any(holder is not op for holder in self.origins.get(origin, []))
+        return any(holder is not op for holder in self.origins.get(origin, ()))
 
     def set_schedule_location(self, new: Operation, old: Operation) -> None:
         """Let `new` stand at the place in payload and schedule where `old` did, and continue its history."""

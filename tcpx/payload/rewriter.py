@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tcpx.limits import MOST_OPERATIONS
+from tcpx.limits import DEEPEST_NEST, MOST_OPERATIONS
 from tcpx.payload.constants import NumpyArray
 from tcpx.payload.diagnostics import Diagnostic, ScheduleError
 from tcpx.payload.ir import (
@@ -59,6 +59,22 @@ def _block(op: Operation) -> Block:
     return op.parent
 
 
+def _check_depth(op: Operation, block: Block) -> None:
+    """Raise ScheduleError where a loop or branch would stand in more than `DEEPEST_NEST` others."""
+    depth = 0 if block.parent is None else 1 + sum(1 for _ in block.parent.ancestors())
+    if depth > DEEPEST_NEST:
+        raise ScheduleError(
+            Diagnostic(
+                "the payload would be nested too deep",
+                payload=op.location,
+                schedule=op.schedule_location,
+                required=f"at most {DEEPEST_NEST} loops and branches within one another",
+                found=f"{depth} round %{op.name or op.opcode}",
+                fix="tile less often, or in fewer levels",
+            )
+        )
+
+
 class Rewriter(Names, Origins):
     """Mutates one module. `mark` / `rollback` make any sequence of changes a transaction.
 
@@ -81,9 +97,11 @@ class Rewriter(Names, Origins):
     def insert(self, op: OpT, at: InsertPoint, base: str = "") -> OpT:
         """Insert a detached operation (with its regions); unnamed values get fresh names from `base`.
 
-        Raises ScheduleError where the payload would have more than `MOST_OPERATIONS`.
+        Raises ScheduleError where the payload would have more than `MOST_OPERATIONS`, or be nested too deep.
         """
         self._grow(op)
+        if op.regions:
+            _check_depth(op, at.block)
         at.block.insert(at.index, op)
         self.record(lambda: self._take_out(op), op)
         func = op.func

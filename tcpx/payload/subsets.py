@@ -66,7 +66,7 @@ class Tile:
         if self.dropped or len(shape) != self.rank:
             return False
         facts = [is_equal(size, dim) for size, dim in zip(self.sizes, shape, strict=True)]
-        facts += [is_equal(offset, 0) for offset in self.offsets]
+        facts += [_is_zero_throughout(offset) for offset in self.offsets]
         facts += [is_equal(stride, 1) for stride in self.strides]
         return False if False in facts else None if None in facts else True
 
@@ -90,6 +90,17 @@ class Tile:
 
     def __str__(self) -> str:
         return self.text()
+
+
+def _is_zero_throughout(offset: Dim) -> bool | None:
+    """Whether an offset is 0 in every iteration of the loops round it; None if unknown.
+
+    It is unknown, too, where a loop variable is 0 only because an iteration runs at all: outside the loop nothing says
+    so, and what is known of sizes by it would be lost with the variable.
+    """
+    decided = is_equal(offset, 0)
+    steady = all(v.lower == 0 and is_less_equal(v.upper, v.step) is True for v in variables(offset))
+    return decided if steady or decided is not True else None
 
 
 def compose(outer: Tile, inner: Tile) -> Tile:
@@ -148,7 +159,7 @@ def disjoint_between_iterations(tile: Tile, var: Var, other: Tile | None = None)
     Loop variables whose facts depend on `var` belong to inner loops and take any value in either iteration; all
     others are taken to be outer ones, with one value for both.
     """
-    if is_less_equal(var.upper - var.lower, var.step) is True:
+    if is_less_equal(var.upper - var.lower, var.step) is True or (other is None and _moves_on(tile, var)):
         return True
     decision = disjoint(tile, _one_later(tile if other is None else other, var))
     if other is not None and decision is True:
@@ -158,11 +169,22 @@ def disjoint_between_iterations(tile: Tile, var: Var, other: Tile | None = None)
     return decision
 
 
+def _moves_on(tile: Tile, var: Var) -> bool:
+    """Whether each iteration starts behind the tile of the one before: along one dim, by at least its extent."""
+    for offset, extent in zip(tile.offsets, _extents(tile), strict=True):
+        if var not in variables(offset) or _variables_inside((offset,), var):
+            continue
+        distance = substitute(offset, {var: var.size() + var.step}) - offset
+        if var not in variables(distance) and is_less_equal(extent, distance) is True:
+            return True
+    return False
+
+
 def _one_later(tile: Tile, var: Var) -> Tile:
     """The tile of any later iteration of a loop, in terms of this one's."""
     later = Var(f"{var.name}~later", var.size() + var.step, var.upper, var.step)
     mapping: dict[Var, Dim] = {var: later.size()}
-    for inner in _variables_inside(tile, var):
+    for inner in _variables_inside((*tile.offsets, *tile.sizes, *tile.strides), var):
         renamed = Var(
             f"{inner.name}~later",
             substitute(inner.lower, mapping),
@@ -180,8 +202,8 @@ def _extents(tile: Tile) -> tuple[Dim, ...]:
     )
 
 
-def _variables_inside(tile: Tile, var: Var) -> list[Var]:
-    """Loop variables of a tile, or of their facts, that depend on a variable, outermost first."""
+def _variables_inside(dims: Sequence[Dim], var: Var) -> list[Var]:
+    """Loop variables in sizes, or in their facts, that depend on a variable, outermost first."""
     found: dict[str, Var] = {}
 
     def visit(candidate: Var) -> bool:
@@ -193,7 +215,7 @@ def _variables_inside(tile: Tile, var: Var) -> list[Var]:
             found.setdefault(candidate.name, candidate)
         return any(depends)
 
-    for d in (*tile.offsets, *tile.sizes, *tile.strides):
+    for d in dims:
         for v in variables(d):
             visit(v)
     return list(found.values())

@@ -84,6 +84,8 @@ ui64 = ScalarType("ui64", ScalarKind.UNSIGNED, 64)
 i1 = ScalarType("i1", ScalarKind.BOOL, 1)
 index = ScalarType("index", ScalarKind.INDEX, 64)
 
+HALF = (f16, bf16)
+"""Stored in half the bytes of f32, and computed with in f32."""
 SCALARS: Mapping[str, ScalarType] = {
     t.name: t for t in (f64, f32, f16, bf16, si8, si16, si32, si64, ui8, ui16, ui32, ui64, i1, index)
 }

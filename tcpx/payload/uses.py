@@ -1,81 +1,94 @@
-"""The use list of a value: ordered, with membership and removal that do not walk it."""
+"""Ordered sets with membership and removal that do not walk them: the use list of a value, the copies of a handle."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, overload
+from collections.abc import Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar, overload
 
 if TYPE_CHECKING:
     from tcpx.payload.ir import Operation
 
 Use = tuple["Operation", int]
 """A user, and which of its operands it is."""
+Item = TypeVar("Item", bound=Hashable)
 
 
-class Uses(Sequence[Use]):
-    """The uses of one value in the order in which they were added.
+class Ticketed(Sequence[Item], Generic[Item]):
+    """Items in the order in which they were added.
 
-    Every use keeps the ticket it got when it was added, so a removed one can be put back where it was. `unverified`
-    holds what was added since the verifier last looked.
+    Every item keeps the ticket it got when it was added, so a removed one can be put back where it was.
     """
 
-    __slots__ = ("_held", "_next", "_tickets", "unverified")
+    __slots__ = ("_held", "_next", "_tickets")
 
     def __init__(self) -> None:
-        self._held: list[tuple[int, Use]] = []
-        self._tickets: dict[Use, int] = {}
+        self._held: list[tuple[int, Item]] = []
+        self._tickets: dict[Item, int] = {}
         self._next = 0
-        self.unverified: list[Use] = []
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def __iter__(self) -> Iterator[Use]:
-        return iter([use for _, use in self._held])
+    def __iter__(self) -> Iterator[Item]:
+        return iter([item for _, item in self._held])
 
-    def __contains__(self, use: object) -> bool:
-        return use in self._tickets
+    def __contains__(self, item: object) -> bool:
+        return item in self._tickets
 
     @overload
-    def __getitem__(self, index: int) -> Use: ...
+    def __getitem__(self, index: int) -> Item: ...
     @overload
-    def __getitem__(self, index: slice) -> list[Use]: ...
-    def __getitem__(self, index: int | slice) -> Use | list[Use]:
+    def __getitem__(self, index: slice) -> list[Item]: ...
+    def __getitem__(self, index: int | slice) -> Item | list[Item]:
         if isinstance(index, slice):
-            return [use for _, use in self._held[index]]
+            return [item for _, item in self._held[index]]
         return self._held[index][1]
 
     @property
     def has_repetitions(self) -> bool:
-        """Whether a use is listed more than once, which breaks a rule of the IR."""
+        """Whether an item is listed more than once."""
         return len(self._held) != len(self._tickets)
 
-    def append(self, use: Use) -> None:
-        """Add a use behind all others."""
-        self.put_back(use, self._next)
+    def append(self, item: Item) -> None:
+        """Add an item behind all others."""
+        self.put_back(item, self._next)
         self._next += 1
-        self.unverified.append(use)
 
-    def remove(self, use: Use) -> int:
-        """Take a use away; returns its ticket. Raises KeyError if it is not there."""
-        ticket = self._tickets.pop(use)
+    def remove(self, item: Item) -> int:
+        """Take an item away; returns its ticket. Raises KeyError if it is not there."""
+        ticket = self._tickets.pop(item)
         del self._held[bisect_left(self._held, ticket, key=_ticket)]
         return ticket
 
-    def put_back(self, use: Use, ticket: int) -> None:
-        """Add a removed use where it was."""
-        self._tickets[use] = ticket
+    def put_back(self, item: Item, ticket: int) -> None:
+        """Add a removed item where it was."""
+        self._tickets[item] = ticket
         if not self._held or self._held[-1][0] < ticket:
-            self._held.append((ticket, use))
+            self._held.append((ticket, item))
         else:
-            self._held.insert(bisect_left(self._held, ticket, key=_ticket), (ticket, use))
+            self._held.insert(bisect_left(self._held, ticket, key=_ticket), (ticket, item))
 
     def clear(self) -> None:
-        """Take all uses away."""
+        """Take all items away."""
         self._held.clear()
         self._tickets.clear()
 
 
-def _ticket(entry: tuple[int, Use]) -> int:
+class Uses(Ticketed[Use]):
+    """The uses of one value; `unverified` holds what was added since the verifier last looked."""
+
+    __slots__ = ("unverified",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unverified: list[Use] = []
+
+    def append(self, item: Use) -> None:
+        """Add a use behind all others."""
+        super().append(item)
+        self.unverified.append(item)
+
+
+def _ticket(entry: tuple[int, Hashable]) -> int:
     return entry[0]

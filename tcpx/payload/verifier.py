@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from tcpx.payload.constants import Constants
-from tcpx.payload.diagnostics import Diagnostic, VerifyError
+from tcpx.payload.diagnostics import Diagnostic, VerifyError, counted
 from tcpx.payload.disjointness import check_disjoint_yields
 from tcpx.payload.ir import Attribute, Block, FuncOp, Module, Operation, Value
 from tcpx.payload.ops.generic import Return
@@ -29,7 +29,9 @@ def verify_module(module: Module) -> None:
     checker = _Checker()
     for name, func in module.funcs.items():
         if name != func.name:
-            raise func.error("a function stands in the module under its own name", required=func.name, found=name)
+            raise func.error(
+                "a function stands in the module under its own name", required=f"@{func.name}", found=f"@{name}"
+            )
         checker.check_symbols(func)
         checker.check_names(func.body, set())
         for op in func.walk():
@@ -101,6 +103,7 @@ class _Checker:
                 raise op.error(
                     f"operand {index} is missing in the uses of %{value.name}",
                     required="each operand among the uses of its value",
+                    found=f"{counted(len(value.uses), 'use')}, none of them operand {index} here",
                 )
         self._check_sizes(op)
         self.check_ends(op)
@@ -138,10 +141,16 @@ class _Checker:
         for block in op.regions:
             if any(inner.parent is not block for inner in block.ops):
                 raise op.error(
-                    "a region does not know where it stands", required="a region that belongs to its operation"
+                    "a region does not know where it stands",
+                    required="a region that belongs to its operation",
+                    found="a region of another operation, or of none",
                 )
             if any(before.order >= after.order for before, after in pairwise(block.ops)):
-                raise op.error("the order numbers of a region do not rise", required="rising order numbers")
+                raise op.error(
+                    "the order numbers of a region do not rise",
+                    required="rising order numbers",
+                    found=", ".join(str(inner.order) for inner in block.ops),
+                )
             for inner in block.ops[:-1]:
                 if inner.is_terminator:
                     raise _early_end(inner)
@@ -164,7 +173,7 @@ class _Checker:
                 raise func.error(
                     "the symbols of a function have different, free names",
                     required="different names that are free",
-                    found=name,
+                    found=f"the symbol `{name}`",
                 )
 
     def check_names(self, block: Block, visible: set[str]) -> None:
@@ -247,24 +256,28 @@ class _Checker:
                 "the operation has the wrong number of operands",
                 required=", ".join([*op.operand_names, *([f"{op.optional_operand} = ..."] if most > wanted else [])])
                 or "no operands",
-                found=f"{len(op.operands)}",
+                found=f"{counted(len(op.operands), 'operand')}: {', '.join(f'%{v.name}' for v in op.operands)}".strip(
+                    ": "
+                ),
             )
         if op.result_count is not None and len(op.results) != op.result_count:
             raise op.error(
                 "the operation has the wrong number of results",
-                required=f"{op.result_count}",
-                found=f"{len(op.results)}",
+                required=counted(op.result_count, "result"),
+                found=counted(len(op.results), "result"),
             )
         if len(op.regions) != op.region_count:
             raise op.error(
                 "the operation has the wrong number of regions",
-                required=f"{op.region_count}",
-                found=f"{len(op.regions)}",
+                required=counted(op.region_count, "region"),
+                found=counted(len(op.regions), "region"),
             )
         for block in op.regions:
             if block.parent is not op:
                 raise op.error(
-                    "a region does not know where it stands", required="a region that belongs to its operation"
+                    "a region does not know where it stands",
+                    required="a region that belongs to its operation",
+                    found="a region of another operation, or of none",
                 )
 
     def _check_sizes(self, op: Operation) -> None:
@@ -282,7 +295,11 @@ class _Checker:
         inside = [d for block in op.regions for arg in block.args for d in _type_dims(arg.type)]
         own = op.attributes.get("var")
         if isinstance(own, Var) and own.name in allowed:
-            raise op.error(f"a loop around this one is also called %{own.name}", required="a free name")
+            raise op.error(
+                f"a loop around this one is also called %{own.name}",
+                required="a free name",
+                found="two loops of one name",
+            )
         within = {*allowed, own.name} if isinstance(own, Var) else allowed
         _check_widths(op, [*outside, *inside])
         for dims, names in ((outside, allowed), (inside, within)):
@@ -310,7 +327,12 @@ def _check_widths(op: Operation, dims: Iterable[Dim]) -> None:
 
 
 def _early_end(op: Operation) -> VerifyError:
-    return op.error("only the last operation of a region ends it", required="the last place in the region")
+    behind = len(op.parent.ops) - 1 - op.parent.index(op) if op.parent is not None else 0
+    return op.error(
+        "only the last operation of a region ends it",
+        required="the last place in the region",
+        found=f"{counted(behind, 'operation')} behind it",
+    )
 
 
 def _check_left(op: Operation) -> None:

@@ -165,10 +165,17 @@ class _FusedConsumer:
                 self._drop_store(anchor)
         else:
             self._guarded(tile, result_tile, dest, dest_tile, shares)
-        erase_dead(self.rewriter, [self.last.result])
+        self._erase_moved()
         run_at_least_once(self.rewriter, reductions)
         if not shares and not self.source.uses:
             self._sink()
+
+    def _erase_moved(self) -> None:
+        """The operations outside, and what they alone used; the loops stay, even where nothing uses what they make."""
+        for op in reversed(self.moved):
+            self.rewriter.erase(op)
+        operands = [v for op in self.moved for v in op.operands]
+        erase_dead(self.rewriter, [v for v in operands if v.defining_op is not self.chain.top])
 
     def _drop_store(self, store: StYield) -> None:
         value = store.operands[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tcpx.payload.bounds import is_less_equal
+from tcpx.payload.facts import facts_at
 from tcpx.payload.ir import CloneMap, Operation
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.predicates import Predicate
@@ -43,7 +44,8 @@ def peel(rewriter: Rewriter, loop: Loop, scalar: bool = False) -> tuple[Loop, Lo
     A `scalar` tail has steps of 1. Raises VerifyError where the body cannot be written for one step of 1.
     """
     var = loop.var
-    rest = mod(var.upper - var.lower, var.step)
+    left = facts_at(loop).attach(var.upper - Size.of(var))
+    rest = 0 if is_less_equal(var.step, left) is True else mod(var.upper - var.lower, var.step)
     main, tail = _split(rewriter, loop, var.upper - rest, ("main", "tail"))
     if scalar:
         if is_less_equal(var.upper - var.lower, var.step) is True:

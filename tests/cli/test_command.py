@@ -12,7 +12,7 @@ import pytest
 
 import tcpx
 
-SUBCOMMANDS = ("run", "emit", "check", "explain", "fmt", "ops")
+SUBCOMMANDS = ("run", "emit", "check", "explain", "bench", "fmt", "ops")
 Command = Callable[..., SimpleNamespace]
 
 

@@ -54,5 +54,5 @@ def test_what_cannot_be_formatted(tmp_path: Path, tcpx_command: Command) -> None
     assert wrong.status == 1
     assert f"{path}:1" in wrong.err
     path.write_bytes(b"\xff")
-    assert "is not a text" in tcpx_command("fmt", str(path)).err
+    assert "which is no character" in tcpx_command("fmt", str(path)).err
     assert tcpx_command("fmt", str(tmp_path / "none.tcps")).status == 1

@@ -40,6 +40,10 @@ def problems(record: Record) -> Iterator[str]:
                 yield f"{what}: `{match[0]}`"
     if _VAGUE.search(record.message):
         yield "says that something is wrong, not why"
+    if f"({record.found}): " in record.message or record.message.startswith(f"{record.found}: "):
+        yield f"found is only what the message names: `{record.found}`"
+    if record.found == record.required:
+        yield "found is what is required"
 
 
 def _places(record: Record) -> Iterator[str]:

@@ -25,12 +25,13 @@ DIGITS = ROOT / "examples" / "digits" / "digits.tcp"
 DIGITS_SCHEDULE = ROOT / "schedules" / "digits.tcps"
 TARGETS = ("generic", "x86_avx2", "x86_avx512")
 
-MATMUL = """\
-func @matmul(%x: tensor<[M]x[K]xf32>, %w: tensor<[K]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [K, M, N] {
-  %mm = tcp.matmul(%x, %w) : tensor<[M]x[N]xf32>
-  tcp.return(%mm)
-}
-"""
+
+def _shared(name: str) -> str:
+    """A text that is also measured."""
+    return (ROOT / "benchmarks" / "payloads" / name).read_text(encoding="utf-8")
+
+
+MATMUL = _shared("matmul.tcp")
 LINEAR = """\
 func @linear(%x: tensor<[M]x[K]xf32>, %w: tensor<[K]x[N]xf32>, %b: tensor<[N]xf32>) -> tensor<[M]x[N]xf32>
     symbols [K, M, N] {
@@ -43,17 +44,7 @@ func @linear(%x: tensor<[M]x[K]xf32>, %w: tensor<[K]x[N]xf32>, %b: tensor<[N]xf3
   tcp.return(%r)
 }
 """
-MIN_PLUS = """\
-func @min_plus(%x: tensor<[M]x[K]xf32>, %w: tensor<[K]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [K, M, N] {
-  %mm = tcp.generic(%x, %w) {iterators = [["m", "parallel"], ["n", "parallel"], ["k", "reduction"]],
-                             maps = [[m, k], [k, n], [m, n]], combiner = "tcp.min"} ({ (%a: f32, %b: f32, %acc: f32):
-    %sum = tcp.add(%a, %b) : f32
-    %least = tcp.min(%acc, %sum) : f32
-    tcp.yield(%least)
-  }) : tensor<[M]x[N]xf32>
-  tcp.return(%mm)
-}
-"""
+MIN_PLUS = _shared("min_plus.tcp")
 TRANSPOSED = """\
 func @transposed(%x: tensor<[M]x[K]xf32>, %w: tensor<[N]x[K]xf32>) -> tensor<[M]x[N]xf32> symbols [K, M, N] {
   %mm = tcp.contract(%x, %w) {lhs = ["m", "k"], rhs = ["n", "k"], out = ["m", "n"]} : tensor<[M]x[N]xf32>
@@ -106,14 +97,7 @@ PRODUCTS = {
     "two_k": TWO_K,
 }
 
-PACKED = """\
-language 1
-import "lib/gemm.tcps" as gemm
-schedule main(root: func) {
-  let mm = match one "mm" in root
-  gemm.packed_gemm(mm, epilogue(mm))
-}
-"""
+PACKED = _shared("packed.tcps")
 
 
 def arguments(module: Module, sizes: Sizes, seed: int = 0) -> list[Array]:

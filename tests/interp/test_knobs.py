@@ -58,7 +58,11 @@ def test_two_values_for_one_knob() -> None:
     found = refusal(SHARED, {"*/fc2/*.mr": 4})
     assert found.message == "`mr` of main/fc2/rows is one value with main/fc1/rows.mr: the ops are of one structure"
     assert (found.required, found.found) == ("6", "4")
-    assert found.fix == "override both, by `mr` or a glob, or declare it `knob separate mr: ...`"
+    assert found.fix == "set both: by main/fc1/rows.mr or `mr`; to set them apart, declare it `knob separate mr: ...`"
+    module, schedule = tcpx.parse(PAYLOAD), tcpx.parse_schedule(SHARED)
+    (checked,) = (d for d in tcpx.check(schedule, module, target="generic", params={"*/fc2/*.mr": 4}) if d.is_error)
+    assert checked.message == found.message
+    assert refusal(SHARED, {"*/fc1/*.mr": 4, "*/fc2/*.mr": 3}).message == found.message
 
 
 def test_separate_knobs() -> None:

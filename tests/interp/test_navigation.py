@@ -120,6 +120,60 @@ def test_language_and_the_schedule_on_one_line() -> None:
     assert len(run_schedule(parse(SOFTMAX), program, load_target("generic")).trace.entries) == 1
 
 
+CHAIN = """func @f(%x: tensor<12x64xf32>, %w: tensor<64x32xf32>, %b: tensor<12x32xf32>) -> RESULT {
+  %mm = tcp.matmul(%x, %w) : tensor<12x32xf32>
+  BODY
+  tcp.return(%z)
+}
+"""
+TENSOR = "tensor<12x32xf32>"
+
+
+def epilogue_of_mm(body: str, result: str = TENSOR, steps: str = "") -> str:
+    done = run(f"{MM}{steps}print(epilogue(mm))", CHAIN.replace("BODY", body).replace("RESULT", result))
+    return str(done.trace.output[0]).partition(" = ")[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "result", "end"),
+    [
+        (f"%a = tcp.add(%mm, %b) : {TENSOR}\n  %z = tcp.exp(%a) : {TENSOR}", TENSOR, "z"),
+        (f"%a = tcp.add(%mm, %b) : {TENSOR}\n  %z = tcp.add(%a, %a) : {TENSOR}", TENSOR, "z"),
+        (f"%a = tcp.exp(%mm) : {TENSOR}\n  %c = tcp.exp(%mm) : {TENSOR}\n  %z = tcp.add(%a, %c) : {TENSOR}", TENSOR,
+         "mm"),
+        (f"%a = tcp.exp(%mm) : {TENSOR}\n  %z = tcp.cast(%a) : tensor<12x32xbf16>", "tensor<12x32xbf16>", "a"),
+        ("%z = tcp.reduce_sum(%mm) {dims = [1]} : tensor<12xf32>", "tensor<12xf32>", "mm"),
+        (f"%t = tcp.transpose(%b) {{permutation = [1, 0]}} : tensor<32x12xf32>\n"
+         f"  %u = tcp.transpose(%t) {{permutation = [1, 0]}} : {TENSOR}\n  %z = tcp.add(%mm, %u) : {TENSOR}", TENSOR,
+         "z"),
+        ("%z = tcp.transpose(%mm) {permutation = [1, 0]} : tensor<32x12xf32>", "tensor<32x12xf32>", "mm"),
+    ],
+    ids=["chain", "one reader twice", "a second use", "another dtype", "a reduction", "computed between", "a reshape"],
+)  # fmt: skip
+def test_the_end_of_an_epilogue(body: str, result: str, end: str) -> None:
+    """And fusing up to there is possible."""
+    assert epilogue_of_mm(body, result) == end
+    steps = "let last = epilogue(mm)\nlet i = tile(mm, [m: 6])\nif last != mm { fuse(last, into: i) }\n"
+    assert epilogue_of_mm(body, result, steps) == end
+
+
+def test_an_epilogue_ends_where_dominance_does() -> None:
+    """An op in a loop of its own, or in one version, is no part of it."""
+    chain = f"%a = tcp.add(%mm, %b) : {TENSOR}\n  %z = tcp.exp(%a) : {TENSOR}"
+    assert epilogue_of_mm(chain, steps='let z = match one "z" in root\nlet i = tile(z, [d0: 4])\n') == "a"
+    version = "specialize z when size(z.d0) < 4 { tile(z, [d0: 1]) } else { tile(z, [d0: 2]) }\n"
+    text = CHAIN.replace("BODY", chain).replace("RESULT", f"{TENSOR} symbols [M]").replace("12x", "[M]x")
+    done = run(f'{MM}let z = match one "z" in root\n{version}print(epilogue(mm))', text)
+    assert str(done.trace.output[0]).startswith("a = ")
+
+
+def test_versions_are_scheduled_one_by_one() -> None:
+    done = run(MM + 'specialize mm when size(mm.m) < 4 { tile(mm, [m: 2]) } else { emit_remark(mm, "alone") }')
+    assert [n for n in done.coverage.untouched if n.startswith("mm")] == ["mm"]
+    both = MM + "specialize mm when size(mm.m) < 4 { tile(mm, [m: 2]) } else { require not mm.scheduled }\n"
+    assert run(both + "require mm.scheduled")
+
+
 def test_coverage_reaches_into_imported_sequences_and_versions(tmp_path: Path) -> None:
     (tmp_path / "g.tcps").write_text(
         "language 1\nsequence f(mm: op<contract>) {\n  if threads > 64 {\n    tile(mm, [m: 4])\n    dce(mm)\n  }\n}\n"

@@ -46,7 +46,7 @@ def _print_stack(op: Operation, type_: BufferType, context: FunctionContext, sco
     shape = [d for d in type_.shape if isinstance(d, int)]
     strides = [s for s in type_.strides if isinstance(s, int)]
     if len(shape) != len(type_.shape) or len(strides) != len(type_.strides):
-        raise op.error("a buffer on the stack has a static shape", required="int dims", found=str(type_))
+        raise op.error("a buffer on the stack has a static shape", required="dims that are numbers", found=str(type_))
     elements = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if prod(shape) > 0 else 1
     name = context.buffers[op.result] = context.names.fresh(op.result.name)
     scope.statement(f"_Alignas({ALIGNMENT}) {context.target.c_type(type_.dtype.name)} {name}[{elements}];")
@@ -54,7 +54,11 @@ def _print_stack(op: Operation, type_: BufferType, context: FunctionContext, sco
 
 def _print_arena(op: Operation, type_: BufferType, context: FunctionContext, scope: Scope) -> None:
     if "offset" not in op.attributes:
-        raise op.error("a buffer of the workspace has no place in it", required="plan_memory", found="no `offset`")
+        raise op.error(
+            "a buffer of the workspace has no place in it",
+            required="an `offset`, which plan_memory gives it",
+            found="no `offset`",
+        )
     offset = context.size_attribute(op, "offset")
     start: Dim = 0
     base = f"(char *){context.workspace_name}"

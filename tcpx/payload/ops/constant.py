@@ -41,21 +41,11 @@ class Const(Operation):
                 "a constant has either a `value` or the name of a `constant`", required="one of `value` and `constant`"
             )
         if any(not isinstance(d, int) for d in shape):
-            raise self.error("a constant has a static shape", required="int dims", found=str(self.result.type))
+            raise self.error(
+                "a constant has a static shape", required="dims that are numbers", found=str(self.result.type)
+            )
         if "value" in self.attributes:
-            self._check_literal(self.attributes["value"], dtype_of(self.result.type))
-
-    def _check_literal(self, value: Attribute, dtype: ScalarType) -> None:
-        if dtype.is_float:
-            most = float(cast("_Limits", ml_dtypes.finfo(dtype.numpy)).max)
-            fits = isinstance(value, int | float) and (not isfinite(value) or abs(value) <= most)
-            required = f"a number from {-most:g} to {most:g}, inf, -inf or nan"
-        else:
-            fits = isinstance(value, int) and dtype.minimum <= value <= dtype.maximum
-            required = f"an integer from {dtype.minimum} to {dtype.maximum}"
-        if not fits:
-            found = str(value) if isinstance(value, int | float | str) else "no number"
-            raise self.error(f"the value of a constant is one of its type {dtype}", required, found)
+            check_literal(self, self.attributes["value"], dtype_of(self.result.type))
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         dtype, shape = dtype_of(self.result.type), evaluation.shape(self.result.type)
@@ -80,6 +70,20 @@ class Const(Operation):
                 found=f"{array.dtype} of shape {array.shape}",
             )
         return (array,)
+
+
+def check_literal(op: Operation, value: Attribute, dtype: ScalarType) -> None:
+    """Raise VerifyError where a number that an operation holds is none of its dtype."""
+    if dtype.is_float:
+        most = float(cast("_Limits", ml_dtypes.finfo(dtype.numpy)).max)
+        fits = isinstance(value, int | float) and (not isfinite(value) or abs(value) <= most)
+        required = f"a number from {-most:g} to {most:g}, inf, -inf or nan"
+    else:
+        fits = isinstance(value, int) and dtype.minimum <= value <= dtype.maximum
+        required = f"an integer from {dtype.minimum} to {dtype.maximum}"
+    if not fits:
+        found = str(value) if isinstance(value, int | float | str) else "no number"
+        raise op.error(f"the value of a constant is one of its type {dtype}", required, found)
 
 
 def splat(build: Build, number: float, type_: Type) -> Value:

@@ -12,7 +12,7 @@ from tcpx.payload.fused import fused_multiply_add
 from tcpx.payload.interfaces import Build, Elementwise
 from tcpx.payload.ir import Operation, Value, register
 from tcpx.payload.ops.constant import splat
-from tcpx.payload.types import ScalarType, dtype_of, f32, f64, i1, like, shape_of
+from tcpx.payload.types import HALF, ScalarType, dtype_of, f32, f64, i1, like, shape_of
 
 
 class SameType(Elementwise):
@@ -269,7 +269,10 @@ def _split_ln2(dtype: ScalarType) -> tuple[float, float]:
 
 @register
 class Cast(Elementwise):
-    """Convert to the dtype of the result. Float to integer truncates and saturates, NaN is 0; integers wrap around."""
+    """Convert to the dtype of the result. Float to integer truncates and saturates, NaN is 0; integers wrap around.
+
+    What becomes f16 or bf16 is rounded to f32 first, as in C and PyTorch: of f64 and wide integers twice.
+    """
 
     __slots__ = ()
     opcode = "tcp.cast"
@@ -298,6 +301,8 @@ class Cast(Elementwise):
             made = wide.astype(target.numpy)
             made = np.where(wide >= float(target.maximum), target.numpy.type(target.maximum), made)
             return (np.where(wide <= float(target.minimum), target.numpy.type(target.minimum), made),)
+        if target in HALF:
+            source = source.astype(f32.numpy)
         return (source.astype(target.numpy),)
 
     def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:

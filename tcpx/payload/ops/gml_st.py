@@ -180,7 +180,7 @@ class OnSubset(Operation):
         """The subset it reads or writes."""
         held = self.attributes.get("subset")
         if not isinstance(held, Tile):
-            raise self.error("the subset is missing", required="tile [offsets] [sizes]")
+            raise self.error("the subset is missing", required="tile [offsets] [sizes]", found="no tile")
         return held
 
     @property

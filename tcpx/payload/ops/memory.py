@@ -11,6 +11,7 @@ from tcpx.payload.diagnostics import Diagnostic, VerifyError
 from tcpx.payload.evaluator import Array, Evaluation, poison
 from tcpx.payload.facts import facts_at
 from tcpx.payload.ir import Operation, Value, register
+from tcpx.payload.ops.constant import check_literal
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Size, is_equal, is_less_equal, product, to_text
 from tcpx.payload.subsets import Tile
@@ -57,7 +58,7 @@ class Pad(Operation):
         return held
 
     def verify(self) -> None:
-        _ = self.value
+        check_literal(self, self.value, dtype_of(self.result.type))
         if len(shape_of(self.operands[0].type)) != len(shape_of(self.result.type)):
             raise self.error(
                 "padding keeps the rank",
@@ -99,8 +100,8 @@ class Reshape(Operation):
         if is_equal(before, after) is not True:
             raise self.error(
                 "a reshape keeps the number of elements",
-                required=to_text(before),
-                found=f"{to_text(after)} in {self.result.type}",
+                required=f"{to_text(before)} elements",
+                found=f"{to_text(after)} elements in {self.result.type}",
             )
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
@@ -177,7 +178,9 @@ class View(Operation):
             raise self.error("a view keeps dtype and space", required=str(before), found=str(after))
         if is_equal(product(before.shape), product(after.shape)) is not True:
             raise self.error(
-                "a view keeps the number of elements", required=to_text(product(before.shape)), found=str(after)
+                "a view keeps the number of elements",
+                required=f"{to_text(product(before.shape))} elements",
+                found=str(after),
             )
         for type_ in (before, after):
             if any(is_equal(a, b) is not True for a, b in zip(type_.strides, row_major(type_.shape), strict=True)):

@@ -9,7 +9,7 @@ import numpy as np
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.interfaces import Build, IndexingMap, Iterator, Structured, dims, map_dims, parallel
 from tcpx.payload.ir import Attribute, Operation, Value, register
-from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.constant import Const, check_literal
 from tcpx.payload.types import Type, dtype_of, like, shape_of
 
 
@@ -185,7 +185,7 @@ class Fill(Movement):
         return ()
 
     def verify(self) -> None:
-        _ = self.literal
+        check_literal(self, self.literal, self.acc_type)
         super().verify()
 
     def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:

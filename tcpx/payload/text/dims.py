@@ -13,6 +13,7 @@ from typing import Final
 from lark import Token
 
 from tcpx.limits import DEEPEST_NESTING, INT64_MAX
+from tcpx.payload.diagnostics import counted
 from tcpx.payload.predicates import Comparison, Predicate, Relation
 from tcpx.payload.size_excess import Excess, excess, excess_of_memory, excess_of_product
 from tcpx.payload.sizes import CeilDiv, Dim, FloorDiv, Max, Min, Mod, Size, evaluate
@@ -43,6 +44,7 @@ class DimReader:
                 node,
                 f"the text is nested more than {DEEPEST_NESTING} deep here",
                 required=f"at most {DEEPEST_NESTING} regions, brackets and signs within one another",
+                found=f"{self._depth + 1} of them",
             )
         self._depth += 1
         yield
@@ -143,12 +145,17 @@ class DimReader:
         if function in ("min", "max"):
             if len(args) < 2:
                 raise self.source.error(
-                    node, f"{function} takes two or more sizes", required="two or more sizes", found=f"{len(args)}"
+                    node,
+                    f"{function} takes two or more sizes",
+                    required="two or more sizes",
+                    found=counted(len(args), "size"),
                 )
             made: Min | Max | FloorDiv | CeilDiv | Mod = Min(args) if function == "min" else Max(args)
         else:
             if len(args) != 2:
-                raise self.source.error(node, f"{function} takes two sizes", required="two sizes", found=f"{len(args)}")
+                raise self.source.error(
+                    node, f"{function} takes two sizes", required="two sizes", found=counted(len(args), "size")
+                )
             if isinstance(args[1], int) and args[1] < 1:
                 raise self.source.error(
                     node, f"{function} divides by {args[1]}", required="a positive divisor", found=str(args[1])
@@ -214,7 +221,10 @@ class DimReader:
         strides = self.dims(nodes(node)[1], scope)
         if len(strides) != len(dims):
             raise self.source.error(
-                node, "a buffer has a stride per dim", required=f"{len(dims)} strides", found=f"{len(strides)}"
+                node,
+                "a buffer has a stride per dim",
+                required=f"{len(dims)} strides",
+                found=counted(len(strides), "stride"),
             )
         return BufferType(dims, dtype, strides, str(tokens(node)[-1]))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from lark import Token
 
 from tcpx.payload.constants import Constants, load_npz
-from tcpx.payload.diagnostics import ParseError, TcpxError
+from tcpx.payload.diagnostics import ParseError, TcpxError, counted
 from tcpx.payload.ir import Block, FuncOp, Module, Operation, Value, operation_class, operation_classes
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
@@ -278,8 +278,8 @@ class _ModuleParser(AttributeReader):
             raise self.source.error(
                 node,
                 "every result has a type and every type a result",
-                required=f"{len(names)} type(s) after `:`",
-                found=f"{len(types)}",
+                required=f"{counted(len(names), 'type')} after `:`",
+                found=counted(len(types), "type"),
             )
         return types
 

@@ -8,14 +8,15 @@ from pathlib import Path
 
 
 def tables_file(grammar: Path) -> str | bool:
-    """The file lark keeps the tables of a grammar in, which saves 0.1 s; False where Python keeps no bytecode.
+    """The file lark keeps the tables of a grammar in, which saves 0.1 s; False where there is none and Python keeps no
+    bytecode.
 
     Lark makes the tables anew where the grammar, its options or the version of lark or Python changed, or where the
     file cannot be read or written.
     """
-    if sys.dont_write_bytecode:
-        return False
     place = Path(cache_from_source(str(grammar))).with_suffix(".tables")
+    if sys.dont_write_bytecode:
+        return str(place) if place.is_file() else False
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
     except OSError:

@@ -169,7 +169,9 @@ def bind_arguments(
 
 
 def _misfit(message: str, where: Location, signature: str, fix: str | None = None) -> ScheduleError:
-    return ScheduleError(Diagnostic(message, schedule=where, required=signature, found=where.span, fix=fix))
+    return ScheduleError(
+        Diagnostic(message, schedule=where, required=signature, found=where.span or "a call without it", fix=fix)
+    )
 
 
 def transform_arguments(transform: type[Transform], call: ast.Call) -> dict[str, ast.Argument]:

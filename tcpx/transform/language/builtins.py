@@ -40,7 +40,7 @@ FUNCTIONS = _table(
     Function("max", ("a",), Static.SIZE, "the greatest of its arguments, or of a list", variadic=True),
     Function("ceildiv", ("a", "b"), Static.SIZE, "a / b, rounded up"),
     Function("align_up", ("a", "b"), Static.SIZE, "the least multiple of b that is at least a"),
-    Function("upper_bound", ("size", "otherwise"), Static.INT, "the largest value a size can have; without one, the other"),
+    Function("upper_bound", ("size", "otherwise"), Static.INT, "the largest value a size can have, else the other"),
     Function("pow2", ("low", "high"), Static.LIST, "the powers of two from low to high"),
     Function("multiples", ("of", "high"), Static.LIST, "of, 2*of, ... up to high"),
     Function("divisors", ("n",), Static.LIST, "the divisors of n, ascending"),
@@ -50,7 +50,7 @@ FUNCTIONS = _table(
     Function("epilogue", ("op",), Static.OP, "the last op of the elementwise chain that `op` alone feeds, or `op`"),
     Function("producer", ("operand",), Static.OP, "the op that makes the operand's value"),
     Function("users", ("value",), Static.LIST, "the ops that read a value, in program order"),
-    Function("parent", ("op",), Static.OP, "the loop, group or function round an op"),
+    Function("parent", ("op",), Static.ANY, "the loop, group or function round an op"),
 )
 
 TARGET_SIZES = ("vector_registers", "vector_bits", "l1", "l2", "l3", "parallel_threshold")

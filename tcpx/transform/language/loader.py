@@ -71,7 +71,9 @@ class Program:
 def load_program(path: str | Path, schedule_path: Sequence[str | Path] = ()) -> Program:
     """Read a `.tcps` file and what it imports. Raises ParseError and ScheduleError."""
     file = Path(path)
-    return _Loader(tuple(Path(p) for p in schedule_path)).program(_read(file), file.parent)
+    return _Loader(tuple(Path(p) for p in schedule_path)).program(
+        parse_schedule(schedule_text(file), str(file)), file.parent
+    )
 
 
 def program_of_text(
@@ -87,13 +89,13 @@ def program_of_file(file: ast.File, schedule_path: Sequence[str | Path] = (), be
     return _Loader(tuple(Path(p) for p in schedule_path)).program(file, Path(beside))
 
 
-def _read(path: Path) -> ast.File:
+def schedule_text(path: Path) -> str:
+    """The text of a `.tcps` file. Raises ScheduleError."""
     try:
-        text = read_text(path)
+        return read_text(path)
     except UnreadableError as error:
         known = error.diagnostic("a schedule text")
         raise ScheduleError(replace(known, schedule=known.payload, payload=None)) from error
-    return parse_schedule(text, str(path))
 
 
 class _Loader:
@@ -153,7 +155,7 @@ class _Loader:
             raise ScheduleError(Diagnostic(message, schedule=item.location, required=required))
         if path not in self._units:
             self._open.append(path)
-            self._units[path] = self._unit(_read(path), path.parent)
+            self._units[path] = self._unit(parse_schedule(schedule_text(path), str(path)), path.parent)
             self._open.pop()
         return self._units[path]
 

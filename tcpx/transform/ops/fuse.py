@@ -76,7 +76,7 @@ class Fuse(Transform):
                 f"%{op.name} is already in the loop {loop.name}",
                 op=op,
                 required="an operation outside the loop",
-                found="one inside",
+                found=f"an operation of its body: {op.opcode}",
             )
         here = ancestor_in(loop, op.parent) if op.parent is not None else None
         if here is not None and position(op) > position(here):

@@ -82,6 +82,14 @@ class HoistAccumulator(Transform):
                 found=_found(loop),
                 fix="tile a reduction dim by this loop, then vectorize the loop round it",
             )
+        if loop.is_parallel:
+            raise ctx.fail(
+                f"{loop.name} is parallel: its iterations hand no value to the next",
+                op=loop,
+                required="a sequential loop",
+                found=loop.opcode,
+                fix="hoist before `parallelize`, or do without `parallel`",
+            )
         hoist_accumulator(ctx, loop, found[0])
         return ()
 

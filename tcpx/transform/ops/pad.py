@@ -75,7 +75,7 @@ class Pad(Transform):
                 raise ctx.fail(
                     f"`{dim}` cannot be padded to a size known only when the kernel runs",
                     op=op,
-                    required="an int",
+                    required="a size that is a number now",
                     found=to_text(size),
                 )
             if is_less_equal(extent, size) is not True:

@@ -134,7 +134,7 @@ def _check(ctx: TransformContext, op: Tileable, args: Arguments) -> None:
             raise ctx.fail(
                 f"the tile size of `{dim}` is known only when the kernel runs, so it cannot be padded to",
                 op=op,
-                required="an int",
+                required="a size that is a number now",
                 found=to_text(size),
                 fix="tail: none" if upper_bound(size) is None else None,
             )

@@ -12,7 +12,7 @@ from tcpx.payload.ops.constant import Const, splat
 from tcpx.payload.ops.elementwise import Cast
 from tcpx.payload.ops.movement import Broadcast
 from tcpx.payload.ops.vector import Extract, FromElements, Insert
-from tcpx.payload.types import ScalarType, bf16, dtype_of, f16, f32, like, shape_of, si32, si64
+from tcpx.payload.types import HALF, ScalarType, dtype_of, f32, like, shape_of, si32, si64
 from tcpx.target import InstructionRow, LaneType
 from tcpx.transform.vectors.literals import is_splat, literal_of
 from tcpx.transform.vectors.probes import combiner_of
@@ -24,9 +24,6 @@ COMMUTATIVE: Final = ("max(a, b)", "min(a, b)")
 CAST: Final = "cast(a)"
 HORIZONTAL: Final = {"a + b": "horizontal_add", "max(a, b)": "horizontal_max", "min(a, b)": "horizontal_min"}
 """Semantics of a combiner -> kind of the rows that reduce a vector with it."""
-
-
-HALF: Final = (f16, bf16)
 
 
 def select_structured(selector: Selector, op: Structured) -> None:

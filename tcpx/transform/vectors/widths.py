@@ -8,7 +8,7 @@ from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.gml_st import If, Loop, StYield
 from tcpx.payload.ops.vector import FromElements, Read
-from tcpx.payload.types import ScalarType, VectorType, dtype_of
+from tcpx.payload.types import HALF, ScalarType, VectorType, dtype_of, f32
 from tcpx.target import Target
 from tcpx.transform.vectors.lane_dims import (
     LaneDim,
@@ -68,11 +68,13 @@ class Widths:
         return self.feasible(tuple(dtypes) if dtypes else (_node_dtype(node),))
 
     def feasible(self, dtypes: tuple[ScalarType, ...]) -> int:
-        """The widest lane count, at most a full vector, that the target has C types for in all these dtypes."""
+        """The widest lane count, at most a full vector, that the target has C types for in all these dtypes, and in
+        f32 where a half is among them."""
         known = self._widths.get(dtypes)
         if known is None:
-            known = min(self.target.lanes(d.name) for d in dtypes)
-            while known > 1 and not all(self.target.has_type(d.name, known) for d in dtypes):
+            all_dtypes = (*dtypes, f32) if any(d in HALF for d in dtypes) else dtypes
+            known = min(self.target.lanes(d.name) for d in all_dtypes)
+            while known > 1 and not all(self.target.has_type(d.name, known) for d in all_dtypes):
                 known //= 2
             self._widths[dtypes] = known = max(1, known)
         return known

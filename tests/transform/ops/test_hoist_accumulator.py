@@ -39,6 +39,8 @@ def test_with_an_epilogue() -> None:
     [
         (TILED + "hoist_accumulator(mm, out_of: k)",
          "the destination %mm.9 of mm/k1 cannot be carried in registers"),
+        (TILED + "let rows = tile(mm, [m: 2])\nvectorize(i)\nhoist_accumulator(mm, out_of: rows)",
+         "the destination %mm.12 of mm/m2 cannot be carried in registers"),
         (TILED + "vectorize(i)\nhoist_accumulator(mm, out_of: i)",
          "%mm does not accumulate into a destination of mm/m1"),
         (TILED + "vectorize(i)\nhoist_accumulator(mm, out_of: k)\nhoist_accumulator(mm, out_of: k)",

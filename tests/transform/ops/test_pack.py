@@ -46,6 +46,14 @@ def test_tiles_that_get_shorter() -> None:
     check(INTEGERS, MM + body, SIZES)
 
 
+@pytest.mark.parametrize("payload", ["relu", "transposed", "integers"])
+def test_a_padded_reduction_dim_is_packed_with_zeros(payload: str) -> None:
+    """What one operand holds beyond k is multiplied with what the other holds there: both must be 0."""
+    body = "let i, j, k = tile(mm, [m: 6, n: 8, k: 4], tail: pad)\n"
+    body += "let b = pack(mm.rhs, [k, n], at: i)\nlet a = pack(mm.lhs, [m, k], at: i)"
+    check(PAYLOADS[payload], MM + body, SIZES)
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [

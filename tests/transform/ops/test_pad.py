@@ -25,6 +25,23 @@ def test_computes_the_same(body: str, payload: str) -> None:
     check(PAYLOADS[payload], MM + body, SIZES)
 
 
+POWERS = """\
+func @powers(%x: tensor<[M]x[K]xf32>, %y: tensor<[K]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [K, M, N] {
+  %e = tcp.exp(%x) : tensor<[M]x[K]xf32>
+  %g = tcp.exp(%y) : tensor<[K]x[N]xf32>
+  %mm = tcp.matmul(%e, %g) : tensor<[M]x[N]xf32>
+  tcp.return(%mm)
+}
+"""
+
+
+def test_producers_fused_into_a_padded_reduction() -> None:
+    """exp(0) is 1: the products beyond k are only lost if the operands are padded after exp, not before."""
+    body = "let k = tile(mm, [k: 4], tail: pad)\n"
+    body += "".join(f'fuse(match one "{name}" in root, into: k)\n' for name in "eg")
+    check(POWERS, MM + body, SIZES, exact=False)
+
+
 @pytest.mark.parametrize(
     ("payload", "body", "message"),
     [

@@ -21,6 +21,7 @@ BODIES = {
         'let i = tile(mm, [m: 4])\nlet ii = tile(mm, [m: 1])\npeel(i)\nlet u = unroll(ii.copy("main"), factor: 2)'
     ),
     "a reduction": 'let k = tile(mm, [k: 4])\nlet kk = tile(mm, [k: 1])\npeel(k)\nlet u = unroll(kk.copy("main"))',
+    "steps of two": 'let k = tile(mm, [k: 4])\nlet kk = tile(mm, [k: 2])\npeel(k)\nlet u = unroll(kk.copy("main"))',
     "in registers": (
         "let k = tile(mm, [k: 4])\nlet j, i = tile(mm, [n: 8, m: 6], tail: pad)\nlet kk = tile(mm, [k: 1])\npeel(k)\n"
         'let ii = i.copy("main")\nvectorize(ii)\nhoist_accumulator(mm.copy("main"), out_of: kk.copy("main"))\n'

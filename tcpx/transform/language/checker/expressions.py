@@ -24,14 +24,13 @@ from tcpx.transform.language.builtins import (
     Function,
     Method,
 )
+from tcpx.transform.language.checker.operators import check_binary, expect_bool, expect_number
 from tcpx.transform.language.checker.patterns import check_pattern, check_type, matched_type
 from tcpx.transform.language.checker.scope import Problems, Scope
 from tcpx.transform.language.kinds import HANDLES, Static, declared_accepts
 from tcpx.transform.language.printed_expressions import print_expression
 from tcpx.transform.suggestions import did_you_mean
 
-_NUMBERS = frozenset((Static.INT, Static.SIZE, Static.FLOAT, Static.ANY))
-_ORDERED = ("<", "<=", ">", ">=")
 _HAS = Method("has", "string", Static.BOOL, "whether the target has a feature")
 
 
@@ -56,12 +55,7 @@ def check_arguments(declared: ast.Sequence | ast.Function, call: ast.Call, scope
 
 
 def check_condition(condition: ast.Expression, scope: Scope) -> None:
-    _expect_bool(check_expression(condition, scope), condition, scope)
-
-
-def _expect_bool(given: Static, condition: ast.Expression, scope: Scope) -> None:
-    if given not in (Static.BOOL, Static.ANY):
-        scope.problems.add("a condition is true or false", condition.location, required="bool", given=given.value)
+    expect_bool(check_expression(condition, scope), condition, scope)
 
 
 def check_expression(expression: ast.Expression, scope: Scope) -> Static:
@@ -93,7 +87,7 @@ def _composed(
             return Static.LIST
         case ast.Range():
             for end in (expression.lower, expression.upper):
-                _expect_number(check_expression(end, scope), end, scope)
+                expect_number(check_expression(end, scope), end, scope)
             return Static.LIST
         case ast.Conditional():
             check_condition(expression.condition, scope)
@@ -148,58 +142,18 @@ def _is_candidate_name(name: str) -> bool:
     return name in CANDIDATE or name in operands or len(name) <= 2
 
 
-def _expect_number(given: Static, expression: ast.Expression, scope: Scope) -> Static:
-    if given not in _NUMBERS:
-        scope.problems.add(
-            "arithmetic is on numbers", expression.location, required="int, size or float", given=given.value
-        )
-        return Static.ANY
-    return given
-
-
 def _operator(expression: ast.Unary | ast.Binary, scope: Scope) -> Static:
     if isinstance(expression, ast.Unary):
         given = check_expression(expression.operand, scope)
         if expression.operator == "not":
-            _expect_bool(given, expression.operand, scope)
+            expect_bool(given, expression.operand, scope)
             return Static.BOOL
-        return _expect_number(given, expression.operand, scope)
+        return expect_number(given, expression.operand, scope)
     chain = ast.left_chain(expression)
     given = check_expression(chain[0].lhs, scope)
     for link in chain:
-        given = _binary(link, given, check_expression(link.rhs, scope), scope)
+        given = check_binary(link, given, check_expression(link.rhs, scope), scope)
     return given
-
-
-def _binary(expression: ast.Binary, lhs: Static, rhs: Static, scope: Scope) -> Static:
-    operator = expression.operator
-    if operator in ("and", "or"):
-        _expect_bool(lhs, expression.lhs, scope)
-        _expect_bool(rhs, expression.rhs, scope)
-        return Static.BOOL
-    if operator in ("==", "!="):
-        _check_comparable(expression, lhs, rhs, scope)
-        return Static.BOOL
-    if operator == "+" and lhs is rhs is Static.STRING:
-        return Static.STRING
-    given = {_expect_number(lhs, expression.lhs, scope), _expect_number(rhs, expression.rhs, scope)}
-    if operator in _ORDERED:
-        return Static.BOOL
-    if operator == "**" and Static.FLOAT in given:
-        scope.problems.add("`**` is on integers", expression.location, required="int", given=Static.FLOAT.value)
-    order = (Static.ANY, Static.FLOAT, Static.SIZE, Static.INT)
-    return next(s for s in order if s in given)
-
-
-def _check_comparable(expression: ast.Binary, lhs: Static, rhs: Static, scope: Scope) -> None:
-    alike = lhs is rhs or Static.ANY in (lhs, rhs) or {lhs, rhs} <= _NUMBERS or {lhs, rhs} <= HANDLES
-    if not alike:
-        scope.problems.add(
-            "these are never equal",
-            expression.location,
-            required="two values of one type",
-            given=f"{lhs.value} and {rhs.value}",
-        )
 
 
 def _attribute(expression: ast.Attribute, scope: Scope) -> Static:

@@ -56,6 +56,7 @@ def _check_class(name: str, node: ast.Node, scope: Scope, matchers: Iterable[str
             f"there is no class `{name}` in the operation tree",
             node.location,
             required=", ".join(known),
+            given=name,
             fix=did_you_mean(name, [*known, *matchers]),
         )
 

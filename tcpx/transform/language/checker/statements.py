@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tcpx.payload.diagnostics import counted
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.checker.calls import check_call_statement, result_types
 from tcpx.transform.language.checker.expressions import check_condition, check_expression
@@ -71,16 +72,12 @@ def _check_let(statement: ast.Let, scope: Scope) -> None:
         scope.problems.add(
             f"{len(statement.names)} names for {len(types)} results" if types else "this returns nothing to name",
             statement.location,
-            required=_count(len(types), "name"),
-            given=", ".join(statement.names),
+            required=counted(len(types), "name"),
+            given=f"{counted(len(statement.names), 'name')}: {', '.join(statement.names)}",
         )
         types = (Static.ANY,) * len(statement.names)
     for name, static in zip(statement.names, types, strict=True):
         scope.bind(name, static, statement.location, is_value=is_value)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _check_knob(statement: ast.Knob, scope: Scope) -> None:
@@ -111,8 +108,8 @@ def _check_return(statement: ast.Return, scope: Scope, results: Results) -> None
         scope.problems.add(
             "`return` and the declared results differ in number",
             statement.location,
-            required=_count(len(results), "value"),
-            given=_count(len(given), "value"),
+            required=counted(len(results), "value"),
+            given=counted(len(given), "value"),
         )
         return
     for value, static, declared in zip(statement.values, given, results, strict=True):
@@ -163,7 +160,7 @@ def _bind_parts(statement: ast.ForEach, parts: tuple[Static, ...], scope: Scope,
         scope.problems.add(
             "variables and parts of an item differ in number",
             statement.location,
-            required=_count(len(parts), "name"),
+            required=counted(len(parts), "name"),
             given=", ".join(statement.variables),
         )
     inner = scope.inner()

@@ -15,6 +15,7 @@ from tcpx.transform.language.embedded.recorder import PENDING, BlockContext, Rec
 from tcpx.transform.language.embedded.steps import Steps
 from tcpx.transform.language.embedded.types import type_of
 from tcpx.transform.language.embedded.values import Argument, Dim, Value, any_free, refused, tree_of
+from tcpx.transform.language.printer import print_statement
 
 StatementT = TypeVar("StatementT", bound=ast.Statement)
 StatementOf = Callable[[ast.Block], ast.Statement]
@@ -252,7 +253,7 @@ class Body(Steps):
         last = self._recorder.last()
         if isinstance(last, kind):
             return last
-        raise refused(f"`{what}` continues nothing", f"{behind} directly before it", "another statement, or none")
+        raise refused(f"`{what}` continues nothing", f"{behind} directly before it", _before(last))
 
     def _open_end(self, what: str) -> ast.If | ast.Case | ast.Try | ast.Specialize:
         last = self._recorder.last()
@@ -261,8 +262,12 @@ class Body(Steps):
         raise refused(
             f"`{what}` continues nothing",
             "`if_`, `case`, `try_` or `specialize_when` directly before it, without a last block",
-            "another statement, or none",
+            _before(last),
         )
+
+
+def _before(last: ast.Statement | None) -> str:
+    return f"`{print_statement(last).splitlines()[0]}` before it" if last is not None else "nothing before it"
 
 
 def _empty(where: Location) -> ast.Block:

@@ -23,12 +23,12 @@ from tcpx.transform.language.kinds import TYPE_NAMES, Static
 from tcpx.transform.language.loader import VERSION, Program, Unit, program_of_file
 from tcpx.transform.language.printer import print_file
 
-Declared = ast.Sequence | ast.Matcher | ast.Schedule
+Declared = ast.Function | ast.Sequence | ast.Matcher | ast.Schedule
 DeclaredOf = Callable[[tuple[ast.Param, ...], ast.Block], Declared]
 
 
 class ScheduleFile:
-    """Records a `.tcps` file: imports, sequences, schedules; `str` gives its text.
+    """Records a `.tcps` file: imports, functions, matchers, sequences, schedules; `str` gives its text.
 
         file = tcpx.ScheduleFile("mlp.tcps")
         gemm = file.imports("lib/gemm.tcps")
@@ -98,9 +98,23 @@ class ScheduleFile:
             lambda params, body: ast.Matcher(name, params, types, body, trivia=trivia, location=where), types, where
         )
 
-    def _callable(self, declared: DeclaredOf, types: tuple[ast.TypeOf, ...], where: Location) -> BodyContext:
-        self._check_closed("sequence or schedule")
-        return BodyContext(self, declared, tuple(TYPE_NAMES.get(t.name, Static.ANY) for t in types), where)
+    def function(self, name: str, *, result: str, doc: str = "") -> BodyContext:
+        """`with file.function("rows", result="int") as s:`: parameters, then `s.return_` of one expression."""
+        where, trivia = here(), ast.Trivia(doc)
+        type_ = type_of(result, where)
+        return self._callable(
+            lambda params, body: ast.Function(name, params, type_, _returned(body), trivia=trivia, location=where),
+            (type_,),
+            where,
+            is_function=True,
+        )
+
+    def _callable(
+        self, declared: DeclaredOf, types: tuple[ast.TypeOf, ...], where: Location, is_function: bool = False
+    ) -> BodyContext:
+        self._check_closed("function, sequence or schedule")
+        results = tuple(TYPE_NAMES.get(t.name, Static.ANY) for t in types)
+        return BodyContext(self, declared, results, where, is_function)
 
     def _check_closed(self, what: str) -> None:
         if self._recorder is not None:
@@ -116,17 +130,17 @@ class ScheduleFile:
         return self._program(self._tree).main
 
     def open_body(self) -> Recorder:
-        """The sequence or schedule that is being recorded."""
+        """The body that is being recorded."""
         if self._recorder is None:
             raise refused(
                 "a step stands in a sequence or schedule", "`with file.schedule(..) as s:` round it", "none is open"
             )
         return self._recorder
 
-    def open(self, results: Results) -> Recorder:
+    def open(self, results: Results, is_function: bool) -> Recorder:
         """Start to record a body."""
         unit = self.unit()
-        self._recorder = Recorder(unit, Scope(unit, Problems()), results)
+        self._recorder = Recorder(unit, Scope(unit, Problems()), results, is_function)
         return self._recorder
 
     def close(self, item: Declared | None) -> None:
@@ -157,14 +171,17 @@ class _ImportedLibrary(Library):
 class BodyContext:
     """`with file.schedule(..) as s:`."""
 
-    def __init__(self, file: ScheduleFile, declared: DeclaredOf, results: Results, where: Location) -> None:
+    def __init__(
+        self, file: ScheduleFile, declared: DeclaredOf, results: Results, where: Location, is_function: bool
+    ) -> None:
         self._file = file
         self._declared = declared
         self._results = results
         self._where = where
+        self._is_function = is_function
 
     def __enter__(self) -> Body:
-        self._recorder = self._file.open(self._results)
+        self._recorder = self._file.open(self._results, self._is_function)
         return Body(self._recorder)
 
     def __exit__(
@@ -181,6 +198,16 @@ class BodyContext:
         finally:
             self._file.close(None)
         self._file.close(item)
+
+
+def _returned(body: ast.Block) -> ast.Expression:
+    """The expression of a function. Raises ScheduleError if there is none, or another one."""
+    match body.statements:
+        case (ast.Return(values=(value,)),):
+            return value
+        case statements:
+            found = f"{len(statements)} of them" if statements else "none"
+            raise refused("a function gives one expression", "one `s.return_(..)`", found, where=body.location)
 
 
 Schedulable = Program | ScheduleFile

@@ -15,6 +15,7 @@ from tcpx.transform.language.embedded.places import Caller, Use
 from tcpx.transform.language.embedded.values import Results, Value, refused
 from tcpx.transform.language.kinds import Static
 from tcpx.transform.language.loader import Unit
+from tcpx.transform.language.printer import print_statement
 from tcpx.transform.language.tokens import HARD_KEYWORDS
 
 PENDING = ast.Fail("", location=Location("", 0, 0))
@@ -33,11 +34,13 @@ def raise_problems(problems: Problems) -> None:
 
 @dataclass(slots=True)
 class Recorder:
-    """What is recorded of one sequence or schedule."""
+    """What is recorded of one function, matcher, sequence or schedule."""
 
     unit: Unit
     scope: Scope
     results: tuple[Static, ...]
+    is_function: bool = False
+    """Nothing is bound then: what Python assigns to a name is part of the one expression."""
     params: list[ast.Param] = field(default_factory=list[ast.Param])
     blocks: list[list[ast.Statement]] = field(default_factory=lambda: [[]])
     left: Location | None = None
@@ -54,6 +57,14 @@ class Recorder:
 
     def check_header(self, statement: ast.Statement, again: bool = False) -> None:
         """Check a statement whose blocks are empty yet; `again` if it is the last one made longer."""
+        if self.is_function and not isinstance(statement, ast.Return):
+            raise refused(
+                "a function is one expression, without statements",
+                "parameters, then `s.return_(..)`",
+                f"`{print_statement(statement).splitlines()[0]}`",
+                "declare it as a sequence: `file.sequence(..)`",
+                statement.location,
+            )
         if not again:
             self.check_complete()
         self._check(statement)
@@ -108,7 +119,8 @@ class Recorder:
     def made(self, node: ast.Expression, place: Caller, is_free: bool) -> Value:
         """A new expression: bound by `let` where Python assigns it to a name."""
         has_parts = isinstance(node, ast.Match) and node.cardinality == "one"
-        if place.use is Use.ASSIGNED and (has_parts or not place.unpacked) and not is_free:
+        is_bound = place.use is Use.ASSIGNED and not self.is_function
+        if is_bound and (has_parts or not place.unpacked) and not is_free:
             return self.let(node, place.names, place.location, unpacked=place.unpacked)
         return Value(self, node, is_free)
 
@@ -171,4 +183,4 @@ class BlockContext:
 
 
 def _lacks(what: str, required: str, statement: ast.Statement) -> ScheduleError:
-    return refused(f"`{what}` lacks its last block", required, "another statement", where=statement.location)
+    return refused(f"`{what}` lacks its last block", required, "none behind it", where=statement.location)

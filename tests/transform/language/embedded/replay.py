@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 import tcpx
@@ -17,9 +18,9 @@ OPERATORS = {
 }  # fmt: skip
 
 
-def replayed(file: ast.File) -> tcpx.ScheduleFile:
-    """The file, recorded."""
-    made = tcpx.ScheduleFile(file.path)
+def replayed(file: ast.File, schedule_path: Sequence[Path] = ()) -> tcpx.ScheduleFile:
+    """The file, recorded; imports are also looked for in `schedule_path`."""
+    made = tcpx.ScheduleFile(file.path, schedule_path)
     for item in file.items:
         match item:
             case ast.Import():
@@ -29,6 +30,11 @@ def replayed(file: ast.File) -> tcpx.ScheduleFile:
                 start = made.sequence if isinstance(item, ast.Sequence) else made.matcher
                 with start(item.name, results=results, doc=item.trivia.doc) as s:
                     Replay(s).all_of(item)
+            case ast.Function():
+                with made.function(item.name, result=str(item.result), doc=item.trivia.doc) as s:
+                    replay = Replay(s)
+                    replay.params(item)
+                    s.return_(replay.value(item.value))
             case ast.Schedule():
                 with made.schedule(item.name, expects=item.expects, doc=item.trivia.doc) as s:
                     Replay(s).all_of(item)
@@ -46,10 +52,13 @@ class Replay:
         self.in_where = False
 
     def all_of(self, item: ast.Sequence | ast.Matcher | ast.Schedule) -> None:
+        self.params(item)
+        self.block(item.body)
+
+    def params(self, item: ast.Function | ast.Sequence | ast.Matcher | ast.Schedule) -> None:
         for p in item.params:
             default = None if p.default is None else self.value(p.default)
             self.known[p.name] = self.s.param(str(p.type), default, name=p.name, doc=p.trivia.doc)
-        self.block(item.body)
 
     def block(self, block: ast.Block) -> None:
         for statement in block.statements:
@@ -141,7 +150,7 @@ class Replay:
         if isinstance(function, ast.Name):
             return function.name not in FUNCTIONS
         return isinstance(function, ast.Attribute) and isinstance(function.base, ast.Name) and (
-            function.base.name not in self.known and function.base.name != "target"
+            function.base.name not in (*self.known, "it", "target")
         )  # fmt: skip
 
     def call(self, call: ast.Call, steps: Any) -> Any:

@@ -13,9 +13,11 @@ import tcpx
 from tcpx.transform.declaration import Parameter, ParameterKind, Transform, transforms
 from tcpx.transform.language.embedded import Body
 from tcpx.transform.language.parser import parse_schedule
+from tcpx.transform.reference import example_of
 from tests.transform.language.embedded.replay import replayed
 
 ROOT = Path(__file__).parents[4]
+EXAMPLES = [t for t in transforms().values() if t.__module__.startswith("tcpx.transform.ops.")]
 SHIPPED = sorted((ROOT / "schedules").rglob("*.tcps"))
 MLP = """func @mlp(%x: tensor<[M]x64xf32>, %w: tensor<64x40xf32>, %b: tensor<40xf32>) -> tensor<[M]x40xf32>
     symbols [M: 0..512] {
@@ -93,20 +95,57 @@ def test_the_c_is_byte_identical() -> None:
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda p: p.name)
 def test_every_shipped_schedule_can_be_recorded(path: Path) -> None:
     tree = parse_schedule(path.read_text(encoding="utf-8"), str(path))
-    file = replayed(tree)
+    file = replayed(tree, [path.parent])
     assert file.tree == tree
     assert parsed(file) == tree
 
 
-def test_a_recorded_shipped_schedule_gives_the_same_c() -> None:
-    path = ROOT / "schedules" / "digits.tcps"
-    file = replayed(parse_schedule(path.read_text(encoding="utf-8"), path.name))
-    module = tcpx.parse(MLP)
-    shipped = tcpx.parse_schedule(str(file), path.name)
-    assert tcpx.emit(module, file, target="generic").c_source == tcpx.emit(module, shipped, target="generic").c_source
+def the_same_c(text: str, payload: str, target: str) -> None:
+    """The schedule and its twin give the same text and the same C, or the same refusal of the payload."""
+    tree = parse_schedule(text, "s.tcps")
+    file = replayed(tree)
+    assert file.tree == tree
+    ours, theirs = (
+        c_or_refusal(payload, schedule, target) for schedule in (file, tcpx.parse_schedule(str(file), "s.tcps"))
+    )
+    assert ours == theirs
+
+
+def c_or_refusal(payload: str, schedule: tcpx.ScheduleFile | tcpx.Schedule, target: str) -> str:
+    module = tcpx.parse(payload)
+    try:
+        return tcpx.emit(module, schedule, target=target).c_source
+    except tcpx.TcpxError as error:
+        return error.diagnostic.message
+
+
+@pytest.mark.parametrize("path", [p for p in SHIPPED if p.parent.name == "schedules"], ids=lambda p: p.name)
+@pytest.mark.parametrize("target", ["generic", "x86_avx512"])
+def test_a_recorded_shipped_schedule_gives_the_same_c(path: Path, target: str) -> None:
+    the_same_c(path.read_text(encoding="utf-8"), MLP, target)
+
+
+@pytest.mark.parametrize("transform", EXAMPLES, ids=lambda t: t.name)
+def test_a_recorded_transform_gives_the_same_c(transform: type[Transform]) -> None:
+    """On the example of its page."""
+    example = example_of(transform)
+    assert example is not None
+    body = f"{example.bindings()}\n{example.statement}"
+    the_same_c(f"language 1\nschedule s(root: func) {{\n{body}\n}}", example.before, "x86_avx512")
 
 
 EVERYTHING = """language 1
+
+/// Rows of a register tile.
+function rows(nv: int, regs: int = target.vector_registers) -> int = (regs - nv - 1) / nv if nv > 0 else 1
+
+/// A ReLU of a sum.
+matcher relu_of(r: op<max>) -> (op<add>, op<contract>) {
+  let a = producer(r.lhs)
+  let mm = producer(a.lhs)
+  require len(users(mm)) == 1 "the product has another reader"
+  return a, mm
+}
 
 sequence two(mm: op, count: int = 2) -> (loop, loop) {
   knob separate b: int = 4 in [2, 4]   /// a size
@@ -119,7 +158,8 @@ schedule s(root: func) expects "a.tcp" {
   let mm = match one contract "fc*" in root where size(m) % 4 == 0 and (not scheduled or it.constant)
   let number = -2 + 3 * (4 - mm.count) / 2 if rank(mm) == 2 else 1
   let inside = mm.copy("main") in mm.loop(k)
-  require number > 0 "positive"
+  require number > rows(2) - rows(nv: 1, regs: 3) "positive"
+  for r, a, x in match any relu_of "r*" in root where it.is_a(relu_of) { two(x) }
   case mm {
     matmul "fc1" where size(m) > 4 => { dce(mm) }
     contract => { cse(mm) }
@@ -294,6 +334,57 @@ def test_what_is_wrong_as_a_whole_is_found_where_the_body_ends() -> None:
     with pytest.raises(tcpx.ScheduleError, match="does not return what it declares"):
         without_return(file)
     assert "sequence" not in str(file)
+
+
+def test_a_function_is_one_expression() -> None:
+    file = tcpx.ScheduleFile("f.tcps")
+    with file.function("rows", result="int", doc="Rows of a tile.") as s:
+        nv = s.param("int")
+        regs = s.param("int", s.target.vector_registers)
+        left = regs - nv - 1
+        s.return_(left // nv)
+    assert parsed(file) == file.tree
+    assert str(file).splitlines()[1:] == [
+        "/// Rows of a tile.",
+        "function rows(nv: int, regs: int = target.vector_registers) -> int = (regs - nv - 1) / nv",
+    ]
+
+
+def a_step(s: Any, mm: Any) -> None:
+    s.tile(mm, {"m": 4})
+
+
+def a_block(s: Any, mm: Any) -> None:
+    with s.if_(s.rank(mm) > 1):
+        s.return_(1)
+
+
+def two_results(s: Any, mm: Any) -> None:
+    s.return_(s.rank(mm))
+    s.return_(2)
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        (a_step, "a function is one expression, without statements"),
+        (a_block, "a function is one expression, without statements"),
+        (two_results, "a function gives one expression"),
+        (lambda s, mm: s.rank(mm), "a function gives one expression"),
+        (lambda s, mm: s.return_(mm), "the returned value has the wrong type"),
+    ],
+)
+def test_what_is_no_function(record: Callable[[Any, Any], object], message: str) -> None:
+    file = tcpx.ScheduleFile("f.tcps")
+
+    def declare() -> None:
+        with file.function("f", result="int") as s:
+            record(s, s.param("op", name="mm"))
+
+    with pytest.raises(tcpx.ScheduleError) as caught:
+        declare()
+    assert caught.value.diagnostic.message == message
+    assert "function" not in str(file)
 
 
 def test_an_import_that_is_not_there() -> None:

@@ -1,0 +1,148 @@
+"""Bars: what a measured row of tcpx must reach. They stand beside the workloads.
+
+    {fraction: 0.94}                       of the limit of the run
+    {seconds: 3.0e-6}                      of a call at most
+    {best_peer: 0.99}                      the time of the fastest other peer over ours
+    {peer: numpy, at_least: 1.0}           the time of this peer over ours
+    {workload: gemm/1024, at_least: 0.95}  the time of tcpx on that workload over that on this one
+    threads: 2, beside any of them         for this number of threads only
+
+Of several workloads, by a glob, the geometric mean:
+
+    {workloads: "tpp/*", best_peer: 1.0}, or `fraction`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from statistics import geometric_mean
+from typing import Any, Final
+
+from tcpx.measure.rows import Row
+
+TCPX: Final = "tcpx"
+KEYS: Final = ({"fraction"}, {"seconds"}, {"best_peer"}, {"peer", "at_least"}, {"workload", "at_least"})
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar: a figure (`fraction`, `seconds`, `best_peer`, `peer`, `workload`), what it is against, and the value."""
+
+    figure: str
+    value: float
+    against: str = ""
+    threads: int | None = None
+
+    def __str__(self) -> str:
+        sign = "<=" if self.figure == "seconds" else ">="
+        return f"{self.figure}{f' {self.against}' if self.against else ''} {sign} {self.value:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBar:
+    """A bar for the geometric mean of the workloads that a glob names."""
+
+    workloads: str
+    bar: Bar
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A bar beside what was measured; `found` is None where the run does not have what the bar speaks of. One whose
+    result was wrong, or that did not end well, has `failed`."""
+
+    workload: str
+    threads: int
+    bar: Bar
+    found: float | None
+    reason: str = ""
+    failed: bool = False
+
+    @property
+    def is_missed(self) -> bool:
+        """Whether it was judged and not reached."""
+        if self.found is None:
+            return self.failed
+        return self.found > self.bar.value if self.bar.figure == "seconds" else self.found < self.bar.value
+
+    def text(self) -> str:
+        """One line."""
+        verdict = "MISSED" if self.is_missed else "not judged" if self.found is None else "ok"
+        found = self.reason if self.found is None else f"{self.found:.4g}"
+        return f"{verdict:>10}  {self.workload}, {self.threads} thread(s): {self.bar}: {found}"
+
+
+def bar_of(given: Mapping[str, Any], sizes: Mapping[str, int]) -> Bar:
+    """The bar of an entry. Raises ValueError."""
+    keys = set(given) - {"threads"}
+    if keys not in KEYS:
+        shown = "; ".join(" and ".join(sorted(each)) for each in KEYS)
+        raise ValueError(f"required a bar with one of {shown}, found {dict(given)!r}")
+    figure = next(key for key in ("fraction", "seconds", "best_peer", "peer", "workload") if key in given)
+    if "at_least" in given:
+        return Bar(figure, float(given["at_least"]), str(given[figure]).format(**sizes), given.get("threads"))
+    return Bar(figure, float(given[figure]), "", given.get("threads"))
+
+
+def group_bar_of(given: Mapping[str, Any]) -> GroupBar:
+    """The bar of an entry of `geometric_means`. Raises ValueError."""
+    rest = {key: value for key, value in given.items() if key != "workloads"}
+    if "workloads" not in given or set(rest) - {"threads"} not in ({"fraction"}, {"best_peer"}):
+        raise ValueError(f"required `workloads` and one of fraction, best_peer, found {dict(given)!r}")
+    return GroupBar(given["workloads"], bar_of(rest, {}))
+
+
+def judge_groups(groups: Sequence[GroupBar], rows: Sequence[Row]) -> list[Verdict]:
+    """Each geometric mean, per number of threads; not judged where a workload of the run has no figure."""
+    verdicts: list[Verdict] = []
+    for group in groups:
+        ours = [row for row in rows if row.peer == TCPX and fnmatch(row.workload, group.workloads)]
+        for threads in sorted({row.threads for row in ours}):
+            if group.bar.threads in (None, threads):
+                each = judge({row.workload: [group.bar] for row in ours if row.threads == threads}, rows)
+                each = [verdict for verdict in each if verdict.threads == threads]
+                found = [verdict.found for verdict in each if verdict.found]
+                without = len(each) - len(found)
+                name = f"geometric mean of {len(each)} {group.workloads}"
+                mean = geometric_mean(found) if not without else None
+                verdicts.append(Verdict(name, threads, group.bar, mean, f"{without} without a figure"))
+    return verdicts
+
+
+def judge(bars: Mapping[str, Sequence[Bar]], rows: Sequence[Row]) -> list[Verdict]:
+    """Every bar of the workloads, by name, against the rows of one run."""
+    times = {(row.workload, row.threads, row.peer): row.median_s for row in rows}
+    verdicts: list[Verdict] = []
+    for row in rows:
+        if row.peer == TCPX:
+            for bar in bars.get(row.workload, ()):
+                if bar.threads in (None, row.threads):
+                    verdicts.append(_verdict(bar, row, rows, times))
+    return verdicts
+
+
+def _verdict(bar: Bar, row: Row, rows: Sequence[Row], times: Mapping[tuple[str, int, str], float | None]) -> Verdict:
+    made = Verdict(row.workload, row.threads, bar, None)
+    if row.median_s is None:
+        failed = row.status not in ("unsupported", "unsteady")
+        return Verdict(row.workload, row.threads, bar, None, f"{row.status}: {row.reason}", failed)
+    if bar.figure == "fraction":
+        return Verdict(row.workload, row.threads, bar, row.fraction, "no limit is known")
+    if bar.figure == "seconds":
+        return Verdict(row.workload, row.threads, bar, row.median_s)
+    if bar.figure == "best_peer":
+        others = [
+            r.median_s
+            for r in rows
+            if (r.workload, r.threads) == (row.workload, row.threads) and r.median_s and not r.peer.startswith(TCPX)
+        ]
+        other, absent = min(others, default=None), "no other peer was measured"
+    elif bar.figure == "peer":
+        other, absent = times.get((row.workload, row.threads, bar.against)), f"{bar.against} was not measured"
+    else:
+        other, absent = times.get((bar.against, row.threads, TCPX)), f"{bar.against} was not measured"
+    if other is None:
+        return Verdict(made.workload, made.threads, bar, None, absent)
+    return Verdict(made.workload, made.threads, bar, other / row.median_s)

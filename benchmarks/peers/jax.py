@@ -1,0 +1,46 @@
+"""JAX: XLA on the CPU. Constant weights are closed over by the jitted function."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("JAX_ENABLE_X64", "1")
+# XLA takes the number of threads from the CPUs that the process may run on, which are pinned already.
+
+import jax
+import jax.numpy as jnp
+
+from benchmarks.tasks import network_of
+from tcpx.measure.protocol import Prepared, Task
+
+ACTIVATIONS = {
+    "none": lambda y: y,
+    "relu": jax.nn.relu,
+    "gelu": lambda y: jax.nn.gelu(y, approximate=False),
+    "softmax": lambda y: jax.nn.softmax(y, -1),
+}
+
+
+def describe(threads: int) -> Mapping[str, str]:
+    """The version."""
+    return {"version": jax.__version__, "threads": str(threads)}
+
+
+def prepare(task: Task) -> Prepared:
+    """The compiled function, waited for in every call."""
+    net = network_of(task, ("f32", "f64"))
+    weights = [jnp.asarray(layer.weight) for layer in net.layers]
+    biases = [None if layer.bias is None else jnp.asarray(layer.bias) for layer in net.layers]
+
+    def model(x: jax.Array, *given: jax.Array) -> jax.Array:
+        y = jnp.swapaxes(x, -1, -2) if net.lhs_transposed else x
+        for weight, bias, layer in zip(given or weights, biases, net.layers, strict=True):
+            y = jnp.matmul(y, jnp.swapaxes(weight, -1, -2) if net.rhs_transposed else weight)
+            y = ACTIVATIONS[layer.activation](y if bias is None else y + bias)
+        return y
+
+    arguments = [jnp.asarray(net.x), *([] if net.constant_weights else weights)]
+    compiled = jax.jit(model).lower(*arguments).compile()
+    return Prepared(lambda: compiled(*arguments).block_until_ready())

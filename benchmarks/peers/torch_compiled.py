@@ -1,0 +1,54 @@
+"""PyTorch through `torch.compile`, with weights frozen, so that they are packed in advance, and tuning on."""
+
+from __future__ import annotations
+
+import torch
+import torch._inductor.config as inductor
+
+from benchmarks.peers.torch_eager import ACTIVATIONS, describe, reading, tensor
+from benchmarks.tasks import Network, network_of
+from tcpx.measure.protocol import Prepared, Task
+
+__all__ = ["describe", "prepare"]
+
+inductor.freezing = True
+inductor.compile_threads = 1
+
+
+class Model(torch.nn.Module):
+    """The network with constant weights as buffers; others are the second argument."""
+
+    def __init__(self, net: Network) -> None:
+        super().__init__()
+        self.lhs_transposed, self.rhs_transposed = net.lhs_transposed, net.rhs_transposed
+        self.activations = [layer.activation for layer in net.layers]
+        self.with_bias = [layer.bias is not None for layer in net.layers]
+        for k, layer in enumerate(net.layers):
+            self.register_buffer(f"w{k}", tensor(layer.weight, net.dtypes[1]))
+            if layer.bias is not None:
+                self.register_buffer(f"b{k}", tensor(layer.bias, net.dtypes[1]))
+
+    def forward(self, x: torch.Tensor, w: torch.Tensor | None = None) -> torch.Tensor:
+        y = x.mT if self.lhs_transposed else x
+        for k, name in enumerate(self.activations):
+            weight = getattr(self, f"w{k}") if w is None else w
+            y = y @ (weight.mT if self.rhs_transposed else weight)
+            if self.with_bias[k]:
+                y = y + getattr(self, f"b{k}")
+            y = ACTIVATIONS[name](y)
+        return y
+
+
+def prepare(task: Task) -> Prepared:
+    """The compiled model on its input; its first call compiles."""
+    net = network_of(task, ("f32", "f64", "bf16"))
+    x = tensor(net.x, net.dtypes[0])
+    given = (x,) if net.constant_weights else (x, tensor(net.layers[0].weight, net.dtypes[1]))
+    torch.compiler.reset()
+    model = torch.compile(Model(net).eval(), fullgraph=True, dynamic=False)
+
+    def run() -> torch.Tensor:
+        with torch.no_grad():
+            return model(*given)
+
+    return Prepared(run, *reading(net))

@@ -1,0 +1,74 @@
+"""PyTorch, operation by operation, under `inference_mode`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch.nn import functional
+
+from benchmarks.tasks import Network, network_of
+from tcpx.measure.protocol import Array, Prepared, Task
+
+ACTIVATIONS: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "none": lambda y: y,
+    "relu": torch.relu,
+    "gelu": functional.gelu,
+    "softmax": lambda y: torch.softmax(y, -1),
+}
+
+
+def describe(threads: int) -> Mapping[str, str]:
+    """The version; the number of threads is set here, before anything runs."""
+    torch.set_num_threads(threads)
+    return {"version": torch.__version__, "mkl": str(torch.backends.mkl.is_available()), "threads": str(threads)}
+
+
+def prepare(task: Task) -> Prepared:
+    """The model on its input."""
+    net = network_of(task, ("f32", "f64", "bf16"))
+    model, x = model_of(net), tensor(net.x, net.dtypes[0])
+    return Prepared(lambda: inference(model, x), *reading(net))
+
+
+def tensor(array: Array, dtype: str) -> torch.Tensor:
+    """The array without a copy; bf16 from its bits."""
+    return torch.from_numpy(array.view("int16")).view(torch.bfloat16) if dtype == "bf16" else torch.from_numpy(array)
+
+
+def reading(net: Network) -> tuple[Callable[[torch.Tensor], Array], str | None]:
+    """How a result becomes an array, and its dtype where NumPy does not have it."""
+    if net.dtypes[0] == "bf16":
+        return lambda y: y.contiguous().view(torch.int16).numpy().view("uint16"), "bf16"
+    return lambda y: y.numpy(), None
+
+
+def model_of(net: Network) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Layers as `torch.nn.functional.linear` has them, weights [n, k]; transposed and batched products by `matmul`."""
+    if net.x.ndim > 2 or net.lhs_transposed or net.rhs_transposed or net.is_plain:
+        weight = tensor(net.layers[0].weight, net.dtypes[1])
+        right = weight.mT if net.rhs_transposed else weight
+        if net.lhs_transposed:
+            return lambda x: torch.matmul(x.mT, right)
+        return lambda x: torch.matmul(x, right)
+    held = [
+        (
+            tensor(layer.weight, net.dtypes[1]).mT.contiguous(),
+            None if layer.bias is None else tensor(layer.bias, net.dtypes[1]),
+            ACTIVATIONS[layer.activation],
+        )
+        for layer in net.layers
+    ]
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        for weight, bias, activation in held:
+            x = activation(functional.linear(x, weight, bias))
+        return x
+
+    return model
+
+
+def inference(model: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+    """One call without gradients."""
+    with torch.inference_mode():
+        return model(x)

@@ -1,0 +1,73 @@
+"""What the kinds of workloads mean, in NumPy arrays: read by the reference and by the peers. Needs NumPy alone.
+
+`product` is x @ w, with a bias and an activation where the attributes have them, and either operand transposed (in its
+last two dims). `mlp` is a chain of such layers, weights `w1`, `b1`, ... `min_plus` is min over k of x[m, k] + w[k, n].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tcpx.measure.protocol import Array, Task, UnsupportedError
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """activation(input @ weight + bias); activation is none, relu, gelu (by erf) or softmax."""
+
+    weight: Array
+    bias: Array | None
+    activation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Layers one after the other. Operands are as stored: one that is transposed is to be read transposed."""
+
+    x: Array
+    layers: tuple[Layer, ...]
+    dtypes: tuple[str, str]
+    constant_weights: bool
+    lhs_transposed: bool = False
+    rhs_transposed: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """One layer that is nothing but the product."""
+        return len(self.layers) == 1 and self.layers[0].bias is None and self.layers[0].activation == "none"
+
+    def operands(self) -> tuple[Array, Array]:
+        """The operands of the first layer as matrices to multiply: views, transposed where they are stored so."""
+        weight = self.layers[0].weight
+        x = np.swapaxes(self.x, -1, -2) if self.lhs_transposed else self.x
+        return x, np.swapaxes(weight, -1, -2) if self.rhs_transposed else weight
+
+
+def network_of(task: Task, dtypes: tuple[str, ...] = ("f32",)) -> Network:
+    """The network of a task of kind product or mlp whose inputs have one of the dtypes. Raises UnsupportedError."""
+    found = {given.name: given.dtype for given in task.inputs}
+    if task.kind not in ("product", "mlp"):
+        raise UnsupportedError(f"no {task.kind}")
+    refused = sorted(set(found.values()) - set(dtypes))
+    if refused:
+        raise UnsupportedError(f"no {', '.join(refused)}")
+    return network(task.kind, task.attributes, task.arrays(), found, task.constants())
+
+
+def network(
+    kind: str, attributes: Mapping[str, Any], arrays: dict[str, Array], dtypes: dict[str, str], constants: set[str]
+) -> Network:
+    """The same from its parts."""
+    if kind == "mlp":
+        count = attributes["layers"]
+        activations = [attributes["activation"]] * (count - 1) + [attributes["last"]]
+        layers = tuple(Layer(arrays[f"w{k + 1}"], arrays[f"b{k + 1}"], activations[k]) for k in range(count))
+        return Network(arrays["x"], layers, (dtypes["x"], dtypes["w1"]), "w1" in constants)
+    bias = arrays[attributes["bias"]] if "bias" in attributes else None
+    layer = Layer(arrays["w"], bias, attributes.get("activation", "none"))
+    transposed = [bool(attributes.get(f"{side}_transposed")) for side in ("lhs", "rhs")]
+    return Network(arrays["x"], (layer,), (dtypes["x"], dtypes["w"]), "w" in constants, *transposed)

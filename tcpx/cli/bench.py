@@ -1,0 +1,122 @@
+"""tcpx bench: the workloads of the checkout beside other libraries, or one payload alone."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+import tcpx
+from tcpx.cli.options import Subcommand, UsageError, checked_unique, size
+from tcpx.measure.options import add_measuring, plan_of, threads_of
+from tcpx.measure.output import checked_output, write_results
+from tcpx.measure.peer_process import Launch
+from tcpx.measure.protocol import RAW_DTYPES, Input, Task
+from tcpx.measure.roofline import Work
+from tcpx.measure.rows import Row
+from tcpx.measure.session import Session
+from tcpx.measure.table import table
+
+ROOT: Final = Path(__file__).parents[2]
+RUNNER: Final = "benchmarks.run"
+ALONE: Final = Launch("tcpx", "tcpx.measure.kernel_peer")
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="WORKLOAD|FILE",
+        help="names or globs of workloads (gemm/*), YAML files of workloads, or one payload (.tcp); default: all",
+    )
+    parser.add_argument("-s", "--schedule", metavar="SCHEDULE", help="for a payload: its schedule (.tcps)")
+    parser.add_argument(
+        "--size", action="append", default=[], type=size, metavar="SYMBOL=N", help="for a payload: a symbolic size"
+    )
+    add_measuring(parser)
+    parser.add_argument("--list", action="store_true", help="show the names of the workloads and end")
+    parser.add_argument("--check", action="store_true", help="judge by the bars; exit status 1 if one is missed")
+    parser.add_argument(
+        "--random", nargs="?", type=int, const=-1, metavar="SEED", help="50 products of random sizes instead"
+    )
+
+
+def _execute(options: argparse.Namespace) -> int:
+    words: list[str] = options.words
+    payloads = [word for word in words if word.endswith(".tcp")]
+    checked_output(options.output)
+    if payloads:
+        if len(words) > 1:
+            raise UsageError(f"required one payload and nothing beside it, found {' '.join(words)}")
+        if options.peers or options.check or options.list or options.random is not None:
+            raise UsageError("--peers, --check, --list and --random are for workloads, not for a payload")
+        return _time_alone(Path(payloads[0]), options)
+    if options.schedule is not None or options.size:
+        raise UsageError("-s and --size are for a payload: required FILE.tcp")
+    if not (ROOT / "benchmarks" / "run.py").is_file():
+        raise _no_checkout()
+    if str(ROOT) not in sys.path:
+        sys.path.insert(0, str(ROOT))
+    options.workloads = words
+    status: int = import_module(RUNNER).execute(options)
+    return status
+
+
+def _time_alone(payload: Path, options: argparse.Namespace) -> int:
+    """Time tcpx on a payload, on random arguments; nothing is compared and no result is checked."""
+    module = tcpx.load(payload)
+    arrays = tcpx.random_inputs(module, sizes=checked_unique(options.size, "--size"))
+    schedule = Path(options.schedule).read_text(encoding="utf-8") if options.schedule is not None else None
+    print(f"tcpx alone on {payload}: no peers, results unchecked (tcpx run --check does that)")
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory(prefix="tcpx-bench-") as folder:
+        inputs: list[Input] = []
+        for (name, dtype), array in zip(tcpx.argument_dtypes(module).items(), arrays, strict=True):
+            raw = RAW_DTYPES.get("bf16" if dtype.name == "bfloat16" else dtype.name)
+            np.save(Path(folder, f"{name}.npy"), array if raw is None else array.view(raw))
+            inputs.append(Input(name, dtype.name))
+        for cpus in threads_of(options):
+            task = Task(
+                name=payload.name,
+                kind="payload",
+                threads=len(cpus),
+                folder=folder,
+                inputs=tuple(inputs),
+                payload=payload.read_text(encoding="utf-8"),
+                payload_folder=str(payload.parent.resolve()),
+                schedule=schedule,
+            )
+            with Session([ALONE], cpus, plan=plan_of(options)) as session:
+                made = session.measure(task, Work(0, sum(array.nbytes for array in arrays)))
+                print(table(made, head=not rows))
+                rows += session.finished()
+    for path in write_results(rows, options.output):
+        print(f"wrote {path}")
+    return 0 if all(row.median_s is not None for row in rows if row.peer == ALONE.name) else 1
+
+
+def _no_checkout() -> tcpx.ArgumentError:
+    return tcpx.ArgumentError(
+        tcpx.Diagnostic(
+            "the workloads are not installed",
+            required="a checkout of tcpx, or one payload: FILE.tcp",
+            found=f"no benchmarks/ in {ROOT}",
+            fix="tcpx bench FILE.tcp -s SCHEDULE.tcps times tcpx alone",
+        )
+    )
+
+
+BENCH = Subcommand(
+    name="bench",
+    summary="measure workloads, beside other libraries",
+    description="Measure the workloads of the checkout on tcpx and on the peers that are set up (make bench-peers),\n"
+    "in turn, every result checked first. Given a payload, time tcpx alone on random arguments.",
+    example="tcpx bench 'gemm/*' --threads 1,2 --peers numpy -o out.json",
+    add_arguments=_add_arguments,
+    execute=_execute,
+)

@@ -1,0 +1,39 @@
+"""The least time that a piece of work can take on this machine (Williams, Waterman and Patterson, 2009)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcpx.measure.limits import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a call has to do: operations, of the kind whose limit is `peak`, and bytes that it cannot avoid."""
+
+    operations: float
+    bytes: float
+    peak: str = "fma_f32"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The limit of a call in seconds, and which of `Limits.rates` sets it."""
+
+    seconds: float
+    by: str
+
+
+def bound(work: Work, limits: Limits) -> Bound | None:
+    """max(operations / peak, bytes / read bandwidth of the level that holds them).
+
+    None where the target has no such instructions, or there is nothing to do.
+    """
+    level = f"read_{limits.level(work.bytes)}"
+    parts: list[Bound] = []
+    for amount, rate in ((work.operations, work.peak), (work.bytes, level)):
+        if amount > 0:
+            if rate not in limits.rates:
+                return None
+            parts.append(Bound(amount / limits.rates[rate], rate))
+    return max(parts, key=lambda part: part.seconds, default=None)

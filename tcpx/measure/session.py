@@ -1,0 +1,185 @@
+"""A run: peers started for one number of threads, each task checked and timed on all of them, rows at the end."""
+
+from __future__ import annotations
+
+import os
+import platform
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import isfinite
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+import tcpx
+from tcpx.measure.limits import Limits, Machine
+from tcpx.measure.peer_process import Launch, PeerError, PeerProcess
+from tcpx.measure.pinned_threads import PinnedThreads
+from tcpx.measure.protocol import Array, Task
+from tcpx.measure.roofline import Work, bound
+from tcpx.measure.rounds import Plan, Sample, Timed, interleave
+from tcpx.measure.rows import Row
+
+MACHINE: Final = "machine"
+"""The peer, and the workload, of the row that holds the limits."""
+START_SECONDS: Final = 120.0
+PREPARE_SECONDS: Final = 300.0
+SAMPLE_SECONDS: Final = 60.0
+MOST_WAITING: Final = 0.02
+HUGE_PAGES: Final = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+
+Check = Callable[[Array, str], float]
+"""The largest error of a result, in units of what its dtype and the length of its sums allow; NaN is an error."""
+
+
+class Session:
+    """Measures tasks on peers with one thread per CPU of `cpus`. A context manager."""
+
+    def __init__(
+        self, launches: Sequence[Launch], cpus: Sequence[int], target: str = "native", plan: Plan | None = None
+    ) -> None:
+        self.plan = plan or Plan()
+        self.cpus = tuple(cpus)
+        self._pinned = PinnedThreads(self.cpus)
+        self.machine = Machine(tcpx.load_target(target), self._pinned)
+        self.limits: Limits = self.machine.limits()
+        self.calibration = self.machine.calibration
+        self._launches = {launch.name: launch for launch in launches}
+        self._running: dict[str, PeerProcess] = {}
+        self._described: dict[str, dict[str, Any]] = {}
+        self._work: dict[str, Work] = {}
+        self.rows: list[Row] = []
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._running.values():
+            process.close()
+        self._pinned.close()
+
+    def measure(self, task: Task, work: Work | None = None, check: Check | None = None) -> list[Row]:
+        """One row per peer; they are also kept in `rows`. A result that `check` finds wrong is not timed."""
+        if work is not None:
+            self._work[task.name] = work
+        ready: dict[str, PeerProcess] = {}
+        rows: dict[str, Row] = {}
+        for name in self._launches:
+            row = Row(task.name, len(self.cpus), name)
+            try:
+                process = self._process(name)
+                facts = self._described[name]
+                row = replace(row, version=str(facts.get("version", "")), facts=facts)
+                process.ask("prepare", PREPARE_SECONDS, task=task.to_json())
+                error = _checked(process, check)
+            except PeerError as failure:
+                rows[name] = replace(row, status=failure.outcome, reason=str(failure))
+                continue
+            rows[name] = replace(row, error=error if error is not None and isfinite(error) else None)
+            if error is not None and not error <= 1:
+                reason = f"off by {error:.3g} times what rounding may do"
+                rows[name] = replace(rows[name], status="wrong", reason=reason)
+            else:
+                ready[name] = process
+        runs = {name: self._sample(process) for name, process in ready.items()}
+        for name, timed in interleave(runs, self.calibration, self.plan, PeerError).items():
+            rows[name] = _timed_row(rows[name], timed)
+        made = [self._bounded(row, self.limits) for row in rows.values()]
+        self.rows += made
+        return made
+
+    def finished(self) -> list[Row]:
+        """All rows, judged by the best limits seen before and after; the first one holds these limits."""
+        self.limits = self.limits.with_best(self.machine.limits())
+        steady = dict(self.limits.rates)
+        steady["fma_f32"] = max(steady.get("fma_f32", 0.0), self.calibration.best)
+        self.limits = replace(self.limits, rates=steady)
+        facts = {"limits": steady, "caches": dict(self.limits.caches), **_facts(self.machine.target, self.cpus)}
+        first = Row(MACHINE, len(self.cpus), MACHINE, platform.release(), facts=facts)
+        return [first, *(self._bounded(row, self.limits) for row in self.rows)]
+
+    def _process(self, name: str) -> PeerProcess:
+        """The process of a peer, started if it is not there (any more)."""
+        found = self._running.get(name)
+        if found is None or not found.is_alive:
+            if found is not None:
+                found.close()
+            started = PeerProcess(self._launches[name], self.cpus)
+            try:
+                self._described[name] = started.ask("describe", START_SECONDS)
+            except PeerError:
+                started.close()
+                raise
+            found = self._running[name] = started
+        return found
+
+    def _sample(self, process: PeerProcess) -> Sample:
+        """One sample; None where others had its CPUs for more than `MOST_WAITING` of it."""
+
+        def sample() -> float | None:
+            reply = process.ask("run", SAMPLE_SECONDS, samples=1, shortest=self.plan.shortest)
+            return reply["seconds"][0] if reply["waited"][0] <= MOST_WAITING else None
+
+        return sample
+
+    def _bounded(self, row: Row, limits: Limits) -> Row:
+        work = self._work.get(row.workload)
+        found = bound(work, limits) if work is not None else None
+        if work is None or found is None:
+            return row
+        fraction = found.seconds / row.median_s if row.median_s else None
+        return replace(
+            row,
+            operations=work.operations,
+            bytes=work.bytes,
+            limit_s=found.seconds,
+            limited_by=found.by,
+            fraction=fraction,
+        )
+
+
+def _checked(process: PeerProcess, check: Check | None) -> float | None:
+    """What the check says about the result of one call."""
+    with tempfile.TemporaryDirectory(prefix="tcpx-bench-") as folder:
+        path = Path(folder, "result.npy")
+        dtype = process.ask("check", PREPARE_SECONDS, path=str(path))["dtype"]
+        return None if check is None else float(check(np.load(path), dtype))
+
+
+def _timed_row(row: Row, timed: Timed) -> Row:
+    if isinstance(timed.error, PeerError):
+        return replace(row, status=timed.error.outcome, reason=str(timed.error))
+    best = timed.best_round
+    if best is None:
+        reason = f"the machine was slowed or busy during all {timed.rejected} samples"
+        return replace(row, status="unsteady", reason=reason, rejected=timed.rejected)
+    return replace(
+        row,
+        median_s=best.median,
+        best_s=timed.best,
+        spread=timed.spread,
+        low_s=best.low,
+        high_s=best.high,
+        samples=timed.count,
+        rejected=timed.rejected,
+    )
+
+
+def _facts(target: tcpx.Target, cpus: Sequence[int]) -> dict[str, Any]:
+    huge_pages = HUGE_PAGES.read_text(encoding="utf-8").strip() if HUGE_PAGES.is_file() else "unknown"
+    return {
+        "target": target.name,
+        "cpus": list(cpus),
+        "cpu": _cpu_name(),
+        "huge_pages": huge_pages,
+        "malloc": os.environ.get("GLIBC_TUNABLES", ""),
+    }
+
+
+def _cpu_name() -> str:
+    information = Path("/proc/cpuinfo")
+    text = information.read_text(encoding="utf-8", errors="replace") if information.is_file() else ""
+    names = (line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name"))
+    return next(names, platform.machine())

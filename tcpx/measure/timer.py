@@ -1,0 +1,67 @@
+"""Seconds of a call. A sample is a batch of calls, long enough for the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from math import ceil, sqrt
+from statistics import median, quantiles
+from time import perf_counter
+from typing import Final
+
+Run = Callable[[], object]
+Clock = Callable[[], float]
+
+SHORTEST: Final = 5e-3
+"""Seconds that a sample should take at least."""
+MOST_CALLS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What samples say, in seconds.
+
+    `spread` is the distance between the quartiles, relative to the median; `low` and `high` bound the median with 95 %
+    confidence, whatever the distribution is.
+    """
+
+    samples: int
+    median: float
+    best: float
+    spread: float
+    low: float
+    high: float
+
+
+def seconds_per_call(run: Run, calls: int, clock: Clock = perf_counter) -> float:
+    """The mean of so many calls in a row."""
+    start = clock()
+    for _ in repeat(None, calls):
+        run()
+    return (clock() - start) / calls
+
+
+def calls_per_sample(run: Run, shortest: float = SHORTEST, clock: Clock = perf_counter) -> int:
+    """How many calls take at least `shortest` seconds: 1, or doubled until they do and then scaled."""
+    calls = 1
+    while True:
+        taken = seconds_per_call(run, calls, clock) * calls
+        if taken >= shortest or calls >= MOST_CALLS:
+            return calls
+        wanted = ceil(calls * shortest / taken) if taken > 0 else MOST_CALLS
+        calls = min(MOST_CALLS, max(2 * calls, wanted) if taken < shortest / 8 else max(calls + 1, wanted))
+
+
+def summary(samples: Sequence[float]) -> Summary:
+    """Statistics of at least one sample. Raises ValueError for none."""
+    if not samples:
+        raise ValueError("required at least one sample, found none")
+    ordered = sorted(samples)
+    count, middle = len(ordered), median(ordered)
+    first, _, third = quantiles(ordered, n=4, method="inclusive") if count > 1 else (middle, middle, middle)
+    # Order statistics round the median: the binomial distribution with p = 1/2, by its normal approximation.
+    reach = 0.98 * sqrt(count)
+    low = ordered[max(0, int(count / 2 - reach))]
+    high = ordered[min(count - 1, ceil(count / 2 + reach))]
+    return Summary(count, middle, ordered[0], (third - first) / middle if middle > 0 else 0.0, low, high)

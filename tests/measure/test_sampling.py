@@ -1,0 +1,133 @@
+"""Statistics, batches of calls, the samples that count, the rounds: on a clock of the test's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tcpx.measure.calibration import Calibration
+from tcpx.measure.rounds import Plan, interleave
+from tcpx.measure.timer import MOST_CALLS, calls_per_sample, seconds_per_call, summary
+
+
+@dataclass
+class FakeClock:
+    """Time goes on when something takes it."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def take(self, seconds: float) -> float:
+        self.now += seconds
+        return seconds
+
+
+def test_summary() -> None:
+    found = summary([3.0, 1.0, 2.0, 4.0, 100.0])
+    assert (found.samples, found.median, found.best) == (5, 3.0, 1.0)
+    assert found.spread == pytest.approx((4.0 - 2.0) / 3.0)
+    assert found.low <= found.median <= found.high
+    many = summary([float(k) for k in range(101)])
+    assert (many.low, many.high) == (40.0, 61.0)  # the 41st and the 62nd of 101: Conover, table of the sign test
+
+
+def test_summary_of_one_and_of_none() -> None:
+    found = summary([2.0])
+    assert (found.median, found.best, found.spread, found.low, found.high) == (2.0, 2.0, 0.0, 2.0, 2.0)
+    with pytest.raises(ValueError, match="required at least one sample"):
+        summary([])
+
+
+@pytest.mark.parametrize("each", [1e-6, 1e-4, 4e-3, 1.0])
+def test_a_batch_is_long_enough_and_not_much_longer(each: float) -> None:
+    clock = FakeClock()
+    calls = calls_per_sample(lambda: clock.take(each), 5e-3, clock)
+    assert calls * each >= 5e-3 or each >= 5e-3
+    assert calls * each <= 4 * 5e-3 or calls == 1
+
+
+def test_a_call_that_takes_no_time_ends() -> None:
+    clock = FakeClock()
+    assert calls_per_sample(lambda: None, 5e-3, clock) == MOST_CALLS
+
+
+def test_seconds_per_call_is_the_mean() -> None:
+    clock, took = FakeClock(), iter([1.0, 2.0, 6.0])
+    assert seconds_per_call(lambda: clock.take(next(took)), 3, clock) == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "counts"),
+    [(100.0, 100.0, True), (93.0, 93.0, True), (92.9, 100.0, False), (100.0, 92.9, False), (120.0, 100.0, False)],
+)
+def test_a_sample_counts_if_the_machine_is_steady_round_it(before: float, after: float, counts: bool) -> None:
+    rates = iter([100.0, before, after])
+    calibration = Calibration(lambda: next(rates))
+    calibration.warm_up(1)
+    assert calibration.steady(lambda: 7) == (7 if counts else None)
+    assert calibration.best == max(100.0, before)
+
+
+def steady() -> Calibration:
+    return Calibration(lambda: 100.0, best=100.0)
+
+
+def test_rounds_alternate_and_the_first_sample_warms_up() -> None:
+    order: list[str] = []
+
+    def run(name: str) -> float:
+        order.append(name)
+        return float(len(order))
+
+    plan = Plan(rounds=2, samples=2)
+    timed = interleave({name: lambda name=name: run(name) for name in "ab"}, steady(), plan, clock=FakeClock())
+    assert "".join(order) == "aaabbb" + "bbbaaa"
+    assert timed["a"].rounds == [[2.0, 3.0], [11.0, 12.0]]
+    assert timed["b"].rounds == [[5.0, 6.0], [8.0, 9.0]]
+    best = timed["a"].best_round
+    assert best is not None
+    assert (best.median, timed["a"].best, timed["a"].count) == (2.5, 2.0, 4)
+    assert timed["a"].spread == pytest.approx(11.5 / 2.5 - 1)
+
+
+def test_samples_that_do_not_count_are_taken_again() -> None:
+    def rates() -> Iterator[float]:
+        yield from (50.0, 100.0, 100.0, 100.0, 100.0, 50.0)
+        while True:
+            yield 100.0
+
+    probe, taken = rates(), iter(range(100))
+    calibration = Calibration(lambda: next(probe), best=100.0)
+    timed = interleave({"a": lambda: float(next(taken))}, calibration, Plan(rounds=1, samples=2), clock=FakeClock())
+    assert timed["a"].rounds == [[2.0, 4.0]]
+    assert timed["a"].rejected == 2
+
+
+def test_patience_ends_on_a_machine_that_is_always_slow() -> None:
+    clock = FakeClock()
+    slow = Calibration(lambda: 50.0, best=100.0)
+    timed = interleave({"a": lambda: clock.take(1.0)}, slow, Plan(rounds=2, samples=5, patience=3.0), clock=clock)
+    assert (timed["a"].count, timed["a"].rejected) == (0, 6)
+    assert timed["a"].best_round is None
+    assert timed["a"].best is None
+
+
+def test_one_that_fails_is_left_out_and_the_others_go_on() -> None:
+    calls = iter([1.0, 2.0])
+
+    def fails() -> float:
+        try:
+            return next(calls)
+        except StopIteration:
+            raise RuntimeError("gone") from None
+
+    plan = Plan(rounds=3, samples=2)
+    timed = interleave({"a": fails, "b": lambda: 1.0}, steady(), plan, RuntimeError, FakeClock())
+    assert str(timed["a"].error) == "gone"
+    assert timed["b"].count == 6
+    with pytest.raises(RuntimeError, match="gone"):
+        interleave({"a": fails}, steady(), plan, clock=FakeClock())

@@ -1,0 +1,122 @@
+"""A run on the fake peer: every outcome has its row, and the limits of the machine are there."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tcpx.measure import session as session_module
+from tcpx.measure.output import write_results
+from tcpx.measure.peer_process import Launch
+from tcpx.measure.pinned_threads import available_cpus
+from tcpx.measure.protocol import Array, Task
+from tcpx.measure.roofline import Work
+from tcpx.measure.rounds import Plan
+from tcpx.measure.rows import Row, read_rows
+from tcpx.measure.session import MACHINE, Session
+from tcpx.measure.table import table
+from tests.measure.conftest import FAKE
+
+MakeTask = Callable[[str], Task]
+PLAN = Plan(rounds=2, samples=2, shortest=1e-4, patience=0.5)
+RATES = {"fma_f32", "fma_f64", "add_min_f32", "read_l1", "read_l2", "read_l3", "read_memory", "copy", "stream_copy"}
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[Session]:
+    second = Launch("fake-2", FAKE.module)
+    with Session([FAKE, second], available_cpus()[:1], target="generic", plan=PLAN) as made:
+        made.calibration.probe = lambda: 1.0  # the machine that runs the tests may be as slow and busy as it likes
+        made.calibration.best = 1.0
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(session_module, "MOST_WAITING", float("inf"))
+            yield made
+
+
+def doubled(found: Array, dtype: str) -> float:
+    assert dtype == "float64"
+    difference = float(np.max(np.abs(found - 2 * np.arange(4.0))))
+    return difference * 1e6 if np.isfinite(difference) else float("inf")
+
+
+def test_measured(session: Session, task: MakeTask) -> None:
+    rows = session.measure(task("ok"), Work(8, 64), doubled)
+    assert [row.peer for row in rows] == ["fake", "fake-2"]
+    for row in rows:
+        assert (row.workload, row.threads, row.version, row.status) == ("fake/ok", 1, "1.2", "measured")
+        assert row.median_s is not None
+        assert row.best_s is not None
+        assert row.limit_s is not None
+        assert row.fraction == pytest.approx(row.limit_s / row.median_s)
+        assert 0 < row.best_s <= row.median_s
+        assert (row.samples, row.rejected, row.error) == (4, 0, 0.0)
+        assert row.limited_by in ("fma_f32", "read_l1")
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "status", "reason"),
+    [
+        ("wrong", "wrong", "off by 3e+06 times what rounding may do"),
+        ("nan", "wrong", "off by inf times what rounding may do"),
+        ("unsupported", "unsupported", "no doubling here"),
+        ("crash", "crashed", "signal SIGABRT"),
+        ("crash when timed", "crashed", "signal SIGABRT"),
+        ("raise", "failed", "RuntimeError: two lines"),
+    ],
+)
+def test_no_figure_without_a_right_result(
+    behaviour: str, status: str, reason: str, session: Session, task: MakeTask
+) -> None:
+    for row in session.measure(task(behaviour), Work(8, 64), doubled):
+        assert (row.status, row.median_s, row.fraction) == (status, None, None)
+        assert row.reason.startswith(reason)
+    assert session.measure(task("ok"), check=doubled)[0].status == "measured", "it is started again"
+
+
+def test_a_slow_machine_gives_no_figure(session: Session, task: MakeTask) -> None:
+    session.calibration.best = 2.0
+    try:
+        row = session.measure(task("ok"), check=doubled)[0]
+    finally:
+        session.calibration.best = 1.0
+    assert (row.status, row.median_s) == ("unsteady", None)
+    assert row.rejected > 0
+
+
+def test_a_sample_that_waited_for_its_cpu_does_not_count(
+    session: Session, task: MakeTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_module, "MOST_WAITING", -1.0)
+    row = session.measure(task("ok"), check=doubled)[0]
+    assert (row.status, row.samples) == ("unsteady", 0)
+
+
+def test_the_limits_come_first_and_the_results_are_written(session: Session, task: MakeTask, tmp_path: Path) -> None:
+    session.measure(task("ok"), Work(8, 64), doubled)
+    rows = session.finished()
+    assert (rows[0].workload, rows[0].peer) == (MACHINE, MACHINE)
+    assert set(rows[0].facts["limits"]) == RATES
+    assert all(rate > 0 for rate in rows[0].facts["limits"].values())
+    assert {"caches", "target", "cpus", "cpu", "huge_pages"} <= set(rows[0].facts)
+    written = write_results(rows, str(tmp_path / "out.json"))
+    assert [path.name for path in written] == ["out.json", "out-1.svg"]
+    assert read_rows(written[0]) == rows
+    picture = ET.parse(written[1]).getroot()
+    assert picture.tag.endswith("svg")
+    assert any(node.tag.endswith("circle") for node in picture)
+
+
+def test_table() -> None:
+    rows = [
+        Row("a/b", 1, "x", median_s=2.5e-3, spread=0.01, fraction=0.5, operations=5e6, samples=4, rejected=1),
+        Row("a/b", 1, "y", status="unsupported", reason="no such thing"),
+    ]
+    head, measured, other = table(rows).splitlines()
+    assert head.split() == ["workload", "threads", "peer", "time", "rate", "of", "limit", "spread", "samples"]
+    assert measured.split() == ["a/b", "1", "x", "2.5", "ms", "2.0", "Gop/s", "50.0", "%", "1.0", "%", "4", "(-1)"]
+    assert other.endswith("unsupported: no such thing")
+    assert len(table(rows, head=False).splitlines()) == 2
