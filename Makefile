@@ -41,10 +41,11 @@ venv: $(VENV)/.dev  ## the development environment in .venv
 demo: $(VENV)/.core compiler  ## classify handwritten digits with a compiled kernel, beside NumPy
 	$(BIN)/python examples/digits/demo.py
 
-test: $(VENV)/.dev compiler  ## the tests, without the slow ones
-	$(PYTEST) -n $(WORKERS) $(ARGS)
+test: $(VENV)/.dev compiler  ## the tests, without the slow ones; every message keeps to the rules
+	@mkdir -p build
+	$(PYTEST) -n $(WORKERS) --errors-page build/errors.md $(ARGS)
 
-errors: $(VENV)/.dev compiler  ## docs/errors.md from what the tests provoke; every message keeps to the rules
+errors: $(VENV)/.dev compiler  ## docs/errors.md from what the tests provoke
 	$(PYTEST) -n $(WORKERS) --errors-page docs/errors.md $(ARGS)
 
 lint: $(VENV)/.dev  ## ruff and the import boundaries

@@ -156,6 +156,9 @@ if TYPE_CHECKING:
         random_inputs as random_inputs,
     )
     from tcpx.public import (
+        schedule_text as schedule_text,
+    )
+    from tcpx.public import (
         targets as targets,
     )
     from tcpx.public import (

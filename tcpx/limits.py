@@ -16,13 +16,15 @@ UINT64_MAX: Final = (1 << 64) - 1
 LARGEST_TEXT: Final = 16 << 20
 """Bytes of a schedule or payload file."""
 DEEPEST_NESTING: Final = 64
-"""Brackets, blocks, regions and signs within one another in a text."""
+"""Lists, calls, operators, blocks, regions and signs within one another in a text; parentheses that group are none."""
 DEEPEST_RUN: Final = 96
 """Calls, blocks and operators within one another while a schedule runs."""
 MOST_SIZE_TERMS: Final = 256
 """Terms of a size expression once its products are multiplied out."""
 MOST_SIZE_FACTORS: Final = 32
 """Factors of one term of a size expression."""
+MOST_SIZE_PARTS: Final = 24
+"""Symbols, loop variables and calls within one call of a size expression: what is proved of them takes time."""
 
 LONGEST_LIST: Final = 1 << 16
 """Items of a list or range of a schedule."""
@@ -42,7 +44,7 @@ DEEPEST_NEST: Final = 40
 """Loops and branches of a payload within one another, at any time while a schedule runs and is lowered."""
 MOST_COPIES: Final = 1024
 """Copies of a loop's body that `unroll` makes."""
-MOST_INSTRUCTIONS: Final = 1024
+MOST_INSTRUCTIONS: Final = 384
 """Instructions that one operation on vectors becomes: compilers take minutes for many times the registers there are."""
 MOST_LIST_WORK: Final = 10_000_000
 """Items that the lists of one run of a schedule are made of, and trials to find divisors."""

@@ -38,6 +38,7 @@ from tcpx.transform.declaration import Transform, transforms
 from tcpx.transform.language.embedded import ScheduleFile
 from tcpx.transform.language.formatter import format_schedule
 from tcpx.transform.language.loader import Program as Schedule
+from tcpx.transform.language.loader import schedule_text
 from tcpx.transform.loop_nest import loop_nest
 from tcpx.verification import Bisection, SpeedBisection, StepVerification, bisect, bisect_speed, verify_steps
 
@@ -90,6 +91,7 @@ __all__ = [
     "parse",
     "parse_schedule",
     "random_inputs",
+    "schedule_text",
     "targets",
     "transform",
     "transforms",

@@ -9,7 +9,7 @@ import pytest
 
 import tcpx
 from tcpx.limits import DEEPEST_NESTING
-from tcpx.payload.diagnostics import Diagnostic
+from tcpx.payload.diagnostics import Diagnostic, Kind
 
 PAYLOAD = """\
 func @f(%x: tensor<[M]x64xf32>) -> tensor<[M]x64xf32> symbols [M] {
@@ -109,6 +109,13 @@ def test_a_run_ends(body: str, message: str) -> None:
     assert schedule_error(body).message == message
 
 
+def test_parentheses_that_group_do_not_count() -> None:
+    run(f"if {'(' * 200}1{')' * 200} == 1 {{ print(root) }}")
+    found = schedule_error("require len(" + "[" * 64 + "]" * 64 + ") == 1")
+    assert found.message == f"the text is nested more than {DEEPEST_NESTING} deep here"
+    assert found.required == "at most 64 blocks, lists, calls, operators and signs within one another"
+
+
 def test_no_sequence_calls_itself() -> None:
     heads = "sequence f(x: func) { g(x) }\nsequence g(x: func) { f(x) }"
     found = schedule_error("f(root)", heads)
@@ -121,6 +128,12 @@ def test_calls_are_bounded() -> None:
     chain = "\n".join(f"sequence f{k}(x: func) {{ f{k + 1}(x) }}" for k in range(200))
     found = schedule_error("f0(root)", f"{chain}\nsequence f200(x: func) {{ print(x) }}")
     assert found.message == "the run of the schedule is nested more than 96 deep here"
+
+
+def test_a_loop_of_tiles_within_tiles_ends() -> None:
+    body = 'let z = match one "y" in root\nfor i in 1..300 { for j in 1..1000 { tile(z, [d0: 65536 - 1000 * i - j]) } }'
+    found = schedule_error(body)
+    assert (found.kind, found.message.partition(": ")[2]) == (Kind.DEFINITE, "the size expression is too long")
 
 
 def test_overrides_fit() -> None:
@@ -164,6 +177,12 @@ def with_type(type_: str, symbols: str = "", statement: str = "") -> str:
          "%y (tcp.const): the value of a constant is one of its type ui8"),
         (with_type("f32", "", "%y = tcp.const {value = 1.5} : si8"),
          "%y (tcp.const): the value of a constant is one of its type si8"),
+        (with_type("f32", "", "%y = tcp.fill {value = 2} : tensor<4xi1>"),
+         "%y (tcp.fill): the value of a constant is one of its type i1"),
+        (with_type("tensor<3xsi8>", "", "%y = tcp.pad(%x) {value = 200} : tensor<4xsi8>"),
+         "%y (tcp.pad): the value of a constant is one of its type si8"),
+        (with_type("tensor<3xf16>", "", "%y = vector.read(%x) tile [0] [3] {value = 1e6} : vector<4xf16>"),
+         "%y (vector.read): the value of a constant is one of its type f16"),
     ],
 )  # fmt: skip
 def test_payloads_refused(text: str, message: str) -> None:

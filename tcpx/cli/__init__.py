@@ -2,6 +2,23 @@
 
 from __future__ import annotations
 
-from tcpx.cli.command import main
+import sys
+from collections.abc import Sequence
+
+INTERRUPTED = 130
+"""The exit status after Ctrl-C, as shells give it."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line (`sys.argv` if None) and return the exit status; argparse itself exits for --help and for
+    words it does not know."""
+    try:
+        from tcpx.cli.command import execute  # late: Ctrl-C may come while it is imported
+
+        return execute(arguments)
+    except KeyboardInterrupt:
+        print("tcpx: interrupted", file=sys.stderr)
+        return INTERRUPTED
+
 
 __all__ = ["main"]

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from tcpx.cli.command import main
+from tcpx.cli import main
 
 sys.exit(main())

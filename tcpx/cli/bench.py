@@ -71,7 +71,7 @@ def _time_alone(payload: Path, options: argparse.Namespace) -> int:
     """Time tcpx on a payload, on random arguments; nothing is compared and no result is checked."""
     module = tcpx.load(payload)
     arrays = tcpx.random_inputs(module, sizes=checked_unique(options.size, "--size"))
-    schedule = Path(options.schedule).read_text(encoding="utf-8") if options.schedule is not None else None
+    schedule = tcpx.schedule_text(options.schedule) if options.schedule is not None else None
     print(f"tcpx alone on {payload}: no peers, results unchecked (tcpx run --check does that)")
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="tcpx-bench-") as folder:

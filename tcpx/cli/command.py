@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import tcpx
+from tcpx.cli import INTERRUPTED
 from tcpx.cli.bench import BENCH
 from tcpx.cli.bisect import BISECT
 from tcpx.cli.check import CHECK
@@ -18,15 +19,18 @@ from tcpx.cli.fmt import FMT
 from tcpx.cli.ops import OPS
 from tcpx.cli.options import Subcommand, UsageError
 from tcpx.cli.run import RUN
+from tcpx.cli.system_errors import diagnostic_of
 
 SUBCOMMANDS: Final = (RUN, EMIT, CHECK, EXPLAIN, BISECT, BENCH, FMT, OPS)
 DONE, DIAGNOSTIC, USAGE = 0, 1, 2
-STATUSES: Final = f"exit status: {DONE} done, {DIAGNOSTIC} a diagnostic (on stderr), {USAGE} a wrong command line"
+STATUSES: Final = (
+    f"exit status: {DONE} done, {DIAGNOSTIC} a diagnostic (on stderr), {USAGE} a wrong command line, "
+    f"{INTERRUPTED} Ctrl-C"
+)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line (`sys.argv` if None) and return the exit status; argparse itself exits for --help and for
-    words it does not know."""
+def execute(arguments: Sequence[str] | None = None) -> int:
+    """Parse the command line, call its subcommand and return the exit status."""
     parser = _parser()
     options = parser.parse_args(arguments)
     subcommand: Subcommand = options.subcommand
@@ -42,7 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # nobody reads on (`tcpx ops | head`); the flush when Python ends must not fail again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DIAGNOSTIC
-    except (OSError, tcpx.TargetError) as error:
+    except OSError as error:
+        print(diagnostic_of(error).render(), file=sys.stderr)
+        return DIAGNOSTIC
+    except tcpx.TargetError as error:
         print(f"error: {error}", file=sys.stderr)
         return DIAGNOSTIC
     return status

@@ -58,6 +58,12 @@ def _explain(options: argparse.Namespace) -> tuple[int, list[Path]]:
     module = tcpx.load(options.file)
     schedule = schedule_of(options)
     show = tcpx.ExplanationText(frozenset(options.only), frozenset(options.step), _is_coloured(options.color))
+    shown: list[tuple[int, str]] = []
+
+    def on_step(step: tcpx.TraceEntry) -> None:
+        shown.append((step.index + 1, step.transform))
+        _print(show.step(step))
+
     quiet = options.html is not None
     explanation = tcpx.explain(
         module,
@@ -67,7 +73,7 @@ def _explain(options: argparse.Namespace) -> tuple[int, list[Path]]:
         threads=options.threads,
         func=options.func,
         on_start=None if quiet else lambda known: _print(show.start(known)),
-        on_step=None if quiet else lambda step: _print(show.step(step)),
+        on_step=None if quiet else on_step,
     )
     files = [Path(options.file), *(Path(file) for file in explanation.schedule_files if file)]
     if module.constants.source:
@@ -81,7 +87,28 @@ def _explain(options: argparse.Namespace) -> tuple[int, list[Path]]:
     if explanation.error is not None:
         print(explanation.error.render(), file=sys.stderr)
         return 1, files
+    if not quiet:
+        _require_shown(options, shown)
     return (_verify(options, module, schedule) if options.verify == "numeric" else 0), files
+
+
+def _require_shown(options: argparse.Namespace, taken: list[tuple[int, str]]) -> None:
+    """Raise ArgumentError if --step or --only chose steps that there are not; `taken` are numbers and transforms."""
+    numbers, names = dict.fromkeys(n for n, _ in taken), dict.fromkeys(name for _, name in taken)
+    of_transforms = ", ".join(names) or "no steps"
+    for number in options.step:
+        if number not in numbers:
+            raise _not_there(f"there is no step {number} (--step)", f"1 to {len(numbers)}", f"{len(numbers)} steps")
+    for name in options.only:
+        if name not in names:
+            raise _not_there(f"no step is of `{name}` (--only)", "a transform that ran", of_transforms)
+    if options.step and options.only and not any(n in options.step and name in options.only for n, name in taken):
+        found = ", ".join(f"step {n} is of `{name}`" for n, name in taken if n in options.step)
+        raise _not_there("no step is one of --step and of a transform of --only", "a step that is both", found)
+
+
+def _not_there(message: str, required: str, found: str) -> tcpx.ArgumentError:
+    return tcpx.ArgumentError(tcpx.Diagnostic(message, required=required, found=found))
 
 
 def _verify(options: argparse.Namespace, module: tcpx.Module, schedule: tcpx.Schedule | None) -> int:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import tcpx
 from tcpx.cli.options import Subcommand, UsageError
-from tcpx.transform.language.loader import schedule_text
 
 STDIN = "-"
 
@@ -54,7 +53,7 @@ def _names(files: list[str]) -> Iterator[str]:
 
 def _read(name: str) -> str:
     """The file as it is, line ends included. Raises ScheduleError for one that is no schedule text."""
-    schedule_text(Path(name))
+    tcpx.schedule_text(name)
     return Path(name).read_bytes().decode()
 
 

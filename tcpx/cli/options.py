@@ -6,6 +6,7 @@ import argparse
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from math import isfinite
 from typing import TypeVar
 
 import tcpx
@@ -104,6 +105,17 @@ def seed(word: str) -> int:
     if not re.fullmatch(r"[0-9]+", word):
         raise argparse.ArgumentTypeError(f"required a number >= 0, found {word!r}")
     return int(word)
+
+
+def tolerance(word: str) -> float:
+    """A tolerance: a finite number that is not negative."""
+    try:
+        value = float(word)
+    except ValueError:
+        value = -1.0
+    if not (isfinite(value) and value >= 0):
+        raise argparse.ArgumentTypeError(f"required a number >= 0, found {word!r}")
+    return value
 
 
 def _positive(word: str) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import tcpx
+from tcpx.cli.differences import Tolerance, compare
 from tcpx.cli.options import (
     Subcommand,
     UsageError,
@@ -22,6 +23,7 @@ from tcpx.cli.options import (
     schedule_of,
     seed,
     size,
+    tolerance,
 )
 
 Array = npt.NDArray[np.generic]
@@ -51,13 +53,22 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="save the result: .npy, or .npz with all results")
     parser.add_argument(
-        "--check", action="store_true", help="also run the reference evaluator, and say the largest difference"
+        "--check",
+        action="store_true",
+        help="also run the reference evaluator, and say the largest difference, in itself "
+        "and as a part of the largest magnitude",
     )
     parser.add_argument(
         "--tolerance",
-        type=float,
+        type=tolerance,
         metavar="D",
         help="with --check: a larger difference, or one that is not a number, is an error",
+    )
+    parser.add_argument(
+        "--relative-tolerance",
+        type=tolerance,
+        metavar="R",
+        help="with --check: the same, in parts of the largest magnitude of the reference; with both, their sum counts",
     )
     parser.add_argument(
         "--sanitize",
@@ -69,11 +80,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _execute(options: argparse.Namespace) -> int:
     output: str | None = options.output
-    tolerance: float | None = options.tolerance
+    allowed = _tolerance(options)
     if output is not None and Path(output).suffix not in (".npy", ".npz"):
         raise UsageError(f"required --output FILE.npy or FILE.npz, found {output!r}")
-    if tolerance is not None and not options.check:
-        raise UsageError("--tolerance needs --check")
+    if allowed is not None and not options.check:
+        raise UsageError("--tolerance and --relative-tolerance need --check")
     module = tcpx.load(options.file)
     _check_single(module, output)
     arrays = _inputs(module, options)
@@ -104,10 +115,15 @@ def _execute(options: argparse.Namespace) -> int:
         _save(output, [argument.name for argument in signature.outputs], results)
         print(f"  saved to {output}")
     if options.check:
-        return _compare(
-            [a.name for a in signature.outputs], results, _as_tuple(tcpx.evaluate(module, *arrays)), tolerance
-        )
+        names = [argument.name for argument in signature.outputs]
+        compare(names, results, _as_tuple(tcpx.evaluate(module, *arrays)), allowed)
     return 0
+
+
+def _tolerance(options: argparse.Namespace) -> Tolerance | None:
+    absolute: float | None = options.tolerance
+    relative: float | None = options.relative_tolerance
+    return None if absolute is None and relative is None else Tolerance(absolute or 0.0, relative or 0.0)
 
 
 def _inputs(module: tcpx.Module, options: argparse.Namespace) -> tuple[Array, ...]:
@@ -182,35 +198,6 @@ def _summary(array: Array) -> str:
     numbers = wide[~np.isnan(wide)]
     nans = f", {wide.size - numbers.size} NaN" if numbers.size < wide.size else ""
     return f"{numbers.min():.6g} .. {numbers.max():.6g}{nans}" if numbers.size else f"all {wide.size} NaN"
-
-
-def _compare(names: Sequence[str], results: Sequence[Array], expected: Sequence[Array], tolerance: float | None) -> int:
-    """Print the largest difference per result; 1 if one is not within the tolerance."""
-    for name, found, wanted in zip(names, results, expected, strict=True):
-        difference = largest_difference(found, wanted)
-        print(f"  check %{name}: largest difference {difference:.3g} from the reference evaluator")
-        if tolerance is not None and not difference <= tolerance:  # so that NaN fails
-            raise tcpx.ArgumentError(
-                tcpx.Diagnostic(
-                    f"the result `{name}` is not what the reference evaluator computes",
-                    required=f"a largest difference of at most {tolerance:g}",
-                    found=f"{difference:.3g}",
-                )
-            )
-    return 0
-
-
-def largest_difference(found: Array, wanted: Array) -> float:
-    """max |found - wanted|: 0 where both are the same infinity or both NaN, NaN where only one is NaN.
-
-    In long double, which holds every 64-bit integer exactly.
-    """
-    if wanted.size == 0:
-        return 0.0
-    a, b = found.astype(np.longdouble), wanted.astype(np.longdouble)
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
-    with np.errstate(invalid="ignore", over="ignore"):
-        return float(np.max(np.where(same, np.longdouble(0), np.abs(a - b))))
 
 
 RUN = Subcommand(

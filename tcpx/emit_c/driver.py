@@ -138,10 +138,24 @@ def _build(source: str, compiler: Compiler, flags: Sequence[str], name: str, suf
         with tempfile.TemporaryDirectory(prefix=f"{stem}-", dir=directory) as scratch:
             made, text = Path(scratch, product.name), Path(scratch, f"{stem}.c")
             text.write_text(source, encoding="ascii")
-            _run([*compiler.command, *flags, "-o", str(made), str(text), *LIBRARIES])
+            command = [*compiler.command, *flags, "-o", str(made), str(text), *LIBRARIES]
+            _run(command)
+            if not made.is_file():
+                raise _made_nothing(command)
             text.replace(directory / text.name)
             made.replace(product)
     return product
+
+
+def _made_nothing(command: Sequence[str]) -> CompileError:
+    return CompileError(
+        Diagnostic(
+            "the C compiler made nothing",
+            required=f"a C compiler, which writes the file behind -o: {shlex.join(command)}",
+            found="exit status 0, and no such file",
+            fix="set CC to a C compiler, such as gcc",
+        )
+    )
 
 
 def _key(source: str, compiler: Compiler, flags: Sequence[str]) -> str:

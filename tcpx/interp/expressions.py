@@ -7,7 +7,7 @@ from tcpx.interp.foresight import UnforeseenError
 from tcpx.interp.frame import Frame
 from tcpx.interp.functions import call_function
 from tcpx.interp.matchers import matcher_outcome
-from tcpx.interp.matching import Candidates, Miss, Outcome, match_handles, name_miss, pattern_miss
+from tcpx.interp.matching import WHERE_RANK, Candidates, Miss, Outcome, match_handles, name_miss, pattern_miss
 from tcpx.interp.parameters import call_frame, checked_parameter
 from tcpx.interp.state import State
 from tcpx.interp.target_queries import has_feature, target_attribute
@@ -22,9 +22,6 @@ from tcpx.transform.language.binding import FunctionCallee, find_callee, find_ma
 from tcpx.transform.language.builtins import METHODS, Function, Method
 from tcpx.transform.language.printed_expressions import print_expression
 from tcpx.transform.suggestions import did_you_mean
-
-WHERE_RANK = 1 << 16
-"""An operation that only fails the `where` is the nearest miss."""
 
 
 def evaluate(expression: ast.Expression, state: State, frame: Frame) -> RuntimeValue:
@@ -94,7 +91,7 @@ def _evaluate(expression: ast.Expression, state: State, frame: Frame) -> Runtime
         case ast.Unary() | ast.Binary():
             return _operator(expression, state, frame)
         case ast.Match():
-            return match_handles(expression, state, frame, _candidates(expression, state, frame))
+            return match_handles(expression, state, frame, candidates_of(expression, state, frame))
         case _:
             return _composed(expression, state, frame)
 
@@ -182,6 +179,8 @@ def _applied(expression: ast.Binary, left: RuntimeValue, state: State, frame: Fr
             return arithmetic.conjunction(lhs, rhs)
         return arithmetic.disjunction(lhs, rhs, frame, expression)
     right = evaluate(expression.rhs, state, frame)
+    if isinstance(left, OpHandle) and state.foresight is not None and state.foresight.is_reshaped:
+        raise UnforeseenError("steps may merge operations")
     if operator in ("+", "-", "*", "/", "%", "**"):
         return arithmetic.arithmetic(operator, left, right, frame, expression)
     return arithmetic.compare(operator, left, right, state.handles, frame, expression)
@@ -194,6 +193,8 @@ def _call(expression: ast.Call, state: State, frame: Frame) -> RuntimeValue:
         if isinstance(callee, FunctionCallee):
             return _apply(callee, expression, state, frame)
         if isinstance(callee, Function):
+            if callee.name == "exists" and _is_missing(expression.arguments[0].value, state, frame):
+                return False
             args = tuple(evaluate(a.value, state, frame) for a in expression.arguments)
             return call_function(callee.name, args, state, frame, expression)
     if not isinstance(function, ast.Attribute):
@@ -205,6 +206,14 @@ def _call(expression: ast.Call, state: State, frame: Frame) -> RuntimeValue:
     if not isinstance(base, OpHandle):
         raise frame.error(f"{kind_of(base)} has no `{function.name}(...)`", function, required="a handle")
     return _method(METHODS[function.name], base, argument, state, frame, expression)
+
+
+def _is_missing(argument: ast.Expression, state: State, frame: Frame) -> bool:
+    """Whether an argument of `exists` is a part of an operation that it does not have: to ask for it is no error."""
+    if not isinstance(argument, ast.Attribute):
+        return False
+    base = evaluate(argument.base, state, frame)
+    return isinstance(base, OpHandle) and not navigation.exists(base, argument.name, state)
 
 
 def _method(
@@ -254,7 +263,8 @@ def _selection(expression: ast.Selection, state: State, frame: Frame) -> Runtime
     return made
 
 
-def _candidates(expression: ast.Match, state: State, frame: Frame) -> Candidates:
+def candidates_of(expression: ast.Match, state: State, frame: Frame) -> Candidates:
+    """Where a match looks, and what it asks."""
     scope = evaluate(expression.scope, state, frame)
     roots = scope if isinstance(scope, tuple) else (scope,)
     ops: list[Operation] = []
@@ -279,11 +289,10 @@ def pattern_outcome(
         parts = pattern_miss(pattern, op) or ()
     if isinstance(parts, Miss):
         return parts
-    reason = where_reason(where, op, state, frame)
-    return parts if reason is None else Miss(op, WHERE_RANK, reason)
+    return where_miss(where, op, state, frame) or parts
 
 
-def where_reason(where: ast.Expression | None, op: Operation, state: State, frame: Frame) -> str | None:
+def where_miss(where: ast.Expression | None, op: Operation, state: State, frame: Frame) -> Miss | None:
     """Why an operation does not satisfy a `where`; None if it does."""
     if where is None:
         return None
@@ -294,6 +303,7 @@ def where_reason(where: ast.Expression | None, op: Operation, state: State, fram
     except TcpxError as error:
         if error.diagnostic.kind is not Kind.SILENCEABLE:
             raise
-        return error.diagnostic.message
+        unknown = error if isinstance(error, navigation.UnknownNameError) else None
+        return Miss(op, WHERE_RANK, error.diagnostic.message, unknown)
     text = where.location.text[where.location.column - 1 : where.location.end_column - 1]
-    return None if holds else f"not `{text}`"
+    return None if holds else Miss(op, WHERE_RANK, f"not `{text}`")

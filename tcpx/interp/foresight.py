@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tcpx.transform.declaration import Category, Transform
+from tcpx.transform.declaration import Category, ParameterKind, Transform
 from tcpx.transform.language import syntax as ast
 
 _MOVING_FUNCTIONS = frozenset(("size", "footprint", "rank", "epilogue", "producer", "users", "parent", "len", "exists"))
 _MOVING_METHODS = frozenset(("loop", "loops", "copy", "is_a"))
-_MOVING_ATTRIBUTES = frozenset(("start", "scheduled"))
+_MOVING_ATTRIBUTES = frozenset(("start", "scheduled", "constant"))
 _RESHAPING = frozenset((Category.OPERATION_TREE, Category.TYPES, Category.GROUPS_AND_CALLS))
 
 
@@ -31,18 +30,14 @@ class Foresight:
     """Origins of the operations that steps were given."""
 
     def note(self, transform: type[Transform]) -> None:
-        """A step would be taken here."""
+        """A step would be taken here. Cleanup and what works on a whole function may merge or remove operations."""
+        takes_all = not transform.marks or any(p.type.kind is ParameterKind.FUNC for p in transform.parameters)
         self.is_changed = self.is_changed or transform.mutates
-        self.is_reshaped = self.is_reshaped or transform.category in _RESHAPING
+        self.is_reshaped |= transform.category in _RESHAPING or (transform.mutates and takes_all)
 
-    @contextmanager
-    def as_before(self) -> Generator[None]:
-        """As if no step had been taken."""
-        held, self.is_changed = self.is_changed, False
-        try:
-            yield
-        finally:
-            self.is_changed = held
+    def is_known(self, origins: Iterable[int]) -> bool:
+        """Whether operations of these origins have the classes and dims they had before the steps."""
+        return not self.is_changed or not (self.is_reshaped or self.touched.intersection(origins))
 
     def require_known(self, expression: ast.Expression) -> None:
         """Raise UnforeseenError for an expression whose value steps have changed."""
@@ -54,7 +49,7 @@ def _moves(expression: ast.Expression) -> bool:
     match expression:
         case ast.Match() | ast.Selection():
             return True
-        case ast.Attribute():
+        case ast.Attribute() | ast.Name():
             return expression.name in _MOVING_ATTRIBUTES
         case ast.Call(function=ast.Name(name=name)):
             return name in _MOVING_FUNCTIONS

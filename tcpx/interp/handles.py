@@ -169,7 +169,7 @@ def partner(op: Operation, others: Sequence[Operation], label: str, where: Locat
             payload=op.location,
             required=f"one copy that agrees with {path_text(op.copy_path)}",
             found=", ".join(f"%{other.name} ({path_text(other.copy_path)})" for other in shown),
-            fix='choose copies with `x.copy("main")` or `x in L`',
+            fix='take this step before the one that made the copies, or choose with `x.copy("main")` or `x in L`',
         )
     )
 

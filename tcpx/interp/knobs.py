@@ -33,7 +33,8 @@ class KnobUse:
 
 @dataclass(slots=True)
 class Overrides:
-    """`params=`: `mc` sets every knob (or schedule parameter) of this name, `*/fc1/*.mc` those whose path matches."""
+    """`params=`: `mc` sets every knob (or schedule parameter) of this name, `*/fc1/*.mc` those whose whole path
+    matches; `*` matches any text, `/` and `.` included."""
 
     values: Mapping[str, ParamValue]
     uses: list[KnobUse] = field(default_factory=list[KnobUse])
@@ -44,7 +45,7 @@ class Overrides:
         """The value for a knob. A full path goes before a glob, a glob before a bare name; of two globs the last."""
         path = f"{use}.{name}"
         self._names.update((name, path))
-        keys = [key for key in self.values if key in (path, name) or ("." in key and fnmatchcase(path, key))]
+        keys = [key for key in self.values if key == name or fnmatchcase(path, key)]
         self._matched.update(keys)
         ranked = sorted(keys, key=lambda key: (key == path, key != name, list(self.values).index(key)))
         return self.values[ranked[-1]] if ranked else None
@@ -64,6 +65,14 @@ class Overrides:
                         f"the parameter `{key}` (= {describe(value)}) matches no knob of the schedule",
                         required="the name of a knob, or a path such as `*/fc1/*.mc`",
                         found=", ".join(n for n in names if "." in n) or "no knobs",
-                        fix=did_you_mean(key, names),
+                        fix=_fix(key, names),
                     )
                 )
+
+
+def _fix(key: str, names: list[str]) -> str | None:
+    """A glob of a name alone was meant as the end of a path."""
+    is_glob = any(character in key for character in "*?[")
+    if is_glob and "." not in key and any(fnmatchcase(name, key) for name in names if "." not in name):
+        return f"a glob is one of whole paths: write `*.{key}`"
+    return did_you_mean(key, names)

@@ -7,15 +7,19 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from tcpx.interp.frame import Frame
-from tcpx.interp.navigation import source_name
+from tcpx.interp.navigation import UnknownNameError, source_name
 from tcpx.interp.state import State
 from tcpx.interp.values import OpHandle, RuntimeValue
 from tcpx.payload.diagnostics import Kind
-from tcpx.payload.interfaces import Structured
+from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import FuncOp, Operation
 from tcpx.transform.language import syntax as ast
+from tcpx.transform.language.vocabulary import is_declared, known_names
+from tcpx.transform.suggestions import did_you_mean
 
 SHOWN_MISSES = 5
+WHERE_RANK = 1 << 16
+"""An operation that only fails the `where` is the nearest miss."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,8 @@ class Miss:
     op: Operation
     rank: int
     reason: str
+    unknown: UnknownNameError | None = None
+    """The name in the `where` that the operation does not have."""
 
 
 Outcome = Miss | tuple[RuntimeValue, ...]
@@ -55,6 +61,8 @@ def match_handles(match: ast.Match, state: State, frame: Frame, candidates: Cand
         else:
             handle = state.handles.of(op)
             found[op.origins] = (handle, *outcome) if outcome else handle
+    if not found:
+        _require_known_names(match, misses, state, frame)
     handles = tuple(found.values())
     if match.cardinality == "any" or (match.cardinality == "some" and handles):
         return handles
@@ -70,6 +78,27 @@ def match_handles(match: ast.Match, state: State, frame: Frame, candidates: Cand
         notes=() if handles else near_misses(misses),
         fix="use `match some` and `for`, or narrow it with a name or `where`" if handles else None,
         kind=Kind.SILENCEABLE,
+    )
+
+
+def _require_known_names(match: ast.Match, misses: Sequence[Miss], state: State, frame: Frame) -> None:
+    """Raise where every candidate fails by a name that nothing in the payload has, nor any operation by its class."""
+    unknown = [miss.unknown for miss in misses if miss.rank == WHERE_RANK]
+    first = unknown[0] if unknown else None
+    if first is None or not all(error is not None and error.name == first.name for error in unknown):
+        return
+    dims = {it.name for op in state.func.walk() if isinstance(op, Tileable) for it in op.iterators()}
+    if first.name in dims or is_declared(first.name):
+        return
+    what = pattern_text(match.pattern)
+    raise frame.error(
+        f"no operation has `{first.name}`, so that no {what} satisfies the `where`",
+        first.diagnostic.schedule or match,
+        required=f"a dim or operand of {what}",
+        found=first.name,
+        notes=near_misses(misses),
+        fix=first.diagnostic.fix or did_you_mean(first.name, (*sorted(dims), *known_names(match.pattern.op_class))),
+        kind=Kind.DEFINITE,
     )
 
 

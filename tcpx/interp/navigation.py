@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tcpx.interp.frame import Frame
 from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, describe, kind_of
-from tcpx.payload.diagnostics import Kind, Location
+from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError
 from tcpx.payload.interfaces import Elementwise, IteratorKind, Structured, Tileable
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.constant import Const
@@ -17,9 +17,17 @@ from tcpx.payload.types import dtype_of
 from tcpx.transform.arguments import OperandRef, ValueRef
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.suggestions import did_you_mean
-from tcpx.transform.tiling import start_of
+from tcpx.transform.tiling import first_value_of, start_of
 
 RESULTS = ("out", "result")
+
+
+class UnknownNameError(ScheduleError):
+    """An operation has no dim or operand of a name."""
+
+    def __init__(self, diagnostic: Diagnostic, name: str = "") -> None:
+        super().__init__(diagnostic)
+        self.name = name
 
 
 def attribute(base: RuntimeValue, name: str, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
@@ -69,11 +77,24 @@ def source_name(op: Operation) -> str:
 
 
 def _start(base: OpHandle, ops: Sequence[Operation], state: State, frame: Frame, node: ast.Node) -> OpHandle:
-    starts = [start_of(op) for op in ops if isinstance(op, Tileable)]
-    found = list(dict.fromkeys(s for s in starts if s is not None))
+    found = _starts(ops)
     if not found:
         raise _no_start(base, ops[0], frame, node)
     return narrowed(state.handles.of(*found), base)
+
+
+def _starts(ops: Sequence[Operation]) -> list[Operation]:
+    starts = [start_of(op) for op in ops if isinstance(op, Tileable)]
+    return list(dict.fromkeys(s for s in starts if s is not None))
+
+
+def exists(base: OpHandle, name: str, state: State) -> bool:
+    """Whether a copy of a handle is still there, with a start for `x.start` and with this operand if it is optional."""
+    ops = state.handles.live(base)
+    if name == "start":
+        starts = _starts(ops)
+        return bool(starts) and bool(state.handles.live(narrowed(state.handles.of(*starts), base)))
+    return any(name != op.optional_operand or op.init is not None for op in ops)
 
 
 def _no_start(base: OpHandle, op: Operation, frame: Frame, node: ast.Node) -> Exception:
@@ -86,6 +107,16 @@ def _no_start(base: OpHandle, op: Operation, frame: Frame, node: ast.Node) -> Ex
             fix=f"write `let start = {base.label}.start` before bufferize: the handle stays good",
             kind=Kind.SILENCEABLE,
         )
+    first = first_value_of(op) if isinstance(op, Tileable) else None
+    if first is not None:
+        return frame.error(
+            f"%{base.label} has no start: its first value is given",
+            node,
+            required="an accumulator that starts with a fill",
+            found=f"%{first.name}: {first.type}",
+            fix=f"if exists({base.label}.start) {{ ... }}",
+            kind=Kind.SILENCEABLE,
+        )
     return frame.error(
         f"%{base.label} has no start",
         node,
@@ -96,20 +127,21 @@ def _no_start(base: OpHandle, op: Operation, frame: Frame, node: ast.Node) -> Ex
 
 
 def _operand_or_dim(base: OpHandle, op: Operation, name: str, frame: Frame, node: ast.Node) -> RuntimeValue:
-    operands = (*op.operand_roles, *((op.optional_operand,) if op.optional_operand else ()))
+    operands = (*op.operand_roles, *((op.optional_operand,) if op.optional_operand and op.init is not None else ()))
     dims = tuple(it.name for it in op.iterators()) if isinstance(op, Tileable) else ()
     if name in operands or name in RESULTS or name == "acc":
         return OperandHandle(base, name)
     if name in dims:
         return DimHandle(base, name)
     known = (*operands, "out", "acc", *dims, "start", "name", "scheduled", "constant", "opcode")
-    raise frame.error(
+    error = frame.error(
         f"%{base.label} ({op.opcode}) has no `{name}`",
         node,
         required=f"a dim ({', '.join(dims) or 'it has none'}) or an operand ({', '.join(operands) or 'it has none'})",
         fix=did_you_mean(name, known),
         kind=Kind.SILENCEABLE,
     )
+    raise UnknownNameError(error.diagnostic, name)
 
 
 def narrowed(made: OpHandle, base: OpHandle) -> OpHandle:
@@ -130,9 +162,11 @@ def value_ref(op: Operation, name: str) -> ValueRef:
         return OperandRef(op, len(op.operands) - 1)
     if name == "acc" and isinstance(op, Structured) and op.init is not None:
         return OperandRef(op, len(op.operands) - 1)
+    if name == op.optional_operand:
+        raise op.error(f"%{op.name} has no `{name}`", required=f"an operation with `{name}`", found=op.opcode)
     number = int(name.removeprefix("result") or 0) if name.startswith("result") else 0
     if number >= len(op.results):
-        raise op.error(f"there is no `{name}`", required=f"one of {len(op.results)} results")
+        raise op.error(f"there is no `{name}`", required=f"one of {len(op.results)} results", found=name)
     return op.results[number]
 
 

@@ -6,16 +6,16 @@ bound to it are unknown, and of blocks that may not run nothing is reported. So 
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from tcpx.interp.calls import use_path
 from tcpx.interp.declared_knobs import bind_knob, chosen_alternative
-from tcpx.interp.expressions import argument_value, condition, evaluate, pattern_outcome, truth
+from tcpx.interp.expressions import argument_value, candidates_of, condition, evaluate, pattern_outcome, truth
 from tcpx.interp.foresight import Foresight, UnforeseenError
 from tcpx.interp.frame import Frame
-from tcpx.interp.matching import Miss
+from tcpx.interp.matching import Miss, match_handles
 from tcpx.interp.parameters import checked_parameter
 from tcpx.interp.state import State
 from tcpx.interp.statements import check_requirement, is_step, named_parts
@@ -229,14 +229,15 @@ class _Checker:
     def _case(self, statement: ast.Case, frame: Frame) -> list[Known] | None:
         subject = self._value(statement.subject, frame)
         last = statement.orelse if isinstance(statement.orelse, ast.Block) else None
-        if self.foresight.is_changed or not isinstance(subject, OpHandle):
-            with self.mute():
-                for block in (*(arm.body for arm in statement.arms), *((last,) if last is not None else ())):
-                    self.block(block, frame.block())
-            return None
+        if not isinstance(subject, OpHandle) or not self.foresight.is_known(subject.origins):
+            return self._any_of((*(arm.body for arm in statement.arms), *((last,) if last is not None else ())), frame)
         ops = self.state.handles.resolve(subject, statement.subject.location)
-        for arm in statement.arms:
-            tested = [pattern_outcome(arm.pattern, arm.where, op, self.state, frame) for op in ops]
+        for k, arm in enumerate(statement.arms):
+            try:
+                tested = [pattern_outcome(arm.pattern, arm.where, op, self.state, frame) for op in ops]
+            except UnforeseenError:
+                left = (arm.body for arm in statement.arms[k:])
+                return self._any_of((*left, *((last,) if last is not None else ())), frame)
             if not any(isinstance(outcome, Miss) for outcome in tested):
                 return self.block(arm.body, frame.block())
         if last is not None:
@@ -244,6 +245,12 @@ class _Checker:
         message = statement.orelse.message if isinstance(statement.orelse, ast.Fail) else "no case fits"
         found = f"%{subject.label}"
         raise frame.error(message, statement, required="an arm that fits", found=found, kind=Kind.SILENCEABLE)
+
+    def _any_of(self, blocks: Iterable[ast.Block], frame: Frame) -> None:
+        """One of these runs; which one is not known."""
+        with self.mute():
+            for block in blocks:
+                self.block(block, frame.block())
 
     def _try(self, statement: ast.Try, frame: Frame) -> None:
         failures: list[Diagnostic] = []
@@ -290,12 +297,10 @@ def match_after_steps(match: ast.Match, state: State, frame: Frame, foresight: F
     """What a match behind steps finds, if they leave no doubt. Raises UnforeseenError if they do, and ScheduleError
     for one that finds nothing whatever they do."""
     name = match.pattern.op_class
-    is_certain = bool(_NEVER_MADE & {name, *classes_above(name)}) and match.where is None
-    if foresight.is_reshaped or not is_certain:
+    if foresight.is_reshaped or not _NEVER_MADE & {name, *classes_above(name)}:
         raise UnforeseenError
-    with foresight.as_before():
-        found = evaluate(match, state, frame)
+    found = match_handles(match, state, frame, candidates_of(match, state, frame))
     handles = found if isinstance(found, tuple) else (found,)
-    if any(isinstance(h, OpHandle) and foresight.touched.intersection(h.origins) for h in handles):
+    if any(isinstance(h, OpHandle) and not foresight.is_known(h.origins) for h in handles):
         raise UnforeseenError
     return found

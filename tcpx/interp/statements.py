@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tcpx.interp.calls import frame_of_call
 from tcpx.interp.declared_knobs import bind_knob, chosen_alternative
-from tcpx.interp.expressions import evaluate, pattern_outcome, truth, where_reason
+from tcpx.interp.expressions import evaluate, pattern_outcome, truth, where_miss
 from tcpx.interp.frame import Frame
 from tcpx.interp.matching import Miss, near_misses, pattern_text
 from tcpx.interp.recovery import Savepoint
@@ -185,7 +185,7 @@ def _still_wanted(item: RuntimeValue, head: OpHandle, items: ast.Expression, sta
         return False
     if not isinstance(items, ast.Match):
         return True
-    return all(where_reason(items.where, op, state, frame) is None for op in state.handles.live(head))
+    return all(where_miss(items.where, op, state, frame) is None for op in state.handles.live(head))
 
 
 def _if(statement: ast.If, state: State, frame: Frame) -> Values | None:

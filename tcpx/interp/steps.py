@@ -10,7 +10,7 @@ from tcpx.interp.recording import Recording
 from tcpx.interp.state import Mark, State
 from tcpx.interp.trace import OutputLine
 from tcpx.interp.values import OperandHandle, OpHandle, RuntimeValue
-from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError, TcpxError, VerifyError
+from tcpx.payload.diagnostics import Diagnostic, Kind, LimitError, Location, ScheduleError, TcpxError, VerifyError
 from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.verifier import verify_ops
@@ -55,7 +55,7 @@ def run_step(
         raise located from error
     except Exception as error:
         _undo(state, recording.mark)
-        raise crash(transform.name, error, where, frame) from error
+        raise crash(transform.name, error, where, frame).with_places(payload=first_place) from error
     state.trace.output += [OutputLine(text, where) for text in context.remarks]
     state.handles.note_ends(where)
     if transform.marks:
@@ -148,6 +148,8 @@ def _verify(transform: type[Transform], state: State, where: Location) -> list[O
             op.schedule_location = where
     try:
         state.rewriter.visited += verify_ops(touched, state.rewriter.take_left())
+    except LimitError as error:
+        raise ScheduleError(replace(error.diagnostic, schedule=where)) from error
     except VerifyError as error:
         known = error.diagnostic
         raise ScheduleError(

@@ -122,6 +122,10 @@ class VerifyError(TcpxError):
     """A payload that breaks a rule of the IR."""
 
 
+class LimitError(VerifyError):
+    """A payload whose sizes are too large for 64 bits, or too long to work with: nothing is wrong with who made it."""
+
+
 class ScheduleError(TcpxError):
     """A schedule that does not check, or a transform that does not apply."""
 

@@ -16,7 +16,7 @@ def fused_multiply_add(a: Doubles, b: Doubles, c: Doubles, target: np.dtype[np.g
 
     Below f64 the product is exact in f64, and a sum rounded to odd rounds correctly again (Boldo and Melquiond,
     "Emulation of a FMA and correctly rounded sums", 2008). For f64 their algorithm 5 is used; where a partial product
-    over- or underflows it falls back to two roundings.
+    over- or underflows it falls back to two roundings, which also give a zero its sign.
     """
     product = np.multiply(a, b)
     if target != np.float64:
@@ -27,7 +27,8 @@ def fused_multiply_add(a: Doubles, b: Doubles, c: Doubles, target: np.dtype[np.g
     high_of_sum, low_of_sum = _two_sum(c, low)
     high, rest = _two_sum(product, high_of_sum)
     fused = np.add(high, _odd_sum(low_of_sum, rest))
-    return np.asarray(np.where(np.isfinite(fused) & np.isfinite(low), fused, plain))
+    is_zero = (fused == 0) & (plain == 0)
+    return np.asarray(np.where(np.isfinite(fused) & np.isfinite(low) & ~is_zero, fused, plain))
 
 
 def _two_sum(x: Doubles, y: Doubles) -> tuple[Doubles, Doubles]:

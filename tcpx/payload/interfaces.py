@@ -81,6 +81,10 @@ class Tileable(Operation):
     """Interface `Tiling`: an iteration domain, and which subset of each operand and result a part of it touches."""
 
     __slots__ = ()
+    fixed_dims: ClassVar[tuple[str, ...]] = ()
+    """The names of its dims, where the class chooses them."""
+    has_numbered_dims: ClassVar[bool] = False
+    """Whether its dims are d0, d1, .. If neither is declared, the payload names the dims."""
 
     def iterators(self) -> tuple[Iterator, ...]:
         """The dims of the iteration domain with their kinds."""
@@ -316,6 +320,7 @@ class Elementwise(Structured):
 
     __slots__ = ()
     class_name = "elementwise"
+    has_numbered_dims = True
     semantics: ClassVar[str] = ""
     """The operation on one lane, as an expression over a, b, c: the key of instruction rows."""
 

@@ -216,8 +216,9 @@ class Operation:
         found: str | None = None,
         fix: str | None = None,
     ) -> VerifyError:
-        """A located error about this operation; what was found is its opcode, if not given."""
-        found = self.opcode if found is None else found
+        """A located error about this operation; what was found are its attributes, if not given."""
+        if found is None:
+            found = f"{self.opcode} with {', '.join(self.attributes)}" if self.attributes else f"{self.opcode} alone"
         shown = f"%{self.name} ({self.opcode})" if self.name else self.opcode
         return VerifyError(
             Diagnostic(f"{shown}: {message}", payload=self.location, required=required, found=found, fix=fix)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tcpx.payload.size_expressions import Dim, Size, Symbol, Var, atoms, to_text
+from tcpx.payload.size_expressions import Dim, Size, Symbol, Var, atoms
 from tcpx.payload.size_traversal import operands
 
-Key = int | tuple[str, tuple["Key | int | str | None", ...]]
+Key = int | tuple[Size, tuple["Key | int | str | None", ...]]
 
 
 class Question:
-    """An expression to prove something about; equal to another one if texts and facts agree, in order."""
+    """An expression to prove something about; equal to another one if terms and facts agree, in order."""
 
     __slots__ = ("_hash", "key", "size")
 
@@ -42,7 +42,7 @@ def _key(d: Dim) -> Key:
             facts += (leaf.lower, leaf.upper, leaf.multiple_of)
         else:
             facts += map(_key, (leaf.lower, leaf.upper, leaf.step))
-    return to_text(d), tuple(facts)
+    return d, tuple(facts)
 
 
 def _leaves(d: Dim) -> Iterator[Symbol | Var]:

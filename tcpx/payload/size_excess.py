@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from tcpx.limits import INT64_MAX, MOST_SIZE_FACTORS, MOST_SIZE_TERMS, fits_int64, shortened
+from tcpx.limits import INT64_MAX, MOST_SIZE_FACTORS, MOST_SIZE_PARTS, MOST_SIZE_TERMS, fits_int64, shortened
 from tcpx.payload.size_expressions import Atom, CeilDiv, Dim, FloorDiv, Max, Min, Mod, Var
 from tcpx.payload.size_traversal import operands
 
@@ -28,7 +28,7 @@ def too_large(value: int, what: str = "the number") -> Excess | None:
 
 
 def excess(size: Dim) -> Excess | None:
-    """What is too large in a constant, a coefficient or the length of an expression; operands are not looked at."""
+    """What is too large in a constant, a coefficient or the length; numbers in operands are not seen."""
     if isinstance(size, int):
         return too_large(size)
     if len(size.terms) > MOST_SIZE_TERMS:
@@ -36,6 +36,11 @@ def excess(size: Dim) -> Excess | None:
     longest = max(len(monomial) for monomial, _ in size.terms)
     if longest > MOST_SIZE_FACTORS:
         return _too_many_factors(longest)
+    parts = max(len(atom.inside) for monomial, _ in size.terms for atom in monomial)
+    if parts > MOST_SIZE_PARTS:
+        return Excess(
+            "the size expression is too long", f"at most {MOST_SIZE_PARTS} parts within one another", f"{parts}"
+        )
     found = (too_large(c, "a number in the size") for c in (size.constant, *(c for _, c in size.terms)))
     return next((held for held in found if held is not None), None)
 

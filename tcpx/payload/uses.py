@@ -33,6 +33,11 @@ class Ticketed(Sequence[Item], Generic[Item]):
     def __iter__(self) -> Iterator[Item]:
         return iter([item for _, item in self._held])
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None
+
     def __contains__(self, item: object) -> bool:
         return item in self._tickets
 

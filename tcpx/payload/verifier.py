@@ -7,14 +7,15 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from tcpx.payload.constants import Constants
-from tcpx.payload.diagnostics import Diagnostic, VerifyError, counted
+from tcpx.payload.diagnostics import Diagnostic, LimitError, VerifyError, counted
 from tcpx.payload.disjointness import check_disjoint_yields
 from tcpx.payload.ir import Attribute, Block, FuncOp, Module, Operation, Value
 from tcpx.payload.ops.generic import Return
 from tcpx.payload.ops.gml_st import Loop, StYield
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.size_excess import excess, excess_of_memory
-from tcpx.payload.sizes import Dim, Size, Symbol, Var, symbols, to_text, variables
+from tcpx.payload.size_traversal import leaves
+from tcpx.payload.sizes import Dim, Size, Symbol, Var, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.scope import DIM_ATTRIBUTES, RESERVED
 from tcpx.payload.types import BufferType, Type, dtype_of, shape_of
@@ -233,7 +234,11 @@ class _Checker:
             returns = isinstance(end, Return)
             if isinstance(op, Loop):
                 if end is not None:
-                    raise end.error("the body of a loop has no terminator", required="gml_st.yield for what is written")
+                    raise end.error(
+                        "the body of a loop has no terminator",
+                        required="gml_st.yield for what is written",
+                        found="tcp.yield at its end",
+                    )
             elif isinstance(op, FuncOp):
                 if not returns:
                     raise op.error(
@@ -304,7 +309,7 @@ class _Checker:
         _check_widths(op, [*outside, *inside])
         for dims, names in ((outside, allowed), (inside, within)):
             for dim in dims:
-                for atom in (*variables(dim), *symbols(dim)):
+                for atom in leaves(dim).values():
                     if atom.name not in (names if isinstance(atom, Var) else declared):
                         kind = "loop variable" if isinstance(atom, Var) else "symbol"
                         shown = ", ".join(sorted(names if isinstance(atom, Var) else declared))
@@ -323,7 +328,7 @@ def _check_widths(op: Operation, dims: Iterable[Dim]) -> None:
         memories = (excess_of_memory(shape_of(type_), dtype_of(type_).bytes) for type_ in types)
         found = next((held for held in memories if held is not None), None)
     if found is not None:
-        raise op.error(found.message, required=found.required, found=found.found)
+        raise LimitError(op.error(found.message, required=found.required, found=found.found).diagnostic)
 
 
 def _early_end(op: Operation) -> VerifyError:

@@ -48,6 +48,8 @@ class ExplanationText:
     def step(self, step: TraceEntry) -> Iterator[str]:
         """One step, if it is to be shown; steps have to come in order, and again from where a `try` went back to."""
         if step.index < len(self._states):
+            first, last = step.index + 1, len(self._states)
+            yield f"\n{f'step {first} was' if first == last else f'steps {first} to {last} were'} undone by `try`"
             self._lines, self._nest = self._states[step.index]
             del self._states[step.index :]
         self._states.append((self._lines, self._nest))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tcpx.payload.interfaces import Build
 from tcpx.payload.ir import Block, Operation, OpT, Value
@@ -55,6 +55,21 @@ def read_subset(rewriter: Rewriter, value: Value, tile: Tile, at: Operation | In
         source, subset = definition.operands[0], compose(definition.subset, tile)
     point = at if isinstance(at, InsertPoint) else InsertPoint.before(at)
     return rewriter.insert(Materialize.of(source, subset), point, f"{value.name.split('.')[0]}.t").result
+
+
+def follow_reads(rewriter: Rewriter, values: Sequence[Value], reads: Sequence[Value]) -> None:
+    """Let the handle of a transpose that nothing uses any more follow it to where its tiles are transposed."""
+    turned: dict[Operation, list[Operation]] = {}
+    for value, read in zip(values, reads, strict=False):
+        old, new = value.defining_op, read.defining_op
+        if isinstance(old, Transpose) and isinstance(new, Transpose) and old is not new and not value.uses:
+            turned.setdefault(old, []).append(new)
+    for old, made in turned.items():
+        origins = old.origins
+        rewriter.continue_as(old, made[0])
+        made[0].name = old.name
+        for copy in made[1:]:
+            rewriter.set_origins(copy, origins)
 
 
 def _inside_pad(op: Pad, tile: Tile) -> Tile | None:

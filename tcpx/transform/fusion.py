@@ -106,6 +106,14 @@ def _path(ctx: TransformContext, top: Loop, consumer: Tileable) -> list[Tileable
     for op in behind:
         if id(op) not in needed:
             continue
+        if isinstance(op, Loop) and op.copy_path:
+            raise ctx.fail(
+                f"%{consumer.name} needs what several copies of a loop compute: {top.name} and {op.name}",
+                op=op,
+                required="one loop that computes all of it",
+                found=f"{op.name}, on the way to %{consumer.name}",
+                fix=f"fuse({consumer.name}, into: ...) before the loop is peeled or split",
+            )
         if not isinstance(op, Tileable):
             raise ctx.fail(f"%{op.name} on the way cannot be tiled", op=op, required="Tiling", found=op.opcode)
         outside = [u for r in op.results for u in r.users if id(u) not in needed]
@@ -264,6 +272,8 @@ class _FusedConsumer:
         whole = self.chain.value
         padded, shape = _unsliced(whole)
         tiles = self._boxes(tile)
+        if self._reduces_padding(tiles, Tile(tile.offsets, tuple(shape))):
+            padded, shape = whole, shape_of(whole.type)
         wide_tiles: dict[Value, Tile] = {self.source: Tile(tile.offsets, tuple(shape))}
         made: dict[Value, Value] = {self.source: padded}
         for op in self.moved:
@@ -292,6 +302,17 @@ class _FusedConsumer:
         return self.rewriter.insert(
             Materialize.of(value, kept), InsertPoint.before(before), f"{source_name(self.last)}.t"
         ).result
+
+    def _reduces_padding(self, tiles: dict[Value, Tile], padded: Tile) -> bool:
+        """Whether an operation would reduce what the padded source holds behind its tile, which may be anything."""
+        wide_tiles: dict[Value, Tile] = {self.source: padded}
+        for op in self.moved:
+            offsets, sizes = self._box(op, tiles)
+            wide = _padded_box(self._box_of(op, wide_tiles), sizes)
+            if any(it.is_reduction and n != m for it, n, m in zip(op.iterators(), sizes, wide, strict=True)):
+                return True
+            wide_tiles[op.result] = op.result_tile(offsets, wide)
+        return False
 
     def _operand(
         self, op: Tileable, index: int, value: Value, part: Tile, shape: Sequence[Dim], before: Operation
@@ -367,7 +388,7 @@ def fuse_producer(ctx: TransformContext, producer: Tileable, into: Loop, recompu
         return
     chain = chain_into(result, into)
     if chain is not None:
-        _fuse_start(ctx, producer, chain)
+        _fuse_start(ctx, producer, chain, recompute)
         return
     path = _between(producer, into)
     if not path:
@@ -458,18 +479,23 @@ def _pull_at(ctx: TransformContext, producer: Tileable, user: Operation, dead: l
     return made
 
 
-def _fuse_start(ctx: TransformContext, producer: Tileable, chain: Chain) -> None:
-    """`producer` makes the first value of a chain of destinations: compute it on the first step of a reduction."""
+def _fuse_start(ctx: TransformContext, producer: Tileable, chain: Chain, recompute: bool) -> None:
+    """`producer` makes the first value of a chain of destinations: compute it on the first step of a reduction.
+
+    What reads nothing, as a fill, is made again for its other uses without being asked for.
+    """
     rewriter = ctx.rewriter
     link = chain.links[-1]
     dest = link.loop.destinations[link.index]
     reads = [u for u in dest.users if isinstance(u, Materialize)]
-    if len(reads) != 1 or len(producer.result.uses) != 1:
+    shared = len(producer.result.uses) != 1
+    if len(reads) != 1 or (shared and producer.operands and not recompute):
         raise ctx.fail(
             f"%{producer.name} does not only start the destination of {link.loop.name}",
             op=producer,
             required="one read of the destination in the loop, and no other use",
             found=f"{len(reads)} reads, {len(producer.result.uses)} uses",
+            fix="recompute: true" if len(reads) == 1 else None,
         )
     read = reads[0]
     pads = [u for u in read.result.users if isinstance(u, Pad)]
@@ -500,7 +526,7 @@ def _fuse_start(ctx: TransformContext, producer: Tileable, chain: Chain) -> None
         anchor = made.defining_op
         run_at_least_once(rewriter, reductions)
     start = rewriter.insert(Empty.of(producer.result.type), InsertPoint.before(chain.top), f"{name}.out")
-    rewriter.replace_uses(producer.result, start.result)
-    if anchor is not None:
+    rewriter.set_operand(chain.top, chain.links[0].index, start.result)
+    if anchor is not None and not shared:
         rewriter.continue_as(producer, anchor)
     erase_dead(rewriter, [producer.result])

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tcpx.payload.bounds import is_equal, upper_bound
+from tcpx.payload.bounds import is_equal, is_less_equal, upper_bound
+from tcpx.payload.facts import facts_at
 from tcpx.payload.interfaces import Structured, map_dim
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
 from tcpx.payload.ops.memory import Empty, Pad
 from tcpx.payload.ops.movement import Transpose
 from tcpx.payload.rewriter import InsertPoint
-from tcpx.payload.sizes import Dim, Size, Symbol, Var, align_up, ceildiv, floordiv, upper_expression, variables
+from tcpx.payload.sizes import Dim, Size, Symbol, Var, align_up, ceildiv, floordiv, to_text, upper_expression, variables
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, dtype_of, shape_of, substitute_type
 from tcpx.transform.arguments import Digit, OperandRef, TransformContext
@@ -53,7 +54,7 @@ def pack(ctx: TransformContext, operand: OperandRef, layout: Sequence[Digit], at
     if outermost is None or outermost is op:
         outermost = op
     _check_source(ctx, current, at, op)
-    depends = _dependent_loops(current.subset, op, at)
+    depends = _dependent_loops(current, op, at)
     for position, size in enumerate(current.shape):
         if upper_bound(size) is None:
             raise ctx.fail(
@@ -145,9 +146,26 @@ def _check_source(ctx: TransformContext, current: _CurrentTile, at: Loop, op: Op
         )
 
 
-def _dependent_loops(subset: Tile, op: Operation, at: Loop) -> list[Loop]:
-    """The loops between `at` and `op` whose variables the subset depends on, outermost first."""
-    used = {v for d in (*subset.offsets, *subset.sizes) for v in variables(d)}
+def _check_inside(ctx: TransformContext, subset: Tile, source: Value, before: Operation) -> None:
+    """What is packed is read where no loop or branch further inside has said that it is there: it always must be."""
+    facts = facts_at(before)
+    extents = shape_of(source.type)
+    for offset, size, stride, extent in zip(subset.offsets, subset.sizes, subset.strides, extents, strict=True):
+        end = offset + (size - 1) * stride + 1
+        if is_less_equal(facts.attach(end), facts.attach(extent)) is not True:
+            raise ctx.fail(
+                f"a tile of %{source.name} may end behind it where it is packed: the loop that reads it may be empty",
+                op=before,
+                required=f"a tile that ends at {to_text(extent)} at the latest",
+                found=f"{to_text(size)} from {to_text(offset)}",
+                fix="pack further inside, in the loop that reads the tile",
+            )
+
+
+def _dependent_loops(current: _CurrentTile, op: Operation, at: Loop) -> list[Loop]:
+    """The loops between `at` and `op` whose variables the tile depends on, outermost first."""
+    padded = shape_of(current.pad.result.type) if current.pad is not None else ()
+    used = {v for d in (*current.subset.offsets, *current.subset.sizes, *padded) for v in variables(d)}
     between: list[Loop] = []
     for ancestor in op.ancestors():
         if ancestor is at:
@@ -209,6 +227,7 @@ def _fill(
 
     subset = current.subset.substitute(renamed)
     tile = current.source
+    _check_inside(ctx, subset, tile, before)
     if subset.is_full(shape_of(tile.type)) is not True:
         tile = build(Materialize.of(tile, subset))
     if current.pad is not None:

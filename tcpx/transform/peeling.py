@@ -8,10 +8,12 @@ from tcpx.payload.bounds import is_less_equal
 from tcpx.payload.facts import facts_at
 from tcpx.payload.ir import CloneMap, Operation
 from tcpx.payload.ops.gml_st import Loop
+from tcpx.payload.ops.memory import Pad
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, Size, Symbol, Var, maximum, minimum, mod, substitute, to_text
+from tcpx.payload.sizes import Dim, Size, Symbol, Var, maximum, minimum, mod, substitute, to_text, variables
 from tcpx.payload.subsets import Tile
+from tcpx.payload.types import shape_of
 from tcpx.transform.simplification import simplify_in
 
 
@@ -47,7 +49,7 @@ def peel(rewriter: Rewriter, loop: Loop, scalar: bool = False) -> tuple[Loop, Lo
     left = facts_at(loop).attach(var.upper - Size.of(var))
     rest = 0 if is_less_equal(var.step, left) is True else mod(var.upper - var.lower, var.step)
     main, tail = _split(rewriter, loop, var.upper - rest, ("main", "tail"))
-    if scalar:
+    if scalar and rest != 0:
         if is_less_equal(var.upper - var.lower, var.step) is True:
             raise loop.error(
                 f"the loop {loop.name} has no whole step: all of it is the tail",
@@ -69,6 +71,14 @@ def _step_by_one(rewriter: Rewriter, loop: Loop) -> None:
     here: dict[Symbol | Var, Dim] = {old: Size.of(Var(old.name, old.lower, old.upper, 1))}
     last: dict[Symbol | Var, Dim] = {old: old.upper - 1}
     inside = [op for op in loop.walk() if op is not loop]
+    for op in inside:
+        if isinstance(op, Pad) and any(old in variables(d) for d in shape_of(op.operands[0].type)):
+            raise op.error(
+                f"the tail of {loop.name} cannot step by 1: a tile in its body ends in padding",
+                required="tiles that lie inside what they are tiles of",
+                found=f"%{op.operands[0].name}: {op.operands[0].type}",
+                fix="peel without `scalar`, or pad only the other dims",
+            )
     offsets: dict[Operation, tuple[Dim, ...]] = {}
     for op in inside:
         subset = op.attributes.get("subset")

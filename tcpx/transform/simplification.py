@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tcpx.payload.bounds import is_equal
+from tcpx.payload.facts import facts_at
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import If, Materialize
 from tcpx.payload.ops.memory import Pad
@@ -18,7 +19,7 @@ def simplify_in(rewriter: Rewriter, roots: Sequence[Operation]) -> int:
     count = 0
     for root in roots:
         for op in list(root.walk()):
-            if op.parent is not None and _simplify(rewriter, op):
+            if op.func is not None and _simplify(rewriter, op):
                 count += 1
     return count
 
@@ -46,8 +47,15 @@ def _simplify(rewriter: Rewriter, op: Operation) -> bool:
             return False
 
 
+def fold_branches(rewriter: Rewriter, root: Operation) -> None:
+    """Fold the branches inside `root` that its conditions, and those round it, decide."""
+    for op in list(root.walk()):
+        if op is not root and isinstance(op, If) and op.func is not None:
+            _fold_branch(rewriter, op)
+
+
 def _fold_branch(rewriter: Rewriter, op: If) -> bool:
-    decided = op.predicate.decide()
+    decided = facts_at(op).decide(op.predicate)
     if decided is None:
         return False
     taken = op.then if decided else op.orelse

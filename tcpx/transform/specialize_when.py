@@ -15,6 +15,7 @@ from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.types import TensorType
 from tcpx.transform.arguments import TransformContext
+from tcpx.transform.simplification import fold_branches
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,8 @@ def specialize_when(
         versions.append(Version(_only_version(ctx, ops, predicates[-1]), 0))
     for op in ops:
         rewriter.extend_copy_path(op, split, "else" if failure is None else f"when {len(copied)}")
+    for version in versions:
+        fold_branches(rewriter, version.conditional)
     return tuple(versions)
 
 

@@ -15,7 +15,7 @@ from tcpx.payload.sizes import Dim, Size, Var, minimum
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform.arguments import TransformContext
-from tcpx.transform.editing import erase_dead, read_subset, source_name
+from tcpx.transform.editing import erase_dead, follow_reads, read_subset, source_name
 
 
 def tile(rewriter: Rewriter, op: Tileable, dim: str, size: Dim, parallel: bool = False) -> tuple[Loop, Tileable]:
@@ -61,6 +61,7 @@ def tile(rewriter: Rewriter, op: Tileable, dim: str, size: Dim, parallel: bool =
     rewriter.insert(StYield.of(made.result, dest, result_tile), InsertPoint(body, len(body.ops)))
     rewriter.continue_as(op, made)
     rewriter.replace_op(op, [loop.results[0]])
+    follow_reads(rewriter, inputs, operands)
     erase_dead(rewriter, inputs)
     if not isinstance(made, Tileable):
         raise made.error("an operation on tiles can be tiled again", required="an operation with the Tiling interface")
@@ -141,6 +142,11 @@ def pad_value_to(
             found=f"%{value.name}: {value.type}",
         )
     turned = value.defining_op
+    if isinstance(turned, Pad):
+        inner_free = turned.attributes.get("free") is True
+        if inner_free or free or turned.value == fill:
+            kept = fill if inner_free else turned.value
+            return pad_value_to(rewriter, turned.operands[0], shape, kept, inner_free and free, at)
     if isinstance(turned, Transpose):
         inner = [shape[turned.permutation.index(k)] for k in range(len(shape))]
         padded = pad_value_to(rewriter, turned.operands[0], inner, fill, free, at)
@@ -153,7 +159,14 @@ def pad_value_to(
 
 
 def start_of(op: Tileable) -> Operation | None:
-    """`x.start`: the operation that makes the first value of the accumulator of `x`, through loops and tiles."""
+    """`x.start`: the fill that the accumulator of `x` starts with; None where its first value is given."""
+    made = first_value_of(op)
+    definition = made.defining_op if made is not None else None
+    return definition if isinstance(definition, Structured) and not definition.operands else None
+
+
+def first_value_of(op: Tileable) -> Value | None:
+    """The first value of the accumulator of `op`, through loops and tiles; None if it does not accumulate yet."""
     value = op.init
     while value is not None:
         definition = value.defining_op
@@ -161,10 +174,10 @@ def start_of(op: Tileable) -> Operation | None:
             owner = value.owner
             loop = owner.parent if isinstance(owner, Block) else None
             if not isinstance(loop, Loop):
-                return None
+                return value
             value = loop.operands[loop.destinations.index(value)]
         elif isinstance(definition, Materialize | Pad):
             value = definition.operands[0]
         else:
-            return definition if isinstance(definition, Structured) else None
+            return value
     return None

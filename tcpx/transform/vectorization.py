@@ -87,9 +87,18 @@ class _Vectorizer:
                 op,
                 "full static tiles",
                 f"%{value.name}: {value.type}",
-                "tile that dim, with tail: pad, or peel the loop",
+                self._towards_static(op),
             )
         return static
+
+    def _towards_static(self, op: Operation) -> str:
+        if any(side == "tail" for _, side in op.copy_path):
+            return 'vectorize the loop of whole tiles alone: `x.copy("main")`'
+        if not op.operands and any(isinstance(user, Loop) for user in op.results[0].users):
+            return (
+                f"fuse({op.name}, into: ...), a loop of full tiles, or pad what it starts before tiling its reduction"
+            )
+        return "tile that dim, with tail: pad, or peel the loop"
 
     def vector_of(self, value: Value, user: Operation) -> Value:
         """The vector (or scalar) that stands for a value where `user` uses it."""
@@ -230,7 +239,11 @@ def hoist_accumulator(ctx: TransformContext, loop: Loop, index: int) -> None:
     if isinstance(made, ToTensor):
         start = made.operands[0]
     else:
-        start = rewriter.insert(Read.of(init, Tile.full(static), vector), InsertPoint.before(loop), "acc").result
+        part = isinstance(made, Materialize) and not made.subset.dropped and made.subset.has_unit_strides
+        source, subset = (
+            (made.operands[0], made.subset) if part and isinstance(made, Materialize) else (init, Tile.full(static))
+        )
+        start = rewriter.insert(Read.of(source, subset, vector), InsertPoint.before(loop), "acc").result
     rewriter.set_operand(loop, index, start)
     erase_dead(rewriter, [init])
     rewriter.set_type(dest, vector)

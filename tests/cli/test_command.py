@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -131,3 +132,54 @@ def test_a_reader_that_stops_is_no_traceback() -> None:
 def test_the_entry_point_is_declared() -> None:
     entries = metadata.entry_points(group="console_scripts", name="tcpx")
     assert [entry.value for entry in entries] == ["tcpx.cli:main"]
+
+
+def test_what_the_system_refuses_is_a_diagnostic(files: SimpleNamespace, tcpx_command: Command) -> None:
+    absent = files.folder / "absent"
+    run = ["run", files.payload, "-s", files.schedule, "--random", "0", "--size", "N=3", "-o", str(absent / "y.npy")]
+    page = ["explain", files.payload, "-s", files.schedule, "--html", str(absent / "page.html")]
+    for words, name in ((run, "y.npy"), (page, "page.html")):
+        done = tcpx_command(*words)
+        assert done.status == 1
+        assert done.err == (
+            f"definite error: cannot use {absent / name}\n  required: a path that exists\n"
+            f"  found: No such file or directory\n  fix: make the folder {absent} first\n"
+        )
+    done = tcpx_command("emit", files.payload, "-s", files.schedule, "-o", files.payload)
+    assert (done.status, done.err) == (
+        1,
+        f"definite error: cannot use {files.payload}\n  required: a folder, or a free path\n  found: File exists\n"
+        "  fix: choose another path\n",
+    )
+    done = tcpx_command("emit", files.payload, "-s", files.schedule, "-o", f"{files.payload}/out")
+    assert (done.status, done.err) == (
+        1,
+        f"definite error: cannot use {files.payload}/out\n  required: a folder at every part of the path but the last\n"
+        "  found: Not a directory\n  fix: choose another path\n",
+    )
+    done = tcpx_command("fmt", "nope.tcps")
+    assert (done.status, done.err) == (
+        1,
+        "definite error: cannot read nope.tcps\n  --> nope.tcps:1:1 (schedule)\n  required: a schedule text in UTF-8\n"
+        "  found: No such file or directory\n",
+    )
+
+
+def test_interrupted(tcpx_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tcpx.load", interrupt)
+    done = tcpx_command("check", "x.tcp")
+    assert (done.status, done.out, done.err) == (130, "", "tcpx: interrupted\n")
+
+
+def test_ctrl_c_ends_a_command(files: SimpleNamespace) -> None:
+    ugly = files.write("ugly.tcps", "language  1\nschedule s(root: func) { print(root) }\n")
+    command = [sys.executable, "-u", "-m", "tcpx.cli", "fmt", "--diff", ugly, "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() != b""  # it runs, and reads standard input next
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate()
+    assert (running.returncode, err) == (130, b"tcpx: interrupted\n")

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
+
 Command = Callable[..., SimpleNamespace]
 
 
@@ -58,8 +60,34 @@ def test_only_some_steps(files: SimpleNamespace, tcpx_command: Command) -> None:
     assert shown("--only", "tile") == ["step 1"]
     assert shown("--only", "tile", "--only", "print") == ["step 1", "step 2"]
     assert shown("--step", "2") == ["step 2"]
-    assert shown("--step", "2", "--only", "tile") == []
     assert shown("--func", "axpy", "--step", "1") == ["step 1"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["--step", "99"],
+            "definite error: there is no step 99 (--step)\n  required: 1 to 7\n  found: 7 steps\n",
+        ),
+        (
+            ["--only", "unroll"],
+            "definite error: no step is of `unroll` (--only)\n  required: a transform that ran\n"
+            "  found: tile, print, canonicalize",
+        ),
+        (
+            ["--step", "2", "--only", "tile"],
+            "definite error: no step is one of --step and of a transform of --only\n"
+            "  required: a step that is both\n  found: step 2 is of `print`\n",
+        ),
+    ],
+)
+def test_steps_that_are_not_there(
+    options: list[str], message: str, files: SimpleNamespace, tcpx_command: Command
+) -> None:
+    done = tcpx_command("explain", files.payload, "-s", files.schedule, *options)
+    assert done.status == 1
+    assert done.err.startswith(message)
 
 
 def test_wrong_options(files: SimpleNamespace, tcpx_command: Command) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tcpx.cli.run import largest_difference
+from tcpx.cli.differences import largest_difference
 
 Command = Callable[..., SimpleNamespace]
 ROOT = Path(__file__).resolve().parents[2]
@@ -165,4 +165,27 @@ def test_a_difference_above_the_tolerance_is_1(
     assert tcpx_command("run", files.payload, "-s", files.schedule, *words).status == 0
     done = tcpx_command("run", files.payload, "-s", files.schedule, *words, "--tolerance", "1e-6")
     assert done.status == 1
-    assert "required: a largest difference of at most 1e-06" in done.err
+    assert "required: a largest difference of at most 1e-06\n" in done.err
+
+
+def test_a_difference_relative_to_the_largest_magnitude(
+    files: SimpleNamespace, tcpx_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "xy":
+        np.save(files.folder / f"{name}.npy", np.full((3, 8), 1000, np.float32))
+    inputs = [word for name in "xy" for word in ("--input", f"{name}={files.folder / name}.npy")]
+    monkeypatch.setattr("tcpx.evaluate", lambda module, x, y: x * y)
+    words = ["run", files.payload, "-s", files.schedule, *inputs, "--check"]
+    line = "check %out: largest difference 1e+03 (0.001 of the largest magnitude 1e+06) from the reference evaluator\n"
+    for allowed in (["--relative-tolerance", "0.001"], ["--tolerance", "500", "--relative-tolerance", "0.0005"]):
+        done = tcpx_command(*words, *allowed)
+        assert (done.status, done.err) == (0, "")
+        assert line in done.out
+    done = tcpx_command(*words, "--tolerance", "1", "--relative-tolerance", "0.0009")
+    assert done.status == 1
+    assert done.err == (
+        "definite error: the result `out` is not what the reference evaluator computes\n"
+        "  required: a largest difference of at most 1 + 0.0009 of the largest magnitude\n"
+        "  found: 1e+03 (0.001 of the largest magnitude 1e+06)\n"
+    )
+    assert tcpx_command(*words, "--relative-tolerance", "-1").status == 2

@@ -12,8 +12,10 @@ ENGINE = "tcpx/interp/statements.py"
 CHECKER = "tcpx/transform/language/checker/"
 SCHEDULE_TEXT = ("tcpx/transform/language/builder.py", "tcpx/transform/language/expressions.py")
 PAYLOAD_TEXT = "tcpx/payload/text/parser.py"
-WITHOUT_OP = frozenset(("tcpx/interp/handles.py",))
-"""A handle whose op is gone has nothing to show in the payload."""
+WITHOUT_OP = frozenset(
+    f"tcpx/interp/{name}.py" for name in ("handles", "arithmetic", "functions", "arguments", "navigation")
+)
+"""A handle whose op is gone, and an expression in an argument, have nothing to show in the payload."""
 ONE_PLACE_AT_MOST = frozenset(("ParseError", "ArgumentError", "CompileError"))
 """A text that cannot be read has its own place alone; arguments of a call and the C compiler have none."""
 

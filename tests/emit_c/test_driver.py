@@ -12,6 +12,7 @@ import pytest
 
 from tcpx.emit_c.driver import build_library, cache_directory, find_compiler
 from tcpx.payload.diagnostics import CompileError
+from tcpx.target import load_target
 from tests.emit_c.payloads import GENERIC
 
 SOURCE = "int answer(void) { return 42; }\n"
@@ -131,3 +132,15 @@ def test_the_source_depends_on_nothing_but_the_request(tmp_path: Path) -> None:
         outputs.add(subprocess.run(command, check=True, capture_output=True, cwd=folder, env=environment).stdout)
     assert len(outputs) == 1
     assert b"#pragma omp" in outputs.pop()
+
+
+def test_a_compiler_that_makes_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "/bin/true")
+    with pytest.raises(CompileError) as caught:
+        build_library("int f(void) { return 0; }\n", load_target("generic"), 1)
+    found = caught.value.diagnostic
+    assert found.message == "the C compiler made nothing"
+    assert found.required is not None
+    assert found.required.startswith("a C compiler, which writes the file behind -o: /")
+    assert (found.found, found.fix) == ("exit status 0, and no such file", "set CC to a C compiler, such as gcc")
+    assert not list(cache.rglob("*.so"))

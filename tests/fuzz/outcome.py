@@ -15,12 +15,6 @@ CPU_SECONDS = 20
 PYTHON = re.compile(r"Traceback|<class|<function| object at 0x|\b(?:Key|Type|Value|Attribute|Index|Recursion)Error\b")
 
 
-KNOWN_BUGS = (
-    # tile by a size that is no smaller than what the condition of a version says of the extent
-    re.compile(r"`tile` left the payload in a state that breaks a rule: %y~when\d"),
-)
-
-
 class HangError(BaseException):
     """Not an Exception: nothing may catch it on the way."""
 
@@ -48,8 +42,6 @@ def refused(act: Callable[[], object]) -> TcpxError | None:
             act()
     except TcpxError as error:
         known, shown = error.diagnostic, error.diagnostic.render()
-        if any(bug.match(known.message) for bug in KNOWN_BUGS):
-            return error
         assert known.kind is not Kind.INTERNAL, shown
         assert known.schedule is not None or known.payload is not None, f"no place: {shown}"
         words = "\n".join((known.message, known.required or "", known.found or "", known.fix or ""))

@@ -109,3 +109,16 @@ def test_shipped_defaults_hold_on_every_target(schedule: Path, target: str, thre
     run = tcpx.apply_schedule(tcpx.load(DIGITS), tcpx.load_schedule(schedule), target=target, threads=threads)
     assert run.knobs
     assert not any(use.overridden for use in run.knobs)
+
+
+def test_a_glob_is_one_of_whole_paths() -> None:
+    for key in ("*", "*mr", "main*", "*.m*", "*/fc?/*"):
+        assert [u.value for u in run(SHARED, {key: 2}).knobs] == [2, 2, 2]
+    assert [u.value for u in run(SEPARATE, {"*": 2, "mr": 3}).knobs] == [2, 2, 2]
+    assert [u.value for u in run(SEPARATE, {"main/fc1/rows.mr": 2, "*": 3}).knobs] == [2, 3, 3]
+    found = refusal(SHARED, {"?r": 4})
+    assert (found.message, found.found) == (
+        "the parameter `?r` (= 4) matches no knob of the schedule",
+        "main/fc1/rows.mr, main/fc2/rows.mr, main/fc3/rows.mr",
+    )
+    assert found.fix == "a glob is one of whole paths: write `*.?r`"

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import tcpx
 from tcpx.interp import Run, run_schedule
-from tcpx.payload.diagnostics import ScheduleError
+from tcpx.payload.diagnostics import Kind, ScheduleError
 from tcpx.payload.text.parser import parse
 from tcpx.target import load_target
 from tcpx.transform.language import program_of_text
@@ -113,3 +114,43 @@ def test_wrong_declarations(matcher: str, message: str) -> None:
     with pytest.raises(ScheduleError) as caught:
         run("", head=f"language 1\n{matcher}\n")
     assert caught.value.diagnostic.message == message
+
+
+KNOWN = "out, result, acc, start, name, scheduled, constant, opcode, kind"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "where", "message", "required", "fix"),
+    [
+        ("matmul", 'it.kk.kind == "reduction"', "no `matmul` has `kk`", "m, n, k, lhs, rhs, init", "did you mean `k`?"),
+        ("matmul", "size(q) == 3", "no `matmul` has `q`", "m, n, k, lhs, rhs, init", None),
+        ("exp", "rhs.constant", "no `exp` has `rhs`", "d0, d1, operand", None),
+        ("loop", 'it.nme == "i"', "no `loop` has `nme`", "it has none", "did you mean `name`?"),
+        ("relu_of", "size(k) == 3", "no `max` has `k`", "d0, d1, lhs, rhs", None),
+    ],
+)
+def test_a_name_that_no_candidate_can_have(
+    pattern: str, where: str, message: str, required: str, fix: str | None
+) -> None:
+    text = f"{HEAD}schedule main(root: func) {{ for x in match any {pattern} in root where {where} {{ print(root) }} }}"
+    found = [d for d in tcpx.check(tcpx.parse_schedule(text)) if d.is_error]
+    wanted = f"a dim or operand of it ({required}), or one of {KNOWN}"
+    assert [(d.message, d.required, d.fix) for d in found] == [(message, wanted, fix)]
+
+
+@pytest.mark.parametrize("cardinality", ["any", "some", "one"])
+def test_a_name_that_nothing_in_the_payload_has(cardinality: str) -> None:
+    body = f"let found = match {cardinality} contract in root where it.lsh.constant or rank(it) == 7\nprint(root)"
+    found = failure(body).diagnostic
+    assert found.message == "no operation has `lsh`, so that no contract satisfies the `where`"
+    assert (found.kind, found.required, found.found) == (Kind.DEFINITE, "a dim or operand of contract", "lsh")
+    assert found.fix == "did you mean `lhs`?"
+    assert found.schedule is not None
+    assert found.schedule.span == "it.lsh"
+
+
+@pytest.mark.parametrize(
+    "where", ["size(k) >= 0", "it.rhs.constant", "size(d5) == 2", 'name == "none" and it.nope == 3', "it.init.constant"]
+)
+def test_a_candidate_without_a_name_that_others_have_does_not_match(where: str) -> None:
+    run(f"let found = match any op in root where ({where}) and false\nrequire len(found) == 0")

@@ -11,7 +11,7 @@ from tcpx.payload.diagnostics import ScheduleError
 from tcpx.payload.text.parser import parse
 from tcpx.target import load_target
 from tcpx.transform.language import program_of_text
-from tests.transform.payloads import RELU, SOFTMAX, TWO_K
+from tests.transform.payloads import RELU, SOFTMAX, TWO_K, check
 
 MM = 'let mm = match one "mm" in root\n'
 
@@ -186,3 +186,40 @@ def test_coverage_reaches_into_imported_sequences_and_versions(tmp_path: Path) -
     assert {"bias", "s", "r", "s~when0"} <= set(done.coverage.untouched)
     shown = [(Path(where.file).name, where.line) for where in done.coverage.never_ran]
     assert shown == [("g.tcps", 4), ("g.tcps", 5), ("<schedule>", 3)]
+
+
+SCALED = """\
+func @scaled(%x: tensor<[N]x[K]xf32>, %s: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N, K] {
+  %e = tcp.exp(%x) : tensor<[N]x[K]xf32>
+  %mm = tcp.generic(%e, %s) {iterators = [["i", "parallel"], ["k", "reduction"]], maps = [[i, k], [i], [i]],
+      combiner = "tcp.add"} ({ (%a: f32, %b: f32, %acc: f32):
+    %p = tcp.mul(%a, %b) : f32
+    %sum = tcp.add(%acc, %p) : f32
+    tcp.yield(%sum)
+  }) : tensor<[N]xf32>
+  tcp.return(%mm)
+}
+"""
+
+
+def test_inputs_of_a_generic_are_numbered() -> None:
+    body = "let i = tile(mm, [i: 4], tail: pad)\nlet k = tile(mm, [k: 4])\npack(mm.in0, [k, i], at: k)"
+    check(SCALED, f'{MM}require producer(mm.in0).name == "e" "wrong"\n{body}\npack(mm.in1, [i], at: i)', exact=False)
+
+
+def test_what_was_never_there_does_not_exist() -> None:
+    asked = 'require not exists(mm.start) and not exists(mm.init) "wrong"\nlet k = tile(mm, [k: 2])\n'
+    run(f'{MM}{asked}require exists(mm.start) and exists(mm.init) "wrong"')
+    assert failure(f"{MM}let c = producer(mm.init)").diagnostic.message == "%mm (tcp.matmul) has no `init`"
+
+
+def test_a_parent_stands_where_a_loop_does() -> None:
+    """What it is, is known when the schedule runs."""
+    text = 'let r = match one "r" in root\nlet i = tile(r, [d0: 4, d1: 4], tail: pad)\n'.replace("let i", "let i, j")
+    run(text + "require parent(r) == j and parent(parent(r)) == i\nvectorize(parent(r))")
+    found = failure('let r = match one "r" in root\nvectorize(parent(r))').diagnostic
+    assert (found.message, found.required, found.found) == (
+        "`loop` of `vectorize` does not fit",
+        "loop",
+        "%relu (func)",
+    )

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 import tcpx
+from tcpx.transform.declaration import Transform, transforms
+from tcpx.transform.reference import example_of
 from tests.transform.payloads import RELU
 
 HEAD = """language 1
@@ -82,6 +84,54 @@ def test_the_contract_is_checked(tmp_path: Path) -> None:
     )
     (finding,) = tcpx.check(schedule, tcpx.parse(RELU), target="generic")
     assert finding.message == "the schedule `main` is for another payload"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        MM + "let i = rows(mm)\nlet s = match one softmax in root where dtype(out) == f32\ndecompose(s)",
+        MM
+        + 'let r = match one max in root\ntile(r, [d0: 4])\ncase mm { elementwise => { dce(mm) } else => fail "no" }',
+    ],
+)
+def test_what_steps_leave_alone_is_followed(body: str) -> None:
+    assert [message for message, _ in found(body)] in (["nothing matches softmax"], ["no"])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        MM + "let i = rows(mm)\nlet x = match one matmul in mm.loop(m)\ntile(x, [n: 4])",
+        MM + "let i = rows(mm)\nfor x in match any contract in root where not scheduled { tile(x, [q: 4]) }",
+        MM + "let i = rows(mm)\ncase mm { elementwise => { dce(mm) } op where it.scheduled => { tile(mm, [n: 4]) } }",
+    ],
+)
+def test_what_steps_decide_is_not_said(body: str) -> None:
+    assert found(body) == []
+
+
+def test_operations_that_a_step_merges_are_not_counted() -> None:
+    module = tcpx.parse(
+        "func @f(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {\n  %a = tcp.matmul(%x, %x) : tensor<8x8xf32>\n"
+        "  %b = tcp.matmul(%x, %x) : tensor<8x8xf32>\n  %s = tcp.add(%a, %b) : tensor<8x8xf32>\n  tcp.return(%s)\n}"
+    )
+    schedule = tcpx.parse_schedule(
+        'language 1\nschedule s(root: func) {\n  let a = match one "a" in root\n  let b = match one "b" in root\n'
+        '  cse(root)\n  let mm = match one matmul in root\n  require a == b and a == mm "merged"\n}'
+    )
+    tcpx.apply_schedule(module, schedule, target="generic")
+    assert [d for d in tcpx.check(schedule, module, target="generic") if d.is_error] == []
+
+
+@pytest.mark.parametrize("transform", transforms().values(), ids=lambda t: t.name)
+def test_an_example_that_runs_has_no_findings(transform: type[Transform]) -> None:
+    example = example_of(transform)
+    if example is None:
+        return
+    body = f"{example.bindings()}\n{example.statement}"
+    schedule = tcpx.parse_schedule(f"language 1\nschedule s(root: func) {{\n{body}\n}}")
+    findings = tcpx.check(schedule, tcpx.parse(example.before), target="x86_avx512", threads=2)
+    assert [d.message for d in findings if d.is_error] == []
 
 
 SCHEDULES = Path(tcpx.__file__).parents[1] / "schedules"

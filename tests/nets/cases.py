@@ -17,16 +17,18 @@ from tcpx.payload.ir import Module
 from tcpx.payload.text.parser import parse
 from tcpx.payload.verifier import verify_module
 from tcpx.target import Target
+from tests.nets.counts import Counts
+from tests.nets.messages import is_located
 from tests.nets.oracle import KINDS, Array, Expected, arguments, expectation, sizes_of
 from tests.nets.payloads import RandomPayload
-from tests.nets.schedules import Counts, RandomSchedule, Step, is_located
+from tests.nets.schedules import RandomSchedule, Step
 from tests.nets.session import Session, schedule_text
 
 SIZES = 3
 """Of which a step is checked on one, in turn, and the whole schedule on all."""
 
 
-EVERY_TEXT = 4
+EVERY_TEXT = 10
 """One case in so many is printed and parsed after every step, all at the end."""
 
 
@@ -167,6 +169,7 @@ def new_case(seed: int, counts: Counts, target: Target, opcodes: Sequence[str] =
         case.statements = schedule.statements
         raise BrokenError(shrunk(case, error, target)) from error
     counts.finish(schedule.applied, len(schedule.steps))
+    counts.see_ranges(session.module, [trial.sizes for trial in case.trials])
     return case, schedule.steps
 
 

@@ -145,7 +145,7 @@ def _perturbed(op: Operation, args: Sequence[Array], result: Array, evaluation: 
     larger = np.where(np.isfinite(larger), larger, np.abs(wide))
     unit = float(ml_dtypes.finfo(result.dtype).eps) / 2
     exact = ((wide == np.rint(wide)) & (larger < 1 / unit)) | ~np.isfinite(wide)
-    made = wide + np.where(exact, 0, ROUNDINGS * unit * larger * noise.random.uniform(-1, 1, wide.shape))
+    made = np.where(exact, wide, wide + ROUNDINGS * unit * larger * noise.random.uniform(-1, 1, wide.shape))
     if _frees_sign_of_zero(op):
         made = np.where(wide == 0, -0.0 if noise.negative_zeros else 0.0, made)
     return np.asarray(made).astype(result.dtype)
@@ -170,8 +170,8 @@ def _scalar_ops(op: Structured) -> list[Operation]:
 
 # -- sizes and arguments ---------------------------------------------------------------------------------------------
 
-EXTENTS = (0, 1, 2, 3, 5, 7, 8, 13, 17)
-"""Empty, one, primes, above a tile."""
+EXTENTS = (0, 1, 2, 3, 5, 7, 8, 9, 13, 17)
+"""Empty, one, primes, above a tile, two tiles and one."""
 
 
 def sizes_of(module: Module, seed: int, count: int) -> list[dict[str, int]]:

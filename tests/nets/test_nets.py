@@ -14,7 +14,7 @@ import tcpx
 from tcpx.target import Target, load_target
 from tests.nets.cases import BrokenError, Case, new_case
 from tests.nets.compiled import Lowered, check_compiled, lowered
-from tests.nets.schedules import KEY, SPECIALIZE_WHEN, Counts
+from tests.nets.counts import KEY, RANGES, SPECIALIZE_WHEN, Counts
 
 GROUPS = 10
 CASES = 200
@@ -23,6 +23,7 @@ TARGETS = ("generic", "x86_avx2", "x86_avx512")
 EACH_TRANSFORM = 25
 EACH_PAIR = 10
 SHARE_OF_ONE_MESSAGE = 0.1
+EACH_RANGE = 25
 FEW_FAILURES = 20
 """So few failures of a group have no distribution."""
 
@@ -61,6 +62,8 @@ def check_floors(counts: Counts) -> None:
     pairs = [(a, b) for at, a in enumerate(KEY) for b in KEY[at + 1 :]]
     apart = {p: counts.pairs[p] for p in pairs if counts.pairs[p] * GROUPS < EACH_PAIR}
     assert not apart, f"transforms that hardly ever meet: {apart}"
+    ranges = {r: counts.ranges[r] for r in RANGES if counts.ranges[r] < EACH_RANGE}
+    assert not ranges, f"ranges that loops hardly ever have: {ranges}"
     total = counts.messages.total()
     if total >= FEW_FAILURES:
         message, often = counts.messages.most_common(1)[0]

@@ -53,3 +53,9 @@ def test_special_values(target: type[np.floating], largest: float, smallest: flo
     np.testing.assert_array_equal(np.isnan(fused), np.isnan(plain))
     np.testing.assert_allclose(fused.astype(np.float64), plain.astype(np.float64), rtol=1e-6)
     assert fused_multiply_add(np.array(2.0), np.array(3.0), np.array(4.0), dtype)[()] == 10
+
+
+@pytest.mark.parametrize("target", [np.float64, np.float32])
+def test_the_sign_of_zero(target: type[np.floating]) -> None:
+    a, b, c = np.array([0.0, 1, -1, 0, -1, 2]), np.array([-0.0, -0.0, -0.0, 0, 1, -1]), np.array([-0.0] * 4 + [1, 2])
+    assert [*np.signbit(fused_multiply_add(a, b, c, np.dtype(target)))] == [True, True, False, False, False, False]

@@ -145,6 +145,8 @@ def test_division_takes_out_what_is_divisible() -> None:
     assert floordiv(floordiv(M, 3), 5) == floordiv(M, 15)
     assert ceildiv(ceildiv(M, 3), 5) == ceildiv(M, 15)
     assert mod(mod(M, 12), 4) == mod(M, 4)
+    between = Symbol("B", 5, 7).size()
+    assert mod(between, 4) == between - 4
     assert ceildiv(Symbol("M", multiple_of=8), 4) == floordiv(M, 4)
     assert align_up(Symbol("M", multiple_of=8), 4) == M.size()
     assert align_up(8 * N + M, 4) == 8 * N + 4 * ceildiv(M, 4)

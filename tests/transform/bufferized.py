@@ -105,7 +105,7 @@ def check_bufferized(
     rewriter.rollback(mark)
     assert module.text() == before
     assert module.next_origin >= numbers
-    assert {o: ops for o, ops in rewriter.origins.items() if ops} == {o: ops for o, ops in origins.items() if ops}
+    assert {o: list(ops) for o, ops in rewriter.origins.items() if ops} == {o: ops for o, ops in origins.items() if ops}
     assert bufferize(rewriter, func) == remarks
     assert module.text() == on_buffers, "bufferizing again gives the same"
     return Bufferized(module, rewriter, remarks)

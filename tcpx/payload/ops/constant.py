@@ -38,7 +38,9 @@ class Const(Operation):
         shape = shape_of(self.result.type)
         if ("value" in self.attributes) == ("constant" in self.attributes):
             raise self.error(
-                "a constant has either a `value` or the name of a `constant`", required="one of `value` and `constant`"
+                "a constant has either a `value` or the name of a `constant`",
+                required="one of `value` and `constant`",
+                found=", ".join(self.attributes) or "no attributes",
             )
         if any(not isinstance(d, int) for d in shape):
             raise self.error(

@@ -65,10 +65,20 @@ class ContractBase(Structured):
         dtype = self.acc_type.numpy
         wide = np.dtype(np.float32) if self.acc_type.is_float and self.acc_type.bits < 32 else dtype
         lhs, rhs = (cast("npt.NDArray[np.float64]", a.astype(wide)) for a in args[:2])  # its stubs want one dtype
-        total: Array = np.asarray(np.einsum(f"{spec[0]},{spec[1]}->{spec[2]}", lhs, rhs))
+        if any(it.is_reduction for it in self.iterators()):
+            total: Array = np.asarray(np.einsum(f"{spec[0]},{spec[1]}->{spec[2]}", lhs, rhs))
+        else:
+            total = np.multiply(_along(lhs, spec[0], spec[2]), _along(rhs, spec[1], spec[2]))
         if len(args) > 2:
             total = np.add(total, args[2].astype(wide))
         return (total.astype(dtype),)
+
+
+def _along(array: Array, own: str, wanted: str) -> npt.NDArray[np.float64]:
+    """The array with its dims, called `own`, placed among those of the result; nothing is added to it, not even 0."""
+    placed = np.transpose(array, [own.index(name) for name in wanted if name in own])
+    extents = dict(zip(own, array.shape, strict=True))
+    return cast("npt.NDArray[np.float64]", placed.reshape([extents.get(name, 1) for name in wanted]))
 
 
 @register
@@ -88,7 +98,13 @@ class Contract(ContractBase):
         held = self.attributes.get(key)
         if not isinstance(held, tuple):
             raise self.error(f"the attribute `{key}` is missing", required='dim names: ["m", "k"]')
-        return tuple(d for d in held if isinstance(d, str))
+        names = tuple(d for d in held if isinstance(d, str))
+        if len(names) != len(held):
+            wrong = next(d for d in held if not isinstance(d, str))
+            raise self.error(
+                f"the attribute `{key}` lists the names of dims, quoted", required='["m", "k"]', found=str(wrong)
+            )
+        return names
 
     def iterators(self) -> tuple[Iterator, ...]:
         out = self._dims("out")
@@ -114,6 +130,7 @@ class Matmul(ContractBase):
     __slots__ = ()
     opcode = "tcp.matmul"
     class_name = "matmul"
+    fixed_dims = ("m", "n", "k")
 
     def iterators(self) -> tuple[Iterator, ...]:
         return parallel("m", "n") + reduction("k")

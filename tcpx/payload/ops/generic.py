@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 
+from tcpx.payload.constants import Constants
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.interfaces import (
     Build,
@@ -95,7 +96,7 @@ class Generic(Structured):
 
     @property
     def operand_roles(self) -> tuple[str, ...]:
-        return ("lhs", "rhs") if self.is_contraction else ()
+        return ("lhs", "rhs") if self.is_contraction else tuple(f"in{k}" for k in range(len(self.maps())))
 
     def tree_classes(self) -> tuple[str, ...]:
         known = super().tree_classes()
@@ -121,6 +122,33 @@ class Generic(Structured):
         maps = list(self._all_maps())
         maps[index] = tuple(maps[index][k] for k in order)
         return {"maps": tuple(maps)}
+
+    def pad_value(self, index: int, reduced: bool) -> float | int | None:
+        """A value that, in every input at once, makes the body hand its accumulator on; None where none is found, or
+        where an input lacks a reduction dim: what it holds there is not padding."""
+        if not reduced:
+            return 0
+        names = [{map_dim(e) for e in m} for m in self.maps()]
+        if any(it.name not in n for it in self.iterators() if it.is_reduction for n in names):
+            return None
+        return next((v for v in (0, self.neutral(), 1) if v is not None and self._leaves_accumulator(v)), None)
+
+    def _leaves_accumulator(self, padding: float | int) -> bool:
+        """Whether the body combines the accumulator with the neutral element where every input is `padding`."""
+        block, neutral = self.regions[0], self.neutral()
+        last = block.ops[-1].operands[0].defining_op if block.ops else None
+        acc = block.args[-1]
+        if neutral is None or last is None or type(last) is not self.combiner or acc not in last.operands:
+            return False
+        if len(acc.uses) != 1:
+            return False
+        given = [padding] * len(self.maps()) + [neutral]
+        elements = [np.asarray(v).astype(dtype_of(a.type).numpy) for v, a in zip(given, block.args, strict=True)]
+        if any(element.item() != value for element, value in zip(elements, given, strict=True)):
+            return False
+        with np.errstate(all="ignore"):
+            made = Evaluation(Constants(), {}).run_block(block, elements)[0]
+        return bool(made == elements[-1])
 
     @property
     def combiner(self) -> type[Binary] | None:

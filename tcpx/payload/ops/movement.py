@@ -18,6 +18,7 @@ class Movement(Structured):
 
     __slots__ = ()
     class_name = "movement"
+    has_numbered_dims = True
     operand_names = ("operand",)
 
     @property

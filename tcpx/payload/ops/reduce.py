@@ -19,6 +19,7 @@ class Reduce(Structured):
 
     __slots__ = ()
     class_name = "reduce"
+    has_numbered_dims = True
     operand_names = ("operand",)
     optional_operand = "init"
     combiner: ClassVar[type[Binary]]

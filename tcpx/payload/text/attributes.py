@@ -10,7 +10,7 @@ from lark import Token
 from tcpx.limits import UINT64_MAX
 from tcpx.payload.ir import Attribute
 from tcpx.payload.text.dims import DimReader
-from tcpx.payload.text.scope import DIM_ATTRIBUTES, Scope
+from tcpx.payload.text.scope import DIM_ATTRIBUTES, Scope, suggestion
 from tcpx.payload.text.syntax import Node, children, nodes, tokens
 from tcpx.payload.types import SCALARS
 
@@ -51,7 +51,21 @@ class AttributeReader(DimReader):
                 return self.condition(node, scope)
             case _:
                 word = None if scope.dims_are_free else _word(node)
+                if word is None and node.data == "named":
+                    self._require_known(tokens(node)[0], scope)
                 return self.dim(node, scope) if word is None else word
+
+    def _require_known(self, token: Token, scope: Scope) -> None:
+        """A bare word in an attribute is a size; names, such as those of dims, are quoted."""
+        if scope.symbol(token) is None:
+            raise self.source.error(
+                token,
+                f"unknown word `{token}` in an attribute",
+                required="a number, a quoted name, a size of the function, a dtype, true, false, inf or nan",
+                found=f"`{token}`",
+                fix=suggestion(token, scope.symbol_names())
+                or f'quote a name: "{token}"; declare a size: symbols [{token}]',
+            )
 
     def _float(self, token: Token) -> float:
         value = float(token)

@@ -43,7 +43,7 @@ class DimReader:
             raise self.source.error(
                 node,
                 f"the text is nested more than {DEEPEST_NESTING} deep here",
-                required=f"at most {DEEPEST_NESTING} regions, brackets and signs within one another",
+                required=f"at most {DEEPEST_NESTING} regions, lists, calls and signs within one another",
                 found=f"{self._depth + 1} of them",
             )
         self._depth += 1

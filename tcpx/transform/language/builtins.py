@@ -81,6 +81,10 @@ NAVIGATION: Mapping[str, Static] = {
 """What `x.` offers besides the dims and the operand names of x, which only the payload knows."""
 
 
+ALWAYS_ASKED = ("out", "result", "acc", "start", "name", "scheduled", "constant", "opcode", "kind")
+"""Of these, what can be asked of any operation; the others are operands that it may not have."""
+
+
 @dataclass(frozen=True, slots=True)
 class Method:
     """`x.name(argument)`: what the argument is (`dim` and `class` are bare names) and what is given back."""

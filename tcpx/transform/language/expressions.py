@@ -68,7 +68,7 @@ class ExpressionBuilder:
                 Diagnostic(
                     f"the text is nested more than {DEEPEST_NESTING} deep here",
                     schedule=self.source.of(tree),
-                    required=f"at most {DEEPEST_NESTING} blocks, brackets, calls and signs within one another",
+                    required=f"at most {DEEPEST_NESTING} blocks, lists, calls, operators and signs within one another",
                     found=f"{self._depth + 1} of them",
                     fix="name a part with `let`, or make it a sequence",
                 )

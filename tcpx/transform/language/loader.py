@@ -89,10 +89,10 @@ def program_of_file(file: ast.File, schedule_path: Sequence[str | Path] = (), be
     return _Loader(tuple(Path(p) for p in schedule_path)).program(file, Path(beside))
 
 
-def schedule_text(path: Path) -> str:
+def schedule_text(path: str | Path) -> str:
     """The text of a `.tcps` file. Raises ScheduleError."""
     try:
-        return read_text(path)
+        return read_text(Path(path))
     except UnreadableError as error:
         known = error.diagnostic("a schedule text")
         raise ScheduleError(replace(known, schedule=known.payload, payload=None)) from error

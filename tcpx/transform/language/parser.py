@@ -165,6 +165,8 @@ def _misspelt_statement(token: Token, seen: list[Token]) -> str | None:
 
 
 def _hint(token: Token, seen: list[Token], accepted: set[str]) -> str | None:
+    if token.type == "MATCH" and accepted >= _STATEMENT:
+        return "a match is a value: write `let x = match ..`, or `for x in match ..`"
     last = seen[-2] if len(seen) > 1 else None
     if token.type == "EQUAL" and "COMPARISON" in accepted:
         return "`==` compares; `let name = ...` binds a name"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tcpx.payload.ir import Block, Operation
 from tcpx.payload.ops.gml_st import Loop, StYield
 from tcpx.payload.types import TensorType
 from tcpx.transform.declaration import (
@@ -21,6 +22,8 @@ from tcpx.transform.vectorization import hoist_accumulator
 @register
 class HoistAccumulator(Transform):
     """Make the accumulator of a vectorized operation a value the loop carries, instead of memory it reads and writes.
+
+    Where several loops step reduction dims, those inside `out_of` carry it too.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
@@ -63,18 +66,20 @@ class HoistAccumulator(Transform):
     category = Category.VECTOR
     parameters = (
         Parameter("target", OP, doc="the operation that accumulates"),
-        Parameter("out_of", LOOP, doc="the reduction loop to carry its accumulator through"),
+        Parameter("out_of", LOOP, doc="the outermost reduction loop to carry its accumulator through"),
     )
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         op, loop = args.op("target"), args.loop("out_of")
-        stores = [u for r in op.results for u in r.users if isinstance(u, StYield)]
-        found = [
-            k
-            for k, dest in enumerate(loop.destinations)
-            if isinstance(dest.type, TensorType) and any(s.operands[1] is dest for s in stores)
-        ]
-        if len(found) != 1:
+        carried = _carried_out_of(op, loop)
+        if carried and not isinstance(loop.destinations[carried[-1][1]].type, TensorType):
+            raise ctx.fail(
+                f"{loop.name} carries the accumulator of %{op.name} in registers already",
+                op=op,
+                required="an accumulator in memory",
+                found=_found(loop),
+            )
+        if not carried:
             raise ctx.fail(
                 f"%{op.name} does not accumulate into a destination of {loop.name}",
                 op=op,
@@ -82,16 +87,37 @@ class HoistAccumulator(Transform):
                 found=_found(loop),
                 fix="tile a reduction dim by this loop, then vectorize the loop round it",
             )
-        if loop.is_parallel:
-            raise ctx.fail(
-                f"{loop.name} is parallel: its iterations hand no value to the next",
-                op=loop,
-                required="a sequential loop",
-                found=loop.opcode,
-                fix="hoist before `parallelize`, or do without `parallel`",
-            )
-        hoist_accumulator(ctx, loop, found[0])
+        for inner, index in carried:
+            if inner.is_parallel:
+                raise ctx.fail(
+                    f"{inner.name} is parallel: its iterations hand no value to the next",
+                    op=inner,
+                    required="a sequential loop",
+                    found=inner.opcode,
+                    fix="hoist before `parallelize`, or do without `parallel`",
+                )
+            if isinstance(inner.destinations[index].type, TensorType):
+                hoist_accumulator(ctx, inner, index)
         return ()
+
+
+def _carried_out_of(op: Operation, loop: Loop) -> list[tuple[Loop, int]]:
+    """The loops that carry the result of `op`, each with which destination it is, innermost first, out to `loop`;
+    none where `loop` does not carry it."""
+    found: list[tuple[Loop, int]] = []
+    value = op.results[0] if op.results else None
+    while value is not None:
+        stores = [u for u in value.users if isinstance(u, StYield) and u.operands[0] is value]
+        dest = stores[0].operands[1] if len(stores) == 1 else None
+        inner = dest.owner.parent if dest is not None and isinstance(dest.owner, Block) else None
+        if dest is None or not isinstance(inner, Loop):
+            return []
+        index = inner.destinations.index(dest)
+        found.append((inner, index))
+        if inner is loop:
+            return found
+        value = inner.results[index]
+    return []
 
 
 def _found(loop: Loop) -> str:

@@ -23,6 +23,7 @@ class Peel(Transform):
     """Split a loop into a main loop, whose every step is whole, and a tail that runs the rest, if there is one.
 
     Handles to what the loop holds then denote both copies; `x.copy("main")` and `x.copy("tail")` select one.
+    Fuse before: what follows the loop needs the results of both.
 
     before:
         func @f(%x: tensor<[N]xf32>, %y: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] {

@@ -70,7 +70,16 @@ class PlanMemory(Transform):
     marks = False
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
-        plan_memory(ctx.rewriter, args.func("func"), ctx.threads)
+        func = args.func("func")
+        if "results" not in func.attributes:
+            raise ctx.fail(
+                f"@{func.name} has no buffers to plan",
+                op=func,
+                required="a function on buffers",
+                found="a function on tensors",
+                fix="bufferize the function before",
+            )
+        plan_memory(ctx.rewriter, func, ctx.threads)
         return ()
 
 

@@ -35,7 +35,10 @@ class Tile(Transform):
     Every iteration computes a tile of the result from tiles of the operands. A parallel dim yields disjoint tiles;
     a reduction dim turns the operation into its accumulating form, whose first value is `x.start`. The last tile
     of a dim is shorter, unless `tail` says otherwise: `pad` computes full tiles on padded operands and slices the
-    result; `peel` makes a main loop of full tiles and a tail loop.
+    result; `peel` makes a main loop of full tiles and a tail loop, of which a consumer cannot be fused any more.
+
+    An operand that is transposed is read in tiles that are transposed one by one; the handle of a transpose that
+    nothing else uses follows it there.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
@@ -76,11 +79,14 @@ class Tile(Transform):
         _check(ctx, op, args)
         loops: list[Loop] = []
         here: Tileable = op
+        full = {d: s for d, s in sizes.items() if isinstance(s, int)} if tail == "pad" else {}
         for dim, size in sizes.items():
+            if here.iterator(dim).is_reduction:
+                here = pad(ctx.rewriter, here, {d: full[d] for d in list(sizes)[: len(loops)] if d in full})
             loop, here = tile(ctx.rewriter, here, dim, size, parallel)
             loops.append(loop)
         if tail == "pad":
-            here = pad(ctx.rewriter, here, {d: s for d, s in sizes.items() if isinstance(s, int)})
+            here = pad(ctx.rewriter, here, full)
         elif tail in ("peel", "scalar"):
             for loop in reversed(loops):
                 peel(ctx.rewriter, loop, scalar=tail == "scalar")

@@ -158,6 +158,14 @@ def test_refused(body: str, message: str, line: int, column: int, fix: str | Non
     assert found.fix == fix
 
 
+def test_a_match_as_a_statement() -> None:
+    with pytest.raises(ParseError) as caught:
+        parse_schedule("language 1\nschedule s(root: func) {\n  match one contract in root\n}\n")
+    found = caught.value.diagnostic
+    assert (found.message, found.required) == ("unexpected `match`", "a statement or `}`")
+    assert found.fix == "a match is a value: write `let x = match ..`, or `for x in match ..`"
+
+
 @pytest.mark.parametrize(
     ("text", "message", "required"),
     [

@@ -41,6 +41,23 @@ def test_cse_alone() -> None:
     assert [op.opcode for op in done.module.walk()].count("tcp.exp") == 1
 
 
+ROWS_AND_COLUMNS = """\
+func @sum(%x: tensor<[N]xf32>) -> tensor<[N]x[N]xf32> symbols [N: 0..] {
+  %r = tcp.broadcast(%x) {dims = [0]} : tensor<[N]x[N]xf32>
+  %c = tcp.broadcast(%x) {dims = [1]} : tensor<[N]x[N]xf32>
+  %d = tcp.broadcast(%x) {dims = [1]} : tensor<[N]x[N]xf32>
+  %s = tcp.add(%r, %c) : tensor<[N]x[N]xf32>
+  %t = tcp.mul(%s, %d) : tensor<[N]x[N]xf32>
+  tcp.return(%t)
+}
+"""
+
+
+def test_cse_keeps_operations_that_differ_in_an_attribute() -> None:
+    done = check(ROWS_AND_COLUMNS, "cse(root)")
+    assert [op.opcode for op in done.module.walk()].count("tcp.broadcast") == 2
+
+
 def test_dce() -> None:
     assert opcodes("dce(root)") == ["pad", "materialize", "exp", "exp", "add"]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from tcpx.payload.evaluator import evaluate_func
 from tests.transform.payloads import (
     CHAIN,
     MM,
@@ -93,12 +95,34 @@ def test_reductions_of_rows(body: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
+        "if exists(mm.start) or exists(mm.init) { tile(mm, [m: 1000]) }\n"
+        "let k = tile(mm, [k: 2])\nif exists(mm.start) and exists(mm.init) { fuse(mm.start, into: k) }",
         "let j = tile(mm, [n: 8])\nlet k = tile(mm, [k: 2])\nfuse(mm.start, into: k)",
         "let k = tile(mm, [k: 2])\nlet j = tile(mm, [n: 8])\nfuse(mm.start, into: j)",
     ],
 )
 def test_a_start_moves_to_the_first_step(body: str) -> None:
     check(TRANSPOSED, MM + body, SIZES)
+
+
+GIVEN = """\
+func @given(%x: tensor<[M]x[K]xf32>, %w: tensor<[K]x[N]xf32>, %c: tensor<[M]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M: 0.., K: 0.., N: 0..] {
+  %mm = tcp.matmul(%x, %w, init = %c) : tensor<[M]x[N]xf32>
+  tcp.return(%mm)
+}
+"""  # noqa: E501
+SHARED = """\
+func @shared(%x: tensor<[M]x[K]xf32>, %w: tensor<[K]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M: 0.., K: 0.., N: 0..] {
+  %z = tcp.fill {value = 2.0} : tensor<[M]x[N]xf32>
+  %mm = tcp.matmul(%x, %w, init = %z) : tensor<[M]x[N]xf32>
+  %r = tcp.add(%mm, %z) : tensor<[M]x[N]xf32>
+  tcp.return(%r)
+}
+"""
+
+
+def test_a_start_that_is_used_elsewhere_too_is_made_again() -> None:
+    check(SHARED, MM + "let k = tile(mm, [k: 2])\nlet j = tile(mm, [n: 8])\nfuse(mm.start, into: j)", SIZES)
 
 
 def test_a_softmax_row_by_row() -> None:
@@ -120,7 +144,46 @@ def test_a_softmax_row_by_row() -> None:
          "%y/exp is also used outside the loop y/d01"),
         (CHAIN, P + 'let q = match one "q" in root\nlet i = tile(q, [d0: 4])\nlet e = tile(p, [d0: 2])\n'
          "fuse(q, into: e)", "the loop p/d01 does not use %q"),
+        (RELU, MM + R + "let i = tile(mm, [m: 6], tail: peel)\nfuse(r, into: i)",
+         "it is not clear which copy of %mm/m1 goes with %r"),
+        (RELU, MM + R + 'let i = tile(mm, [m: 6], tail: peel)\nfuse(r, into: i.copy("main"))',
+         "%r needs what several copies of a loop compute: mm/m1 and mm/m1~tail"),
+        (GIVEN, MM + "let k = tile(mm, [k: 2])\nfuse(mm.start, into: k)", "%mm has no start: its first value is given"),
     ],
 )  # fmt: skip
 def test_refused(payload: str, body: str, message: str) -> None:
     assert refusal(payload, body).message == message
+
+
+@pytest.mark.parametrize(
+    "body", ["let i = tile(p, [d0: 4])", "let i = tile(p, [d1: 4])", "let j, i = tile(p, [d1: 3, d0: 2])"]
+)
+def test_a_consumer_that_nothing_uses(body: str) -> None:
+    unused = CHAIN.replace(
+        "  tcp.return(%r)", "  %t = tcp.transpose(%p) {permutation = [1, 0]} : tensor<[N]x[M]xf32>\n  tcp.return(%x)"
+    )
+    check(unused, P + f'let t = match one "t" in root\n{body}\nfuse(t, into: i)')
+
+
+def test_a_consumer_behind_a_reduction_of_nothing() -> None:
+    """With N = 0 the reduction runs once for its consumer, and must read nothing."""
+    payload = ROWS.replace("N: 0..", "N: 0.. multiple_of 4").replace(
+        "  tcp.return(%s)", "  %z = tcp.exp(%s) : tensor<[M]xf32>\n  tcp.return(%z)"
+    )
+    body = S + 'let z = match one "z" in root\nlet k = tile(s, [d1: 4])\nfuse(z, into: k)'
+    done = check(payload, body, [{"M": m, "N": n} for m in (0, 3) for n in (0, 4, 8)], exact=False)
+    assert "tile [0, %s/d11] [M, min(4, N - %s/d11)]" in done.module.text()
+
+
+def test_a_consumer_does_not_sum_what_a_padded_tile_holds_behind_it() -> None:
+    """There 0 is multiplied with what may be infinite."""
+    body = MM + S + "let k = tile(mm, [k: 4])\npad(mm, [n: 8])\nfuse(s, into: k)"
+    payload = """func @f(%x: tensor<[M]x[K]xf32>, %w: tensor<[K]x5xf32>) -> tensor<[M]xf32> symbols [M: 0.., K: 1..] {
+  %mm = tcp.matmul(%x, %w) : tensor<[M]x5xf32>
+  %s = tcp.reduce_sum(%mm) {dims = [1]} : tensor<[M]xf32>
+  tcp.return(%s)
+}
+"""
+    done = check(payload, body, [{"M": 3, "K": k} for k in (1, 4, 5)])
+    x, w = np.full((3, 5), np.inf, np.float32), np.ones((5, 5), np.float32)
+    assert np.isposinf(evaluate_func(done.module, done.module.main, [x, w])[0]).all()

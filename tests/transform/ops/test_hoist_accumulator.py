@@ -34,6 +34,15 @@ def test_with_an_epilogue() -> None:
     check(RELU, MM + "let kc = tile(mm, [k: 2])\n" + TILED + body, SIZES)
 
 
+@pytest.mark.parametrize("hoisted", [("j",), ("k", "j")], ids=["outer", "inner then outer"])
+def test_out_of_two_loops(hoisted: tuple[str, ...]) -> None:
+    body = "let m, n = tile(mm, [m: 4, n: 8], tail: pad)\nlet j, k = tile(mm, [j: 1, k: 1])\nvectorize(n)\n"
+    body += "".join(f"hoist_accumulator(mm, out_of: {loop})\n" for loop in hoisted)
+    done = check(PAYLOADS["two_k"], MM + body, SIZES)
+    inner = [op for op in done.module.walk() if isinstance(op, Loop)][-2:]
+    assert [type(d.type) for loop in inner for d in loop.destinations] == [VectorType] * 2
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -44,8 +53,17 @@ def test_with_an_epilogue() -> None:
         (TILED + "vectorize(i)\nhoist_accumulator(mm, out_of: i)",
          "%mm does not accumulate into a destination of mm/m1"),
         (TILED + "vectorize(i)\nhoist_accumulator(mm, out_of: k)\nhoist_accumulator(mm, out_of: k)",
-         "%mm does not accumulate into a destination of mm/k1"),
+         "mm/k1 carries the accumulator of %mm in registers already"),
     ],
 )  # fmt: skip
 def test_refused(body: str, message: str) -> None:
     assert refusal(RELU, MM + body).message == message
+
+
+def test_a_parallel_loop_carries_nothing() -> None:
+    """A loop of one iteration is parallel, and may be a reduction."""
+    body = TILED + "let one = tile(mm, [k: 4], tail: pad)\n"
+    body += "vectorize(one)\nlet p = parallelize(one)\nhoist_accumulator(mm, out_of: p)"
+    found = refusal(RELU, MM + body)
+    assert found.message == "mm/k2 is parallel: its iterations hand no value to the next"
+    assert found.fix == "hoist before `parallelize`, or do without `parallel`"

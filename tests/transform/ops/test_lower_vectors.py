@@ -91,7 +91,7 @@ def lowered(text: str, target: str = "x86_avx512", constants: Constants | None =
     assert module.text() == after
     rewriter.rollback(0)
     assert (module.text(), module.next_origin) == (before, numbers)
-    assert {o: ops for o, ops in rewriter.origins.items() if ops} == origins
+    assert {o: list(ops) for o, ops in rewriter.origins.items() if ops} == origins
     assert not rewriter.ended
     lower_vectors(rewriter, module.main, known)
     assert module.text() == after

@@ -65,3 +65,26 @@ def test_a_padded_reduction_dim_is_packed_with_zeros(payload: str) -> None:
 )
 def test_refused(body: str, message: str) -> None:
     assert refusal(RELU, MM + body).message == message
+
+
+ROUND = """func @f(%x: tensor<[M]x7xf32>) -> tensor<[M]xf32> symbols [M: 0..] {
+  %s = tcp.reduce_max(%x) {dims = [1]} : tensor<[M]xf32>
+  tcp.return(%s)
+}
+"""
+
+
+def test_what_a_loop_that_may_be_empty_reads_is_not_packed_outside_of_it() -> None:
+    body = 'let s = match one "s" in root\nlet i = tile(s, [d0: 5])\n'
+    body += "specialize s when size(s.d0) < 5 { tile(s, [d0: 2]) } else { tile(s, [d0: 4], tail: peel) }\n"
+    body += "split(i, at: 15)\n"
+    found = refusal(ROUND, body + "pack(s.operand, [d1, d0], at: i)")
+    assert found.message == ("a tile of %x may end behind it where it is packed: the loop that reads it may be empty")
+    assert found.fix == "pack further inside, in the loop that reads the tile"
+
+
+def test_a_padded_tile_whose_size_depends_on_a_loop() -> None:
+    body = (
+        'let s = match one "s" in root\nlet i = tile(s, [d0: 5])\nlet j = tile(s, [d0: 3])\nlet o = pad(s, [d1: 8])\n'
+    )
+    check(ROUND, body + "pack(o.operand, [d1, d0], at: i)", [{"M": m} for m in (0, 1, 5, 11)])

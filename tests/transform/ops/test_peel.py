@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tcpx.payload.ops.gml_st import Loop
-from tests.transform.payloads import MM, PAYLOADS, PRODUCTS, RELU, Sizes, check, refusal
+from tests.transform.payloads import CHAIN, MM, PAYLOADS, PRODUCTS, RELU, Sizes, check, refusal
 
 SIZES: tuple[Sizes, ...] = tuple(
     {"M": m, "N": n, "K": k} for m, n, k in ((0, 1, 5), (1, 0, 3), (7, 17, 0), (13, 17, 5), (12, 16, 4), (5, 7, 1))
@@ -41,3 +41,10 @@ def test_the_main_loop_has_whole_tiles() -> None:
 def test_refused() -> None:
     body = "let i = tile(mm, [m: 6])\npeel(i)\npeel(i)"
     assert refusal(RELU, MM + body).message == "the loop mm/m1 has no tail"
+
+
+def test_a_tile_read_in_a_loop_that_may_be_empty() -> None:
+    """In the part of a range that only some sizes have, the variable is 0; what that says of the size is kept."""
+    payload = CHAIN.replace("M: 0..", "M: 1..13")
+    body = 'let r = match one "r" in root\nlet i = tile(r, [d0: 8], tail: pad)\nsplit(i, at: 8)\npeel(i)'
+    check(payload, body, [{"M": m, "N": 3} for m in (1, 7, 8, 9, 13)])

@@ -15,7 +15,7 @@ from tcpx.transform.bufferization.workspace import ALIGNMENT, PAGE, pitch
 from tcpx.transform.declaration import find
 from tcpx.transform.ops.bufferize import bufferize
 from tcpx.transform.ops.plan_memory import plan_memory
-from tests.transform.payloads import RELU, arguments, run
+from tests.transform.payloads import RELU, arguments, refusal, run
 
 HEAD = "func @f(%x: buffer<[M]xf32, strides [1], space argument>) symbols [M: 0..100000] {results = 0} {\n"
 
@@ -233,3 +233,8 @@ func @f(%x: tensor<[M]x[M]xf32>) -> tensor<[M]x[M]xf32> symbols [M] {
 
 def test_it_is_a_statement() -> None:
     assert find("plan_memory").signature() == "plan_memory(func: func)"
+
+
+def test_a_function_on_tensors_is_refused() -> None:
+    found = refusal(RELU, "plan_memory(root)")
+    assert (found.message, found.fix) == ("@relu has no buffers to plan", "bufferize the function before")

@@ -107,3 +107,16 @@ def test_a_value_in_registers_needs_an_else() -> None:
         'specialize q when size(p.d1) < 9 { } else fail "wide"'
     )
     assert refusal(CHAIN, body).message == "`else fail` leaves %q.v, a value in registers, without a value"
+
+
+def test_versions_of_versions_leave_out_what_cannot_be() -> None:
+    payload = """func @f(%x: tensor<[M]x[M]xf32>) -> tensor<[M]x[M]xf32> symbols [M: 0..] {
+  %r = tcp.exp(%x) : tensor<[M]x[M]xf32>
+  tcp.return(%r)
+}
+"""
+    body = 'let r = match one "r" in root\n'
+    body += "specialize r when size(r.d0) < 8 { tile(r, [d0: 8], tail: peel) } else { tile(r, [d0: 8], tail: pad) }\n"
+    body += "specialize r when size(r.d1) >= 8 { tile(r, [d1: 16], tail: peel) } else { tile(r, [d1: 8], tail: pad) }"
+    done = check(payload, body, [{"M": m} for m in (0, 1, 7, 8, 17)], exact=False)
+    assert done.module.text().count("gml_st.if") == 1

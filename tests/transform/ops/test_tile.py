@@ -14,6 +14,7 @@ from tests.transform.payloads import (
     RELU,
     ROWS,
     SOFTMAX,
+    Sizes,
     check,
     refusal,
     run,
@@ -90,5 +91,50 @@ def test_refused(payload: str, body: str, message: str) -> None:
 
 
 def test_padding_a_reduction_is_refused_where_operands_have_no_neutral_element() -> None:
-    found = refusal(PAYLOADS["min_plus"], MM + "tile(mm, [k: 2], tail: pad)")
+    found = refusal(PAYLOADS["min_plus"].replace("add", "sub"), MM + "tile(mm, [k: 2], tail: pad)")
     assert found.message == "%mm (tcp.generic): padding a reduction dim needs a neutral element for each operand"
+
+
+@pytest.mark.parametrize("payload", PRODUCTS)
+@pytest.mark.parametrize(
+    "body",
+    [
+        "let i, j, k = tile(mm, [m: 3, n: 8, k: 2], tail: pad)",
+        "let i, j = tile(mm, [m: 3, n: 8], tail: pad)\nlet k = tile(mm, [k: 2], tail: pad)",
+        "let i, k, j = tile(mm, [m: 3, k: 2, n: 8], tail: pad)\nfuse(mm.start, into: j)",
+    ],
+)
+def test_a_padded_reduction_starts_with_full_tiles(body: str, payload: str) -> None:
+    check(PAYLOADS[payload], f"{MM}{body}\nvectorize(j)")
+
+
+def test_the_handle_of_a_transpose_follows_its_tiles() -> None:
+    body = 'let t = match one "t" in root\nlet j = tile(mm, [n: 8])\ntile(t in j, [d0: 2])'
+    assert "t/d01" in check(PAYLOADS["transposed"], MM + body).module.text()
+
+
+@pytest.mark.parametrize("condition", ["<= 8", "< 8", "== 8"])
+@pytest.mark.parametrize("size", [8, 12])
+@pytest.mark.parametrize("tail", ["none", "pad", "peel"])
+def test_tiles_at_least_as_large_as_a_version(tail: str, size: int, condition: str) -> None:
+    """The loop variable is 0 in this version only: the text, read again, says so too."""
+    then, orelse = f"tile(y, [d0: {size}], tail: {tail})", "tile(y, [d0: 4])"
+    body = f"specialize y when size(y.d0) {condition} {{ {then} }} else {{ {orelse} }}"
+    sizes: list[Sizes] = [{"M": m, "N": 5} for m in (0, 1, 8, 9)]
+    check(SOFTMAX, 'let y = match one "y" in root\n' + body, sizes, exact=False)
+
+
+@pytest.mark.parametrize("tail", ["none", "peel", "scalar"])
+@pytest.mark.parametrize("parallel", ["true", "false"])
+def test_a_size_of_all_copies_is_not_what_one_version_knows(parallel: str, tail: str) -> None:
+    body = "specialize r when size(r.d0) % 4 == 0 { } else { }\n"
+    body += f"tile(r, [d0: max(1, ceildiv(size(r.d0), 2))], parallel: {parallel}, tail: {tail})"
+    done = check(CHAIN, 'let r = match one "r" in root\n' + body, [{"M": m, "N": 3} for m in (0, 1, 2, 3, 4, 7, 8)])
+    assert "floordiv" not in done.module.text()
+
+
+def test_a_scalar_tail_does_not_end_in_padding() -> None:
+    body = 'let r = match one "r" in root\nlet o = pad(r, [d0: 13])\ntile(o, [d0: 7], tail: scalar)'
+    found = refusal(CHAIN.replace("M: 0..", "M: 0..13"), body)
+    assert found.message.endswith("the tail of r/d01~tail cannot step by 1: a tile in its body ends in padding")
+    assert found.fix == "peel without `scalar`, or pad only the other dims"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tcpx.limits import DEEPEST_NEST
 from tcpx.payload.diagnostics import Kind
 from tests.transform.payloads import MM, PAYLOADS, PRODUCTS, RELU, TWO_K, Sizes, check, refusal
 
@@ -64,12 +65,19 @@ def test_copies_of_copies_end_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_loop_of_the_schedule_cannot_grow_the_payload_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tcpx.payload.rewriter.MOST_OPERATIONS", 200)
+    monkeypatch.setattr("tcpx.payload.rewriter.MOST_OPERATIONS", 100)
     found = refusal(LONG, MM + "for k in 1..1000 { tile(mm, [k: 2]) }")
     assert (found.message, found.kind) == ("the payload would have too many operations", Kind.DEFINITE)
-    assert found.required == "at most 200"
+    assert found.required == "at most 100"
     assert found.schedule is not None
     assert found.schedule.text.strip() == "for k in 1..1000 { tile(mm, [k: 2]) }"
+
+
+def test_a_loop_of_the_schedule_cannot_nest_loops_without_end() -> None:
+    found = refusal(LONG, MM + "for k in 1..1000 { tile(mm, [k: 2]) }")
+    assert (found.message, found.kind) == ("the payload would be nested too deep", Kind.DEFINITE)
+    assert found.required == f"at most {DEEPEST_NEST} loops and branches within one another"
+    assert found.schedule is not None
 
 
 def test_a_static_loop_of_many_iterations() -> None:

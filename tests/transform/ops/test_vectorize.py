@@ -29,6 +29,24 @@ def test_products(before: str, payload: str) -> None:
     assert all(isinstance(op.result.type, VectorType) for op in inside if id(op) not in body)
 
 
+LARGEST = """\
+func @largest(%x: tensor<[M]x[K]xf32>) -> tensor<[M]xf32> symbols [M: 0.., K: 0..] {
+  %e = tcp.exp(%x) : tensor<[M]x[K]xf32>
+  %zero = tcp.const {value = 0.0} : f32
+  %z = tcp.broadcast(%zero) {dims = []} : tensor<[M]x[K]xf32>
+  %n = tcp.sub(%z, %e) : tensor<[M]x[K]xf32>
+  %y = tcp.reduce_max(%n) {dims = [1]} : tensor<[M]xf32>
+  tcp.return(%y)
+}
+"""
+
+
+def test_lanes_beyond_a_reduction_hold_its_neutral_element() -> None:
+    """All numbers are negative: a lane of zeros would be the largest."""
+    body = 'let y = match one "y" in root\nlet i, k = tile(y, [d0: 3, d1: 4], tail: pad)\nvectorize(i)'
+    check(LARGEST, body, SIZES)
+
+
 def test_with_start_and_epilogue() -> None:
     body = MM + R + "let kc = tile(mm, [k: 2])\n" + TILED + "fuse(mm.start, into: i)\nfuse(r, into: i)\nvectorize(i)"
     check(RELU, body, SIZES)
@@ -56,14 +74,19 @@ def test_other_classes(payload: str, body: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "message"),
+    ("body", "message", "fix"),
     [
-        ("let i = tile(mm, [m: 6])\nvectorize(i)", "%x.t in the loop mm/m1 cannot be vectorized"),
+        ("let i = tile(mm, [m: 6])\nvectorize(i)", "%x.t in the loop mm/m1 cannot be vectorized",
+         "tile that dim, with tail: pad, or peel the loop"),
         ("let i, j = tile(mm, [m: 6, n: 8])\nlet k = tile(mm, [k: 1])\nvectorize(j)",
-         "%mm.start in the loop mm/n1 cannot be vectorized"),
+         "%mm.start in the loop mm/n1 cannot be vectorized",
+         "fuse(mm.start, into: ...), a loop of full tiles, or pad what it starts before tiling its reduction"),
+        ("let i = tile(mm, [m: 6], tail: peel)\nlet j, k = tile(mm, [n: 8, k: 2], tail: pad)\nvectorize(j)",
+         "%mm.start.1 in the loop mm/n2 cannot be vectorized",
+         'vectorize the loop of whole tiles alone: `x.copy("main")`'),
     ],
 )  # fmt: skip
-def test_refused(body: str, message: str) -> None:
+def test_refused(body: str, message: str, fix: str) -> None:
     found = refusal(RELU, MM + body)
     assert found.message == message
-    assert found.fix == "tile that dim, with tail: pad, or peel the loop"
+    assert found.fix == fix

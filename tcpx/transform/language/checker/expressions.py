@@ -15,6 +15,7 @@ from tcpx.transform.language.binding import (
     is_import,
 )
 from tcpx.transform.language.builtins import (
+    ALWAYS_ASKED,
     CANDIDATE,
     CONSTANTS,
     FUNCTIONS,
@@ -25,10 +26,11 @@ from tcpx.transform.language.builtins import (
     Method,
 )
 from tcpx.transform.language.checker.operators import check_binary, expect_bool, expect_number
-from tcpx.transform.language.checker.patterns import check_pattern, check_type, matched_type
+from tcpx.transform.language.checker.patterns import candidate_class, check_pattern, check_type, matched_type
 from tcpx.transform.language.checker.scope import Problems, Scope
 from tcpx.transform.language.kinds import HANDLES, Static, declared_accepts
 from tcpx.transform.language.printed_expressions import print_expression
+from tcpx.transform.language.vocabulary import known_names, may_have
 from tcpx.transform.suggestions import did_you_mean
 
 _HAS = Method("has", "string", Static.BOOL, "whether the target has a feature")
@@ -127,6 +129,8 @@ def _name(expression: ast.Name, scope: Scope) -> Static:
     if expression.name in CONSTANTS:
         return CONSTANTS[expression.name]
     if scope.in_where and _is_candidate_name(expression.name):
+        if expression.name != "it":
+            _check_candidate(expression.name, expression, scope)
         return NAVIGATION.get(expression.name, Static.ANY)
     known = [*scope.visible(), *CONSTANTS, *(CANDIDATE if scope.in_where else ())]
     fix = did_you_mean(expression.name, known)
@@ -140,6 +144,20 @@ def _is_candidate_name(name: str) -> bool:
     """Dims are named by the payload: `m`, `n2`, `oc`, `d0` are as good as any short name."""
     operands = {n for c in operation_classes().values() for n in c.operand_names}
     return name in CANDIDATE or name in operands or len(name) <= 2
+
+
+def _check_candidate(name: str, where: ast.Node, scope: Scope) -> None:
+    """A dim or operand that no candidate can have would make the condition fail silently."""
+    if may_have(scope.candidate, name):
+        return
+    known = known_names(scope.candidate)
+    scope.problems.add(
+        f"no `{scope.candidate}` has `{name}`",
+        where.location,
+        required=f"a dim or operand of it ({', '.join(known) or 'it has none'}), or one of {', '.join(ALWAYS_ASKED)}",
+        given=name,
+        fix=did_you_mean(name, (*known, *ALWAYS_ASKED)),
+    )
 
 
 def _operator(expression: ast.Unary | ast.Binary, scope: Scope) -> Static:
@@ -183,6 +201,8 @@ def _attribute(expression: ast.Attribute, scope: Scope) -> Static:
             given=base.value,
         )
         return Static.ANY
+    if scope.in_where and isinstance(expression.base, ast.Name) and expression.base.name == "it":
+        _check_candidate(expression.name, expression, scope)
     return NAVIGATION.get(expression.name, Static.ANY)
 
 
@@ -278,7 +298,8 @@ def _match(expression: ast.Match, scope: Scope) -> Static:
             given=given.value,
         )
     if expression.where is not None:
-        check_condition(expression.where, scope.inner(in_where=True))
+        asked = candidate_class(expression.pattern, scope)
+        check_condition(expression.where, scope.inner(in_where=True, candidate=asked))
     if expression.cardinality != "one" or (matcher is not None and matcher.results):
         return Static.LIST
     return matched_type(expression, scope)

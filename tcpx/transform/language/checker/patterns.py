@@ -76,6 +76,18 @@ def check_pattern(pattern: ast.Pattern, scope: Scope) -> ast.Matcher | None:
     return None
 
 
+def candidate_class(pattern: ast.Pattern, scope: Scope) -> str:
+    """The class of the operation tree that what matches is of; empty if none is said."""
+    try:
+        found = find_matcher(pattern, scope.unit)
+    except ScheduleError:
+        return ""
+    if found is None:
+        return pattern.op_class
+    asked = found.matcher.params[0].type if found.matcher.params else None
+    return asked.arguments[0].name if asked is not None and asked.arguments else ""
+
+
 def matched_type(expression: ast.Match, scope: Scope) -> Static:
     """What each operation that matches is."""
     matcher = scope.unit.matchers.get(expression.pattern.op_class)

@@ -61,11 +61,17 @@ class Scope:
     outer: Scope | None = None
     names: dict[str, Binding] = field(default_factory=dict[str, Binding])
     in_where: bool = False
+    candidate: str = ""
+    """The class of what the `where` is asked about; empty where it is not known."""
     calls: list[tuple[Called, Location]] = field(default_factory=list["tuple[Called, Location]"])
     """What is called where, in this declaration."""
 
-    def inner(self, in_where: bool = False) -> Scope:
-        return Scope(self.unit, self.problems, self, in_where=in_where or self.in_where, calls=self.calls)
+    def inner(self, in_where: bool = False, candidate: str = "") -> Scope:
+        """A block, or a `where` about candidates of a class."""
+        asked = candidate if in_where else self.candidate
+        return Scope(
+            self.unit, self.problems, self, in_where=in_where or self.in_where, candidate=asked, calls=self.calls
+        )
 
     def end(self, name: str, where: Location) -> None:
         """A statement ends the handle of this name: for the rest of this block it cannot be used."""

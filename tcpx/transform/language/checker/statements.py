@@ -6,7 +6,7 @@ from tcpx.payload.diagnostics import counted
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.checker.calls import check_call_statement, result_types
 from tcpx.transform.language.checker.expressions import check_condition, check_expression
-from tcpx.transform.language.checker.patterns import check_pattern, check_type, matched_type, parts_of
+from tcpx.transform.language.checker.patterns import candidate_class, check_pattern, check_type, matched_type, parts_of
 from tcpx.transform.language.checker.reachability import check_alternatives, check_arms, check_conditions
 from tcpx.transform.language.checker.scope import Scope
 from tcpx.transform.language.kinds import HANDLES, Static, declared_accepts
@@ -186,7 +186,7 @@ def _check_case(statement: ast.Case, scope: Scope, results: Results) -> bool:
     for arm in statement.arms:
         check_pattern(arm.pattern, scope)
         if arm.where is not None:
-            check_condition(arm.where, scope.inner(in_where=True))
+            check_condition(arm.where, scope.inner(in_where=True, candidate=candidate_class(arm.pattern, scope)))
         ends.append(check_block(arm.body, scope.inner(), results))
     if isinstance(statement.orelse, ast.Block):
         ends.append(check_block(statement.orelse, scope.inner(), results))

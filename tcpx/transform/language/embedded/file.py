@@ -187,15 +187,17 @@ class BodyContext:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        recorder = self._recorder
         if error is not None:
+            recorder.is_closed = True
             self._file.close(None)
             return
-        recorder = self._recorder
         try:
             recorder.check_complete()
             body = ast.Block(tuple(recorder.blocks[0]), location=self._where)
             item = self._declared(tuple(recorder.params), body)
         finally:
+            recorder.is_closed = True
             self._file.close(None)
         self._file.close(item)
 

@@ -45,6 +45,8 @@ class Recorder:
     blocks: list[list[ast.Statement]] = field(default_factory=lambda: [[]])
     left: Location | None = None
     """The `for` that Python left by `break`."""
+    is_closed: bool = False
+    """Its `with` has ended."""
 
     def record(self, statement: ast.Statement) -> None:
         """Check a statement and add it to the open block."""
@@ -57,6 +59,13 @@ class Recorder:
 
     def check_header(self, statement: ast.Statement, again: bool = False) -> None:
         """Check a statement whose blocks are empty yet; `again` if it is the last one made longer."""
+        if self.is_closed:
+            raise refused(
+                "the body is recorded already",
+                "a statement inside its `with`",
+                f"`{print_statement(statement).splitlines()[0]}` behind it",
+                where=statement.location,
+            )
         if self.is_function and not isinstance(statement, ast.Return):
             raise refused(
                 "a function is one expression, without statements",
@@ -100,7 +109,14 @@ class Recorder:
         return name
 
     def named(self, name: str, where: Location) -> Value:
-        return Value(self, ast.Name(name, location=where))
+        return Value(self, ast.Name(name, location=where), scope=self.scope)
+
+    def is_open(self, scope: Scope) -> bool:
+        """Whether what a scope binds can be used by the next statement."""
+        held: Scope | None = self.scope if not self.is_closed else None
+        while held is not None and held is not scope:
+            held = held.outer
+        return held is not None
 
     def let(
         self, node: ast.Expression, wanted: tuple[str, ...], where: Location, doc: str = "", unpacked: bool = False

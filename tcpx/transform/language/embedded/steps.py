@@ -93,6 +93,9 @@ class Step(Value):
     def __call__(self, *arguments: Argument, **named: Argument) -> Value:
         """Record a step, or make an expression where the callee is a function."""
         place, function = caller(), tree_of(self, self.node_.location)
+        for value in (*arguments, *named.values()):
+            if isinstance(value, Value):
+                value.require_of(self._recorder)
         given = [("", a) for a in arguments] + [(_without_underscore(n), a) for n, a in named.items()]
         trees = tuple(
             ast.Argument(name, self._argument(k, name, value, place.location), location=place.location)

@@ -7,12 +7,14 @@ from math import isfinite
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, TypeAlias, cast
 
+from tcpx.limits import INT64_MAX, shortened
 from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.embedded.places import Caller, Use, caller, here
 from tcpx.transform.language.printed_expressions import print_expression
 
 if TYPE_CHECKING:
+    from tcpx.transform.language.checker.scope import Scope
     from tcpx.transform.language.embedded.recorder import Recorder
 
 Argument: TypeAlias = (
@@ -36,10 +38,33 @@ class Value:
     name is recorded as `let`. A `for` over a value records a loop.
     """
 
-    def __init__(self, recorder: Recorder, node: ast.Expression, is_free: bool = False) -> None:
+    def __init__(
+        self, recorder: Recorder, node: ast.Expression, is_free: bool = False, scope: Scope | None = None
+    ) -> None:
         self._recorder = recorder
-        self.node_ = node
+        self._node = node
+        self._scope = scope
         self.is_free_ = is_free
+
+    @property
+    def node_(self) -> ast.Expression:
+        """The expression. Raises ScheduleError where the block that bound its name has ended."""
+        if self._scope is not None and not self._recorder.is_open(self._scope):
+            raise refused(
+                f"`{print_expression(self._node)}` is used behind the end of its block",
+                "a value that this block binds, or one round it",
+                f"bound at {self._node.location}",
+            )
+        return self._node
+
+    def require_of(self, recorder: Recorder) -> None:
+        """Raise ScheduleError where another body than the one that is recorded bound the name."""
+        if self._scope is not None and self._recorder is not recorder:
+            raise refused(
+                f"`{print_expression(self._node)}` belongs to another body",
+                "a value of the body that is recorded",
+                f"bound at {self._node.location}",
+            )
 
     def __getattr__(self, name: str) -> Value:
         if name.startswith("_"):
@@ -60,6 +85,15 @@ class Value:
     def loops(self, dim: str | Value) -> Value:
         """All loops that step a dim, outermost first."""
         return self._method("loops", dim, caller())
+
+    def is_a(self, op_class: str | Value) -> Value:
+        """Whether it is of a class of the operation tree, or fits a matcher: `"matmul"`, `"alias.relu_of"`."""
+        made = caller()
+        alias, dot, name = op_class.rpartition(".") if isinstance(op_class, str) else ("", "", op_class)
+        tree = word_of(name, made.location)
+        if dot:
+            tree = ast.Attribute(word_of(alias, made.location), str(name), location=made.location)
+        return self._asked(ast.Attribute(self.node_, "is_a", location=made.location), [tree], made)
 
     def copy(self, side: str | Value) -> Value:
         """The copies on one side of a split."""
@@ -197,7 +231,7 @@ class Value:
         yield from self._recorder.for_each(self.node_, made)
 
     def __repr__(self) -> str:
-        return f"<{print_expression(self.node_)}>"
+        return f"<{print_expression(self._node)}>"
 
 
 class Dim(Value):
@@ -264,6 +298,8 @@ def _number(value: Real, where: Location) -> ast.Expression:
     number = int(value) if isinstance(value, Integral) else float(value)
     if not isfinite(number):
         raise refused("a schedule has finite numbers only", "a finite number", str(number), where=where)
+    if isinstance(number, int) and abs(number) > INT64_MAX:
+        raise refused("the number is too large", f"at most {INT64_MAX}", shortened(number), where=where)
     if number < 0:
         return ast.Unary("-", ast.Literal(-number, location=where), location=where)
     return ast.Literal(number, location=where)

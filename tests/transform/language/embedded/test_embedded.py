@@ -402,3 +402,77 @@ def test_the_example_of_the_page_runs() -> None:
     exec(compile(example.replace("(payload, file)", "(file)"), "page.py", "exec"), namespace)  # noqa: S102
     assert [d for d in namespace["checked"] if d.kind.value != "warning"] == []
     assert parsed(namespace["file"]) == namespace["file"].tree
+
+
+def refusal_of(record: Callable[[Body], None]) -> tcpx.Diagnostic:
+    """What is refused while Python records this."""
+    file = tcpx.ScheduleFile("s.tcps")
+
+    def body() -> None:
+        with file.schedule("s") as s:
+            record(s)
+
+    with pytest.raises(tcpx.ScheduleError) as caught:
+        body()
+    return caught.value.diagnostic
+
+
+def test_numbers_beyond_64_bits_are_refused_where_they_are_recorded() -> None:
+    def record(s: Body) -> None:
+        mm = s.match_one("matmul", s.param("func", name="root"))
+        s.tile(mm, {"m": 2**70})
+
+    found = refusal_of(record)
+    assert (found.message, found.required) == ("the number is too large", "at most 9223372036854775807")
+    assert found.found == "1180591620717411303424"
+    assert found.schedule is not None
+    assert found.schedule.span == 's.tile(mm, {"m": 2**70})'
+
+
+def test_a_value_behind_the_end_of_its_block_is_refused_where_it_is_used() -> None:
+    def record(s: Body) -> None:
+        mm = s.match_one("matmul", s.param("func", name="root"))
+        with s.if_(s.size(mm.n) == 32):
+            i = s.tile(mm, {"m": 4})
+        s.unroll(i)
+
+    found = refusal_of(record)
+    assert found.message == "`i` is used behind the end of its block"
+    assert found.required == "a value that this block binds, or one round it"
+    assert found.found is not None
+    assert found.found.startswith(f"bound at {__file__}:")
+    assert found.schedule is not None
+    assert found.schedule.span == "s.unroll(i)"
+
+
+def test_a_value_of_another_body_is_refused_where_it_is_used() -> None:
+    first = tcpx.ScheduleFile("a.tcps")
+    with first.schedule("a") as s:
+        root = s.param("func")
+        mm = s.match_one("matmul", root)
+        s.print(mm)
+
+    def record(t: Body) -> None:
+        t.param("func", name="root")
+        t.tile(mm, {"m": 4})
+
+    found = refusal_of(record)
+    assert (found.message, found.required) == ("`mm` belongs to another body", "a value of the body that is recorded")
+    assert found.schedule is not None
+    assert found.schedule.span == 't.tile(mm, {"m": 4})'
+    with pytest.raises(tcpx.ScheduleError, match="`mm` is used behind the end of its block"):
+        mm.loop("k")
+    with pytest.raises(tcpx.ScheduleError, match="the body is recorded already"):
+        s.require(s.threads > 1)
+
+
+def test_is_a_takes_classes_and_matchers() -> None:
+    file = tcpx.ScheduleFile("s.tcps")
+    with file.matcher("tall") as s:
+        s.require(s.size(s.param("op<contract>", name="mm").m) > 100)
+    with file.schedule("s") as s:
+        for mm in s.match_any("contract", s.param("func", name="root"), where=s.it.is_a("matmul")):
+            s.require(mm.is_a("tall") | mm.is_a("contract"))
+    assert "root where it.is_a(matmul)" in str(file)
+    assert "require mm.is_a(tall) or mm.is_a(contract)" in str(file)
+    assert parsed(file) == file.tree

@@ -1,0 +1,59 @@
+"""The dims and operands that operations of a class can have, as far as the class says it without a payload."""
+
+from __future__ import annotations
+
+import re
+
+from tcpx.payload.interfaces import Tileable
+from tcpx.payload.ir import Operation, operation_classes
+from tcpx.transform.language.builtins import ALWAYS_ASKED
+
+
+def may_have(op_class: str, name: str) -> bool:
+    """Whether a candidate of a class of the operation tree (empty or `op`: of any) may have this dim or operand."""
+    found = _operations(op_class)
+    return not found or name in ALWAYS_ASKED or any(_is_free(op) or _declares(op, name) for op in found)
+
+
+def is_declared(name: str) -> bool:
+    """Whether some operation there is, in whatever payload, has a dim or operand of this name by its class."""
+    return name in ALWAYS_ASKED or any(_declares(op, name) for op in operation_classes().values())
+
+
+def known_names(op_class: str) -> tuple[str, ...]:
+    """The dims and operands that operations of a class have by it; `d0`, `d1` stand for all numbered ones."""
+    names: dict[str, None] = {}
+    for op in _operations(op_class):
+        if issubclass(op, Tileable):
+            names.update(dict.fromkeys((*op.fixed_dims, *(("d0", "d1") if op.has_numbered_dims else ()))))
+    for op in _operations(op_class):
+        names.update(dict.fromkeys(_operands(op)))
+    return tuple(names)
+
+
+def _operations(op_class: str) -> list[type[Operation]]:
+    known = operation_classes()
+    if op_class in ("", "op"):
+        return list(known.values())
+    return [
+        op
+        for opcode, op in known.items()
+        if opcode.rpartition(".")[2] == op_class or any(c.__dict__.get("class_name") == op_class for c in op.__mro__)
+    ]
+
+
+def _is_free(op: type[Operation]) -> bool:
+    """Whether the payload names the dims."""
+    return issubclass(op, Tileable) and not op.fixed_dims and not op.has_numbered_dims
+
+
+def _declares(op: type[Operation], name: str) -> bool:
+    if name in _operands(op):
+        return True
+    if not issubclass(op, Tileable):
+        return False
+    return name in op.fixed_dims or (op.has_numbered_dims and re.fullmatch("d[0-9]+", name) is not None)
+
+
+def _operands(op: type[Operation]) -> tuple[str, ...]:
+    return (*op.operand_names, *((op.optional_operand,) if op.optional_operand else ()))

@@ -1,0 +1,46 @@
+"""The default schedule takes products whose operands and result are stored with their dims in either order."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+import tcpx
+from tcpx.api import library_folder
+from tcpx.interp import run_schedule
+from tcpx.target import Target
+from tests.guard_pages import run_guarded
+
+PRODUCT = """\
+func @{name}(%x: tensor<{lhs}xf32>, %w: tensor<{rhs}xf32>) -> tensor<{out}xf32> symbols [M, N, K] {{
+  %mm = tcp.contract(%x, %w) {{lhs = {lhs_dims}, rhs = {rhs_dims}, out = {out_dims}}} : tensor<{out}xf32>
+  tcp.return(%mm)
+}}
+"""
+LAYOUTS = tuple(product(("mk", "km"), ("kn", "nk"), ("mn", "nm")))
+SIZES = ((0, 4, 3), (4, 0, 3), (3, 5, 0), (5, 7, 3), (13, 70, 33))
+
+
+def payload(lhs: str, rhs: str, out: str) -> str:
+    named = tuple(zip(("lhs", "rhs", "out"), (lhs, rhs, out), strict=True))
+    shapes = {role: "x".join(f"[{d.upper()}]" for d in dims) for role, dims in named}
+    names = {f"{role}_dims": str(list(dims)).replace("'", '"') for role, dims in named}
+    return PRODUCT.format(name=f"{lhs}_{rhs}_{out}", **shapes, **names)
+
+
+def test_products(target: Target) -> None:
+    kernels = tcpx.compile_many([tcpx.CompileRequest(tcpx.parse(payload(*dims))) for dims in LAYOUTS], target=target)
+    random = np.random.default_rng(5)
+    for (lhs, rhs, out), kernel in zip(LAYOUTS, kernels, strict=True):
+        for sizes in SIZES:
+            extents = dict(zip("mnk", sizes, strict=True))
+            given = [random.integers(-4, 5, [extents[d] for d in dims]).astype(np.float32) for dims in (lhs, rhs)]
+            (found,) = run_guarded(kernel, *given)
+            np.testing.assert_array_equal(found, np.einsum(f"{lhs},{rhs}->{out}", *given), err_msg=f"{lhs} {rhs} {out}")
+
+
+def test_other_products_are_said_to_be_left(target: Target) -> None:
+    swapped = tcpx.parse(payload("nk", "mk", "mn"))
+    default = tcpx.load_schedule(library_folder() / "default.tcps")
+    assert run_schedule(swapped, default, target).coverage.untouched == ("mm",)

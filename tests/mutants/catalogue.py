@@ -1,0 +1,322 @@
+"""Seeded faults in transforms and lowering: each a change of one place in the source, and tests that must notice it.
+
+A test is a path below tests/, or a node id; they are run in order until one fails.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """`old` stands exactly once in `file`, which is below tcpx/."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+    def mutated(self, root: Path) -> str:
+        """The file below `root` with the fault. Raises ValueError where `old` is not there, or is there twice."""
+        text = (root / "tcpx" / self.file).read_text(encoding="utf-8")
+        if (count := text.count(self.old)) != 1:
+            raise ValueError(f"{self.name}: {self.file} has {count} times {self.old!r}, required once")
+        return text.replace(self.old, self.new)
+
+
+NUMBERS: Final = "end_to_end/test_numbers.py"
+
+
+def _op(*names: str) -> tuple[str, ...]:
+    """The tests of these transforms, then whole kernels, then random payloads."""
+    return (*(f"transform/ops/test_{name}.py" for name in names), NUMBERS)
+
+
+MUTANTS: Final = (
+    Mutant(
+        "tile: the tail is one element short",
+        "transform/tiling.py",
+        "minimum(size, domain[position] - Size.of(var))",
+        "minimum(size, domain[position] - Size.of(var) - 1)",
+        _op("tile"),
+    ),
+    Mutant(
+        "tile: every iteration reads the first tile",
+        "transform/tiling.py",
+        "offsets[position] = Size.of(var)",
+        "offsets[position] = var.lower",
+        _op("tile"),
+    ),
+    Mutant(
+        "tile: the reduction starts at 1",
+        "transform/tiling.py",
+        "Fill.of(neutral, op.result.type)",
+        "Fill.of(1, op.result.type)",
+        _op("tile"),
+    ),
+    Mutant(
+        "pad: a padded reduction dim is filled as any other",
+        "transform/tiling.py",
+        "fill = op.pad_value(index, reduced)",
+        "fill = op.pad_value(index, False)",
+        _op("pad"),
+    ),
+    Mutant(
+        "pad: what a padded reduction dim holds is said not to matter",
+        "transform/tiling.py",
+        "value, shape, fill, not reduced, op)",
+        "value, shape, fill, True, op)",
+        _op("pad"),
+    ),
+    Mutant(
+        "fuse: a producer computes the tile at the origin",
+        "transform/fusion.py",
+        "tile = op.operand_tile(k, offsets, sizes)\n        wanted",
+        "tile = op.operand_tile(k, [0 for _ in offsets], sizes)\n        wanted",
+        _op("fuse"),
+    ),
+    Mutant(
+        "fuse: a producer that is read elsewhere is moved",
+        "transform/fusion.py",
+        "if outside and not recompute:",
+        "if not outside and recompute:",
+        _op("fuse"),
+    ),
+    Mutant(
+        "pack: the buffer has a slot too few",
+        "transform/packing.py",
+        "trips = tuple(ceildiv(loop.var.upper - loop.var.lower, loop.var.step) for",
+        "trips = tuple(floordiv(loop.var.upper - loop.var.lower, loop.var.step) for",
+        _op("pack"),
+    ),
+    Mutant(
+        "pack: a transposed operand is stored in the wrong order",
+        "transform/packing.py",
+        "stored = [current.permutation[k] for k in order]",
+        "stored = list(order)",
+        _op("pack"),
+    ),
+    Mutant(
+        "pack: padding of a tile is not 0",
+        "transform/packing.py",
+        "tile = build(Pad.of(tile, shape_of(padded), current.pad.value))",
+        "tile = build(Pad.of(tile, shape_of(padded), 1))",
+        _op("pack"),
+    ),
+    Mutant(
+        "peel: the tail begins one too late",
+        "transform/peeling.py",
+        "Var(var.name, middle, var.upper, var.step), f",
+        "Var(var.name, middle + 1, var.upper, var.step), f",
+        _op("peel", "split"),
+    ),
+    Mutant(
+        "peel: a scalar tail computes two elements per step",
+        "transform/peeling.py",
+        "last: dict[Symbol | Var, Dim] = {old: old.upper - 1}",
+        "last: dict[Symbol | Var, Dim] = {old: old.upper - 2}",
+        _op("peel"),
+    ),
+    Mutant(
+        "unroll: copies are one apart, not one step",
+        "transform/unrolling.py",
+        "mapping = CloneMap(sizes={var: Size.of(widened) + copy * var.step})",
+        "mapping = CloneMap(sizes={var: Size.of(widened) + copy})",
+        _op("unroll"),
+    ),
+    Mutant(
+        "unroll: every copy takes the value the step began with",
+        "transform/unrolling.py",
+        "current = {k: mapping.value(_yielded(loop, k)) for k in current}",
+        "current = {k: held for k, held in current.items()}",
+        _op("unroll"),
+    ),
+    Mutant(
+        "vectorize: the fill of masked lanes is lost",
+        "transform/vectorization.py",
+        "self._read(op, source.operands[0], source.subset, op.value)",
+        "self._read(op, source.operands[0], source.subset, 0)",
+        _op("vectorize"),
+    ),
+    Mutant(
+        "hoist_accumulator: a part is taken for the whole",
+        "transform/vectorization.py",
+        "whole = static is not None and all(",
+        "whole = static is not None or all(",
+        _op("hoist_accumulator"),
+    ),
+    Mutant(
+        "masks: the lanes before a piece are not subtracted",
+        "transform/vectors/accesses.py",
+        "_without_bounds(size, start + step * width) - start)",
+        "_without_bounds(size, start + step * width))",
+        _op("lower_vectors"),
+    ),
+    Mutant(
+        "masks: the last lane of a strided piece is lost",
+        "transform/vectors/accesses.py",
+        "return min(width, max(0, -((start - size) // step)))",
+        "return min(width, max(0, (size - start) // step))",
+        _op("lower_vectors"),
+    ),
+    Mutant(
+        "masks: every access is taken for a full one",
+        "transform/vectors/memory_rows.py",
+        "full = is_equal(lanes, op.subset.sizes[dim]) is True",
+        "full = lanes > 1",
+        _op("select_instructions"),
+    ),
+    Mutant(
+        "rows: a read outside gives 0, whatever was asked for",
+        "transform/vectors/memory_rows.py",
+        "    elif op.value != 0:\n",
+        "    elif op.value != 0 and not type_.lanes:\n",
+        _op("select_instructions", "lower_vectors"),
+    ),
+    Mutant(
+        "rows: subtraction with its operands swapped",
+        "target/shared/scalar.yaml",
+        'semantics: a - b, c: "{a} - {b}"',
+        'semantics: a - b, c: "{b} - {a}"',
+        ("target/test_rows.py", NUMBERS),
+    ),
+    Mutant(
+        "rows: division is done by the instruction of the product",
+        "target/x86_avx2.yaml",
+        "_mm256_div_$s({a}, {b})",
+        "_mm256_mul_$s({a}, {b})",
+        ("target/test_rows.py", NUMBERS),
+    ),
+    Mutant(
+        "rows: a fused multiply-add adds the product itself",
+        "transform/vectors/multiply_add.py",
+        "op.operands[1 - index])",
+        "op.operands[index])",
+        _op("select_instructions"),
+    ),
+    Mutant(
+        "rows: a reduction tree takes every second lane twice",
+        "transform/vectors/compute_rows.py",
+        "zip(level[::2], level[1::2], strict=False)",
+        "zip(level[::2], level[::2], strict=False)",
+        _op("select_instructions"),
+    ),
+    Mutant(
+        "bufferize: a value is overwritten while it is still read",
+        "transform/bufferization/conflicts.py",
+        "found = self._siblings(storage, inside) or self._value(storage, writes)",
+        "found = self._siblings(storage, inside)",
+        _op("bufferize", "bufferize_places"),
+    ),
+    Mutant(
+        "bufferize: a destination is written before it is read",
+        "transform/bufferization/conflicts.py",
+        "if found is None and storage.destination is not None:",
+        "if found is not None and storage.destination is not None:",
+        _op("bufferize", "bufferize_places"),
+    ),
+    Mutant(
+        "bufferize: a loop is taken to run once",
+        "transform/bufferization/program_order.py",
+        "if isinstance(around, Loop):\n            return Order.MAYBE",
+        "if isinstance(around, Loop):\n            return Order.NEVER",
+        _op("bufferize", "bufferize_places"),
+    ),
+    Mutant(
+        "plan_memory: a slot is free while its buffer is live",
+        "transform/bufferization/workspace.py",
+        "return self.items[-1].last + 1",
+        "return self.items[-1].first + 1",
+        _op("plan_memory"),
+    ),
+    Mutant(
+        "plan_memory: a slot is as large as its last buffer",
+        "transform/bufferization/workspace.py",
+        "slot.size = maximum(slot.size, item.size)",
+        "slot.size = item.size",
+        _op("plan_memory"),
+    ),
+    Mutant(
+        "plan_memory: slots lie over each other",
+        "transform/bufferization/workspace.py",
+        "total = total + pitch(slot.size)",
+        "total = maximum(total, pitch(slot.size))",
+        _op("plan_memory"),
+    ),
+    Mutant(
+        "sizes: ceildiv of ints rounds down",
+        "payload/size_arithmetic.py",
+        "return -(-a // b)\n    quotient",
+        "return a // b\n    quotient",
+        ("payload/test_sizes.py", NUMBERS),
+    ),
+    Mutant(
+        "sizes: ceildiv of a symbolic size goes the wrong way",
+        "payload/size_arithmetic.py",
+        "return quotient - constant",
+        "return quotient + constant",
+        ("payload/test_sizes.py", NUMBERS),
+    ),
+    Mutant(
+        "sizes: mod forgets whole multiples",
+        "payload/size_arithmetic.py",
+        "return rest - constant * b",
+        "return rest",
+        ("payload/test_sizes.py", NUMBERS),
+    ),
+    Mutant(
+        "specialize when: the rest is thought to satisfy the condition",
+        "payload/predicates.py",
+        "return Comparison(NEGATED[self.op], self.lhs, self.rhs)",
+        "return Comparison(self.op, self.lhs, self.rhs)",
+        ("payload/test_predicates.py", *_op("specialize_when")),
+    ),
+    Mutant(
+        "specialize when: the condition is inverted in C",
+        "emit_c/printer/control.py",
+        "condition = context.sizes.condition(op.predicate, scope)",
+        'condition = f"!({context.sizes.condition(op.predicate, scope)})"',
+        ("end_to_end/test_versions.py", NUMBERS),
+    ),
+    Mutant(
+        "cse: operations with different attributes are merged",
+        "transform/cleanup.py",
+        "tuple(sorted((k, str(a)) for k, a in op.attributes.items())),",
+        "(),",
+        _op("cleanup"),
+    ),
+    Mutant(
+        "canonicalize: a decided branch is folded to the other one",
+        "transform/simplification.py",
+        "taken = op.then if decided else op.orelse",
+        "taken = op.orelse if decided else op.then",
+        _op("cleanup"),
+    ),
+    Mutant(
+        "emit_c: a constant offset is not multiplied by its stride",
+        "emit_c/printer/memory_access.py",
+        "constant += offset * stride",
+        "constant += offset",
+        ("emit_c/test_kernels.py", NUMBERS),
+    ),
+    Mutant(
+        "emit_c: a loop runs once more",
+        "emit_c/printer/control.py",
+        "{name} < {upper}; {advance}",
+        "{name} <= {upper}; {advance}",
+        ("emit_c/test_kernels.py", NUMBERS),
+    ),
+    Mutant(
+        "emit_c: ceildiv rounds down",
+        "emit_c/printer/expressions.py",
+        "{ return a / b + (a % b > 0); }",
+        "{ return a / b + (b < 0); }",
+        ("emit_c/test_expressions.py", NUMBERS),
+    ),
+)

@@ -1,0 +1,156 @@
+"""The shipped schedules on payloads that fit them: what of the emitted C is kept as a hash.
+
+`python -m tests.replay.cases FOLDER` writes the C of every case into a folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import tcpx
+
+ROOT = Path(__file__).parents[2]
+SCHEDULES = ROOT / "schedules"
+TARGETS = ("generic", "x86_avx2", "x86_avx512")
+THREADS = (1, 2)
+
+DIGITS = (ROOT / "examples" / "digits" / "digits.tcp").read_text(encoding="utf-8")
+STATIC = """\
+func @product(%x: tensor<37x70xf32>, %w: tensor<70x129xf32>) -> tensor<37x129xf32> {
+  %mm = tcp.matmul(%x, %w) : tensor<37x129xf32>
+  tcp.return(%mm)
+}
+"""
+SYMBOLIC = """\
+func @product(%x: tensor<[M]x[K]xf32>, %w: tensor<[K]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [K, M, N] {
+  %mm = tcp.matmul(%x, %w) : tensor<[M]x[N]xf32>
+  tcp.return(%mm)
+}
+"""
+EPILOGUE = """\
+func @linear(%x: tensor<[M]x70xf32>, %w: tensor<70x129xf32>, %b: tensor<129xf32>) -> tensor<[M]x129xf32> symbols [M] {
+  %zero = tcp.const {value = 0.0} : f32
+  %mm = tcp.matmul(%x, %w) : tensor<[M]x129xf32>
+  %bb = tcp.broadcast(%b) {dims = [1]} : tensor<[M]x129xf32>
+  %s = tcp.add(%mm, %bb) : tensor<[M]x129xf32>
+  %zb = tcp.broadcast(%zero) {dims = []} : tensor<[M]x129xf32>
+  %r = tcp.max(%s, %zb) : tensor<[M]x129xf32>
+  tcp.return(%r)
+}
+"""
+TRANSPOSED = """\
+func @product(%x: tensor<[M]x[K]xf32>, %w: tensor<[N]x[K]xf32>) -> tensor<[M]x[N]xf32> symbols [K, M, N] {
+  %mm = tcp.contract(%x, %w) {lhs = ["m", "k"], rhs = ["n", "k"], out = ["m", "n"]} : tensor<[M]x[N]xf32>
+  tcp.return(%mm)
+}
+"""
+INTEGER = SYMBOLIC.replace("xf32", "xsi32")
+SOFTMAX_STATIC = """\
+func @rows(%x: tensor<5x10xf32>) -> tensor<5x10xf32> {
+  %y = tcp.softmax(%x) {dim = 1} : tensor<5x10xf32>
+  tcp.return(%y)
+}
+"""
+SOFTMAX_SYMBOLIC = SOFTMAX_STATIC.replace("5x", "[B]x").replace("xf32> {", "xf32> symbols [B] {")
+
+LIBRARY_CALLS = {
+    "lib/gemm.tcps:packed_gemm": ("contract", "packed_gemm(it, epilogue(it))"),
+    "lib/gemm.tcps:direct_gemm": ("contract", "direct_gemm(it, epilogue(it))"),
+    "lib/gemm.tcps:panel_gemm": ("contract", "panel_gemm(it, epilogue(it))"),
+    "lib/gemv.tcps:stream_gemm": ("contract", "stream_gemm(it, epilogue(it))"),
+    "lib/rows.tcps:softmax_rows": ("softmax", "softmax_rows(it)"),
+}
+"""For every sequence of the library: what it is for, and its call."""
+PRODUCTS = {
+    "static": STATIC,
+    "symbolic": SYMBOLIC,
+    "epilogue": EPILOGUE,
+    "transposed": TRANSPOSED,
+    "integer": INTEGER,
+}
+SOFTMAXES = {"static": SOFTMAX_STATIC, "symbolic": SOFTMAX_SYMBOLIC}
+PAYLOADS = {"contract": PRODUCTS, "softmax": SOFTMAXES}
+
+COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One schedule on one payload for one target: `file` is under schedules/, `sequence` empty for a whole schedule."""
+
+    file: str
+    sequence: str
+    payload: str
+    text: str
+    target: str
+    threads: int
+
+    @property
+    def subject(self) -> str:
+        """What is looked at: `default.tcps`, `lib/gemm.tcps:packed_gemm`."""
+        return f"{self.file}:{self.sequence}" if self.sequence else self.file
+
+    @property
+    def name(self) -> str:
+        """A word without blanks, unique."""
+        return f"{self.subject}/{self.payload}/{self.target}/{self.threads}"
+
+    def schedule(self) -> tcpx.Schedule:
+        """The schedule itself, or one that calls the sequence."""
+        if not self.sequence:
+            return tcpx.load_schedule(SCHEDULES / self.file)
+        kind, call = LIBRARY_CALLS[self.subject]
+        return tcpx.parse_schedule(
+            f'language 1\nimport "{self.file}" as library\n'
+            f"schedule main(root: func) {{\n  let it = match one {kind} in root\n  library.{call}\n}}\n"
+        )
+
+    def c_source(self) -> str:
+        """The C that the schedule gives."""
+        module = tcpx.load(ROOT / "examples/digits/digits.tcp") if self.payload == "digits" else tcpx.parse(self.text)
+        return tcpx.emit(module, self.schedule(), target=self.target, threads=self.threads).c_source
+
+
+def cases() -> Iterator[Case]:
+    """All of them, in the order of the files of hashes."""
+    wanted = [("default.tcps", "", name, text) for name, text in {"digits": DIGITS, **PRODUCTS}.items()]
+    wanted.append(("digits.tcps", "", "digits", DIGITS))
+    for key, (kind, _) in LIBRARY_CALLS.items():
+        file, _, sequence = key.partition(":")
+        wanted += [(file, sequence, name, text) for name, text in PAYLOADS[kind].items()]
+    for file, sequence, name, text in wanted:
+        for target in TARGETS:
+            for threads in THREADS:
+                yield Case(file, sequence, name, text, target, threads)
+
+
+def digest(text: str) -> str:
+    """SHA-256 in hexadecimal."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def without_comments(source: str) -> str:
+    """The C that a compiler sees: no comments, no empty lines."""
+    lines = COMMENT.sub("", source).splitlines()
+    return "\n".join(line.rstrip() for line in lines if line.strip())
+
+
+def file_name(name: str) -> str:
+    """The name of a case or a subject as that of a file."""
+    return name.replace("/", "_").replace(":", "_")
+
+
+def write_all(folder: Path) -> None:
+    """The C of every case, one file each."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for case in cases():
+        (folder / f"{file_name(case.name)}.c").write_text(case.c_source(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_all(Path(sys.argv[1]))
