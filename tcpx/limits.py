@@ -44,8 +44,10 @@ DEEPEST_NEST: Final = 40
 """Loops and branches of a payload within one another, at any time while a schedule runs and is lowered."""
 MOST_COPIES: Final = 1024
 """Copies of a loop's body that `unroll` makes."""
-MOST_INSTRUCTIONS: Final = 384
-"""Instructions that one operation on vectors becomes: compilers take minutes for many times the registers there are."""
+MOST_INSTRUCTIONS: Final = 1024
+"""Instructions that one operation on vectors becomes."""
+MOST_VECTORS: Final = 384
+"""Registers of the target that one value takes: compilers take minutes for many times the registers there are."""
 MOST_LIST_WORK: Final = 10_000_000
 """Items that the lists of one run of a schedule are made of, and trials to find divisors."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from tcpx.limits import MOST_INSTRUCTIONS
+from tcpx.limits import MOST_INSTRUCTIONS, MOST_VECTORS
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Operation
 from tcpx.payload.types import VectorType
@@ -24,6 +24,15 @@ def check_instructions(op: Operation, target: Target) -> None:
             required=f"at most {MOST_INSTRUCTIONS} for one operation",
             found=", ".join(dict.fromkeys(f"{v.type}" for v in vectors)),
             fix="tile it smaller before vectorize, reduction dims too",
+        )
+    held = max((_registers(v.type, target) for v in vectors if isinstance(v.type, VectorType)), default=0)
+    if held > MOST_VECTORS:
+        raise refusal(
+            op,
+            f"would hold {held} registers at once",
+            required=f"at most {MOST_VECTORS} for one value",
+            found=", ".join(dict.fromkeys(f"{v.type}" for v in vectors)),
+            fix="tile it smaller before vectorize",
         )
 
 
