@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,8 @@ ROOT = Path(__file__).parents[2]
 CHUNKS, CHUNK = 20, 250
 CALLS = {
     "gemm": 'schedule s(root: func) {\n  let mm = match one matmul "fc3" in root\n  direct_gemm(mm, epilogue(mm))\n}\n',
+    "gemv": 'schedule s(root: func) {\n  let mm = match one matmul "fc3" in root\n  stream_gemm(mm, epilogue(mm))\n}\n',
+    "gemv": 'schedule s(root: func) {\n  let mm = match one matmul "fc3" in root\n  stream_gemm(mm, epilogue(mm))\n}\n',
     "rows": "schedule s(root: func) {\n  softmax_rows(match one softmax in root)\n}\n",
 }
 """A schedule behind each library file, so that its sequences run."""
@@ -35,6 +37,15 @@ def source(path: Path) -> bytes:
     return path.read_bytes() + CALLS.get(path.stem, "").encode()
 
 
+def put(path: Path, data: bytes, folder: Path) -> Path:
+    """Write a file as it stands in its folder: beside those it imports."""
+    for sibling in path.parent.glob("*.tcps"):
+        (folder / sibling.name).write_bytes(sibling.read_bytes())
+    file = folder / path.name
+    file.write_bytes(data)
+    return file
+
+
 def run(path: Path, reached: Counter[str]) -> None:
     program = load_schedule(path)
     reached["read"] += 1
@@ -47,21 +58,18 @@ def run(path: Path, reached: Counter[str]) -> None:
 
 @pytest.mark.parametrize("path", [*SAMPLES, *FILES], ids=lambda path: path.stem)
 def test_sources_run(path: Path, tmp_path: Path) -> None:
-    file = tmp_path / path.name
-    file.write_bytes(source(path))
-    run(file, Counter())
+    run(put(path, source(path), tmp_path), Counter())
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_mutated_schedules(chunk: int, tmp_path: Path) -> None:
     reached: Counter[str] = Counter()
-    file = tmp_path / "mutated.tcps"
     for number in range(chunk * CHUNK, (chunk + 1) * CHUNK):
         rng = random.Random(number)
         origin = FILES[number // 8 % len(FILES)] if number % 8 == 0 else SAMPLES[number % len(SAMPLES)]
-        file.write_bytes(mutated(source(origin), rng))
+        file = put(origin, mutated(source(origin), rng), tmp_path)
         try:
-            refused(lambda: run(file, reached))
+            refused(partial(run, file, reached))
         except BaseException as error:
             error.add_note(f"mutation {number} of {origin.name}")
             raise

@@ -294,16 +294,7 @@ class Cast(Elementwise):
         super().verify()
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        target = dtype_of(self.result.type)
-        source = args[0]
-        if not target.is_float and target != i1 and dtype_of(self.operands[0].type).is_float:
-            wide = np.nan_to_num(np.trunc(source.astype(np.float64)), nan=0.0, posinf=np.inf, neginf=-np.inf)
-            made = wide.astype(target.numpy)
-            made = np.where(wide >= float(target.maximum), target.numpy.type(target.maximum), made)
-            return (np.where(wide <= float(target.minimum), target.numpy.type(target.minimum), made),)
-        if target in HALF:
-            source = source.astype(f32.numpy)
-        return (source.astype(target.numpy),)
+        return (converted(args[0], dtype_of(self.operands[0].type), dtype_of(self.result.type)),)
 
     def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
         del acc
@@ -312,6 +303,16 @@ class Cast(Elementwise):
     def pad_value(self, index: int, reduced: bool) -> float | int | None:
         del index, reduced
         return 0
+
+
+def converted(array: Array, source: ScalarType, target: ScalarType) -> Array:
+    """What `tcp.cast` makes of an array of dtype `source`."""
+    if not target.is_float and target != i1 and source.is_float:
+        wide = np.nan_to_num(np.trunc(array.astype(np.float64)), nan=0.0, posinf=np.inf, neginf=-np.inf)
+        made = wide.astype(target.numpy)
+        made = np.where(wide >= float(target.maximum), target.numpy.type(target.maximum), made)
+        return np.where(wide <= float(target.minimum), target.numpy.type(target.minimum), made)
+    return (array.astype(f32.numpy) if target in HALF else array).astype(target.numpy)
 
 
 def cast_to(build: Build, value: Value, dtype: ScalarType) -> Value:

@@ -10,7 +10,7 @@ import numpy as np
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.interfaces import Build, IndexingMap, Iterator, IteratorKind, Structured, dims, map_dims
 from tcpx.payload.ir import Attribute, Value, register
-from tcpx.payload.ops.elementwise import Add, Binary, Max, cast_to
+from tcpx.payload.ops.elementwise import Add, Binary, Max, cast_to, converted
 from tcpx.payload.types import dtype_of, shape_of
 
 
@@ -62,9 +62,15 @@ class Reduce(Structured):
     def neutral(self) -> float | int | None:
         return self.combiner.neutral_of(self.acc_type)
 
+    def _converted(self, array: Array) -> Array:
+        return converted(array, dtype_of(self.operands[0].type), self.acc_type)
+
     def pad_value(self, index: int, reduced: bool) -> float | int | None:
-        del index, reduced
-        return self.neutral()
+        """The neutral element of the result, where the operand's dtype has it; it may be narrower."""
+        neutral, held = self.neutral(), dtype_of(self.operands[index].type)
+        if neutral is not None and (held.is_float or held.minimum <= neutral <= held.maximum):
+            return neutral
+        return None if reduced else 0
 
     def verify(self) -> None:
         rank = len(shape_of(self.operands[0].type))
@@ -92,7 +98,8 @@ class ReduceSum(Reduce):
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         dtype = self.acc_type.numpy
         wide = np.dtype(np.float32) if self.acc_type.is_float and self.acc_type.bits < 32 else dtype
-        total = np.asarray(np.sum(args[0].astype(wide), axis=self.reduced, dtype=wide))
+        terms = self._converted(args[0]).astype(wide) if wide == dtype else args[0].astype(wide)
+        total = np.asarray(np.sum(terms, axis=self.reduced, dtype=wide)) if self.reduced else terms
         if len(args) > 1:
             total = np.add(total, args[1].astype(wide))
         return (np.asarray(total).astype(dtype),)
@@ -109,7 +116,7 @@ class ReduceMax(Reduce):
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         dtype = self.acc_type.numpy
-        source = args[0].astype(dtype)
+        source = self._converted(args[0])
         total: Array = np.asarray(np.max(source, axis=self.reduced, initial=self.acc_type.minimum))
         if len(args) > 1:
             total = np.maximum(total, args[1])

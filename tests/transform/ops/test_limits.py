@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcpx.limits import MOST_INSTRUCTIONS
+from tcpx.limits import MOST_INSTRUCTIONS, MOST_VECTORS
 from tests.transform.payloads import CHAIN, MM, RELU, refusal
 
 STATIC = """\
@@ -59,3 +59,11 @@ def test_the_start_of_an_accumulator_in_memory() -> None:
     refused = refusal(RELU, MM + "tile(mm, [k: 8])\nbufferize(root)\nlet s = mm.start")
     assert refused.message == "%mm has no start any more: it accumulates in memory"
     assert refused.fix == "write `let start = mm.start` before bufferize: the handle stays good"
+
+
+def test_a_register_tile_that_is_held_at_once() -> None:
+    """Few instructions, but each of 512 registers waits for the next step."""
+    body = MM + "let i, j = tile(mm, [m: 64, n: 128], tail: pad)\nlet k = tile(mm, [k: 1])\nvectorize(i)"
+    refused = refusal(RELU, body)
+    assert refused.message == "%mm.start (tcp.fill) would hold 512 registers at once"
+    assert refused.required == f"at most {MOST_VECTORS} for one value"

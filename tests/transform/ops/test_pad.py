@@ -55,3 +55,17 @@ def test_producers_fused_into_a_padded_reduction() -> None:
 )  # fmt: skip
 def test_refused(payload: str, body: str, message: str) -> None:
     assert refusal(payload, MM + body).message == message
+
+
+def test_a_wider_result_has_no_neutral_element_among_narrower_operands() -> None:
+    """The smallest si32 is not what a maximum in si16 can be padded with."""
+    payload = """func @f(%x: tensor<[M]x[N]xsi16>) -> tensor<[M]xsi32> symbols [M: 0.., N: 0..12] {
+  %s = tcp.reduce_max(%x) {dims = [1]} : tensor<[M]xsi32>
+  tcp.return(%s)
+}
+"""
+    found = refusal(payload, 'pad(match one "s" in root, [d1: 12])')
+    assert found.message == "%s (tcp.reduce_max): padding a reduction dim needs a neutral element for each operand"
+    check(
+        payload, 'tile(match one "s" in root, [d0: 4], tail: pad)', [{"M": m, "N": n} for m in (0, 5) for n in (0, 3)]
+    )
