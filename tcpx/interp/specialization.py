@@ -14,7 +14,7 @@ from tcpx.interp.recovery import Savepoint
 from tcpx.interp.state import State
 from tcpx.interp.steps import crash
 from tcpx.interp.values import OpHandle, RuntimeValue, describe
-from tcpx.payload.diagnostics import Kind, ScheduleError, TcpxError, VerifyError
+from tcpx.payload.diagnostics import Kind, ScheduleError, TcpxError, UnprovenError, VerifyError
 from tcpx.payload.facts import Facts, facts_in
 from tcpx.payload.ir import Operation
 from tcpx.payload.predicates import Predicate
@@ -133,6 +133,14 @@ def _versions(
         touched = state.rewriter.take_touched()
         state.nests.forget(touched)
         state.rewriter.visited += verify_ops(touched, state.rewriter.take_left())
+    except UnprovenError as error:
+        raise frame.error(
+            f"nothing proves that `specialize` fits: {error.diagnostic.message}",
+            statement,
+            required=error.diagnostic.required,
+            found=error.diagnostic.found,
+            kind=Kind.SILENCEABLE,
+        ) from error
     except VerifyError as error:
         raise frame.error(
             f"`specialize` left the payload in a state that breaks a rule: {error.diagnostic.message}",

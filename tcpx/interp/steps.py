@@ -10,7 +10,16 @@ from tcpx.interp.recording import Recording
 from tcpx.interp.state import Mark, State
 from tcpx.interp.trace import OutputLine
 from tcpx.interp.values import OperandHandle, OpHandle, RuntimeValue
-from tcpx.payload.diagnostics import Diagnostic, Kind, LimitError, Location, ScheduleError, TcpxError, VerifyError
+from tcpx.payload.diagnostics import (
+    Diagnostic,
+    Kind,
+    LimitError,
+    Location,
+    ScheduleError,
+    TcpxError,
+    UnprovenError,
+    VerifyError,
+)
 from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.verifier import verify_ops
@@ -150,6 +159,16 @@ def _verify(transform: type[Transform], state: State, where: Location) -> list[O
         state.rewriter.visited += verify_ops(touched, state.rewriter.take_left())
     except LimitError as error:
         raise ScheduleError(replace(error.diagnostic, schedule=where)) from error
+    except UnprovenError as error:
+        known = error.diagnostic
+        raise ScheduleError(
+            replace(
+                known,
+                message=f"nothing proves that `{transform.name}` fits: {known.message}",
+                kind=Kind.SILENCEABLE,
+                schedule=where,
+            )
+        ) from error
     except VerifyError as error:
         known = error.diagnostic
         raise ScheduleError(

@@ -126,6 +126,10 @@ class LimitError(VerifyError):
     """A payload whose sizes are too large for 64 bits, or too long to work with: nothing is wrong with who made it."""
 
 
+class UnprovenError(VerifyError):
+    """A payload whose sizes may well agree, but nothing that is known of them says so."""
+
+
 class ScheduleError(TcpxError):
     """A schedule that does not check, or a transform that does not apply."""
 

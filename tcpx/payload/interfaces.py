@@ -312,6 +312,7 @@ class Structured(Tileable):
                         else f"at least {to_text(required)}, for `{to_text(expression)}`",
                         found=f"{to_text(extent)} in %{value.name}: {value.type}",
                         fix=None if holds is False else "make the sizes the same expression",
+                        unproven=holds is None,
                     )
 
 

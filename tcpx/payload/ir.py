@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
 from tcpx.payload import order
-from tcpx.payload.diagnostics import Diagnostic, Location, VerifyError
+from tcpx.payload.diagnostics import Diagnostic, Location, UnprovenError, VerifyError
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, substitute
 from tcpx.payload.subsets import Tile
@@ -215,14 +215,15 @@ class Operation:
         required: str | None = None,
         found: str | None = None,
         fix: str | None = None,
+        unproven: bool = False,
     ) -> VerifyError:
-        """A located error about this operation; what was found are its attributes, if not given."""
+        """A located error about this operation; what was found are its attributes, if not given. `unproven`: the rule
+        may be kept, but nothing says so."""
         if found is None:
             found = f"{self.opcode} with {', '.join(self.attributes)}" if self.attributes else f"{self.opcode} alone"
         shown = f"%{self.name} ({self.opcode})" if self.name else self.opcode
-        return VerifyError(
-            Diagnostic(f"{shown}: {message}", payload=self.location, required=required, found=found, fix=fix)
-        )
+        kind = UnprovenError if unproven else VerifyError
+        return kind(Diagnostic(f"{shown}: {message}", payload=self.location, required=required, found=found, fix=fix))
 
     def text(self) -> str:
         """This operation, with its regions, as payload text."""

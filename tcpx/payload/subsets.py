@@ -93,14 +93,13 @@ class Tile:
 
 
 def _is_zero_throughout(offset: Dim) -> bool | None:
-    """Whether an offset is 0 in every iteration of the loops round it; None if unknown.
+    """Whether an offset is 0 in every iteration of the loops round it, whatever their ranges become; None if unknown.
 
-    It is unknown, too, where a loop variable is 0 only because an iteration runs at all: outside the loop nothing says
-    so, and what is known of sizes by it would be lost with the variable.
+    A loop variable may be 0 only because an iteration runs at all, or until its loop is peeled or split: what is known
+    of sizes by it would be lost with the variable.
     """
     decided = is_equal(offset, 0)
-    steady = all(v.lower == 0 and is_less_equal(v.upper, v.step) is True for v in variables(offset))
-    return decided if steady or decided is not True else None
+    return None if decided is True and variables(offset) else decided
 
 
 def compose(outer: Tile, inner: Tile) -> Tile:

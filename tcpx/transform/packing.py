@@ -14,7 +14,19 @@ from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
 from tcpx.payload.ops.memory import Empty, Pad
 from tcpx.payload.ops.movement import Transpose
 from tcpx.payload.rewriter import InsertPoint
-from tcpx.payload.sizes import Dim, Size, Symbol, Var, align_up, ceildiv, floordiv, to_text, upper_expression, variables
+from tcpx.payload.sizes import (
+    Dim,
+    Size,
+    Symbol,
+    Var,
+    align_up,
+    ceildiv,
+    floordiv,
+    substitute,
+    to_text,
+    upper_expression,
+    variables,
+)
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, dtype_of, shape_of, substitute_type
 from tcpx.transform.arguments import Digit, OperandRef, TransformContext
@@ -69,11 +81,20 @@ def pack(ctx: TransformContext, operand: OperandRef, layout: Sequence[Digit], at
     pitches = tuple(
         align_up(size, digit.pad) if digit.pad is not None else size for digit, size in zip(layout, digits, strict=True)
     )
-    pitches = tuple(upper_expression(pitch, lambda v: v.name not in inside) for pitch in pitches)
     trips = tuple(ceildiv(loop.var.upper - loop.var.lower, loop.var.step) for loop in depends)
     dtype = dtype_of(operand.value.type)
     base = f"{source_name(op)}.{op.operand_roles[operand.index] if operand.index < len(op.operand_roles) else 'packed'}"
-    shape = (*(trips or (1,)), *pitches)
+    shape = tuple(upper_expression(size, lambda v: v.name not in inside) for size in (*(trips or (1,)), *pitches))
+    for size in shape:
+        unknown = [v.name for v in variables(size) if v.name in inside]
+        if unknown:
+            raise ctx.fail(
+                f"the size of the packed tile of %{operand.value.name} differs between iterations of {unknown[0]}",
+                op=op,
+                required=f"sizes that are known, or bounded, where the body of {at.name} begins",
+                found=to_text(size),
+                fix="pack further inside",
+            )
     point = InsertPoint.before(outermost)
     start = rewriter.insert(Empty.of(TensorType(shape, dtype)), point, f"{base}.buffer")
 
@@ -163,7 +184,8 @@ def _check_inside(ctx: TransformContext, subset: Tile, source: Value, before: Op
 
 
 def _dependent_loops(current: _CurrentTile, op: Operation, at: Loop) -> list[Loop]:
-    """The loops between `at` and `op` whose variables the tile depends on, outermost first."""
+    """The loops between `at` and `op` whose variables the tile, or the range of such a loop, depends on, outermost
+    first."""
     padded = shape_of(current.pad.result.type) if current.pad is not None else ()
     used = {v for d in (*current.subset.offsets, *current.subset.sizes, *padded) for v in variables(d)}
     between: list[Loop] = []
@@ -172,6 +194,9 @@ def _dependent_loops(current: _CurrentTile, op: Operation, at: Loop) -> list[Loo
             break
         if isinstance(ancestor, Loop):
             between.append(ancestor)
+    for loop in between:
+        if loop.var in used:
+            used |= {v for d in (loop.var.lower, loop.var.upper) for v in variables(d)}
     return [loop for loop in reversed(between) if loop.var in used]
 
 
@@ -203,7 +228,7 @@ def _fill(
     ranges = [(loop.var.lower, loop.var.upper, loop.var.step) for loop in depends] or [(0, 1, 1)]
     for depth, (lower, upper, step) in enumerate(ranges):
         name = rewriter.ordinal_name(before, f"{base}/pack")
-        var = Var(name, lower, upper, step)
+        var = Var(name, substitute(lower, renamed), substitute(upper, renamed), step)
         fresh.append(var)
         if depends:
             renamed[depends[depth].var] = Size.of(var)

@@ -209,6 +209,10 @@ class _Vectorizer:
                 self.vectors[result] = result
 
 
+def _is_vector(value: Value, shape: Sequence[Dim]) -> bool:
+    return isinstance(value.type, VectorType) and tuple(value.type.shape) == tuple(shape)
+
+
 def hoist_accumulator(ctx: TransformContext, loop: Loop, index: int) -> None:
     """Carry destination `index` of `loop` in registers: every iteration reads and writes all of it as a vector."""
     rewriter = ctx.rewriter
@@ -225,7 +229,7 @@ def hoist_accumulator(ctx: TransformContext, loop: Loop, index: int) -> None:
         or len(reads) + len(stores) != len(dest.users)
         or not whole
         or stores[0].parent is not loop.body
-        or not all(isinstance(v.type, VectorType) for v in (*(r.result for r in reads), stores[0].operands[0]))
+        or not all(_is_vector(v, static) for v in (*(r.result for r in reads), stores[0].operands[0]))
     ):
         raise ctx.fail(
             f"the destination %{dest.name} of {loop.name} cannot be carried in registers",

@@ -28,6 +28,7 @@ class Counts:
     long_schedules: int = 0
     attempts: int = 0
     failed_attempts: int = 0
+    unproven: int = 0
     compiled: int = 0
     refused: int = 0
     by_transform: Counter[str] = field(default_factory=Counter[str])

@@ -162,6 +162,7 @@ class RandomSchedule:
             self.session.run(text)
         except TcpxError as error:
             failure = error
+            self.counts.unproven += error.diagnostic.message.startswith("nothing proves that")
         self.accepts(failure, text)
         self.running = []
         return failure

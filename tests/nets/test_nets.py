@@ -24,6 +24,8 @@ EACH_TRANSFORM = 25
 EACH_PAIR = 10
 SHARE_OF_ONE_MESSAGE = 0.1
 EACH_RANGE = 25
+SHARE_OF_UNPROVEN = 0.01
+"""So many failed attempts may fail because sizes that agree are not seen to."""
 FEW_FAILURES = 20
 """So few failures of a group have no distribution."""
 
@@ -64,6 +66,7 @@ def check_floors(counts: Counts) -> None:
     assert not apart, f"transforms that hardly ever meet: {apart}"
     ranges = {r: counts.ranges[r] for r in RANGES if counts.ranges[r] < EACH_RANGE}
     assert not ranges, f"ranges that loops hardly ever have: {ranges}"
+    assert counts.unproven <= SHARE_OF_UNPROVEN * counts.failed_attempts, f"{counts.unproven} steps could not be proven"
     total = counts.messages.total()
     if total >= FEW_FAILURES:
         message, often = counts.messages.most_common(1)[0]

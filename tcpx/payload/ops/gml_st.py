@@ -207,14 +207,13 @@ class OnSubset(Operation):
                 required=dtype_of(self.subset_of.type).name,
                 found=f"%{value.name}: {value.type}",
             )
-        agrees = len(shape) == len(wanted) and (
-            static or all(is_equal(a, b) is True for a, b in zip(shape, wanted, strict=True))
-        )
-        if not agrees:
+        equal = [True if static else is_equal(a, b) for a, b in zip(shape, wanted, strict=False)]
+        if len(shape) != len(wanted) or not all(equal):
             raise self.error(
                 "value and subset have one shape",
                 required=f"[{', '.join(map(to_text, wanted))}]",
                 found=f"%{value.name}: {value.type}",
+                unproven=len(shape) == len(wanted) and False not in equal,
             )
 
 

@@ -68,11 +68,13 @@ class Pad(Operation):
         _same_dtype(self)
         facts = facts_at(self)
         for before, after in zip(shape_of(self.operands[0].type), shape_of(self.result.type), strict=True):
-            if is_less_equal(before, after) is not True and facts.decide(Predicate.of("<=", before, after)) is not True:
+            holds = is_less_equal(before, after)
+            if holds is not True and facts.decide(Predicate.of("<=", before, after)) is not True:
                 raise self.error(
                     "padding makes no dim smaller",
                     required=f"at least {to_text(before)}",
                     found=f"{to_text(after)} in {self.result.type}",
+                    unproven=holds is None,
                 )
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:

@@ -46,6 +46,13 @@ def test_tiles_that_get_shorter() -> None:
     check(INTEGERS, MM + body, SIZES)
 
 
+@pytest.mark.parametrize("inner", [4, 8])
+def test_a_loop_whose_range_depends_on_another(inner: int) -> None:
+    """The buffer has slots for the longest range, and each is filled as far as its own goes."""
+    body = f"let i, j = tile(mm, [m: 4, n: 6])\nlet k = tile(mm, [k: 4])\ntile(mm, [n: {inner}])\n"
+    check(RELU, MM + body + "pack(mm.rhs, [n, k], at: i)", SIZES)
+
+
 @pytest.mark.parametrize("payload", ["relu", "transposed", "integers"])
 def test_a_padded_reduction_dim_is_packed_with_zeros(payload: str) -> None:
     """What one operand holds beyond k is multiplied with what the other holds there: both must be 0."""

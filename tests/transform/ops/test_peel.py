@@ -48,3 +48,11 @@ def test_a_tile_read_in_a_loop_that_may_be_empty() -> None:
     payload = CHAIN.replace("M: 0..", "M: 1..13")
     body = 'let r = match one "r" in root\nlet i = tile(r, [d0: 8], tail: pad)\nsplit(i, at: 8)\npeel(i)'
     check(payload, body, [{"M": m, "N": 3} for m in (1, 7, 8, 9, 13)])
+
+
+@pytest.mark.parametrize("last", ["peel(i)", "split(i, at: 5)", "split(i, at: 10)"])
+def test_a_loop_round_a_loop_of_one_iteration(last: str) -> None:
+    """The inner one is peeled while it has one; what becomes of the outer one does not matter."""
+    body = 'let r = match one "r" in root\nlet i = tile(r, [d0: 5])\n'
+    body += f"specialize r when size(r.d0) >= 3 {{ tile(r, [d0: 5], tail: peel) }} else {{ }}\n{last}"
+    check(CHAIN.replace("M: 0..", "M: 1..13"), body, [{"M": m, "N": 3} for m in (1, 4, 5, 7, 13)])
