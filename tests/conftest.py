@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import guarded_calls
 from tests.diagnostics.plugin import DiagnosticPolicy
 
 ALLOWED_SKIPS = Path(__file__).parent / "allowed_skips.txt"
@@ -109,6 +110,7 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Install the policies; that of skips not in a worker of xdist."""
+    config.pluginmanager.register(guarded_calls, "guarded-calls")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(SkipPolicy(config), "skip-policy")
     errors_page: Path | None = config.getoption("--errors-page")

@@ -3,10 +3,11 @@ no operation that computes on tensors and vectors at once."""
 
 from __future__ import annotations
 
+from tcpx.payload.bounds import is_less_equal
 from tcpx.payload.interfaces import Structured, map_dim
 from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.ops.composite import Composite
-from tcpx.payload.ops.gml_st import Materialize
+from tcpx.payload.ops.gml_st import Loop, Materialize
 from tcpx.payload.ops.memory import Pad, Reshape
 from tcpx.payload.ops.vector import Read, ToTensor
 from tcpx.payload.rewriter import InsertPoint, Rewriter
@@ -14,11 +15,13 @@ from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, TensorType, VectorType, dtype_of, shape_of
 from tcpx.transform.bufferization.program_order import operations
 from tcpx.transform.editing import builder_at, source_name
+from tcpx.transform.simplification import simplify_in
 
 
 def prepare(rewriter: Rewriter, func: FuncOp) -> None:
     """Prepare a function; it computes what it did before."""
     _tensor_arguments(rewriter, func)
+    _only_iterations(rewriter, func)
     while composites := [op for op in operations(func.body) if isinstance(op, Composite)]:
         for op in composites:
             _decompose(rewriter, op)
@@ -44,6 +47,16 @@ def _tensor_arguments(rewriter: Rewriter, func: FuncOp) -> None:
         rewriter.set_type(arg, TensorType(shape, dtype_of(type_)))
         read = rewriter.insert(Read.of(arg, Tile.full(shape), type_), point, arg.name).result
         rewriter.replace_uses(arg, read, lambda user, made=read.defining_op: user is not made)
+
+
+def _only_iterations(rewriter: Rewriter, func: FuncOp) -> None:
+    """The variable of a loop of at most one iteration is where its range begins: no loop is peeled or split later."""
+    for loop in [op for op in func.walk() if isinstance(op, Loop)]:
+        var = loop.var
+        if is_less_equal(var.upper - var.lower, var.step) is True:
+            body = list(loop.body.ops)
+            rewriter.substitute(body, {var: var.lower})
+            simplify_in(rewriter, body)
 
 
 def _decompose(rewriter: Rewriter, op: Composite) -> None:
