@@ -10,11 +10,11 @@ import os
 
 import pytest
 
-import tcpx
 from tcpx.target import Target, load_target
 from tests.nets.cases import BrokenError, Case, new_case
 from tests.nets.compiled import Lowered, check_compiled, lowered
 from tests.nets.counts import KEY, RANGES, SPECIALIZE_WHEN, Counts
+from tests.nets.schedules import built_in
 
 GROUPS = 10
 CASES = 200
@@ -58,7 +58,7 @@ def check_floors(counts: Counts) -> None:
     assert counts.refused <= COMPILED, f"{counts.refused} cases do not lower"
     assert counts.succeeded >= 0.6 * counts.statements, f"{counts.succeeded} of {counts.statements} statements succeed"
     assert counts.long_schedules >= 0.5 * counts.cases, f"{counts.long_schedules} schedules apply 5 statements or more"
-    wanted = [*tcpx.transforms(), SPECIALIZE_WHEN]
+    wanted = [*built_in(), SPECIALIZE_WHEN]
     rare = {n: counts.by_transform[n] for n in wanted if counts.by_transform[n] * GROUPS < EACH_TRANSFORM}
     assert not rare, f"transforms that hardly ever succeed: {rare}"
     pairs = [(a, b) for at, a in enumerate(KEY) for b in KEY[at + 1 :]]
