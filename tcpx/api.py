@@ -91,8 +91,8 @@ def fingerprint(module: Module) -> str:
 
 
 def copy_module(module: Module) -> Module:
-    """A module of its own with the same functions; constants are shared, they never change."""
-    made = Module(module.constants)
+    """A module of its own with the same functions; the arrays of constants are shared, they never change."""
+    made = Module(module.constants.copy())
     for name, func in module.funcs.items():
         copy = FuncOp(name, [(a.name, a.type) for a in func.args], func.symbols)
         copy.location = func.location

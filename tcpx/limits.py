@@ -26,6 +26,9 @@ MOST_SIZE_FACTORS: Final = 32
 MOST_SIZE_PARTS: Final = 24
 """Symbols, loop variables and calls within one call of a size expression: what is proved of them takes time."""
 
+MOST_ALTERNATIVES: Final = 32
+"""Conditions of sizes that one condition joins by `or`; each becomes a version of the kernel."""
+
 LONGEST_LIST: Final = 1 << 16
 """Items of a list or range of a schedule."""
 LONGEST_STRING: Final = 1 << 16

@@ -47,6 +47,8 @@ def _execute(options: argparse.Namespace) -> int:
     for name in options.only:
         if name not in (*tcpx.transforms(), "specialize when"):
             raise UsageError(f"there is no transform `{name}` to show (--only)")
+    if options.html is not None and (options.step or options.only):
+        raise UsageError("a page (--html) shows all steps and has a filter of its own: leave out --step and --only")
     if not options.watch:
         return _explain(options)[0]
     given = [Path(path) for path in (options.file, options.schedule) if path is not None]

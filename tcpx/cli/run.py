@@ -204,7 +204,8 @@ RUN = Subcommand(
     name="run",
     summary="compile a payload and call the kernel once",
     description="Compile a payload as a schedule says, call the kernel on arrays from files or on random ones, and\n"
-    "print shapes, dtypes and ranges of what came out.",
+    "print shapes, dtypes and ranges of what came out. Ctrl-C while a kernel runs waits for it to end, which C cannot\n"
+    "be made to do; then nothing is printed or saved.",
     example="tcpx run examples/digits/digits.tcp -s schedules/digits.tcps --random 0 --size B=64 --check",
     add_arguments=_add_arguments,
     execute=_execute,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tcpx.interp.arithmetic import size_text
+from tcpx.interp.conditions import AnyOf
 from tcpx.interp.expressions import condition, dim_name, evaluate
 from tcpx.interp.frame import Frame
 from tcpx.interp.handles import partner
@@ -134,7 +135,9 @@ def _convert(made: Prepared, parameter: Parameter, node: ast.Expression, state: 
             return node.name
         case ParameterKind.PREDICATE:
             held = condition(node, state, frame)
-            return held if isinstance(held, Predicate) else _constant_predicate(held)
+            if isinstance(held, AnyOf):
+                raise _mismatch(made, parameter, f"{held}", node, "use one comparison, or several joined by `and`")
+            return _constant_predicate(held) if isinstance(held, bool) else held
         case ParameterKind.OPS | ParameterKind.LOOPS:
             return _listed(made, parameter, node, state, frame)
         case _:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isfinite
 
+from tcpx.interp.conditions import AnyOf
 from tcpx.interp.frame import Frame
 from tcpx.interp.handles import Handles
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
@@ -158,60 +159,23 @@ def _equal(lhs: RuntimeValue, rhs: RuntimeValue, handles: Handles) -> bool:
             return lhs == rhs
 
 
-def conjunction(lhs: bool | Predicate, rhs: bool | Predicate) -> bool | Predicate:
-    """`a and b`."""
-    if isinstance(lhs, bool):
-        return rhs if lhs else False
-    if isinstance(rhs, bool):
-        return lhs if rhs else False
-    return lhs & rhs
-
-
-def disjunction(lhs: bool | Predicate, rhs: bool | Predicate, frame: Frame, node: ast.Node) -> bool | Predicate:
-    """`a or b`; one side must be decided, for a run-time condition is a conjunction."""
-    if isinstance(lhs, bool):
-        return True if lhs else rhs
-    if isinstance(rhs, bool):
-        return True if rhs else lhs
-    raise frame.error(
-        "`or` of two conditions that are known only when the kernel runs",
-        node,
-        required="comparisons joined by `and`",
-        found=f"{lhs} or {rhs}",
-        fix="write two branches: `when a { ... } else when b { ... }`",
-    )
-
-
-def opposite(value: bool | Predicate, frame: Frame, node: ast.Node) -> bool | Predicate:
-    """`not a`."""
-    if isinstance(value, bool):
-        return not value
-    negated = value.negate()
-    if negated is None:
-        raise frame.error(
-            "`not` of several conditions that are known only when the kernel runs",
-            node,
-            required="`not` of one comparison",
-            found=str(value),
-        )
-    return negated
-
-
-def undecided(value: Predicate, what: str, frame: Frame, node: ast.Expression) -> Exception:
+def undecided(value: Predicate | AnyOf, what: str, frame: Frame, node: ast.Expression) -> Exception:
     """The error for a condition on sizes where a decision is needed now; it offers the `specialize` to write."""
     return frame.error(
         f"{what} needs an answer now, but `{value}` is known only when the kernel runs",
         node,
         required="a condition on static sizes, or one that the ranges of the symbols decide",
         found=", ".join(_symbol_text(s.name, s.lower, s.upper) for s in value.symbols()),
-        fix=f"write `specialize {_handles_text(node)} when {print_expression(node)} {{ ... }} else {{ ... }}`",
+        fix=_as_versions(node),
     )
 
 
-def _handles_text(condition: ast.Expression) -> str:
-    """The handles whose dims a condition asks about, as the target of a `specialize`."""
-    names = list(dict.fromkeys(_handle_names(condition))) or ["x"]
-    return names[0] if len(names) == 1 else f"[{', '.join(names)}]"
+def _as_versions(condition: ast.Expression) -> str:
+    """The `specialize` to write: of the handles whose dims the condition asks about, where it names them."""
+    names = list(dict.fromkeys(_handle_names(condition)))
+    target = "x" if not names else names[0] if len(names) == 1 else f"[{', '.join(names)}]"
+    written = f"write `specialize {target} when {print_expression(condition)} {{ ... }} else {{ ... }}`"
+    return written if names else f"{written}, with the ops to make versions of as x"
 
 
 def _handle_names(expression: ast.Expression) -> Iterator[str]:

@@ -10,6 +10,7 @@ from tcpx.interp.trace import Trace
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.ir import Block, Operation
 from tcpx.payload.ops.gml_st import If
+from tcpx.payload.ops.group import Group
 from tcpx.transform.language import syntax as ast
 
 
@@ -34,16 +35,16 @@ def coverage_of(state: State) -> Coverage:
 
 
 def _open_ops(block: Block) -> Iterator[Operation]:
-    """The operations of a function, those in the branches of versions included."""
+    """The operations of a function, those in the branches of versions and in groups included."""
     for op in block.ops:
         yield op
-        if isinstance(op, If):
+        if isinstance(op, If | Group):
             for region in op.regions:
                 yield from _open_ops(region)
 
 
 def _counts(op: Operation) -> bool:
-    return bool(op.name) and bool(op.tree_classes()) and "loop" not in op.tree_classes()
+    return bool(op.name) and bool(op.tree_classes()) and not {"loop", "group"} & set(op.tree_classes())
 
 
 def _never_ran(state: State) -> Iterator[Location]:

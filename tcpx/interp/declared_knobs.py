@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import sha256
 
 from tcpx.interp.arithmetic import checked, size_text
 from tcpx.interp.expressions import evaluate
 from tcpx.interp.frame import Frame
-from tcpx.interp.knobs import KnobUse, ParamValue
+from tcpx.interp.knobs import KnobUse, OverriddenLaterError, ParamValue
 from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe
 from tcpx.payload.diagnostics import Kind
@@ -24,24 +25,20 @@ def bind_knob(knob: ast.Knob, state: State, frame: Frame) -> None:
     domain = evaluate(knob.domain, state, frame) if knob.domain is not None else ()
     items = domain if isinstance(domain, tuple) else (domain,)
     given = state.overrides.find(frame.use, knob.name)
-    value = default if given is None else _typed(given, knob.type, knob.name, knob, frame)
+    typed = None if given is None else _typed(given, knob.type, knob.name, knob, frame)
     structure = "" if knob.separate else _structure(knob.name, (default, *items), state, frame)
-    shared = state.overrides.shared_with(f"{frame.use}.{knob.name}", structure)
-    if shared is not None:
-        value = _shared_value(knob.name, shared, value if given is not None else None, knob, frame)
-    if knob.domain is not None and value not in items:
+    use = _use(knob.name, typed, default, structure, knob, state, frame)
+    if knob.domain is not None and use.value not in items:
         shown = [describe(i) for i in items[:SHOWN_ITEMS]] + (["..."] if len(items) > SHOWN_ITEMS else [])
         raise frame.error(
-            f"the {'value' if given is not None else 'default'} of the knob `{knob.name}` is not in its domain",
+            f"the {'value' if use.overridden else 'default'} of the knob `{knob.name}` is not in its domain",
             knob,
             required=", ".join(shown) or "an item: the domain is empty",
-            found=describe(value),
+            found=describe(use.value),
             kind=Kind.SILENCEABLE,
         )
-    frame.names[knob.name] = value
-    path, shares = f"{frame.use}.{knob.name}", shared.path if shared is not None else ""
-    overridden = given is not None or (shared is not None and shared.overridden)
-    record_knob(KnobUse(path, value, default, items, knob.location, overridden, structure, shares), state)
+    frame.names[knob.name] = use.value
+    record_knob(replace(use, domain=items), state)
 
 
 def _structure(name: str, defined: tuple[RuntimeValue, ...], state: State, frame: Frame) -> str:
@@ -72,17 +69,36 @@ def _structure_of(value: RuntimeValue, state: State) -> str:
             return describe(value)
 
 
-def _shared_value(name: str, shared: KnobUse, given: RuntimeValue | None, node: ast.Node, frame: Frame) -> RuntimeValue:
-    """The value of the use of the same structure; another one that is given is an error."""
-    if given is None or given == shared.value:
-        return shared.value
-    raise frame.error(
-        f"`{name}` of {frame.use} is one value with {shared.path}: the ops are of one structure",
-        node,
-        required=describe(shared.value),
-        found=describe(given),
-        fix=f"set both: by {shared.path} or `{name}`; to set them apart, declare it `knob separate {name}: ...`",
-    )
+def _use(
+    name: str,
+    given: RuntimeValue | None,
+    default: RuntimeValue,
+    structure: str,
+    node: ast.Node,
+    state: State,
+    frame: Frame,
+) -> KnobUse:
+    """A use of a knob, without its domain: the value it is given, that of the first use of its structure, or the
+    default. Raises OverriddenLaterError where it is given a value that the first use does not have."""
+    path = f"{frame.use}.{name}"
+    shared = state.overrides.shared_with(path, structure)
+    if shared is None:
+        settled = state.overrides.settled.get(structure)
+        value = next((v for v in (given, settled) if v is not None), default)
+        overridden = given is not None or settled is not None
+        return KnobUse(path, value, default, (), node.location, overridden, structure)
+    if given is not None and given != shared.value:
+        if not shared.overridden:
+            raise OverriddenLaterError(structure, given)
+        raise frame.error(
+            f"`{name}` of {frame.use} is one value with {shared.path}: the ops are of one structure",
+            node,
+            required=describe(shared.value),
+            found=describe(given),
+            fix=f"give them one value, or declare it `knob separate {name}: ...`",
+        )
+    overridden = shared.overridden or given is not None
+    return KnobUse(path, shared.value, default, (), node.location, overridden, structure, shared.path)
 
 
 def record_knob(use: KnobUse, state: State) -> None:
@@ -105,20 +121,14 @@ def chosen_alternative(tune: ast.Tune, state: State, frame: Frame) -> ast.Block:
     name = f"tune{len({t.location for t in frame.tunes})}"
     given = state.overrides.find(frame.use, name)
     count = len(tune.alternatives)
-    chosen = 0 if given is None else given
-    if not isinstance(chosen, int) or not 0 <= chosen < count:
+    if given is not None and (not isinstance(given, int) or not 0 <= given < count):
         raise frame.error(
-            f"the knob `{name}` chooses no alternative", tune, required=f"0 to {count - 1}", found=describe(chosen)
+            f"the knob `{name}` chooses no alternative", tune, required=f"0 to {count - 1}", found=describe(given)
         )
-    path, domain = f"{frame.use}.{name}", tuple(range(count))
-    structure = _structure(name, domain, state, frame)
-    shared = state.overrides.shared_with(path, structure)
-    if shared is not None:
-        held = _shared_value(name, shared, chosen if given is not None else None, tune, frame)
-        chosen = held if isinstance(held, int) else chosen
-    shares, overridden = shared.path if shared is not None else "", given is not None
-    record_knob(KnobUse(path, chosen, 0, domain, tune.location, overridden, structure, shares), state)
-    return tune.alternatives[chosen]
+    domain = tuple(range(count))
+    use = _use(name, given, 0, _structure(name, domain, state, frame), tune, state, frame)
+    record_knob(replace(use, domain=domain), state)
+    return tune.alternatives[domain.index(use.value)]
 
 
 def _typed(

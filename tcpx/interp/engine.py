@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from tcpx.interp.contract import check_contract
 from tcpx.interp.coverage import Coverage, coverage_of
 from tcpx.interp.declared_knobs import schedule_parameter
 from tcpx.interp.frame import Frame
 from tcpx.interp.handles import Handles
-from tcpx.interp.knobs import KnobUse, Overrides, ParamValue
+from tcpx.interp.knobs import KnobUse, OverriddenLaterError, Overrides, ParamValue
 from tcpx.interp.payload_check import check_on_payload
 from tcpx.interp.payload_texts import PayloadTexts
 from tcpx.interp.state import State, StepHook
@@ -27,6 +28,10 @@ from tcpx.transform.language.loader import Program
 from tcpx.transform.suggestions import did_you_mean
 
 __all__ = ["Coverage", "Run", "StepHook", "check_schedule", "run_schedule"]
+
+
+START: Final = 0
+"""The mark of a rewriter that has changed nothing yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,27 +61,46 @@ def run_schedule(
 
     `params` overrides knobs and schedule parameters by name or by a glob of their path; `schedule` names one of
     several schedules in the file; `func` one of several functions. With `keep_texts` the trace has what every step
-    changed in the payload text. Raises ScheduleError, and then leaves the module
-    as it was.
+    changed in the payload text. Where an override reaches only a later use of a shared knob, the run begins anew with
+    its value for all of them; `on_step` sees the last run alone. Raises ScheduleError, and then leaves the module as it
+    was.
     """
     require_checked(program)
     called = program.schedule(schedule)
     function = _function(module, func)
     check_contract(program, called, function)
-    state = _state(module, function, program, target, threads, params)
-    state.on_step = on_step
-    state.texts = PayloadTexts(function) if keep_texts else None
-    rewriter = state.rewriter
-    start = rewriter.mark()
+    overrides = Overrides(params or {})
+    hook = None if overrides.by_path else on_step
+    while True:
+        state = _state(module, function, program, target, threads, overrides)
+        state.on_step = hook
+        state.texts = PayloadTexts(function) if keep_texts else None
+        try:
+            run = _run(called, state)
+        except OverriddenLaterError as error:
+            overrides = overrides.settle(error)
+            continue
+        except TcpxError:
+            if hook is on_step:
+                raise
+        else:
+            if hook is on_step:
+                return run
+            run.rewriter.rollback(START)
+        hook = on_step
+
+
+def _run(called: ast.Schedule, state: State) -> Run:
+    """Run a schedule once; whatever is raised, the module is then as it was."""
     try:
         state.trace.use(called)
         run_block(called.body, state, _frame(called, state))
         state.overrides.check_all_matched()
-        verify_module(module)
+        verify_module(state.module)
     except BaseException:
-        rewriter.rollback(start)
+        state.rewriter.rollback(START)
         raise
-    return Run(module, rewriter, state.trace, tuple(state.overrides.uses), coverage_of(state))
+    return Run(state.module, state.rewriter, state.trace, tuple(state.overrides.uses), coverage_of(state))
 
 
 def check_schedule(
@@ -96,14 +120,18 @@ def check_schedule(
     found = check_program(program)
     if any(diagnostic.is_error for diagnostic in found):
         return found
-    try:
-        called = program.schedule(schedule)
-        function = _function(module, func)
-        check_contract(program, called, function)
-        state = _state(module, function, program, target, threads, params)
-        return (*found, *check_on_payload(called, state, _frame(called, state)))
-    except TcpxError as error:
-        return (*found, error.diagnostic)
+    overrides = Overrides(params or {})
+    while True:
+        try:
+            called = program.schedule(schedule)
+            function = _function(module, func)
+            check_contract(program, called, function)
+            state = _state(module, function, program, target, threads, overrides)
+            return (*found, *check_on_payload(called, state, _frame(called, state)))
+        except OverriddenLaterError as error:
+            overrides = overrides.settle(error)
+        except TcpxError as error:
+            return (*found, error.diagnostic)
 
 
 def _state(
@@ -112,7 +140,7 @@ def _state(
     program: Program,
     target: Target,
     threads: int,
-    params: Mapping[str, ParamValue] | None,
+    overrides: Overrides,
 ) -> State:
     rewriter = Rewriter(module)
     return State(
@@ -123,7 +151,7 @@ def _state(
         target=target,
         threads=threads,
         handles=Handles(rewriter),
-        overrides=Overrides(params or {}),
+        overrides=overrides,
         trace=Trace(),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tcpx.interp import arithmetic, methods, navigation
+from tcpx.interp.conditions import AnyOf, Condition, conjunction, disjunction, opposite
 from tcpx.interp.foresight import UnforeseenError
 from tcpx.interp.frame import Frame
 from tcpx.interp.functions import call_function
@@ -57,18 +58,18 @@ def _apply(callee: FunctionCallee, call: ast.Call, state: State, frame: Frame) -
 def truth(expression: ast.Expression, what: str, state: State, frame: Frame) -> bool:
     """The value of a condition that must be decided now; `what` needs it."""
     value = condition(expression, state, frame)
-    if isinstance(value, Predicate):
+    if not isinstance(value, bool):
         raise arithmetic.undecided(value, what, frame, expression)
     return value
 
 
-def condition(expression: ast.Expression, state: State, frame: Frame) -> bool | Predicate:
+def condition(expression: ast.Expression, state: State, frame: Frame) -> Condition:
     """The value of a condition: decided, or to be tested when the kernel runs."""
     return _as_condition(evaluate(expression, state, frame), expression, frame)
 
 
-def _as_condition(value: RuntimeValue, expression: ast.Expression, frame: Frame) -> bool | Predicate:
-    if not isinstance(value, bool | Predicate):
+def _as_condition(value: RuntimeValue, expression: ast.Expression, frame: Frame) -> Condition:
+    if not isinstance(value, bool | Predicate | AnyOf):
         raise frame.error("a condition is true or false", expression, required="bool", found=describe(value))
     return value
 
@@ -158,7 +159,7 @@ def _name(expression: ast.Name, state: State, frame: Frame) -> RuntimeValue:
 def _operator(expression: ast.Unary | ast.Binary, state: State, frame: Frame) -> RuntimeValue:
     if isinstance(expression, ast.Unary):
         if expression.operator == "not":
-            return arithmetic.opposite(condition(expression.operand, state, frame), frame, expression)
+            return opposite(condition(expression.operand, state, frame))
         return arithmetic.negate(evaluate(expression.operand, state, frame), frame, expression)
     chain = ast.left_chain(expression)
     value = evaluate(chain[0].lhs, state, frame)
@@ -175,9 +176,7 @@ def _applied(expression: ast.Binary, left: RuntimeValue, state: State, frame: Fr
         if lhs is (operator == "or"):
             return lhs
         rhs = condition(expression.rhs, state, frame)
-        if operator == "and":
-            return arithmetic.conjunction(lhs, rhs)
-        return arithmetic.disjunction(lhs, rhs, frame, expression)
+        return conjunction(lhs, rhs) if operator == "and" else disjunction(lhs, rhs)
     right = evaluate(expression.rhs, state, frame)
     if isinstance(left, OpHandle) and state.foresight is not None and state.foresight.is_reshaped:
         raise UnforeseenError("steps may merge operations")

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from tcpx.transform.declaration import Category, ParameterKind, Transform
 from tcpx.transform.language import syntax as ast
 
-_MOVING_FUNCTIONS = frozenset(("size", "footprint", "rank", "epilogue", "producer", "users", "parent", "len", "exists"))
+_MOVING_FUNCTIONS = frozenset(
+    ("size", "footprint", "rank", "epilogue", "prologue", "producer", "users", "parent", "len", "exists")
+)
 _MOVING_METHODS = frozenset(("loop", "loops", "copy", "is_a"))
 _MOVING_ATTRIBUTES = frozenset(("start", "scheduled", "constant"))
 _RESHAPING = frozenset((Category.OPERATION_TREE, Category.TYPES, Category.GROUPS_AND_CALLS))

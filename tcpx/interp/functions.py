@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import isqrt
 
-from tcpx.interp import navigation
+from tcpx.interp import chains, navigation
 from tcpx.interp.arithmetic import checked, size_text
 from tcpx.interp.frame import Frame
 from tcpx.interp.state import State
@@ -128,6 +128,11 @@ def _lanes(args: Arguments, state: State, frame: Frame, node: ast.Node) -> Runti
     return state.target.lanes(_scalar_type(args[0], frame, node).name)
 
 
+def _dot_width(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    lhs, rhs, acc = (_scalar_type(arg, frame, node).name for arg in args)
+    return state.target.dot_width(lhs, rhs, acc)
+
+
 def _bytes(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
     del state
     return _scalar_type(args[0], frame, node).bytes
@@ -236,6 +241,34 @@ def _contains(args: Arguments, state: State, frame: Frame, node: ast.Node) -> Ru
     return item in held
 
 
+def _dims(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    (value,) = args
+    if not isinstance(value, OperandHandle):
+        raise _wrong(args, "an operand or result such as `mm.lhs`", frame, node)
+    return navigation.dims_of_value(value, state, frame, node)
+
+
+def _without(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    held, others = args
+    if not isinstance(held, tuple) or not isinstance(others, tuple):
+        raise _wrong(args, "two lists", frame, node)
+    return tuple(item for item in held if _contains((others, item), state, frame, node) is False)
+
+
+def _end(position: int) -> Builtin:
+    def end(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+        del state
+        (held,) = args
+        if not isinstance(held, tuple):
+            raise _wrong(args, "a list", frame, node)
+        if not held:
+            required = "at least one item"
+            raise frame.error("an empty list has no such item", node, required=required, kind=Kind.SILENCEABLE)
+        return held[position]
+
+    return end
+
+
 def _exists(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
     (handle,) = args
     if isinstance(handle, OperandHandle | DimHandle):
@@ -255,7 +288,13 @@ def _len(args: Arguments, state: State, frame: Frame, node: ast.Node) -> Runtime
 def _epilogue(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
     if not isinstance(args[0], OpHandle):
         raise _wrong(args, "an op", frame, node)
-    return navigation.epilogue(args[0], state, node.location)
+    return chains.epilogue(args[0], state, node.location)
+
+
+def _prologue(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    if not isinstance(args[0], OperandHandle):
+        raise _wrong(args, "an operand such as `mm.lhs`", frame, node)
+    return chains.prologue(args[0], state, node.location)
 
 
 def _producer(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
@@ -279,6 +318,7 @@ def _parent(args: Arguments, state: State, frame: Frame, node: ast.Node) -> Runt
 _FUNCTIONS: Mapping[str, Builtin] = {
     "size": _size,
     "dtype": _dtype,
+    "dot_width": _dot_width,
     "lanes": _lanes,
     "bytes": _bytes,
     "footprint": _footprint,
@@ -291,10 +331,15 @@ _FUNCTIONS: Mapping[str, Builtin] = {
     "pow2": _pow2,
     "multiples": _multiples,
     "divisors": _divisors,
+    "dims": _dims,
     "contains": _contains,
+    "without": _without,
+    "outermost": _end(0),
+    "innermost": _end(-1),
     "exists": _exists,
     "len": _len,
     "epilogue": _epilogue,
+    "prologue": _prologue,
     "producer": _producer,
     "users": _users,
     "parent": _parent,

@@ -31,15 +31,31 @@ class KnobUse:
     shares: str = ""
 
 
+class OverriddenLaterError(Exception):
+    """An override reaches a later use of a shared knob alone: its value is that of the first use too, which has run."""
+
+    def __init__(self, structure: str, value: RuntimeValue) -> None:
+        super().__init__(structure)
+        self.structure = structure
+        self.value = value
+
+
 @dataclass(slots=True)
 class Overrides:
     """`params=`: `mc` sets every knob (or schedule parameter) of this name, `*/fc1/*.mc` those whose whole path
     matches; `*` matches any text, `/` and `.` included."""
 
     values: Mapping[str, ParamValue]
+    settled: Mapping[str, RuntimeValue] = field(default_factory=dict[str, RuntimeValue])
+    """By structure of shared knobs: what overrides of later uses gave them in an earlier run."""
     uses: list[KnobUse] = field(default_factory=list[KnobUse])
     _matched: set[str] = field(default_factory=set[str])
     _names: set[str] = field(default_factory=set[str])
+
+    @property
+    def by_path(self) -> bool:
+        """Whether some hold for uses of a knob rather than for its name: they may reach some uses alone."""
+        return any(not key.isidentifier() for key in self.values)
 
     def find(self, use: str, name: str) -> ParamValue | None:
         """The value for a knob. A full path goes before a glob, a glob before a bare name; of two globs the last."""
@@ -54,6 +70,10 @@ class Overrides:
         """The earlier use whose value a knob takes over."""
         alike = (u for u in self.uses if structure and u.structure == structure and u.path != path and not u.shares)
         return next(alike, None)
+
+    def settle(self, found: OverriddenLaterError) -> Overrides:
+        """For the next run: the first use of the knob has the value too."""
+        return Overrides(self.values, {**self.settled, found.structure: found.value})
 
     def check_all_matched(self) -> None:
         """An override that matched nothing is an error."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from tcpx.interp.frame import Frame
-from tcpx.interp.navigation import UnknownNameError, source_name
+from tcpx.interp.methods import attribute_names
+from tcpx.interp.navigation import UnknownAttributeError, UnknownNameError, source_name
 from tcpx.interp.state import State
 from tcpx.interp.values import OpHandle, RuntimeValue
 from tcpx.payload.diagnostics import Kind
@@ -70,22 +71,35 @@ def match_handles(match: ast.Match, state: State, frame: Frame, candidates: Cand
         return handles[0]
     what = pattern_text(match.pattern)
     required = "exactly one" if match.cardinality == "one" else "at least one"
+    narrow = "use `match some` and `for`, or narrow it with a name or `where`"
+    narrow = "use `match some` and `for`, or narrow it with a name or `where`"
     raise frame.error(
         f"{len(handles)} operations match {what}" if handles else f"nothing matches {what}",
         match,
         required=required,
         found=", ".join(f"%{h.label}" for h in map(root_of, handles)) or "none",
         notes=() if handles else near_misses(misses),
-        fix="use `match some` and `for`, or narrow it with a name or `where`" if handles else None,
+        fix=narrow if handles else _other_name(match, misses),
         kind=Kind.SILENCEABLE,
     )
+
+
+def _other_name(match: ast.Match, misses: Sequence[Miss]) -> str | None:
+    """The name of an operation that is much like the one that was asked for."""
+    glob, known = match.pattern.glob, [miss.op.name for miss in misses if miss.op.name]
+    return did_you_mean(glob, known) if glob.isidentifier() and glob not in known else None
 
 
 def _require_known_names(match: ast.Match, misses: Sequence[Miss], state: State, frame: Frame) -> None:
     """Raise where every candidate fails by a name that nothing in the payload has, nor any operation by its class."""
     unknown = [miss.unknown for miss in misses if miss.rank == WHERE_RANK]
+    for error in unknown:
+        if isinstance(error, UnknownAttributeError):
+            _require_known_attribute(match, error, misses, state, frame)
     first = unknown[0] if unknown else None
-    if first is None or not all(error is not None and error.name == first.name for error in unknown):
+    if first is None or isinstance(first, UnknownAttributeError):
+        return
+    if not all(error is not None and error.name == first.name for error in unknown):
         return
     dims = {it.name for op in state.func.walk() if isinstance(op, Tileable) for it in op.iterators()}
     if first.name in dims or is_declared(first.name):
@@ -98,6 +112,25 @@ def _require_known_names(match: ast.Match, misses: Sequence[Miss], state: State,
         found=first.name,
         notes=near_misses(misses),
         fix=first.diagnostic.fix or did_you_mean(first.name, (*sorted(dims), *known_names(match.pattern.op_class))),
+        kind=Kind.DEFINITE,
+    )
+
+
+def _require_known_attribute(
+    match: ast.Match, asked: UnknownAttributeError, misses: Sequence[Miss], state: State, frame: Frame
+) -> None:
+    """Raise where nothing in the payload has the attribute that a candidate was asked for, but one much like it."""
+    known = dict.fromkeys(name for op in state.func.walk() for name in attribute_names(op))
+    fix = did_you_mean(asked.name, known)
+    if asked.name in known or fix is None:
+        return
+    raise frame.error(
+        f'nothing has an attribute "{asked.name}", so that no {pattern_text(match.pattern)} satisfies the `where`',
+        asked.diagnostic.schedule or match,
+        required=f"one of {', '.join(known)}",
+        found=asked.name,
+        notes=near_misses(misses),
+        fix=fix,
         kind=Kind.DEFINITE,
     )
 
@@ -124,8 +157,10 @@ def class_miss(op: Operation, op_class: str, rank: int = 0) -> Miss | None:
 
 def name_miss(op: Operation, pattern: ast.Pattern) -> Miss | None:
     """The miss of an operation that another name is asked for; None if there is none, or this one."""
-    name, glob = source_name(op), pattern.glob
-    if not glob or fnmatchcase(name, glob) or fnmatchcase(op.name, glob):
+    glob, names = pattern.glob, (source_name(op), op.name)
+    if not glob or glob in names:
+        return None
+    if not glob.isidentifier() and any(fnmatchcase(name, glob) for name in names):
         return None
     return Miss(op, 2 if pattern.op_class else 0, f'its name does not match "{glob}"')
 

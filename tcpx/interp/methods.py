@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from tcpx.interp.frame import Frame
 from tcpx.interp.handles import path_text
-from tcpx.interp.navigation import narrowed, source_name
+from tcpx.interp.navigation import UnknownAttributeError, narrowed, source_name
 from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OpHandle, RuntimeValue
 from tcpx.payload.diagnostics import Kind
@@ -99,15 +99,21 @@ def attribute_of(base: OpHandle, name: str, state: State, frame: Frame, node: as
     op = state.handles.resolve(base, node.location)[0]
     value = _attribute_value(op.attributes.get(name))
     if value is None:
-        known = [key for key, held in op.attributes.items() if _attribute_value(held) is not None]
-        raise frame.error(
+        known = attribute_names(op)
+        error = frame.error(
             f"%{base.label} ({op.opcode}) has no attribute `{name}`",
             node,
             required=", ".join(known) or "it has none",
             fix=did_you_mean(name, known),
             kind=Kind.SILENCEABLE,
         )
+        raise UnknownAttributeError(error.diagnostic, name)
     return value
+
+
+def attribute_names(op: Operation) -> tuple[str, ...]:
+    """The attributes of an operation that a schedule can ask for."""
+    return tuple(key for key, held in op.attributes.items() if _attribute_value(held) is not None)
 
 
 def _attribute_value(held: Attribute | None) -> RuntimeValue | None:

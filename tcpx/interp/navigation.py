@@ -1,4 +1,4 @@
-"""`x.lhs`, `x.m`, `x.start`, `x.loop(k)`, `x.copy("main")`, `producer`, `users`, `epilogue`, `parent`."""
+"""`x.lhs`, `x.m`, `x.start`, `x.loop(k)`, `x.copy("main")`, `producer`, `users`, `parent`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from tcpx.interp.frame import Frame
 from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, describe, kind_of
 from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError
-from tcpx.payload.interfaces import Elementwise, IteratorKind, Structured, Tileable
+from tcpx.payload.indexing_maps import map_symbols
+from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.constant import Const
-from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
+from tcpx.payload.ops.gml_st import Materialize
 from tcpx.payload.ops.memory import Pad
-from tcpx.payload.types import dtype_of
 from tcpx.transform.arguments import OperandRef, ValueRef
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.suggestions import did_you_mean
@@ -28,6 +28,10 @@ class UnknownNameError(ScheduleError):
     def __init__(self, diagnostic: Diagnostic, name: str = "") -> None:
         super().__init__(diagnostic)
         self.name = name
+
+
+class UnknownAttributeError(UnknownNameError):
+    """An operation has no attribute of a name (`x.attribute("..")`)."""
 
 
 def attribute(base: RuntimeValue, name: str, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
@@ -170,6 +174,25 @@ def value_ref(op: Operation, name: str) -> ValueRef:
     return op.results[number]
 
 
+def dims_of_value(handle: OperandHandle, state: State, frame: Frame, node: ast.Node) -> tuple[DimHandle, ...]:
+    """`dims(x.lhs)`: the dims of x that the operand or result is indexed by, in the order it stores them."""
+    op = state.handles.resolve(handle.base, node.location)[0]
+    ref = value_ref(op, handle.name)
+    if not isinstance(op, Structured):
+        raise frame.error(
+            f"the dims of {describe(handle)} are not known",
+            node,
+            required="an operand or result of a structured operation",
+            found=op.opcode,
+            kind=Kind.SILENCEABLE,
+        )
+    is_input = isinstance(ref, OperandRef) and ref.index < len(op.inputs)
+    indexing_map = op.maps()[ref.index] if isinstance(ref, OperandRef) and is_input else op.result_map()
+    return tuple(
+        DimHandle(handle.base, name) for name in dict.fromkeys(n for e in indexing_map for n in map_symbols(e))
+    )
+
+
 def value_of(ref: ValueRef) -> Value:
     return ref.value if isinstance(ref, OperandRef) else ref
 
@@ -187,49 +210,6 @@ def is_constant(ref: ValueRef) -> bool:
 
 
 # -- functions ---------------------------------------------------------------------------------------------------
-
-
-def epilogue(base: OpHandle, state: State, where: Location) -> OpHandle:
-    """The last op of the chain of elementwise ops that each copy alone feeds; the op itself if there is none."""
-    ends = [_chain_end(op) for op in state.handles.resolve(base, where)]
-    return narrowed(state.handles.of(*dict.fromkeys(ends)), base)
-
-
-def _chain_end(op: Operation) -> Operation:
-    """Follow single uses, out of the loops that compute tiles of the value.
-
-    A second use, a reduction, a reshape, a broadcast or another block ends the chain; behind an op that accumulates,
-    so does another dtype, for partial sums are kept where the end of the chain is written.
-    """
-    end, value = op, op.results[0] if len(op.results) == 1 else None
-    accumulates = isinstance(op, Tileable) and any(it.kind is IteratorKind.REDUCTION for it in op.iterators())
-    while value is not None and len(value.users) == 1:
-        user = value.users[0]
-        if isinstance(user, Elementwise) and _same_block(user, value):
-            if accumulates and dtype_of(user.result.type) != dtype_of(value.type):
-                break
-            end, value = user, user.result
-        elif isinstance(user, StYield) and user.operands[0] is value:
-            value = _result_of(user)
-        elif isinstance(user, Materialize) and all(isinstance(u, StYield) for u in user.result.users):
-            value = user.result
-        else:
-            break
-    return end
-
-
-def _same_block(user: Operation, value: Value) -> bool:
-    made = value.defining_op
-    return made is not None and user.parent is made.parent
-
-
-def _result_of(store: StYield) -> Value | None:
-    """The loop's result that a yield writes; None if the destination has other uses than reading it back."""
-    dest = store.operands[1]
-    loop = dest.owner.parent if isinstance(dest.owner, Block) else None
-    if not isinstance(loop, Loop) or any(isinstance(u, StYield) and u is not store for u in dest.users):
-        return None
-    return loop.results[loop.destinations.index(dest)]
 
 
 def producer(handle: OperandHandle, state: State, frame: Frame, node: ast.Node) -> OpHandle:

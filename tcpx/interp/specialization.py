@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from tcpx.interp.conditions import alternatives_of, is_covered
 from tcpx.interp.expressions import condition, evaluate
 from tcpx.interp.frame import Frame
 from tcpx.interp.handles import BranchFilter
@@ -15,7 +16,7 @@ from tcpx.interp.state import State
 from tcpx.interp.steps import crash
 from tcpx.interp.values import OpHandle, RuntimeValue, describe
 from tcpx.payload.diagnostics import Kind, ScheduleError, TcpxError, UnprovenError, VerifyError
-from tcpx.payload.facts import Facts, facts_in
+from tcpx.payload.facts import facts_in
 from tcpx.payload.ir import Operation
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.verifier import verify_ops
@@ -54,34 +55,26 @@ def run_specialize(statement: ast.Specialize, state: State, frame: Frame, run_bl
 def _open_branches(
     statement: ast.Specialize, state: State, frame: Frame
 ) -> tuple[list[tuple[ast.Branch, Predicate]], ast.Block | ast.Fail]:
-    """The branches to choose from at run time, and what is left for all other sizes."""
+    """The branches to choose from at run time, once per condition that `or` joins, and what is left for all other
+    sizes."""
     branches: list[tuple[ast.Branch, Predicate]] = []
     covered = False
     for branch in statement.branches:
         held = condition(branch.condition, state, frame)
         if held is True:
             return branches, branch.body
-        if isinstance(held, Predicate):
-            earlier = [p for _, p in branches]
-            if covered or _is_excluded(held, earlier):
-                raise _never_taken(branch, str(held), earlier, frame)
-            branches.append((branch, held))
-            covered = _is_excluded(Predicate(), [p for _, p in branches])
+        earlier = [p for _, p in branches]
+        added = [] if covered else [p for p in alternatives_of(held) if not is_covered(p, earlier)]
+        if held is not False and not added:
+            raise _never_taken(branch, describe(held), earlier, frame)
+        branches += [(branch, predicate) for predicate in added]
+        covered = covered or is_covered(Predicate(), [p for _, p in branches])
     if not covered:
         return branches, statement.orelse
     if isinstance(statement.orelse, ast.Block):
         raise _never_taken(statement.orelse, "`else`", [p for _, p in branches], frame)
     body = branches.pop()[0].body
     return branches, body
-
-
-def _is_excluded(held: Predicate, earlier: list[Predicate]) -> bool:
-    """Whether a condition holds only where one of those before it does."""
-    rest = held
-    for predicate in earlier:
-        opposite = predicate.negate()
-        rest = rest if opposite is None else rest & opposite
-    return rest.decide() is False or any(Facts([held]).decide(predicate) is True for predicate in earlier)
 
 
 def _never_taken(node: ast.Node, found: str, earlier: list[Predicate], frame: Frame) -> Exception:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcpx.interp.conditions import AnyOf
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Size, to_text
 from tcpx.payload.types import ScalarType
@@ -42,7 +43,7 @@ class DimHandle:
 
 Scalar = int | Size | float | bool | str
 RuntimeValue = (
-    OpHandle | OperandHandle | DimHandle | Target | Scalar | ScalarType | Predicate | tuple["RuntimeValue", ...]
+    OpHandle | OperandHandle | DimHandle | Target | Scalar | ScalarType | Predicate | AnyOf | tuple["RuntimeValue", ...]
 )
 
 
@@ -62,7 +63,7 @@ def kind_of(value: RuntimeValue) -> str:
             return "dim"
         case Target():
             return "target"
-        case bool() | Predicate():
+        case bool() | Predicate() | AnyOf():
             return "bool"
         case int():
             return "int"
@@ -93,7 +94,7 @@ def describe(value: RuntimeValue) -> str:
             return "true" if value else "false"
         case int() | Size():
             return to_text(value)
-        case float() | ScalarType() | Predicate():
+        case float() | ScalarType() | Predicate() | AnyOf():
             return str(value)
         case str():
             return f'"{value}"'

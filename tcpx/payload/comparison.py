@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from tcpx.payload.constants import Constants
+from tcpx.payload.constants import Constants, NumpyArray
 from tcpx.payload.ir import Attribute, Block, FuncOp, Module, Operation, Value
 from tcpx.payload.sizes import Symbol, Var
 
@@ -26,9 +24,14 @@ def _constants(a: Constants, b: Constants) -> str | None:
         return f'constants: "{a.source}" {sorted(a)} and "{b.source}" {sorted(b)}'
     for name in a:
         x, y = a.get(name), b.get(name)
-        if x is not y and (x is None or y is None or x.dtype != y.dtype or not np.array_equal(x, y)):
+        if x is not y and (x is None or y is None or not _same_bits(x, y)):
             return f'the constant "{name}"'
     return None
+
+
+def _same_bits(x: NumpyArray, y: NumpyArray) -> bool:
+    """NaN is the same as itself, and -0 is not 0."""
+    return x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()
 
 
 class _Comparison:

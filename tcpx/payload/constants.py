@@ -28,6 +28,10 @@ class Constants:
     def __iter__(self) -> Iterator[str]:
         return iter(self._arrays)
 
+    def copy(self) -> Constants:
+        """The same arrays under the same names, to which others can be added."""
+        return Constants(self._arrays, self.source)
+
     def get(self, name: str) -> NumpyArray | None:
         """The array of this name, or None."""
         return self._arrays.get(name)

@@ -8,16 +8,14 @@ from enum import Enum
 from typing import ClassVar
 
 from tcpx.payload.facts import facts_at
+from tcpx.payload.indexing_maps import DimDigit, IndexingMap, dims, map_digit, map_dim
 from tcpx.payload.ir import Attribute, Operation, Value
-from tcpx.payload.sizes import Dim, Symbol, Var, is_equal, is_less_equal, substitute, symbols, to_text
+from tcpx.payload.sizes import Dim, Symbol, Var, ceildiv, floordiv, is_equal, is_less_equal, mod, substitute, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, VectorType, dtype_of, like, shape_of
 
 Build = Callable[[Operation], Value]
 """Inserts a detached one-result operation and returns its result."""
-
-IndexingMap = tuple[Dim, ...]
-"""One expression over the iteration dims (as `Symbol`s of their names) per dim of an operand."""
 
 
 class IteratorKind(Enum):
@@ -51,30 +49,6 @@ def parallel(*names: str) -> tuple[Iterator, ...]:
 def reduction(*names: str) -> tuple[Iterator, ...]:
     """Reduction iterators of these names."""
     return tuple(Iterator(n, IteratorKind.REDUCTION) for n in names)
-
-
-def dims(*names: str) -> IndexingMap:
-    """The indexing map that selects these dims in this order."""
-    return tuple(Symbol(n).size() for n in names)
-
-
-def map_dim(expression: Dim) -> str | None:
-    """The dim name if an indexing expression is just that dim."""
-    if isinstance(expression, int):
-        return None
-    names = symbols(expression)
-    return names[0].name if len(names) == 1 and expression == names[0].size() else None
-
-
-def map_dims(indexing_map: IndexingMap) -> tuple[str, ...] | None:
-    """The dim names of a map that selects dims, each at most once; None if it does anything else."""
-    names = tuple(n for n in map(map_dim, indexing_map) if n is not None)
-    return names if len(set(names)) == len(indexing_map) else None
-
-
-def map_symbols(expression: Dim) -> tuple[str, ...]:
-    """The dims an indexing expression depends on."""
-    return tuple(s.name for s in symbols(expression))
 
 
 class Tileable(Operation):
@@ -174,10 +148,10 @@ class Structured(Tileable):
         """Interface `Reduction`: combine two partial results."""
         raise self.error("the operation does not reduce", required="an operation with a reduction dim")
 
-    def permuted_input(self, index: int, order: Sequence[int]) -> Mapping[str, Attribute] | None:
-        """The attributes with which the operation reads input `index` when its dims are stored in this order: dim k
-        is the one that was `order[k]`. None if its class fixes the order."""
-        del index, order
+    def reading_by(self, index: int, indexing_map: IndexingMap) -> Mapping[str, Attribute] | None:
+        """The attributes with which the operation reads input `index` by this map, of the same dims or of their
+        digits. None if its class fixes the map."""
+        del index, indexing_map
         return None
 
     @property
@@ -201,13 +175,17 @@ class Structured(Tileable):
 
     def domain(self) -> tuple[Dim, ...]:
         known: dict[str, Dim] = {}
+        by_digits: dict[str, Dim] = {}
         pairs = [(self.result_map(), shape_of(self.result.type))]
         pairs += [(m, shape_of(v.type)) for m, v in zip(self.maps(), self.inputs, strict=True)]
         for indexing_map, shape in pairs:
             for expression, extent in zip(indexing_map, shape, strict=True):
-                name = map_dim(expression)
+                name, digit = map_dim(expression), map_digit(expression)
                 if name is not None:
                     known.setdefault(name, extent)
+                elif digit is not None and not digit.is_remainder:
+                    by_digits.setdefault(digit.dim, extent * digit.radix)
+        known = by_digits | known
         for it in self.iterators():
             if it.name not in known:
                 raise self.error(
@@ -233,11 +211,29 @@ class Structured(Tileable):
                 out_offsets.append(start[Symbol(name)])
                 out_sizes.append(extent[name])
                 continue
+            digit = map_digit(expression)
+            if digit is not None:
+                first, size = start[Symbol(digit.dim)], extent[digit.dim]
+                self._check_digit(digit, first)
+                out_offsets.append(0 if digit.is_remainder else floordiv(first, digit.radix))
+                out_sizes.append(digit.radix if digit.is_remainder else ceildiv(size, digit.radix))
+                continue
             low = substitute(expression, start)
             last: dict[Symbol | Var, Dim] = {Symbol(n): start[Symbol(n)] + extent[n] - 1 for n in extent}
             out_offsets.append(low)
             out_sizes.append(substitute(expression, last) - low + 1)
         return Tile(tuple(out_offsets), tuple(out_sizes))
+
+    def _check_digit(self, digit: DimDigit, offset: Dim) -> None:
+        """A tile of a dim that an operand holds by digits is a tile of that operand if it starts at a quotient."""
+        if is_equal(mod(offset, digit.radix), 0) is not True:
+            raise self.error(
+                f"`{digit.dim}` is stored by its digits {digit.dim}/{digit.radix} and {digit.dim}%{digit.radix}:"
+                f" a tile of it starts at a multiple of {digit.radix}",
+                required=f"tiles of `{digit.dim}` by a multiple of {digit.radix}",
+                found=f"one at {to_text(offset)}",
+                fix=f"`[{digit.dim}: {digit.radix}]`",
+            )
 
     def operand_tile(self, index: int, offsets: Sequence[Dim], sizes: Sequence[Dim]) -> Tile:
         return self._map_tile(self.maps()[index], offsets, sizes)

@@ -47,7 +47,10 @@ def evaluate_row(row: InstructionRow, operands: Sequence[Array], lane: int = 0) 
         case "zero":
             return np.zeros(result.lanes, numpy_dtype(result.dtype))
         case "splat":
-            return np.repeat(np.asarray(operands[0])[..., None], result.lanes, axis=-1)
+            given = np.asarray(operands[0])
+            return np.tile(
+                given if row.operands[0].lanes > 1 else given[..., None], result.lanes // row.operands[0].lanes
+            )
         case "extract":
             return np.asarray(operands[0][..., lane])
         case "insert":

@@ -51,7 +51,7 @@ def load_target(name: str, features: tuple[str, ...] | None = None) -> Target:
         return native_target(cpu_flags(), features)
     if name not in available_targets():
         raise unknown_name("target", name, (*available_targets(), "native"))
-    return read_target(TABLES / f"{name}.yaml", features)
+    return _target(read_table(TABLES / f"{name}.yaml"), TABLES, features)
 
 
 @lru_cache(maxsize=1)
@@ -63,43 +63,59 @@ def known_features() -> tuple[str, ...]:
 
 def native_target(cpu: frozenset[str], features: tuple[str, ...] | None = None) -> Target:
     """The widest installed target that a CPU with these flags runs, with the optional extensions the CPU has."""
-    runnable = [t for t in map(load_target, available_targets()) if set(t.cpu_flags) <= cpu]
-    widest = max(runnable, key=lambda t: (t.vector_bits, len(t.cpu_flags)))
+    roots = [read_table(TABLES / f"{name}.yaml") for name in available_targets()]
+    tables = [(root.fields(), root) for root in roots]
+    runnable = [(fields, root) for fields, root in tables if set(_cpu_flags(fields)) <= cpu]
+    fields, widest = max(runnable, key=lambda table: (table[0]["vector_bits"].number(), len(_cpu_flags(table[0]))))
     if features is None:
-        described = _features(read_table(TABLES / f"{widest.name}.yaml").fields())
-        features = tuple(f for f, (needed, _) in described.items() if set(needed) <= cpu)
-    return load_target(widest.name, features)
+        features = tuple(f for f, (needed, _) in _features(fields).items() if set(needed) <= cpu)
+    return _target(widest, TABLES, features)
+
+
+def _cpu_flags(fields: Mapping[str, Node]) -> tuple[str, ...]:
+    return fields["cpu_flags"].texts() if "cpu_flags" in fields else ()
 
 
 def read_target(path: Path, features: tuple[str, ...] | None = None) -> Target:
     """The target described by the table at `path`. Raises TargetError on a malformed table or an unknown feature."""
-    root = read_table(path)
+    target = _target(read_table(path), path.parent, features)
+    if not target.rows:
+        raise TargetError("malformed target table", required="rows", found="none", where=path.name)
+    return target
+
+
+def _target(root: Node, folder: Path, features: tuple[str, ...] | None) -> Target:
+    """The target of a table; what it includes lies in the folder."""
     fields = root.fields(_KEYS)
+    file = root.where.partition(":")[0]
     for key in ("name", "headers", "flags", "types", "rows", *_SIZES):
         if key not in fields:
-            raise TargetError("malformed target table", required=f"the key {key}", found="none", where=path.name)
+            raise TargetError("malformed target table", required=f"the key {key}", found="none", where=file)
     described = _features(fields)
     for feature in features or ():
         if feature not in described:
-            raise unknown_name("feature", feature, described, where=path.name)
+            raise unknown_name("feature", feature, described, where=file)
     chosen = tuple(f for f in described if features is None or f in features)
     tables = [fields]
     for include in fields["include"].items() if "include" in fields else []:
-        tables.insert(len(tables) - 1, read_table(path.parent / include.text()).fields(_SHARED_KEYS))
+        tables.insert(len(tables) - 1, read_table(folder / include.text()).fields(_SHARED_KEYS))
     types = _types(tables)
     helpers, needs = _helpers(tables)
-    rows = tuple(r for r in _rows(tables, types, needs, described) if r.requires is None or r.requires in chosen)
+
+    def read_rows() -> list[InstructionRow]:
+        return [r for r in _rows(tables, types, needs, described) if r.requires is None or r.requires in chosen]
+
     return Target(
         name=fields["name"].text(),
         **{key: fields[key].number() for key in _SIZES},
         flags=fields["flags"].texts() + tuple(flag for f in chosen for flag in described[f][1]),
         headers=fields["headers"].texts(),
         features=chosen,
-        cpu_flags=fields["cpu_flags"].texts() if "cpu_flags" in fields else (),
+        cpu_flags=_cpu_flags(fields),
         types=MappingProxyType(types),
-        rows=rows,
         helpers=MappingProxyType(helpers),
         tolerances=MappingProxyType(_tolerances(tables)),
+        read_rows=read_rows,
     )
 
 

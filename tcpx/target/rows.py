@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -56,6 +57,7 @@ class LaneType(NamedTuple):
 _LANE_TYPE = re.compile(rf"({'|'.join(DTYPE_BITS)})(?:x([1-9][0-9]*))?")
 
 
+@lru_cache(maxsize=1024)
 def parse_lane_type(text: str) -> LaneType:
     """`f32x16` -> LaneType("f32", 16); `f32` -> LaneType("f32", 1). Raises TargetError."""
     match = _LANE_TYPE.fullmatch(text.strip())
@@ -96,7 +98,9 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "prefetch_write": Kind(("p",), has_result=False),
     }
 )
-"""Kinds of rows. A row without a result is a C statement (to be ended by `;`), any other an expression."""
+"""Kinds of rows. A row without a result is a C statement (to be ended by `;`), any other an expression.
+
+A `splat` repeats a scalar, or a group of a few lanes, over all lanes."""
 
 PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
 

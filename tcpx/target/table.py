@@ -90,8 +90,11 @@ def read_table(path: Path) -> Node:
 
 def substitute(node: Node, variables: Variables) -> str:
     """The text of `node` with `$name` and `${name}` replaced. Raises TargetError on a variable not given by `for`."""
+    text = node.text()
+    if "$" not in text:
+        return text
     try:
-        return Template(node.text()).substitute(variables)
+        return Template(text).substitute(variables)
     except (KeyError, ValueError) as error:
         raise node.fail(f"variables among {', '.join(variables) or 'none'}", fix=f"give {error} in `for`") from error
 

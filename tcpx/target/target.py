@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from threading import RLock
 
 from tcpx.target.errors import TargetError, unknown_name
 from tcpx.target.rows import DTYPE_BITS, KINDS, InstructionRow, LaneType
 from tcpx.target.semantics import normalize
 
 LaneTypeLike = LaneType | tuple[str, int]
+_READING = RLock()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,24 +36,49 @@ class Target:
     features: tuple[str, ...]
     cpu_flags: tuple[str, ...]
     types: Mapping[LaneType, str]
-    rows: tuple[InstructionRow, ...]
     helpers: Mapping[str, str]
     tolerances: Mapping[str, int]
-    _by_name: dict[str, InstructionRow] = field(default_factory=dict[str, InstructionRow], init=False, repr=False)
-    _by_kind: dict[tuple[str, str | None], list[InstructionRow]] = field(
+    read_rows: Callable[[], Iterable[InstructionRow]] = field(repr=False)
+    """Called once, by the first question about instructions: checking a schedule asks none."""
+    _names: dict[str, InstructionRow] = field(default_factory=dict[str, InstructionRow], init=False, repr=False)
+    _kinds: dict[tuple[str, str | None], list[InstructionRow]] = field(
         default_factory=dict[tuple[str, str | None], list[InstructionRow]], init=False, repr=False
     )
 
-    def __post_init__(self) -> None:
-        for row in self.rows:
-            self._by_name[row.name] = row
-            self._by_kind.setdefault((row.kind, row.semantics), []).append(row)
+    @property
+    def rows(self) -> tuple[InstructionRow, ...]:
+        """The instructions, in the order of the table."""
+        return tuple(self._by_name.values())
+
+    @property
+    def _by_name(self) -> dict[str, InstructionRow]:
+        with _READING:
+            if not self._names:
+                for row in self.read_rows():
+                    self._names[row.name] = row
+                    self._kinds.setdefault((row.kind, row.semantics), []).append(row)
+        return self._names
+
+    @property
+    def _by_kind(self) -> dict[tuple[str, str | None], list[InstructionRow]]:
+        return self._kinds if self._by_name else {}
 
     def lanes(self, dtype: str) -> int:
         """How many elements of `dtype` a full vector register holds."""
         if dtype not in DTYPE_BITS:
             raise unknown_name("dtype", dtype, DTYPE_BITS, where=f"target {self.name}")
         return self.vector_bits // DTYPE_BITS[dtype]
+
+    def dot_width(self, lhs: str, rhs: str, acc: str) -> int:
+        """How many neighbours of these dtypes, in either order, a row multiplies and adds to a full vector of `acc`;
+        1 without such a row."""
+        result = LaneType(acc, self.lanes(acc))
+        for (kind, _), rows in self._by_kind.items():
+            for row in rows if kind == "dot" else ():
+                factors = [operand.dtype for operand in row.operands[1:]]
+                if row.result == result and factors in ([lhs, rhs], [rhs, lhs]):
+                    return row.operands[1].lanes // result.lanes
+        return 1
 
     def has_type(self, dtype: str, lanes: int) -> bool:
         """Whether the target has a C type for this many lanes of `dtype`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tcpx.payload.ir import Block, Operation
 from tcpx.payload.ops.gml_st import Loop, OnSubset
+from tcpx.payload.ops.group import Group
 from tcpx.payload.ops.memory import Alloc, Empty
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.types import TensorType
@@ -45,7 +46,8 @@ def _merge_block(rewriter: Rewriter, block: Block, known: dict[Key, Operation]) 
     count = 0
     for op in list(block.ops):
         for region in op.regions:
-            count += _merge_block(rewriter, region, dict(known))
+            isolated = isinstance(op, Group) and op.is_isolated
+            count += _merge_block(rewriter, region, {} if isolated else dict(known))
         key = _key(op)
         if key is None:
             continue

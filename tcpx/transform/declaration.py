@@ -28,6 +28,8 @@ import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
+from pathlib import Path
 from threading import RLock
 from typing import ClassVar, TypeVar
 
@@ -49,7 +51,7 @@ __all__ = [
     "OP", "OPS", "OP_OR_LOOP", "PREDICATE", "REQUIRED", "SIZE", "STRING", "VALUE",
     "ArgumentValue", "Arguments", "Category", "Digit", "DimSizes", "OperandRef", "Parameter", "ParameterKind",
     "ParameterType", "Required", "Result", "Results", "Transform", "TransformContext", "ValueRef",
-    "enum", "find", "op_of", "plugin_notes", "plugin_problems", "register", "transforms",
+    "enum", "find", "is_own", "known_transform", "op_of", "plugin_notes", "plugin_problems", "register", "transforms",
 ]  # fmt: skip
 
 
@@ -229,7 +231,7 @@ def register(cls: TransformT) -> TransformT:
     """Class decorator: make a transform known by its name. Raises ScheduleError for a declaration that is not whole,
     and for a name that is taken."""
     _check_declaration(cls)
-    known = _REGISTRY.get(cls.name)
+    known = _REGISTRY.get(cls.name) or _own(cls.name, cls.__module__)
     if known is not None and known is not cls:
         raise ScheduleError(
             Diagnostic(
@@ -266,15 +268,41 @@ def _incomplete(message: str, required: str, found: str) -> ScheduleError:
     return ScheduleError(Diagnostic(message, required=required, found=found))
 
 
+@cache
+def _own_names() -> frozenset[str]:
+    """The files of `tcpx/transform/ops/`: each is called like the transform in it."""
+    return frozenset(found.name for found in pkgutil.iter_modules([str(Path(__file__).with_name("ops"))]))
+
+
+def _own(name: str, importing: str = "") -> type[Transform] | None:
+    """The transform of tcpx of this name, whose file is imported unless it is the one that is `importing`."""
+    module = f"tcpx.transform.ops.{name}"
+    if name not in _own_names() or module == importing:
+        return None
+    importlib.import_module(module)
+    return _REGISTRY[name]
+
+
+def is_own(name: str) -> bool:
+    """Whether a transform that comes with tcpx has this name; nothing is imported."""
+    return name in _own_names()
+
+
+def known_transform(name: str) -> type[Transform] | None:
+    """The transform of this name; None if there is none. Of those of tcpx only its file is imported, the plugins only
+    where it is not one of them."""
+    with _LOADING:
+        return _REGISTRY.get(name) or _own(name) or transforms().get(name)
+
+
 def transforms() -> Mapping[str, type[Transform]]:
     """All transforms by name, sorted. On the first call, the files of `tcpx/transform/ops/` are imported, then the
     plugins of other packages; those that cannot be used are in `plugin_problems`."""
     with _LOADING:
         if not _LOADED:
-            package = importlib.import_module("tcpx.transform.ops")
-            _LOADED.append(package.__name__)
-            for found in pkgutil.iter_modules(package.__path__):
-                importlib.import_module(f"{package.__name__}.{found.name}")
+            _LOADED.append(__name__)
+            for name in sorted(_own_names()):
+                _own(name)
             from tcpx.transform.plugins import load_plugins  # imported here: plugins.py imports this file
 
             _PROBLEMS.extend(load_plugins(_REGISTRY))
@@ -294,15 +322,15 @@ def plugin_notes() -> tuple[str, ...]:
 
 def find(name: str) -> type[Transform]:
     """The transform of this name; a ScheduleError offers the nearest one."""
-    known = transforms()
-    if name not in known:
+    known = known_transform(name)
+    if known is None:
         raise ScheduleError(
             Diagnostic(
                 f"there is no transform `{name}`",
                 required="the name of a transform",
                 found=name,
                 notes=plugin_notes(),
-                fix=did_you_mean(name, known),
+                fix=did_you_mean(name, transforms()),
             )
         )
-    return known[name]
+    return known

@@ -122,15 +122,29 @@ def _defined_in(value: Value, op: Operation) -> bool:
     return holder is not None and holder.is_in(op)
 
 
-def erase_dead(rewriter: Rewriter, values: Iterable[Value]) -> None:
-    """Erase the operations that define these values, and what they alone used, where nothing uses them."""
+Copies = dict[Operation, list[Operation]]
+"""By operation: where its tiles are computed, once for each of its uses."""
+
+
+def erase_dead(rewriter: Rewriter, values: Iterable[Value], copies: Copies | None = None) -> None:
+    """Erase the operations that define these values, and what they alone used, where nothing uses them.
+
+    The handle of one that has `copies` denotes these.
+    """
     pending = list(values)
     while pending:
         op = pending.pop().defining_op
         if op is None or op.parent is None or any(r.uses for r in op.results) or not is_pure(op):
             continue
         operands = list(dict.fromkeys(v for inner in op.walk() for v in inner.operands if not _defined_in(v, op)))
-        rewriter.end(op, "nothing used its result")
+        origins = op.origins
+        kept = [copy for copy in (copies or {}).get(op, ()) if copy.parent is not None and origins]
+        for copy in kept[1:]:
+            rewriter.set_origins(copy, origins)
+        if kept:
+            rewriter.continue_as(op, kept[0])
+        else:
+            rewriter.end(op, "nothing used its result")
         rewriter.erase(op)
         pending.extend(operands)
 

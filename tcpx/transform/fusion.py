@@ -27,7 +27,7 @@ from tcpx.transform.destinations import (
     run_at_least_once,
     sink_destination,
 )
-from tcpx.transform.editing import erase_dead, read_subset, source_name
+from tcpx.transform.editing import Copies, erase_dead, read_subset, source_name
 from tcpx.transform.tiling import pad_value_to
 
 
@@ -143,6 +143,7 @@ class _FusedConsumer:
     ) -> None:
         self.ctx, self.rewriter = ctx, ctx.rewriter
         self.chain, self.source, self.moved, self.last = chain, source, moved, last
+        self.copies: Copies = {}
 
     def run(self) -> None:
         self._make_operands_dominate()
@@ -183,7 +184,7 @@ class _FusedConsumer:
         for op in reversed(self.moved):
             self.rewriter.erase(op)
         operands = [v for op in self.moved for v in op.operands]
-        erase_dead(self.rewriter, [v for v in operands if v.defining_op is not self.chain.top])
+        erase_dead(self.rewriter, [v for v in operands if v.defining_op is not self.chain.top], self.copies)
 
     def _drop_store(self, store: StYield) -> None:
         value = store.operands[0]
@@ -319,7 +320,7 @@ class _FusedConsumer:
     ) -> Value:
         definition = value.defining_op
         if isinstance(definition, Structured) and definition.is_movement and not _reads_chain(definition, self.chain):
-            return pull(self.rewriter, definition, part, shape, before)
+            return pull(self.rewriter, definition, part, shape, before, self.copies)
         read = read_subset(self.rewriter, value, part, before)
         reduced = any(it.is_reduction for it in op.iterators())
         fill = op.pad_value(index, reduced) if index < len(op.inputs) else 0
@@ -348,8 +349,13 @@ def _padded_box(box: tuple[list[Dim], list[Dim]] | None, sizes: list[Dim]) -> li
 # -- producers -------------------------------------------------------------------------------------------------------
 
 
-def pull(rewriter: Rewriter, op: Tileable, part: Tile, shape: Sequence[Dim], before: Operation) -> Value:
-    """A copy of `op` that computes the subset `part` of its result, padded to `shape`, before an operation."""
+def pull(
+    rewriter: Rewriter, op: Tileable, part: Tile, shape: Sequence[Dim], before: Operation, copies: Copies
+) -> Value:
+    """A copy of `op` that computes the subset `part` of its result, padded to `shape`, before an operation.
+
+    Data movement that it reads is copied with it; all are noted in `copies`.
+    """
     box = op.iteration_of_result(part)
     if box is None:
         raise op.error(
@@ -365,7 +371,7 @@ def pull(rewriter: Rewriter, op: Tileable, part: Tile, shape: Sequence[Dim], bef
         tile = op.operand_tile(k, offsets, sizes)
         wanted = op.operand_tile(k, offsets, wide).shape
         if isinstance(definition, Structured) and definition.is_movement:
-            operands.append(pull(rewriter, definition, tile, wanted, before))
+            operands.append(pull(rewriter, definition, tile, wanted, before, copies))
             continue
         read = read_subset(rewriter, value, tile, before)
         operands.append(pad_value_to(rewriter, read, wanted, op.pad_value(k, False), True, before))
@@ -375,6 +381,7 @@ def pull(rewriter: Rewriter, op: Tileable, part: Tile, shape: Sequence[Dim], bef
     made = rewriter.insert(op.on_tiles(operands, shape), InsertPoint.before(before), source_name(op))
     made.name = op.name
     made.copy_path = op.copy_path
+    copies.setdefault(op, []).append(made)
     return made.result
 
 
@@ -450,22 +457,23 @@ def _fuse_reads(
         )
     anchor: Operation | None = None
     dead: list[Value] = []
+    copies: Copies = {}
     for user in inside:
-        made = _pull_at(ctx, producer, user, dead)
+        made = _pull_at(ctx, producer, user, dead, copies)
         anchor = anchor or made.defining_op
         if anchor is not made.defining_op and made.defining_op is not None:
             rewriter.set_origins(made.defining_op, producer.origins)
     if anchor is not None and not outside:
         rewriter.continue_as(producer, anchor)
-    erase_dead(rewriter, [*dead, result])
+    erase_dead(rewriter, [*dead, result], copies)
 
 
-def _pull_at(ctx: TransformContext, producer: Tileable, user: Operation, dead: list[Value]) -> Value:
+def _pull_at(ctx: TransformContext, producer: Tileable, user: Operation, dead: list[Value], copies: Copies) -> Value:
     """Replace one use inside the loop by the producer on the subset that is used; notes what is dead then."""
     rewriter, result = ctx.rewriter, producer.result
     if not isinstance(user, Materialize):
         whole = Tile.full(shape_of(result.type))
-        made = pull(rewriter, producer, whole, whole.shape, user)
+        made = pull(rewriter, producer, whole, whole.shape, user, copies)
         for index, value in enumerate(list(user.operands)):
             if value is result:
                 rewriter.set_operand(user, index, made)
@@ -473,7 +481,7 @@ def _pull_at(ctx: TransformContext, producer: Tileable, user: Operation, dead: l
     pads = [u for u in user.result.users if isinstance(u, Pad)]
     free = len(pads) == 1 and len(user.result.users) == 1 and pads[0].attributes.get("free") is True
     target: Operation = pads[0] if free else user
-    made = pull(rewriter, producer, user.subset, shape_of(target.results[0].type), target)
+    made = pull(rewriter, producer, user.subset, shape_of(target.results[0].type), target, copies)
     rewriter.replace_uses(target.results[0], made)
     dead.append(target.results[0])
     return made
@@ -505,8 +513,9 @@ def _fuse_start(ctx: TransformContext, producer: Tileable, chain: Chain, recompu
     tile = chain.global_tile()
     reductions = chain.reductions
     name = source_name(producer)
+    copies: Copies = {}
     if not reductions:
-        made = pull(rewriter, producer, tile, shape, target)
+        made = pull(rewriter, producer, tile, shape, target, copies)
         rewriter.replace_uses(target.results[0], made)
         anchor = made.defining_op
         erase_dead(rewriter, [target.results[0]])
@@ -521,7 +530,7 @@ def _fuse_start(ctx: TransformContext, producer: Tileable, chain: Chain, recompu
             rewriter.move(padded, InsertPoint.start(orelse))
         rewriter.move(read, InsertPoint.start(orelse))
         end = rewriter.insert(Yield([target.results[0]]), InsertPoint.start(then))
-        made = pull(rewriter, producer, tile, shape, end)
+        made = pull(rewriter, producer, tile, shape, end, copies)
         rewriter.set_operand(end, 0, made)
         anchor = made.defining_op
         run_at_least_once(rewriter, reductions)
@@ -529,4 +538,4 @@ def _fuse_start(ctx: TransformContext, producer: Tileable, chain: Chain, recompu
     rewriter.set_operand(chain.top, chain.links[0].index, start.result)
     if anchor is not None and not shared:
         rewriter.continue_as(producer, anchor)
-    erase_dead(rewriter, [producer.result])
+    erase_dead(rewriter, [producer.result], copies)

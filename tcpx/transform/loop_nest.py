@@ -9,6 +9,7 @@ from enum import Enum
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.ir import Block, FuncOp, Operation
 from tcpx.payload.ops.gml_st import If, Loop
+from tcpx.payload.ops.group import Group
 from tcpx.payload.sizes import to_text
 from tcpx.payload.types import VectorType
 
@@ -21,6 +22,7 @@ class NestKind(Enum):
     PARALLEL = "parallel"
     IF = "if"
     ELSE = "else"
+    GROUP = "group"
     COMPUTATION = "computation"
     VECTOR = "vector"
 
@@ -52,6 +54,8 @@ class NestLine:
                 return f"if {self.subject}"
             case NestKind.ELSE:
                 return "else"
+            case NestKind.GROUP:
+                return f"group {self.name}"
             case NestKind.COMPUTATION | NestKind.VECTOR:
                 return f"{self.name} = {self.subject}"
 
@@ -119,6 +123,9 @@ def _lines(op: Operation, depth: int) -> Iterator[NestLine]:
             if orelse:
                 yield NestLine(depth, NestKind.ELSE, op.name, place=op.schedule_location)
                 yield from orelse
+        case Group():
+            yield NestLine(depth, NestKind.GROUP, op.name, place=op.schedule_location)
+            yield from _block_lines(op.body, depth + 1)
         case _ if op.tree_classes():
             on_vectors = any(isinstance(result.type, VectorType) for result in op.results)
             yield NestLine(depth, NestKind.VECTOR if on_vectors else NestKind.COMPUTATION, op.name, op.opcode)

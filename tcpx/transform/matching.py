@@ -8,7 +8,8 @@ from itertools import permutations
 
 from tcpx.payload.comparison import same_attribute
 from tcpx.payload.diagnostics import VerifyError
-from tcpx.payload.interfaces import IndexingMap, Structured, map_dim
+from tcpx.payload.indexing_maps import IndexingMap, map_dim
+from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Attribute, Block, Operation, Value, operation_classes
 from tcpx.payload.ops.elementwise import Binary
 from tcpx.payload.ops.generic import Generic, generalize
@@ -52,7 +53,7 @@ def classes_called(name: str) -> list[type[Structured]]:
 
 def find_match(op: Structured, classes: Sequence[type[Structured]]) -> Candidate | list[Difference]:
     """The first candidate among `classes` that computes what `op` does; else the nearest miss of each class."""
-    mine = _general(op.on_tiles(_stand_ins(op), shape_of(op.result.type)))
+    mine = general(op.on_tiles(stand_ins(op), shape_of(op.result.type)))
     misses: dict[str, Difference] = {}
     for op_class in classes:
         for candidate in _candidates(op_class, op):
@@ -84,7 +85,7 @@ class _Reordered(Generic):
 
     @classmethod
     def of(cls, op: Structured, order: Sequence[int]) -> Generic:
-        made = _general(op.on_tiles(_stand_ins(op), shape_of(op.result.type)))
+        made = general(op.on_tiles(stand_ins(op), shape_of(op.result.type)))
         maps = made.maps()
         held = (*(maps[k] for k in order), made.result_map())
         operands = [*(made.inputs[k] for k in order), *([made.init] if made.init is not None else [])]
@@ -100,12 +101,13 @@ def _misfit(op_class: type[Structured], op: Structured) -> str:
     )
 
 
-def _stand_ins(op: Operation) -> list[Value]:
+def stand_ins(op: Operation) -> list[Value]:
     """Values of the types of the operands, in no function: what is built on them leaves no trace."""
     return Block([(value.name, value.type) for value in op.operands]).args
 
 
-def _general(op: Operation) -> Generic:
+def general(op: Operation) -> Generic:
+    """The generic that computes what an operation does; itself if it is one."""
     if isinstance(op, Generic):
         return op
     if not isinstance(op, Structured):
@@ -119,7 +121,7 @@ def _difference(candidate: Candidate, op: Structured, mine: Generic) -> Differen
     def miss(rank: int, reason: str) -> Difference:
         return Difference(opcode, rank, reason)
 
-    built = candidate.on(op, _stand_ins(op))
+    built = candidate.on(op, stand_ins(op))
     try:
         built.verify()
         other = generalize(built)

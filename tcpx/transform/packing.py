@@ -8,7 +8,8 @@ from itertools import pairwise
 
 from tcpx.payload.bounds import is_equal, is_less_equal, upper_bound
 from tcpx.payload.facts import facts_at
-from tcpx.payload.interfaces import Structured, map_dim
+from tcpx.payload.indexing_maps import IndexingMap, map_digit, map_dim
+from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
 from tcpx.payload.ops.memory import Empty, Pad
@@ -30,6 +31,7 @@ from tcpx.payload.sizes import (
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, dtype_of, shape_of, substitute_type
 from tcpx.transform.arguments import Digit, OperandRef, TransformContext
+from tcpx.transform.digits import digit_extents, layout_map, padded_to_digits, reread, split_digits
 from tcpx.transform.editing import erase_dead, source_name
 from tcpx.transform.fusion import ancestor_in
 from tcpx.transform.tiling import check_on_tensors
@@ -46,26 +48,30 @@ class _CurrentTile:
     permutation: tuple[int, ...]
 
 
-def pack(ctx: TransformContext, operand: OperandRef, layout: Sequence[Digit], at: Loop, parallel: bool) -> Loop:
+def pack(ctx: TransformContext, operand: OperandRef, layout: Sequence[Digit], at: Loop | None, parallel: bool) -> Loop:
     """Copy the operand's current tile, for every iteration of the loops between `at` and the op that it depends
-    on, into a buffer filled in the body of `at`; the op reads the buffer. Returns the loop that fills it."""
+    on, into a buffer filled in the body of `at`, or outside all loops; the op reads the buffer. Returns the loop that
+    fills it."""
     op = operand.op
     rewriter = ctx.rewriter
-    if not isinstance(op, Structured) or not op.is_in(at):
+    if not isinstance(op, Structured) or (at is not None and not op.is_in(at)):
         raise ctx.fail(
-            f"%{op.name} is not in the loop {at.name}",
+            f"%{op.name} is not in the loop {at.name}" if at is not None else f"%{op.name} cannot be packed for",
             op=op,
             required="a structured operation inside the loop given as `at`",
             found=f"{op.opcode} outside it",
         )
     check_on_tensors(ctx, op)
-    current = _current_tile(operand.value)
     layout = _whole_layout(op, operand.index, layout)
-    order = _permutation(ctx, op, operand.index, layout)
-    outermost = ancestor_in(op, at.body)
+    stored_by = layout_map(ctx, op, operand.index, layout)
+    op = padded_to_digits(ctx, op, stored_by)
+    operand = OperandRef(op, operand.index)
+    held_by = op.maps()[operand.index]
+    current = _current_tile(operand.value)
+    outermost = ancestor_in(op, at.body) if at is not None else _outermost_loop(op)
     if outermost is None or outermost is op:
         outermost = op
-    _check_source(ctx, current, at, op)
+    _check_source(ctx, current, outermost, op)
     depends = _dependent_loops(current, op, at)
     for position, size in enumerate(current.shape):
         if upper_bound(size) is None:
@@ -76,8 +82,8 @@ def pack(ctx: TransformContext, operand: OperandRef, layout: Sequence[Digit], at
                 found=f"{current.shape[position]}",
                 fix="tile that dim before packing",
             )
-    inside = {a.name for a in op.ancestors() if isinstance(a, Loop) and a is not at and a.is_in(at)}
-    digits = tuple(current.shape[p] for p in order)
+    inside = {loop.name for loop in _loops_below(op, at)}
+    digits = digit_extents(op, stored_by)
     pitches = tuple(
         align_up(size, digit.pad) if digit.pad is not None else size for digit, size in zip(layout, digits, strict=True)
     )
@@ -91,27 +97,27 @@ def pack(ctx: TransformContext, operand: OperandRef, layout: Sequence[Digit], at
             raise ctx.fail(
                 f"the size of the packed tile of %{operand.value.name} differs between iterations of {unknown[0]}",
                 op=op,
-                required=f"sizes that are known, or bounded, where the body of {at.name} begins",
+                required="sizes that are known, or bounded, where the buffer is filled",
                 found=to_text(size),
                 fix="pack further inside",
             )
     point = InsertPoint.before(outermost)
     start = rewriter.insert(Empty.of(TensorType(shape, dtype)), point, f"{base}.buffer")
 
-    stored = [current.permutation[k] for k in order]
-    filled, outer = _fill(ctx, current, depends, stored, digits, start.result, base, outermost, parallel)
+    in_source = tuple(held_by[current.permutation.index(k)] for k in range(len(held_by)))
+    maps = (in_source, stored_by)
+    filled, outer = _fill(ctx, current, depends, maps, digits, start.result, base, outermost, parallel)
     slots = tuple(floordiv(Size.of(loop.var) - loop.var.lower, loop.var.step) for loop in depends) or (0,)
     read = _slot_tile(slots, digits)
     value = rewriter.insert(Materialize.of(filled, read), InsertPoint.before(op), f"{base}.t").result
-    if order != list(range(len(order))):
-        attributes = op.permuted_input(operand.index, order)
-        if attributes is None:
-            inverse = [order.index(k) for k in range(len(order))]
-            value = rewriter.insert(Transpose.of(value, inverse), InsertPoint.before(op), f"{base}.t").result
-        for key, held in (attributes or {}).items():
-            rewriter.set_attribute(op, key, held)
     old = operand.value
-    rewriter.set_operand(op, operand.index, value)
+    if set(stored_by) == set(held_by) and op.reading_by(operand.index, stored_by) is None:
+        if stored_by != held_by:
+            inverse = [stored_by.index(e) for e in held_by]
+            value = rewriter.insert(Transpose.of(value, inverse), InsertPoint.before(op), f"{base}.t").result
+        rewriter.set_operand(op, operand.index, value)
+    else:
+        reread(rewriter, op, operand.index, value, stored_by)
     erase_dead(rewriter, [old])
     return outer
 
@@ -136,35 +142,43 @@ def _current_tile(value: Value) -> _CurrentTile:
 def _whole_layout(op: Structured, index: int, layout: Sequence[Digit]) -> tuple[Digit, ...]:
     """The layout with the operand's dims that it does not name outermost, in the operand's order."""
     given = {digit.dim for digit in layout}
-    names = [map_dim(e) for e in op.maps()[index]]
-    return (*(Digit(name) for name in names if name is not None and name not in given), *layout)
+    held = [(map_dim(e), map_digit(e)) for e in op.maps()[index]]
+    rest = [Digit(name) for name, _ in held if name is not None and name not in given]
+    for _, part in held:
+        if part is not None and part.dim not in given:
+            rest.append(Digit(part.dim, mod=part.radix) if part.is_remainder else Digit(part.dim, part.radix))
+    return (*rest, *layout)
 
 
-def _permutation(ctx: TransformContext, op: Structured, index: int, layout: Sequence[Digit]) -> list[int]:
-    """Positions of the operand's dims in the order of the layout."""
-    names = [map_dim(e) or "" for e in op.maps()[index]]
-    given = [d.dim for d in layout]
-    if sorted(given) != sorted(names) or any(d.floordiv is not None or d.mod is not None for d in layout):
-        raise ctx.fail(
-            f"the layout [{', '.join(map(str, layout))}] does not fit the operand",
-            op=op,
-            required=f"dims of {', '.join(names)}, each at most once",
-            found=", ".join(map(str, layout)),
-        )
-    return [names.index(d.dim) for d in layout]
-
-
-def _check_source(ctx: TransformContext, current: _CurrentTile, at: Loop, op: Operation) -> None:
+def _check_source(ctx: TransformContext, current: _CurrentTile, filled_before: Operation, op: Operation) -> None:
     owner = current.source.owner
     block = owner.parent if isinstance(owner, Operation) else owner
-    enclosing = [at.body, *(a.parent for a in (at, *at.ancestors()) if a.parent is not None)]
+    enclosing = [a.parent for a in (filled_before, *filled_before.ancestors()) if a.parent is not None]
     if not any(block is b for b in enclosing):
+        where = enclosing[0].parent
         raise ctx.fail(
-            f"%{current.source.name} is computed inside the loop {at.name}, too late to pack it there",
+            f"%{current.source.name} is computed inside the loop {where.name if where is not None else ''}, too late "
+            "to pack it there",
             op=op,
-            required=f"an operand that exists where the body of {at.name} begins",
+            required=f"an operand that exists where the body of {where.name if where is not None else ''} begins",
             found=f"%{current.source.name} made further inside",
         )
+
+
+def _outermost_loop(op: Operation) -> Operation | None:
+    """The outermost of the loops round an operation; None if there is none."""
+    return next((a for a in reversed([*op.ancestors()]) if isinstance(a, Loop)), None)
+
+
+def _loops_below(op: Operation, at: Loop | None) -> list[Loop]:
+    """The loops between `at`, or any place outside all loops, and `op`, innermost first."""
+    found: list[Loop] = []
+    for ancestor in op.ancestors():
+        if ancestor is at:
+            break
+        if isinstance(ancestor, Loop):
+            found.append(ancestor)
+    return found
 
 
 def _check_inside(ctx: TransformContext, subset: Tile, source: Value, before: Operation) -> None:
@@ -183,17 +197,12 @@ def _check_inside(ctx: TransformContext, subset: Tile, source: Value, before: Op
             )
 
 
-def _dependent_loops(current: _CurrentTile, op: Operation, at: Loop) -> list[Loop]:
+def _dependent_loops(current: _CurrentTile, op: Operation, at: Loop | None) -> list[Loop]:
     """The loops between `at` and `op` whose variables the tile, or the range of such a loop, depends on, outermost
     first."""
     padded = shape_of(current.pad.result.type) if current.pad is not None else ()
     used = {v for d in (*current.subset.offsets, *current.subset.sizes, *padded) for v in variables(d)}
-    between: list[Loop] = []
-    for ancestor in op.ancestors():
-        if ancestor is at:
-            break
-        if isinstance(ancestor, Loop):
-            between.append(ancestor)
+    between = _loops_below(op, at)
     for loop in between:
         if loop.var in used:
             used |= {v for d in (loop.var.lower, loop.var.upper) for v in variables(d)}
@@ -214,14 +223,15 @@ def _fill(
     ctx: TransformContext,
     current: _CurrentTile,
     depends: Sequence[Loop],
-    order: Sequence[int],
+    maps: tuple[IndexingMap, IndexingMap],
     digits: Sequence[Dim],
     start: Value,
     base: str,
     before: Operation,
     parallel: bool,
 ) -> tuple[Value, Loop]:
-    """The loops that fill the buffer; returns the filled buffer and the outermost loop."""
+    """The loops that fill the buffer; returns the filled buffer and the outermost loop. `maps`: by which the operation
+    reads what is packed, and by which it reads the buffer."""
     rewriter = ctx.rewriter
     renamed: dict[Symbol | Var, Dim] = {}
     fresh: list[Var] = []
@@ -258,8 +268,11 @@ def _fill(
     if current.pad is not None:
         padded = substitute_type(current.pad.result.type, renamed)
         tile = build(Pad.of(tile, shape_of(padded), current.pad.value))
-    if list(order) != list(range(len(order))):
-        tile = build(Transpose.of(tile, order))
+    held_by, stored_by = maps
+    if set(held_by) != set(stored_by):
+        tile = build(split_digits(tile, held_by, stored_by))
+    elif held_by != stored_by:
+        tile = build(Transpose.of(tile, [held_by.index(e) for e in stored_by]))
     inner_digits = tuple(shape_of(tile.type))
     stored = StYield.of(tile, inner.destinations[0], _slot_tile(slots[-1:], inner_digits))
     rewriter.insert(stored, InsertPoint(inner.body, len(inner.body.ops)))

@@ -12,9 +12,10 @@ from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If
 from tcpx.payload.ops.memory import Empty
 from tcpx.payload.predicates import Predicate
-from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.types import TensorType
 from tcpx.transform.arguments import TransformContext
+from tcpx.transform.convex import gathered, move_into, replace_outside, used_outside
 from tcpx.transform.simplification import fold_branches
 
 
@@ -45,9 +46,7 @@ def specialize_when(
     its opposite in the following ones, is found where it is needed (`payload/facts.py`): no type changes.
     """
     rewriter = ctx.rewriter
-    block = _common_block(ctx, targets)
-    ops = _convex(block, [_ancestor_in(block, op) for op in targets])
-    _gather(rewriter, block, ops)
+    ops = gathered(ctx, targets)
     if failure is not None:
         _assert(ctx, ops[0], predicates, failure)
     split = rewriter.new_split()
@@ -99,66 +98,6 @@ def _ways_round(op: Operation) -> list[Predicate]:
     return found
 
 
-def _common_block(ctx: TransformContext, targets: Sequence[Operation]) -> Block:
-    """The innermost block that holds all targets, directly or deeper."""
-    if not targets:
-        raise ctx.fail("there is nothing to make versions of", found="an empty list", required="at least one op")
-    chains = [[op, *op.ancestors()] for op in targets]
-    for op in chains[0]:
-        block = op.parent
-        if block is not None and all(any(other.parent is block for other in chain) for chain in chains):
-            return block
-    raise ctx.fail(
-        "these ops have no block in common",
-        op=targets[0],
-        required="ops of one function",
-        found=", ".join(f"%{op.name}" for op in targets),
-    )
-
-
-def _ancestor_in(block: Block, op: Operation) -> Operation:
-    return next(a for a in (op, *op.ancestors()) if a.parent is block)
-
-
-def _operands(op: Operation) -> set[Value]:
-    return {v for inner in op.walk() for v in inner.operands}
-
-
-def _convex(block: Block, chosen: Sequence[Operation]) -> list[Operation]:
-    """The chosen ops and every op on a path from one of them to another, in program order."""
-    picked = set(chosen)
-    first = min(block.index(op) for op in picked)
-    last = max(block.index(op) for op in picked)
-    window = block.ops[first : last + 1]
-    below: set[Operation] = set()
-    for op in window:
-        sources = {v.defining_op for v in _operands(op)}
-        if op in picked or sources & below:
-            below.add(op)
-    above: set[Operation] = set()
-    for op in reversed(window):
-        users = {user for result in op.results for user, _ in result.uses}
-        if op in picked or any(user.is_in(a) for user in users for a in above):
-            above.add(op)
-    return [op for op in window if op in below and op in above]
-
-
-def _gather(rewriter: Rewriter, block: Block, ops: Sequence[Operation]) -> None:
-    """Let the ops stand next to each other: what depends on them moves behind, the rest before."""
-    first, last = block.index(ops[0]), block.index(ops[-1])
-    group = set(ops)
-    before: list[Operation] = []
-    behind: list[Operation] = []
-    for op in block.ops[first : last + 1]:
-        if op in group:
-            continue
-        depends = any(v.defining_op in group or v.defining_op in behind for v in _operands(op))
-        (behind if depends else before).append(op)
-    if before or behind:
-        order = [*block.ops[:first], *before, *ops, *behind, *block.ops[last + 1 :]]
-        rewriter.set_block_ops(block, order)
-
-
 def _version(
     ctx: TransformContext, ops: Sequence[Operation], predicate: Predicate, split: int, side: str, suffix: str
 ) -> If:
@@ -168,7 +107,7 @@ def _version(
     mapping = CloneMap()
     copies = [rewriter.clone(op, InsertPoint.end(conditional.then), mapping, suffix) for op in ops]
     rewriter.insert(Yield([mapping.value(v) for v in used]), InsertPoint.end(conditional.then))
-    _move(rewriter, ops, used, conditional.orelse)
+    move_into(rewriter, ops, used, conditional.orelse)
     for copy in copies:
         rewriter.extend_copy_path(copy, split, side)
     return conditional
@@ -177,7 +116,7 @@ def _version(
 def _only_version(ctx: TransformContext, ops: Sequence[Operation], predicate: Predicate) -> If:
     """Replace `ops` by `if predicate { ops }`; what the other branch gives is never used, and is nothing."""
     conditional, used = _conditional(ctx, ops, predicate)
-    _move(ctx.rewriter, ops, used, conditional.then)
+    move_into(ctx.rewriter, ops, used, conditional.then)
     for value in used:
         if not isinstance(value.type, TensorType):
             raise ctx.fail(
@@ -196,24 +135,10 @@ def _only_version(ctx: TransformContext, ops: Sequence[Operation], predicate: Pr
 
 def _conditional(ctx: TransformContext, ops: Sequence[Operation], predicate: Predicate) -> tuple[If, list[Value]]:
     """An empty conditional before `ops`, whose results replace those of the ops that are used elsewhere."""
-    rewriter, group = ctx.rewriter, set(ops)
-    used = [
-        result
-        for op in ops
-        for result in op.results
-        if any(not any(user.is_in(a) for a in group) for user, _ in result.uses)
-    ]
+    rewriter, used = ctx.rewriter, used_outside(ops)
     conditional = If([], [v.type for v in used], {"predicate": predicate}, [Block(), Block()])
     conditional.location = ops[0].location
     rewriter.insert(conditional, InsertPoint.before(ops[0]), ops[-1].name)
     conditional.schedule_location = ctx.location
-    for value, result in zip(used, conditional.results, strict=True):
-        rewriter.replace_uses(value, result, lambda user: not any(user.is_in(a) for a in group))
+    replace_outside(rewriter, ops, used, conditional.results)
     return conditional, used
-
-
-def _move(rewriter: Rewriter, ops: Sequence[Operation], used: Sequence[Value], block: Block) -> None:
-    """Let `ops` be a branch that gives the values `used`."""
-    for op in ops:
-        rewriter.move(op, InsertPoint.end(block))
-    rewriter.insert(Yield(used), InsertPoint.end(block))

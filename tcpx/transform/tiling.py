@@ -96,7 +96,7 @@ def check_on_tensors(ctx: TransformContext, op: Operation) -> None:
         )
 
 
-def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, int]) -> Tileable:
+def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
     """Compute `op` on dims padded up to `sizes`; operands are padded on the way in, the result is sliced."""
     iterators, actual = op.iterators(), op.extents()
     padded: list[Dim] = [sizes.get(it.name, d) for it, d in zip(iterators, actual, strict=True)]
@@ -118,8 +118,7 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, int]) -> Tileable:
     made.name = op.name
     rewriter.continue_as(op, made)
     before = shape_of(op.result.type)
-    kept = Tile(tuple(0 for _ in before), before)
-    sliced = rewriter.insert(Materialize.of(made.result, kept), InsertPoint.before(op), f"{source_name(op)}.t").result
+    sliced = read_subset(rewriter, made.result, Tile.full(before), op)
     old_inputs = list(op.operands)
     rewriter.replace_op(op, [sliced])
     erase_dead(rewriter, old_inputs)
@@ -159,10 +158,15 @@ def pad_value_to(
 
 
 def start_of(op: Tileable) -> Operation | None:
-    """`x.start`: the fill that the accumulator of `x` starts with; None where its first value is given."""
+    """`x.start`: the fill that the accumulator of `x` starts with, or what makes its first value for it alone without
+    summing anything; None where the first value is given otherwise."""
     made = first_value_of(op)
     definition = made.defining_op if made is not None else None
-    return definition if isinstance(definition, Structured) and not definition.operands else None
+    if not isinstance(definition, Structured):
+        return None
+    sums = any(it.is_reduction for it in definition.iterators())
+    alone = made is not None and len(made.uses) == 1
+    return definition if not definition.operands or (alone and not sums) else None
 
 
 def first_value_of(op: Tileable) -> Value | None:

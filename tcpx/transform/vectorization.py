@@ -10,6 +10,7 @@ from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
 from tcpx.payload.ops.memory import Empty, Pad, Prefetch
+from tcpx.payload.ops.movement import Fill
 from tcpx.payload.ops.vector import Read, ToTensor
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim
@@ -130,6 +131,12 @@ class _Vectorizer:
         source = op.operands[0].defining_op
         if isinstance(source, Materialize) and source.operands[0] not in self.vectors:
             self._read(op, source.operands[0], source.subset, op.value)
+            return
+        if isinstance(source, Empty):
+            filled = Fill.of(op.value, VectorType(self._need_static(op, op.result), dtype_of(op.result.type)))
+            made = self.rewriter.insert(filled, InsertPoint.before(op), f"{op.result.name.split('.')[0]}.v")
+            self.rewriter.continue_as(op, made)
+            self.vectors[op.result] = made.result
             return
         value = op.operands[0]
         if value not in self.vectors and (source is None or not source.is_in(self.root)):

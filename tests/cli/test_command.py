@@ -7,7 +7,9 @@ import subprocess
 import sys
 from collections.abc import Callable
 from importlib import metadata
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -172,6 +174,28 @@ def test_interrupted(tcpx_command: Command, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("tcpx.load", interrupt)
     done = tcpx_command("check", "x.tcp")
     assert (done.status, done.out, done.err) == (130, "", "tcpx: interrupted\n")
+
+
+def test_ctrl_c_in_a_kernel_counts_when_it_ends(
+    files: SimpleNamespace, tcpx_command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    compile_kernel = tcpx.compile
+
+    def compiled(*arguments: Any, **named: Any) -> object:
+        kernel = compile_kernel(*arguments, **named)
+
+        def call(*arrays: Any) -> object:
+            results = kernel(*arrays)
+            signal.raise_signal(signal.SIGINT)
+            return results
+
+        return call
+
+    monkeypatch.setattr("tcpx.compile", compiled)
+    saved = tmp_path / "out.npy"
+    done = tcpx_command("run", files.payload, "--random", "0", "--size", "N=3", "-o", str(saved))
+    assert (done.status, done.out, done.err) == (130, "", "tcpx: interrupted\n")
+    assert not saved.exists()
 
 
 def test_ctrl_c_ends_a_command(files: SimpleNamespace) -> None:

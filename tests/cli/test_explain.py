@@ -95,6 +95,10 @@ def test_wrong_options(files: SimpleNamespace, tcpx_command: Command) -> None:
     assert unknown.status == 2
     assert "there is no transform `tyle`" in unknown.err
     assert tcpx_command("explain", files.payload, "--step", "0").status == 2
+    for chosen in (("--step", "1"), ("--only", "tile")):
+        both = tcpx_command("explain", files.payload, "-s", files.schedule, "--html", "page.html", *chosen)
+        assert both.status == 2
+        assert "a page (--html) shows all steps and has a filter of its own: leave out --step and --only" in both.err
     missing = tcpx_command("explain", files.payload, "-s", files.schedule, "--func", "axpi")
     assert missing.status == 1
     assert "did you mean `axpy`" in missing.err

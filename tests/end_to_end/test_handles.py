@@ -119,11 +119,11 @@ SHOWN: dict[str, list[str]] = {
         (
             "for mm/m1 in 0 to 18 step 6; for mm/m in 0 to 6 step 1; for mm/n in 0 to 32 step 1; "
             "for mm/k in 0 to 64 step 1; mm.9 = tcp.mul; mm = tcp.add; for mm/m1~tail in 18 to 22 step 6; "
-            "for mm~tail/m in 0 to 22 - %mm/m1~tail step 1; for mm~tail/n in 0 to 32 step 1; "
+            "for mm~tail/m in 0 to 4 step 1; for mm~tail/n in 0 to 32 step 1; "
             "for mm~tail/k in 0 to 64 step 1; mm~tail.6 = tcp.mul; mm~tail = tcp.add"
         ),
         (
-            "for mm/m1~tail in 18 to 22 step 6; for mm~tail/m in 0 to 22 - %mm/m1~tail step 1; "
+            "for mm/m1~tail in 18 to 22 step 6; for mm~tail/m in 0 to 4 step 1; "
             "for mm~tail/n in 0 to 32 step 1; for mm~tail/k in 0 to 64 step 1; mm~tail.6 = tcp.mul; "
             "mm~tail = tcp.add"
         ),
@@ -164,7 +164,7 @@ SHOWN: dict[str, list[str]] = {
     ],
     "packed_gemm": [
         "mm = tcp.matmul",
-        "for mm/k2 in 0 to min(512, K - %mm/k1) step 1; mm = tcp.matmul",
+        "for mm/k2 in 0 to min(1024, K - %mm/k1) step 1; mm = tcp.matmul",
         "r = tcp.max",
         "mm = tcp.matmul",
         "r = tcp.max",

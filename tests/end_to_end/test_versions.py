@@ -49,6 +49,12 @@ VERSIONS = {
     "let fused = false\n" + REGISTERS + "} else { }",
     "a whole static product": "specialize mm when size(mm.m) == 13 and size(mm.n) == 65 { let kk = tile(mm, [k: 1])\n"
     "vectorize(kk)\nhoist_accumulator(mm, out_of: kk) } else { }",
+    "one of two": "specialize mm when size(mm.n) == 65 or size(mm.n) == 16 { tile(mm, [n: 13])\n"
+    "require size(mm.n) == 13 or size(mm.n) <= 16 } else { tile(mm, [n: 16]) }\nrequire len(mm) == 3",
+    "one of two, and": "specialize [mm, last] when (size(mm.n) == 65 or size(mm.k) < 2) and not (size(mm.m) == 13 and "
+    "size(mm.k) == 5) { let i = tile(mm, [m: 3])\nfuse(last, into: i) } else when size(mm.n) >= 60 "
+    "{ tile(mm, [n: 16]) } else { }",
+    "neither": "specialize mm when not (size(mm.n) == 65 or size(mm.m) == 13) { tile(mm, [n: 16]) } else { }",
     "afterwards all copies": "specialize mm when size(mm.n) == 65 { tile(mm, [n: 13]) } else { tile(mm, [n: 16]) }\n"
     "tile(mm, [k: 4])\nrequire len(mm) == 2",
 }
@@ -120,3 +126,51 @@ def test_an_assertion_is_about_the_branch_it_stands_in(target: Target) -> None:
     check_numbers(kernel, {"M": 7, "K": 3, "N": 59})
     with pytest.raises(ArgumentError, match="few rows"):
         check_numbers(kernel, {"M": 6, "K": 3, "N": 59})
+
+
+def test_or_makes_a_version_for_each_of_its_conditions() -> None:
+    payload = tcpx.parse(RELU)
+    body = "specialize mm when size(mm.n) == 65 or size(mm.m) < 4 or size(mm.m) < 2 { tile(mm, [k: 4]) } else { }"
+    run = tcpx.apply_schedule(payload, schedule(body), target="generic")
+    assert [e.statement for e in run.trace.entries] == ["specialize mm when N == 65, M < 4", *["tile(mm, [k: 4])"] * 2]
+    both = "if size(mm.m) < 4 or size(mm.m) >= 4 { tile(mm, [k: 4]) }\nrequire len(mm) == 1"
+    assert len(tcpx.apply_schedule(payload, schedule(both), target="generic").trace.entries) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "message", "found"),
+    [
+        (
+            "if size(mm.n) == 65 or size(mm.m) < 4 { }",
+            "`if` needs an answer now, but `N == 65 or M < 4` is known only when the kernel runs",
+            "[M: 0..], [N: 0..]",
+        ),
+        (
+            "specialize mm when size(mm.m) < 8 { } else when size(mm.m) * 2 < 8 or size(mm.m) == 2 { } else { }",
+            "this branch is never taken",
+            "2*M < 8 after M < 8",
+        ),
+        (
+            "specialize mm when size(mm.m) < 8 { } else when size(mm.m) == 2 or size(mm.m) == 4 { } else { }",
+            "this branch is never taken",
+            "the condition at versions.tcps:5:20 holds wherever this one does",
+        ),
+        (
+            "specialize mm when size(mm.m) < 8 { } else when size(mm.m) > 5 or size(mm.n) < 2 { } else { }",
+            "this branch is never taken",
+            "`else` after M < 8, M > 5, N < 2",
+        ),
+        (
+            "specialize mm when "
+            + " and ".join(f"(size(mm.m) % {k} == 0 or size(mm.n) % {k} == 0)" for k in (2, 3, 5, 7, 11, 13))
+            + " { } else { }",
+            "the condition holds in more than 32 ways",
+            "33 of them",
+        ),
+    ],
+    ids=["undecided", "covered", "covered in the text", "all", "many"],
+)
+def test_or_of_conditions_is_refused(body: str, message: str, found: str) -> None:
+    with pytest.raises(tcpx.ScheduleError) as caught:
+        tcpx.apply_schedule(tcpx.parse(RELU), schedule(body), target="generic")
+    assert (caught.value.diagnostic.message, caught.value.diagnostic.found) == (message, found)

@@ -17,7 +17,7 @@ from tests.fuzz.outcome import refused
 ROOT = Path(__file__).parents[2]
 CHUNKS, CHUNK = 20, 250
 CALLS = {
-    "gemm": 'schedule s(root: func) {\n  let mm = match one matmul "fc3" in root\n  direct_gemm(mm, epilogue(mm))\n}\n',
+    "small_gemm": 'schedule s(root: func) {\n  let mm = match one "fc3" in root\n  direct_gemm(mm, epilogue(mm))\n}\n',
     "gemv": 'schedule s(root: func) {\n  let mm = match one matmul "fc3" in root\n  stream_gemm(mm, epilogue(mm))\n}\n',
     "rows": "schedule s(root: func) {\n  softmax_rows(match one softmax in root)\n}\n",
 }

@@ -55,14 +55,52 @@ def test_uses_of_one_structure_share_a_value() -> None:
 
 
 def test_two_values_for_one_knob() -> None:
-    found = refusal(SHARED, {"*/fc2/*.mr": 4})
+    params: Mapping[str, ParamValue] = {"*/fc1/*.mr": 4, "*/fc2/*.mr": 3}
+    found = refusal(SHARED, params)
     assert found.message == "`mr` of main/fc2/rows is one value with main/fc1/rows.mr: the ops are of one structure"
-    assert (found.required, found.found) == ("6", "4")
-    assert found.fix == "set both: by main/fc1/rows.mr or `mr`; to set them apart, declare it `knob separate mr: ...`"
+    assert (found.required, found.found) == ("4", "3")
+    assert found.fix == "give them one value, or declare it `knob separate mr: ...`"
     module, schedule = tcpx.parse(PAYLOAD), tcpx.parse_schedule(SHARED)
-    (checked,) = (d for d in tcpx.check(schedule, module, target="generic", params={"*/fc2/*.mr": 4}) if d.is_error)
+    (checked,) = (d for d in tcpx.check(schedule, module, target="generic", params=params) if d.is_error)
     assert checked.message == found.message
-    assert refusal(SHARED, {"*/fc1/*.mr": 4, "*/fc2/*.mr": 3}).message == found.message
+
+
+def test_an_override_of_a_later_use_is_one_of_all_that_share() -> None:
+    params: Mapping[str, ParamValue] = {"*/fc2/*.mr": 4}
+    result = run(SHARED, params)
+    assert [(u.value, u.shares, u.overridden) for u in result.knobs] == [
+        (4, "", True),
+        (4, "main/fc1/rows.mr", True),
+        (6, "", False),
+    ]
+    assert result.module.main.text() == run(SHARED, {"*/fc1/*.mr": 4}).module.main.text()
+    assert len(result.trace.entries) == 3
+    module, schedule = tcpx.parse(PAYLOAD), tcpx.parse_schedule(SHARED)
+    assert tcpx.check(schedule, module, target="generic", params=params) == ()
+    (found,) = tcpx.check(schedule, module, target="generic", params={"*/fc2/*.mr": 40})
+    assert found.message == "the value of the knob `mr` is not in its domain"
+
+
+def test_a_later_override_chooses_a_block_for_all_that_share() -> None:
+    text = SEQUENCE.replace("knob KIND mr: int = 6 in 1..14", "").replace(
+        "tile(mm, [m: mr])", "tune { tile(mm, [m: 6]) } or { tile(mm, [n: 8]) }"
+    )
+    assert [u.value for u in run(text, {"*/fc2/*.tune1": 1}).knobs] == [1, 1, 0]
+
+
+def test_steps_are_seen_once_where_a_later_use_is_overridden() -> None:
+    seen: list[tuple[int, str]] = []
+    module, schedule = tcpx.parse(PAYLOAD), tcpx.parse_schedule(SHARED)
+    for params in ({"*/fc2/*.mr": 4}, {"main/fc3/rows.mr": 40}):
+        seen.clear()
+        explanation = tcpx.explain(
+            module, schedule, params=params, on_step=lambda step: seen.append((step.index, step.statement))
+        )
+        assert [index for index, _ in seen] == list(range(len(seen)))
+        assert seen[0] == (0, "tile(mm, [m: mr])")
+    assert explanation.error is not None  # the steps before it were seen
+    assert explanation.error.message == "the value of the knob `mr` is not in its domain"
+    assert len(seen) == 2
 
 
 def test_separate_knobs() -> None:

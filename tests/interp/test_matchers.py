@@ -154,3 +154,48 @@ def test_a_name_that_nothing_in_the_payload_has(cardinality: str) -> None:
 )
 def test_a_candidate_without_a_name_that_others_have_does_not_match(where: str) -> None:
     run(f"let found = match any op in root where ({where}) and false\nrequire len(found) == 0")
+
+
+TRANSPOSED = """\
+func @f(%x: tensor<4x8xf32>, %y: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %t = tcp.transpose(%x) {permutation = [1, 0]} : tensor<8x4xf32>
+  %s = tcp.add(%t, %y) : tensor<8x4xf32>
+  tcp.return(%s)
+}
+"""
+
+
+@pytest.mark.parametrize("condition", ["", "it.is_a(transpose) and "])
+@pytest.mark.parametrize("cardinality", ["any", "one"])
+def test_a_misspelt_attribute(cardinality: str, condition: str) -> None:
+    where = f'{condition}it.attribute("permutaton") == [1, 0]'
+    body = f"let t = match {cardinality} op in root where {where}; require len(t) == 1"
+    text = f"language 1\nschedule s(root: func) {{ {body} }}"
+    schedule, module = tcpx.parse_schedule(text), tcpx.parse(TRANSPOSED)
+    (checked,) = tcpx.check(schedule, module)
+    with pytest.raises(ScheduleError) as caught:
+        tcpx.apply_schedule(module, schedule)
+    for found in (checked, caught.value.diagnostic):
+        assert found.message == 'nothing has an attribute "permutaton", so that no op satisfies the `where`'
+        assert (found.required, found.found) == ("one of permutation", "permutaton")
+        assert found.fix == "did you mean `permutation`?"
+        assert found.kind is Kind.DEFINITE
+
+
+def test_an_attribute_that_nothing_has_matches_nothing() -> None:
+    """It may be one of operations that this payload does not have."""
+    body = 'for t in match any op in root where it.attribute("dims") == [1] { dce(t) }'
+    text = f"language 1\nschedule s(root: func) {{ {body} }}"
+    schedule, module = tcpx.parse_schedule(text), tcpx.parse(TRANSPOSED)
+    assert tcpx.check(schedule, module) == ()
+    assert tcpx.apply_schedule(module, schedule).trace.entries == []
+
+
+def test_a_misspelt_name() -> None:
+    text = 'language 1\nschedule s(root: func) { let t = match one "tt" in root; require len(t) == 1 }'
+    with pytest.raises(ScheduleError) as caught:
+        tcpx.apply_schedule(tcpx.parse(TRANSPOSED), tcpx.parse_schedule(text))
+    assert (caught.value.diagnostic.message, caught.value.diagnostic.fix) == (
+        'nothing matches "tt"',
+        "did you mean `t`?",
+    )

@@ -140,15 +140,15 @@ def epilogue_of_mm(body: str, result: str = TENSOR, steps: str = "") -> str:
         (f"%a = tcp.add(%mm, %b) : {TENSOR}\n  %z = tcp.exp(%a) : {TENSOR}", TENSOR, "z"),
         (f"%a = tcp.add(%mm, %b) : {TENSOR}\n  %z = tcp.add(%a, %a) : {TENSOR}", TENSOR, "z"),
         (f"%a = tcp.exp(%mm) : {TENSOR}\n  %c = tcp.exp(%mm) : {TENSOR}\n  %z = tcp.add(%a, %c) : {TENSOR}", TENSOR,
-         "mm"),
-        (f"%a = tcp.exp(%mm) : {TENSOR}\n  %z = tcp.cast(%a) : tensor<12x32xbf16>", "tensor<12x32xbf16>", "a"),
+         "z"),
+        (f"%a = tcp.exp(%mm) : {TENSOR}\n  %z = tcp.cast(%a) : tensor<12x32xbf16>", "tensor<12x32xbf16>", "z"),
         ("%z = tcp.reduce_sum(%mm) {dims = [1]} : tensor<12xf32>", "tensor<12xf32>", "mm"),
         (f"%t = tcp.transpose(%b) {{permutation = [1, 0]}} : tensor<32x12xf32>\n"
          f"  %u = tcp.transpose(%t) {{permutation = [1, 0]}} : {TENSOR}\n  %z = tcp.add(%mm, %u) : {TENSOR}", TENSOR,
          "z"),
         ("%z = tcp.transpose(%mm) {permutation = [1, 0]} : tensor<32x12xf32>", "tensor<32x12xf32>", "mm"),
     ],
-    ids=["chain", "one reader twice", "a second use", "another dtype", "a reduction", "computed between", "a reshape"],
+    ids=["chain", "one reader twice", "meeting", "another dtype", "a reduction", "computed between", "a reshape"],
 )  # fmt: skip
 def test_the_end_of_an_epilogue(body: str, result: str, end: str) -> None:
     """And fusing up to there is possible."""

@@ -12,10 +12,11 @@ from tests.transform.payloads import RELU
 
 PACKED = """language 1
 import "lib/gemm.tcps" as gemm
+import "lib/small_gemm.tcps" as small
 schedule main(root: func) {
   let mm = match one contract in root
   let last = epilogue(mm)
-  specialize [mm, last] when size(mm.m) < 8 { gemm.direct_gemm(mm, last) }
+  specialize [mm, last] when size(mm.m) < 8 { small.direct_gemm(mm, last) }
   else                                      { gemm.packed_gemm(mm, last) }
 }
 """

@@ -98,8 +98,8 @@ MUTANTS: Final = (
     Mutant(
         "pack: a transposed operand is stored in the wrong order",
         "transform/packing.py",
-        "stored = [current.permutation[k] for k in order]",
-        "stored = list(order)",
+        "in_source = tuple(held_by[current.permutation.index(k)] for k in range(len(held_by)))",
+        "in_source = held_by",
         _op("pack"),
     ),
     Mutant(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 
-from tcpx.payload.interfaces import Structured, Tileable, map_dim
+from tcpx.payload.indexing_maps import map_dim
+from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.sizes import Dim, upper_bound
@@ -74,7 +75,7 @@ class Arguments:
             ParameterKind.DIMS: lambda _: f"[{', '.join(self._shuffled(self._dims()))}]",
             ParameterKind.DIM_SIZES: lambda _: self._dim_sizes(),
             ParameterKind.LAYOUT: lambda _: self._layout(),
-            ParameterKind.INT: lambda _: str(self.random.choice((2, 2, 3, 4, 1))),
+            ParameterKind.INT: lambda p: "128" if p.name == "by" else str(self.random.choice((2, 2, 3, 4, 1))),
             ParameterKind.INTS: lambda _: "[2, 3]",
             ParameterKind.SIZE: lambda _: self._size(),
             ParameterKind.FLOAT: lambda _: "0.5",
@@ -82,7 +83,7 @@ class Arguments:
             ParameterKind.STRING: lambda _: '"seen"',
             ParameterKind.NAME: lambda _: self._class_name(),
             ParameterKind.ENUM: lambda p: self.random.choice(p.type.choices),
-            ParameterKind.DTYPE: lambda _: self.random.choice(("f32", "f64")),
+            ParameterKind.DTYPE: lambda _: self.random.choice(("ui8", "ui8", "si64", "f32")),
             ParameterKind.PREDICATE: lambda _: "true",
         }
 
@@ -101,6 +102,8 @@ class Arguments:
     def _op(self, parameter: Parameter) -> str | None:
         """A live operation of the class asked for; now and then the start of one, or the one of the step before."""
         wanted = parameter.type.op_class
+        if wanted == "group":
+            return self._some(list(self.session.groups()))
         fits = plausible.OPS.get(self.transform.name, lambda _: True)
         ops = {n: op for n, op in self.session.ops().items() if not wanted or wanted in op.tree_classes()}
         known = {n: op for n, op in ops.items() if fits(op) or self.random.random() < 0.03}
@@ -154,7 +157,10 @@ class Arguments:
         """An operand of an operation in a loop, by role; or its result."""
         del parameter
         known = {n: op for n, op in self.session.ops().items() if isinstance(op, Structured)}
-        known = {n: op for n, op in known.items() if op.inputs and any(isinstance(a, Loop) for a in op.ancestors())}
+        if self.transform.name in plausible.FACTORS:
+            known = {n: op for n, op in known.items() if plausible.OPS[self.transform.name](op)}
+        else:
+            known = {n: op for n, op in known.items() if op.inputs and any(isinstance(a, Loop) for a in op.ancestors())}
         chosen = self._some(list(known))
         if chosen is None:
             return None
@@ -162,7 +168,7 @@ class Arguments:
         roles = list(self.op.operand_roles)[: len(self.op.inputs)]
         if not roles or self.random.random() < 0.1:
             return f"{chosen}.out"
-        role = self.random.choice(roles)
+        role = plausible.FACTOR if self.transform.name in plausible.FACTORS else self.random.choice(roles)
         self.operand = roles.index(role)
         return f"{chosen}.{role}"
 

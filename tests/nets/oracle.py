@@ -18,14 +18,15 @@ import numpy as np
 import numpy.typing as npt
 
 from tcpx.payload.evaluator import Evaluation
-from tcpx.payload.interfaces import Structured, Tileable
-from tcpx.payload.ir import Module, Operation
+from tcpx.payload.interfaces import Elementwise, Structured, Tileable
+from tcpx.payload.ir import Block, Module, Operation
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.elementwise import Max, Min
 from tcpx.payload.ops.generic import generalize
 from tcpx.payload.ops.memory import Pad, Reshape
-from tcpx.payload.types import ScalarType, dtype_of
+from tcpx.payload.types import ScalarType, dtype_of, f32
+from tcpx.transform.vectors.probes import trial
 from tests.nets.structures import WHOLE_OPERANDS
 
 Array = npt.NDArray[np.generic]
@@ -152,10 +153,18 @@ def _perturbed(op: Operation, args: Sequence[Array], result: Array, evaluation: 
 
 
 def _frees_sign_of_zero(op: Operation) -> bool:
-    """Sums in any order, maxima and minima may give either zero."""
+    """Sums in any order, maxima and minima may give either zero, and so may what is computed by way of them."""
     if isinstance(op, Composite) or not isinstance(op, Structured):
         return True
-    return op.neutral() is not None or any(isinstance(o, Max | Min) for o in _scalar_ops(op))
+    ops = _scalar_ops(op)
+    steps = [*ops, *(step for o in ops if isinstance(o, Elementwise) for step in _steps(o))]
+    return op.neutral() is not None or any(isinstance(o, Max | Min) for o in steps)
+
+
+def _steps(op: Elementwise) -> list[Operation]:
+    """The operations that stand for one on targets without it."""
+    block = Block([("", f32) for _ in op.operands])
+    return trial(lambda build: op.expansion(build, block.args) or block.args[0])
 
 
 def _scalar_ops(op: Structured) -> list[Operation]:

@@ -10,12 +10,15 @@ import numpy.typing as npt
 
 from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import TcpxError
-from tcpx.payload.interfaces import map_dim
+from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.ir import Attribute, Block, FuncOp, Module, Operation, Value
 from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.contract import Matmul
+from tcpx.payload.ops.elementwise import Cast, Sub
 from tcpx.payload.ops.generic import Generic, Return, Yield
+from tcpx.payload.ops.movement import Fill
 from tcpx.payload.sizes import Dim, Symbol, symbols
-from tcpx.payload.types import ScalarType, TensorType, dtype_of, f32, f64, i1, shape_of
+from tcpx.payload.types import ScalarType, TensorType, dtype_of, f32, f64, i1, shape_of, si8, si32, ui8
 from tcpx.payload.verifier import verify_module
 from tests.nets.structures import (
     NUMBERS,
@@ -32,6 +35,8 @@ from tests.nets.structures import (
 Array = npt.NDArray[np.generic]
 STATIC = (1, 2, 3, 4, 5, 7, 8, 12, 16, 17)
 MOST_ARGUMENTS = 5
+QUANTIZED = 0.12
+"""How often four operations are a product of quantized factors."""
 WITHOUT_VALUE = ("tcp.empty",)
 """Operations whose elements nobody has written: not for a program that is to give numbers."""
 INDIRECT = ("tcp.const",)
@@ -50,6 +55,7 @@ class RandomPayload:
         self.random = random.Random(seed)
         self.most = most
         self.opcodes = list(opcodes) or drawn_classes()
+        self.is_any = not opcodes
         self.func = FuncOp("f", [])
         self.constants = Constants()
         self.symbols = self._symbols()
@@ -63,7 +69,10 @@ class RandomPayload:
         for _ in range(20 * wanted):
             if len(self.made) >= min(wanted, self.most):
                 break
-            self._add()
+            if self.is_any and len(self.made) + 4 <= self.most and self.random.random() < QUANTIZED:
+                self._add_quantized()
+            else:
+                self._add()
         if self.made and self.random.random() < 0.3:
             self._again(self.random.choice(self.made))
         sinks = [v for v in self.made if not v.users]
@@ -118,9 +127,23 @@ class RandomPayload:
         except TcpxError:
             _drop_uses(op)
             return
+        self._append(op)
+
+    def _add_quantized(self) -> None:
+        """A product of bytes, one factor widened, and mostly less its zero point."""
+        m, k, n = (self._extent(new=True) for _ in range(3))
+        x, w = (self._value(TensorType(shape, self.random.choice((si8, ui8)))) for shape in ((m, k), (k, n)))
+        wide = self._append(Cast.of(x, si32))
+        factor = wide
+        if self.random.random() < 0.6:
+            factor = self._append(Sub.of(wide, self._append(Fill.of(self.random.choice((1, 7)), wide.type))))
+        self._append(Matmul([factor, w], [TensorType((m, n), si32)]))
+
+    def _append(self, op: Operation) -> Value:
         self.names += 1
         op.name = op.result.name = f"v{self.names}"
         self.made.append(self.func.body.append(op).result)
+        return op.result
 
     def _use(self) -> Use | None:
         """A class, a structure and dtypes; mostly those that read a value made before."""
@@ -242,7 +265,7 @@ class RandomPayload:
                 operands = [self.random.choice(known) for _ in range(arity)]
                 known.append(self._lane(body, self.random.choice(pool), operands, dtype))
         if self.random.random() < 0.2:
-            number = self.random.randrange(4)
+            number = min(self.random.randrange(4), int(min(dtype.maximum, 3)))
             made = Const.literal(number, dtype)
             made.name = made.result.name = f"l{len(body.ops)}"
             literal = body.append(made).result

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tcpx.payload.bounds import is_equal
-from tcpx.payload.interfaces import Structured, Tileable
+from tcpx.payload.interfaces import Elementwise, Structured, Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.ops.generic import Generic
@@ -34,6 +34,16 @@ def _accumulates(op: Operation) -> bool:
     return isinstance(op, Structured) and op.init is not None and not on_tensors(op)
 
 
+def _adds_integers(op: Operation) -> bool:
+    return isinstance(op, Structured) and on_tensors(op) and op.acc_type.is_integer and "contract" in op.tree_classes()
+
+
+def _factor_by(op: Operation, semantics: str) -> bool:
+    """Whether the left factor of a contraction is made by an operation that does this to each element."""
+    made = op.operands[0].defining_op if "contract" in op.tree_classes() else None
+    return isinstance(made, Elementwise) and made.semantics == semantics
+
+
 OPS: Mapping[str, Callable[[Operation], bool]] = {
     "tile": _iterates,
     "pad": _is_bounded,
@@ -42,9 +52,17 @@ OPS: Mapping[str, Callable[[Operation], bool]] = {
     "generalize": lambda op: isinstance(op, Structured) and not isinstance(op, Generic),
     "specialize": lambda op: isinstance(op, Generic),
     "interchange": lambda op: isinstance(op, Structured) and len(op.iterators()) > 1,
+    "group": on_tensors,
     "decompose": lambda op: isinstance(op, Composite),
     "hoist_accumulator": _accumulates,
+    "fold_cast": lambda op: _factor_by(op, "cast(a)"),
+    "fold_offset": lambda op: _factor_by(op, "a - b") and _adds_integers(op),
+    "shift_factor": _adds_integers,
 }
+FACTORS = ("fold_cast", "fold_offset", "shift_factor")
+"""Transforms of a factor of a contraction, in a loop or not."""
+FACTOR = "lhs"
+"""The factor they are tried on."""
 
 
 def is_static(loop: Loop) -> bool:

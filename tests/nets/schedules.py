@@ -132,9 +132,14 @@ class RandomSchedule:
 
     def _drawn(self) -> str:
         """A transform, those that succeeded least before the others."""
-        names = [n for n in (*self.transforms, SPECIALIZE_WHEN) if n not in LAST]
+        names = [n for n in (*self.transforms, SPECIALIZE_WHEN) if n not in LAST and self._has_targets(n)]
         weights = [1 / (1 + self.counts.by_transform[n] + 3 * self.applied.count(n)) for n in names]
         return self.random.choices(names, weights)[0]
+
+    def _has_targets(self, name: str) -> bool:
+        """Whether there is a group for a transform of groups."""
+        parameters = self.transforms[name].parameters if name in self.transforms else ()
+        return all(p.type.op_class != "group" for p in parameters) or bool(self.session.groups())
 
     def _step(self, name: str) -> None:
         """Draw one statement; a few times if it fails. The last failure may stay, unless many say the same."""

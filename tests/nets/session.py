@@ -16,6 +16,7 @@ from tcpx.interp.values import OpHandle
 from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import FuncOp, Module, Operation
 from tcpx.payload.ops.gml_st import Loop
+from tcpx.payload.ops.group import Group
 from tcpx.payload.rewriter import Rewriter
 from tcpx.target import Target
 
@@ -66,6 +67,10 @@ class Session:
     def ops(self) -> dict[str, Operation]:
         """The names of live handles to operations that have dims, with the first copy."""
         return {n: ops[0] for n in self.frame.names if (ops := self.live(n)) and isinstance(ops[0], Tileable)}
+
+    def groups(self) -> dict[str, Operation]:
+        """The names of live handles to groups, with the first copy."""
+        return {n: ops[0] for n in self.frame.names if (ops := self.live(n)) and isinstance(ops[0], Group)}
 
     def loops(self) -> dict[str, Loop]:
         """The names of live handles to loops, with the first copy."""

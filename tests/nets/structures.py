@@ -11,7 +11,8 @@ from itertools import combinations, permutations
 
 import tcpx
 from tcpx.payload.diagnostics import TcpxError
-from tcpx.payload.interfaces import Elementwise, Structured, Tileable, map_dim
+from tcpx.payload.indexing_maps import map_dim
+from tcpx.payload.interfaces import Elementwise, Structured, Tileable
 from tcpx.payload.ir import Attribute, Block, Operation, Value, operation_class
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.generic import Generic, Yield

@@ -50,6 +50,7 @@ func @product(%x: tensor<[M]x[K]xf32>, %w: tensor<[N]x[K]xf32>) -> tensor<[M]x[N
 }
 """
 INTEGER = SYMBOLIC.replace("xf32", "xsi32")
+BYTES = SYMBOLIC.replace("[K]xf32>,", "[K]xui8>,").replace("[N]xf32>) ->", "[N]xsi8>) ->").replace("xf32", "xsi32")
 SOFTMAX_STATIC = """\
 func @rows(%x: tensor<5x10xf32>) -> tensor<5x10xf32> {
   %y = tcp.softmax(%x) {dim = 1} : tensor<5x10xf32>
@@ -58,10 +59,41 @@ func @rows(%x: tensor<5x10xf32>) -> tensor<5x10xf32> {
 """
 SOFTMAX_SYMBOLIC = SOFTMAX_STATIC.replace("5x", "[B]x").replace("xf32> {", "xf32> symbols [B] {")
 
+BATCH = """\
+func @products(%x: tensor<[B]x[M]x[K]xf32>, %w: tensor<[B]x[K]x[N]xf32>) -> tensor<[B]x[M]x[N]xf32>
+    symbols [B, K, M, N] {
+  %mm = tcp.contract(%x, %w) {lhs = ["b", "m", "k"], rhs = ["b", "k", "n"], out = ["b", "m", "n"]}
+    : tensor<[B]x[M]x[N]xf32>
+  tcp.return(%mm)
+}
+"""
+BATCH_TRANSPOSED = BATCH.replace("%w: tensor<[B]x[K]x[N]", "%w: tensor<[B]x[N]x[K]").replace(
+    'rhs = ["b", "k", "n"]', 'rhs = ["b", "n", "k"]'
+)
+VECMAT = """\
+func @row(%x: tensor<[K]xf32>, %w: tensor<[K]x[N]xf32>) -> tensor<[N]xf32> symbols [K, N] {
+  %mm = tcp.contract(%x, %w) {lhs = ["k"], rhs = ["k", "n"], out = ["n"]} : tensor<[N]xf32>
+  tcp.return(%mm)
+}
+"""
+MATVEC = VECMAT.replace("[K]x[N]", "[N]x[K]").replace('"k", "n"', '"n", "k"')
+DOT = """\
+func @dot(%x: tensor<[K]xf32>, %y: tensor<[K]xf32>) -> tensor<f32> symbols [K] {
+  %mm = tcp.contract(%x, %y) {lhs = ["k"], rhs = ["k"], out = []} : tensor<f32>
+  tcp.return(%mm)
+}
+"""
+
 LIBRARY_CALLS = {
     "lib/gemm.tcps:packed_gemm": ("contract", "packed_gemm(it, epilogue(it))"),
-    "lib/gemm.tcps:direct_gemm": ("contract", "direct_gemm(it, epilogue(it))"),
     "lib/gemm.tcps:panel_gemm": ("contract", "panel_gemm(it, epilogue(it))"),
+    "lib/small_gemm.tcps:direct_gemm": ("contract", "direct_gemm(it, epilogue(it))"),
+    "lib/small_gemm.tcps:dot_gemm": ("transposed", "dot_gemm(it, epilogue(it))"),
+    "lib/narrow_gemm.tcps:product": ("narrow", "product(it)"),
+    "lib/batch_gemm.tcps:batch_gemm": ("batch", "batch_gemm(it, epilogue(it))"),
+    "lib/gemv.tcps:vecmat": ("vecmat", "vecmat(it, epilogue(it))"),
+    "lib/gemv.tcps:matvec": ("matvec", "matvec(it, epilogue(it))"),
+    "lib/gemv.tcps:dot": ("dot", "dot(it)"),
     "lib/gemv.tcps:stream_gemm": ("contract", "stream_gemm(it, epilogue(it))"),
     "lib/rows.tcps:softmax_rows": ("softmax", "softmax_rows(it)"),
 }
@@ -74,7 +106,19 @@ PRODUCTS = {
     "integer": INTEGER,
 }
 SOFTMAXES = {"static": SOFTMAX_STATIC, "symbolic": SOFTMAX_SYMBOLIC}
-PAYLOADS = {"contract": PRODUCTS, "softmax": SOFTMAXES}
+PAYLOADS = {
+    "contract": PRODUCTS,
+    "transposed": {"symbolic": TRANSPOSED},
+    "narrow": {
+        "bytes": BYTES,
+        "bf16": SYMBOLIC.replace("[K]xf32>,", "[K]xbf16>,").replace("[N]xf32>) ->", "[N]xbf16>) ->"),
+    },
+    "batch": {"plain": BATCH, "transposed": BATCH_TRANSPOSED},
+    "vecmat": {"symbolic": VECMAT},
+    "matvec": {"symbolic": MATVEC},
+    "dot": {"symbolic": DOT},
+    "softmax": SOFTMAXES,
+}
 
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 
@@ -105,9 +149,10 @@ class Case:
         if not self.sequence:
             return tcpx.load_schedule(SCHEDULES / self.file)
         kind, call = LIBRARY_CALLS[self.subject]
+        wanted = "softmax" if kind == "softmax" else "contract"
         return tcpx.parse_schedule(
             f'language 1\nimport "{self.file}" as library\n'
-            f"schedule main(root: func) {{\n  let it = match one {kind} in root\n  library.{call}\n}}\n"
+            f"schedule main(root: func) {{\n  let it = match one {wanted} in root\n  library.{call}\n}}\n"
         )
 
     def c_source(self) -> str:

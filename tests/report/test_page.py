@@ -125,11 +125,12 @@ def test_steps_and_lines_of_c_are_linked(text: str, explanation: tcpx.Explanatio
 def test_nests_have_places_and_marks(text: str) -> None:
     run = Page(text).run
     texts = run["texts"]
-    (first,) = (step for step in run["steps"] if step["made"] == [["ic", "%fc1/m2"]])
-    new = [row for row in first["nest"] if row[0] == "+"]
+    made = [s for s in run["steps"] if s["made"] and s["made"][0][0] == "ic" and s["made"][0][1].startswith("%fc1/")]
+    new = [row for row in made[-1]["nest"] if row[0] == "+"]
     lines = (ROOT / "schedules/lib/gemm.tcps").read_text().splitlines()
     number = next(k for k, line in enumerate(lines, start=1) if line.lstrip().startswith("let ic "))
-    assert [(row[2], texts[row[3]], texts[row[5]]) for row in new] == [("parallel", "fc1/m2", f"gemm.tcps:{number}")]
+    name = made[-1]["made"][0][1].removeprefix("%")
+    assert [(row[2], texts[row[3]], texts[row[5]]) for row in new] == [("parallel", name, f"gemm.tcps:{number}")]
     assert {row[2] for row in run["steps"][-6]["nest"]} >= {"func", "for", "if", "else", "vector", "parallel"}
 
 

@@ -9,7 +9,8 @@ import pytest
 
 import tcpx
 from tcpx.payload.evaluator import Array, Evaluation, evaluate_func
-from tcpx.payload.interfaces import Build, IndexingMap, Iterator, Structured, dims, parallel, reduction
+from tcpx.payload.indexing_maps import IndexingMap, dims
+from tcpx.payload.interfaces import Build, Iterator, Structured, parallel, reduction
 from tcpx.payload.ir import Value, register
 from tcpx.payload.ops.elementwise import Add, Mul
 from tcpx.payload.ops.generic import Generic

@@ -165,6 +165,40 @@ def test_an_unknown_name_tells_of_the_package_that_failed(tmp_path: Path) -> Non
     assert "note: the transforms of the package broken-tcpx 1.0 cannot be used" in done.stdout + done.stderr
 
 
+def test_a_schedule_of_known_names_loads_no_package(tmp_path: Path) -> None:
+    install(tmp_path, "broken-tcpx", "broken_tcpx", "import not_there\n")
+    (tmp_path / "f.tcp").write_text(PAYLOAD, encoding="utf-8")
+    code = """
+import sys
+import tcpx
+text = "language 1; sequence commute(x: op) { tile(x, [d0: 2]) }"
+text += "; schedule f(root: func) { let s = match one elementwise in root; commute(s) }"
+schedule = tcpx.parse_schedule(text)
+print(tcpx.check(schedule), tcpx.check(schedule, tcpx.load("f.tcp")), "tcpx.transform.plugins" in sys.modules)
+"""
+    done = python(tmp_path, code)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "() () False\n"
+
+
+def test_a_sequence_hides_a_transform_of_a_package(acme: Path) -> None:
+    sequence = "sequence commute(x: op) -> loop { let i = tile(x, [d0: 2]); return i }"
+    (acme / "f.tcps").write_text(SCHEDULE.replace("schedule", f"{sequence}\nschedule"), encoding="utf-8")
+    code = """
+import tcpx
+print([e.transform for e in tcpx.apply_schedule(tcpx.load("f.tcp"), tcpx.load_schedule("f.tcps")).trace.entries])
+"""
+    done = python(acme, code)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "['tile']\n")
+
+
+def test_a_name_of_tcpx_is_taken_before_its_transform_was_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(EXAMPLE.replace('"commute"', '"unroll"'), encoding="utf-8")
+    done = python(tmp_path, "import mine")
+    assert "two transforms are called `unroll`" in done.stderr
+    assert "found: `unroll` in tcpx.transform.ops.unroll and in mine" in done.stderr
+
+
 def test_an_entry_point_may_name_a_class(tmp_path: Path) -> None:
     source = EXAMPLE.replace("@register\n", "")
     install(tmp_path, "acme-tcpx", ENTRY[2], source, f"{ENTRY[2]}:Commute")

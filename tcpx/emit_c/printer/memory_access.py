@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from tcpx.emit_c.printer.context import FunctionContext
 from tcpx.emit_c.printer.scopes import Scope
 from tcpx.payload.ir import Operation, Value
-from tcpx.payload.sizes import Dim
+from tcpx.payload.sizes import Dim, product
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A subset of a buffer: one lane per element of the only dim that is kept; a single element if none is."""
+    """A subset of a buffer: one lane per element of the dim that is kept, or of rows that lie one behind the other; a
+    single element if none is."""
 
     value: Value
     buffer: BufferType
@@ -40,7 +41,7 @@ class Access:
     @property
     def lanes(self) -> Dim | None:
         """The number of lanes; None for a single element."""
-        return self.tile.shape[-1] if self.tile.kept else None
+        return product(self.tile.shape) if self.tile.kept else None
 
     @property
     def step(self) -> Dim:

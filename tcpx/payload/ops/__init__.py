@@ -1,13 +1,16 @@
 """The operation families; importing this package registers them all."""
 
 from tcpx.payload.ops import (
+    activation,
     assertion,
     composite,
     constant,
     contract,
+    dot_product,
     elementwise,
     generic,
     gml_st,
+    group,
     memory,
     movement,
     reduce,
@@ -16,13 +19,16 @@ from tcpx.payload.ops import (
 )
 
 __all__ = [
+    "activation",
     "assertion",
     "composite",
     "constant",
     "contract",
+    "dot_product",
     "elementwise",
     "generic",
     "gml_st",
+    "group",
     "memory",
     "movement",
     "reduce",

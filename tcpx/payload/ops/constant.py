@@ -12,7 +12,7 @@ import numpy as np
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.interfaces import Build
 from tcpx.payload.ir import Attribute, Operation, Value, register
-from tcpx.payload.types import ScalarType, Type, VectorType, dtype_of, shape_of
+from tcpx.payload.types import ScalarType, TensorType, Type, VectorType, dtype_of, shape_of
 
 
 class _Limits(Protocol):
@@ -90,9 +90,11 @@ def check_literal(op: Operation, value: Attribute, dtype: ScalarType) -> None:
 
 def splat(build: Build, number: float, type_: Type) -> Value:
     """A constant `number` in the kind, shape and dtype of `type_`."""
-    if isinstance(type_, VectorType):
-        from tcpx.payload.ops.movement import Broadcast  # movement builds on constants elsewhere
+    from tcpx.payload.ops.movement import Broadcast, Fill  # movement builds on constants elsewhere
 
+    if isinstance(type_, TensorType):
+        return build(Fill.of(number, type_))
+    if isinstance(type_, VectorType):
         scalar = build(Const.literal(number, type_.dtype))
         return build(Broadcast.of(scalar, (), type_))
     return build(Const.literal(number, type_))

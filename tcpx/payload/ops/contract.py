@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from string import ascii_letters
 from typing import cast
@@ -10,19 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tcpx.payload.evaluator import Array, Evaluation
-from tcpx.payload.interfaces import (
-    Build,
-    IndexingMap,
-    Iterator,
-    Structured,
-    dims,
-    map_dim,
-    map_dims,
-    parallel,
-    reduction,
-)
+from tcpx.payload.indexing_maps import DimDigit, IndexingMap, dims, map_digit, map_dim, map_dims, map_name
+from tcpx.payload.interfaces import Build, Iterator, Structured, parallel, reduction
 from tcpx.payload.ir import Attribute, Value, register
 from tcpx.payload.ops.elementwise import Add, Mul, cast_to
+from tcpx.payload.sizes import Dim, Symbol
 from tcpx.payload.types import dtype_of
 
 
@@ -58,13 +51,14 @@ class ContractBase(Structured):
         super().verify()
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        names = {it.name: ascii_letters[k] for k, it in enumerate(self.iterators())}
-        spec = [
-            "".join(names[map_dim(e) or ""] for e in indexing_map) for indexing_map in (*self.maps(), self.result_map())
-        ]
+        letters = {it.name: ascii_letters[k] for k, it in enumerate(self.iterators())}
+        extents = {it.name: evaluation.size(d) for it, d in zip(self.iterators(), self.domain(), strict=True)}
         dtype = self.acc_type.numpy
         wide = np.dtype(np.float32) if self.acc_type.is_float and self.acc_type.bits < 32 else dtype
-        lhs, rhs = (cast("npt.NDArray[np.float64]", a.astype(wide)) for a in args[:2])  # its stubs want one dtype
+        inputs = [_without_digits(a, m, extents) for a, m in zip(args, self.maps(), strict=False)]
+        spec = ["".join(letters[name] for name in names) for _, names in inputs]
+        spec.append("".join(letters[map_dim(e) or ""] for e in self.result_map()))
+        lhs, rhs = (cast("npt.NDArray[np.float64]", a.astype(wide)) for a, _ in inputs)  # its stubs want one dtype
         if any(it.is_reduction for it in self.iterators()):
             total: Array = np.asarray(np.einsum(f"{spec[0]},{spec[1]}->{spec[2]}", lhs, rhs))
         else:
@@ -72,6 +66,24 @@ class ContractBase(Structured):
         if len(args) > 2:
             total = np.add(total, args[2].astype(wide))
         return (total.astype(dtype),)
+
+
+def _without_digits(array: Array, indexing_map: IndexingMap, extents: Mapping[str, int]) -> tuple[Array, list[str]]:
+    """The array with every dim that it holds by digits as one, and the names of its dims."""
+    names: list[str] = [map_dim(e) or "" for e in indexing_map]
+    for quotient in [digit for e in indexing_map if (digit := map_digit(e)) is not None and not digit.is_remainder]:
+        digits = [map_digit(e) if not name else None for e, name in zip(indexing_map, names, strict=True)]
+        at, inner = (next(k for k, d in enumerate(digits) if d == wanted) for wanted in (quotient, quotient.partner))
+        order = [k for k in range(array.ndim) if k != inner]
+        order.insert(order.index(at) + 1, inner)
+        array, names = array.transpose(order), [names[k] for k in order]
+        indexing_map = tuple(indexing_map[k] for k in order)
+        at = order.index(at)
+        array = array.reshape(*array.shape[:at], array.shape[at] * array.shape[at + 1], *array.shape[at + 2 :])
+        array = array[(*(slice(None),) * at, slice(extents[quotient.dim]))]
+        names[at : at + 2] = [quotient.dim]
+        indexing_map = (*indexing_map[:at], Symbol(quotient.dim).size(), *indexing_map[at + 2 :])
+    return array, names
 
 
 def _along(array: Array, own: str, wanted: str) -> npt.NDArray[np.float64]:
@@ -83,16 +95,22 @@ def _along(array: Array, own: str, wanted: str) -> npt.NDArray[np.float64]:
 
 @register
 class Contract(ContractBase):
-    """A contraction over dims named by `lhs`, `rhs` and `out`, like einsum: dims missing in `out` are summed."""
+    """A contraction over dims named by `lhs`, `rhs` and `out`, like einsum: dims missing in `out` are summed.
+
+    An operand may hold a dim by its digits, `["k/4", "n", "k%4"]`: the quotient and the remainder by one number.
+    """
 
     __slots__ = ()
     opcode = "tcp.contract"
 
     @classmethod
     def attributes_for(cls, op: Structured) -> Mapping[str, Attribute] | None:
-        found = [map_dims(m) for m in (*op.maps(), op.result_map())]
+        out = map_dims(op.result_map())
+        found = [_names(m) for m in op.maps()]
         named = [names for names in found if names is not None]
-        return dict(zip(("lhs", "rhs", "out"), named, strict=True)) if len(named) == len(found) == 3 else None
+        if out is None or len(found) != 2 or len(named) != 2:
+            return None
+        return {"lhs": named[0], "rhs": named[1], "out": out}
 
     def _dims(self, key: str) -> tuple[str, ...]:
         held = self.attributes.get(key)
@@ -108,19 +126,52 @@ class Contract(ContractBase):
 
     def iterators(self) -> tuple[Iterator, ...]:
         out = self._dims("out")
-        inputs = dict.fromkeys((*self._dims("lhs"), *self._dims("rhs")))
+        read = (map_name(e) for m in self.maps() for e in m)
+        inputs = dict.fromkeys(name for name in read if name is not None)
         return parallel(*out) + reduction(*(d for d in inputs if d not in out))
 
     def maps(self) -> tuple[IndexingMap, ...]:
-        return dims(*self._dims("lhs")), dims(*self._dims("rhs"))
+        return self._map("lhs"), self._map("rhs")
+
+    def _map(self, key: str) -> IndexingMap:
+        return tuple(_expression(name) for name in self._dims(key))
 
     def result_map(self) -> IndexingMap:
         return dims(*self._dims("out"))
 
-    def permuted_input(self, index: int, order: Sequence[int]) -> Mapping[str, Attribute]:
-        key = self.operand_names[index]
-        held = self._dims(key)
-        return {key: tuple(held[k] for k in order)}
+    def reading_by(self, index: int, indexing_map: IndexingMap) -> Mapping[str, Attribute] | None:
+        names = _names(indexing_map)
+        return {self.operand_names[index]: names} if names is not None else None
+
+    def verify(self) -> None:
+        for key, indexing_map in zip(self.operand_names, self.maps(), strict=True):
+            digits = [digit for e in indexing_map if (digit := map_digit(e)) is not None]
+            alone = next((d for d in digits if digits.count(d) > 1 or digits.count(d.partner) != 1), None)
+            if alone is not None:
+                raise self.error(
+                    f"`{key}` holds `{alone.dim}` by its digits, which are a quotient and a remainder",
+                    required=f'"{alone}" and "{alone.partner}", each once',
+                    found=", ".join(f'"{d}"' for d in digits if d.dim == alone.dim),
+                )
+        super().verify()
+
+
+_DIGIT = re.compile(r"(.+)([/%])([1-9][0-9]*)")
+
+
+def _expression(name: str) -> Dim:
+    """The indexing expression of a name in an attribute: a dim, or `k/4`, `k%4`."""
+    parts = _DIGIT.fullmatch(name)
+    if parts is None:
+        return Symbol(name).size()
+    return DimDigit(parts.group(1), int(parts.group(3)), parts.group(2) == "%").size()
+
+
+def _names(indexing_map: IndexingMap) -> tuple[str, ...] | None:
+    """The names for an attribute of a map that selects dims or digits; None if it does anything else."""
+    found = [map_digit(e) or map_dim(e) for e in indexing_map]
+    names = tuple(str(name) for name in found if name is not None)
+    return names if len(set(names)) == len(indexing_map) else None
 
 
 @register

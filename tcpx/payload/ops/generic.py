@@ -9,16 +9,8 @@ import numpy as np
 
 from tcpx.payload.constants import Constants
 from tcpx.payload.evaluator import Array, Evaluation
-from tcpx.payload.interfaces import (
-    Build,
-    Elementwise,
-    IndexingMap,
-    Iterator,
-    IteratorKind,
-    Structured,
-    map_dim,
-    map_symbols,
-)
+from tcpx.payload.indexing_maps import IndexingMap, map_dim, map_name, map_symbols
+from tcpx.payload.interfaces import Build, Elementwise, Iterator, IteratorKind, Structured
 from tcpx.payload.ir import Attribute, Block, CloneMap, Operation, Value, operation_class, register
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.elementwise import Binary
@@ -91,7 +83,7 @@ class Generic(Structured):
         """Whether it reduces over two inputs that share every reduction dim, as a contract does: the product and the
         sum may be others, such as `+` and `min`."""
         reduced = {it.name for it in self.iterators() if it.is_reduction}
-        names = [{map_dim(e) for e in m} for m in self.maps()]
+        names = [{map_name(e) for e in m} for m in self.maps()]
         return len(names) == 2 and bool(reduced) and all(reduced <= n and None not in n for n in names)
 
     @property
@@ -118,9 +110,9 @@ class Generic(Structured):
     def result_map(self) -> IndexingMap:
         return self._all_maps()[-1]
 
-    def permuted_input(self, index: int, order: Sequence[int]) -> Mapping[str, Attribute]:
+    def reading_by(self, index: int, indexing_map: IndexingMap) -> Mapping[str, Attribute]:
         maps = list(self._all_maps())
-        maps[index] = tuple(maps[index][k] for k in order)
+        maps[index] = indexing_map
         return {"maps": tuple(maps)}
 
     def pad_value(self, index: int, reduced: bool) -> float | int | None:
@@ -128,7 +120,7 @@ class Generic(Structured):
         where an input lacks a reduction dim: what it holds there is not padding."""
         if not reduced:
             return 0
-        names = [{map_dim(e) for e in m} for m in self.maps()]
+        names = [{map_name(e) for e in m} for m in self.maps()]
         if any(it.name not in n for it in self.iterators() if it.is_reduction for n in names):
             return None
         return next((v for v in (0, self.neutral(), 1) if v is not None and self._leaves_accumulator(v)), None)

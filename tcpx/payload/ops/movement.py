@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
-from tcpx.payload.interfaces import Build, IndexingMap, Iterator, Structured, dims, map_dims, parallel
+from tcpx.payload.indexing_maps import IndexingMap, dims, map_dims
+from tcpx.payload.interfaces import Build, Iterator, Structured, parallel
 from tcpx.payload.ir import Attribute, Operation, Value, register
 from tcpx.payload.ops.constant import Const, check_literal
 from tcpx.payload.types import Type, dtype_of, like, shape_of

@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
-from tcpx.payload.interfaces import Build, IndexingMap, Iterator, IteratorKind, Structured, dims, map_dims
+from tcpx.payload.indexing_maps import IndexingMap, dims, map_dims
+from tcpx.payload.interfaces import Build, Iterator, IteratorKind, Structured
 from tcpx.payload.ir import Attribute, Value, register
 from tcpx.payload.ops.elementwise import Add, Binary, Max, cast_to, converted
 from tcpx.payload.types import dtype_of, shape_of

@@ -18,7 +18,10 @@ from tcpx.payload.types import BufferType, TensorType, Type, VectorType, dtype_o
 
 @register
 class Read(OnSubset):
-    """A subset of a tensor or buffer as a vector or scalar; where the subset is smaller, the rest is `value`."""
+    """A subset of a tensor or buffer as a vector or scalar; where the subset is smaller, the rest is `value`.
+
+    A 1-D vector may hold a subset of two dims row by row, if it has all of the inner dim.
+    """
 
     __slots__ = ()
     opcode = "vector.read"
@@ -41,7 +44,21 @@ class Read(OnSubset):
     def verify(self) -> None:
         super().verify()
         check_literal(self, self.value, dtype_of(self.result.type))
-        self.check_value(self.result)
+        if not self.is_flat:
+            self.check_value(self.result)
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the vector holds the rows of a subset of two dims one after the other."""
+        type_, shape = self.result.type, self.subset.shape
+        if not isinstance(type_, VectorType) or len(type_.shape) != 1 or len(shape) != 2:
+            return False
+        inner = shape[1]
+        return isinstance(inner, int) and inner > 0 and type_.shape[0] % inner == 0 and self._has_the_dtype
+
+    @property
+    def _has_the_dtype(self) -> bool:
+        return dtype_of(self.result.type) == dtype_of(self.operands[0].type)
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         made = np.full(evaluation.shape(self.result.type), self.value).astype(args[0].dtype)
@@ -49,6 +66,10 @@ class Read(OnSubset):
         sizes = [evaluation.size(s) for s in self.subset.sizes]
         if all(n > 0 for n in sizes):
             kept = [n for d, n in enumerate(sizes) if d not in self.subset.dropped]
+            if self.is_flat:
+                rows = evaluation.select(args[0], self.subset)
+                made[: rows.size] = rows.reshape(-1)
+                return (made,)
             made[tuple(slice(0, n) for n in kept)] = evaluation.select(args[0], self.subset)
         return (made,)
 

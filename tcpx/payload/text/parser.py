@@ -69,7 +69,7 @@ class _ModuleParser(AttributeReader):
 
     def _constants(self, node: Node | None) -> Constants:
         if node is None or self.constants is not None:
-            return self.constants or Constants()
+            return self.constants.copy() if self.constants is not None else Constants()
         name = self.string(tokens(node)[0])
         return load_npz(self.base_path / name, name, self.source.location(node))
 

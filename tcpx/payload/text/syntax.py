@@ -14,7 +14,7 @@ from lark.lexer import PatternStr
 
 from tcpx.payload.diagnostics import Diagnostic, Location, ParseError
 from tcpx.payload.text.file import printable
-from tcpx.payload.text.tables import tables_file
+from tcpx.payload.text.tables import collector_paused, tables_file
 
 Node = Tree[Token]
 
@@ -77,13 +77,14 @@ class _TextParser(Protocol):
 @cache
 def _parser() -> Lark:
     grammar = Path(__file__).with_name("grammar.lark")
-    return Lark(
-        grammar.read_text(encoding="utf-8"),
-        parser="lalr",
-        propagate_positions=True,
-        maybe_placeholders=False,
-        cache=tables_file(grammar),
-    )
+    with collector_paused():
+        return Lark(
+            grammar.read_text(encoding="utf-8"),
+            parser="lalr",
+            propagate_positions=True,
+            maybe_placeholders=False,
+            cache=tables_file(grammar),
+        )
 
 
 def _text_parser() -> _TextParser:

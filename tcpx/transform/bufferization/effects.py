@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tcpx.payload.interfaces import Structured, map_dim
+from tcpx.payload.indexing_maps import map_dim
+from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.generic import Yield

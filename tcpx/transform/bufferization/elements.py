@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tcpx.payload.interfaces import Iterator, Structured, map_dim
+from tcpx.payload.indexing_maps import map_dim
+from tcpx.payload.interfaces import Iterator, Structured
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.memory import Pad

@@ -4,7 +4,8 @@ no operation that computes on tensors and vectors at once."""
 from __future__ import annotations
 
 from tcpx.payload.bounds import is_less_equal
-from tcpx.payload.interfaces import Structured, map_dim
+from tcpx.payload.indexing_maps import map_dim
+from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.ops.gml_st import Loop, Materialize

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
-from tcpx.transform.declaration import Transform, plugin_notes, transforms
+from tcpx.transform.declaration import ParameterKind, Transform, known_transform, plugin_notes, transforms
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.builtins import FUNCTIONS, Function
 from tcpx.transform.language.loader import Unit
@@ -60,9 +60,9 @@ def find_callee(function: ast.Expression, unit: Unit) -> Callee:
         return FunctionCallee(unit, unit.functions[name])
     if name in FUNCTIONS:
         return FUNCTIONS[name]
-    known = transforms()
-    if name in known:
-        return known[name]
+    known = known_transform(name)
+    if known is not None:
+        return known
     raise ScheduleError(
         Diagnostic(
             f"there is no transform, sequence or function `{name}`",
@@ -70,7 +70,7 @@ def find_callee(function: ast.Expression, unit: Unit) -> Callee:
             required="a name that `tcpx ops --transforms` lists, a sequence or a function",
             found=name,
             notes=plugin_notes(),
-            fix=did_you_mean(name, [*known, *unit.sequences, *unit.functions, *FUNCTIONS]),
+            fix=did_you_mean(name, [*transforms(), *unit.sequences, *unit.functions, *FUNCTIONS]),
         )
     )
 
@@ -138,9 +138,10 @@ def is_import(function: ast.Expression, unit: Unit) -> bool:
 
 
 def bind_arguments(
-    what: str, call: ast.Call, names: Sequence[str], required: Iterable[str], signature: str
+    what: str, call: ast.Call, names: Sequence[str], required: Iterable[str], signature: str, sizes: str = ""
 ) -> dict[str, ast.Argument]:
-    """Parameter name -> argument, in the order of the parameters. Raises ScheduleError."""
+    """Parameter name -> argument, in the order of the parameters; `sizes` is the one that takes sizes of dims, if one
+    does. Raises ScheduleError."""
     bound: dict[str, ast.Argument] = {}
     named = False
     for position, argument in enumerate(call.arguments):
@@ -151,7 +152,12 @@ def bind_arguments(
                     f"`{what}` has no parameter `{argument.name}`",
                     argument.location,
                     signature,
-                    did_you_mean(argument.name, names),
+                    did_you_mean(argument.name, names)
+                    or (
+                        f"`{sizes}` are in brackets: `[{argument.location.span}]`"
+                        if sizes and sizes not in bound
+                        else None
+                    ),
                 )
         elif named:
             raise _misfit("an argument without a name stands behind one with a name", argument.location, signature)
@@ -178,7 +184,8 @@ def transform_arguments(transform: type[Transform], call: ast.Call) -> dict[str,
     """The arguments of a transform by parameter name."""
     names = [p.name for p in transform.parameters]
     required = [p.name for p in transform.parameters if p.is_required]
-    return bind_arguments(transform.name, call, names, required, transform.signature())
+    maps = next((p.name for p in transform.parameters if p.type.kind is ParameterKind.DIM_SIZES), "")
+    return bind_arguments(transform.name, call, names, required, transform.signature(), maps)
 
 
 def declared_arguments(declared: ast.Sequence | ast.Function, call: ast.Call) -> dict[str, ast.Argument]:
@@ -186,7 +193,18 @@ def declared_arguments(declared: ast.Sequence | ast.Function, call: ast.Call) ->
     names = [p.name for p in declared.params]
     required = [p.name for p in declared.params if p.default is None]
     params = ", ".join(f"{p.name}: {p.type}" + ("" if p.default is None else " = ...") for p in declared.params)
-    return bind_arguments(declared.name, call, names, required, f"{declared.name}({params})")
+    signature = f"{declared.name}({params})"
+    body = declared.body.statements if isinstance(declared, ast.Sequence) else ()
+    knobs = {s.name for s in body if isinstance(s, ast.Knob)}
+    for argument in call.arguments:
+        if argument.name in knobs:
+            raise _misfit(
+                f"`{argument.name}` is a knob of `{declared.name}`, not a parameter",
+                argument.location,
+                signature,
+                f"override it from outside: `--param {argument.name}=..`, or `params=` in Python",
+            )
+    return bind_arguments(declared.name, call, names, required, signature)
 
 
 def function_arguments(function: Function, call: ast.Call) -> tuple[ast.Expression, ...]:

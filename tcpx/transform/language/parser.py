@@ -12,11 +12,12 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from tcpx.payload.diagnostics import Diagnostic, ParseError
 from tcpx.payload.text.file import printable
-from tcpx.payload.text.tables import tables_file
+from tcpx.payload.text.tables import collector_paused, tables_file
 from tcpx.transform.language.builder import Builder
+from tcpx.transform.language.hints import hint
 from tcpx.transform.language.source import Source
 from tcpx.transform.language.syntax import File
-from tcpx.transform.language.tokens import HARD_KEYWORDS, Comment, TokenFilter, UnclosedBracketError
+from tcpx.transform.language.tokens import Comment, TokenFilter, UnclosedBracketError
 from tcpx.transform.suggestions import closest
 
 GRAMMAR = Path(__file__).with_name("grammar.lark")
@@ -49,7 +50,9 @@ def _parser() -> tuple[_TextParser, TokenFilter]:
     tokens = TokenFilter()
     grammar = GRAMMAR.read_text(encoding="utf-8")
     cache = tables_file(GRAMMAR)
-    return Lark(grammar, parser="lalr", lexer="basic", postlex=tokens, propagate_positions=True, cache=cache), tokens
+    with collector_paused():
+        lark = Lark(grammar, parser="lalr", lexer="basic", postlex=tokens, propagate_positions=True, cache=cache)
+        return lark, tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +67,9 @@ class ParsedText:
 def parse_schedule(text: str, file: str = "<schedule>") -> File:
     """The syntax tree of a `.tcps` text. Raises ParseError with a place, what was expected and what was found."""
     source = Source(file, text)
-    parsed = parse_text(source)
-    return Builder(source, parsed.comments).file(parsed.tree)
+    with collector_paused():
+        parsed = parse_text(source)
+        return Builder(source, parsed.comments).file(parsed.tree)
 
 
 def parse_text(source: Source) -> ParsedText:
@@ -79,12 +83,14 @@ def parse_text(source: Source) -> ParsedText:
         raise _unexpected_token(source, error, list(tokens.tokens)) from None
     except UnclosedBracketError as error:
         found = f"`{error.found}` at line {error.found.line}" if error.found is not None else "the end of the file"
+        is_map = error.found is not None and error.found.type == "LBRACE"
         raise ParseError(
             Diagnostic(
                 f"`{error.bracket}` is not closed",
                 schedule=source.of_token(error.bracket),
                 required=f"`{error.closing}`",
                 found=found,
+                fix="a map is written with brackets: `[m: 6, n: 64]`" if is_map else None,
             )
         ) from None
     return ParsedText(tree, tuple(tokens.tokens), tuple(tokens.comments))
@@ -127,7 +133,7 @@ def _unexpected_token(source: Source, error: UnexpectedToken, seen: list[Token])
             schedule=place,
             required=expected_words(accepted),
             found=found,
-            fix=_misspelt_statement(token, seen) or _hint(token, seen, accepted),
+            fix=_misspelt_statement(token, seen) or hint(token, seen, frozenset(accepted)),
         )
     )
 
@@ -162,20 +168,3 @@ def _misspelt_statement(token: Token, seen: list[Token]) -> str | None:
     depth = sum(t.type == "LBRACE" for t in before) - sum(t.type == "RBRACE" for t in before)
     found = closest(str(line[0]), _STATEMENT_WORDS if depth > 0 else _ITEM_WORDS)
     return f"did you mean `{found}`?" if found is not None else None
-
-
-def _hint(token: Token, seen: list[Token], accepted: set[str]) -> str | None:
-    if token.type == "MATCH" and accepted >= _STATEMENT:
-        return "a match is a value: write `let x = match ..`, or `for x in match ..`"
-    last = seen[-2] if len(seen) > 1 else None
-    if token.type == "EQUAL" and "COMPARISON" in accepted:
-        return "`==` compares; `let name = ...` binds a name"
-    if token.type == "EQUAL" and last is not None and last.type in ("NAME", "RPAR"):
-        return "a name is bound by `let`, once"
-    if token.type == "COMPARISON" or token.type in ("LESSTHAN", "MORETHAN"):
-        return "comparisons do not chain: write `a < b and b < c`"
-    if token.type.lower() in HARD_KEYWORDS and "NAME" in accepted:
-        return f"`{token}` is a keyword: choose another name"
-    if token.type == "FLOAT" and "INT" in accepted:
-        return "an integer is needed here"
-    return None

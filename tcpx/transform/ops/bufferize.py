@@ -17,6 +17,7 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
+from tcpx.transform.grouping import dissolve_all
 
 
 @register
@@ -71,6 +72,7 @@ def bufferize(rewriter: Rewriter, func: FuncOp) -> tuple[str, ...]:
     """
     if "results" in func.attributes:
         return ()
+    dissolve_all(rewriter, func)
     prepare(rewriter, func)
     lowering = Lowering(rewriter, func, Placement(func))
     lowering.run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tcpx.payload.interfaces import Elementwise
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.rewriter import InsertPoint
@@ -21,7 +22,8 @@ from tcpx.transform.editing import source_name
 
 @register
 class Decompose(Transform):
-    """Replace a composite operation by operations of the tree. The handle then denotes the last of them.
+    """Replace a composite operation by operations of the tree, or an elementwise one by the simpler ones that a target
+    without it computes. The handle then denotes the last of them.
 
     before:
         func @f(%x: tensor<[M]x10xf32>) -> tensor<[M]x10xf32> symbols [M] {
@@ -45,13 +47,11 @@ class Decompose(Transform):
 
     name = "decompose"
     category = Category.OPERATION_TREE
-    parameters = (Parameter("target", OP, doc="a composite operation"),)
+    parameters = (Parameter("target", OP, doc="a composite or elementwise operation"),)
     results = (Result.OP,)
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         op = args.op("target")
-        if not isinstance(op, Composite):
-            raise ctx.fail(f"%{op.name} is no composite", op=op, required="a composite operation", found=op.opcode)
         rewriter = ctx.rewriter
 
         def build(made: Operation) -> Value:
@@ -61,10 +61,13 @@ class Decompose(Transform):
             rewriter.set_origins(inserted, inserted.origins, op.copy_path)
             return inserted.result
 
-        result = op.decompose(build)
-        anchor = result.defining_op
-        if anchor is None:
-            raise op.error("a composite decomposes into operations", required="values made by operations")
+        result = op.decompose(build) if isinstance(op, Composite) else None
+        if isinstance(op, Elementwise):
+            result = op.expansion(build, op.operands)
+        anchor = result.defining_op if result is not None else None
+        if result is None or anchor is None:
+            required = "a composite operation, or an elementwise one that has simpler terms"
+            raise ctx.fail(f"%{op.name} is not made of others", op=op, required=required, found=op.opcode)
         anchor.name = op.name
         rewriter.continue_as(op, anchor)
         rewriter.replace_op(op, [result])

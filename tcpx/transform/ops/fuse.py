@@ -19,6 +19,7 @@ from tcpx.transform.declaration import (
     register,
 )
 from tcpx.transform.fusion import ancestor_in, fuse_consumer, fuse_producer, position
+from tcpx.transform.grouping import check_not_isolated
 from tcpx.transform.tiling import check_on_tensors
 
 
@@ -78,6 +79,7 @@ class Fuse(Transform):
                 required="an operation outside the loop",
                 found=f"an operation of its body: {op.opcode}",
             )
+        check_not_isolated(ctx, op, loop)
         here = ancestor_in(loop, op.parent) if op.parent is not None else None
         if here is not None and position(op) > position(here):
             _check_on_tensors_inside(ctx, op, loop)

@@ -22,14 +22,18 @@ from tcpx.transform.packing import pack
 
 @register
 class Pack(Transform):
-    """Copy the operand's current tile into a buffer filled in the body of `at`, and let the operation read it.
+    """Copy the operand's current tile into a buffer filled in the body of `at`, or outside all loops, and let the
+    operation read it.
 
     The buffer has one slot per iteration of each loop between `at` and the operation that the operand depends on;
     loops it does not depend on reuse the slot. In a slot lies the tile, its dims in the order of `layout`; a
     static tile is stored full, padded with the neutral element. Dims of the operand that `layout` does not name are
-    outermost, in the operand's order. `k pad 16` rounds the pitch of `k` up. The
-    operation keeps its class and its dims; it reads them in the order stored where its class can say so, else through
-    a transpose. Returns the loop that fills the buffer.
+    outermost, in the operand's order. `k pad 16` rounds the pitch of `k` up. `[k/4, n, k%4]` stores `k` by two digits,
+    the quotient and the remainder of one number: for each n, 4 neighbours along k side by side, as instructions for dot
+    products take them. The operation is padded to whole digits: of a reduction dim, all its operands, with what adds
+    nothing; where there is nothing of that kind, it is refused. From then on, tiles of that dim begin at multiples of
+    the number. The operation keeps its dims; it reads them in the order stored where its class can say so, else through
+    a transpose; of digits, it becomes the nearest class that can. Returns the loop that fills the buffer.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
@@ -65,7 +69,7 @@ class Pack(Transform):
     parameters = (
         Parameter("operand", VALUE, doc="an operand of a structured operation: `mm.rhs`"),
         Parameter("layout", LAYOUT, doc="the operand's dims in the order they are stored"),
-        Parameter("at", LOOP, doc="the loop in whose body the buffer is filled"),
+        Parameter("at", LOOP, None, doc="the loop in whose body the buffer is filled; without it, outside all loops"),
         Parameter("parallel", BOOL, False, doc="share the filling among threads"),
     )
     results = (Result.LOOP,)
@@ -79,4 +83,5 @@ class Pack(Transform):
                 required="an operand such as `mm.rhs`",
                 found=f"%{operand.name}",
             )
-        return (pack(ctx, operand, args.layout("layout"), args.loop("at"), args.bool("parallel")),)
+        at = args.optional_loop("at")
+        return (pack(ctx, operand, args.layout("layout"), at, args.bool("parallel")),)

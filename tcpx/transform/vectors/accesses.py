@@ -30,16 +30,18 @@ class PieceTiles:
         default_factory=dict[tuple[int, int, int, int], tuple[Dim, Dim]]
     )
 
-    def piece(self, tile: Tile, index: Sequence[int], lanes: Lanes | None) -> Tile:
-        """The tile of the piece that starts at `index` of the vector: a scalar, or `lanes` of it."""
+    def piece(self, tile: Tile, index: Sequence[int], *lanes: Lanes) -> Tile:
+        """The tile of the piece that starts at `index` of the vector: a scalar, or `lanes` of it along each dim."""
+        along = {entry.dim: entry for entry in lanes}
         offsets, sizes, strides = list(tile.offsets), list(tile.sizes), list(tile.strides)
         dropped = set(tile.dropped)
         for position, dim in enumerate(tile.kept):
             start = index[position]
             offsets[dim] = tile.offsets[dim] + tile.strides[dim] * start
-            if lanes is not None and position == lanes.dim:
-                sizes[dim] = self._clamp(tile.sizes[dim], start, lanes.step, lanes.width)
-                strides[dim] = tile.strides[dim] * lanes.step
+            entry = along.get(position)
+            if entry is not None:
+                sizes[dim] = self._clamp(tile.sizes[dim], start, entry.step, entry.width)
+                strides[dim] = tile.strides[dim] * entry.step
             else:
                 sizes[dim] = self._clamp(tile.sizes[dim], start, 1, 1)
                 strides[dim] = 1

@@ -9,11 +9,13 @@ from typing import Final
 from tcpx.payload.interfaces import Build, Elementwise, Structured
 from tcpx.payload.ir import Value
 from tcpx.payload.ops.constant import Const, splat
+from tcpx.payload.ops.dot_product import Dot, Repeat
 from tcpx.payload.ops.elementwise import Cast
 from tcpx.payload.ops.movement import Broadcast
 from tcpx.payload.ops.vector import Extract, FromElements, Insert
 from tcpx.payload.types import HALF, ScalarType, dtype_of, f32, like, shape_of, si32, si64
 from tcpx.target import InstructionRow, LaneType
+from tcpx.transform.vectors.dot_products import DOT
 from tcpx.transform.vectors.literals import is_splat, literal_of
 from tcpx.transform.vectors.probes import combiner_of
 from tcpx.transform.vectors.selector import LITERAL, Selector, type_of
@@ -163,6 +165,22 @@ def _select_horizontal(selector: Selector, op: Structured) -> None:
         return level[0]
 
     selector.rewrite(op, tree)
+
+
+def select_repeat(selector: Selector, op: Repeat) -> None:
+    """The row that repeats a group of lanes."""
+    row = selector.find("splat", type_of(op.result, op), [type_of(op.operands[0], op)])
+    if row is None:
+        raise selector.missing(op, "splat")
+    selector.give(op, row)
+
+
+def select_dot(selector: Selector, op: Dot) -> None:
+    """The row that adds dot products of neighbours."""
+    row = selector.find("dot", type_of(op.result, op), [type_of(v, op) for v in op.operands], DOT)
+    if row is None:
+        raise selector.missing(op, "dot")
+    selector.give(op, row)
 
 
 def select_from_elements(selector: Selector, op: FromElements) -> None:

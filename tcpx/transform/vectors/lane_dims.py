@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcpx.payload.interfaces import IndexingMap, Structured, map_dim
+from tcpx.payload.indexing_maps import IndexingMap, map_dim
+from tcpx.payload.interfaces import Structured
 from tcpx.payload.sizes import Dim, Size, Symbol, symbols
 from tcpx.payload.types import VectorType
 from tcpx.transform.vectors.refusal import refusal

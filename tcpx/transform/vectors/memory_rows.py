@@ -52,7 +52,7 @@ def select_write(selector: Selector, op: Write) -> None:
         raise selector.missing(op, "store")
     build = selector.builder(op)
     for lane in range(type_.lanes):
-        tile = selector.tiles.piece(op.subset, (lane,), None)
+        tile = selector.tiles.piece(op.subset, (lane,))
         if not is_empty(tile):
             element = selector.lane(build, value, lane)
             selector.put(type(op)([element, op.operands[1]], [], {**op.attributes, "subset": tile}), op)
@@ -90,7 +90,9 @@ def _access_row(selector: Selector, op: OnSubset, buffer: BufferType, lanes: int
     held = LaneType(buffer.dtype.name, lanes)
     names = [kind]
     if lanes > 1:
-        (dim,) = op.subset.kept
+        *outer, dim = op.subset.kept
+        if outer:
+            return _contiguous_row(selector, op, buffer, lanes, kind)
         unit = is_equal(op.subset.strides[dim] * buffer.strides[dim], 1) is True
         base = kind if unit else f"strided_{kind}"
         full = is_equal(lanes, op.subset.sizes[dim]) is True
@@ -101,6 +103,28 @@ def _access_row(selector: Selector, op: OnSubset, buffer: BufferType, lanes: int
             if row is not None:
                 return row
     return None
+
+
+def _contiguous_row(
+    selector: Selector, op: OnSubset, buffer: BufferType, lanes: int, kind: str
+) -> InstructionRow | None:
+    """The row of a load of rows that lie one behind the other."""
+    *outer, inner = op.subset.kept
+    distance: Dim = 1
+    for dim in (inner, *reversed(outer)):
+        if is_equal(op.subset.strides[dim] * buffer.strides[dim], distance) is not True:
+            return None
+        distance = distance * op.subset.sizes[dim] if dim == inner else distance
+    full = is_equal(product(op.subset.shape), lanes) is True
+    held = LaneType(buffer.dtype.name, lanes)
+    found = (selector.find(name, held, []) for name in ([kind, f"masked_{kind}"] if full else [f"masked_{kind}"]))
+    return next((row for row in found if row is not None), None)
+
+
+def _position(op: Read, lane: int) -> tuple[int, ...]:
+    """Where in its subset a read finds a lane."""
+    inner = op.subset.shape[-1] if op.is_flat else None
+    return divmod(lane, inner) if isinstance(inner, int) else (lane,)
 
 
 def _filled(selector: Selector, op: Read, build: Build, lanes: int) -> Value:
@@ -118,7 +142,7 @@ def _read_lane_by_lane(selector: Selector, op: Read, build: Build, lanes: int) -
     dtype = dtype_of(op.result.type)
     elements: list[Value] = []
     for lane in range(lanes):
-        tile = selector.tiles.piece(op.subset, (lane,), None)
+        tile = selector.tiles.piece(op.subset, _position(op, lane))
         if is_empty(tile):
             elements.append(build(Const.literal(op.value, dtype)))
         else:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from itertools import product
+from math import prod
 
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.dot_product import Repeat
 from tcpx.payload.ops.gml_st import StYield
 from tcpx.payload.ops.memory import Prefetch
 from tcpx.payload.ops.movement import Broadcast
@@ -109,7 +111,7 @@ class Pieces:
         if number is not None:
             return self.constant(number, dtype_of(value.type))
         if isinstance(op, Read) and value not in self.grids:
-            return self._read(op, index, None)
+            return self._read(op, index)
         if isinstance(op, FromElements) and value not in self.grids:
             return op.operands[index[0]]
         grid = self._grid(value)
@@ -185,6 +187,17 @@ class Pieces:
             return self.splat(elements[0], len(elements))
         return self._once(("elements", *elements), FromElements.of(elements), f"{elements[0].name}.v")
 
+    def groups(self, value: Value, index: Index, lanes: tuple[Lanes, Lanes]) -> Value:
+        """A 1-D vector of what a value that is read from memory holds along two dims, row by row."""
+        op = value.defining_op
+        if not isinstance(op, Read):
+            raise refusal(self.anchor, "takes groups of lanes", "an operand that is read from memory", f"%{value.name}")
+        return self._read(op, index, *lanes)
+
+    def repeat(self, vector: Value, width: int) -> Value:
+        """The lanes of a 1-D vector over and over."""
+        return self._once(("repeat", vector, width), Repeat.of(vector, width), f"{vector.name}.s")
+
     def mask(self, count: int, width: int) -> Value:
         """A mask of which the first `count` lanes are true; it stands outside of the loops."""
         source = truths(self.rewriter, self.anchor)
@@ -246,16 +259,16 @@ class Pieces:
         made = self._made[key] = self.insert(op, base)
         return made
 
-    def _read(self, op: Read, index: Index, lanes: Lanes | None) -> Value:
+    def _read(self, op: Read, index: Index, *lanes: Lanes) -> Value:
         """A part of what `op` reads: made right before it, or where it is first asked for if nothing is written in
         between, which keeps the number of live values down."""
         key = ("read", op, index, lanes)
         known = self._made.get(key)
         if known is not None and self.visible(known):
             return known
-        tile = self.tiles.piece(op.subset, index, lanes)
-        kind = op.result.type if lanes is not None else dtype_of(op.result.type)
-        type_ = like(kind, (lanes.width,) if lanes is not None else (), dtype_of(op.result.type))
+        tile = self.tiles.piece(op.subset, index, *lanes)
+        kind = op.result.type if lanes else dtype_of(op.result.type)
+        type_ = like(kind, (prod(entry.width for entry in lanes),) if lanes else (), dtype_of(op.result.type))
         made = type(op)([op.operands[0]], [type_], {**op.attributes, "subset": tile})
         name = ".".join([op.results[0].name, *map(str, index)])
         place = self.anchor if self._may_move(op) else op

@@ -42,6 +42,27 @@ def body_of(op: Structured) -> list[Operation]:
     return trial(lambda build: op.scalar_body(build, block.args[:-1], acc))
 
 
+def is_multiply_accumulate(op: Structured) -> bool:
+    """Whether the body adds the product of the two inputs, each cast to the dtype of the accumulator, to it."""
+    block = Block([("", dtype_of(v.type)) for v in op.inputs] + [("", op.acc_type)])
+    if len(block.args) != 3 or not reduces(op):
+        return False
+    *inputs, acc = block.args
+    made = trial(lambda build: op.scalar_body(build, inputs, acc))
+    total = made[-1] if made else None
+    if not isinstance(total, Elementwise) or total.semantics != "a + b" or acc not in total.operands:
+        return False
+    product = next((v.defining_op for v in total.operands if v is not acc), None)
+    if not isinstance(product, Elementwise) or product.semantics != "a * b":
+        return False
+    return {id(_before_cast(v)) for v in product.operands} == {id(v) for v in inputs}
+
+
+def _before_cast(value: Value) -> Value:
+    op = value.defining_op
+    return op.operands[0] if isinstance(op, Elementwise) and op.semantics == "cast(a)" else value
+
+
 def element_dtypes(op: Structured) -> tuple[ScalarType, ...]:
     """The dtypes of operands, result and everything the body computes, each once."""
     found = [dtype_of(v.type) for v in op.operands] + [op.acc_type]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Operation
 from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.dot_product import Dot, Repeat
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.memory import Prefetch
 from tcpx.payload.ops.vector import Extract, FromElements, Insert, Read, Write
@@ -12,10 +13,12 @@ from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.types import BufferType
 from tcpx.target import Target
 from tcpx.transform.vectors.compute_rows import (
+    select_dot,
     select_extract,
     select_from_elements,
     select_insert,
     select_literal,
+    select_repeat,
     select_structured,
 )
 from tcpx.transform.vectors.hoisting import hoist_literals, operations
@@ -74,6 +77,10 @@ def _select_one(selector: Selector, op: Operation) -> None:
             select_insert(selector, op)
         case FromElements():
             select_from_elements(selector, op)
+        case Repeat():
+            select_repeat(selector, op)
+        case Dot():
+            select_dot(selector, op)
         case _:
             pass
 
@@ -81,7 +88,7 @@ def _select_one(selector: Selector, op: Operation) -> None:
 def _erase_unused(rewriter: Rewriter, func: FuncOp) -> None:
     """Erase computations that nothing uses: what they fed was rewritten."""
     for op in reversed(list(operations(func.body))):
-        pure = isinstance(op, Structured | Const | Read | Extract | Insert | FromElements)
+        pure = isinstance(op, Structured | Const | Read | Extract | Insert | FromElements | Repeat | Dot)
         if pure and op.parent is not None and not op.results[0].uses:
             rewriter.end(op, "nothing used its result")
             rewriter.erase(op)

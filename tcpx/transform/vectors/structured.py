@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 
-from tcpx.payload.interfaces import Elementwise, IndexingMap, Structured
+from tcpx.payload.indexing_maps import IndexingMap
+from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import Block, Value
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.ops.select import Select
@@ -12,6 +13,7 @@ from tcpx.payload.ops.vector import Read
 from tcpx.payload.sizes import evaluate
 from tcpx.payload.types import ScalarType
 from tcpx.transform.vectors.accesses import Lanes
+from tcpx.transform.vectors.dot_products import DotProduct, dot_product, factor, multiply_accumulate
 from tcpx.transform.vectors.lane_dims import LaneDim, as_size, depends, dims_of_result, extents_of, lane_step, streams
 from tcpx.transform.vectors.literals import is_splat
 from tcpx.transform.vectors.pieces import Grid, Index, Pieces, shape_of_vector
@@ -84,9 +86,14 @@ def map_lanes(pieces: Pieces, op: Structured) -> Grid:
     acc: dict[Index, Value | None] = {
         key: pieces.piece(op.init, key, width) if op.init is not None else None for key in keys
     }
-    for step in product(*(range(extents[name]) for name in reductions)):
+    dot = dot_product(op, pieces.widths.lane_dim(op), width, pieces.target)
+    strides = [dot.group if dot is not None and name == dot.dim else 1 for name in reductions]
+    for step in product(*(range(0, extents[name], stride) for name, stride in zip(reductions, strides, strict=True))):
         for key in keys:
             at = dict(zip(out, pieces.start(key, width), strict=True)) | dict(zip(reductions, step, strict=True))
+            if dot is not None:
+                acc[key] = _add_dot(pieces, op, dot, at, acc[key], piece_name(op, key), width)
+                continue
             args = [_operand(pieces, op, k, at, out[-1] if width > 1 else None, width) for k in range(len(op.inputs))]
             acc[key] = pieces.apply(op, args, acc[key], piece_name(op, key))
     grid: Grid = {}
@@ -94,6 +101,16 @@ def map_lanes(pieces: Pieces, op: Structured) -> Grid:
         made = value if value is not None else neutral(pieces, op)
         grid[key] = pieces.splat(made, width) if isinstance(made.type, ScalarType) else made
     return grid
+
+
+def _add_dot(
+    pieces: Pieces, op: Structured, dot: DotProduct, at: At, acc: Value | None, base: str, width: int
+) -> Value:
+    """An accumulator with the dot products of one group of neighbours added."""
+    factors = [factor(pieces, op.inputs[k], _index(op.maps()[k], at), dot, dot.spread[k], width) for k in dot.order]
+    start = acc if acc is not None else neutral(pieces, op)
+    whole = pieces.splat(start, width) if isinstance(start.type, ScalarType) else start
+    return multiply_accumulate(pieces, op, factors, whole, base)
 
 
 def reduce_lanes(pieces: Pieces, op: Structured, lane: LaneDim) -> Grid:

@@ -17,8 +17,8 @@ def lower_write(pieces: Pieces, op: StYield | Write) -> bool:
         pieces.rewriter.set_operand(op, 0, pieces.piece(value, (0,), width))
         return False
     for key in pieces.keys(value.type, width):
-        lanes = Lanes(len(key) - 1, 1, width) if width > 1 else None
-        tile = pieces.tiles.piece(op.subset, pieces.start(key, width), lanes)
+        lanes = [Lanes(len(key) - 1, 1, width)] if width > 1 else []
+        tile = pieces.tiles.piece(op.subset, pieces.start(key, width), *lanes)
         if is_empty(tile):
             continue
         made: Operation = type(op)(

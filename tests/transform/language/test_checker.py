@@ -35,8 +35,8 @@ def problems(body: str) -> list[tuple[str, str | None]]:
         ("tile(mm, [n: lats])", "`lats` is not bound", "did you mean `last`?"),
         ("vectorize(mm)", "`loop` of `vectorize` has the wrong type", None),
         ("pack(mm.rhs, [k + 1], at: mm.loop(k))", "`layout` of `pack` lists dims", None),
-        ("let a, b = tile(mm, [n: 4])", "2 names for 1 results", None),
-        ("let a = two(mm)", "1 names for 2 results", None),
+        ("let a, b = tile(mm, [n: 4])", "2 names for 1 result", None),
+        ("let a = two(mm)", "1 name for 2 results", None),
         ("let mm = 1", "`mm` is bound twice", None),
         ("let threads = 1", "`threads` is built in", None),
         ("knob a: int = 4", "nothing reads the knob `a`", "use it, or remove it"),
@@ -186,3 +186,34 @@ def test_a_file_found_twice_is_reported(tmp_path: Path) -> None:
         (tmp_path / folder / "a.tcps").write_text("language 1\n")
     with pytest.raises(ScheduleError, match="is there twice"):
         program_of_text('language 1\nimport "a.tcps"', schedule_path=[tmp_path / "x", tmp_path / "y"])
+
+
+def test_a_knob_is_no_parameter() -> None:
+    text = "language 1\nsequence rows(mm: op) {\n knob mr: int = 4\n tile(mm, [n: mr])\n}\n"
+    program = program_of_text(text + "schedule main(root: func) {\n rows(match one matmul in root, mr: 6)\n}")
+    (found,) = [d for d in check_program(program) if d.kind is not Kind.WARNING]
+    assert found.message == "`mr` is a knob of `rows`, not a parameter"
+    assert found.fix == "override it from outside: `--param mr=..`, or `params=` in Python"
+
+
+@pytest.mark.parametrize(
+    ("body", "message", "fix"),
+    [
+        ("mm.tile(n: 4)", "there is no `tile(...)` to ask a handle", "`tile` is a step: write `tile(mm, ...)`"),
+        ("mm.two(4)", "there is no `two(...)` to ask a handle", "`two` is a step: write `two(mm, ...)`"),
+        ("tile(mm, n: 4)", "`tile` has no parameter `n`", "`sizes` are in brackets: `[n: 4]`"),
+        (
+            "specialize mm when size(it.m) < 4 { } else { }",
+            "`it` is not bound",
+            "`it` is the candidate of a `where`; elsewhere, name the operation with `let`",
+        ),
+    ],
+)
+def test_what_was_meant(body: str, message: str, fix: str) -> None:
+    assert (message, fix) in problems(body)
+
+
+def test_an_optional_step_may_end_nothing() -> None:
+    body = "let g = group([mm])\noptional dissolve(g)\nif exists(g) { dissolve(g) }"
+    assert [m for m, _ in problems(body) if "gone" in m] == []
+    assert ("`g` is gone", None) in problems("let g = group([mm])\ndissolve(g)\nisolate(g)")

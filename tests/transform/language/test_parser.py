@@ -215,3 +215,42 @@ def test_their_words_are_ordinary_names_elsewhere() -> None:
         "language 1\nsequence f(matcher: op) {\n let function = matcher\n let separate = function if true else 1\n}\n"
     )
     assert [type(item).__name__ for item in parse_schedule(text).items] == ["Language", "Sequence"]
+
+
+@pytest.mark.parametrize(
+    ("body", "fix"),
+    [
+        ("tile(mm, {m: 4})", "a map is written with brackets: `[m: 6, n: 64]`"),
+        (
+            "for r in rows where true { }",
+            "`where` belongs to a match: `match any .. in .. where ..`; ask about an item of a list with `if`",
+        ),
+        ('case x { matmul => { } else fail "no" }', 'in a `case`, write `else => fail ".."`'),
+        (
+            "specialize x when size(x.m) < 4 { }",
+            '`specialize` says what is done otherwise: `else { }` leaves it as it is, `else fail ".."` refuses it',
+        ),
+        ("let x = 3.", "a float has digits on both sides of the point: `3.0`"),
+    ],
+)
+def test_fixes_of_statements(body: str, fix: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        parse_schedule(f"language 1\nschedule s(root: func) {{\n  {body}\n}}\n")
+    assert caught.value.diagnostic.fix == fix
+
+
+@pytest.mark.parametrize(
+    ("item", "fix"),
+    [
+        (
+            "function f(n: int) -> int { return n }",
+            "a function is an expression: `function f(n: int) -> int = 2 * n`; one with statements is a `sequence`",
+        ),
+        ("schedule s(root) { }", "a parameter has a type, as in `root: func` and `x: op<contract>`"),
+        ("sequence s(root, x: op) { }", "a parameter has a type, as in `root: func` and `x: op<contract>`"),
+    ],
+)
+def test_fixes_of_items(item: str, fix: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        parse_schedule(f"language 1\n{item}\n")
+    assert caught.value.diagnostic.fix == fix

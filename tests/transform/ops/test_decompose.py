@@ -25,4 +25,4 @@ def test_computes_the_same(body: str) -> None:
 
 
 def test_refused() -> None:
-    assert refusal(RELU, MM + "decompose(mm)").message == "%mm is no composite"
+    assert refusal(RELU, MM + "decompose(mm)").message == "%mm is not made of others"

@@ -187,3 +187,23 @@ def test_a_consumer_does_not_sum_what_a_padded_tile_holds_behind_it() -> None:
     done = check(payload, body, [{"M": 3, "K": k} for k in (1, 4, 5)])
     x, w = np.full((3, 5), np.inf, np.float32), np.ones((5, 5), np.float32)
     np.testing.assert_array_equal(evaluate_func(done.module, done.module.main, [x, w])[0], np.full(3, np.inf))
+
+
+def test_the_handle_of_a_broadcast_follows_it_into_the_loop() -> None:
+    """What is pulled along, because an operation on the way reads it, is the same computation in the loop."""
+    payload = """
+func @f(%x: tensor<[M]x8xf32>, %b: tensor<8xf32>) -> tensor<[M]x8xf32> symbols [M] {
+  %e = tcp.exp(%x) : tensor<[M]x8xf32>
+  %t = tcp.broadcast(%b) {dims = [1]} : tensor<[M]x8xf32>
+  %s = tcp.add(%e, %t) : tensor<[M]x8xf32>
+  %r = tcp.mul(%s, %x) : tensor<[M]x8xf32>
+  tcp.return(%r)
+}
+"""
+    names = "".join(f'let {n} = match one "{n}" in root\n' for n in "etsr")
+    body = (
+        names
+        + "let i = tile({0}, [d0: 4])\nfuse({1}, into: i)\nrequire parent(t) == i and parent(s) == i and len(t) == 1"
+    )
+    check(payload, body.format("r", "e"))
+    check(payload, body.format("e", "r"))

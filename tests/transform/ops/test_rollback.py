@@ -12,7 +12,7 @@ from tcpx.payload.journal import Journal
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.text.parser import parse
 from tcpx.transform.declaration import transforms
-from tests.transform.payloads import MM, RELU, SOFTMAX, run
+from tests.transform.payloads import INTEGERS, MM, RELU, SOFTMAX, run
 
 R = 'let r = match one "r" in root\n'
 NEST = "let kc = tile(mm, [k: 4])\nlet j, i = tile(mm, [n: 8, m: 6], tail: pad)\nlet k = tile(mm, [k: 1])\n"
@@ -20,12 +20,29 @@ DEAD = RELU.replace(
     "  tcp.return",
     "  %d = tcp.add(%r, %r) : tensor<[M]x[N]xf32>\n  %e = tcp.add(%r, %r) : tensor<[M]x[N]xf32>\n  tcp.return",
 )
+BYTES = INTEGERS.replace(
+    "  %mm = tcp.contract(%x, %w)",
+    """  %a = tcp.cast(%x) : tensor<[M]x[K]xsi32>
+  %b = tcp.cast(%w) : tensor<[K]x[N]xsi32>
+  %z = tcp.fill {value = 3} : tensor<[K]x[N]xsi32>
+  %c = tcp.sub(%b, %z) : tensor<[K]x[N]xsi32>
+  %mm = tcp.contract(%a, %c)""",
+)
+CONSTANT = """\
+func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %two = tcp.fill {value = 2.0} : tensor<4xf32>
+  %e = tcp.exp(%two) : tensor<4xf32>
+  %r = tcp.mul(%x, %e) : tensor<4xf32>
+  tcp.return(%r)
+}
+"""
 STEPS: dict[str, tuple[str, str, str]] = {
     "tile": (RELU, MM, "tile(mm, [m: 6, k: 2], tail: peel)"),
     "fuse": (RELU, MM + R + NEST, "fuse(r, into: i)"),
     "fuse a start": (RELU, MM + NEST, "fuse(mm.start, into: i)"),
     "fuse a producer": (RELU, MM + R + "let i = tile(r, [d0: 4])\n", "fuse(mm, into: i)"),
     "pack": (RELU, MM + NEST, "pack(mm.rhs, [k, n], at: kc)"),
+    "constant_fold": (CONSTANT, "", 'constant_fold(match one "e" in root)'),
     "pad": (RELU, MM + "let i = tile(mm, [m: 6])\n", "pad(mm, [m: 6])"),
     "vectorize": (RELU, MM + NEST, "vectorize(i)"),
     "hoist_accumulator": (RELU, MM + NEST + "vectorize(i)\n", "hoist_accumulator(mm, out_of: k)"),
@@ -33,6 +50,10 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "peel": (RELU, MM + NEST, "peel(i)"),
     "split": (RELU, MM + NEST, "split(kc, at: 4)"),
     "unroll": (RELU, MM + NEST + "peel(kc)\n", 'unroll(k.copy("main"), factor: 2)'),
+    "pack by digits": (RELU, MM + NEST, "pack(mm.rhs, [n/4, k, n%4], at: kc)"),
+    "fold_cast": (BYTES, MM, "fold_cast(mm.lhs)"),
+    "fold_offset": (BYTES, MM, "fold_offset(mm.rhs)"),
+    "shift_factor": (INTEGERS, MM, "shift_factor(mm.lhs, by: 128, to: ui8)"),
     "interchange": (RELU, MM, "interchange(mm, [k, m, n])"),
     "generalize": (RELU, MM, "generalize(mm)"),
     "specialize": (RELU, MM, "specialize(mm, to: contract)"),
@@ -41,6 +62,9 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "canonicalize": (DEAD, "", "canonicalize(root)"),
     "cse": (DEAD, "", "cse(root)"),
     "dce": (DEAD, "", "dce(root)"),
+    "group": (RELU, MM + R, "group([mm, r], promise: nest)"),
+    "isolate": (RELU, MM + "let g = group([mm])\n", "isolate(g)"),
+    "dissolve": (RELU, MM + "let g = group([mm])\n", "dissolve(g)"),
     "lower_vectors": (RELU, MM + NEST + "vectorize(i)\nhoist_accumulator(mm, out_of: k)\n", "lower_vectors(i)"),
     "bufferize": (RELU, MM + NEST, "bufferize(root)"),
     "select_instructions": (

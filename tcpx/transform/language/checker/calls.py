@@ -7,7 +7,7 @@ from tcpx.transform.declaration import Parameter, ParameterKind, Result, Transfo
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import SequenceCallee, find_callee, transform_arguments
 from tcpx.transform.language.builtins import FUNCTIONS, METHODS
-from tcpx.transform.language.checker.expressions import check_arguments, check_expression, note_uses
+from tcpx.transform.language.checker.expressions import check_arguments, check_expression, note_dim, note_uses
 from tcpx.transform.language.checker.patterns import check_type
 from tcpx.transform.language.checker.scope import Problems, Scope
 from tcpx.transform.language.kinds import Static, parameter_accepts, static_of_result
@@ -17,9 +17,12 @@ from tcpx.transform.suggestions import did_you_mean
 
 def check_call_statement(statement: ast.Do, scope: Scope) -> None:
     """A call as a statement: a transform or a sequence."""
-    if result_types(statement.call, scope) is not None:
+    if result_types(statement.call, scope, statement.optional) is not None:
         return
+    before = len(scope.problems.found)
     check_expression(statement.call, scope)
+    if len(scope.problems.found) > before:
+        return
     scope.problems.add(
         "this statement has no effect",
         statement.location,
@@ -28,8 +31,11 @@ def check_call_statement(statement: ast.Do, scope: Scope) -> None:
     )
 
 
-def result_types(value: ast.Expression, scope: Scope) -> tuple[Static, ...] | None:
-    """Check a call of a transform or sequence and give the types it returns; None if `value` is no such call."""
+def result_types(value: ast.Expression, scope: Scope, optional: bool = False) -> tuple[Static, ...] | None:
+    """Check a call of a transform or sequence and give the types it returns; None if `value` is no such call.
+
+    An `optional` one may be left out, and then ends no handle.
+    """
     if not isinstance(value, ast.Call) or _is_method(value.function, scope):
         return None
     if isinstance(value.function, ast.Name) and value.function.name in FUNCTIONS:
@@ -39,7 +45,7 @@ def result_types(value: ast.Expression, scope: Scope) -> tuple[Static, ...] | No
         if isinstance(callee, SequenceCallee):
             return _check_sequence(callee, value, scope)
         if isinstance(callee, type):
-            return _check_transform(callee, value, scope)
+            return _check_transform(callee, value, scope, optional)
     except ScheduleError as error:
         scope.problems.found.append(error.diagnostic)
         note_uses(value, scope)
@@ -65,12 +71,12 @@ def _check_sequence(callee: SequenceCallee, call: ast.Call, scope: Scope) -> tup
     return tuple(check_type(r, inner) for r in callee.sequence.results)
 
 
-def _check_transform(transform: type[Transform], call: ast.Call, scope: Scope) -> tuple[Static, ...]:
+def _check_transform(transform: type[Transform], call: ast.Call, scope: Scope, optional: bool) -> tuple[Static, ...]:
     bound = transform_arguments(transform, call)
     for parameter in transform.parameters:
         if parameter.name in bound:
             _check_argument(transform, parameter, bound[parameter.name].value, scope)
-    for name in transform.ends:
+    for name in () if optional else transform.ends:
         value = bound[name].value if name in bound else None
         if isinstance(value, ast.Name):
             scope.end(value.name, call.location)
@@ -100,7 +106,9 @@ def _check_argument(transform: type[Transform], parameter: Parameter, value: ast
     elif kind in (ParameterKind.DIMS, ParameterKind.LAYOUT, ParameterKind.OPS, ParameterKind.LOOPS, ParameterKind.INTS):
         _check_list(transform, parameter, value, scope)
     elif kind in (ParameterKind.DIM, ParameterKind.NAME):
-        if not isinstance(value, ast.Name) and not (kind is ParameterKind.NAME and isinstance(value, ast.Literal)):
+        if isinstance(value, ast.Name):
+            note_dim(value, scope)
+        elif not (kind is ParameterKind.NAME and isinstance(value, ast.Literal)):
             check_expression(value, scope)
     else:
         given = check_expression(value, scope)
@@ -156,6 +164,7 @@ def _check_map(transform: type[Transform], parameter: Parameter, value: ast.Expr
                     f"the dim `{key.name}` stands twice in `{parameter.name}`", key.location, required="each dim once"
                 )
             seen.add(key.name)
+            note_dim(key, scope)
         else:
             check_expression(key, scope)
         given = check_expression(size, scope)
@@ -180,6 +189,7 @@ def _check_list(transform: type[Transform], parameter: Parameter, value: ast.Exp
 def _check_digit(transform: type[Transform], parameter: Parameter, item: ast.Expression, scope: Scope) -> None:
     """A dim; in a layout also `k/4`, `k%4` and `k pad 16`: the first name is the dim."""
     if isinstance(item, ast.Name):
+        note_dim(item, scope)
         return
     if parameter.type.kind is ParameterKind.LAYOUT:
         if isinstance(item, ast.Padded):

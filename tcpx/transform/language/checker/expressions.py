@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tcpx.payload.diagnostics import ScheduleError
 from tcpx.payload.ir import operation_classes
+from tcpx.transform.declaration import known_transform
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import (
     FunctionCallee,
@@ -46,7 +47,10 @@ def check_arguments(declared: ast.Sequence | ast.Function, call: ast.Call, scope
             continue
         static = check_type(param.type, inner)
         value = bound[param.name].value
-        given = Static.DIM if static is Static.DIM and isinstance(value, ast.Name) else check_expression(value, scope)
+        if static is Static.DIM and isinstance(value, ast.Name):
+            note_dim(value, scope)
+            continue
+        given = check_expression(value, scope)
         if not declared_accepts(static, given):
             scope.problems.add(
                 f"`{param.name}` of `{declared.name}` has the wrong type",
@@ -54,6 +58,13 @@ def check_arguments(declared: ast.Sequence | ast.Function, call: ast.Call, scope
                 required=str(param.type),
                 given=given.value,
             )
+
+
+def note_dim(name: ast.Name, scope: Scope) -> None:
+    """A bare name in a place declared `dim` is read if it may be bound to a dim."""
+    binding = scope.lookup(name.name)
+    if binding is not None and binding.static in (Static.DIM, Static.ANY):
+        binding.used = True
 
 
 def check_condition(condition: ast.Expression, scope: Scope) -> None:
@@ -136,6 +147,8 @@ def _name(expression: ast.Name, scope: Scope) -> Static:
     fix = did_you_mean(expression.name, known)
     if expression.name in FUNCTIONS:
         fix = f"`{expression.name}` is a function: write `{FUNCTIONS[expression.name].signature}`"
+    elif expression.name == "it":
+        fix = "`it` is the candidate of a `where`; elsewhere, name the operation with `let`"
     scope.problems.add(f"`{expression.name}` is not bound", expression.location, required="a name in scope", fix=fix)
     return Static.ANY
 
@@ -249,7 +262,7 @@ def _method(function: ast.Attribute, call: ast.Call, scope: Scope) -> Static:
             f"there is no `{function.name}(...)` to ask {'the target' if base is Static.TARGET else 'a handle'}",
             function.location,
             required=", ".join(f"{m}(...)" for m in methods),
-            fix=did_you_mean(function.name, methods),
+            fix=did_you_mean(function.name, methods) or _as_step(function, scope),
         )
     elif len(call.arguments) != 1:
         scope.problems.add(
@@ -263,6 +276,14 @@ def _method(function: ast.Attribute, call: ast.Call, scope: Scope) -> Static:
     return method.result if method is not None else Static.ANY
 
 
+def _as_step(function: ast.Attribute, scope: Scope) -> str | None:
+    """`x.tile(..)` was meant as `tile(x, ..)`."""
+    name = function.name
+    if name not in scope.unit.sequences and known_transform(name) is None:
+        return None
+    return f"`{name}` is a step: write `{name}({print_expression(function.base)}, ...)`"
+
+
 def _check_method_argument(method: Method | None, value: ast.Expression, scope: Scope) -> None:
     if method is None:
         check_expression(value, replace(scope, problems=Problems()))
@@ -272,9 +293,7 @@ def _check_method_argument(method: Method | None, value: ast.Expression, scope: 
         check_pattern(ast.Pattern(print_expression(value), "", location=value.location), scope)
         return
     if takes == "dim" and isinstance(value, ast.Name):
-        binding = scope.lookup(value.name)
-        if binding is not None and binding.static is Static.DIM:
-            binding.used = True
+        note_dim(value, scope)
         return
     given = check_expression(value, scope)
     wanted = Static.STRING if takes == "string" else Static.DIM

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
-from tcpx.transform.declaration import transforms
+from tcpx.transform.declaration import is_own
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.builtins import FUNCTIONS
 from tcpx.transform.language.checker.expressions import check_expression
@@ -143,7 +143,7 @@ def _check_schedule(item: ast.Schedule, scope: Scope) -> None:
 
 
 def _check_name(item: Declaration, problems: Problems) -> None:
-    taken = "a transform" if item.name in transforms() else "built in" if item.name in FUNCTIONS else ""
+    taken = "a transform" if is_own(item.name) else "built in" if item.name in FUNCTIONS else ""
     if isinstance(item, ast.Matcher):
         taken = "a class of the operation tree" if item.name in operation_tree_classes() else ""
     if taken and not isinstance(item, ast.Schedule):

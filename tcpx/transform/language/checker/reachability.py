@@ -135,14 +135,19 @@ class _Bounds:
 
 def _implies(condition: ast.Expression, other: ast.Expression) -> bool:
     """Whether `other` holds wherever `condition` does, as far as can be seen from the text."""
-    held = list(_conjuncts(condition))
-    return all(any(_conjunct_implies(h, wanted) for h in held) for wanted in _conjuncts(other))
+    if isinstance(condition, ast.Binary) and condition.operator == "or":
+        return all(_implies(part, other) for part in _parts(condition, "or"))
+    if isinstance(other, ast.Binary) and other.operator in ("and", "or"):
+        implied = (_implies(condition, part) for part in _parts(other, other.operator))
+        return all(implied) if other.operator == "and" else any(implied)
+    return any(_conjunct_implies(held, other) for held in _parts(condition, "and"))
 
 
-def _conjuncts(condition: ast.Expression) -> Iterator[ast.Expression]:
-    if isinstance(condition, ast.Binary) and condition.operator == "and":
-        yield from _conjuncts(condition.lhs)
-        yield from _conjuncts(condition.rhs)
+def _parts(condition: ast.Expression, operator: str) -> Iterator[ast.Expression]:
+    """What a chain of one operator joins."""
+    if isinstance(condition, ast.Binary) and condition.operator == operator:
+        yield from _parts(condition.lhs, operator)
+        yield from _parts(condition.rhs, operator)
     else:
         yield condition
 

@@ -69,11 +69,12 @@ def _check_let(statement: ast.Let, scope: Scope) -> None:
         is_one = isinstance(statement.value, ast.Match) and statement.value.cardinality == "one"
         types = parts if parts is not None and is_one else (given,)
     if len(types) != len(statement.names):
+        names = counted(len(statement.names), "name")
         scope.problems.add(
-            f"{len(statement.names)} names for {len(types)} results" if types else "this returns nothing to name",
+            f"{names} for {counted(len(types), 'result')}" if types else "this returns nothing to name",
             statement.location,
             required=counted(len(types), "name"),
-            given=f"{counted(len(statement.names), 'name')}: {', '.join(statement.names)}",
+            given=f"{names}: {', '.join(statement.names)}",
         )
         types = (Static.ANY,) * len(statement.names)
     for name, static in zip(statement.names, types, strict=True):

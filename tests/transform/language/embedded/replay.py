@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import tcpx
+from tcpx.api import library_folder
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.builtins import CONSTANTS, FUNCTIONS
 from tcpx.transform.language.embedded import Body
+from tcpx.transform.language.parser import parse_schedule
+from tcpx.transform.language.printed_expressions import print_expression
 
 OPERATORS = {
     "+": "__add__", "-": "__sub__", "*": "__mul__", "/": "__floordiv__", "%": "__mod__", "<": "__lt__",
@@ -21,6 +24,7 @@ OPERATORS = {
 def replayed(file: ast.File, schedule_path: Sequence[Path] = ()) -> tcpx.ScheduleFile:
     """The file, recorded; imports are also looked for in `schedule_path`."""
     made = tcpx.ScheduleFile(file.path, schedule_path)
+    functions = functions_of(file, schedule_path)
     for item in file.items:
         match item:
             case ast.Import():
@@ -29,25 +33,38 @@ def replayed(file: ast.File, schedule_path: Sequence[Path] = ()) -> tcpx.Schedul
                 results = [str(r) for r in item.results]
                 start = made.sequence if isinstance(item, ast.Sequence) else made.matcher
                 with start(item.name, results=results, doc=item.trivia.doc) as s:
-                    Replay(s).all_of(item)
+                    Replay(s, functions).all_of(item)
             case ast.Function():
                 with made.function(item.name, result=str(item.result), doc=item.trivia.doc) as s:
-                    replay = Replay(s)
+                    replay = Replay(s, functions)
                     replay.params(item)
                     s.return_(replay.value(item.value))
             case ast.Schedule():
                 with made.schedule(item.name, expects=item.expects, doc=item.trivia.doc) as s:
-                    Replay(s).all_of(item)
+                    Replay(s, functions).all_of(item)
             case _:
                 continue
     return made
 
 
+def functions_of(file: ast.File, folders: Sequence[Path]) -> frozenset[str]:
+    """What the functions of the file and of its imports are called there: their values are no steps."""
+    found = {item.name for item in file.items if isinstance(item, ast.Function)}
+    for item in file.items:
+        if isinstance(item, ast.Import):
+            there = [folder / item.path for folder in (*folders, library_folder()) if (folder / item.path).is_file()]
+            read = [parse_schedule(path.read_text(encoding="utf-8"), str(path)) for path in there[:1]]
+            alias = item.alias or Path(item.path).stem
+            found |= {f"{alias}.{f.name}" for tree in read for f in tree.items if isinstance(f, ast.Function)}
+    return frozenset(found)
+
+
 class Replay:
     """One body."""
 
-    def __init__(self, s: Body) -> None:
+    def __init__(self, s: Body, functions: frozenset[str] = frozenset()) -> None:
         self.s = s
+        self.functions = functions
         self.known: dict[str, Any] = {}
         self.in_where = False
 
@@ -130,7 +147,8 @@ class Replay:
 
     def let(self, statement: ast.Let) -> None:
         names, value = statement.names, statement.value
-        if isinstance(value, ast.Call) and self.is_step(value):
+        is_function = isinstance(value, ast.Call) and print_expression(value.function) in self.functions
+        if isinstance(value, ast.Call) and self.is_step(value) and not is_function:
             made = self.call(value, self.s.named(*names))
         else:
             made = self.s.let(self.value(value), name=names[0], doc=statement.trivia.doc)

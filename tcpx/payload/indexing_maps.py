@@ -1,0 +1,72 @@
+"""Indexing maps: which element of an operand each iteration reads, as expressions over the iteration dims."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcpx.payload.sizes import Dim, FloorDiv, Mod, Size, Symbol, floordiv, mod, symbols
+
+IndexingMap = tuple[Dim, ...]
+"""One expression over the iteration dims (as `Symbol`s of their names) per dim of an operand."""
+
+
+def dims(*names: str) -> IndexingMap:
+    """The indexing map that selects these dims in this order."""
+    return tuple(Symbol(n).size() for n in names)
+
+
+def map_dim(expression: Dim) -> str | None:
+    """The dim name if an indexing expression is just that dim."""
+    if isinstance(expression, int):
+        return None
+    names = symbols(expression)
+    return names[0].name if len(names) == 1 and expression == names[0].size() else None
+
+
+def map_dims(indexing_map: IndexingMap) -> tuple[str, ...] | None:
+    """The dim names of a map that selects dims, each at most once; None if it does anything else."""
+    names = tuple(n for n in map(map_dim, indexing_map) if n is not None)
+    return names if len(set(names)) == len(indexing_map) else None
+
+
+@dataclass(frozen=True, slots=True)
+class DimDigit:
+    """A part of a dim that an operand is indexed by: its quotient `floordiv(k, 4)`, or its remainder `mod(k, 4)`."""
+
+    dim: str
+    radix: int
+    is_remainder: bool
+
+    @property
+    def partner(self) -> DimDigit:
+        """The other part."""
+        return DimDigit(self.dim, self.radix, not self.is_remainder)
+
+    def size(self) -> Dim:
+        """The indexing expression."""
+        dim = Symbol(self.dim).size()
+        return mod(dim, self.radix) if self.is_remainder else floordiv(dim, self.radix)
+
+    def __str__(self) -> str:
+        return f"{self.dim}{'%' if self.is_remainder else '/'}{self.radix}"
+
+
+def map_digit(expression: Dim) -> DimDigit | None:
+    """The digit if an indexing expression is just a digit of a dim."""
+    match expression:
+        case Size(terms=((((FloorDiv() | Mod()) as atom,), 1),), constant=0) if isinstance(atom.rhs, int):
+            name = map_dim(atom.lhs)
+            return DimDigit(name, atom.rhs, isinstance(atom, Mod)) if name is not None else None
+        case _:
+            return None
+
+
+def map_name(expression: Dim) -> str | None:
+    """The dim that an indexing expression is, or is a digit of."""
+    digit = map_digit(expression)
+    return digit.dim if digit is not None else map_dim(expression)
+
+
+def map_symbols(expression: Dim) -> tuple[str, ...]:
+    """The dims an indexing expression depends on."""
+    return tuple(s.name for s in symbols(expression))

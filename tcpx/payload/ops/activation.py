@@ -1,0 +1,248 @@
+"""Activation functions of neural networks: elementwise operations that every target has in terms of simpler ones.
+
+At infinities they are what they tend to, of NaN they are NaN. The attribute `accuracy` says how they are computed:
+  * "accurate", the default: f32 within 4 ulp where the result is above 2e-37, f64 to 1e-12 of it; without FMA, as in
+    the target `generic`, relative errors of gelu grow to 1e-5 far to the left;
+  * "fast": as each of them says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import erfc, pi, sqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.interfaces import Build
+from tcpx.payload.ir import Value, register
+from tcpx.payload.ops.constant import splat
+from tcpx.payload.ops.elementwise import (
+    Add,
+    Div,
+    Exp,
+    FloatOnly,
+    Fma,
+    Max,
+    Min,
+    Mul,
+    Sub,
+    Unary,
+    exponential,
+    polynomial,
+)
+from tcpx.payload.types import dtype_of, f32, f64
+
+Wide = npt.NDArray[np.float64]
+
+
+class Activation(Unary, FloatOnly):
+    """A smooth function that tends to 0 on the left."""
+
+    __slots__ = ()
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether speed goes before accuracy."""
+        return self.attributes.get("accuracy", "accurate") == "fast"
+
+    def verify(self) -> None:
+        self.verify_choice("accuracy", "accurate", "fast")
+        super().verify()
+
+    def verify_choice(self, key: str, *choices: str) -> None:
+        """The attribute is absent or one of these; the first stands for absence."""
+        held = self.attributes.get(key, choices[0])
+        if held not in choices:
+            raise self.error(f"`{key}` is one of its values", required=" | ".join(choices), found=str(held))
+
+    def expansion(self, build: Build, args: Sequence[Value]) -> Value | None:
+        (x,) = args
+        return self.expanded(build, x) if dtype_of(x.type) in (f32, f64) else None
+
+    def expanded(self, build: Build, x: Value) -> Value:
+        """The function of an f32 or f64."""
+        raise self.error("the activation declares no expansion", required="an operation with this method")
+
+    def exp(self, build: Build, x: Value) -> Value:
+        """e**x; fast: within 3e-6 of it."""
+        return exponential(build, x, 5) if self.is_fast else build(Exp.of(x))
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return (self.reference(args[0].astype(np.float64)).astype(args[0].dtype),)
+
+    def reference(self, x: Wide) -> Wide:
+        """The function in float64."""
+        raise self.error("the activation declares no values", required="an operation with this method")
+
+
+@register
+class Sigmoid(Activation):
+    """1 / (1 + e**-a). Fast: relative error 4e-6."""
+
+    __slots__ = ()
+    opcode = "tcp.sigmoid"
+    semantics = "sigmoid(a)"
+
+    def expanded(self, build: Build, x: Value) -> Value:
+        """e / (1 + e), e = e**min(a, 60): at 60 it is 1."""
+        power = self.exp(build, build(Min.of(splat(build, 60.0, x.type), x)))
+        return build(Div.of(power, build(Add.of(power, splat(build, 1.0, x.type)))))
+
+    def reference(self, x: Wide) -> Wide:
+        power = np.exp(np.minimum(x, 60))
+        return power / (1 + power)
+
+
+class SelfGated(Activation):
+    """a * g(a), where g rises from 0 to 1 and g(a) = 1 - g(-a): max(a, 0) - |a| g(-|a|).
+
+    So there is no cancellation on the left, and an infinity does not meet a 0.
+    """
+
+    __slots__ = ()
+
+    def parts(self, build: Build, x: Value, largest: float) -> tuple[Value, Value]:
+        """max(a, 0), and |a| where that is at most `largest`."""
+        zero = splat(build, 0.0, x.type)
+        size = build(Max.of(x, build(Sub.of(zero, x))))
+        return build(Max.of(zero, x)), build(Min.of(splat(build, largest, x.type), size))
+
+    def gated(self, build: Build, positive: Value, size: Value, power: Value) -> Value:
+        """With g(-|a|) = power / (1 + power)."""
+        total = build(Add.of(power, splat(build, 1.0, power.type)))
+        return build(Sub.of(positive, build(Div.of(build(Mul.of(size, power)), total))))
+
+
+@register
+class Silu(SelfGated):
+    """a / (1 + e**-a), also called swish. Fast: within 4e-6 * |a|."""
+
+    __slots__ = ()
+    opcode = "tcp.silu"
+    semantics = "silu(a)"
+
+    def expanded(self, build: Build, x: Value) -> Value:
+        positive, size = self.parts(build, x, 800.0)
+        power = self.exp(build, build(Sub.of(splat(build, 0.0, x.type), size)))
+        return self.gated(build, positive, size, power)
+
+    def reference(self, x: Wide) -> Wide:
+        size = np.minimum(np.abs(x), 800)
+        power = np.exp(-size)
+        return np.maximum(x, 0) - size * power / (1 + power)
+
+
+ERF_TAIL = {
+    f32: (
+        *(0.7552851438522339, -1.2157931327819824, 1.548547625541687, -1.4921871423721313, 0.9664623737335205),
+        *(-0.24081751704216003, -0.22483424842357635, 0.20099501311779022, 0.04617222771048546, -0.06732867658138275),
+    ),
+    f64: (
+        *(0.7552851304157515, -1.2157932839437842, 1.5485496029688777, -1.4921748636773275, 0.9663451982507227),
+        *(-0.2412860469253836, -0.2227003111477153, 0.20874476198710237, 0.034136127811051034, -0.11832058959975078),
+        *(-0.0019536363032278733, 0.07197605607507544, 0.002928590569836085, -0.0484964392737613),
+        *(-0.010244095472652672, 0.03348180616339684, 0.01731267996780524, -0.02051264134128684),
+        *(-0.020238524012186367, 0.008390318828246666, 0.015309191251049091, -0.0006689699095291896),
+        *(-0.004980357003440716,),
+    ),
+}
+"""Minimax coefficients of (s + 4) Phi(-s) exp(s**2 / 2) in s / (s + 4) - 1/2, for s up to where it underflows."""
+FAST_GATE = {
+    "none": (
+        *(0.3984895850703178, -0.0655515452581739, 0.009306255225928158, -0.000951941175431319),
+        *(6.69927046930619e-05, -3.04160867708587e-06, 7.944281349853304e-08, -9.008980447284742e-10),
+    ),
+    "tanh": (
+        *(0.3984039901911535, -0.06570714237777157, 0.009421880846523909, -0.0009794780137218424),
+        *(7.02021556767103e-05, -3.242514374111982e-06, 8.594315899332656e-08, -9.864262680233496e-10),
+    ),
+}
+"""Minimax coefficients of (g(s) - 1/2) / s in s**2 for s up to 4.25; the error of s g(s) is below 1.2e-4."""
+TANH_SLOPE = 2 * sqrt(2 / pi)
+TANH_CUBE = 0.044715
+
+
+@register
+class Gelu(SelfGated):
+    """a * Phi(a), Phi the normal distribution function; with `approximate = "tanh"`, a * (1 + tanh(u)) / 2 where
+    u = sqrt(2 / pi) * (a + 0.044715 a**3). Fast: within 1.5e-4."""
+
+    __slots__ = ()
+    opcode = "tcp.gelu"
+    semantics = "gelu(a)"
+
+    @property
+    def form(self) -> str:
+        """`none` for the normal distribution itself, or `tanh`."""
+        return str(self.attributes.get("approximate", "none"))
+
+    def verify(self) -> None:
+        self.verify_choice("approximate", "none", "tanh")
+        super().verify()
+
+    def expanded(self, build: Build, x: Value) -> Value:
+        if self.is_fast:
+            return self._by_polynomial(build, x)
+        return self._by_tail(build, x) if self.form == "none" else self._by_logistic(build, x)
+
+    def _by_polynomial(self, build: Build, x: Value) -> Value:
+        """s g(-s) = s / 2 - s**2 p(s**2)."""
+        positive, size = self.parts(build, x, 4.25)
+        square = build(Mul.of(size, size))
+        gate = polynomial(build, square, FAST_GATE[self.form])
+        half = build(Fma.of(size, splat(build, -0.5, x.type), positive))
+        return build(Fma.of(square, gate, half))
+
+    def _by_tail(self, build: Build, x: Value) -> Value:
+        """Phi(-s) = exp(-s**2 / 2) p(s / (s + 4) - 1/2) / (s + 4); what rounding takes from s**2 is made up for."""
+        dtype = dtype_of(x.type)
+
+        def constant(number: float) -> Value:
+            return splat(build, number, x.type)
+
+        positive, size = self.parts(build, x, 14.5 if dtype == f32 else 39.0)
+        inverse = build(Div.of(constant(1.0), build(Add.of(size, constant(4.0)))))
+        tail = polynomial(build, build(Fma.of(size, inverse, constant(-0.5))), ERF_TAIL[dtype])
+        square = build(Mul.of(size, size))
+        lost = build(Fma.of(size, size, build(Sub.of(constant(0.0), square))))
+        power = self.exp(build, build(Mul.of(square, constant(-0.5))))
+        power = build(Fma.of(build(Mul.of(power, constant(-0.5))), lost, power))
+        weight = build(Mul.of(build(Mul.of(tail, inverse)), size))
+        return build(Fma.of(build(Sub.of(constant(0.0), weight)), power, positive))
+
+    def _by_logistic(self, build: Build, x: Value) -> Value:
+        """(1 + tanh(-u)) / 2 = e / (1 + e), e = exp(-2 u); what rounding takes from 2 u is made up for."""
+        dtype = dtype_of(x.type)
+
+        def constant(number: float) -> Value:
+            return splat(build, number, x.type)
+
+        def minus(value: Value) -> Value:
+            return build(Sub.of(constant(0.0), value))
+
+        few_bits = 2.0 ** (17 if dtype == f32 else 46)  # so that `slope - factor` is exact
+        slope = round(TANH_SLOPE * few_bits) / few_bits
+        cube = float(dtype.numpy.type(TANH_SLOPE * TANH_CUBE))
+        positive, size = self.parts(build, x, 40.0)
+        square = build(Mul.of(size, size))
+        factor = build(Fma.of(constant(cube), square, constant(slope)))
+        twice = build(Mul.of(size, factor))
+        lost = build(Fma.of(constant(cube), square, build(Sub.of(constant(slope), factor))))
+        lost = build(Fma.of(constant(cube), build(Fma.of(size, size, minus(square))), lost))
+        lost = build(Fma.of(constant(TANH_SLOPE * TANH_CUBE - cube), square, lost))
+        lost = build(Add.of(lost, constant(TANH_SLOPE - slope)))
+        lost = build(Fma.of(size, lost, build(Fma.of(size, factor, minus(twice)))))
+        power = self.exp(build, minus(twice))
+        power = build(Fma.of(power, minus(lost), power))
+        return self.gated(build, positive, size, power)
+
+    def reference(self, x: Wide) -> Wide:
+        size = np.minimum(np.abs(x), 40)
+        if self.form == "none":
+            tail = np.vectorize(erfc, otypes=[np.float64])(size / sqrt(2)) / 2
+        else:
+            power = np.exp(-TANH_SLOPE * (size + TANH_CUBE * size**3))
+            tail = power / (1 + power)
+        return np.asarray(np.maximum(x, 0) - size * tail)

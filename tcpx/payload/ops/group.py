@@ -1,0 +1,50 @@
+"""Operations that belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.ir import Block, Operation, Value, register
+
+
+@register
+class Group(Operation):
+    """A region of operations that belong together; it reads values around it and hands out those it yields.
+
+    Attributes: `promise = "nest"` if it is to end as one loop nest; `isolated = 1` if nothing from outside may be
+    fused into it.
+    """
+
+    __slots__ = ()
+    opcode = "tcp.group"
+    class_name = "group"
+    result_count = None
+    region_count = 1
+
+    @classmethod
+    def of(cls, used: Sequence[Value]) -> Self:
+        """A detached group with an empty region, for results of the types of `used`."""
+        return cls([], [value.type for value in used], {}, [Block()])
+
+    @property
+    def body(self) -> Block:
+        return self.regions[0]
+
+    @property
+    def is_isolated(self) -> bool:
+        return self.attributes.get("isolated") == 1
+
+    def verify(self) -> None:
+        end = self.body.terminator
+        given = [v.type for v in end.operands] if end is not None else []
+        if end is None or given != [r.type for r in self.results]:
+            raise self.error(
+                "a group yields its results",
+                required=", ".join(str(r.type) for r in self.results) or "nothing",
+                found=", ".join(map(str, given)) or "nothing",
+            )
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return evaluation.run_block(self.body)

@@ -1,0 +1,121 @@
+"""constant_fold: what can be computed now, as a constant."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tcpx.payload.evaluator import Evaluation
+from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ops.constant import Const
+from tcpx.payload.rewriter import InsertPoint
+from tcpx.payload.types import TensorType
+from tcpx.transform.declaration import (
+    OP_OR_LOOP,
+    Arguments,
+    Category,
+    Parameter,
+    Result,
+    Results,
+    Transform,
+    TransformContext,
+    register,
+)
+from tcpx.transform.editing import erase_dead
+
+
+@register
+class ConstantFold(Transform):
+    """Evaluate an operation, or a loop, that reads only constants: its result becomes a constant of the module, and
+    what only led to it is gone. The handle then denotes the constant. A weight that is packed outside all loops is
+    packed when the kernel is compiled:
+
+        let bp = pack(mm.rhs, [k, n])
+        constant_fold(bp)
+
+    before:
+        func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+          %a = tcp.const {value = 2.0} : tensor<4xf32>
+          %e = tcp.exp(%a) : tensor<4xf32>
+          %y = tcp.mul(%x, %e) : tensor<4xf32>
+          tcp.return(%y)
+        }
+    statement:
+        constant_fold(e)
+    after:
+        func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+          %e.1 = tcp.const {constant = "e"} : tensor<4xf32> name "e"
+          %y = tcp.mul(%x, %e.1) : tensor<4xf32>
+          tcp.return(%y)
+        }
+    """
+
+    name = "constant_fold"
+    category = Category.LAYOUT_AND_MEMORY
+    parameters = (Parameter("target", OP_OR_LOOP, doc="what reads only constants and has one result of static shape"),)
+    results = (Result.OP,)
+
+    def apply(self, ctx: TransformContext, args: Arguments) -> Results:
+        op = args.op("target")
+        type_ = op.results[0].type if len(op.results) == 1 else None
+        if not isinstance(type_, TensorType) or not all(isinstance(d, int) for d in type_.shape):
+            raise ctx.fail(
+                f"%{op.name} cannot be a constant",
+                op=op,
+                required="one result, a tensor of static shape",
+                found=", ".join(str(r.type) for r in op.results) or "no result",
+            )
+        if isinstance(op, Const):
+            raise ctx.fail(f"%{op.name} is a constant", op=op, required="something to compute", found=op.opcode)
+        needed = _needed(ctx, op)
+        evaluation = Evaluation(ctx.rewriter.module.constants, {})
+        with np.errstate(all="ignore"):
+            for each in needed:
+                evaluation.run(each)
+        base = op.results[0].name
+        held = ctx.rewriter.module.constants
+        name = next(n for n in (base, *(f"{base}.{k}" for k in range(1, len([*held]) + 2))) if n not in held)
+        ctx.rewriter.add_constant(name, evaluation.values[op.results[0]])
+        made = Const([], [type_], {"constant": name}, location=op.location)
+        made.stand_for(op)
+        ctx.rewriter.insert(made, InsertPoint.before(op), base)
+        made.name = op.name
+        made.copy_path = op.copy_path
+        ctx.rewriter.continue_as(op, made)
+        ctx.rewriter.replace_op(op, [made.result])
+        for each in reversed(needed[:-1]):
+            if each.parent is not None:
+                erase_dead(ctx.rewriter, each.results)
+        return (made,)
+
+
+def _needed(ctx: TransformContext, op: Operation) -> list[Operation]:
+    """The operations that `op` depends on and `op` itself, in an order to run them."""
+    order: dict[Operation, None] = {}
+    waiting: list[tuple[Operation, bool]] = [(op, False)]
+    while waiting:
+        here, is_ready = waiting.pop()
+        if is_ready:
+            order[here] = None
+        elif here not in order:
+            waiting.append((here, True))
+            waiting += [(_definition(ctx, value, op), False) for value in _read_from_outside(here)]
+    return list(order)
+
+
+def _read_from_outside(op: Operation) -> list[Value]:
+    """The values that an operation, or what is in it, uses and that are not defined in it."""
+    inside = {value for each in op.walk() for value in each.defined}
+    used = dict.fromkeys(value for each in op.walk() for value in each.operands)
+    return [value for value in used if value not in inside]
+
+
+def _definition(ctx: TransformContext, value: Value, op: Operation) -> Operation:
+    made = value.defining_op
+    if made is None:
+        raise ctx.fail(
+            f"%{op.name} reads what is known only when the kernel runs",
+            op=op,
+            required="operands computed from constants alone",
+            found=f"%{value.name}: {value.type}",
+        )
+    return made

@@ -1,0 +1,82 @@
+"""fold_cast: a contraction that reads its factor as it was before it was widened."""
+
+from __future__ import annotations
+
+from tcpx.payload.interfaces import Elementwise
+from tcpx.payload.types import ScalarType, dtype_of
+from tcpx.transform.declaration import (
+    VALUE,
+    Arguments,
+    Category,
+    Parameter,
+    Result,
+    Results,
+    Transform,
+    TransformContext,
+    register,
+)
+from tcpx.transform.editing import erase_dead
+from tcpx.transform.factors import contraction_of
+
+SIGNIFICAND = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
+"""Bits of whole numbers that a float holds exactly."""
+
+
+@register
+class FoldCast(Transform):
+    """Let a contraction read a factor without the cast that widens it: it casts its factors itself.
+
+    The dtype cast to must hold every number of the one cast from.
+
+    before:
+        func @f(%x: tensor<[M]x64xui8>, %w: tensor<64x32xsi8>) -> tensor<[M]x32xsi32> symbols [M] {
+          %wide = tcp.cast(%x) : tensor<[M]x64xsi32>
+          %mm = tcp.matmul(%wide, %w) : tensor<[M]x32xsi32>
+          tcp.return(%mm)
+        }
+    statement:
+        fold_cast(mm.lhs)
+    after:
+        func @f(%x: tensor<[M]x64xui8>, %w: tensor<64x32xsi8>) -> tensor<[M]x32xsi32> symbols [M] {
+          %mm = tcp.matmul(%x, %w) : tensor<[M]x32xsi32>
+          tcp.return(%mm)
+        }
+    """
+
+    name = "fold_cast"
+    category = Category.TYPES
+    parameters = (Parameter("factor", VALUE, doc="a factor of a contraction: `mm.lhs`"),)
+    results = (Result.OP,)
+
+    def apply(self, ctx: TransformContext, args: Arguments) -> Results:
+        op, index = contraction_of(ctx, args.value("factor"))
+        value = op.inputs[index]
+        made = value.defining_op
+        wide = dtype_of(value.type)
+        if (
+            not isinstance(made, Elementwise)
+            or made.semantics != "cast(a)"
+            or not holds(wide, dtype_of(made.operands[0].type))
+        ):
+            raise ctx.fail(
+                f"the factor %{value.name} is not widened by a cast",
+                op=op,
+                required=f"tcp.cast of a dtype of which {wide} holds every number",
+                found=f"tcp.cast of {made.operands[0].type}"
+                if isinstance(made, Elementwise) and made.semantics == "cast(a)"
+                else "none",
+            )
+        ctx.rewriter.set_operand(op, index, made.operands[0])
+        erase_dead(ctx.rewriter, [value])
+        return (op,)
+
+
+def holds(wide: ScalarType, narrow: ScalarType) -> bool:
+    """Whether a dtype holds every number of another one."""
+    if narrow.is_integer and wide.is_integer:
+        return wide.minimum <= narrow.minimum and narrow.maximum <= wide.maximum
+    if narrow.is_integer and wide.is_float:
+        return narrow.bits <= 16 and narrow.bits - (narrow.minimum < 0) <= SIGNIFICAND[wide.name]
+    if not narrow.is_float or not wide.is_float:
+        return False
+    return narrow == wide or (narrow.bits < wide.bits)

@@ -1,0 +1,146 @@
+"""The default schedule takes every contraction: any order of dims, several of each kind, any of them empty."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcpx
+from tcpx import Kernel
+from tcpx.payload.constants import Constants
+from tcpx.target import Target
+from tests.guard_pages import run_guarded
+
+FORMS = (
+    "bmk,bkn->bmn",  # batches, and transposed operands and results
+    "bmk,bnk->bmn",
+    "bkm,bkn->bmn",
+    "bkm,bnk->bmn",
+    "bmk,bkn->bnm",
+    "bmk,kn->bmn",
+    "mk,bkn->bmn",
+    "abmk,abkn->abmn",
+    "abmk,bkn->bamn",
+    "thd,uhd->htu",  # attention
+    "htu,uhd->thd",
+    "bsk,khd->bhsd",
+    "bmk,bkn->mn",  # several summed dims
+    "ambk,nkb->mn",
+    "aibk,kcb->iac",
+    "mk,k->m",  # vectors
+    "k,kn->n",
+    "k,nk->n",
+    "km,k->m",
+    "bmk,bk->bm",
+    "bk,bkn->bn",
+    "bk,bk->b",
+    "bk,bk->bk",
+    "mh,nh->mnh",
+    "mkh,nkh->mnh",
+    "hmk,hkn->mnh",
+    "k,k->",
+    "kl,kl->",
+    "kl,lk->",
+    "m,n->mn",
+)
+STATIC = {
+    "bmk,bkn->bmn": {"b": 2, "m": 130, "n": 70, "k": 600},  # beyond one block
+    "bmk,bnk->bmn": {"b": 3, "m": 37, "n": 129, "k": 530},
+    "mk,bkn->bmn": {"b": 1, "m": 7, "n": 5, "k": 1},
+    "aibk,kcb->iac": {"a": 2, "i": 3, "b": 5, "k": 7, "c": 17},
+    "bmk,bk->bm": {"b": 3, "m": 17, "k": 33},
+}
+
+
+def payload(spec: str, static: dict[str, int] | None = None) -> str:
+    """A function of one contraction, with symbols for all dims, or with these sizes."""
+    inputs, _, out = spec.partition("->")
+    lhs, _, rhs = inputs.partition(",")
+
+    def type_of(dims: str) -> str:
+        extents = [str(static[d]) if static else f"[{d.upper()}]" for d in dims]
+        return f"tensor<{'x'.join([*extents, 'f32'])}>"
+
+    def names(dims: str) -> str:
+        return str(list(dims)).replace("'", '"')
+
+    symbols = "" if static else f" symbols [{', '.join(sorted({*lhs, *rhs})).upper()}]"
+    name = "_".join(filter(None, (lhs, rhs, out, "static" if static else "")))
+    return (
+        f"func @{name}(%x: {type_of(lhs)}, %y: {type_of(rhs)}) -> {type_of(out)}{symbols} {{\n"
+        f"  %r = tcp.contract(%x, %y) {{lhs = {names(lhs)}, rhs = {names(rhs)}, out = {names(out)}}} : {type_of(out)}\n"
+        "  tcp.return(%r)\n}\n"
+    )
+
+
+def check(kernel: Kernel, spec: str, sizes: dict[str, int]) -> None:
+    """Small integers, so that every order of a sum is exact."""
+    random = np.random.default_rng(7)
+    lhs, rhs = spec.partition("->")[0].split(",")
+    given = [random.integers(-4, 5, [sizes[d] for d in dims]).astype(np.float32) for dims in (lhs, rhs)]
+    (found,) = run_guarded(kernel, *given)
+    np.testing.assert_array_equal(found, np.einsum(spec, *given), err_msg=f"{spec} {sizes}")
+
+
+def test_symbolic_sizes(target: Target) -> None:
+    requests = [tcpx.CompileRequest(tcpx.parse(payload(spec))) for spec in FORMS]
+    kernels = tcpx.compile_many(requests, target=target, threads=2)
+    for spec, kernel in zip(FORMS, kernels, strict=True):
+        dims = sorted(set(spec) - set(",->"))
+        check(kernel, spec, dict.fromkeys(dims, 1))
+        check(kernel, spec, {d: (5, 13, 3, 18)[position % 4] for position, d in enumerate(dims)})
+        check(kernel, spec, {d: (19, 2, 33)[position % 3] for position, d in enumerate(dims)})
+        for empty in dims:
+            check(kernel, spec, {d: 0 if d == empty else 3 for d in dims})
+
+
+def test_static_sizes(target: Target) -> None:
+    requests = [tcpx.CompileRequest(tcpx.parse(payload(spec, sizes))) for spec, sizes in STATIC.items()]
+    for (spec, sizes), kernel in zip(STATIC.items(), tcpx.compile_many(requests, target=target), strict=True):
+        check(kernel, spec, sizes)
+
+
+@pytest.mark.parametrize("rhs", ["kn", "nk"])
+def test_constant_weights_are_packed_by_the_compiler(target: Target, rhs: str) -> None:
+    weights = np.random.default_rng(1).integers(-4, 5, [{"k": 530, "n": 70}[d] for d in rhs]).astype(np.float32)
+    shape = "x".join(map(str, weights.shape))
+    text = (
+        f"func @constant_{rhs}(%x: tensor<[M]x530xf32>) -> tensor<[M]x70xf32> symbols [M] {{\n"
+        f'  %w = tcp.const {{constant = "w"}} : tensor<{shape}xf32>\n'
+        f'  %r = tcp.contract(%x, %w) {{lhs = ["m", "k"], rhs = ["{rhs[0]}", "{rhs[1]}"], out = ["m", "n"]}}'
+        " : tensor<[M]x70xf32>\n  tcp.return(%r)\n}\n"
+    )
+    module = tcpx.parse(text, constants=Constants({"w": weights}))
+    kernel = tcpx.compile(module, target=target)
+    for rows in (0, 1, 13, 30):
+        x = np.random.default_rng(rows).integers(-4, 5, (rows, 530)).astype(np.float32)
+        (found,) = run_guarded(kernel, x)
+        np.testing.assert_array_equal(found, np.einsum(f"mk,{rhs}->mn", x, weights))
+    assert "/* r.rhs/pack1" not in tcpx.emit(module, target=target).c_source
+
+
+def test_layers_are_one_kernel(target: Target) -> None:
+    type_, lines, args, value = "tensor<[M]x37xf32>", "", "", "x"
+    for k in range(3):
+        args += f", %w{k}: tensor<37x37xf32>, %b{k}: tensor<37xf32>"
+        lines += (
+            f"  %m{k} = tcp.matmul(%{value}, %w{k}) : {type_}\n"
+            f"  %c{k} = tcp.broadcast(%b{k}) {{dims = [1]}} : {type_}\n"
+            f"  %s{k} = tcp.add(%m{k}, %c{k}) : {type_}\n  %r{k} = tcp.max(%s{k}, %z) : {type_}\n"
+        )
+        value = f"r{k}"
+    zero = f"  %z = tcp.fill {{value = 0.0}} : {type_}\n"
+    module = tcpx.parse(
+        f"func @mlp(%x: {type_}{args}) -> {type_} symbols [M] {{\n{zero}{lines}  tcp.return(%{value})\n}}"
+    )
+    kernel = tcpx.compile(module, target=target, threads=2)
+    random = np.random.default_rng(6)
+    for rows in (0, 1, 19, 70):
+        given = [random.integers(-2, 3, (rows, 37)).astype(np.float32)]
+        for _ in range(3):
+            given += [random.integers(-1, 2, shape).astype(np.float32) for shape in ((37, 37), 37)]
+        (found,) = run_guarded(kernel, *given)
+        wanted = given[0]
+        for k in range(3):
+            wanted = np.maximum(wanted @ given[1 + 2 * k] + given[2 + 2 * k], 0)
+        np.testing.assert_array_equal(found, wanted)

@@ -1,0 +1,159 @@
+"""Products of bytes and of bf16 by the default schedule: every target, odd and empty sizes, guarded pages."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tcpx
+from tcpx.target import Target
+from tcpx.target.detection import cpu_flags
+from tests.guard_pages import run_guarded
+from tests.tolerance import Array, Bounded, assert_close
+
+BF16 = np.dtype(ml_dtypes.bfloat16)
+DTYPES = {
+    "u8s8": ("ui8", "si8", "si32"),
+    "s8u8": ("si8", "ui8", "si32"),
+    "s8s8": ("si8", "si8", "si32"),
+    "bf16": ("bf16", "bf16", "f32"),
+}
+ROWS, DEPTHS, COLUMNS = (0, 1, 3, 9, 17, 65), (0, 1, 2, 3, 5, 17, 64, 65, 1030), (0, 1, 3, 17, 65)
+TRIPLES = [(m, k, n) for m in ROWS for k in DEPTHS for n in COLUMNS]
+SIZES = [*TRIPLES[::7], (130, 5, 65), (9, 2051, 3), (121, 4100, 17)]
+STATIC = ((65, 17, 65), (12, 3, 130), (1, 1030, 17), (17, 4, 64))
+TINY = float(np.finfo(np.float32).tiny)
+
+
+def product(dtypes: tuple[str, str, str], sizes: tuple[int, int, int] | None = None, transposed: bool = False) -> str:
+    """A product of the dtypes, of symbolic or these sizes; `transposed`: of a right factor stored by columns."""
+    m, k, n = map(str, sizes) if sizes else ("[M]", "[K]", "[N]")
+    lhs, rhs, out = dtypes
+    right, names = (f"{n}x{k}", '["n", "k"]') if transposed else (f"{k}x{n}", '["k", "n"]')
+    symbols = "" if sizes else " symbols [M: 0.., K: 0.., N: 0..]"
+    name = "_".join((lhs, rhs, *map(str, sizes or ()), "t" if transposed else "n"))
+    return (
+        f"func @{name}(%x: tensor<{m}x{k}x{lhs}>, %w: tensor<{right}x{rhs}>) -> tensor<{m}x{n}x{out}>{symbols} {{\n"
+        f'  %mm = tcp.contract(%x, %w) {{lhs = ["m", "k"], rhs = {names}, out = ["m", "n"]}} : tensor<{m}x{n}x{out}>\n'
+        "  tcp.return(%mm)\n}\n"
+    )
+
+
+def values(random: np.random.Generator, shape: tuple[int, int], dtype: str) -> Array:
+    """All bytes, or normal numbers."""
+    if dtype == "bf16":
+        return random.standard_normal(shape).astype(BF16)
+    limits = np.iinfo(np.uint8 if dtype == "ui8" else np.int8)
+    return random.integers(limits.min, limits.max + 1, shape).astype(limits.dtype)
+
+
+def check(kernel: tcpx.Kernel, dtypes: tuple[str, str, str], sizes: tuple[int, int, int], transposed: bool) -> None:
+    random = np.random.default_rng(sum(sizes))
+    m, k, n = sizes
+    x, w = values(random, (m, k), dtypes[0]), values(random, (k, n), dtypes[1])
+    (found,) = run_guarded(kernel, x, np.ascontiguousarray(w.T) if transposed else w)
+    if dtypes[2] == "si32":
+        np.testing.assert_array_equal(found, x.astype(np.int64) @ w.astype(np.int64), err_msg=f"{dtypes} {sizes}")
+    else:
+        assert_close(found, Bounded.of(x).matmul(Bounded.of(w)), f"{dtypes} {sizes}")
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_symbolic_sizes(target: Target, transposed: bool) -> None:
+    requests = [tcpx.CompileRequest(tcpx.parse(product(d, transposed=transposed))) for d in DTYPES.values()]
+    for dtypes, kernel in zip(DTYPES.values(), tcpx.compile_many(requests, target=target, threads=2), strict=True):
+        for sizes in SIZES:
+            check(kernel, dtypes, sizes, transposed)
+
+
+def test_batches(target: Target) -> None:
+    text = """func @b(%x: tensor<[B]x[M]x[K]xsi8>, %w: tensor<[B]x[N]x[K]xsi8>) -> tensor<[B]x[M]x[N]xsi32> symbols [B: 0.., M: 0.., K: 0.., N: 0..] {
+  %mm = tcp.contract(%x, %w) {lhs = ["b", "m", "k"], rhs = ["b", "n", "k"], out = ["b", "m", "n"]} : tensor<[B]x[M]x[N]xsi32>
+  tcp.return(%mm)
+}
+"""  # noqa: E501
+    kernel = tcpx.compile(tcpx.parse(text), target=target, threads=2)
+    random = np.random.default_rng(5)
+    for b, m, k, n in ((0, 3, 4, 5), (1, 17, 65, 33), (3, 5, 3, 1), (2, 9, 0, 17), (4, 1, 9, 65)):
+        x, w = (random.integers(-128, 128, shape).astype(np.int8) for shape in ((b, m, k), (b, n, k)))
+        (found,) = run_guarded(kernel, x, w)
+        np.testing.assert_array_equal(found, np.einsum("bmk,bnk->bmn", x.astype(np.int32), w.astype(np.int32)))
+
+
+def test_static_sizes(target: Target) -> None:
+    cases = [(dtypes, sizes) for dtypes in DTYPES.values() for sizes in STATIC]
+    requests = [tcpx.CompileRequest(tcpx.parse(product(*case))) for case in cases]
+    for (dtypes, sizes), kernel in zip(cases, tcpx.compile_many(requests, target=target), strict=True):
+        check(kernel, dtypes, sizes, transposed=False)
+
+
+def quantized(zero_x: str, zero_w: str, dtype: str) -> str:
+    """A product of quantized factors, quantized again by a scale for each column."""
+    return f"""func @q_{dtype}_{"fill" in zero_x:d}{"fill" in zero_w:d}(%x: tensor<[M]x[K]x{dtype}>, %w: tensor<[K]x[N]xsi8>, %zx: tensor<si32>, %zw: tensor<[N]xsi32>, %scale: tensor<[N]xf32>) -> tensor<[M]x[N]xsi8> symbols [M: 0.., K: 0.., N: 0..] {{
+  %xw = tcp.cast(%x) : tensor<[M]x[K]xsi32>
+  %zxs = {zero_x} : tensor<[M]x[K]xsi32>
+  %xo = tcp.sub(%xw, %zxs) : tensor<[M]x[K]xsi32>
+  %ww = tcp.cast(%w) : tensor<[K]x[N]xsi32>
+  %zws = {zero_w} : tensor<[K]x[N]xsi32>
+  %wo = tcp.sub(%ww, %zws) : tensor<[K]x[N]xsi32>
+  %mm = tcp.matmul(%xo, %wo) : tensor<[M]x[N]xsi32>
+  %wide = tcp.cast(%mm) : tensor<[M]x[N]xf32>
+  %scales = tcp.broadcast(%scale) {{dims = [1]}} : tensor<[M]x[N]xf32>
+  %scaled = tcp.mul(%wide, %scales) : tensor<[M]x[N]xf32>
+  %rounded = tcp.round(%scaled) : tensor<[M]x[N]xf32>
+  %y = tcp.cast(%rounded) : tensor<[M]x[N]xsi8>
+  tcp.return(%y)
+}}
+"""  # noqa: E501
+
+
+ZEROS = (
+    ("tcp.fill {value = 7}", "tcp.fill {value = 3}"),
+    ("tcp.broadcast(%zx) {dims = []}", "tcp.broadcast(%zw) {dims = [1]}"),
+)
+
+
+def test_zero_points_and_scales(target: Target) -> None:
+    cases = list(zip(ZEROS, ("si8", "ui8"), strict=True))
+    requests = [tcpx.CompileRequest(tcpx.parse(quantized(*zeros, dtype))) for zeros, dtype in cases]
+    for (zeros, dtype), kernel in zip(cases, tcpx.compile_many(requests, target=target), strict=True):
+        assert "dpbusd" in kernel.c_source or not target.has("avx512_vnni")
+        for m, k, n in (*TRIPLES[::19], (65, 130, 65)):
+            random = np.random.default_rng(m + k + n)
+            x, w = values(random, (m, k), dtype), values(random, (k, n), "si8")
+            zx, zw = np.array(100, np.int32), random.integers(-5, 6, n).astype(np.int32)
+            scale = (random.random(n) * 1e-3).astype(np.float32)
+            (found,) = run_guarded(kernel, x, w, zx, zw, scale)
+            left = x.astype(np.int64) - (7 if "fill" in zeros[0] else 100)
+            wide = left @ (w.astype(np.int64) - (3 if "fill" in zeros[1] else zw))
+            wanted = np.clip(np.rint(wide.astype(np.float32) * scale), -128, 127).astype(np.int8)
+            np.testing.assert_array_equal(found, wanted, err_msg=f"{zeros} {dtype} {m} {k} {n}")
+
+
+@pytest.mark.parametrize(("name", "instruction"), [("u8s8", "dpbusd"), ("s8s8", "dpbusd"), ("bf16", "dpbf16")])
+def test_the_instruction_is_used(name: str, instruction: str) -> None:
+    assert f"_mm512_{instruction}" in tcpx.emit(tcpx.parse(product(DTYPES[name])), target="x86_avx512").c_source
+
+
+def test_denormals_and_specials_of_bf16(target: Target) -> None:
+    """The instruction takes denormals as 0, and gives 0 for them: what that loses is bounded, infinities are kept."""
+    kernel = tcpx.compile(tcpx.parse(product(DTYPES["bf16"], (12, 9, 17))), target=target)
+    random = np.random.default_rng(3)
+    x, w = (random.standard_normal(shape) for shape in ((12, 9), (9, 17)))
+    x[::2] *= 1e-39
+    x, w = x.astype(BF16), w.astype(BF16)
+    (found,) = run_guarded(kernel, x, w)
+    wanted = Bounded.of(x).matmul(Bounded.of(w))
+    lost = TINY * (np.abs(x.astype(np.float64)).sum(1)[:, None] + np.abs(w.astype(np.float64)).sum(0) + 2 * 9)
+    assert_close(found, Bounded(wanted.value, wanted.error + lost))
+    x[0, 0], x[1, 1], w[:, 0] = np.inf, np.nan, 1
+    (found,) = run_guarded(kernel, x, w)
+    assert found[0, 0] == np.inf
+    assert np.isnan(found[1, 0])
+
+
+def test_this_machine_has_the_instructions() -> None:
+    if not {"avx512_vnni", "avx512_bf16"} <= cpu_flags():
+        pytest.skip("this CPU has no dot products of bytes and bf16")
+    assert tcpx.load_target("native").has("avx512_vnni")

@@ -1,0 +1,70 @@
+"""constant_fold: what reads constants alone is computed when the schedule runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcpx
+from tcpx.payload.constants import Constants
+from tcpx.payload.diagnostics import ScheduleError
+
+PRODUCT = """\
+func @f(%x: tensor<[M]x70xf32>) -> tensor<[M]x37xf32> symbols [M] {
+  %w = tcp.const {constant = "w"} : tensor<70x37xf32>
+  %v = tcp.exp(%w) : tensor<70x37xf32>
+  %mm = tcp.matmul(%x, %v) : tensor<[M]x37xf32>
+  tcp.return(%mm)
+}
+"""
+PACKED = "let n, k = tile(mm, [n: 16, k: 32])\nlet i = tile(mm, [m: 6], tail: pad)\nlet bp = pack(mm.rhs, [k, n])\n"
+
+
+def module() -> tcpx.Module:
+    return tcpx.parse(PRODUCT, constants=Constants({"w": np.random.default_rng(1).random((70, 37), dtype=np.float32)}))
+
+
+def run(body: str) -> tcpx.Module:
+    text = f"language 1\nschedule s(root: func) {{\nlet mm = match one matmul in root\n{body}\n}}"
+    return tcpx.apply_schedule(module(), tcpx.parse_schedule(text)).module
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "constant_fold(producer(mm.rhs))",
+        f"let v = producer(mm.rhs)\n{PACKED}fuse(v, into: bp)\nconstant_fold(bp)",
+        f"{PACKED}constant_fold(bp)",
+    ],
+)
+def test_the_result_is_a_constant(body: str) -> None:
+    made, given = run(body), module()
+    assert "tcp.exp" not in made.text()
+    assert list(given.constants) == ["w"]
+    x = np.random.default_rng(2).random((7, 70), dtype=np.float32)
+    found, wanted = (np.asarray(tcpx.evaluate(m, x), dtype=np.float32) for m in (made, given))
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("constant_fold(mm)", "%mm cannot be a constant"),
+        ("let i = tile(mm, [n: 8])\nconstant_fold(i)", "%mm/n1 cannot be a constant"),
+        ("constant_fold(producer(producer(mm.rhs).operand))", "%w is a constant"),
+        ("let a = pack(mm.lhs, [m, k])\nconstant_fold(a)", "the tile of %x has no bound in dim 0"),
+    ],
+)
+def test_refused(body: str, message: str) -> None:
+    with pytest.raises(ScheduleError) as caught:
+        run(body)
+    assert caught.value.diagnostic.message == message
+
+
+def test_what_is_known_only_in_the_call_is_named() -> None:
+    text = PRODUCT.replace("[M]", "5").replace(" symbols 5", "")
+    static = tcpx.parse(text, constants=Constants({"w": np.zeros((70, 37), np.float32)}))
+    schedule = "language 1\nschedule s(root: func) { constant_fold(match one matmul in root) }"
+    with pytest.raises(ScheduleError) as caught:
+        tcpx.apply_schedule(static, tcpx.parse_schedule(schedule))
+    assert caught.value.diagnostic.found == "%x: tensor<5x70xf32>"

@@ -1,0 +1,72 @@
+"""fold_cast and fold_offset: quantized products as payloads say them, down to the bytes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.transform.payloads import MM, RELU, Sizes, check, refusal
+
+SIZES: tuple[Sizes, ...] = ({"M": 0, "N": 3, "K": 5}, {"M": 4, "N": 3, "K": 0}, {"M": 5, "N": 7, "K": 9})
+HEAD = "symbols [M: 0.., N: 0.., K: 0..]"
+QUANTIZED = f"""func @q(%x: tensor<[M]x[K]xui8>, %w: tensor<[K]x[N]xsi8>, %zx: tensor<[M]xsi32>, %zw: tensor<[N]xsi32>) -> tensor<[M]x[N]xsi32> {HEAD} {{
+  %xw = tcp.cast(%x) : tensor<[M]x[K]xsi32>
+  %zxs = ZX : tensor<[M]x[K]xsi32>
+  %xo = tcp.sub(%xw, %zxs) : tensor<[M]x[K]xsi32>
+  %ww = tcp.cast(%w) : tensor<[K]x[N]xsi32>
+  %zws = ZW : tensor<[K]x[N]xsi32>
+  %wo = tcp.add(%zws, %ww) : tensor<[K]x[N]xsi32>
+  %mm = tcp.matmul(%xo, %wo) : tensor<[M]x[N]xsi32>
+  tcp.return(%mm)
+}}
+"""  # noqa: E501
+NUMBER, ROWS, COLUMNS = "tcp.fill {value = 7}", "tcp.broadcast(%zx) {dims = [0]}", "tcp.broadcast(%zw) {dims = [1]}"
+FOLD = "fold_offset(mm.lhs)\nfold_cast(mm.lhs)\nfold_offset(mm.rhs)\nfold_cast(mm.rhs)"
+HALVES = """func @h(%x: tensor<[M]x[K]xbf16>, %w: tensor<[K]x[N]xbf16>) -> tensor<[M]x[N]xf32> symbols [M: 0.., N: 0.., K: 0..] {
+  %xw = tcp.cast(%x) : tensor<[M]x[K]xf32>
+  %ww = tcp.cast(%w) : tensor<[K]x[N]xf32>
+  %mm = tcp.matmul(%xw, %ww) : tensor<[M]x[N]xf32>
+  tcp.return(%mm)
+}
+"""  # noqa: E501
+
+
+def quantized(of_rows: str, of_columns: str) -> str:
+    return QUANTIZED.replace("ZX", of_rows).replace("ZW", of_columns)
+
+
+@pytest.mark.parametrize("of_columns", [NUMBER, COLUMNS])
+@pytest.mark.parametrize("of_rows", [NUMBER, ROWS])
+def test_down_to_the_bytes(of_rows: str, of_columns: str) -> None:
+    done = check(quantized(of_rows, of_columns), MM + FOLD, SIZES)
+    assert "tcp.matmul(%x, %w)" in done.module.text()
+
+
+def test_the_rest_is_epilogue() -> None:
+    body = MM + FOLD + "\nlet last = epilogue(mm)\nlet j, i = tile(last, [d0: 4, d1: 4])\nfuse(mm, into: i)"
+    check(quantized(NUMBER, COLUMNS), body, SIZES)
+
+
+def test_halves() -> None:
+    done = check(HALVES, MM + "fold_cast(mm.lhs)\nfold_cast(mm.rhs)", SIZES)
+    assert "tcp.matmul(%x, %w)" in done.module.text()
+
+
+NARROWED = HALVES.replace("xf32>", "xbf16>").replace("%x: tensor<[M]x[K]xbf16>", "%x: tensor<[M]x[K]xf32>")
+OF_DEPTH = quantized("tcp.broadcast(%zk) {dims = [1]}", NUMBER).replace("%zx: tensor<[M]", "%zk: tensor<[K]")
+COMPUTED = quantized("tcp.cast(%x)", NUMBER)
+SUMMED = "%zxs is no zero point: it may differ along a dim that is summed"
+
+
+@pytest.mark.parametrize(
+    ("payload", "statement", "message"),
+    [
+        (RELU, "fold_cast(mm.lhs)", "the factor %x is not widened by a cast"),
+        (RELU, "fold_offset(mm.lhs)", "no zero point is subtracted from the factor %x"),
+        (NARROWED, "fold_cast(mm.lhs)", "the factor %xw is not widened by a cast"),
+        (OF_DEPTH, "fold_offset(mm.lhs)", SUMMED),
+        (COMPUTED, "fold_offset(mm.lhs)", SUMMED),
+        (quantized(NUMBER, NUMBER), "fold_cast(mm.out)", "the factor of a contraction is an operand, not a value"),
+    ],
+)
+def test_refused(payload: str, statement: str, message: str) -> None:
+    assert refusal(payload, MM + statement).message == message
