@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tcpx
 from tcpx.emit_c.kernel import KernelRequest, build_kernel, build_many
 from tcpx.emit_c.printer.file import PrintRequest, print_file
 from tcpx.payload.diagnostics import TcpxError
@@ -134,3 +135,16 @@ def test_what_cannot_be_printed(case: str) -> None:
     with pytest.raises(TcpxError) as caught:
         source_of([f"{HEAD} symbols [N: 1..] {{results = 1}} {{ {body} tcp.return }}"], GENERIC, 1)
     assert message in str(caught.value)
+
+
+def test_a_loop_of_at_most_one_iteration_is_a_branch() -> None:
+    payload = """func @f(%x: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N: 0..7] {
+  %y = tcp.exp(%x) : tensor<[N]xf32>
+  tcp.return(%y)
+}
+"""
+    schedule = 'language 1\nschedule s(root: func) {\n  tile(match one "y" in root, [d0: 8])\n}'
+    kernel = tcpx.compile(tcpx.parse(payload), tcpx.parse_schedule(schedule), target="generic")
+    assert "/* y/d01, at most once (<schedule>:3) */\n  if (0 < N) {" in kernel.c_source
+    for n in (0, 1, 7):
+        assert np.array_equal(np.asarray(kernel(np.zeros(n, np.float32))), np.ones(n, np.float32))

@@ -31,6 +31,7 @@ class Counts:
     unproven: int = 0
     compiled: int = 0
     refused: int = 0
+    broken_by_compiler: int = 0
     by_transform: Counter[str] = field(default_factory=Counter[str])
     pairs: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     messages: Counter[str] = field(default_factory=Counter[str])

@@ -38,7 +38,7 @@ def run_group(first: int, target: Target) -> Counts:
         case, _ = new_case(seed, counts, target)
         if len(compilable) < COMPILED:
             _add(compilable, case, target, counts)
-    check_compiled(compilable, target)
+    counts.broken_by_compiler = check_compiled(compilable, target)
     counts.compiled = len(compilable)
     return counts
 
@@ -55,6 +55,7 @@ def check_floors(counts: Counts) -> None:
     """The net is not empty."""
     assert counts.cases == CASES
     assert counts.compiled == COMPILED
+    assert counts.broken_by_compiler <= 1, f"{counts.broken_by_compiler} kernels do not survive the compiler"
     assert counts.refused <= COMPILED, f"{counts.refused} cases do not lower"
     assert counts.succeeded >= 0.6 * counts.statements, f"{counts.succeeded} of {counts.statements} statements succeed"
     assert counts.long_schedules >= 0.5 * counts.cases, f"{counts.long_schedules} schedules apply 5 statements or more"

@@ -45,11 +45,13 @@ def _print_loop(loop: Loop, context: FunctionContext, scope: Scope) -> None:
     var = loop.var
     lower, upper, step = (context.sizes.text(d, scope) for d in (var.lower, var.upper, var.step))
     once = trip_count_is_one(loop)
+    at_most_once = not once and is_less_equal(var.upper - var.lower, var.step) is True
     inner = Scope(scope)
     name = inner.names[var.text] = context.names.fresh(var.name)
-    workshared = loop.is_parallel and not context.in_parallel and not once and context.threads > 1
+    workshared = loop.is_parallel and not context.in_parallel and context.threads > 1
+    workshared = workshared and not once and not at_most_once
     outer_state = context.in_parallel, context.slot_name
-    if once:
+    if once or at_most_once:
         inner.declare(f"const int64_t {name} = {lower};")
     if workshared:
         context.in_parallel = True
@@ -62,11 +64,12 @@ def _print_loop(loop: Loop, context: FunctionContext, scope: Scope) -> None:
     for k in delayed:
         inner.statement(f"{context.read(loop.destinations[k])} = {context.next_values[loop.destinations[k]]};")
     context.in_parallel, context.slot_name = outer_state
-    scope.statement(_loop_comment(loop, once))
+    scope.statement(_loop_comment(loop, "once" if once else "at most once" if at_most_once else ""))
     if workshared:
         _print_worksharing(loop, context, scope)
     advance = f"{name}++" if step == "1" else f"{name} += {step}"
-    scope.block("" if once else f"for (int64_t {name} = {lower}; {name} < {upper}; {advance})", inner)
+    head = f"if ({lower} < {upper})" if at_most_once else f"for (int64_t {name} = {lower}; {name} < {upper}; {advance})"
+    scope.block("" if once else head, inner)
 
 
 def _print_worksharing(loop: Loop, context: FunctionContext, scope: Scope) -> None:
@@ -79,10 +82,10 @@ def _print_worksharing(loop: Loop, context: FunctionContext, scope: Scope) -> No
     scope.statement(f"#pragma omp parallel for num_threads({context.threads}) schedule(static){condition}")
 
 
-def _loop_comment(loop: Loop, once: bool) -> str:
+def _loop_comment(loop: Loop, often: str) -> str:
     words = [in_comment(loop.name)]
     words += ["parallel"] if loop.is_parallel else []
-    words += ["once"] if once else []
+    words += [often] if often else []
     place = loop.schedule_location
     file, line = (place.printed or (place.file, place.line)) if place is not None else ("", 0)
     source = f" ({in_comment(PurePath(file).name)}:{line})" if place is not None else ""

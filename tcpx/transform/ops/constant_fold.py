@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tcpx.payload.evaluator import Evaluation
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.rewriter import InsertPoint
-from tcpx.payload.types import TensorType
+from tcpx.payload.size_traversal import leaves
+from tcpx.payload.sizes import Var
+from tcpx.payload.types import TensorType, shape_of
+from tcpx.payload.verifier import dims_of
 from tcpx.transform.declaration import (
     OP_OR_LOOP,
     Arguments,
@@ -67,6 +72,7 @@ class ConstantFold(Transform):
         if isinstance(op, Const):
             raise ctx.fail(f"%{op.name} is a constant", op=op, required="something to compute", found=op.opcode)
         needed = _needed(ctx, op)
+        _check_sizes(ctx, op, needed)
         evaluation = Evaluation(ctx.rewriter.module.constants, {})
         with np.errstate(all="ignore"):
             for each in needed:
@@ -86,6 +92,23 @@ class ConstantFold(Transform):
             if each.parent is not None:
                 erase_dead(ctx.rewriter, each.results)
         return (made,)
+
+
+def _check_sizes(ctx: TransformContext, op: Operation, needed: Sequence[Operation]) -> None:
+    """Raise ScheduleError where an operation depends on sizes that are known only when the kernel runs."""
+    for root in needed:
+        inner = {str(v.name) for each in root.walk() if isinstance(v := each.attributes.get("var"), Var)}
+        for each in root.walk():
+            dims = [d for attribute in each.attributes.values() for d in dims_of(attribute)]
+            dims += [d for value in each.defined for d in shape_of(value.type)]
+            unknown = [a.text for d in dims for a in leaves(d).values() if a.name not in inner]
+            if unknown:
+                raise ctx.fail(
+                    f"%{op.name} depends on {unknown[0]}, which is known only when the kernel runs",
+                    op=op,
+                    required="operations on static sizes, outside of the loops that they depend on",
+                    found=f"{each.opcode} %{each.name}",
+                )
 
 
 def _needed(ctx: TransformContext, op: Operation) -> list[Operation]:

@@ -53,6 +53,10 @@ def test_the_result_is_a_constant(body: str) -> None:
         ("let i = tile(mm, [n: 8])\nconstant_fold(i)", "%mm/n1 cannot be a constant"),
         ("constant_fold(producer(producer(mm.rhs).operand))", "%w is a constant"),
         ("let a = pack(mm.lhs, [m, k])\nconstant_fold(a)", "the tile of %x has no bound in dim 0"),
+        (
+            "let i = tile(mm, [k: 7])\nlet v = producer(mm.rhs)\nfuse(v, into: i)\nconstant_fold(v)",
+            "%v depends on %mm/k1, which is known only when the kernel runs",
+        ),
     ],
 )
 def test_refused(body: str, message: str) -> None:
