@@ -24,6 +24,9 @@ if TYPE_CHECKING:
         CompileRequest as CompileRequest,
     )
     from tcpx.public import (
+        Constraint as Constraint,
+    )
+    from tcpx.public import (
         Diagnostic as Diagnostic,
     )
     from tcpx.public import (
@@ -40,6 +43,9 @@ if TYPE_CHECKING:
     )
     from tcpx.public import (
         LineOrigin as LineOrigin,
+    )
+    from tcpx.public import (
+        Location as Location,
     )
     from tcpx.public import (
         Module as Module,
@@ -61,6 +67,9 @@ if TYPE_CHECKING:
     )
     from tcpx.public import (
         ScheduleFile as ScheduleFile,
+    )
+    from tcpx.public import (
+        SearchSpace as SearchSpace,
     )
     from tcpx.public import (
         Source as Source,
@@ -85,6 +94,9 @@ if TYPE_CHECKING:
     )
     from tcpx.public import (
         Transform as Transform,
+    )
+    from tcpx.public import (
+        Variable as Variable,
     )
     from tcpx.public import (
         VerifyError as VerifyError,
@@ -157,6 +169,9 @@ if TYPE_CHECKING:
     )
     from tcpx.public import (
         schedule_text as schedule_text,
+    )
+    from tcpx.public import (
+        search_space as search_space,
     )
     from tcpx.public import (
         targets as targets,

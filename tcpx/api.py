@@ -11,6 +11,7 @@ import numpy as np
 
 from tcpx.emit_c.kernel import Kernel, KernelRequest, build_many
 from tcpx.interp import ParamValue, Run, StepHook, check_schedule, run_schedule
+from tcpx.interp.space.search_space import SearchSpace, survey
 from tcpx.payload.diagnostics import Diagnostic, ScheduleError
 from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, operation_classes
@@ -42,6 +43,7 @@ __all__ = [
     "ops",
     "parse",
     "parse_schedule",
+    "search_space",
 ]
 
 LIBRARY = Path(__file__).parent / "schedules"
@@ -127,6 +129,24 @@ def apply_schedule(
     chosen = load_target(target) if isinstance(target, str) else target
     program = program_or_default(schedule)
     return run_schedule(copy_module(module), program, chosen, threads=threads, params=params, on_step=on_step)
+
+
+def search_space(
+    module: Module,
+    schedule: Schedulable | None = None,
+    *,
+    params: Mapping[str, ParamValue] | None = None,
+    target: str | Target = "native",
+    threads: int = 1,
+) -> SearchSpace:
+    """The knobs of a schedule for a payload that `params` does not set, and the constraints among them.
+
+    Constraints that depend on what steps do to the payload are not among them: they are checked when the schedule
+    runs. Raises ScheduleError for a schedule that is wrong whatever its knobs are.
+    """
+    chosen = load_target(target) if isinstance(target, str) else target
+    program = program_or_default(schedule)
+    return survey(copy_module(module), copy_module(module), program, chosen, threads=threads, params=params)
 
 
 LOWERING: Final[tuple[tuple[str, Callable[[Rewriter, FuncOp, Target, int], object]], ...]] = (

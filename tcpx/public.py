@@ -14,15 +14,19 @@ from tcpx.api import (
     ops,
     parse,
     parse_schedule,
+    search_space,
 )
 from tcpx.emit_c.driver import build_library
 from tcpx.emit_c.kernel import Kernel
 from tcpx.inputs import argument_dtypes, random_inputs
 from tcpx.interp import Run, TraceEntry
+from tcpx.interp.space.search_space import SearchSpace
+from tcpx.interp.space.survey import Constraint, Variable
 from tcpx.payload.diagnostics import (
     ArgumentError,
     CompileError,
     Diagnostic,
+    Location,
     ParseError,
     SanitizerError,
     ScheduleError,
@@ -47,12 +51,14 @@ __all__ = [
     "Bisection",
     "CompileError",
     "CompileRequest",
+    "Constraint",
     "Diagnostic",
     "Explanation",
     "ExplanationText",
     "InstructionRow",
     "Kernel",
     "LineOrigin",
+    "Location",
     "Module",
     "ParseError",
     "Run",
@@ -60,6 +66,7 @@ __all__ = [
     "Schedule",
     "ScheduleError",
     "ScheduleFile",
+    "SearchSpace",
     "Source",
     "SpeedBisection",
     "StepVerification",
@@ -68,6 +75,7 @@ __all__ = [
     "TcpxError",
     "TraceEntry",
     "Transform",
+    "Variable",
     "VerifyError",
     "apply_schedule",
     "argument_dtypes",
@@ -92,6 +100,7 @@ __all__ = [
     "parse_schedule",
     "random_inputs",
     "schedule_text",
+    "search_space",
     "targets",
     "transform",
     "transforms",
