@@ -126,6 +126,9 @@ if TYPE_CHECKING:
         compile_many as compile_many,
     )
     from tcpx.public import (
+        compiler_flags as compiler_flags,
+    )
+    from tcpx.public import (
         emit as emit,
     )
     from tcpx.public import (
@@ -133,6 +136,9 @@ if TYPE_CHECKING:
     )
     from tcpx.public import (
         explain as explain,
+    )
+    from tcpx.public import (
+        find_compiler as find_compiler,
     )
     from tcpx.public import (
         fingerprint as fingerprint,
@@ -165,6 +171,9 @@ if TYPE_CHECKING:
         parse_schedule as parse_schedule,
     )
     from tcpx.public import (
+        program_or_default as program_or_default,
+    )
+    from tcpx.public import (
         random_inputs as random_inputs,
     )
     from tcpx.public import (
@@ -185,6 +194,7 @@ if TYPE_CHECKING:
     from tcpx.public import (
         verify_steps as verify_steps,
     )
+    from tcpx.tune.tuner import tune as tune
 
 
 def __getattr__(name: str) -> object:

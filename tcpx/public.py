@@ -1,6 +1,6 @@
 """The names `tcpx` offers."""
 
-from tcpx import transform
+from tcpx import transform, tune
 from tcpx.api import (
     CompileRequest,
     apply_schedule,
@@ -14,9 +14,10 @@ from tcpx.api import (
     ops,
     parse,
     parse_schedule,
+    program_or_default,
     search_space,
 )
-from tcpx.emit_c.driver import build_library
+from tcpx.emit_c.driver import build_library, compiler_flags, find_compiler
 from tcpx.emit_c.kernel import Kernel
 from tcpx.inputs import argument_dtypes, random_inputs
 from tcpx.interp import Run, TraceEntry
@@ -85,9 +86,11 @@ __all__ = [
     "check",
     "compile",
     "compile_many",
+    "compiler_flags",
     "emit",
     "evaluate",
     "explain",
+    "find_compiler",
     "fingerprint",
     "format_schedule",
     "html_page",
@@ -98,11 +101,13 @@ __all__ = [
     "ops",
     "parse",
     "parse_schedule",
+    "program_or_default",
     "random_inputs",
     "schedule_text",
     "search_space",
     "targets",
     "transform",
     "transforms",
+    "tune",
     "verify_steps",
 ]

@@ -124,6 +124,14 @@ class Ledger:
                 (candidate.verdict.value, candidate.c_hash, _record(candidate), study.id, candidate.number),
             )
 
+    def release(self, study: StudyKey, candidate: Candidate) -> None:
+        """Forget a candidate that was claimed and is not tried after all."""
+        with self._transaction():
+            self._connection.execute(
+                "delete from candidates where study = ? and number = ? and verdict = ?",
+                (study.id, candidate.number, Verdict.RUNNING.value),
+            )
+
     def take_over(self, study: StudyKey) -> list[Candidate]:
         """Candidates that a tuner left when it died, now this tuner's. One that was left twice has crashed."""
         taken: list[Candidate] = []

@@ -97,8 +97,13 @@ class Space:
     def defaults(self) -> Point | None:
         """The point of the defaults, or one near it where they are no point."""
 
+        return self.nearest_to({})
+
+    def nearest_to(self, wanted: Mapping[str, Value]) -> Point | None:
+        """The point that has the wanted values, and defaults elsewhere, as far as constraints allow."""
+
         def pick(variable: tcpx.Variable, items: Sequence[Value], point: Point) -> Value:
-            return nearest(items, variable.default_value(point))
+            return nearest(items, wanted.get(variable.path, variable.default_value(point)))
 
         return self._first_given(pick)
 

@@ -67,7 +67,12 @@ class Variable:
     @property
     def is_conditional(self) -> bool:
         """Whether values of other knobs decide about it, or about its values."""
-        return bool(self.active) or (self.domain is not None and not self.domain.is_constant)
+        return bool(self.active) or self.has_moving_domain
+
+    @property
+    def has_moving_domain(self) -> bool:
+        """Whether values of other knobs decide about its values."""
+        return self.domain is not None and not self.domain.is_constant
 
     @property
     def is_choice(self) -> bool:

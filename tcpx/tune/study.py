@@ -1,0 +1,73 @@
+"""What a tuning run found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tcpx.tune.export import counts
+from tcpx.tune.ledger import StudyKey
+from tcpx.tune.space import Value
+from tcpx.tune.verdicts import Candidate, Comparison
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """The candidates of a study, and the fastest.
+
+    `against_defaults` compares the fastest with the first candidate (the defaults of the schedule, where these are a
+    point) in fresh processes; None where they are the same, or where it was not measured. `notes` say what a reader
+    should know: why it ended, what tied.
+    """
+
+    key: StudyKey
+    candidates: tuple[Candidate, ...]
+    best: Candidate | None
+    first: Candidate | None
+    against_defaults: Comparison | None = None
+    notes: tuple[str, ...] = ()
+    fixed: Mapping[str, Value] | None = None
+
+    @property
+    def params(self) -> dict[str, Value]:
+        """What `tcpx.compile` takes to get the fastest kernel."""
+        return {**(self.fixed or {}), **(self.best.params if self.best is not None else {})}
+
+    @property
+    def tied(self) -> tuple[Candidate, ...]:
+        """Others that are not known to be slower than the fastest: within their interval of it."""
+        best = self.best
+        if best is None or best.relative is None:
+            return ()
+        return tuple(
+            c
+            for c in self.candidates
+            if c.comparison is not None
+            and c.relative is not None
+            and c.alike is None
+            and c.number != best.number
+            and c.relative * c.comparison.low / c.comparison.ratio <= best.relative
+        )
+
+    def text(self) -> str:
+        """A summary for a terminal."""
+        lines = [counts(self.candidates)]
+        best, found = self.best, self.against_defaults
+        if best is None:
+            lines.append("no candidate is right: there is no winner")
+        else:
+            knobs = ", ".join(f"{path}={value}" for path, value in best.point.items()) or "no knobs"
+            lines.append(f"best: #{best.number} {knobs}")
+        if found is not None:
+            width = f"{found.low:.3f}..{found.high:.3f}"
+            shaky = "" if found.steady else "; the machine was busy"
+            lines.append(f"  {found.ratio:.3f} of the time of the defaults, in fresh processes ({width}{shaky})")
+            if found.low <= 1 <= found.high:
+                lines.append("  which does not tell it from the defaults: the interval holds 1")
+        elif best is not None and self.first is not None and best.number == self.first.number:
+            lines.append("  nothing is faster than the defaults")
+        tied = self.tied
+        if tied:
+            shown = ", ".join(f"#{c.number}" for c in tied[:8]) + (", .." if len(tied) > 8 else "")
+            lines.append(f"  not known to be slower: {shown}")
+        return "\n".join([*lines, *self.notes])
