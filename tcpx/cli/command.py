@@ -20,8 +20,9 @@ from tcpx.cli.ops import OPS
 from tcpx.cli.options import Subcommand, UsageError
 from tcpx.cli.run import RUN
 from tcpx.cli.system_errors import diagnostic_of
+from tcpx.cli.tune import TUNE
 
-SUBCOMMANDS: Final = (RUN, EMIT, CHECK, EXPLAIN, BISECT, BENCH, FMT, OPS)
+SUBCOMMANDS: Final = (RUN, EMIT, CHECK, EXPLAIN, BISECT, BENCH, TUNE, FMT, OPS)
 DONE, DIAGNOSTIC, USAGE = 0, 1, 2
 STATUSES: Final = (
     f"exit status: {DONE} done, {DIAGNOSTIC} a diagnostic (on stderr), {USAGE} a wrong command line, "

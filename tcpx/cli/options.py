@@ -46,7 +46,7 @@ def add_schedule(parser: argparse.ArgumentParser, default: str = "the default po
         help=f"{', '.join(tcpx.targets())}, or native, the widest that this CPU has; default: native",
     )
     parser.add_argument(
-        "--threads", type=_positive, default=1, metavar="N", help="threads that parallel loops run on; default: 1"
+        "--threads", type=positive, default=1, metavar="N", help="threads that parallel loops run on; default: 1"
     )
 
 
@@ -118,7 +118,8 @@ def tolerance(word: str) -> float:
     return value
 
 
-def _positive(word: str) -> int:
+def positive(word: str) -> int:
+    """A number of at least 1."""
     if not re.fullmatch(r"[0-9]+", word) or int(word) < 1:
         raise argparse.ArgumentTypeError(f"required a number >= 1, found {word!r}")
     return int(word)
