@@ -96,6 +96,9 @@ if TYPE_CHECKING:
         Transform as Transform,
     )
     from tcpx.public import (
+        TunedRecord as TunedRecord,
+    )
+    from tcpx.public import (
         Variable as Variable,
     )
     from tcpx.public import (
@@ -126,9 +129,6 @@ if TYPE_CHECKING:
         compile_many as compile_many,
     )
     from tcpx.public import (
-        compiler_flags as compiler_flags,
-    )
-    from tcpx.public import (
         emit as emit,
     )
     from tcpx.public import (
@@ -136,9 +136,6 @@ if TYPE_CHECKING:
     )
     from tcpx.public import (
         explain as explain,
-    )
-    from tcpx.public import (
-        find_compiler as find_compiler,
     )
     from tcpx.public import (
         fingerprint as fingerprint,

@@ -28,6 +28,7 @@ from tcpx.transform.ops.bufferize import bufferize
 from tcpx.transform.ops.plan_memory import plan_memory
 from tcpx.transform.vectors.lowering import lower_vectors
 from tcpx.transform.vectors.selection import select_instructions
+from tcpx.tuned import matching_record
 
 __all__ = [
     "CompileRequest",
@@ -213,6 +214,7 @@ def compile(
     threads: int = 1,
     name: str | None = None,
     sanitize: bool = False,
+    tuned: str | Path | None = None,
 ) -> Kernel:
     """Compile a payload as a schedule says; without one, as `schedules/default.tcps` says.
 
@@ -220,12 +222,23 @@ def compile(
     `threads` the number of threads parallel loops run on. The payload is not changed. Raises ScheduleError,
     VerifyError and CompileError.
 
+    `tuned` is a file of tuned records: the values of the one for this payload, schedule, target, compiler, number of
+    threads and processor are used, and `Kernel.tuned` is that record. Where none fits, ArgumentError says what differs.
+    `params` go before them.
+
     A kernel made with `sanitize` runs in a process of its own, slowly, under the compiler's address and
     undefined-behaviour sanitizers; where they find something, the call raises SanitizerError at the statement and the
     operation whose C it is.
     """
+    record = None
+    if tuned is not None:
+        chosen = load_target(target) if isinstance(target, str) else target
+        record = matching_record(tuned, module, program_or_default(schedule), chosen, threads)
+        params = {**record.params, **(params or {})}
     request = CompileRequest(module, schedule, params, name)
-    return compile_many([request], target=target, threads=threads, sanitize=sanitize)[0]
+    kernel = compile_many([request], target=target, threads=threads, sanitize=sanitize)[0]
+    kernel.tuned = record
+    return kernel
 
 
 def evaluate(module: Module, *arrays: Array, seed: int = 0) -> Array | tuple[Array, ...]:

@@ -17,7 +17,7 @@ from tcpx.api import (
     program_or_default,
     search_space,
 )
-from tcpx.emit_c.driver import build_library, compiler_flags, find_compiler
+from tcpx.emit_c.driver import build_library
 from tcpx.emit_c.kernel import Kernel
 from tcpx.inputs import argument_dtypes, random_inputs
 from tcpx.interp import Run, TraceEntry
@@ -45,6 +45,7 @@ from tcpx.transform.language.formatter import format_schedule
 from tcpx.transform.language.loader import Program as Schedule
 from tcpx.transform.language.loader import schedule_text
 from tcpx.transform.loop_nest import loop_nest
+from tcpx.tuned import TunedRecord
 from tcpx.verification import Bisection, SpeedBisection, StepVerification, bisect, bisect_speed, verify_steps
 
 __all__ = [
@@ -76,6 +77,7 @@ __all__ = [
     "TcpxError",
     "TraceEntry",
     "Transform",
+    "TunedRecord",
     "Variable",
     "VerifyError",
     "apply_schedule",
@@ -86,11 +88,9 @@ __all__ = [
     "check",
     "compile",
     "compile_many",
-    "compiler_flags",
     "emit",
     "evaluate",
     "explain",
-    "find_compiler",
     "fingerprint",
     "format_schedule",
     "html_page",

@@ -10,7 +10,18 @@ from pathlib import Path
 from typing import Final
 
 import tcpx
-from tcpx.cli.options import Subcommand, UsageError, add_schedule, params_of, positive, schedule_of, seed, size
+from tcpx.cli.options import (
+    Subcommand,
+    UsageError,
+    add_schedule,
+    params_of,
+    positive,
+    schedule_of,
+    seed,
+    size,
+    tuned_path,
+)
+from tcpx.tune.duel import QUICK
 from tcpx.tune.export import as_csv, as_json, as_table
 from tcpx.tune.ledger import Ledger
 from tcpx.tune.progress import Listener, Progress, line_of
@@ -18,6 +29,7 @@ from tcpx.tune.samplers.sampler import CORE, OPTUNA
 from tcpx.tune.slots import Limits
 from tcpx.tune.space_file import seconds_of
 from tcpx.tune.study import Study
+from tcpx.tune.tuner import FINAL_PROCESSES
 
 STORAGE: Final = "tune.db"
 MEBIBYTE: Final = 1 << 20
@@ -46,7 +58,15 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--timeout", type=_seconds, metavar="T", help="for a candidate's check and samples; default: 30s"
     )
     search.add_argument("--memory", type=positive, default=4096, metavar="MIB", help="for a candidate; default: 4096")
+    search.add_argument("--quick", action="store_true", help="few and short samples: to try things out")
     search.add_argument("--plain", action="store_true", help="one line per candidate, also in a terminal")
+    parser.add_argument(
+        "--record",
+        nargs="?",
+        const="",
+        metavar="FILE",
+        help="write the winner there, for --tuned; without a name: beside the schedule, NAME.tuned.yaml",
+    )
     storage = parser.add_argument_group("ledger")
     storage.add_argument("--storage", default=STORAGE, metavar="FILE", help=f"default: {STORAGE}")
     storage.add_argument("--resume", action="store_true", help="go on with what the ledger has of this study")
@@ -85,12 +105,18 @@ def _execute(options: argparse.Namespace) -> int:
             limits=limits,
             memory=options.memory * MEBIBYTE,
             early_stop=options.early_stop,
+            effort=QUICK if options.quick else None,
+            processes=2 if options.quick else FINAL_PROCESSES,
             listener=listener,
         )
     print(study.text())
     print(f"{options.storage}: {Path(options.storage).stat().st_size / MEBIBYTE:.1f} MiB, study {study.key.key}")
     if study.best is None:
         return 1
+    if options.record is not None:
+        path = options.record or tuned_path(options)
+        study.record(path)
+        print(f"wrote {path}")
     _say_how_to_go_on(options, study)
     return 0
 

@@ -32,6 +32,10 @@ class Effort:
     """Seconds for all rounds together."""
 
 
+QUICK: Final = Effort(rungs=(1, 2), shortest=1e-4, patience=0.0, most=0.5)
+"""To try things out: no more than a hint of what is fast."""
+
+
 @dataclass(frozen=True, slots=True)
 class Round:
     """The time of the candidate as a part of the incumbent's, and its seconds; whether the machine was steady."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
 
+import tcpx
 from tcpx.tune.export import counts
 from tcpx.tune.ledger import StudyKey
 from tcpx.tune.space import Value
 from tcpx.tune.verdicts import Candidate, Comparison
+from tcpx.tuned import record_of, setting_of, write_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +24,54 @@ class Study:
     should know: why it ended, what tied.
     """
 
+    module: tcpx.Module
+    schedule: tcpx.Schedule
+    target: str
+    threads: int
     key: StudyKey
     candidates: tuple[Candidate, ...]
     best: Candidate | None
     first: Candidate | None
     against_defaults: Comparison | None = None
     notes: tuple[str, ...] = ()
-    fixed: Mapping[str, Value] | None = None
+    fixed: Mapping[str, Value] = field(default_factory=dict[str, Value])
 
     @property
     def params(self) -> dict[str, Value]:
         """What `tcpx.compile` takes to get the fastest kernel."""
-        return {**(self.fixed or {}), **(self.best.params if self.best is not None else {})}
+        return {**self.fixed, **(self.best.params if self.best is not None else {})}
+
+    def record(self, path: str | Path) -> tcpx.TunedRecord:
+        """Write the fastest into a file of tuned records, for `tcpx.compile(.., tuned=path)`.
+
+        Raises ArgumentError where nothing won.
+        """
+        if self.best is None:
+            raise tcpx.ArgumentError(
+                tcpx.Diagnostic(
+                    "there is nothing to record",
+                    required="a study with a winner",
+                    found=counts(self.candidates),
+                )
+            )
+        setting = setting_of(self.module, self.schedule, tcpx.load_target(self.target), self.threads)
+        made = record_of(self.module, setting, self.params, self.provenance())
+        write_record(path, made)
+        return made
+
+    def provenance(self) -> dict[str, str]:
+        """Where the values come from, in words."""
+        found = self.against_defaults
+        told = {
+            "study": self.key.key,
+            "workloads": self.key.facts.get("workloads", ""),
+            "candidates": counts(self.candidates),
+            "tcpx": tcpx.__version__,
+            "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        if found is not None:
+            told["time"] = f"{found.ratio:.3f} of that of the defaults ({found.low:.3f}..{found.high:.3f})"
+        return told
 
     @property
     def tied(self) -> tuple[Candidate, ...]:

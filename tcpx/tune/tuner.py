@@ -255,7 +255,20 @@ class _Run:
                 against = evaluator.duel(best, first, max(2, self.request.processes))
             except TrialError as error:
                 self.notes.append(f"the winner was not measured again: {error}")
-        return Study(self.key, known, best, first, against, tuple(self.notes), self.request.fixed)
+        request = self.request
+        return Study(
+            request.module,
+            request.schedule,
+            request.target,
+            request.threads,
+            self.key,
+            known,
+            best,
+            first,
+            against,
+            tuple(self.notes),
+            request.fixed,
+        )
 
     def _point_of(self, params: Mapping[str, Value]) -> Point:
         """The point nearest to some params."""

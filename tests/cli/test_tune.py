@@ -27,7 +27,7 @@ def tune(files: SimpleNamespace, storage: str, tcpx_command: Command, monkeypatc
 
     def run(*words: str) -> SimpleNamespace:
         given = ["tune", files.payload, "-s", files.schedule, "--size", "N=64", "--storage", storage]
-        given += ["--target", "generic", "--sampler", "grid", *words]
+        given += ["--target", "generic", "--sampler", "grid", "--quick", *words]
         monkeypatch.setattr(sys, "argv", ["tcpx", *given])
         return tcpx_command(*given)
 
@@ -58,6 +58,23 @@ def test_a_study_and_its_ledger(tune: Command, storage: str, tcpx_command: Comma
     other = str(files.folder / "other.db")
     merged = tcpx_command("tune", "--merge", storage, "--storage", other)
     assert merged.out == f"{other}: 1 studies and 3 candidates from {storage}\n"
+
+
+def test_a_winner_is_recorded_and_used(tune: Command, tcpx_command: Command, files: SimpleNamespace) -> None:
+    words = ("run", files.payload, "-s", files.schedule, "--random", "0", "--size", "N=8", "--tuned", "--target")
+    refused = tcpx_command(*words, "generic")
+    assert refused.status == 1
+    assert "cannot read the tuned records" in refused.err
+    done = tune("--trials", "3", "--record")
+    record = files.schedule.replace(".tcps", ".tuned.yaml")
+    assert f"wrote {record}" in done.out
+    used = tcpx_command(*words, "generic")
+    assert (used.status, used.err) == (0, "")
+    assert "tuned: axpy/s/rows.height=" in used.out
+    files.write("axpy.tcp", Path(files.payload).read_text().replace("tcp.add", "tcp.max"))
+    stale = tcpx_command(*words, "generic")
+    assert stale.status == 1
+    assert "%s (tcp.max) is new" in stale.err
 
 
 @pytest.mark.parametrize(

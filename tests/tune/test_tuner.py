@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import tcpx
-from tcpx.tune.duel import Effort
+from tcpx.tune.duel import QUICK
 from tcpx.tune.ledger import Ledger
 from tcpx.tune.progress import Progress, line_of
 from tcpx.tune.slots import Limits
@@ -37,7 +37,6 @@ schedule s(root: func) {
   tile(y, [d0: step])
 }
 """
-QUICK = Effort(rungs=(1, 2), shortest=1e-4, patience=0.0, most=0.5)
 Tune = Callable[..., Study]
 
 
@@ -223,7 +222,8 @@ KILLED = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from tests.tune.test_tuner import PAYLOAD, QUICK, SCHEDULE
+from tests.tune.test_tuner import PAYLOAD, SCHEDULE
+from tcpx.tune.duel import QUICK
 import tcpx
 tcpx.tune(tcpx.parse(PAYLOAD), tcpx.parse_schedule(SCHEDULE, "s.tcps"), storage=sys.argv[1], sizes=[{"N": 64}],
           sampler="grid", effort=QUICK, processes=2, target="generic", workers=2, resume=True)
