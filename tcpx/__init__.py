@@ -144,6 +144,9 @@ if TYPE_CHECKING:
         format_schedule as format_schedule,
     )
     from tcpx.public import (
+        freeze as freeze,
+    )
+    from tcpx.public import (
         html_page as html_page,
     )
     from tcpx.public import (
@@ -187,6 +190,9 @@ if TYPE_CHECKING:
     )
     from tcpx.public import (
         transforms as transforms,
+    )
+    from tcpx.public import (
+        tuned_record as tuned_record,
     )
     from tcpx.public import (
         verify_steps as verify_steps,

@@ -28,7 +28,7 @@ from tcpx.transform.ops.bufferize import bufferize
 from tcpx.transform.ops.plan_memory import plan_memory
 from tcpx.transform.vectors.lowering import lower_vectors
 from tcpx.transform.vectors.selection import select_instructions
-from tcpx.tuned import matching_record
+from tcpx.tuned import TunedRecord, matching_record
 
 __all__ = [
     "CompileRequest",
@@ -45,6 +45,7 @@ __all__ = [
     "parse",
     "parse_schedule",
     "search_space",
+    "tuned_record",
 ]
 
 LIBRARY = Path(__file__).parent / "schedules"
@@ -232,13 +233,25 @@ def compile(
     """
     record = None
     if tuned is not None:
-        chosen = load_target(target) if isinstance(target, str) else target
-        record = matching_record(tuned, module, program_or_default(schedule), chosen, threads)
+        record = tuned_record(tuned, module, schedule, target=target, threads=threads)
         params = {**record.params, **(params or {})}
     request = CompileRequest(module, schedule, params, name)
     kernel = compile_many([request], target=target, threads=threads, sanitize=sanitize)[0]
     kernel.tuned = record
     return kernel
+
+
+def tuned_record(
+    path: str | Path,
+    module: Module,
+    schedule: Schedulable | None = None,
+    *,
+    target: str | Target = "native",
+    threads: int = 1,
+) -> TunedRecord:
+    """The record of a file that `compile(.., tuned=path)` uses. Raises ArgumentError where none fits."""
+    chosen = load_target(target) if isinstance(target, str) else target
+    return matching_record(path, module, program_or_default(schedule), chosen, threads)
 
 
 def evaluate(module: Module, *arrays: Array, seed: int = 0) -> Array | tuple[Array, ...]:

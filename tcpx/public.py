@@ -16,9 +16,11 @@ from tcpx.api import (
     parse_schedule,
     program_or_default,
     search_space,
+    tuned_record,
 )
 from tcpx.emit_c.driver import build_library
 from tcpx.emit_c.kernel import Kernel
+from tcpx.frozen import freeze
 from tcpx.inputs import argument_dtypes, random_inputs
 from tcpx.interp import Run, TraceEntry
 from tcpx.interp.space.search_space import SearchSpace
@@ -93,6 +95,7 @@ __all__ = [
     "explain",
     "fingerprint",
     "format_schedule",
+    "freeze",
     "html_page",
     "load",
     "load_schedule",
@@ -109,5 +112,6 @@ __all__ = [
     "transform",
     "transforms",
     "tune",
+    "tuned_record",
     "verify_steps",
 ]
