@@ -22,6 +22,7 @@ from tcpx.cli.options import (
     tuned_path,
 )
 from tcpx.tune.duel import QUICK
+from tcpx.tune.executor import LOCAL
 from tcpx.tune.export import as_csv, as_json, as_table
 from tcpx.tune.ledger import Ledger
 from tcpx.tune.progress import Listener, Progress, line_of
@@ -54,6 +55,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     search.add_argument("--seed", type=seed, default=0, metavar="N", help="of the sampler and the data; default: 0")
     search.add_argument("--early-stop", type=positive, metavar="N", help="end after N candidates that are not faster")
     search.add_argument("--workers", type=positive, metavar="N", help="compile so many at once; default: one per CPU")
+    search.add_argument("--executor", default=LOCAL, metavar="E", help="local, or dask://HOST:PORT; default: local")
     search.add_argument(
         "--timeout", type=_seconds, metavar="T", help="for a candidate's check and samples; default: 30s"
     )
@@ -105,6 +107,7 @@ def _execute(options: argparse.Namespace) -> int:
             limits=limits,
             memory=options.memory * MEBIBYTE,
             early_stop=options.early_stop,
+            executor=options.executor,
             effort=QUICK if options.quick else None,
             processes=2 if options.quick else FINAL_PROCESSES,
             listener=listener,

@@ -4,6 +4,7 @@ tuner            the entry point: the search, from the claim of a candidate to i
 space            the points that satisfy the constraints: enumerated, sampled, walked
 space_file       a YAML file that narrows the space and says how to search
 samplers/        which point to try next
+executor         where candidates are tried: evaluation on this machine, dask_executor on others
 evaluation       candidates compiled in parallel, checked, timed alone
 slots            where candidates live: a server each, which forks for every candidate
 candidate_server, trial, problem   what happens in these processes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ from tcpx.measure.calibration import Calibration
 from tcpx.measure.limits import Machine
 from tcpx.measure.pinned_threads import PinnedThreads
 from tcpx.tune.duel import Effort, compare
+from tcpx.tune.measurement_slot import building, measuring
 from tcpx.tune.problem import Problem
 from tcpx.tune.slots import Limits, Slot, TrialError, all_cpus
 from tcpx.tune.statistics import interval_of_processes
@@ -33,6 +35,7 @@ class Evaluator:
     limits: Limits
     effort: Effort
     workers: int
+    owns_folder: bool = False
     incumbent: Candidate | None = None
     calibration: Calibration = field(init=False)
     _slots: list[Slot] = field(init=False)
@@ -57,10 +60,16 @@ class Evaluator:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         del kind, error, trace
+        self.close()
+
+    def close(self) -> None:
+        """End the servers, and remove what they built."""
         for slot in self._slots:
             slot.close()
         self._threads.shutdown()
         self._pinned.close()
+        if self.owns_folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def remember(self, candidates: Sequence[Candidate]) -> None:
         """Candidates of before: those of the same C are not tried again."""
@@ -70,8 +79,11 @@ class Evaluator:
 
     def reinstate(self, candidate: Candidate) -> None:
         """Make a candidate of before the incumbent. Raises TrialError where it does not run any more."""
-        slot = self._free()[0]
-        _prepare(slot, candidate)
+        if self._home is not None:
+            self._home.clear()
+        self.incumbent = self._home = None
+        slot = self._slots[0]
+        self._threads.submit(_prepare, slot, candidate).result()  # servers end with the thread that started them
         self.incumbent, self._home = candidate, slot
 
     def evaluate(self, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -92,8 +104,8 @@ class Evaluator:
         for _ in range(processes):
             for slot, candidate in ((a, one), (b, other)):
                 slot.renew()
-                _prepare(slot, candidate)
-            found.append(compare(a, b, self._weights(), self.calibration, self.effort))
+                self._threads.submit(_prepare, slot, candidate).result()
+            found.append(self._compared(a, b))
         self.incumbent = self._home = None
         ratio, low, high = interval_of_processes([held.ratio for held in found])
         seconds = min(held.seconds for held in found)
@@ -115,8 +127,9 @@ class Evaluator:
                 first = self._seen.setdefault(c_hash, candidate)
             if first.number != candidate.number:
                 return replace(candidate, alike=first.number)
-            seconds = slot.build()
-            slot.check()
+            with building():
+                seconds = slot.build()
+                slot.check()
         except TrialError as error:
             return replace(candidate, verdict=error.verdict, reason=str(error))
         return replace(candidate, build_seconds=seconds)
@@ -143,16 +156,16 @@ class Evaluator:
     def _timed(self, candidate: Candidate, slot: Slot) -> Candidate:
         held, home = self.incumbent, self._home
         if held is None or home is None:
-            found = compare(slot, slot, self._weights(), self.calibration, self.effort)
+            found = self._compared(slot, slot)
             first = replace(found, ratio=1.0, low=1.0, high=1.0)
             return self._throned(self._finished(candidate, first, candidate.number, 1.0), slot)
         try:
-            found = compare(slot, home, self._weights(), self.calibration, self.effort)
+            found = self._compared(slot, home)
         except TrialError:
             if home.holds is not None:
                 raise
             _prepare(home, held)  # it was the incumbent that died
-            found = compare(slot, home, self._weights(), self.calibration, self.effort)
+            found = self._compared(slot, home)
         relative = (held.relative or 1.0) * found.ratio
         made = self._finished(candidate, found, held.number, relative)
         if found.is_faster:
@@ -160,6 +173,11 @@ class Evaluator:
             return self._throned(made, slot)
         slot.clear()
         return made
+
+    def _compared(self, slot: Slot, other: Slot) -> Comparison:
+        """Alone on this machine."""
+        with measuring():
+            return compare(slot, other, self._weights(), self.calibration, self.effort)
 
     def _throned(self, candidate: Candidate, slot: Slot) -> Candidate:
         self.incumbent, self._home = candidate, slot
@@ -187,6 +205,7 @@ class Evaluator:
 
 def _prepare(slot: Slot, candidate: Candidate) -> None:
     """Make a candidate that was tried before ready to be timed. Raises TrialError."""
-    slot.begin(candidate.number, candidate.params)
-    slot.build()
-    slot.check()
+    with building():
+        slot.begin(candidate.number, candidate.params)
+        slot.build()
+        slot.check()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import tcpx
 from tcpx.tune.space import Value
@@ -19,9 +19,11 @@ def identity_of(
     threads: int,
     workloads: Sequence[Workload],
     fixed: Mapping[str, Value],
+    cpu: str | None = None,
 ) -> tuple[str, dict[str, str]]:
-    """A key of 16 digits, and what it is made of."""
+    """A key of 16 digits, and what it is made of. `cpu` is the processor, where it is not that of this machine."""
     setting = setting_of(module, schedule, tcpx.load_target(target), threads)
+    setting = replace(setting, cpu=cpu or setting.cpu)
     facts = {
         **{name: str(value) for name, value in asdict(setting).items()},
         "workloads": "; ".join(f"{workload} x{workload.weight:g}" for workload in workloads),

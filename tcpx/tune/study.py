@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -55,6 +55,7 @@ class Study:
                 )
             )
         setting = setting_of(self.module, self.schedule, tcpx.load_target(self.target), self.threads)
+        setting = replace(setting, cpu=self.key.facts.get("cpu", setting.cpu))
         made = record_of(self.module, setting, self.params, self.provenance())
         write_record(path, made)
         return made

@@ -15,7 +15,7 @@ from typing import Final
 
 import tcpx
 from tcpx.tune.duel import Effort
-from tcpx.tune.evaluation import Evaluator
+from tcpx.tune.executor import LOCAL, Executor, cpu_of, make_executor
 from tcpx.tune.identity import identity_of
 from tcpx.tune.ledger import Ledger, StudyKey
 from tcpx.tune.problem import Problem, examples_of
@@ -55,6 +55,7 @@ class Request:
     seeds: tuple[Mapping[str, Value], ...]
     processes: int
     early_stop: int | None
+    executor: str
 
 
 def tune(
@@ -80,6 +81,7 @@ def tune(
     plugins: Sequence[str] = (),
     processes: int = FINAL_PROCESSES,
     early_stop: int | None = None,
+    executor: str = LOCAL,
     listener: Listener = silent,
 ) -> Study:
     """Find fast values for the knobs of a schedule.
@@ -87,7 +89,8 @@ def tune(
     `trials` candidates at most (100), in `budget` seconds; all go into the ledger `storage`, and `resume` goes on with
     what it has. `sizes` are values of the payload's symbols, one mapping per workload; `params` pins knobs; `space` is
     a YAML file (docs/tuning.md); `seeds` are points to try first, as params. `workers` compile at once. A candidate
-    gets `limits` of time and `memory` bytes. `early_stop` ends the search after so many candidates that are not faster.
+    gets `limits` of time and `memory` bytes. `executor` is `local`, or `dask://HOST:PORT`. `early_stop` ends the search
+    after so many candidates that are not faster.
     At the end the winner and the defaults are compared in `processes` pairs of fresh processes. Ctrl-C ends the search
     and keeps what it found; a second one ends it at once. Raises ScheduleError, ArgumentError, LedgerError.
     """
@@ -114,6 +117,7 @@ def tune(
         seeds=tuple(seeds),
         processes=processes,
         early_stop=early_stop,
+        executor=executor,
     )
     _require_cpus(threads)
     searched = tcpx.search_space(module, program, params=params, target=resolved, threads=threads)
@@ -121,7 +125,9 @@ def tune(
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tcpx-tune-")))
         ledger = stack.enter_context(Ledger(storage if storage is not None else folder / "ledger.db"))
-        key, facts = identity_of(request.module, program, resolved, threads, request.workloads, request.fixed)
+        key, facts = identity_of(
+            request.module, program, resolved, threads, request.workloads, request.fixed, cpu_of(executor)
+        )
         study = ledger.study(key, facts)
         _require_new(ledger, study, resume)
         run = _Run(request, narrowed, ledger, study, folder, listener)
@@ -159,7 +165,7 @@ class _Run:
             request.memory,
         )
         evaluator = stack.enter_context(
-            Evaluator(problem, self.folder, request.limits, request.effort, request.workers)
+            make_executor(request.executor, problem, self.folder, request.limits, request.effort, request.workers)
         )
         sampler = make_sampler(request.sampler, self.space, request.seed)
         with self._interruptible():
@@ -170,7 +176,7 @@ class _Run:
                     self.ledger.release(self.key, candidate)
             return self._finished(evaluator)
 
-    def _search(self, evaluator: Evaluator, sampler: Sampler, first: Point) -> None:
+    def _search(self, evaluator: Executor, sampler: Sampler, first: Point) -> None:
         self._go_on(evaluator, sampler)
         queue = [("defaults", first), *(("seed", point) for point in map(self._point_of, self.request.seeds))]
         repeats = 0
@@ -191,15 +197,15 @@ class _Run:
                 return
             self._evaluate(batch, evaluator, sampler)
 
-    def _room(self, evaluator: Evaluator) -> int:
+    def _room(self, evaluator: Executor) -> int:
         """How many candidates are tried at once: no more than there are still to try; one, until there is an
         incumbent."""
         if evaluator.incumbent is None:
             return 1
         tried = len(self.ledger.candidates(self.key))
-        return max(1, min(self.request.workers, self.request.trials - tried))
+        return max(1, min(evaluator.workers, self.request.trials - tried))
 
-    def _go_on(self, evaluator: Evaluator, sampler: Sampler) -> None:
+    def _go_on(self, evaluator: Executor, sampler: Sampler) -> None:
         """With what the ledger has: the fastest is the incumbent, and what a dead tuner left is tried again."""
         known = [c for c in self.ledger.candidates(self.key) if c.verdict is not Verdict.RUNNING]
         evaluator.remember(known)
@@ -214,10 +220,11 @@ class _Run:
             break
         left = self.ledger.take_over(self.key)
         while left:
-            self._evaluate(left[: self.request.workers], evaluator, sampler)
-            del left[: self.request.workers]
+            batch = left[: self._room(evaluator)]
+            del left[: len(batch)]
+            self._evaluate(batch, evaluator, sampler)
 
-    def _evaluate(self, batch: Sequence[Candidate], evaluator: Evaluator, sampler: Sampler) -> None:
+    def _evaluate(self, batch: Sequence[Candidate], evaluator: Executor, sampler: Sampler) -> None:
         self.open.update((candidate.number, candidate) for candidate in batch)
         before = evaluator.incumbent
         done = evaluator.evaluate(batch)
@@ -245,7 +252,7 @@ class _Run:
             return False
         return True
 
-    def _finished(self, evaluator: Evaluator) -> Study:
+    def _finished(self, evaluator: Executor) -> Study:
         known = tuple(self.ledger.candidates(self.key))
         best = evaluator.incumbent
         first = next((c for c in known if c.source == "defaults" and c.is_measured), None)
