@@ -178,7 +178,11 @@ class _Run:
 
     def _search(self, evaluator: Executor, sampler: Sampler, first: Point) -> None:
         self._go_on(evaluator, sampler)
-        queue = [("defaults", first), *(("seed", point) for point in map(self._point_of, self.request.seeds))]
+        queue = [
+            ("defaults", first),
+            *(("seed", self._point_of(params)) for params in self.request.seeds),
+            *(("neighbour", self._point_of(params)) for params in winners_of_neighbours(self.ledger, self.key)),
+        ]
         repeats = 0
         while not self._is_over():
             batch: list[Candidate] = []
@@ -278,9 +282,10 @@ class _Run:
         )
 
     def _point_of(self, params: Mapping[str, Value]) -> Point:
-        """The point nearest to some params."""
-        wanted = {variable.path: params[variable.path] for variable in self.space.variables if variable.path in params}
-        return self.space.nearest_to(wanted) or {}
+        """The point nearest to some params, by path, or by the sequence and name of the knob."""
+        by_name = {_last_of(path): value for path, value in params.items()}
+        found = {v.path: params.get(v.path, by_name.get(_last_of(v.path))) for v in self.space.variables}
+        return self.space.nearest_to({path: value for path, value in found.items() if value is not None}) or {}
 
     def _no_points(self) -> tcpx.ArgumentError:
         killed = self.space.killed.most_common(3)
@@ -316,6 +321,23 @@ class _Run:
             yield
         finally:
             signal.signal(signal.SIGINT, held)
+
+
+def winners_of_neighbours(ledger: Ledger, key: StudyKey, most: int = 3) -> list[Mapping[str, Value]]:
+    """The params that won in other studies of the ledger about the same schedule, the latest first."""
+    found: list[Mapping[str, Value]] = []
+    for other in reversed(ledger.studies()):
+        if other.id == key.id or other.facts.get("schedule") != key.facts.get("schedule"):
+            continue
+        measured = [c for c in ledger.candidates(other) if c.is_measured]
+        if measured and len(found) < most:
+            found.append(min(measured, key=lambda c: c.relative or 0.0).point)
+    return found
+
+
+def _last_of(path: str) -> str:
+    """`packed_gemm.mc` of `mlp/fc1/packed_gemm.mc`."""
+    return path.rpartition("/")[2]
 
 
 def _require_new(ledger: Ledger, study: StudyKey, resume: bool) -> None:

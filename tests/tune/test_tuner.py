@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -171,6 +172,16 @@ def test_seeds_come_behind_the_defaults(tune: Tune) -> None:
     assert [(c.source, c.point["s.step"]) for c in study.candidates] == [("defaults", 4), ("seed", 7)]
 
 
+def test_winners_of_other_payloads_are_tried_first(tune: Tune) -> None:
+    first = tune(SCHEDULE.replace("1..8", "[4, 7, 8]"), space=None, trials=3)
+    assert first.best is not None
+    again = tune(SCHEDULE.replace("1..8", "[4, 7, 8]"), trials=2, sizes=[{"N": 65}])
+    if first.best.point["s.step"] != 4:
+        assert (again.candidates[1].source, again.candidates[1].point) == ("neighbour", first.best.point)
+    else:
+        assert again.candidates[1].source == "grid"
+
+
 def test_a_space_file(tune: Tune, tmp_path: Path) -> None:
     path = tmp_path / "space.yaml"
     path.write_text("knobs: {step: [5, 6]}\nsizes: [{N: 64, weight: 2}, {N: 3}]\nsampler: random\n")
@@ -218,30 +229,47 @@ def test_two_tuners_on_one_storage(tune: Tune, tmp_path: Path) -> None:
     assert [c.number for c in known] == list(range(7))
 
 
+def kill_after(seconds: float, path: Path, schedule: str) -> None:
+    root = str(Path(__file__).parents[2])
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(path), root, schedule])
+    time.sleep(seconds)
+    process.kill()
+    process.wait()
+
+
 KILLED = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from tests.tune.test_tuner import PAYLOAD, SCHEDULE
+from tests.tune.test_tuner import PAYLOAD
 from tcpx.tune.duel import QUICK
 import tcpx
-tcpx.tune(tcpx.parse(PAYLOAD), tcpx.parse_schedule(SCHEDULE, "s.tcps"), storage=sys.argv[1], sizes=[{"N": 64}],
+tcpx.tune(tcpx.parse(PAYLOAD), tcpx.parse_schedule(sys.argv[3], "s.tcps"), storage=sys.argv[1], sizes=[{"N": 64}],
           sampler="grid", effort=QUICK, processes=2, target="generic", workers=2, resume=True)
 """
 
 
 def test_nothing_is_lost_when_it_is_killed(tune: Tune, tmp_path: Path) -> None:
-    root = str(Path(__file__).parents[2])
-    path = tmp_path / "tune.db"
     for wait in (2.0, 4.0, 5.0):
-        process = subprocess.Popen([sys.executable, "-c", KILLED, str(path), root])
-        time.sleep(wait)
-        process.kill()
-        process.wait()
+        kill_after(wait, tmp_path / "tune.db", SCHEDULE)
     study = tune(resume=True)
     assert verdicts(study) == dict.fromkeys((4, 1, 3, 5, 6, 7, 8), Verdict.OK)
     assert len(study.candidates) == 7
     assert all(c.attempts <= 2 for c in study.candidates)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_twenty_kills(tune: Tune, tmp_path: Path) -> None:
+    wide = SCHEDULE.replace("1..8", "1..40")
+    generator = random.Random(20)
+    for _ in range(20):
+        kill_after(generator.uniform(0.5, 6.0), tmp_path / "tune.db", wide)
+    study = tune(wide, resume=True)
+    assert sorted(int(c.point["s.step"]) for c in study.candidates) == [1, *range(3, 41)]
+    assert [c.number for c in study.candidates] == list(range(39))
+    for candidate in study.candidates:
+        assert candidate.verdict is Verdict.OK or "died twice" in candidate.reason
 
 
 def test_more_threads_than_cpus(tune: Tune) -> None:
