@@ -8,7 +8,7 @@ executor         where candidates are tried: evaluation on this machine, dask_ex
 evaluation       candidates compiled in parallel, checked, timed alone
 slots            where candidates live: a server each, which forks for every candidate
 candidate_server, trial, problem   what happens in these processes
-duel, statistics timing beside the incumbent, and what it says
+duel, statistics, importance   timing beside the incumbent, and what it says
 verdicts         what came of a candidate
 ledger           every candidate of every study, in SQLite
 study, export, progress   what a person sees of it

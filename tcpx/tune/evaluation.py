@@ -97,11 +97,11 @@ class Evaluator:
         ]
 
     def duel(self, one: Candidate, other: Candidate, processes: int) -> Comparison:
-        """Two candidates in pairs of fresh processes. The interval is where a further pair lies with 95 % confidence.
-        Raises TrialError."""
+        """Two candidates in pairs of fresh processes: so many, and up to twice as many more until the interval, where a
+        further pair lies with 95 % confidence, is narrow enough. Raises TrialError."""
         a, b = self._slots[:2]
         found: list[Comparison] = []
-        for _ in range(processes):
+        while len(found) < processes or (len(found) < 3 * processes and _width(found) > self.effort.width):
             for slot, candidate in ((a, one), (b, other)):
                 slot.renew()
                 self._threads.submit(_prepare, slot, candidate).result()
@@ -201,6 +201,12 @@ class Evaluator:
         if made.c_hash and made.alike is None:
             self._seen[made.c_hash] = made
         return made
+
+
+def _width(found: Sequence[Comparison]) -> float:
+    """The width of the interval of several pairs of processes, relative to the ratio."""
+    ratio, low, high = interval_of_processes([held.ratio for held in found])
+    return (high - low) / ratio
 
 
 def _prepare(slot: Slot, candidate: Candidate) -> None:

@@ -6,13 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 import tcpx
 from tcpx.tune.export import counts
+from tcpx.tune.importance import importance
 from tcpx.tune.ledger import StudyKey
 from tcpx.tune.space import Value
 from tcpx.tune.verdicts import Candidate, Comparison
 from tcpx.tuned import record_of, setting_of, write_record
+
+SHOWN: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +111,12 @@ class Study:
                 lines.append("  which does not tell it from the defaults: the interval holds 1")
         elif best is not None and self.first is not None and best.number == self.first.number:
             lines.append("  nothing is faster than the defaults")
+        weights = importance(self.candidates)
+        if weights:
+            shown = ", ".join(f"{path} {weight:.0%}" for path, weight in list(weights.items())[:SHOWN])
+            lines.append(f"  what mattered: {shown}")
         tied = self.tied
         if tied:
-            shown = ", ".join(f"#{c.number}" for c in tied[:8]) + (", .." if len(tied) > 8 else "")
+            shown = ", ".join(f"#{c.number}" for c in tied[:SHOWN]) + (", .." if len(tied) > SHOWN else "")
             lines.append(f"  not known to be slower: {shown}")
         return "\n".join([*lines, *self.notes])

@@ -7,8 +7,10 @@ import pytest
 
 import tcpx
 from tcpx.tune.duel import Round, comparison_of
+from tcpx.tune.importance import importance
 from tcpx.tune.pressure import carried_vectors, refusal_of
 from tcpx.tune.statistics import geometric_mean, interval_of, interval_of_processes
+from tcpx.tune.verdicts import Candidate, Verdict
 
 
 def test_the_interval_holds_the_truth() -> None:
@@ -30,6 +32,19 @@ def test_a_further_process_lies_in_the_interval() -> None:
         _, low, high = interval_of_processes(seen)
         held += low <= further <= high
     assert held >= 182
+
+
+def test_the_knob_that_matters_comes_first() -> None:
+    def made(number: int) -> Candidate:
+        point = {"a": number % 4, "b": number % 3}
+        noise = 0.001 * (number % 5)
+        return Candidate(number, point, point, Verdict.OK, relative=1.0 + 0.2 * (number % 4) + noise)
+
+    found = importance([made(number) for number in range(36)])
+    assert list(found) == ["a", "b"]
+    assert found["a"] > 0.95
+    assert found["b"] < 0.05
+    assert importance([made(number) for number in range(5)]) == {}
 
 
 def test_one_ratio_is_its_own_interval() -> None:
