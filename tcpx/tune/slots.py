@@ -98,6 +98,11 @@ class Slot:
         self.clear()
         self._drop()
 
+    def abandon(self) -> None:
+        """End the server, whatever it is at."""
+        self.holds = None
+        self._drop()
+
     def renew(self) -> None:
         """End the server; the next candidate has a fresh one."""
         self.close()

@@ -10,6 +10,8 @@ from typing import Final
 import numpy as np
 
 DRAWS: Final = 1000
+FEWEST: Final = 6
+UNKNOWN: Final = 3.0
 CONFIDENCE: Final = 95.0
 STUDENT: Final = (
     12.71,
@@ -33,7 +35,17 @@ STUDENT: Final = (
 
 def interval_of(ratios: Sequence[float], seed: int = 0) -> tuple[float, float, float]:
     """The median ratio and its 95 % interval, by the percentile bootstrap (Efron and Tibshirani, An Introduction to the
-    Bootstrap, chapter 13). Needs at least one ratio."""
+    Bootstrap, chapter 13). Needs at least one ratio.
+
+    Of fewer than `FEWEST` no interval of the median has this confidence: Student's, on logarithms, is taken. One alone
+    says little: it may be off by a factor of `UNKNOWN`.
+    """
+    if len(ratios) == 1:
+        return ratios[0], ratios[0] / UNKNOWN, ratios[0] * UNKNOWN
+    if len(ratios) < FEWEST:
+        logs = [log(ratio) for ratio in ratios]
+        reach = STUDENT[len(logs) - 2] * stdev(logs) / sqrt(len(logs))
+        return exp(fmean(logs)), exp(fmean(logs) - reach), exp(fmean(logs) + reach)
     held = np.asarray(ratios, np.float64)
     drawn = np.random.default_rng(seed).integers(0, held.size, (DRAWS, held.size))
     medians = np.median(held[drawn], axis=1)

@@ -215,7 +215,7 @@ class _Run:
         evaluator.remember(known)
         for candidate in known:
             sampler.tell(candidate.point, candidate.relative)
-        for candidate in sorted((c for c in known if c.is_measured), key=lambda c: c.relative or 0.0):
+        for candidate in sorted((c for c in known if c.was_incumbent), key=lambda c: c.relative or 0.0):
             try:
                 evaluator.reinstate(candidate)
             except TrialError as error:
@@ -329,9 +329,9 @@ def winners_of_neighbours(ledger: Ledger, key: StudyKey, most: int = 3) -> list[
     for other in reversed(ledger.studies()):
         if other.id == key.id or other.facts.get("schedule") != key.facts.get("schedule"):
             continue
-        measured = [c for c in ledger.candidates(other) if c.is_measured]
-        if measured and len(found) < most:
-            found.append(min(measured, key=lambda c: c.relative or 0.0).point)
+        won = [c for c in ledger.candidates(other) if c.was_incumbent]
+        if won and len(found) < most:
+            found.append(min(won, key=lambda c: c.relative or 0.0).point)
     return found
 
 

@@ -82,6 +82,16 @@ class Candidate:
     facts: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
+    def was_incumbent(self) -> bool:
+        """Whether it was the fastest when it was tried: the first one, or one that was faster than the incumbent."""
+        found = self.comparison
+        return (
+            self.is_measured
+            and self.alike is None
+            and (self.against == self.number or (found is not None and found.is_faster))
+        )
+
+    @property
     def is_measured(self) -> bool:
         """Whether its time is known."""
         return self.verdict is Verdict.OK and self.relative is not None

@@ -47,8 +47,17 @@ def test_the_knob_that_matters_comes_first() -> None:
     assert importance([made(number) for number in range(5)]) == {}
 
 
-def test_one_ratio_is_its_own_interval() -> None:
-    assert interval_of([0.5]) == (0.5, 0.5, 0.5)
+def test_one_ratio_says_little() -> None:
+    middle, low, high = interval_of([0.5])
+    assert (middle, low < 0.2, high > 1) == (0.5, True, True)
+
+
+def test_few_ratios_decide_little() -> None:
+    assert interval_of([0.5, 0.9])[2] > 1
+    assert interval_of([0.5, 0.51, 0.5])[2] < 1
+
+
+def test_means() -> None:
     assert geometric_mean([1, 4], [1, 1]) == pytest.approx(2)
     assert geometric_mean([1, 4], [3, 1]) == pytest.approx(2**0.5)
 
