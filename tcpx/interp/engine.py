@@ -135,19 +135,14 @@ def check_schedule(
 
 
 def begin_run(
-    module: Module,
-    program: Program,
-    target: Target,
-    *,
-    threads: int = 1,
-    params: Mapping[str, ParamValue] | None = None,
+    module: Module, program: Program, target: Target, threads: int, overrides: Overrides
 ) -> tuple[ast.Schedule, State, Frame]:
     """A checked schedule, and what a run of it starts with; for those who follow it in their own way."""
     require_checked(program)
     called = program.schedule("")
     function = module.main
     check_contract(program, called, function)
-    state = _state(module, function, program, target, threads, params)
+    state = _state(module, function, program, target, threads, overrides)
     return called, state, _frame(called, state)
 
 

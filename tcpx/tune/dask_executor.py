@@ -13,6 +13,7 @@ import threading
 import uuid
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -30,6 +31,7 @@ from tcpx.tune.verdicts import Candidate, Comparison, Verdict
 from tcpx.tuned import cpu_name
 
 CONNECT_SECONDS: Final = 20
+MOST_LOSSES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,8 @@ class DaskExecutor:
 
     def __init__(self, address: str, problem: Problem, limits: Limits, effort: Effort) -> None:
         self._client = _connected(address)
-        self._job: Any = self._client.scatter(Job(uuid.uuid4().hex, problem, limits, effort), broadcast=True)
+        self._own_job = Job(uuid.uuid4().hex, problem, limits, effort)
+        self._job: Any = self._client.scatter(self._own_job, broadcast=True)
         self._known: dict[str, Candidate] = {}
         self.incumbent: Candidate | None = None
 
@@ -78,18 +81,8 @@ class DaskExecutor:
     def evaluate(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """One candidate for each worker; one of a worker that dies goes to another."""
         addresses = self._addresses()
-        known = list(self._known.values())
         futures = [
-            self._client.submit(
-                evaluate_here,
-                self._job,
-                candidate,
-                self.incumbent,
-                known,
-                workers=addresses[k % len(addresses) : k % len(addresses) + 1] if addresses else None,
-                allow_other_workers=True,
-                pure=False,
-            )
+            self._submitted(candidate, addresses[k % len(addresses) : k % len(addresses) + 1] if addresses else None)
             for k, candidate in enumerate(candidates)
         ]
         found = [self._result(future, candidate) for future, candidate in zip(futures, candidates, strict=True)]
@@ -102,18 +95,40 @@ class DaskExecutor:
         return found
 
     def duel(self, one: Candidate, other: Candidate, processes: int) -> Comparison:
-        """On one worker."""
-        future = self._client.submit(duel_here, self._job, one, other, processes, pure=False)
-        return cast("Comparison", future.result())
+        """On one worker; on another, where it dies."""
+        for _ in range(MOST_LOSSES):
+            future = self._client.submit(duel_here, self._job, one, other, processes, pure=False)
+            try:
+                return cast("Comparison", future.result())
+            except CancelledError:
+                self._job = self._client.scatter(self._own_job, broadcast=True)
+        raise TrialError(Verdict.CRASHED, f"{MOST_LOSSES} workers died while it was measured")
 
     def _addresses(self) -> list[str]:
         return sorted(self._client.scheduler_info(n_workers=-1)["workers"])
 
+    def _submitted(self, candidate: Candidate, workers: Sequence[str] | None) -> Any:  # noqa: ANN401 - Dask's future
+        return self._client.submit(
+            evaluate_here,
+            self._job,
+            candidate,
+            self.incumbent,
+            list(self._known.values()),
+            workers=workers,
+            allow_other_workers=workers is not None,
+            pure=False,
+        )
+
     def _result(self, future: Any, candidate: Candidate) -> Candidate:  # noqa: ANN401 - Dask's future
-        try:
-            return cast("Candidate", future.result())
-        except KilledWorker as error:
-            return replace(candidate, verdict=Verdict.CRASHED, reason=f"workers died while it was tried: {error}")
+        for _ in range(MOST_LOSSES):
+            try:
+                return cast("Candidate", future.result())
+            except KilledWorker as error:
+                return replace(candidate, verdict=Verdict.CRASHED, reason=f"workers died while it was tried: {error}")
+            except CancelledError:  # the worker that died was the only one that held the job
+                self._job = self._client.scatter(self._own_job, broadcast=True)
+                future = self._submitted(candidate, None)
+        return replace(candidate, verdict=Verdict.CRASHED, reason=f"{MOST_LOSSES} workers died while it was tried")
 
 
 def cpu_of_cluster(address: str) -> str:

@@ -19,8 +19,11 @@ class TrialError(Exception):
     """A candidate that is at its end: why, as a verdict and in words."""
 
     def __init__(self, verdict: Verdict, reason: str) -> None:
-        super().__init__(reason)
+        super().__init__(verdict, reason)
         self.verdict = verdict
+
+    def __str__(self) -> str:
+        return str(self.args[1])
 
 
 @dataclass(frozen=True, slots=True)

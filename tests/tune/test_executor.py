@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import signal
 import socket
 import subprocess
@@ -18,6 +19,7 @@ import tcpx
 from tcpx.tune.duel import QUICK
 from tcpx.tune.measurement_slot import building, measuring
 from tcpx.tune.progress import Progress
+from tcpx.tune.slots import TrialError
 from tcpx.tune.study import Study
 from tcpx.tune.verdicts import Verdict
 from tests.tune.test_tuner import PAYLOAD, SCHEDULE
@@ -44,6 +46,11 @@ def test_measurements_are_alone_and_builds_are_together() -> None:
         thread.join()
     assert log[0] == "measured"
     assert {word.split()[1] for word in log[1:3]} == {"begins"}
+
+
+def test_what_a_worker_raises_comes_back_as_it_was() -> None:
+    error = pickle.loads(pickle.dumps(TrialError(Verdict.TIMEOUT, "too slow")))
+    assert (error.verdict, str(error)) == (Verdict.TIMEOUT, "too slow")
 
 
 def test_there_is_no_such_executor() -> None:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tcpx.interp.engine import begin_run, run_schedule
-from tcpx.interp.knobs import ParamValue
+from tcpx.interp.knobs import OverriddenLaterError, Overrides, ParamValue
 from tcpx.interp.space.foresight import SurveyForesight
-from tcpx.interp.space.survey import Constraint, Surveyor, Variable
+from tcpx.interp.space.survey import Constraint, Surveyed, Surveyor, Variable
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
 from tcpx.payload.ir import Module
 from tcpx.target import Target
@@ -52,12 +52,29 @@ def survey(
         if error.diagnostic.kind is not Kind.SILENCEABLE:
             raise
         refusal = error.diagnostic
-    called, state, frame = begin_run(module, program, target, threads=threads, params=params)
-    state.foresight = foresight = SurveyForesight()
-    surveyor = Surveyor(state, foresight, shares)
-    surveyor.block(called.body, frame)
-    found = surveyor.result
+    found = _followed(module, program, target, threads, Overrides(params or {}), shares)
     kept = [v for v in found.variables.values() if not present or v.active or v.is_choice or v.path in present]
     known = {variable.path for variable in kept}
     constraints = tuple(c for c in found.constraints if c.knobs <= known)
     return SearchSpace(tuple(kept), constraints, refusal)
+
+
+def _followed(
+    module: Module,
+    program: Program,
+    target: Target,
+    threads: int,
+    overrides: Overrides,
+    shares: Mapping[str, str],
+) -> Surveyed:
+    """What is found without taking a step; begun anew where an override reaches only a later use of a shared knob."""
+    while True:
+        called, state, frame = begin_run(module, program, target, threads, overrides)
+        state.foresight = foresight = SurveyForesight()
+        surveyor = Surveyor(state, foresight, shares)
+        try:
+            surveyor.block(called.body, frame)
+        except OverriddenLaterError as error:
+            overrides = overrides.settle(error)
+            continue
+        return surveyor.result
