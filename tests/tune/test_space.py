@@ -139,6 +139,18 @@ sequence rows(mm: op<contract>, height: int) {
     assert found == [(2, 1), (8, 1), (8, 2), (8, 3, False), (8, 3, True), (8, 4, False), (8, 4, True)]
 
 
+def test_functions_of_handles_and_knobs(make_space: MakeSpace) -> None:
+    before = "function depth(mm: op<contract>, along: dim, parts: int) -> int = size(mm.k) / parts"
+    space = make_space(
+        "let mm = match one contract in root\nknob parts: int = 2 in [2, 4]\n"
+        "knob kc: int = depth(mm, k, parts) in [8, 16, 32]\ntile(mm, [k: kc])",
+        before,
+    )
+    assert [v.default.is_guess for v in space.variables] == [False, False]
+    assert space.defaults() == {"s.parts": 2, "s.kc": 32}
+    assert space.nearest_to({"s.parts": 4}) == {"s.parts": 4, "s.kc": 16}
+
+
 def test_pinned_knobs_are_no_coordinates(make_space: MakeSpace) -> None:
     space = make_space(TILES, params={"mr": 3})
     assert [v.path for v in space.variables] == ["s.mc"]

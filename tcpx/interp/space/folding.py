@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import cast
 
-from tcpx.interp.expressions import evaluate
+from tcpx.interp.expressions import argument_value, evaluate
 from tcpx.interp.foresight import UnforeseenError
 from tcpx.interp.frame import Frame
 from tcpx.interp.space.foresight import SurveyForesight
@@ -115,8 +115,18 @@ def _call(call: ast.Call, state: State, frame: Frame) -> Formula | None:
     bound = declared_arguments(callee.function, call)
     for param in callee.function.params:
         given = bound.get(param.name)
-        if given is not None:
-            inner.formulas[param.name] = fold(given.value, state, frame)
-        elif param.default is not None:
-            inner.formulas[param.name] = fold(param.default, state, inner)
+        value, outside = (given.value, frame) if given is not None else (param.default, inner)
+        if value is not None:
+            _bind(param, value, state, outside, inner)
     return fold(callee.function.value, state, inner)
+
+
+def _bind(param: ast.Param, value: ast.Expression, state: State, outside: Frame, inner: Frame) -> None:
+    """Bind a parameter of a function: to a value, or, where that depends on knobs, to a formula."""
+    if outside.formulas.keys().isdisjoint(names_in(value)):
+        try:
+            inner.names[param.name] = argument_value(param, value, state, outside)
+        except (UnforeseenError, TcpxError):
+            inner.formulas[param.name] = None
+    else:
+        inner.formulas[param.name] = fold(value, state, outside)
