@@ -1,6 +1,7 @@
 """Tuning: values for the knobs of a schedule, found by measuring. `tcpx.tune(..)` calls this package.
 
-tuner            the entry point: the search, from the claim of a candidate to its record
+tuner, request   the entry point
+search           a study while it runs: candidates claimed, tried, written down
 space            the points that satisfy the constraints: enumerated, sampled, walked
 space_file       a YAML file that narrows the space and says how to search
 samplers/        which point to try next
