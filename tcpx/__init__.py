@@ -24,6 +24,9 @@ if TYPE_CHECKING:
         CompileRequest as CompileRequest,
     )
     from tcpx.public import (
+        Constraint as Constraint,
+    )
+    from tcpx.public import (
         Diagnostic as Diagnostic,
     )
     from tcpx.public import (
@@ -40,6 +43,9 @@ if TYPE_CHECKING:
     )
     from tcpx.public import (
         LineOrigin as LineOrigin,
+    )
+    from tcpx.public import (
+        Location as Location,
     )
     from tcpx.public import (
         Module as Module,
@@ -61,6 +67,9 @@ if TYPE_CHECKING:
     )
     from tcpx.public import (
         ScheduleFile as ScheduleFile,
+    )
+    from tcpx.public import (
+        SearchSpace as SearchSpace,
     )
     from tcpx.public import (
         Source as Source,
@@ -85,6 +94,12 @@ if TYPE_CHECKING:
     )
     from tcpx.public import (
         Transform as Transform,
+    )
+    from tcpx.public import (
+        TunedRecord as TunedRecord,
+    )
+    from tcpx.public import (
+        Variable as Variable,
     )
     from tcpx.public import (
         VerifyError as VerifyError,
@@ -129,6 +144,9 @@ if TYPE_CHECKING:
         format_schedule as format_schedule,
     )
     from tcpx.public import (
+        freeze as freeze,
+    )
+    from tcpx.public import (
         html_page as html_page,
     )
     from tcpx.public import (
@@ -153,10 +171,16 @@ if TYPE_CHECKING:
         parse_schedule as parse_schedule,
     )
     from tcpx.public import (
+        program_or_default as program_or_default,
+    )
+    from tcpx.public import (
         random_inputs as random_inputs,
     )
     from tcpx.public import (
         schedule_text as schedule_text,
+    )
+    from tcpx.public import (
+        search_space as search_space,
     )
     from tcpx.public import (
         targets as targets,
@@ -168,8 +192,12 @@ if TYPE_CHECKING:
         transforms as transforms,
     )
     from tcpx.public import (
+        tuned_record as tuned_record,
+    )
+    from tcpx.public import (
         verify_steps as verify_steps,
     )
+    from tcpx.tune.tuner import tune as tune
 
 
 def __getattr__(name: str) -> object:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tcpx.emit_c.kernel import Kernel, KernelRequest, build_many
 from tcpx.interp import ParamValue, Run, StepHook, check_schedule, run_schedule
+from tcpx.interp.space.search_space import SearchSpace, survey
 from tcpx.payload.diagnostics import Diagnostic, ScheduleError
 from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, operation_classes
@@ -27,6 +28,7 @@ from tcpx.transform.ops.bufferize import bufferize
 from tcpx.transform.ops.plan_memory import plan_memory
 from tcpx.transform.vectors.lowering import lower_vectors
 from tcpx.transform.vectors.selection import select_instructions
+from tcpx.tuned import TunedRecord, matching_record
 
 __all__ = [
     "CompileRequest",
@@ -42,6 +44,8 @@ __all__ = [
     "ops",
     "parse",
     "parse_schedule",
+    "search_space",
+    "tuned_record",
 ]
 
 LIBRARY = Path(__file__).parent / "schedules"
@@ -129,6 +133,24 @@ def apply_schedule(
     return run_schedule(copy_module(module), program, chosen, threads=threads, params=params, on_step=on_step)
 
 
+def search_space(
+    module: Module,
+    schedule: Schedulable | None = None,
+    *,
+    params: Mapping[str, ParamValue] | None = None,
+    target: str | Target = "native",
+    threads: int = 1,
+) -> SearchSpace:
+    """The knobs of a schedule for a payload that `params` does not set, and the constraints among them.
+
+    Constraints that depend on what steps do to the payload are not among them: they are checked when the schedule
+    runs. Raises ScheduleError for a schedule that is wrong whatever its knobs are.
+    """
+    chosen = load_target(target) if isinstance(target, str) else target
+    program = program_or_default(schedule)
+    return survey(copy_module(module), copy_module(module), program, chosen, threads=threads, params=params)
+
+
 LOWERING: Final[tuple[tuple[str, Callable[[Rewriter, FuncOp, Target, int], object]], ...]] = (
     ("canonicalize", lambda rewriter, func, target, threads: canonicalize(rewriter, func)),
     ("bufferize", lambda rewriter, func, target, threads: bufferize(rewriter, func)),
@@ -193,6 +215,7 @@ def compile(
     threads: int = 1,
     name: str | None = None,
     sanitize: bool = False,
+    tuned: str | Path | None = None,
 ) -> Kernel:
     """Compile a payload as a schedule says; without one, as `schedules/default.tcps` says.
 
@@ -200,12 +223,35 @@ def compile(
     `threads` the number of threads parallel loops run on. The payload is not changed. Raises ScheduleError,
     VerifyError and CompileError.
 
+    `tuned` is a file of tuned records: the values of the one for this payload, schedule, target, compiler, number of
+    threads and processor are used, and `Kernel.tuned` is that record. Where none fits, ArgumentError says what differs.
+    `params` go before them.
+
     A kernel made with `sanitize` runs in a process of its own, slowly, under the compiler's address and
     undefined-behaviour sanitizers; where they find something, the call raises SanitizerError at the statement and the
     operation whose C it is.
     """
+    record = None
+    if tuned is not None:
+        record = tuned_record(tuned, module, schedule, target=target, threads=threads)
+        params = {**record.params, **(params or {})}
     request = CompileRequest(module, schedule, params, name)
-    return compile_many([request], target=target, threads=threads, sanitize=sanitize)[0]
+    kernel = compile_many([request], target=target, threads=threads, sanitize=sanitize)[0]
+    kernel.tuned = record
+    return kernel
+
+
+def tuned_record(
+    path: str | Path,
+    module: Module,
+    schedule: Schedulable | None = None,
+    *,
+    target: str | Target = "native",
+    threads: int = 1,
+) -> TunedRecord:
+    """The record of a file that `compile(.., tuned=path)` uses. Raises ArgumentError where none fits."""
+    chosen = load_target(target) if isinstance(target, str) else target
+    return matching_record(path, module, program_or_default(schedule), chosen, threads)
 
 
 def evaluate(module: Module, *arrays: Array, seed: int = 0) -> Array | tuple[Array, ...]:

@@ -1,6 +1,6 @@
 """The names `tcpx` offers."""
 
-from tcpx import transform
+from tcpx import transform, tune
 from tcpx.api import (
     CompileRequest,
     apply_schedule,
@@ -14,15 +14,22 @@ from tcpx.api import (
     ops,
     parse,
     parse_schedule,
+    program_or_default,
+    search_space,
+    tuned_record,
 )
 from tcpx.emit_c.driver import build_library
 from tcpx.emit_c.kernel import Kernel
+from tcpx.frozen import freeze
 from tcpx.inputs import argument_dtypes, random_inputs
 from tcpx.interp import Run, TraceEntry
+from tcpx.interp.space.search_space import SearchSpace
+from tcpx.interp.space.survey import Constraint, Variable
 from tcpx.payload.diagnostics import (
     ArgumentError,
     CompileError,
     Diagnostic,
+    Location,
     ParseError,
     SanitizerError,
     ScheduleError,
@@ -40,6 +47,7 @@ from tcpx.transform.language.formatter import format_schedule
 from tcpx.transform.language.loader import Program as Schedule
 from tcpx.transform.language.loader import schedule_text
 from tcpx.transform.loop_nest import loop_nest
+from tcpx.tuned import TunedRecord
 from tcpx.verification import Bisection, SpeedBisection, StepVerification, bisect, bisect_speed, verify_steps
 
 __all__ = [
@@ -47,12 +55,14 @@ __all__ = [
     "Bisection",
     "CompileError",
     "CompileRequest",
+    "Constraint",
     "Diagnostic",
     "Explanation",
     "ExplanationText",
     "InstructionRow",
     "Kernel",
     "LineOrigin",
+    "Location",
     "Module",
     "ParseError",
     "Run",
@@ -60,6 +70,7 @@ __all__ = [
     "Schedule",
     "ScheduleError",
     "ScheduleFile",
+    "SearchSpace",
     "Source",
     "SpeedBisection",
     "StepVerification",
@@ -68,6 +79,8 @@ __all__ = [
     "TcpxError",
     "TraceEntry",
     "Transform",
+    "TunedRecord",
+    "Variable",
     "VerifyError",
     "apply_schedule",
     "argument_dtypes",
@@ -82,6 +95,7 @@ __all__ = [
     "explain",
     "fingerprint",
     "format_schedule",
+    "freeze",
     "html_page",
     "load",
     "load_schedule",
@@ -90,10 +104,14 @@ __all__ = [
     "ops",
     "parse",
     "parse_schedule",
+    "program_or_default",
     "random_inputs",
     "schedule_text",
+    "search_space",
     "targets",
     "transform",
     "transforms",
+    "tune",
+    "tuned_record",
     "verify_steps",
 ]

@@ -13,15 +13,18 @@ from tcpx.cli import INTERRUPTED
 from tcpx.cli.bench import BENCH
 from tcpx.cli.bisect import BISECT
 from tcpx.cli.check import CHECK
+from tcpx.cli.diff import DIFF
 from tcpx.cli.emit import EMIT
 from tcpx.cli.explain import EXPLAIN
 from tcpx.cli.fmt import FMT
+from tcpx.cli.freeze import FREEZE
 from tcpx.cli.ops import OPS
 from tcpx.cli.options import Subcommand, UsageError
 from tcpx.cli.run import RUN
 from tcpx.cli.system_errors import diagnostic_of
+from tcpx.cli.tune import TUNE
 
-SUBCOMMANDS: Final = (RUN, EMIT, CHECK, EXPLAIN, BISECT, BENCH, FMT, OPS)
+SUBCOMMANDS: Final = (RUN, EMIT, CHECK, EXPLAIN, BISECT, BENCH, TUNE, FREEZE, DIFF, FMT, OPS)
 DONE, DIAGNOSTIC, USAGE = 0, 1, 2
 STATUSES: Final = (
     f"exit status: {DONE} done, {DIAGNOSTIC} a diagnostic (on stderr), {USAGE} a wrong command line, "

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import isfinite
+from pathlib import Path
 from typing import TypeVar
 
 import tcpx
@@ -46,7 +47,7 @@ def add_schedule(parser: argparse.ArgumentParser, default: str = "the default po
         help=f"{', '.join(tcpx.targets())}, or native, the widest that this CPU has; default: native",
     )
     parser.add_argument(
-        "--threads", type=_positive, default=1, metavar="N", help="threads that parallel loops run on; default: 1"
+        "--threads", type=positive, default=1, metavar="N", help="threads that parallel loops run on; default: 1"
     )
 
 
@@ -54,6 +55,28 @@ def schedule_of(options: argparse.Namespace) -> tcpx.Schedule | None:
     """The schedule that `-s` names, or None for the default policy. Raises ParseError and ScheduleError."""
     path: str | None = options.schedule
     return None if path is None else tcpx.load_schedule(path)
+
+
+def add_tuned(parser: argparse.ArgumentParser) -> None:
+    """`--tuned [FILE]`."""
+    parser.add_argument(
+        "--tuned",
+        nargs="?",
+        const="",
+        metavar="FILE",
+        help="use the tuned values for this payload, schedule, target and compiler; default: those beside the "
+        "schedule, NAME.tuned.yaml",
+    )
+
+
+def tuned_of(options: argparse.Namespace) -> str | None:
+    """The file of `--tuned`, or None."""
+    return None if options.tuned is None else options.tuned or tuned_path(options)
+
+
+def tuned_path(options: argparse.Namespace) -> str:
+    """Where the tuned records of a schedule are; for the default policy, beside the payload."""
+    return str(Path(options.schedule or options.file).with_suffix(".tuned.yaml"))
 
 
 def params_of(options: argparse.Namespace) -> dict[str, ParamValue]:
@@ -118,7 +141,8 @@ def tolerance(word: str) -> float:
     return value
 
 
-def _positive(word: str) -> int:
+def positive(word: str) -> int:
+    """A number of at least 1."""
     if not re.fullmatch(r"[0-9]+", word) or int(word) < 1:
         raise argparse.ArgumentTypeError(f"required a number >= 1, found {word!r}")
     return int(word)

@@ -17,6 +17,7 @@ from tcpx.cli.options import (
     Subcommand,
     UsageError,
     add_schedule,
+    add_tuned,
     checked_unique,
     input_file,
     params_of,
@@ -24,6 +25,7 @@ from tcpx.cli.options import (
     seed,
     size,
     tolerance,
+    tuned_of,
 )
 
 Array = npt.NDArray[np.generic]
@@ -32,6 +34,7 @@ Array = npt.NDArray[np.generic]
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="payload file (.tcp)")
     add_schedule(parser)
+    add_tuned(parser)
     parser.add_argument(
         "--input",
         action="append",
@@ -96,6 +99,7 @@ def _execute(options: argparse.Namespace) -> int:
         target=options.target,
         threads=options.threads,
         sanitize=options.sanitize,
+        tuned=tuned_of(options),
     )
     compiled = perf_counter()
     results = _as_tuple(kernel(*arrays))
@@ -107,6 +111,8 @@ def _execute(options: argparse.Namespace) -> int:
         print(f"  in   %{argument.name}: {_shown(array)}")
     for argument, array in zip(signature.outputs, results, strict=True):
         print(f"  out  %{argument.name}: {_shown(array)}, {_summary(array)}")
+    if isinstance(kernel.tuned, tcpx.TunedRecord):
+        print(f"  tuned: {', '.join(f'{name}={value}' for name, value in kernel.tuned.params.items())}")
     lines = kernel.c_source.count("\n")
     print(f"  {lines} lines of C, ready in {compiled - started:.2f} s, first call {(called - compiled) * 1e6:.0f} us")
     if options.sanitize:

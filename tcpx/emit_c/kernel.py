@@ -26,7 +26,18 @@ class Kernel:
     several threads at once. Raises ArgumentError.
     """
 
-    __slots__ = ("_call", "_constants", "_library", "c_source", "schedule", "signature", "target", "threads", "trace")
+    __slots__ = (
+        "_call",
+        "_constants",
+        "_library",
+        "c_source",
+        "schedule",
+        "signature",
+        "target",
+        "threads",
+        "trace",
+        "tuned",
+    )
 
     def __init__(
         self,
@@ -47,6 +58,7 @@ class Kernel:
         self.threads = signature.threads
         self.trace = trace
         self.schedule = schedule
+        self.tuned: object = None
 
     def __call__(self, *arrays: object, out: Array | tuple[Array, ...] | None = None) -> Result:
         return self._call(arrays, out)

@@ -118,7 +118,7 @@ def schedule_parameter(param: ast.Param, state: State, frame: Frame) -> RuntimeV
 def chosen_alternative(tune: ast.Tune, state: State, frame: Frame) -> ast.Block:
     """`tune { } or { }`: the knob `tune1`, `tune2`, ... of this use holds the number of the alternative, from 0."""
     frame.tunes.append(tune)
-    name = f"tune{len({t.location for t in frame.tunes})}"
+    name = f"tune{list(dict.fromkeys(t.location for t in frame.tunes)).index(tune.location) + 1}"
     given = state.overrides.find(frame.use, name)
     count = len(tune.alternatives)
     if given is not None and (not isinstance(given, int) or not 0 <= given < count):

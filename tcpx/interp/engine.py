@@ -134,6 +134,18 @@ def check_schedule(
             return (*found, error.diagnostic)
 
 
+def begin_run(
+    module: Module, program: Program, target: Target, threads: int, overrides: Overrides
+) -> tuple[ast.Schedule, State, Frame]:
+    """A checked schedule, and what a run of it starts with; for those who follow it in their own way."""
+    require_checked(program)
+    called = program.schedule("")
+    function = module.main
+    check_contract(program, called, function)
+    state = _state(module, function, program, target, threads, overrides)
+    return called, state, _frame(called, state)
+
+
 def _state(
     module: Module,
     function: FuncOp,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from tcpx.interp.space.formula import Formula
 from tcpx.interp.values import RuntimeValue
 from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError, TcpxError
 from tcpx.transform.language import syntax as ast
@@ -24,6 +25,8 @@ class Frame:
     """The values of the parameters of this use."""
     unknown: set[str] = field(default_factory=set[str])
     """Names whose value is not known while a schedule is only checked."""
+    formulas: dict[str, Formula | None] = field(default_factory=dict[str, "Formula | None"])
+    """Names that depend on knobs, while the search space is surveyed; None where they do in another way."""
     candidate: RuntimeValue | None = None
     """The operation a `where` is asked about."""
     tunes: list[ast.Tune] = field(default_factory=list[ast.Tune])
@@ -31,7 +34,7 @@ class Frame:
 
     def block(self) -> Frame:
         """A frame for a nested block: what it binds ends with it."""
-        return replace(self, names=dict(self.names))
+        return replace(self, names=dict(self.names), formulas=dict(self.formulas))
 
     def error(
         self,

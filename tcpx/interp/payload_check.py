@@ -6,7 +6,7 @@ bound to it are unknown, and of blocks that may not run nothing is reported. So 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -35,13 +35,13 @@ _NEVER_MADE = frozenset(("composite", "contract"))
 def check_on_payload(schedule: ast.Schedule, state: State, frame: Frame) -> tuple[Diagnostic, ...]:
     """Everything found, in the order of the statements; `frame` holds the parameters of the schedule."""
     state.foresight = Foresight()
-    checker = _Checker(state, state.foresight)
+    checker = PayloadChecker(state, state.foresight)
     checker.block(schedule.body, frame)
     return tuple(checker.found.values())
 
 
 @dataclass(slots=True)
-class _Checker:
+class PayloadChecker:
     state: State
     foresight: Foresight
     found: dict[tuple[object, ...], Diagnostic] = field(default_factory=dict[tuple[object, ...], Diagnostic])
@@ -196,7 +196,11 @@ class _Checker:
                 inner.unknown.add(param.name)
         inner.given = tuple(inner.names.values())
         inner.use = use_path(frame.use, sequence.name, inner, self.state)
+        self.entering(sequence, bound, frame, inner)
         return self.block(sequence.body, inner) or []
+
+    def entering(self, sequence: ast.Sequence, bound: Mapping[str, ast.Argument], frame: Frame, inner: Frame) -> None:
+        """Called with the frames outside and inside a sequence, before it is followed."""
 
     def _for(self, statement: ast.ForEach, frame: Frame) -> None:
         value = self._evaluated(statement.items, frame)

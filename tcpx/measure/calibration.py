@@ -36,4 +36,8 @@ class Calibration:
         before = self.rate()
         taken = sample()
         after = self.rate()
-        return taken if min(before, after) >= STEADY * self.best else None
+        return taken if self.is_steady(before, after) else None
+
+    def is_steady(self, *rates: float) -> bool:
+        """Whether the machine ran at full speed at these rates."""
+        return min(rates) >= STEADY * self.best

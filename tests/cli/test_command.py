@@ -15,7 +15,7 @@ import pytest
 
 import tcpx
 
-SUBCOMMANDS = ("run", "emit", "check", "explain", "bench", "fmt", "ops")
+SUBCOMMANDS = ("run", "emit", "check", "explain", "bench", "tune", "freeze", "diff", "fmt", "ops")
 Command = Callable[..., SimpleNamespace]
 
 

@@ -1,0 +1,54 @@
+"""The live view of tcpx tune, by rich: the fastest so far, verdicts, time left, the last candidates."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from rich.console import Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.text import Text
+
+from tcpx.cli.tune import PlainLines
+from tcpx.tune.export import counts
+from tcpx.tune.progress import Listener, Progress, line_of
+from tcpx.tune.verdicts import Verdict
+
+SHOWN: Final = 8
+
+
+class LiveView(PlainLines):
+    """A few lines that are drawn over again."""
+
+    def __init__(self) -> None:
+        self._live = Live(Text("compiling the defaults"), auto_refresh=False)
+        self._last: deque[Text] = deque(maxlen=SHOWN)
+
+    def __enter__(self) -> Listener:
+        self._live.__enter__()
+        return self.say
+
+    def __exit__(self, *_: object) -> None:
+        self._live.__exit__(None, None, None)
+
+    def say(self, progress: Progress) -> None:
+        """Draw where the study is."""
+        for candidate in progress.finished:
+            style = "" if candidate.verdict is Verdict.OK else "dim"
+            self._last.append(Text(line_of(candidate), style=style, no_wrap=True, overflow="ellipsis"))
+        best = progress.best
+        fastest = "nothing yet"
+        if best is not None and best.relative is not None:
+            fastest = f"#{best.number}, {best.relative:.3f} of the time of the first"
+        left = "" if progress.budget is None else f", {max(0.0, progress.budget - progress.seconds):.0f} s left"
+        done = len(progress.candidates)
+        self._live.update(
+            Group(
+                *self._last,
+                Text(f"fastest: {fastest}", style="bold"),
+                Text(f"{counts(progress.candidates)}{left}"),
+                ProgressBar(total=progress.trials, completed=min(done, progress.trials)),
+            ),
+            refresh=True,
+        )

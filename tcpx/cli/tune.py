@@ -1,0 +1,215 @@
+"""tcpx tune: search the knobs of a schedule by measuring, and look at what was found before."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+import tcpx
+from tcpx.cli.options import (
+    Subcommand,
+    UsageError,
+    add_schedule,
+    params_of,
+    positive,
+    schedule_of,
+    seed,
+    size,
+    tuned_path,
+)
+from tcpx.tune.duel import QUICK
+from tcpx.tune.executor import LOCAL
+from tcpx.tune.export import as_csv, as_json, as_table
+from tcpx.tune.ledger import Ledger
+from tcpx.tune.progress import Listener, Progress, line_of
+from tcpx.tune.samplers.sampler import CORE, OPTUNA
+from tcpx.tune.slots import Limits
+from tcpx.tune.space_file import seconds_of
+from tcpx.tune.study import Study
+from tcpx.tune.tuner import FINAL_PROCESSES
+
+STORAGE: Final = "tune.db"
+MEBIBYTE: Final = 1 << 20
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", nargs="?", metavar="FILE", help="payload file (.tcp)")
+    add_schedule(parser)
+    parser.add_argument(
+        "--size",
+        action="append",
+        default=[],
+        type=size,
+        metavar="SYMBOL=N",
+        help="the value of a symbolic size; several workloads stand in a --space file",
+    )
+    search = parser.add_argument_group("search")
+    search.add_argument("--space", metavar="FILE", help="YAML file that narrows knobs and lists workloads")
+    search.add_argument("--trials", type=positive, metavar="N", help="candidates at most; default: 100")
+    search.add_argument("--budget", type=_seconds, metavar="T", help="time to search: 90s, 10m, 2h; default: no limit")
+    search.add_argument("--sampler", choices=(*CORE, *OPTUNA), help="default: tpe with Optuna, else evolutionary")
+    search.add_argument("--seed", type=seed, default=0, metavar="N", help="of the sampler and the data; default: 0")
+    search.add_argument("--early-stop", type=positive, metavar="N", help="end after N candidates that are not faster")
+    search.add_argument("--workers", type=positive, metavar="N", help="compile so many at once; default: one per CPU")
+    search.add_argument("--executor", default=LOCAL, metavar="E", help="local, or dask://HOST:PORT; default: local")
+    search.add_argument(
+        "--timeout", type=_seconds, metavar="T", help="for a candidate's check and samples; default: 30s"
+    )
+    search.add_argument("--memory", type=positive, default=4096, metavar="MIB", help="for a candidate; default: 4096")
+    search.add_argument("--quick", action="store_true", help="few and short samples: to try things out")
+    search.add_argument("--plain", action="store_true", help="one line per candidate, also in a terminal")
+    parser.add_argument(
+        "--record",
+        nargs="?",
+        const="",
+        metavar="FILE",
+        help="write the winner there, for --tuned; without a name: beside the schedule, NAME.tuned.yaml",
+    )
+    storage = parser.add_argument_group("ledger")
+    storage.add_argument("--storage", default=STORAGE, metavar="FILE", help=f"default: {STORAGE}")
+    storage.add_argument("--resume", action="store_true", help="go on with what the ledger has of this study")
+    storage.add_argument("--show", nargs="?", const="", metavar="STUDY", help="print a study, the last one by default")
+    storage.add_argument("--export", choices=("csv", "json"), help="print all candidates of a study")
+    storage.add_argument("--merge", metavar="FILE", help="take over what another ledger has")
+
+
+def _execute(options: argparse.Namespace) -> int:
+    looks = options.show is not None or options.export is not None
+    if options.merge is not None or looks:
+        if options.file is not None:
+            raise UsageError("--show, --export and --merge are about a ledger: no payload beside them")
+        return _merge(options) if options.merge is not None else _show(options)
+    if options.file is None:
+        raise UsageError("required a payload, FILE.tcp, or --show, --export, --merge")
+    limits = Limits() if options.timeout is None else Limits(check=options.timeout, sample=options.timeout)
+    sizes = [dict(options.size)] if options.size else []
+    print(f"ledger: {options.storage}; Ctrl-C ends the search and keeps what it found", flush=True)
+    with _listener(options.plain) as listener:
+        study = tcpx.tune(
+            tcpx.load(options.file),
+            schedule_of(options),
+            trials=options.trials,
+            budget=options.budget,
+            storage=options.storage,
+            resume=options.resume,
+            sampler=options.sampler,
+            seed=options.seed,
+            params=params_of(options),
+            sizes=sizes,
+            space=options.space,
+            target=options.target,
+            threads=options.threads,
+            workers=options.workers,
+            limits=limits,
+            memory=options.memory * MEBIBYTE,
+            early_stop=options.early_stop,
+            executor=options.executor,
+            effort=QUICK if options.quick else None,
+            processes=2 if options.quick else FINAL_PROCESSES,
+            listener=listener,
+        )
+    print(study.text())
+    print(f"{options.storage}: {Path(options.storage).stat().st_size / MEBIBYTE:.1f} MiB, study {study.key.key}")
+    if study.best is None:
+        return 1
+    if options.record is not None:
+        path = options.record or tuned_path(options)
+        study.record(path)
+        print(f"wrote {path}")
+    _say_how_to_go_on(options, study)
+    return 0
+
+
+def _say_how_to_go_on(options: argparse.Namespace, study: Study) -> None:
+    """Commands that use and continue what was found."""
+    words = [options.file, *(["-s", options.schedule] if options.schedule is not None else [])]
+    given = [word for path, value in study.params.items() for word in ("--param", f"{path}={_word(value)}")]
+    print(f"to use it:\n  tcpx emit {shlex.join([*words, *given])}")
+    print(f"to go on:\n  tcpx tune {shlex.join([*_without_resume(), '--resume'])}")
+
+
+def _without_resume() -> list[str]:
+    words = sys.argv[1:]
+    return [word for word in words[words.index("tune") + 1 if "tune" in words else 0 :] if word != "--resume"]
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class PlainLines:
+    """One line per candidate. A context manager, like the live view."""
+
+    def __enter__(self) -> Listener:
+        return self.say
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def say(self, progress: Progress) -> None:
+        """The candidates that just came out."""
+        for candidate in progress.finished:
+            print(line_of(candidate), flush=True)
+
+
+def _listener(plain: bool) -> PlainLines:
+    """The live view in a terminal, where rich is installed; else lines."""
+    if plain or not sys.stdout.isatty() or find_spec("rich") is None:
+        return PlainLines()
+    from tcpx.cli.live_view import LiveView
+
+    return LiveView()
+
+
+def _show(options: argparse.Namespace) -> int:
+    _require_ledger(options.storage)
+    with Ledger(options.storage) as ledger:
+        study = ledger.latest(options.show or None)
+        candidates = ledger.candidates(study)
+        if options.export is not None:
+            sys.stdout.write(as_csv(candidates) if options.export == "csv" else as_json(candidates))
+            return 0
+        for known in ledger.studies():
+            print(f"{'>' if known.id == study.id else ' '} {known.key}  {known.facts.get('workloads', '')}")
+        for name, fact in study.facts.items():
+            print(f"  {name}: {fact}")
+        print(as_table(candidates))
+    return 0
+
+
+def _merge(options: argparse.Namespace) -> int:
+    _require_ledger(options.merge)
+    with Ledger(options.storage) as ledger, Ledger(options.merge) as other:
+        studies, candidates = ledger.merge(other)
+    print(f"{options.storage}: {studies} studies and {candidates} candidates from {options.merge}")
+    return 0
+
+
+def _require_ledger(path: str) -> None:
+    if not Path(path).is_file():
+        raise tcpx.ArgumentError(
+            tcpx.Diagnostic(f"there is no ledger {path}", required="a file that tcpx tune made", found="no such file")
+        )
+
+
+def _seconds(word: str) -> float:
+    found = seconds_of(word)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"required a time such as 90s, 10m or 2h, found {word!r}")
+    return found
+
+
+TUNE = Subcommand(
+    name="tune",
+    summary="search the knobs of a schedule by measuring",
+    description="Try values for the knobs of a schedule, each compiled and run in a process of its own, checked\n"
+    "against the reference evaluator, and timed beside the fastest so far. All go into the ledger.\n\n"
+    "Ctrl-C ends the search when the candidates at hand are through, a second one at once.",
+    example="tcpx tune examples/digits/digits.tcp -s schedules/digits.tcps --size B=64 --trials 300 --budget 10m",
+    add_arguments=_add_arguments,
+    execute=_execute,
+)

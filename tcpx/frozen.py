@@ -1,0 +1,209 @@
+"""Schedules with their values written in: one file that imports nothing and has no knobs left."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from tcpx.api import apply_schedule, library_folder, program_or_default
+from tcpx.interp import KnobUse, ParamValue
+from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
+from tcpx.payload.ir import Module
+from tcpx.source import emit
+from tcpx.target import Target
+from tcpx.transform.language import syntax as ast
+from tcpx.transform.language.embedded import Schedulable
+from tcpx.transform.language.loader import Program, Unit, program_of_text
+from tcpx.transform.language.printer import print_file
+
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+Declared = ast.Sequence | ast.Function | ast.Matcher
+Place = tuple[str, int, int]
+
+
+def freeze(
+    module: Module,
+    schedule: Schedulable | None = None,
+    *,
+    params: Mapping[str, ParamValue] | None = None,
+    target: str | Target = "native",
+    threads: int = 1,
+    provenance: Mapping[str, str] | None = None,
+    folder: str | Path = ".",
+) -> str:
+    """The text of a schedule that does what this one does with these params, for this payload and target.
+
+    Knobs become `let`s of their values, an alternative of `tune` the block itself, and what is imported is copied.
+    `provenance` goes into comments at the top; `folder` is where the text will lie. Raises what running the schedule
+    raises, and ScheduleError where values that differ between uses of a sequence cannot be told apart by the names of
+    their ops.
+    """
+    program = program_or_default(schedule)
+    run = apply_schedule(module, program, params=params, target=target, threads=threads)
+    file = _Freezer(program, run.knobs, Path(folder)).file()
+    header = [f"// {name}: {' '.join(text.split())}" for name, text in (provenance or {}).items()]
+    text = "\n".join([*header, print_file(file)])
+    made = program_of_text(text, str(Path(folder, "<frozen>")), [library_folder()], folder)
+    before, after = (
+        _COMMENT.sub("", emit(module, held, params=given, target=target, threads=threads).c_source)
+        for held, given in ((program, params), (made, None))
+    )
+    if before != after:
+        raise _ambiguous(run.knobs)
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """The values of one declaration, by the use."""
+
+    uses: tuple[KnobUse, ...]
+
+    def expression(self, at: Location, subject: str) -> ast.Expression:
+        """The value; where uses differ, chosen by the name of the op they are about."""
+        named = [(_subject_of(use, self.uses), use.value) for use in self.uses]
+        value = _literal(named[-1][1], at)
+        for name, held in reversed(named[:-1]):
+            if held == named[-1][1]:
+                continue
+            value = ast.Conditional(_is_named(subject, name, at), _literal(held, at), value, location=at)
+        return value
+
+
+class _Freezer:
+    def __init__(self, program: Program, uses: Sequence[KnobUse], folder: Path) -> None:
+        self._program, self._folder = program, folder
+        self._values: dict[Place, _Values] = {}
+        for use in uses:
+            place = _place(use.location)
+            known = self._values[place].uses if place in self._values else ()
+            self._values[place] = _Values((*known, use))
+        self._names: dict[tuple[int, str], str] = {}
+        taken: set[str] = set()
+        for unit in program.units:
+            for name in (*unit.sequences, *unit.functions, *unit.matchers, *unit.schedules):
+                own = name
+                while own in taken:
+                    own += "_"
+                taken.add(own)
+                self._names[id(unit), name] = own
+
+    def file(self) -> ast.File:
+        """The frozen syntax tree: what the schedule needs, in front of it."""
+        main = self._program.main
+        schedule = next(iter(main.schedules.values()))
+        first = next(item for item in main.file.items if isinstance(item, ast.Language))
+        needed: dict[str, Declared] = {}
+        made = self._frozen(schedule, main, needed)
+        if made.expects and not made.expects.lstrip().startswith("("):
+            target = Path(main.file.path).parent / made.expects
+            made = replace(made, expects=os.path.relpath(target, self._folder))
+        return ast.File((first, *needed.values(), made), "<frozen>")
+
+    def _frozen(self, item: Any, unit: Unit, needed: dict[str, Declared]) -> Any:  # noqa: ANN401 - any declaration
+        subject = next((p.name for p in getattr(item, "params", ()) if p.type.name == "op"), "")
+
+        def change(node: object) -> object:
+            match node:
+                case ast.Knob() if _place(node.location) in self._values:
+                    value = self._values[_place(node.location)].expression(node.location, subject)
+                    return ast.Let((node.name,), value, trivia=node.trivia, location=node.location)
+                case ast.Tune() if _place(node.location) in self._values:
+                    return self._chosen(node, subject)
+                case ast.Call():
+                    return replace(node, function=self._renamed(node.function, unit, needed))
+                case ast.Pattern():
+                    alias, dot, name = node.op_class.rpartition(".")
+                    owner = unit.imports.get(alias) if dot else unit
+                    if owner is not None and name in owner.matchers:
+                        return replace(node, op_class=self._need(owner, name, needed))
+                    return node
+                case _:
+                    return node
+
+        return _rebuilt(item, change)
+
+    def _chosen(self, tune: ast.Tune, subject: str) -> ast.If:
+        """The block that runs; where uses differ, chosen by the name of the op they are about."""
+        uses = self._values[_place(tune.location)].uses
+        at = tune.location
+        branches: list[ast.Branch] = []
+        for use in uses:
+            block = tune.alternatives[use.value if isinstance(use.value, int) else 0]
+            branches.append(ast.Branch(_is_named(subject, _subject_of(use, uses), at), block, location=at))
+        if len({use.value for use in uses}) == 1:
+            branches = [ast.Branch(_literal(True, at), branches[0].body, location=at)]
+        return ast.If(tuple(branches), None, trivia=tune.trivia, location=at)
+
+    def _renamed(self, function: ast.Expression, unit: Unit, needed: dict[str, Declared]) -> ast.Expression:
+        match function:
+            case ast.Attribute(base=ast.Name(name=alias), name=name) if alias in unit.imports:
+                return ast.Name(self._need(unit.imports[alias], name, needed), location=function.location)
+            case ast.Name(name=name) if name in unit.sequences or name in unit.functions:
+                return ast.Name(self._need(unit, name, needed), location=function.location)
+            case _:
+                return function
+
+    def _need(self, unit: Unit, name: str, needed: dict[str, Declared]) -> str:
+        """The new name of a declaration, which is copied."""
+        own = self._names[id(unit), name]
+        if own not in needed:
+            held: Declared = unit.sequences.get(name) or unit.functions.get(name) or unit.matchers[name]
+            made = self._frozen(held, unit, needed)
+            needed[own] = replace(made, name=own)
+        return own
+
+
+def _rebuilt(node: Any, change: Callable[[object], object]) -> Any:  # noqa: ANN401 - any part of a syntax tree
+    """The tree with every node changed, inner ones first."""
+    if isinstance(node, tuple):
+        return tuple(_rebuilt(item, change) for item in cast("tuple[Any, ...]", node))
+    if not is_dataclass(node) or isinstance(node, Location | ast.Trivia | type):
+        return node
+    parts = {held.name: getattr(node, held.name) for held in fields(node)}
+    return change(replace(node, **{name: _rebuilt(part, change) for name, part in parts.items()}))
+
+
+def _subject_of(use: KnobUse, uses: Sequence[KnobUse]) -> str:
+    """The part of the path of a use that tells it from the others: the name of its op."""
+    paths = [other.path.rpartition(".")[0].split("/") for other in uses]
+    own = use.path.rpartition(".")[0].split("/")
+    told = [part for k, part in enumerate(own) if any(len(path) <= k or path[k] != part for path in paths)]
+    return told[-1] if told else own[-1]
+
+
+def _literal(value: object, at: Location) -> ast.Expression:
+    if isinstance(value, int | float) and not isinstance(value, bool) and value < 0:
+        return ast.Unary("-", ast.Literal(-value, location=at), location=at)
+    if not isinstance(value, int | float | str):
+        raise TypeError(f"required a value of a knob, found {value!r}")
+    return ast.Literal(value, location=at)
+
+
+def _is_named(subject: str, name: str, at: Location) -> ast.Expression:
+    """`mm.name == "fc1"`."""
+    asked = ast.Attribute(ast.Name(subject, location=at), "name", location=at)
+    return ast.Binary("==", asked, ast.Literal(name, location=at), location=at)
+
+
+def _place(where: Location) -> Place:
+    return where.file, where.line, where.column
+
+
+def _ambiguous(uses: Sequence[KnobUse]) -> ScheduleError:
+    return ScheduleError(
+        Diagnostic(
+            "the values cannot be written into the schedule",
+            required="values that the names of the ops tell apart, where uses of a sequence differ",
+            found=", ".join(_shown(uses)),
+            fix="keep them as a record: tcpx tune --record",
+        )
+    )
+
+
+def _shown(uses: Sequence[KnobUse]) -> Iterator[str]:
+    return (f"{use.path}={use.value}" for use in uses if not use.shares)

@@ -1,0 +1,80 @@
+"""The search space of a schedule for a payload: the entry point of this package."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tcpx.interp.engine import begin_run, run_schedule
+from tcpx.interp.knobs import OverriddenLaterError, Overrides, ParamValue
+from tcpx.interp.space.foresight import SurveyForesight
+from tcpx.interp.space.survey import Constraint, Surveyed, Surveyor, Variable
+from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
+from tcpx.payload.ir import Module
+from tcpx.target import Target
+from tcpx.transform.language.loader import Program
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSpace:
+    """The knobs that nothing sets, in the order in which they are bound, and what is required of them.
+
+    `refusal` says why the defaults do not make a kernel, where they do not.
+    """
+
+    variables: tuple[Variable, ...]
+    constraints: tuple[Constraint, ...]
+    refusal: Diagnostic | None = None
+
+
+def survey(
+    module: Module,
+    copy: Module,
+    program: Program,
+    target: Target,
+    *,
+    threads: int = 1,
+    params: Mapping[str, ParamValue] | None = None,
+) -> SearchSpace:
+    """The space of a schedule. `params` pins knobs; `module` stays what it is, `copy` is changed.
+
+    The schedule is run once with its defaults, which tells what uses share a knob; then it is followed without taking
+    a step. Raises ScheduleError for a schedule that is wrong whatever its knobs are.
+    """
+    shares: dict[str, str] = {}
+    present: set[str] = set()
+    refusal = None
+    try:
+        run = run_schedule(copy, program, target, threads=threads, params=params)
+        shares = {use.path: use.shares or use.path for use in run.knobs}
+        present = {use.path for use in run.knobs}
+    except ScheduleError as error:
+        if error.diagnostic.kind is not Kind.SILENCEABLE:
+            raise
+        refusal = error.diagnostic
+    found = _followed(module, program, target, threads, Overrides(params or {}), shares)
+    kept = [v for v in found.variables.values() if not present or v.active or v.is_choice or v.path in present]
+    known = {variable.path for variable in kept}
+    constraints = tuple(c for c in found.constraints if c.knobs <= known)
+    return SearchSpace(tuple(kept), constraints, refusal)
+
+
+def _followed(
+    module: Module,
+    program: Program,
+    target: Target,
+    threads: int,
+    overrides: Overrides,
+    shares: Mapping[str, str],
+) -> Surveyed:
+    """What is found without taking a step; begun anew where an override reaches only a later use of a shared knob."""
+    while True:
+        called, state, frame = begin_run(module, program, target, threads, overrides)
+        state.foresight = foresight = SurveyForesight()
+        surveyor = Surveyor(state, foresight, shares)
+        try:
+            surveyor.block(called.body, frame)
+        except OverriddenLaterError as error:
+            overrides = overrides.settle(error)
+            continue
+        return surveyor.result

@@ -1,0 +1,288 @@
+"""What knobs a schedule has for a payload, and what it requires of them.
+
+The schedule is followed without taking a step, and everything that depends on knobs becomes a formula over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from tcpx.interp.declared_knobs import bind_knob, chosen_alternative
+from tcpx.interp.frame import Frame
+from tcpx.interp.payload_check import Known, PayloadChecker
+from tcpx.interp.space.folding import fold, names_in
+from tcpx.interp.space.foresight import SurveyForesight
+from tcpx.interp.space.formula import Formula, FormulaError, Ranges, Value, Values, apply, constant, knob
+from tcpx.interp.state import State
+from tcpx.interp.statements import check_requirement
+from tcpx.payload.diagnostics import Location, TcpxError
+from tcpx.transform.language import syntax as ast
+
+CHOICE = "choice"
+"""The type of the knob that `tune` is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A coordinate of the space. It counts where all of `active` hold; `domain` gives a tuple, None for any value.
+
+    The knob of a `tune` is numbered among those of its `use` that run; `path` numbers it among all.
+    """
+
+    path: str
+    use: str
+    type: str
+    default: Formula
+    domain: Formula | None
+    active: tuple[Formula, ...]
+    location: Location
+    documentation: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name without the use."""
+        return self.path.rpartition(".")[2]
+
+    def items(self, values: Values) -> tuple[Value, ...]:
+        """The values it may have, given those of earlier knobs; the default alone where no domain is declared."""
+        try:
+            held = (self.default if self.domain is None else self.domain).value(values)
+        except (FormulaError, KeyError):
+            return ()
+        return tuple(dict.fromkeys(held)) if isinstance(held, tuple) else (held,)
+
+    def default_value(self, values: Values) -> Value | None:
+        """The default, given the values of earlier knobs; None where these leave it without a value."""
+        try:
+            return self.default.value(values)
+        except (FormulaError, KeyError):
+            return None
+
+    def is_active(self, values: Values) -> bool:
+        """Whether it counts, given the values of earlier knobs."""
+        return _all_hold(self.active, values)
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether values of other knobs decide about it, or about its values."""
+        return bool(self.active) or self.has_moving_domain
+
+    @property
+    def has_moving_domain(self) -> bool:
+        """Whether values of other knobs decide about its values."""
+        return self.domain is not None and not self.domain.is_constant
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether it chooses an alternative of `tune`."""
+        return self.type == CHOICE
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A `require` over knobs, or a domain that another use of a knob declares, where all of `active` hold."""
+
+    condition: Formula
+    active: tuple[Formula, ...]
+    message: str
+    location: Location
+
+    @property
+    def knobs(self) -> frozenset[str]:
+        """The knobs that decide it."""
+        return self.condition.knobs.union(*(formula.knobs for formula in self.active))
+
+    def holds(self, values: Values) -> bool:
+        """Whether these values keep to it; those of knobs that do not count are missing."""
+        try:
+            return not _all_hold(self.active, values) or bool(self.condition.value(values))
+        except KeyError:
+            return True
+        except FormulaError:
+            return False
+
+    def may_hold(self, ranges: Ranges) -> bool:
+        """False where no values in these ranges keep to it."""
+        is_certain = all(formula.bounds(ranges) == (1, 1) for formula in self.active)
+        return not is_certain or self.condition.bounds(ranges) != (0, 0)
+
+
+@dataclass(slots=True)
+class Surveyed:
+    """The variables in the order in which they are bound, and the constraints."""
+
+    variables: dict[str, Variable] = field(default_factory=dict[str, Variable])
+    constraints: list[Constraint] = field(default_factory=list[Constraint])
+
+
+class Surveyor(PayloadChecker):
+    """Follows a schedule. `shares` gives the path of the first use for knobs that share its value."""
+
+    def __init__(self, state: State, foresight: SurveyForesight, shares: Mapping[str, str]) -> None:
+        super().__init__(state, foresight)
+        self.shares = shares
+        self.result = Surveyed()
+        self.active: tuple[Formula, ...] = ()
+
+    @contextmanager
+    def where(self, *conditions: Formula) -> Generator[None]:
+        """Inside a block that runs where these hold."""
+        held, self.active = self.active, (*self.active, *conditions)
+        try:
+            yield
+        finally:
+            self.active = held
+
+    def statement(self, statement: ast.Statement, frame: Frame) -> list[Known] | None:
+        match statement:
+            case ast.Knob():
+                self._knob(statement, frame)
+            case ast.Require():
+                self._require(statement, frame)
+            case ast.Tune():
+                self._tune(statement, frame)
+            case ast.If():
+                return self._if_on_knobs(statement, frame)
+            case ast.Let():
+                super().statement(statement, frame)
+                for name in statement.names:
+                    frame.formulas.pop(name, None)
+                if len(statement.names) == 1:
+                    self._note(statement.names[0], statement.value, frame, frame)
+            case _:
+                return super().statement(statement, frame)
+        return None
+
+    def _knob(self, statement: ast.Knob, frame: Frame) -> None:
+        default = fold(statement.default, self.state, frame)
+        domain = fold(statement.domain, self.state, frame) if statement.domain is not None else None
+        try:
+            bind_knob(statement, self.state, frame)
+        except TcpxError as error:  # a default that does not fit is no point of the space
+            self.report(frame.located(error, statement.location).diagnostic)
+            if default is None or domain is None:
+                return
+            self._bind(statement.name, next(iter(_items(domain)), None), frame)
+        use = next((u for u in self.state.overrides.uses if u.path == f"{frame.use}.{statement.name}"), None)
+        if use is not None and use.overridden:
+            return
+        if default is None and use is not None:
+            default = constant(_plain(use.default), is_guess=True)
+        if domain is None and statement.domain is not None and use is not None:
+            domain = constant(tuple(_plain(item) for item in use.domain), is_guess=True)
+        if default is None:
+            return
+        if statement.domain is None and statement.type.name == "bool":
+            domain = constant((False, True))
+        type_, documentation = statement.type.name, statement.trivia.doc
+        path = self._variable(frame, statement.name, type_, default, domain, statement.location, documentation)
+        frame.formulas[statement.name] = knob(path)
+
+    def _variable(
+        self,
+        frame: Frame,
+        name: str,
+        type_: str,
+        default: Formula,
+        domain: Formula | None,
+        location: Location,
+        documentation: str = "",
+    ) -> str:
+        """Declare a coordinate, or another use of one; its path."""
+        own = f"{frame.use}.{name}"
+        shared = next((use.shares for use in self.state.overrides.uses if use.path == own), "")
+        path = (shared if type_ == CHOICE else self.shares.get(own, shared)) or own
+        known = self.result.variables.get(path)
+        if known is None:
+            made = Variable(path, frame.use, type_, default, domain, self.active, location, documentation)
+            self.result.variables[path] = made
+            return path
+        if known.active != self.active and known.active:
+            common = tuple(f for f in known.active if any(f.text == other.text for other in self.active))
+            self.result.variables[path] = replace(known, active=common)
+        if domain is not None and known.domain is not None and domain.text != known.domain.text:
+            inside = apply("contains", (domain, knob(path)))
+            if inside is not None:
+                message = f"`{name}` is not in its domain at {frame.use}"
+                self.result.constraints.append(Constraint(inside, self.active, message, location))
+        return path
+
+    def _require(self, statement: ast.Require, frame: Frame) -> None:
+        formula = fold(statement.condition, self.state, frame)
+        if formula is not None and not formula.is_constant and not formula.is_guess:
+            message = statement.message or f"`{statement.location.span}` does not hold"
+            self.result.constraints.append(Constraint(formula, self.active, message, statement.location))
+        elif formula is not None:
+            check_requirement(statement, self.state, frame)
+
+    def _tune(self, statement: ast.Tune, frame: Frame) -> None:
+        chosen_alternative(statement, self.state, frame)
+        places = list(dict.fromkeys(tune.location for tune in frame.tunes))
+        name = f"tune{places.index(statement.location) + 1}"
+        use = next((u for u in self.state.overrides.uses if u.path == f"{frame.use}.{name}"), None)
+        if use is not None and use.overridden:
+            chosen = use.value if isinstance(use.value, int) else 0
+            self.block(statement.alternatives[chosen], frame.block())
+            return
+        count = len(statement.alternatives)
+        domain = constant(tuple(range(count)))
+        path = self._variable(frame, name, CHOICE, constant(0), domain, statement.location, statement.trivia.doc)
+        for number, alternative in enumerate(statement.alternatives):
+            is_chosen = apply("==", (knob(path), constant(number)))
+            with self.mute(), self.where(*([is_chosen] if is_chosen is not None else [])):
+                self.block(alternative, frame.block())
+
+    def _if_on_knobs(self, statement: ast.If, frame: Frame) -> list[Known] | None:
+        conditions = [fold(branch.condition, self.state, frame) for branch in statement.branches]
+        known = [c for c in conditions if c is not None]
+        if len(known) < len(conditions) or all(c.is_constant for c in known):
+            return super().statement(statement, frame)
+        opposites: list[Formula] = []
+        bodies = [branch.body for branch in statement.branches]
+        for condition, body in zip(known, bodies, strict=True):
+            with self.mute(), self.where(*opposites, condition):
+                self.block(body, frame.block())
+            opposite = apply("not", (condition,))
+            opposites += [opposite] if opposite is not None else []
+        if statement.orelse is not None:
+            with self.mute(), self.where(*opposites):
+                self.block(statement.orelse, frame.block())
+        return None
+
+    def entering(self, sequence: ast.Sequence, bound: Mapping[str, ast.Argument], frame: Frame, inner: Frame) -> None:
+        """Parameters are formulas of what they are given."""
+        for param in sequence.params:
+            given = bound.get(param.name)
+            value = given.value if given is not None else param.default
+            outside = frame if given is not None else inner
+            if value is not None:
+                self._note(param.name, value, outside, inner)
+
+    def _note(self, name: str, value: ast.Expression, frame: Frame, bound_in: Frame) -> None:
+        """A name bound to what depends on knobs: to the formula, or to None where it is none."""
+        if not frame.formulas.keys().isdisjoint(names_in(value)):
+            formula = fold(value, self.state, frame)
+            if formula is None or not formula.is_constant:
+                bound_in.formulas[name] = formula
+
+
+def _all_hold(conditions: tuple[Formula, ...], values: Values) -> bool:
+    try:
+        return all(formula.value(values) for formula in conditions)
+    except (FormulaError, KeyError):
+        return False
+
+
+def _items(domain: Formula) -> tuple[Value, ...]:
+    """The values of a domain that no knob decides."""
+    held = domain.value({}) if domain.is_constant else ()
+    return held if isinstance(held, tuple) else (held,)
+
+
+def _plain(value: Known) -> Value:
+    """A value of a knob."""
+    if not isinstance(value, int | float | str):
+        raise TypeError(f"required a number, a truth value or a string, found {value!r}")
+    return value

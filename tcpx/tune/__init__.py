@@ -1,0 +1,39 @@
+"""Tuning: values for the knobs of a schedule, found by measuring. `tcpx.tune(..)` calls this package.
+
+tuner, request   the entry point
+search           a study while it runs: candidates claimed, tried, written down
+space            the points that satisfy the constraints: enumerated, sampled, walked
+space_file       a YAML file that narrows the space and says how to search
+samplers/        which point to try next
+executor         where candidates are tried: evaluation on this machine, dask_executor on others
+evaluation       candidates compiled in parallel, checked, timed alone
+slots            where candidates live: a server each, which forks for every candidate
+candidate_server, trial, problem   what happens in these processes
+duel, statistics, importance   timing beside the incumbent, and what it says
+verdicts         what came of a candidate
+ledger           every candidate of every study, in SQLite
+study, export, progress   what a person sees of it
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcpx.tune.study import Study
+
+
+class _Callable(ModuleType):
+    """A package that can be called: `tcpx.tune(module)` and `tcpx.tune.ledger` are both there."""
+
+    def __call__(self, *arguments: object, **options: object) -> Study:
+        from tcpx.tune import tuner  # late: `import tcpx` does not pay for it
+
+        return cast("Callable[..., Study]", tuner.tune)(*arguments, **options)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -1,0 +1,205 @@
+"""Candidates tried by the workers of a Dask cluster, each with an evaluator of its own.
+
+A worker gets a candidate together with the incumbent, which it builds for itself: ratios are of two kernels on one
+machine. When a worker dies, Dask gives its candidate to another one. Workers run whatever their scheduler sends them:
+see docs/tuning.md on trust.
+"""
+
+from __future__ import annotations
+
+import atexit
+import tempfile
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import CancelledError
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, cast
+
+import distributed
+from distributed.scheduler import KilledWorker
+
+import tcpx
+from tcpx.tune.duel import Effort
+from tcpx.tune.evaluation import Evaluator
+from tcpx.tune.problem import Problem
+from tcpx.tune.slots import Limits, TrialError
+from tcpx.tune.verdicts import Candidate, Comparison, Verdict
+from tcpx.tuned import cpu_name
+
+CONNECT_SECONDS: Final = 20
+MOST_LOSSES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a worker needs to try candidates of a study. `key` tells studies apart."""
+
+    key: str
+    problem: Problem
+    limits: Limits
+    effort: Effort
+
+
+class DaskExecutor:
+    """An executor on a cluster, with one candidate at a time for each worker."""
+
+    def __init__(self, address: str, problem: Problem, limits: Limits, effort: Effort) -> None:
+        self._client = _connected(address)
+        self._own_job = Job(uuid.uuid4().hex, problem, limits, effort)
+        self._job: Any = self._client.scatter(self._own_job, broadcast=True)
+        self._known: dict[str, Candidate] = {}
+        self.incumbent: Candidate | None = None
+
+    def __enter__(self) -> DaskExecutor:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        del kind, error, trace
+        self._client.close()
+
+    @property
+    def workers(self) -> int:
+        """As many as there are now."""
+        return max(1, len(self._addresses()))
+
+    def remember(self, candidates: Sequence[Candidate]) -> None:
+        """Candidates of before: those of the same C are not tried again."""
+        for candidate in candidates:
+            if candidate.c_hash and candidate.verdict is not Verdict.RUNNING and candidate.alike is None:
+                self._known.setdefault(candidate.c_hash, candidate)
+
+    def reinstate(self, candidate: Candidate) -> None:
+        """Every worker builds it when it is first needed."""
+        self.incumbent = candidate
+
+    def evaluate(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """One candidate for each worker; one of a worker that dies goes to another."""
+        addresses = self._addresses()
+        futures = [
+            self._submitted(candidate, addresses[k % len(addresses) : k % len(addresses) + 1] if addresses else None)
+            for k, candidate in enumerate(candidates)
+        ]
+        found = [self._result(future, candidate) for future, candidate in zip(futures, candidates, strict=True)]
+        for candidate in found:
+            self.remember([candidate])
+            held = self.incumbent
+            beats = candidate.comparison is not None and (held is None or candidate.comparison.is_faster)
+            if beats and candidate.alike is None and (held is None or (candidate.relative or 1) < (held.relative or 1)):
+                self.incumbent = candidate
+        return found
+
+    def duel(self, one: Candidate, other: Candidate, processes: int) -> Comparison:
+        """On one worker; on another, where it dies."""
+        for _ in range(MOST_LOSSES):
+            future = self._client.submit(duel_here, self._job, one, other, processes, pure=False)
+            try:
+                return cast("Comparison", future.result())
+            except CancelledError:
+                self._job = self._client.scatter(self._own_job, broadcast=True)
+        raise TrialError(Verdict.CRASHED, f"{MOST_LOSSES} workers died while it was measured")
+
+    def _addresses(self) -> list[str]:
+        return sorted(self._client.scheduler_info(n_workers=-1)["workers"])
+
+    def _submitted(self, candidate: Candidate, workers: Sequence[str] | None) -> Any:  # noqa: ANN401 - Dask's future
+        return self._client.submit(
+            evaluate_here,
+            self._job,
+            candidate,
+            self.incumbent,
+            list(self._known.values()),
+            workers=workers,
+            allow_other_workers=workers is not None,
+            pure=False,
+        )
+
+    def _result(self, future: Any, candidate: Candidate) -> Candidate:  # noqa: ANN401 - Dask's future
+        for _ in range(MOST_LOSSES):
+            try:
+                return cast("Candidate", future.result())
+            except KilledWorker as error:
+                return replace(candidate, verdict=Verdict.CRASHED, reason=f"workers died while it was tried: {error}")
+            except CancelledError:  # the worker that died was the only one that held the job
+                self._job = self._client.scatter(self._own_job, broadcast=True)
+                future = self._submitted(candidate, None)
+        return replace(candidate, verdict=Verdict.CRASHED, reason=f"{MOST_LOSSES} workers died while it was tried")
+
+
+def cpu_of_cluster(address: str) -> str:
+    """The processor that all workers have. Raises ArgumentError where there are none, or several kinds."""
+    with _connected(address) as client:
+        found = Counter(cast("dict[str, str]", client.run(cpu_name)).values())
+    if len(found) != 1:
+        raise tcpx.ArgumentError(
+            tcpx.Diagnostic(
+                "a study is about one kind of processor",
+                required="workers, all with the same processor",
+                found=", ".join(f"{count} with {name}" for name, count in found.items()) or "no workers",
+                fix="start a scheduler of its own for each kind",
+            )
+        )
+    return next(iter(found))
+
+
+def _connected(address: str) -> Any:  # noqa: ANN401 - Dask's client has no types
+    try:
+        return distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, TimeoutError) as error:
+        raise tcpx.ArgumentError(
+            tcpx.Diagnostic(
+                f"no Dask scheduler answers at {address}",
+                required="the address of a scheduler that runs, such as dask://host:8786",
+                found=str(error) or type(error).__name__,
+            )
+        ) from error
+
+
+_evaluators: dict[str, Evaluator] = {}
+_one_at_a_time = threading.Lock()
+
+
+def evaluate_here(job: Job, candidate: Candidate, incumbent: Candidate | None, known: Sequence[Candidate]) -> Candidate:
+    """On a worker: what comes of a candidate beside the incumbent."""
+    with _one_at_a_time:
+        evaluator = _evaluator_of(job)
+        evaluator.remember(known)
+        held = evaluator.incumbent
+        if incumbent is not None and (held is None or held.number != incumbent.number):
+            try:
+                evaluator.reinstate(incumbent)
+            except TrialError as error:
+                reason = f"the incumbent #{incumbent.number} does not run on this worker: {error}"
+                return replace(candidate, verdict=Verdict.CRASHED, reason=reason)
+        return evaluator.evaluate([candidate])[0]
+
+
+def duel_here(job: Job, one: Candidate, other: Candidate, processes: int) -> Comparison:
+    """On a worker: two candidates in pairs of fresh processes. Raises TrialError."""
+    with _one_at_a_time:
+        return _evaluator_of(job).duel(one, other, processes)
+
+
+def _evaluator_of(job: Job) -> Evaluator:
+    """The evaluator of a study on this worker; those of other studies end."""
+    found = _evaluators.get(job.key)
+    if found is None:
+        close_evaluators()
+        folder = Path(tempfile.mkdtemp(prefix="tcpx-tune-"))
+        found = _evaluators[job.key] = Evaluator(job.problem, folder, job.limits, job.effort, 1, owns_folder=True)
+    return found
+
+
+def close_evaluators() -> None:
+    """End what the worker holds."""
+    for evaluator in _evaluators.values():
+        evaluator.close()
+    _evaluators.clear()
+
+
+atexit.register(close_evaluators)

@@ -1,0 +1,222 @@
+"""Trying candidates: compiled in parallel, checked, then each timed alone beside the incumbent."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import time
+from types import TracebackType
+
+import tcpx
+from tcpx.measure.calibration import Calibration
+from tcpx.measure.limits import Machine
+from tcpx.measure.pinned_threads import PinnedThreads
+from tcpx.tune.duel import Effort, compare
+from tcpx.tune.measurement_slot import building, measuring
+from tcpx.tune.problem import Problem
+from tcpx.tune.slots import Limits, Slot, TrialError, all_cpus
+from tcpx.tune.statistics import interval_of_processes
+from tcpx.tune.verdicts import Candidate, Comparison, Verdict
+
+
+@dataclass(slots=True)
+class Evaluator:
+    """Holds one server per worker and one for the incumbent. A context manager.
+
+    Servers are stopped except while they are asked, so nothing compiles while a candidate is timed.
+    """
+
+    problem: Problem
+    folder: Path
+    limits: Limits
+    effort: Effort
+    workers: int
+    owns_folder: bool = False
+    incumbent: Candidate | None = None
+    calibration: Calibration = field(init=False)
+    _slots: list[Slot] = field(init=False)
+    _home: Slot | None = None
+    _threads: ThreadPoolExecutor = field(init=False)
+    _pinned: PinnedThreads = field(init=False)
+    _seen: dict[str, Candidate] = field(default_factory=dict[str, Candidate])
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        path, cache = self.folder / "problem.pickle", self.folder / "builds"
+        self.problem.write(path)
+        self._pinned = PinnedThreads(self.problem.cpus)
+        self.calibration = Machine(tcpx.load_target(self.problem.target), self._pinned).calibration
+        self._slots = [Slot(path, cache, all_cpus(), self.limits) for _ in range(self.workers + 1)]
+        self._threads = ThreadPoolExecutor(self.workers)
+
+    def __enter__(self) -> Evaluator:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        del error, trace
+        if kind is not None:  # threads may wait for servers
+            for slot in self._slots:
+                slot.abandon()
+        self.close()
+
+    def close(self) -> None:
+        """End the servers, and remove what they built."""
+        for slot in self._slots:
+            slot.close()
+        self._threads.shutdown()
+        self._pinned.close()
+        if self.owns_folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def remember(self, candidates: Sequence[Candidate]) -> None:
+        """Candidates of before: those of the same C are not tried again."""
+        for candidate in candidates:
+            if candidate.c_hash and candidate.verdict is not Verdict.RUNNING and candidate.alike is None:
+                self._seen.setdefault(candidate.c_hash, candidate)
+
+    def reinstate(self, candidate: Candidate) -> None:
+        """Make a candidate of before the incumbent. Raises TrialError where it does not run any more."""
+        if self._home is not None:
+            self._home.clear()
+        self.incumbent = self._home = None
+        slot = self._slots[0]
+        self._threads.submit(_prepare, slot, candidate).result()  # servers end with the thread that started them
+        self.incumbent, self._home = candidate, slot
+
+    def evaluate(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """What comes of at most `workers` candidates, those first that others are alike. The fastest so far is the
+        incumbent afterwards."""
+        free = self._free()[: len(candidates)]
+        built = zip(self._threads.map(self._built, candidates, free), free, strict=True)
+        return [
+            self._judged(candidate, slot) if candidate.verdict is Verdict.RUNNING else self._ended(candidate, slot)
+            for candidate, slot in sorted(built, key=lambda held: held[0].alike is not None)
+        ]
+
+    def duel(self, one: Candidate, other: Candidate, processes: int) -> Comparison:
+        """Two candidates in pairs of fresh processes: so many, and up to twice as many more until the interval, where a
+        further pair lies with 95 % confidence, is narrow enough. Raises TrialError."""
+        a, b = self._slots[:2]
+        found: list[Comparison] = []
+        while len(found) < processes or (len(found) < 3 * processes and _width(found) > self.effort.width):
+            for slot, candidate in ((a, one), (b, other)):
+                slot.renew()
+                self._threads.submit(_prepare, slot, candidate).result()
+            found.append(self._compared(a, b))
+        self.incumbent = self._home = None
+        ratio, low, high = interval_of_processes([held.ratio for held in found])
+        seconds = min(held.seconds for held in found)
+        rounds = sum(held.rounds for held in found)
+        return Comparison(ratio, low, high, rounds, seconds, all(held.steady for held in found))
+
+    def _free(self) -> list[Slot]:
+        return [slot for slot in self._slots if slot is not self._home]
+
+    def _weights(self) -> list[float]:
+        return [example.workload.weight for example in self.problem.examples]
+
+    def _built(self, candidate: Candidate, slot: Slot) -> Candidate:
+        """Up to the point where it can be timed; with its verdict where that does not come."""
+        try:
+            c_hash = slot.begin(candidate.number, candidate.params)
+            candidate = replace(candidate, c_hash=c_hash)
+            with self._lock:
+                first = self._seen.setdefault(c_hash, candidate)
+            if first.number != candidate.number:
+                return replace(candidate, alike=first.number)
+            with building():
+                seconds = slot.build()
+                slot.check()
+        except TrialError as error:
+            return replace(candidate, verdict=error.verdict, reason=str(error))
+        return replace(candidate, build_seconds=seconds)
+
+    def _judged(self, candidate: Candidate, slot: Slot) -> Candidate:
+        if candidate.alike is not None:
+            first = self._seen[candidate.c_hash]
+            return self._ended(
+                replace(
+                    candidate,
+                    verdict=first.verdict,
+                    reason=first.reason,
+                    comparison=first.comparison,
+                    against=first.against,
+                    relative=first.relative,
+                ),
+                slot,
+            )
+        try:
+            return self._timed(candidate, slot)
+        except TrialError as error:
+            return self._ended(replace(candidate, verdict=error.verdict, reason=str(error)), slot)
+
+    def _timed(self, candidate: Candidate, slot: Slot) -> Candidate:
+        held, home = self.incumbent, self._home
+        if held is None or home is None:
+            found = self._compared(slot, slot)
+            first = replace(found, ratio=1.0, low=1.0, high=1.0)
+            return self._throned(self._finished(candidate, first, candidate.number, 1.0), slot)
+        try:
+            found = self._compared(slot, home)
+        except TrialError:
+            if home.holds is not None:
+                raise
+            _prepare(home, held)  # it was the incumbent that died
+            found = self._compared(slot, home)
+        if found.is_faster and not found.steady:
+            found = self._compared(slot, home)  # what a busy machine says twice is believed
+        relative = (held.relative or 1.0) * found.ratio
+        made = self._finished(candidate, found, held.number, relative)
+        if found.is_faster:
+            home.clear()
+            return self._throned(made, slot)
+        slot.clear()
+        return made
+
+    def _compared(self, slot: Slot, other: Slot) -> Comparison:
+        """Alone on this machine."""
+        with measuring():
+            return compare(slot, other, self._weights(), self.calibration, self.effort)
+
+    def _throned(self, candidate: Candidate, slot: Slot) -> Candidate:
+        self.incumbent, self._home = candidate, slot
+        return candidate
+
+    def _finished(self, candidate: Candidate, found: Comparison, against: int, relative: float) -> Candidate:
+        made = replace(
+            candidate,
+            verdict=Verdict.OK,
+            comparison=found,
+            against=against,
+            relative=relative,
+            finished=time(),
+        )
+        self._seen[made.c_hash] = made
+        return made
+
+    def _ended(self, candidate: Candidate, slot: Slot) -> Candidate:
+        slot.clear()
+        made = replace(candidate, finished=time())
+        if made.c_hash and made.alike is None:
+            self._seen[made.c_hash] = made
+        return made
+
+
+def _width(found: Sequence[Comparison]) -> float:
+    """The width of the interval of several pairs of processes, relative to the ratio."""
+    ratio, low, high = interval_of_processes([held.ratio for held in found])
+    return (high - low) / ratio
+
+
+def _prepare(slot: Slot, candidate: Candidate) -> None:
+    """Make a candidate that was tried before ready to be timed. Raises TrialError."""
+    with building():
+        slot.begin(candidate.number, candidate.params)
+        slot.build()
+        slot.check()

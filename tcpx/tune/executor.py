@@ -1,0 +1,90 @@
+"""Where candidates are tried: on this machine, or by workers of a Dask cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Protocol
+
+import tcpx
+from tcpx.tune.duel import Effort
+from tcpx.tune.evaluation import Evaluator
+from tcpx.tune.problem import Problem
+from tcpx.tune.slots import Limits
+from tcpx.tune.verdicts import Candidate, Comparison
+
+LOCAL: Final = "local"
+DASK: Final = "dask://"
+
+
+class Executor(Protocol):
+    """A context manager that tries candidates, `workers` at once. `incumbent` is the fastest so far."""
+
+    incumbent: Candidate | None
+
+    @property
+    def workers(self) -> int:
+        """How many candidates are tried at once."""
+        ...
+
+    def __enter__(self) -> Executor: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def remember(self, candidates: Sequence[Candidate]) -> None:
+        """Candidates of before: those of the same C are not tried again."""
+        ...
+
+    def reinstate(self, candidate: Candidate) -> None:
+        """Make a candidate of before the incumbent. Raises TrialError where it does not run any more."""
+        ...
+
+    def evaluate(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """What comes of at most `workers` candidates."""
+        ...
+
+    def duel(self, one: Candidate, other: Candidate, processes: int) -> Comparison:
+        """Two candidates in pairs of fresh processes. Raises TrialError."""
+        ...
+
+
+def cpu_of(executor: str) -> str | None:
+    """The processor of the machines behind an executor; None for this one."""
+    if executor == LOCAL:
+        return None
+    _require_dask(executor)
+    from tcpx.tune.dask_executor import cpu_of_cluster
+
+    return cpu_of_cluster(executor.removeprefix(DASK))
+
+
+def make_executor(
+    executor: str, problem: Problem, folder: Path, limits: Limits, effort: Effort, workers: int
+) -> Executor:
+    """`local`, or `dask://HOST:PORT`. Raises ArgumentError for another one, or where the extra is not installed."""
+    if executor == LOCAL:
+        return Evaluator(problem, folder, limits, effort, workers)
+    _require_dask(executor)
+    from tcpx.tune.dask_executor import DaskExecutor
+
+    return DaskExecutor(executor.removeprefix(DASK), problem, limits, effort)
+
+
+def _require_dask(executor: str) -> None:
+    if not executor.startswith(DASK):
+        raise tcpx.ArgumentError(
+            tcpx.Diagnostic("there is no such executor", required="local, or dask://HOST:PORT", found=executor)
+        )
+    if find_spec("distributed") is None:
+        raise tcpx.ArgumentError(
+            tcpx.Diagnostic(
+                "the executor needs a package that is not installed",
+                required="distributed",
+                found="no module distributed",
+                fix="pip install 'tcpx[dask]', or tune on this machine",
+            )
+        )

@@ -1,0 +1,239 @@
+"""A study while it runs: candidates claimed, tried, written down, until something ends it."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from types import FrameType
+from typing import Final
+
+import tcpx
+from tcpx.tune.executor import Executor, make_executor
+from tcpx.tune.ledger import Ledger, StudyKey
+from tcpx.tune.problem import Problem, examples_of
+from tcpx.tune.progress import Listener, Progress
+from tcpx.tune.request import Request
+from tcpx.tune.samplers.sampler import Sampler, make_sampler
+from tcpx.tune.slots import TrialError, all_cpus
+from tcpx.tune.space import Point, Space, Value
+from tcpx.tune.study import Study
+from tcpx.tune.verdicts import Candidate, Verdict
+
+MOST_REPEATS: Final = 50
+"""A sampler that proposes so many known points in a row has no new ones."""
+
+
+@dataclass(slots=True)
+class Search:
+    """One run of `tcpx.tune`. `open` are the candidates that are claimed and not through."""
+
+    request: Request
+    space: Space
+    ledger: Ledger
+    key: StudyKey
+    folder: Path
+    listener: Listener
+    stopped: bool = False
+    notes: list[str] = field(default_factory=list[str])
+    open: dict[int, Candidate] = field(default_factory=dict[int, Candidate])
+    started: float = field(default_factory=monotonic)
+    since_best: int = 0
+
+    def study_of(self, stack: ExitStack) -> Study:
+        """Search, measure the winner again, and say what was found."""
+        request = self.request
+        first = self.space.defaults()
+        if first is None:
+            raise no_points(self.space)
+        problem = Problem(
+            request.module,
+            request.schedule,
+            request.target,
+            request.threads,
+            all_cpus()[: request.threads],
+            examples_of(request.module, request.workloads, request.seed),
+            request.fixed,
+            request.plugins,
+            request.memory,
+        )
+        evaluator = stack.enter_context(
+            make_executor(request.executor, problem, self.folder, request.limits, request.effort, request.workers)
+        )
+        sampler = make_sampler(request.sampler, self.space, request.seed)
+        with self._interruptible():
+            try:
+                self._search(evaluator, sampler, first)
+            finally:
+                for candidate in self.open.values():
+                    self.ledger.release(self.key, candidate)
+            return self._finished(evaluator)
+
+    def _search(self, evaluator: Executor, sampler: Sampler, first: Point) -> None:
+        self._go_on(evaluator, sampler)
+        queue = [
+            ("defaults", first),
+            *(("seed", self._point_of(params)) for params in self.request.seeds),
+            *(("neighbour", self._point_of(params)) for params in winners_of_neighbours(self.ledger, self.key)),
+        ]
+        repeats = 0
+        while not self._is_over():
+            batch: list[Candidate] = []
+            while len(batch) < self._room(evaluator):
+                source, point = queue.pop(0) if queue else (self.request.sampler, sampler.ask())
+                if point is None:
+                    break
+                claimed = self.ledger.claim(self.key, point, self.space.params(point), source)
+                repeats = 0 if claimed is not None else repeats + 1
+                if claimed is not None:
+                    batch.append(claimed)
+                elif repeats >= MOST_REPEATS:
+                    break
+            if not batch:
+                self.notes.append("the space has no further points")
+                return
+            self._evaluate(batch, evaluator, sampler)
+
+    def _room(self, evaluator: Executor) -> int:
+        """How many candidates are tried at once: no more than there are still to try; one, until there is an
+        incumbent."""
+        if evaluator.incumbent is None:
+            return 1
+        tried = len(self.ledger.candidates(self.key))
+        return max(1, min(evaluator.workers, self.request.trials - tried))
+
+    def _go_on(self, evaluator: Executor, sampler: Sampler) -> None:
+        """With what the ledger has: the fastest is the incumbent, and what a dead tuner left is tried again."""
+        known = [c for c in self.ledger.candidates(self.key) if c.verdict is not Verdict.RUNNING]
+        evaluator.remember(known)
+        for candidate in known:
+            sampler.tell(candidate.point, candidate.relative)
+        for candidate in sorted((c for c in known if c.was_incumbent), key=lambda c: c.relative or 0.0):
+            try:
+                evaluator.reinstate(candidate)
+            except TrialError as error:
+                self.notes.append(f"#{candidate.number} does not run any more: {error}")
+                continue
+            break
+        left = self.ledger.take_over(self.key)
+        while left:
+            batch = left[: self._room(evaluator)]
+            del left[: len(batch)]
+            self._evaluate(batch, evaluator, sampler)
+
+    def _evaluate(self, batch: Sequence[Candidate], evaluator: Executor, sampler: Sampler) -> None:
+        self.open.update((candidate.number, candidate) for candidate in batch)
+        before = evaluator.incumbent
+        done = evaluator.evaluate(batch)
+        for candidate in done:
+            self.ledger.finish(self.key, candidate)
+            del self.open[candidate.number]
+            sampler.tell(candidate.point, candidate.relative if candidate.is_measured else None)
+        self.since_best = 0 if evaluator.incumbent is not before else self.since_best + len(done)
+        known = self.ledger.candidates(self.key)
+        seconds = monotonic() - self.started
+        request = self.request
+        self.listener(Progress(tuple(done), known, evaluator.incumbent, seconds, request.budget, request.trials))
+
+    def _is_over(self) -> bool:
+        request = self.request
+        if self.stopped:
+            self.notes.append("interrupted: --resume goes on with it")
+        elif len(self.ledger.candidates(self.key)) >= request.trials:
+            self.notes.append(f"all {request.trials} trials are done")
+        elif request.budget is not None and monotonic() - self.started >= request.budget:
+            self.notes.append(f"the budget of {request.budget:g} s is spent")
+        elif request.early_stop is not None and self.since_best >= request.early_stop:
+            self.notes.append(f"none of {self.since_best} candidates in a row was faster")
+        else:
+            return False
+        return True
+
+    def _finished(self, evaluator: Executor) -> Study:
+        known = tuple(self.ledger.candidates(self.key))
+        best = evaluator.incumbent
+        first = next((c for c in known if c.source == "defaults" and c.is_measured), None)
+        against = None
+        if best is not None and first is not None and best.c_hash != first.c_hash and not self.stopped:
+            try:
+                against = evaluator.duel(best, first, max(2, self.request.processes))
+            except TrialError as error:
+                self.notes.append(f"the winner was not measured again: {error}")
+        request = self.request
+        return Study(
+            request.module,
+            request.schedule,
+            request.target,
+            request.threads,
+            self.key,
+            known,
+            best,
+            first,
+            against,
+            tuple(self.notes),
+            request.fixed,
+        )
+
+    def _point_of(self, params: Mapping[str, Value]) -> Point:
+        """The point nearest to some params, by path, or by the sequence and name of the knob."""
+        by_name = {_last_of(path): value for path, value in params.items()}
+        found = {v.path: params.get(v.path, by_name.get(_last_of(v.path))) for v in self.space.variables}
+        return self.space.nearest_to({path: value for path, value in found.items() if value is not None}) or {}
+
+    @contextmanager
+    def _interruptible(self) -> Generator[None]:
+        """The first Ctrl-C ends the search when the candidates at hand are through, the second one at once."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def stop(number: int, frame: FrameType | None) -> None:
+            del number, frame
+            if self.stopped:
+                raise KeyboardInterrupt
+            self.stopped = True
+
+        held = signal.signal(signal.SIGINT, stop)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, held)
+
+
+def winners_of_neighbours(ledger: Ledger, key: StudyKey, most: int = 3) -> list[Mapping[str, Value]]:
+    """The params that won in other studies of the ledger about the same schedule, the latest first."""
+    found: list[Mapping[str, Value]] = []
+    for other in reversed(ledger.studies()):
+        if other.id == key.id or other.facts.get("schedule") != key.facts.get("schedule"):
+            continue
+        won = [c for c in ledger.candidates(other) if c.was_incumbent]
+        if won and len(found) < most:
+            found.append(min(won, key=lambda c: c.relative or 0.0).point)
+    return found
+
+
+def _last_of(path: str) -> str:
+    """`packed_gemm.mc` of `mlp/fc1/packed_gemm.mc`."""
+    return path.rpartition("/")[2]
+
+
+def no_points(space: Space) -> tcpx.ArgumentError:
+    """The error for a space without points: which constraints refused most."""
+    killed = space.killed.most_common(3)
+    refusal = space.search.refusal
+    found = [f"`{message}` refused {number} partial points" for message, number in killed]
+    return tcpx.ArgumentError(
+        tcpx.Diagnostic(
+            "no point of the space satisfies all constraints",
+            schedule=next((c.location for c in space.search.constraints if c.message == killed[0][0]), None)
+            if killed
+            else None,
+            required="values of the knobs that every `require` allows",
+            found=", ".join(found) or (refusal.message if refusal is not None else "a knob with an empty domain"),
+            fix="widen the domains or the space file, or drop the constraint that refuses most",
+        )
+    )

@@ -1,0 +1,147 @@
+"""Places where candidates live: a server each, which holds one candidate at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from tcpx.measure.peer_process import Launch, PeerError, PeerProcess
+from tcpx.tune.space import Value
+from tcpx.tune.verdicts import Verdict
+
+START_SECONDS: Final = 60.0
+
+
+class TrialError(Exception):
+    """A candidate that is at its end: why, as a verdict and in words."""
+
+    def __init__(self, verdict: Verdict, reason: str) -> None:
+        super().__init__(verdict, reason)
+        self.verdict = verdict
+
+    def __str__(self) -> str:
+        return str(self.args[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds that a candidate may take: to run its schedule, to be compiled, to be checked, for one sample."""
+
+    schedule: float = 60.0
+    build: float = 120.0
+    check: float = 30.0
+    sample: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLaunch(Launch):
+    """How a server is started."""
+
+    problem: str = ""
+
+    def command(self, cpus: Sequence[int]) -> list[str]:
+        """The command line; the server pins candidates itself."""
+        del cpus
+        return [self.interpreter, "-m", self.module, self.problem]
+
+
+@dataclass(slots=True)
+class Slot:
+    """A server, started when it is needed, and again after a candidate took it along."""
+
+    problem: Path
+    cache: Path
+    cpus: tuple[int, ...]
+    limits: Limits
+    holds: int | None = None
+    """The number of the candidate that lives here."""
+    library: Path | None = None
+    _server: PeerProcess | None = field(default=None)
+
+    def begin(self, number: int, params: Mapping[str, Value]) -> str:
+        """Run the schedule with these params; the hash of the C. Raises TrialError."""
+        self.clear()
+        self.holds = number
+        reply = self._ask("begin", self.limits.schedule, params=dict(params))
+        return str(reply["c"])
+
+    def build(self) -> float:
+        """Compile the candidate; the seconds it took. Raises TrialError."""
+        reply = self._ask("build", self.limits.build)
+        self.library = Path(reply["library"])
+        return float(reply["seconds"])
+
+    def check(self) -> None:
+        """Run the candidate on all examples. Raises TrialError where it is wrong, or dies."""
+        self._ask("check", self.limits.check)
+
+    def sample(self, example: int, shortest: float) -> tuple[float, float]:
+        """Seconds of a call, and the part of them that was spent waiting for a CPU. Raises TrialError."""
+        reply = self._ask("run", self.limits.sample, example=example, shortest=shortest)
+        return float(reply["seconds"]), float(reply["waited"])
+
+    def clear(self) -> None:
+        """End the candidate that lives here, and remove what was built for it."""
+        if self.holds is not None and self._server is not None:
+            try:
+                self._server.ask("end", START_SECONDS)
+            except PeerError:
+                self._drop()
+        self.holds = None
+        if self.library is not None:
+            for path in (self.library, self.library.with_suffix(".c")):
+                path.unlink(missing_ok=True)
+        self.library = None
+
+    def close(self) -> None:
+        """End the server."""
+        self.clear()
+        self._drop()
+
+    def abandon(self) -> None:
+        """End the server, whatever it is at."""
+        self.holds = None
+        self._drop()
+
+    def renew(self) -> None:
+        """End the server; the next candidate has a fresh one."""
+        self.close()
+
+    def _drop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        self._server = None
+
+    def _ask(self, do: str, seconds: float, **arguments: object) -> dict[str, Any]:
+        try:
+            if self._server is None:
+                launch = ServerLaunch(
+                    "candidate",
+                    "tcpx.tune.candidate_server",
+                    environment={"TCPX_CACHE_DIR": str(self.cache)},
+                    problem=str(self.problem),
+                )
+                self._server = PeerProcess(launch, self.cpus)
+                self._server.ask("describe", START_SECONDS)
+            reply = self._server.ask(do, seconds, **arguments)
+        except PeerError as error:
+            self.holds = None
+            self._drop()
+            verdict = Verdict.TIMEOUT if error.outcome == "timeout" else Verdict.CRASHED
+            what = {"begin": "the schedule", "build": "the C compiler", "check": "the kernel", "run": "the kernel"}[do]
+            raise TrialError(verdict, f"{what}: {error}") from error
+        if "verdict" in reply:
+            verdict = Verdict(reply["verdict"])
+            if verdict is Verdict.CRASHED:  # the child is gone, and with it what the server would reply to
+                self.holds = None
+                self._drop()
+            raise TrialError(verdict, str(reply["reason"]))
+        return reply
+
+
+def all_cpus() -> tuple[int, ...]:
+    """The CPUs that this process may run on."""
+    return tuple(sorted(os.sched_getaffinity(0)))

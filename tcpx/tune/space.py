@@ -1,0 +1,235 @@
+"""The points of a search space: values of the knobs that count, which keep to all constraints."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+import tcpx
+
+Value = int | float | bool | str
+Point = Mapping[str, Value]
+"""The value of every knob that counts, by path, in the order in which knobs are bound."""
+Choose = Callable[[tcpx.Variable, Sequence[Value]], Value]
+"""Picks one of the values that a knob can still have."""
+
+MOST_NODES = 200_000
+"""How many partial points a search for one point looks at before it gives up."""
+
+
+@dataclass(slots=True)
+class Space:
+    """A search space, narrowed: `allowed` lists the values of a knob that are asked for, by path."""
+
+    search: tcpx.SearchSpace
+    allowed: Mapping[str, tuple[Value, ...]] = field(default_factory=dict[str, tuple[Value, ...]])
+    killed: Counter[str] = field(default_factory=Counter[str])
+    """How many partial points each constraint refused, by its message, so far."""
+    _watching: dict[str, list[tcpx.Constraint]] = field(init=False)
+    _ranges: dict[str, tuple[float, float]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._watching = {v.path: [] for v in self.search.variables}
+        self._ranges = {}
+        for constraint in self.search.constraints:
+            for path in constraint.knobs:
+                self._watching[path].append(constraint)
+        for variable in self.search.variables:
+            items = [] if variable.is_conditional else self.items(variable, {})
+            if items and all(isinstance(item, int | float) for item in items):
+                numbers = [item for item in items if isinstance(item, int | float)]
+                self._ranges[variable.path] = (min(numbers), max(numbers))
+
+    @property
+    def variables(self) -> tuple[tcpx.Variable, ...]:
+        """The knobs, in the order in which they are bound."""
+        return self.search.variables
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether values of some knobs decide about others, or about their values."""
+        return any(variable.is_conditional for variable in self.variables)
+
+    def items(self, variable: tcpx.Variable, point: Point) -> list[Value]:
+        """The values of a knob, given those of earlier ones."""
+        wanted = self.allowed.get(variable.path)
+        found = [item for item in variable.items(point) if not isinstance(item, tuple)]
+        if wanted is None:
+            return found
+        return [item for item in wanted if variable.domain is None or item in found]
+
+    def raw_size(self) -> int:
+        """How many points there would be without constraints, each knob with the domain it has beside the defaults."""
+        total, point = 1, dict[str, Value]()
+        for variable in self.variables:
+            if variable.is_active(point):
+                items = self.items(variable, point)
+                total *= max(1, len(items))
+                if items:
+                    point[variable.path] = nearest(items, variable.default_value(point))
+        return total
+
+    def points(self) -> Iterator[Point]:
+        """All points, lazily, in the order of the domains."""
+        return self._search(lambda _, items: items, count().__next__)
+
+    def sample(self, generator: random.Random) -> Point | None:
+        """A point at random; None if none is found among `MOST_NODES` partial points."""
+
+        def shuffled(_: tcpx.Variable, items: Sequence[Value]) -> Sequence[Value]:
+            return generator.sample(items, len(items))
+
+        return self._first(shuffled)
+
+    def walk(self, choose: Choose) -> Point | None:
+        """The point that `choose` picks, knob by knob, out of the values that the constraints leave; where they leave
+        none, the nearest values that do."""
+
+        def chosen_first(variable: tcpx.Variable, items: Sequence[Value]) -> Sequence[Value]:
+            first = items.index(choose(variable, items))
+            return sorted(items, key=lambda item: abs(items.index(item) - first))
+
+        return self._first(chosen_first)
+
+    def defaults(self) -> Point | None:
+        """The point of the defaults, or one near it where they are no point."""
+
+        return self.nearest_to({})
+
+    def nearest_to(self, wanted: Mapping[str, Value]) -> Point | None:
+        """The point that has the wanted values, and defaults elsewhere, as far as constraints allow."""
+
+        def pick(variable: tcpx.Variable, items: Sequence[Value], point: Point) -> Value:
+            return nearest(items, wanted.get(variable.path, variable.default_value(point)))
+
+        return self._first_given(pick)
+
+    def neighbours(self, point: Point, generator: random.Random) -> Iterator[Point]:
+        """Points that differ from one in a knob, and in what has to follow; without end, maybe the same again."""
+        paths = [path for path in point if path in self._watching]
+        while paths:
+            moved = generator.choice(paths)
+
+            def pick(variable: tcpx.Variable, items: Sequence[Value], made: Point, moved: str = moved) -> Value:
+                del made
+                held = point.get(variable.path)
+                if variable.path != moved:
+                    return nearest(items, held)
+                others = [item for item in items if item != held] or list(items)
+                if variable.is_choice or not isinstance(held, int | float) or isinstance(held, bool):
+                    return generator.choice(others)
+                others.sort(key=lambda item: abs(_number(item) - _number(held)))
+                return generator.choice(others[: max(2, len(others) // 3)])
+
+            found = self._first_given(pick)
+            if found is not None:
+                yield found
+
+    def refused_by(self, point: Point) -> tcpx.Constraint | None:
+        """The first constraint that a point breaks."""
+        return next((c for c in self.search.constraints if not c.holds(point)), None)
+
+    def params(self, point: Point) -> dict[str, Value]:
+        """What sets the knobs to a point. `tune` statements are numbered among those that run."""
+        made: dict[str, Value] = {}
+        numbers: Counter[str] = Counter()
+        for variable in self.variables:
+            if variable.path not in point:
+                continue
+            path = variable.path
+            if variable.is_choice:
+                numbers[variable.use] += 1
+                path = f"{variable.use}.tune{numbers[variable.use]}"
+            made[path] = point[variable.path]
+        return made
+
+    def _first(self, order: Callable[[tcpx.Variable, Sequence[Value]], Sequence[Value]]) -> Point | None:
+        visits = iter(range(MOST_NODES))
+        return next(self._search(order, lambda: next(visits, None)), None)
+
+    def _first_given(self, pick: Callable[[tcpx.Variable, Sequence[Value], Point], Value]) -> Point | None:
+        """The first point where `pick` also sees the knobs before."""
+        made: dict[str, Value] = {}
+
+        def order(variable: tcpx.Variable, items: Sequence[Value]) -> Sequence[Value]:
+            first = items.index(pick(variable, items, made))
+            return sorted(items, key=lambda item: abs(items.index(item) - first))
+
+        visits = iter(range(MOST_NODES))
+        return next(self._search(order, lambda: next(visits, None), made), None)
+
+    def _search(
+        self,
+        order: Callable[[tcpx.Variable, Sequence[Value]], Sequence[Value]],
+        visit: Callable[[], int | None],
+        made: dict[str, Value] | None = None,
+    ) -> Iterator[Point]:
+        """Depth first, knob by knob; a constraint is asked as soon as ranges of the rest decide it."""
+        point: dict[str, Value] = {} if made is None else made
+        ranges = dict(self._ranges)
+
+        def descend(position: int) -> Iterator[Point]:
+            if position == len(self.variables):
+                yield dict(point)
+                return
+            variable = self.variables[position]
+            path = variable.path
+            if not variable.is_active(point):
+                yield from descend(position + 1)
+                return
+            known = ranges.get(path)
+            items = [item for item in self.items(variable, point) if self._fits(path, item, point, ranges)]
+            for item in order(variable, items) if items else ():
+                if visit() is None:
+                    return
+                point[path] = item
+                ranges[path] = _interval(item)
+                yield from descend(position + 1)
+            point.pop(path, None)
+            ranges.pop(path, None)
+            if known is not None:
+                ranges[path] = known
+
+        return descend(0)
+
+    def _fits(self, path: str, item: Value, point: dict[str, Value], ranges: dict[str, tuple[float, float]]) -> bool:
+        """Whether constraints that watch this knob may still hold."""
+        known = ranges.get(path)
+        point[path], ranges[path] = item, _interval(item)
+        try:
+            for constraint in self._watching[path]:
+                is_decided = constraint.knobs <= point.keys()
+                if not (constraint.holds(point) if is_decided else constraint.may_hold(ranges)):
+                    self.killed[constraint.message] += 1
+                    return False
+            return True
+        finally:
+            del point[path], ranges[path]
+            if known is not None:
+                ranges[path] = known
+
+
+def nearest(items: Sequence[Value], wanted: object) -> Value:
+    """The item that is wanted, or the nearest number, or the first."""
+    found = next((item for item in items if item == wanted), None)
+    if found is not None:
+        return found
+    if isinstance(wanted, int | float) and all(isinstance(item, int | float) for item in items):
+        return min(items, key=lambda item: abs(_number(item) - wanted))
+    return items[0]
+
+
+def point_key(point: Point) -> str:
+    """The same text for the same point."""
+    return ", ".join(f"{path}={value!r}" for path, value in sorted(point.items()))
+
+
+def _interval(item: Value) -> tuple[float, float]:
+    return (item, item) if isinstance(item, int | float) else (float("-inf"), float("inf"))
+
+
+def _number(item: object) -> float:
+    return item if isinstance(item, int | float) else 0.0

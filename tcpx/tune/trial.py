@@ -1,0 +1,146 @@
+"""One candidate in its own process: from values of the knobs to a kernel that is right, and how long it takes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, Final
+from zlib import crc32
+
+import numpy as np
+
+import tcpx
+from tcpx.drafts import Draft, draft
+from tcpx.measure.timer import Run, calls_per_sample, seconds_per_call
+from tcpx.measure.worker import waited_seconds
+from tcpx.tune.pressure import refusal_of
+from tcpx.tune.problem import Array, Example, Problem
+from tcpx.tune.verdicts import Verdict
+from tcpx.verification.numbers import Case, compare
+
+POISON: Final = 0xFF
+"""The byte that outputs are filled with: NaN in every float, and the least likely of integers."""
+
+
+@dataclass(slots=True)
+class Trial:
+    """Answers the requests about one candidate."""
+
+    problem: Problem
+    draft: Draft | None = None
+    kernel: tcpx.Kernel | None = None
+    outputs: list[tuple[Array, ...]] = field(default_factory=list[tuple[Array, ...]])
+    calls: dict[int, int] = field(default_factory=dict[int, int])
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The reply to one request: what it asks for, or the verdict that ends the candidate."""
+        match request["do"]:
+            case "begin":
+                return self._begin(request["params"])
+            case "build":
+                return self._build()
+            case "check":
+                return self._check()
+            case "run":
+                return self._run(request["example"], request["shortest"])
+            case other:
+                raise ValueError(f"required begin, build, check, run or end, found {other!r}")
+
+    def _begin(self, params: Mapping[str, int | float | bool | str]) -> dict[str, Any]:
+        problem = self.problem
+        try:
+            self.draft = draft(
+                problem.module,
+                problem.schedule,
+                params={**problem.fixed, **params},
+                target=problem.target,
+                threads=problem.threads,
+            )
+        except tcpx.TcpxError as error:
+            return _refused(error)
+        refusal = refusal_of(self.draft.c_source, self.draft.target.vector_registers)
+        if refusal is not None:
+            return {"verdict": Verdict.PRUNED.value, "reason": refusal}
+        return {"c": hashlib.sha256(self.draft.c_source.encode()).hexdigest()[:16]}
+
+    def _build(self) -> dict[str, Any]:
+        if self.draft is None:
+            raise ValueError("required a candidate that began, found none")
+        started = perf_counter()
+        try:
+            self.kernel = self.draft.build()
+        except tcpx.CompileError as error:
+            return _verdict(Verdict.COMPILE_FAILED, error.diagnostic)
+        return {"seconds": perf_counter() - started, "library": str(self.kernel.library_path)}
+
+    def _check(self) -> dict[str, Any]:
+        os.sched_setaffinity(0, self.problem.cpus)
+        for example in self.problem.examples:
+            before = _checksum(example.arrays)
+            outputs = tuple(_poisoned(expected) for expected in example.expected)
+            self._kernel()(*example.arrays, out=_out(outputs))
+            sizes = tuple(example.workload.sizes)
+            mismatch = compare(Case(sizes, False, example.arrays, example.expected), outputs)
+            if mismatch is not None:
+                return {"verdict": Verdict.WRONG_RESULT.value, "reason": str(mismatch)}
+            if _checksum(example.arrays) != before:
+                return {"verdict": Verdict.WRONG_RESULT.value, "reason": "it writes to its arguments"}
+            self.outputs.append(outputs)
+        return {}
+
+    def _run(self, number: int, shortest: float) -> dict[str, Any]:
+        """Seconds of a call, and the part of the time that threads of the process waited for a CPU."""
+        kernel, example = self._kernel(), self.problem.examples[number]
+        call = _call_of(kernel, example, self.outputs[number])
+        call()
+        if number not in self.calls:
+            self.calls[number] = calls_per_sample(call, shortest)
+        before = waited_seconds()
+        seconds = seconds_per_call(call, self.calls[number])
+        waited = max(0.0, waited_seconds() - before) / (seconds * self.calls[number])
+        return {"seconds": seconds, "waited": waited}
+
+    def _kernel(self) -> tcpx.Kernel:
+        if self.kernel is None:
+            raise ValueError("required a candidate that is built, found none")
+        return self.kernel
+
+
+def _call_of(kernel: tcpx.Kernel, example: Example, outputs: tuple[Array, ...]) -> Run:
+    arrays, out = example.arrays, _out(outputs)
+    return lambda: kernel(*arrays, out=out)
+
+
+def _out(outputs: tuple[Array, ...]) -> Array | tuple[Array, ...]:
+    """The outputs as a kernel takes them."""
+    return next(iter(outputs)) if len(outputs) == 1 else outputs
+
+
+def _poisoned(like: Array) -> Array:
+    made = np.empty_like(like, order="C")
+    made.reshape(-1).view(np.uint8).fill(POISON)
+    return made
+
+
+def _checksum(arrays: tuple[Array, ...]) -> list[int]:
+    return [crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data) if array.size else 0 for array in arrays]
+
+
+def _refused(error: tcpx.TcpxError) -> dict[str, Any]:
+    """A schedule that does not run with these values: by its own `require`s and domains, or in a step."""
+    place = error.diagnostic.schedule
+    stated = place is not None and place.text.strip().startswith(("require", "knob"))
+    return _verdict(Verdict.CONSTRAINT if stated else Verdict.TRANSFORM_FAILED, error.diagnostic)
+
+
+def _verdict(verdict: Verdict, diagnostic: tcpx.Diagnostic) -> dict[str, Any]:
+    place = f"{diagnostic.schedule}: " if diagnostic.schedule is not None else ""
+    found = f" (found {diagnostic.found})" if diagnostic.found else ""
+    notes = "; ".join(diagnostic.notes[:2])
+    return {
+        "verdict": verdict.value,
+        "reason": f"{place}{diagnostic.message}{found}{': ' if notes else ''}{notes}",
+    }

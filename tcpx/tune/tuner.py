@@ -1,0 +1,122 @@
+"""`tcpx.tune`: search the space of a schedule for a payload, by measuring."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import tcpx
+from tcpx.tune.duel import Effort
+from tcpx.tune.executor import LOCAL, cpu_of
+from tcpx.tune.identity import identity_of
+from tcpx.tune.ledger import Ledger, StudyKey
+from tcpx.tune.progress import Listener, silent
+from tcpx.tune.request import Request
+from tcpx.tune.samplers.sampler import default_sampler
+from tcpx.tune.search import Search
+from tcpx.tune.slots import Limits, all_cpus
+from tcpx.tune.space import Value
+from tcpx.tune.space_file import SpaceFile, Workload, read_space_file
+from tcpx.tune.study import Study
+
+TRIALS: Final = 100
+FINAL_PROCESSES: Final = 5
+
+
+def tune(
+    module: tcpx.Module,
+    schedule: tcpx.Schedule | tcpx.ScheduleFile | None = None,
+    *,
+    trials: int | None = None,
+    budget: float | None = None,
+    storage: str | Path | None = None,
+    resume: bool = False,
+    sampler: str | None = None,
+    seed: int = 0,
+    params: Mapping[str, Value] | None = None,
+    sizes: Sequence[Mapping[str, int]] = (),
+    space: str | Path | SpaceFile | None = None,
+    seeds: Sequence[Mapping[str, Value]] = (),
+    target: str = "native",
+    threads: int = 1,
+    workers: int | None = None,
+    limits: Limits | None = None,
+    effort: Effort | None = None,
+    memory: int = 4 << 30,
+    plugins: Sequence[str] = (),
+    processes: int = FINAL_PROCESSES,
+    early_stop: int | None = None,
+    executor: str = LOCAL,
+    listener: Listener = silent,
+) -> Study:
+    """Find fast values for the knobs of a schedule.
+
+    `trials` candidates at most (100), in `budget` seconds; all go into the ledger `storage`, and `resume` goes on with
+    what it has. `sizes` are values of the payload's symbols, one mapping per workload; `params` pins knobs; `space` is
+    a YAML file (docs/tuning.md); `seeds` are points to try first, as params. `workers` compile at once. A candidate
+    gets `limits` of time and `memory` bytes. `executor` is `local`, or `dask://HOST:PORT`. `early_stop` ends the search
+    after so many candidates that are not faster.
+    At the end the winner and the defaults are compared in `processes` pairs of fresh processes. Ctrl-C ends the search
+    and keeps what it found; a second one ends it at once. Raises ScheduleError, ArgumentError, LedgerError.
+    """
+    file = space if isinstance(space, SpaceFile) else read_space_file(space) if space is not None else SpaceFile()
+    given = tuple(Workload(tuple(sorted(values.items()))) for values in sizes)
+    program = tcpx.program_or_default(schedule)
+    resolved = tcpx.load_target(target).name
+    request = Request(
+        module=module,
+        schedule=program,
+        target=resolved,
+        threads=threads,
+        fixed=dict(params or {}),
+        workloads=given or file.workloads or (Workload(()),),
+        trials=trials or file.trials or TRIALS,
+        budget=budget if budget is not None else file.budget,
+        sampler=sampler or file.sampler or default_sampler(),
+        seed=seed,
+        workers=workers or len(all_cpus()),
+        limits=limits or Limits(),
+        effort=effort or Effort(),
+        plugins=tuple(plugins),
+        memory=memory,
+        seeds=tuple(seeds),
+        processes=processes,
+        early_stop=early_stop,
+        executor=executor,
+    )
+    _require_cpus(threads)
+    searched = tcpx.search_space(module, program, params=params, target=resolved, threads=threads)
+    narrowed = file.narrowed(searched)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tcpx-tune-")))
+        ledger = stack.enter_context(Ledger(storage if storage is not None else folder / "ledger.db"))
+        key, facts = identity_of(
+            request.module, program, resolved, threads, request.workloads, request.fixed, cpu_of(executor)
+        )
+        study = ledger.study(key, facts)
+        _require_new(ledger, study, resume)
+        return Search(request, narrowed, ledger, study, folder, listener).study_of(stack)
+
+
+def _require_new(ledger: Ledger, study: StudyKey, resume: bool) -> None:
+    known = ledger.candidates(study)
+    if known and not resume:
+        raise tcpx.ArgumentError(
+            tcpx.Diagnostic(
+                f"{ledger.path} has this study already",
+                required="a new study, or leave to go on with it",
+                found=f"{len(known)} candidates of study {study.key}",
+                fix="add --resume (resume=True), or choose another --storage",
+            )
+        )
+
+
+def _require_cpus(threads: int) -> None:
+    cpus = len(all_cpus())
+    if threads > cpus:
+        raise tcpx.ArgumentError(
+            tcpx.Diagnostic("more threads than CPUs cannot be timed", required=f"at most {cpus}", found=str(threads))
+        )

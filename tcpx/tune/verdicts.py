@@ -1,0 +1,97 @@
+"""What came of a candidate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from tcpx.tune.space import Value
+
+
+class Verdict(Enum):
+    """Every candidate ends with one; `RUNNING` is one that is not through yet."""
+
+    RUNNING = "running"
+    OK = "ok"
+    CONSTRAINT = "constraint"
+    TRANSFORM_FAILED = "transform failed"
+    COMPILE_FAILED = "compile failed"
+    WRONG_RESULT = "wrong result"
+    TIMEOUT = "timeout"
+    CRASHED = "crashed"
+    PRUNED = "pruned"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The time of a candidate as a part of that of another, the incumbent, measured in the same rounds.
+
+    `low` and `high` bound `ratio` with 95 % confidence. `steady` says whether the machine ran at full speed. `seconds`
+    is the median time of a call of the candidate.
+    """
+
+    ratio: float
+    low: float
+    high: float
+    rounds: int
+    seconds: float
+    steady: bool = True
+
+    @property
+    def is_faster(self) -> bool:
+        """Whether it is, with 95 % confidence."""
+        return self.high < 1
+
+    @property
+    def is_slower(self) -> bool:
+        """Whether it is, with 95 % confidence."""
+        return self.low > 1
+
+    @property
+    def width(self) -> float:
+        """The width of the interval, relative to the ratio."""
+        return (self.high - self.low) / self.ratio
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A record of the ledger: a point, what came of it, and when, where and why it was tried.
+
+    `relative` is its time as a part of that of the first candidate of the study: the product of the ratios of the
+    incumbents between them. `against` is the number of the incumbent. `alike` is that of an earlier candidate whose C
+    is the same, which was measured in its place.
+    """
+
+    number: int
+    point: Mapping[str, Value]
+    params: Mapping[str, Value]
+    verdict: Verdict
+    source: str = ""
+    reason: str = ""
+    c_hash: str = ""
+    comparison: Comparison | None = None
+    against: int | None = None
+    alike: int | None = None
+    relative: float | None = None
+    build_seconds: float | None = None
+    attempts: int = 1
+    owner: str = ""
+    started: float = 0.0
+    finished: float | None = None
+    facts: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def was_incumbent(self) -> bool:
+        """Whether it was the fastest when it was tried: the first one, or one that was faster than the incumbent."""
+        found = self.comparison
+        return (
+            self.is_measured
+            and self.alike is None
+            and (self.against == self.number or (found is not None and found.is_faster))
+        )
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether its time is known."""
+        return self.verdict is Verdict.OK and self.relative is not None

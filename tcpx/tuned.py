@@ -1,0 +1,199 @@
+"""Tuned values: records in a YAML file, each for one payload, schedule, target, compiler and number of threads.
+
+`tcpx.compile(.., tuned="digits.tuned.yaml")` takes the record that fits. Where none does, it
+is refused with what differs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final, cast
+
+import yaml
+
+from tcpx.emit_c.driver import compiler_flags, find_compiler
+from tcpx.interp import ParamValue
+from tcpx.payload.constants import Constants
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic, TcpxError
+from tcpx.payload.ir import Module
+from tcpx.payload.structural_difference import structural_differences
+from tcpx.payload.structure import fingerprint
+from tcpx.payload.text.parser import parse
+from tcpx.payload.text.printer import print_func
+from tcpx.target import Target
+from tcpx.transform.language.loader import Program
+
+VERSION: Final = 1
+SHOWN: Final = 8
+_CPUINFO: Final = Path("/proc/cpuinfo")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a record is for: all of it has to be the same. Payload and schedule are hashes of their structure."""
+
+    payload: str
+    schedule: str
+    target: str
+    compiler: str
+    flags: str
+    threads: int
+    cpu: str
+
+
+@dataclass(frozen=True, slots=True)
+class TunedRecord:
+    """`params` for `tcpx.compile`. `structure` is the text of the payload; `provenance` says where they come from."""
+
+    setting: Setting
+    params: Mapping[str, ParamValue]
+    structure: str
+    provenance: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def __str__(self) -> str:
+        where = f"{self.setting.target}, {self.setting.threads} thread(s)"
+        return f"payload {self.setting.payload}, schedule {self.setting.schedule}, {where}"
+
+
+def setting_of(module: Module, program: Program, target: Target, threads: int) -> Setting:
+    """The setting of a compilation on this machine. Raises CompileError without a compiler."""
+    version = find_compiler().version.splitlines()
+    return Setting(
+        fingerprint(module.main),
+        schedule_hash(program),
+        target.name,
+        version[0] if version else "unknown",
+        " ".join(compiler_flags(target, threads)),
+        threads,
+        cpu_name(),
+    )
+
+
+def record_of(
+    module: Module, setting: Setting, params: Mapping[str, ParamValue], provenance: Mapping[str, str]
+) -> TunedRecord:
+    """A record for a payload."""
+    return TunedRecord(setting, dict(params), print_func(module.main), dict(provenance))
+
+
+def schedule_hash(program: Program) -> str:
+    """The text of a schedule and of all that it imports, as 16 digits; comments and layout do not count."""
+    text = "\n".join(repr(unit.file.items) for unit in program.units)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def cpu_name() -> str:
+    """The model of the processor."""
+    text = _CPUINFO.read_text(encoding="utf-8", errors="replace") if _CPUINFO.is_file() else ""
+    names = (line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name"))
+    return next(names, platform.machine())
+
+
+def read_records(path: str | Path) -> tuple[TunedRecord, ...]:
+    """All records of a file. Raises ArgumentError."""
+    try:
+        held: Any = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise _unreadable(path, str(error)) from error
+    if not isinstance(held, dict) or not isinstance(cast("dict[str, Any]", held).get("records"), list):
+        raise _unreadable(path, "no list `records`")
+    content = cast("dict[str, Any]", held)
+    if content.get("version") != VERSION:
+        raise _unreadable(path, f"version {content.get('version')}", f"version {VERSION}")
+    return tuple(_record(path, entry) for entry in cast("list[Any]", content["records"]))
+
+
+def write_record(path: str | Path, record: TunedRecord) -> None:
+    """Add a record to a file; it takes the place of one for the same setting. The file is replaced as a whole."""
+    file = Path(path)
+    known = read_records(file) if file.exists() else ()
+    kept = [*(held for held in known if held.setting != record.setting), record]
+    text = yaml.safe_dump(
+        {"version": VERSION, "records": [_as_yaml(held) for held in kept]}, sort_keys=False, width=110
+    )
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, prefix=file.name, delete=False) as made:
+        made.write(text)
+    os.replace(made.name, file)
+
+
+def matching_record(path: str | Path, module: Module, program: Program, target: Target, threads: int) -> TunedRecord:
+    """The record of a file for a compilation on this machine. Raises ArgumentError where none fits: what differs in the
+    nearest one."""
+    wanted = setting_of(module, program, target, threads)
+    known = read_records(path)
+    found = next((record for record in known if record.setting == wanted), None)
+    if found is not None:
+        return found
+    nearest = max(known, key=lambda record: _likeness(record.setting, wanted), default=None)
+    raise ArgumentError(
+        Diagnostic(
+            f"{path} has no record for this compilation",
+            required=", ".join(f"{name} {value}" for name, value in asdict(wanted).items() if name != "flags"),
+            found=f"{len(known)} record(s)" if nearest is None else f"nearest: {nearest}",
+            notes=tuple(_differences(nearest, wanted, module)) if nearest is not None else (),
+            fix="tune again: tcpx tune .. --record",
+        )
+    )
+
+
+def _likeness(setting: Setting, wanted: Setting) -> tuple[bool, int]:
+    """The same payload counts most."""
+    same = sum(getattr(setting, made.name) == getattr(wanted, made.name) for made in fields(Setting))
+    return setting.payload == wanted.payload, same
+
+
+def _differences(record: TunedRecord, wanted: Setting, module: Module) -> Sequence[str]:
+    """What is not the same, in words; of the payload, what differs in structure."""
+    found: list[str] = []
+    for made in fields(Setting):
+        was, now = getattr(record.setting, made.name), getattr(wanted, made.name)
+        if was == now:
+            continue
+        if made.name == "payload":
+            found += _structural(record, module)
+        elif made.name == "schedule":
+            found.append(f"the schedule, or what it imports, has changed since ({was}, now {now})")
+        else:
+            found.append(f"{made.name}: the record is for {was}, this is {now}")
+    return found
+
+
+def _structural(record: TunedRecord, module: Module) -> Sequence[str]:
+    try:
+        expected = parse(record.structure, "the record", Path(), Constants()).main
+    except TcpxError as error:
+        return [f"the payload of the record cannot be read: {error.diagnostic.message}"]
+    found = [str(difference) for difference in structural_differences(expected, module.main)]
+    return [*found[:SHOWN], *([f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else [])]
+
+
+def _as_yaml(record: TunedRecord) -> dict[str, object]:
+    return {
+        **asdict(record.setting),
+        "params": dict(record.params),
+        "provenance": dict(record.provenance),
+        "structure": record.structure,
+    }
+
+
+def _record(path: str | Path, entry: object) -> TunedRecord:
+    if not isinstance(entry, dict):
+        raise _unreadable(path, f"a record that is no mapping: {entry}")
+    held = cast("dict[str, Any]", entry)
+    names = [made.name for made in fields(Setting)]
+    missing = [name for name in (*names, "params", "structure") if name not in held]
+    if missing or not isinstance(held["params"], dict):
+        raise _unreadable(path, f"a record without {', '.join(missing) or 'params'}")
+    params = cast("dict[str, ParamValue]", held["params"])
+    setting = Setting(**{name: held[name] for name in names})
+    return TunedRecord(setting, params, str(held["structure"]), held.get("provenance") or {})
+
+
+def _unreadable(path: str | Path, found: str, required: str = "a file that tcpx tune --record wrote") -> ArgumentError:
+    return ArgumentError(Diagnostic(f"cannot read the tuned records {path}", required=required, found=found))

@@ -1,0 +1,118 @@
+"""tcpx tune: a study, what it printed, the ledger looked at again; wrong command lines."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+Command = Callable[..., SimpleNamespace]
+
+
+@pytest.fixture
+def storage(files: SimpleNamespace) -> str:
+    return str(files.folder / "tune.db")
+
+
+@pytest.fixture
+def tune(files: SimpleNamespace, storage: str, tcpx_command: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """`tune("--trials", "2")`: on the small payload."""
+
+    def run(*words: str) -> SimpleNamespace:
+        given = ["tune", files.payload, "-s", files.schedule, "--size", "N=64", "--storage", storage]
+        given += ["--target", "generic", "--sampler", "grid", "--quick", *words]
+        monkeypatch.setattr(sys, "argv", ["tcpx", *given])
+        return tcpx_command(*given)
+
+    return run
+
+
+def test_a_study_and_its_ledger(tune: Command, storage: str, tcpx_command: Command, files: SimpleNamespace) -> None:
+    done = tune("--trials", "2")
+    assert (done.status, done.err) == (0, "")
+    assert "#0 " in done.out
+    assert "2 candidates: 2 ok" in done.out
+    assert f"tcpx emit {files.payload} -s {files.schedule} --param axpy/s/rows.height=" in done.out
+    assert "--trials 2 --resume" in done.out
+
+    again = tune("--trials", "3")
+    assert again.status == 1
+    assert "has this study already" in again.err
+    assert "--resume" in again.err
+    resumed = tune("--resume")
+    assert "3 candidates: 3 ok" in resumed.out
+
+    shown = tcpx_command("tune", "--show", "--storage", storage)
+    assert "target: generic" in shown.out
+    assert "3 candidates: 3 ok" in shown.out
+    rows = list(csv.DictReader(io.StringIO(tcpx_command("tune", "--export", "csv", "--storage", storage).out)))
+    assert {row["axpy/s/rows.height"] for row in rows} == {"2", "4", "8"}
+    assert len(json.loads(tcpx_command("tune", "--export", "json", "--storage", storage).out)) == 3
+    other = str(files.folder / "other.db")
+    merged = tcpx_command("tune", "--merge", storage, "--storage", other)
+    assert merged.out == f"{other}: 1 studies and 3 candidates from {storage}\n"
+
+
+def test_a_winner_is_recorded_and_used(tune: Command, tcpx_command: Command, files: SimpleNamespace) -> None:
+    words = ("run", files.payload, "-s", files.schedule, "--random", "0", "--size", "N=8", "--tuned", "--target")
+    refused = tcpx_command(*words, "generic")
+    assert refused.status == 1
+    assert "cannot read the tuned records" in refused.err
+    done = tune("--trials", "3", "--record")
+    record = files.schedule.replace(".tcps", ".tuned.yaml")
+    assert f"wrote {record}" in done.out
+    used = tcpx_command(*words, "generic")
+    assert (used.status, used.err) == (0, "")
+    assert "tuned: axpy/s/rows.height=" in used.out
+    files.write("axpy.tcp", Path(files.payload).read_text().replace("tcp.add", "tcp.max"))
+    stale = tcpx_command(*words, "generic")
+    assert stale.status == 1
+    assert "%s (tcp.max) is new" in stale.err
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        ([], 2, "required a payload"),
+        (["x.tcp", "--show"], 2, "no payload beside them"),
+        (["x.tcp", "--budget", "soon"], 2, "required a time such as 90s"),
+        (["x.tcp", "--sampler", "nope"], 2, "invalid choice"),
+        (["absent.tcp"], 1, "cannot read absent.tcp"),
+        (["--show", "--storage", "absent.db"], 1, "there is no ledger absent.db"),
+        (["--merge", "absent.db"], 1, "there is no ledger absent.db"),
+    ],
+)
+def test_what_is_refused(words: list[str], status: int, message: str, tcpx_command: Command) -> None:
+    done = tcpx_command("tune", *words)
+    assert done.status == status
+    assert message in done.err
+
+
+def test_a_knob_that_there_is_not(tune: Command, files: SimpleNamespace) -> None:
+    space = files.write("space.yaml", "knobs:\n  heigth: [2]\n")
+    done = tune("--space", space)
+    assert done.status == 1
+    assert "no knob is called `heigth`" in done.err
+    assert f"{space}:2:" in done.err
+    assert "did you mean `height`?" in done.err
+
+
+def test_a_ledger_that_cannot_be_made(tune: Command, tmp_path: Path) -> None:
+    done = tune("--storage", str(tmp_path / "absent" / "tune.db"))
+    assert done.status == 1
+    assert "choose another --storage" in done.err
+
+
+@pytest.mark.skipif(find_spec("rich") is None, reason="rich is not installed")
+def test_the_live_view(tune: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    done = tune("--trials", "2")
+    assert done.status == 0
+    assert "2 candidates: 2 ok" in done.out

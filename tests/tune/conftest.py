@@ -1,0 +1,40 @@
+"""A payload, and spaces of schedules for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+import tcpx
+from tcpx.tune.space import Space, Value
+
+PAYLOAD = """\
+func @f(%x: tensor<[N]x64xf32>, %w: tensor<64x48xf32>) -> tensor<[N]x48xf32> symbols [N: 0..4096] {
+  %mm = tcp.matmul(%x, %w) : tensor<[N]x48xf32>
+  %y = tcp.max(%mm, %mm) : tensor<[N]x48xf32>
+  tcp.return(%y)
+}
+"""
+MakeSpace = Callable[..., Space]
+
+
+def schedule_text(body: str, before: str = "") -> str:
+    lines = "\n".join(f"  {line}" for line in body.strip().splitlines())
+    return f"language 1\n{before}\nschedule s(root: func) {{\n{lines}\n}}\n"
+
+
+@pytest.fixture
+def module() -> tcpx.Module:
+    return tcpx.parse(PAYLOAD, "f.tcp")
+
+
+@pytest.fixture
+def make_space(module: tcpx.Module) -> MakeSpace:
+    """`make_space(body, before)`: the space of a schedule with this body, behind these declarations."""
+
+    def made(body: str, before: str = "", params: Mapping[str, Value] | None = None) -> Space:
+        schedule = tcpx.parse_schedule(schedule_text(body, before), "s.tcps")
+        return Space(tcpx.search_space(module, schedule, target="generic", params=params))
+
+    return made

@@ -1,0 +1,111 @@
+"""Tuned records: used when asked for, refused when something else has changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import tcpx
+from tcpx.tune.duel import QUICK
+from tcpx.tune.study import Study
+from tcpx.tuned import TunedRecord, read_records, record_of, setting_of, write_record
+from tests.tune.conftest import PAYLOAD, schedule_text
+
+SCHEDULE = schedule_text("knob mr: int = 4 in 1..6\nlet mm = match one contract in root\ntile(mm, [m: mr])")
+TARGET = "generic"
+
+
+@pytest.fixture
+def schedule() -> tcpx.Schedule:
+    return tcpx.parse_schedule(SCHEDULE)
+
+
+@pytest.fixture
+def record(module: tcpx.Module, schedule: tcpx.Schedule) -> TunedRecord:
+    setting = setting_of(module, schedule, tcpx.load_target(TARGET), 1)
+    return record_of(module, setting, {"s.mr": 5}, {"study": "abc"})
+
+
+@pytest.fixture
+def path(tmp_path: Path, record: TunedRecord) -> Path:
+    made = tmp_path / "s.tuned.yaml"
+    write_record(made, record)
+    return made
+
+
+def test_a_record_is_used_only_when_asked_for(module: tcpx.Module, schedule: tcpx.Schedule, path: Path) -> None:
+    plain = tcpx.compile(module, schedule, target=TARGET)
+    tuned = tcpx.compile(module, schedule, target=TARGET, tuned=path)
+    assert (plain.tuned, "+= 4)" in plain.c_source) == (None, True)
+    assert "+= 5)" in tuned.c_source
+    assert isinstance(tuned.tuned, TunedRecord)
+    assert tuned.tuned.provenance == {"study": "abc"}
+    assert "+= 3)" in tcpx.compile(module, schedule, target=TARGET, tuned=path, params={"s.mr": 3}).c_source
+
+
+def test_a_file_holds_one_record_for_each_setting(path: Path, record: TunedRecord) -> None:
+    write_record(path, replace(record, params={"s.mr": 2}))
+    other = replace(record, setting=replace(record.setting, threads=2))
+    write_record(path, other)
+    assert read_records(path) == (replace(record, params={"s.mr": 2}), other)
+
+
+@pytest.mark.parametrize(
+    ("payload", "changed", "threads", "note"),
+    [
+        (PAYLOAD.replace("x48x", "x52x").replace("64x48", "64x52"), SCHEDULE, 1, "dim 1 is 52, not 48"),
+        (PAYLOAD.replace("tcp.max", "tcp.min"), SCHEDULE, 1, "%y (tcp.min) is new"),
+        (PAYLOAD, SCHEDULE.replace("1..6", "1..7"), 1, "the schedule, or what it imports, has changed"),
+        (PAYLOAD, SCHEDULE, 2, "threads: the record is for 1, this is 2"),
+    ],
+)
+def test_a_stale_record_is_refused(payload: str, changed: str, threads: int, note: str, path: Path) -> None:
+    with pytest.raises(tcpx.ArgumentError, match="no record for this compilation") as caught:
+        tcpx.compile(tcpx.parse(payload), tcpx.parse_schedule(changed), target=TARGET, threads=threads, tuned=path)
+    assert note in " ".join(caught.value.diagnostic.notes)
+
+
+def test_names_and_comments_make_nothing_stale(path: Path) -> None:
+    payload = PAYLOAD.replace("%mm", "%product").replace("%y", "%z")
+    schedule = "// a comment\n" + SCHEDULE.replace("knob", "  knob")
+    assert tcpx.compile(tcpx.parse(payload), tcpx.parse_schedule(schedule), target=TARGET, tuned=path).tuned is not None
+
+
+def test_a_record_of_another_cpu(module: tcpx.Module, schedule: tcpx.Schedule, path: Path, record: TunedRecord) -> None:
+    path.unlink()
+    write_record(path, replace(record, setting=replace(record.setting, cpu="Cray-1")))
+    with pytest.raises(tcpx.ArgumentError) as caught:
+        tcpx.compile(module, schedule, target=TARGET, tuned=path)
+    assert "cpu: the record is for Cray-1" in " ".join(caught.value.diagnostic.notes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[1]", "records: 3", "version: 9\nrecords: []", "version: 1\nrecords: [3]", "version: 1\nrecords: [{}]", "{"],
+)
+def test_files_that_are_none(text: str, module: tcpx.Module, schedule: tcpx.Schedule, tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(text)
+    with pytest.raises(tcpx.ArgumentError, match="cannot read the tuned records"):
+        tcpx.compile(module, schedule, target=TARGET, tuned=path)
+
+
+def test_an_empty_file_of_records(module: tcpx.Module, schedule: tcpx.Schedule, tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text("version: 1\nrecords: []\n")
+    with pytest.raises(tcpx.ArgumentError, match="no record for this compilation"):
+        tcpx.compile(module, schedule, target=TARGET, tuned=path)
+
+
+def test_a_study_is_recorded(tmp_path: Path, module: tcpx.Module, schedule: tcpx.Schedule) -> None:
+    study: Study = tcpx.tune(
+        module, schedule, trials=2, sizes=[{"N": 8}], sampler="grid", effort=QUICK, target=TARGET, processes=2
+    )
+    path = tmp_path / "s.tuned.yaml"
+    record = study.record(path)
+    assert read_records(path) == (record,)
+    kernel = tcpx.compile(module, schedule, target=TARGET, tuned=path)
+    assert isinstance(kernel.tuned, TunedRecord)
+    assert kernel.tuned.params == study.params

@@ -1,0 +1,213 @@
+"""Search spaces: what counts, what constraints leave, how points are found."""
+
+from __future__ import annotations
+
+import random
+from itertools import islice
+
+import pytest
+
+import tcpx
+from tcpx.tune.space import Space, Value, point_key
+from tests.tune.conftest import MakeSpace, schedule_text
+
+TILES = """
+let mm = match one contract in root
+knob mr: int = 4 in 1..6   /// rows
+knob mc: int = 2 * mr in multiples(mr, 24)
+require mr + mc <= 16 "too many rows"
+tile(mm, [m: mc])
+tile(mm, [m: mr])
+"""
+
+
+def points(space: Space) -> list[dict[str, Value]]:
+    return [dict(point) for point in space.points()]
+
+
+def test_domains_follow_earlier_knobs_and_constraints_hold(make_space: MakeSpace) -> None:
+    space = make_space(TILES)
+    found = points(space)
+    assert found == [{"s.mr": mr, "s.mc": mc} for mr in range(1, 7) for mc in range(mr, 25, mr) if mr + mc <= 16]
+    assert space.defaults() == {"s.mr": 4, "s.mc": 8}
+    assert space.variables[0].documentation == "rows"
+    assert space.is_conditional
+    assert space.killed["too many rows"]
+
+
+def test_points_are_those_that_the_schedule_takes(make_space: MakeSpace, module: tcpx.Module) -> None:
+    space = make_space(TILES)
+    schedule = tcpx.parse_schedule(schedule_text(TILES))
+    valid = {point_key(point) for point in points(space)}
+    for mr in range(1, 7):
+        for mc in range(1, 25):
+            point = {"s.mr": mr, "s.mc": mc}
+            try:
+                tcpx.apply_schedule(module, schedule, params=point, target="generic")
+            except tcpx.ScheduleError:
+                assert point_key(point) not in valid
+            else:
+                assert point_key(point) in valid
+
+
+def test_a_sparse_space_is_sampled(make_space: MakeSpace) -> None:
+    body = "\n".join(f"knob k{i}: int = 1 in 1..10" for i in range(9))
+    near = "\n".join(f"require k{i} * k{i + 1} <= 6" for i in range(8))
+    total = " + ".join(f"k{i}" for i in range(9))
+    space = make_space(
+        f"{body}\n{near}\nrequire {total} == 15\nlet mm = match one contract in root\ntile(mm, [m: {total}])"
+    )
+    assert space.raw_size() == 10**9
+    generator = random.Random(1)
+    found = [space.sample(generator) for _ in range(40)]
+    assert all(point is not None and space.refused_by(point) is None for point in found)
+    assert len({point_key(point) for point in found if point is not None}) > 20
+    assert sum(space.killed.values()) < 100_000
+
+
+def test_knobs_of_a_block_that_is_not_chosen_do_not_count(make_space: MakeSpace) -> None:
+    space = make_space(
+        """
+let mm = match one contract in root
+tune {
+  knob a: int = 2 in 1..3
+  tile(mm, [m: a])
+} or {
+  knob b: int = 2 in 1..4
+  tune { tile(mm, [n: b]) } or { tile(mm, [k: b]) }
+}
+tune { tile(mm, [k: 4]) } or { tile(mm, [k: 8]) }
+"""
+    )
+    found = points(space)
+    assert len(found) == (3 + 4 * 2) * 2
+    assert {tuple(sorted(point)) for point in found} == {
+        ("s.a", "s.tune1", "s.tune3"),
+        ("s.b", "s.tune1", "s.tune2", "s.tune3"),
+    }
+
+
+def test_params_number_the_tunes_that_run(make_space: MakeSpace, module: tcpx.Module) -> None:
+    body = """
+let mm = match one contract in root
+tune { tile(mm, [m: 4]) } or { tune { tile(mm, [n: 4]) } or { tile(mm, [n: 8]) } }
+tune { tile(mm, [k: 4]) } or { tile(mm, [k: 8]) }
+"""
+    space = make_space(body)
+    schedule = tcpx.parse_schedule(schedule_text(body))
+    texts = set()
+    for point in space.points():
+        run = tcpx.apply_schedule(module, schedule, params=space.params(point), target="generic")
+        texts.add(" ".join(entry.statement for entry in run.trace.entries))
+    assert len(texts) == len(points(space)) == 6
+
+
+def test_uses_of_one_structure_are_one_coordinate() -> None:
+    payload = """\
+func @f(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %a = tcp.matmul(%x, %w) : tensor<8x8xf32>
+  %b = tcp.matmul(%a, %w) : tensor<8x8xf32>
+  tcp.return(%b)
+}
+"""
+    before = """
+sequence rows(mm: op<contract>) {
+  knob mr: int = 2 in 1..4
+  knob separate kc: int = 2 in 1..3
+  tile(mm, [m: mr, k: kc])
+}
+"""
+    schedule = tcpx.parse_schedule(schedule_text("for mm in match some contract in root { rows(mm) }", before))
+    space = Space(tcpx.search_space(tcpx.parse(payload), schedule, target="generic"))
+    assert [v.path for v in space.variables] == ["s/a/rows.mr", "s/a/rows.kc", "s/b/rows.kc"]
+    assert len(points(space)) == 36
+
+
+def test_functions_conditions_and_parameters_are_followed(make_space: MakeSpace) -> None:
+    before = """
+function half(a: int, b: int = 2) -> int = a / b
+sequence rows(mm: op<contract>, height: int) {
+  knob step: int = 1 in 1..half(height)
+  if step > 2 { knob wide: bool = false
+    tile(mm, [n: 8 if wide else 4]) }
+  tile(mm, [m: height])
+  tile(mm, [m: step])
+}
+"""
+    space = make_space("knob h: int = 8 in [2, 8]\nlet mm = match one contract in root\nrows(mm, 2 * half(h))", before)
+    found = [tuple(point.values()) for point in space.points()]
+    assert found == [(2, 1), (8, 1), (8, 2), (8, 3, False), (8, 3, True), (8, 4, False), (8, 4, True)]
+
+
+def test_functions_of_handles_and_knobs(make_space: MakeSpace) -> None:
+    before = "function depth(mm: op<contract>, along: dim, parts: int) -> int = size(mm.k) / parts"
+    space = make_space(
+        "let mm = match one contract in root\nknob parts: int = 2 in [2, 4]\n"
+        "knob kc: int = depth(mm, k, parts) in [8, 16, 32]\ntile(mm, [k: kc])",
+        before,
+    )
+    assert [v.default.is_guess for v in space.variables] == [False, False]
+    assert space.defaults() == {"s.parts": 2, "s.kc": 32}
+    assert space.nearest_to({"s.parts": 4}) == {"s.parts": 4, "s.kc": 16}
+
+
+def test_pinned_knobs_are_no_coordinates(make_space: MakeSpace) -> None:
+    space = make_space(TILES, params={"mr": 3})
+    assert [v.path for v in space.variables] == ["s.mc"]
+    assert [point["s.mc"] for point in space.points()] == [3, 6, 9, 12]
+
+
+def test_bad_defaults_are_said_and_do_not_empty_the_space(make_space: MakeSpace) -> None:
+    space = make_space(TILES.replace("= 2 * mr in", "= 6 * mr in"))
+    assert space.search.refusal is not None
+    assert "too many rows" in space.search.refusal.message
+    assert space.defaults() == {"s.mr": 4, "s.mc": 12}
+
+
+def test_no_knobs_and_one_point(make_space: MakeSpace) -> None:
+    assert points(make_space("let mm = match one contract in root\ntile(mm, [m: 4])")) == [{}]
+    body = "knob mr: int = 4 in [4]\nlet mm = match one contract in root\ntile(mm, [m: mr])"
+    assert points(make_space(body)) == [{"s.mr": 4}]
+
+
+def test_neighbours_are_points_that_differ(make_space: MakeSpace) -> None:
+    space = make_space(TILES)
+    start = {"s.mr": 4, "s.mc": 8}
+    found = list(islice(space.neighbours(start, random.Random(0)), 30))
+    assert all(space.refused_by(point) is None for point in found)
+    assert all(point != start for point in found)
+    assert {point["s.mr"] for point in found} > {4}
+
+
+def test_what_steps_decide_is_left_to_the_run(make_space: MakeSpace) -> None:
+    space = make_space(
+        """
+let mm = match one contract in root
+knob kb: int = 32 in [16, 32]
+let pc = tile(mm, [k: kb])
+require size(mm.k) == kb
+knob kc: int = 8 in pow2(4, size(mm.k))
+tile(mm, [k: kc])
+"""
+    )
+    assert [v.path for v in space.variables] == ["s.kb", "s.kc"]
+    assert not space.search.constraints
+    assert len(points(space)) == 2 * 5
+
+
+def test_a_schedule_that_is_wrong_is_refused(make_space: MakeSpace) -> None:
+    with pytest.raises(tcpx.ScheduleError, match="nope"):
+        make_space("let mm = match one nope in root\ntile(mm, [m: 4])")
+
+
+def test_a_tune_in_a_loop_keeps_its_number(module: tcpx.Module) -> None:
+    body = """
+for x in match some op in root {
+  tune { print(x) } or { print(x, as: text) }
+  tune { print(x) } or { print(x, as: text) }
+}
+"""
+    schedule = tcpx.parse_schedule(schedule_text(body))
+    run = tcpx.apply_schedule(module, schedule, target="generic")
+    assert {use.path for use in run.knobs} == {"s.tune1", "s.tune2"}
+    assert len(points(Space(tcpx.search_space(module, schedule, target="generic")))) == 4

@@ -1,0 +1,278 @@
+"""Studies: right winners, whatever candidates do; edges; going on after an end."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import tcpx
+from tcpx.tune.duel import QUICK
+from tcpx.tune.ledger import Ledger
+from tcpx.tune.progress import Progress, line_of
+from tcpx.tune.slots import Limits
+from tcpx.tune.study import Study
+from tcpx.tune.verdicts import Verdict
+from tests.tune.planting import CRASH, HANG, HUNGRY, REFUSED, WRONG, planting_compiler
+
+PAYLOAD = """\
+func @f(%x: tensor<[N]x64xf32>) -> tensor<[N]x64xf32> symbols [N: 0..4096] {
+  %y = tcp.mul(%x, %x) : tensor<[N]x64xf32>
+  tcp.return(%y)
+}
+"""
+SCHEDULE = """\
+language 1
+schedule s(root: func) {
+  knob step: int = 4 in 1..8
+  require step != 2 "not two"
+  let y = match one op in root
+  tile(y, [d0: step])
+}
+"""
+Tune = Callable[..., Study]
+
+
+@pytest.fixture
+def tune(tmp_path: Path) -> Tune:
+    """`tune(schedule, ..)`: a study with little effort."""
+
+    def run(schedule: str = SCHEDULE, **options: object) -> Study:
+        held = {
+            "storage": tmp_path / "tune.db",
+            "sizes": [{"N": 64}],
+            "sampler": "grid",
+            "effort": QUICK,
+            "processes": 2,
+            "target": "generic",
+            "workers": 2,
+            **options,
+        }
+        return tcpx.tune(tcpx.parse(PAYLOAD, "f.tcp"), tcpx.parse_schedule(schedule, "s.tcps"), **held)
+
+    return run
+
+
+def verdicts(study: Study) -> dict[object, Verdict]:
+    return {candidate.point["s.step"]: candidate.verdict for candidate in study.candidates}
+
+
+def test_a_small_space_is_searched_to_its_end(tune: Tune) -> None:
+    seen: list[Progress] = []
+    study = tune(listener=seen.append)
+    assert verdicts(study) == dict.fromkeys((4, 1, 3, 5, 6, 7, 8), Verdict.OK)
+    assert study.candidates[0].source == "defaults"
+    assert "the space has no further points" in study.text()
+    assert study.best is not None
+    assert study.params == study.best.params
+    assert sum(len(progress.finished) for progress in seen) == 7
+    assert all(line_of(candidate) for candidate in study.candidates)
+    kernel = tcpx.compile(tcpx.parse(PAYLOAD), tcpx.parse_schedule(SCHEDULE), params=study.params, target="generic")
+    assert kernel is not None
+
+
+def test_planted_faults_never_win_and_are_named(tune: Tune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    faults = {3: WRONG, 5: CRASH, 6: HANG, 7: HUNGRY, 8: REFUSED}
+    monkeypatch.setenv("CC", planting_compiler(tmp_path / "cc", faults))
+    limits = Limits(schedule=60, build=60, check=3, sample=3)
+    study = tune(limits=limits, memory=1 << 30)
+    assert verdicts(study) == {
+        4: Verdict.OK,
+        1: Verdict.OK,
+        3: Verdict.WRONG_RESULT,
+        5: Verdict.CRASHED,
+        6: Verdict.TIMEOUT,
+        7: Verdict.CRASHED,
+        8: Verdict.COMPILE_FAILED,
+    }
+    reasons = {candidate.point["s.step"]: candidate.reason for candidate in study.candidates}
+    assert "element [0, 1]" in reasons[3]
+    assert "signal SIG" in reasons[5]
+    assert "no reply within 3 s" in reasons[6]
+    assert study.best is not None
+    assert study.best.point["s.step"] in (1, 4)
+
+
+def test_what_steps_refuse_is_a_verdict(tune: Tune) -> None:
+    schedule = (
+        SCHEDULE.replace(
+            "tile(y, [d0: step])",
+            'let i = tile(y, [d0: step])\n  require size(y.d1) / step != 64 "left"\n  tile(y, [d1: 65 - step])',
+        )
+        .replace('require step != 2 "not two"', "")
+        .replace("1..8", "[4, 1, 64, 65]")
+    )
+    found = {candidate.point["s.step"]: candidate for candidate in tune(schedule).candidates}
+    assert found[4].verdict is Verdict.OK
+    assert found[65].verdict is Verdict.TRANSFORM_FAILED
+    assert "s.tcps:" in found[65].reason
+
+
+def test_the_same_c_is_timed_once(tune: Tune) -> None:
+    schedule = SCHEDULE.replace("[d0: step]", "[d0: 4 + step / 8]")
+    study = tune(schedule)
+    assert {c.alike for c in study.candidates if c.point["s.step"] not in (4, 8)} == {0}
+    assert all(c.verdict is Verdict.OK and c.relative == 1.0 for c in study.candidates if c.alike == 0)
+
+
+def test_no_knobs_and_one_point(tune: Tune, tmp_path: Path) -> None:
+    fixed = SCHEDULE.replace("knob step: int = 4 in 1..8", "let step = 4")
+    study = tune(fixed)
+    assert [(c.verdict, c.point) for c in study.candidates] == [(Verdict.OK, {})]
+    assert "nothing is faster than the defaults" in study.text()
+    one = tune(SCHEDULE.replace("1..8", "[4]"), storage=tmp_path / "one.db")
+    assert len(one.candidates) == 1
+
+
+def test_no_point_at_all_says_what_refuses_most(tune: Tune) -> None:
+    schedule = SCHEDULE.replace('"not two"', '"not two"\n  require step > 9 "too small"')
+    with pytest.raises(tcpx.ArgumentError, match="satisfies all constraints") as caught:
+        tune(schedule)
+    assert (caught.value.diagnostic.found or "").startswith("`too small` refused 7 partial points")
+    assert caught.value.diagnostic.schedule is not None
+    assert caught.value.diagnostic.schedule.line == 5
+
+
+def test_deliberately_bad_defaults(tune: Tune) -> None:
+    study = tune(SCHEDULE.replace("int = 4 in", "int = 2 in"), trials=2)
+    assert study.candidates[0].point["s.step"] in (1, 3)
+    assert study.best is not None
+
+
+def test_a_study_is_not_begun_twice_but_resumed(tune: Tune) -> None:
+    first = tune(trials=3)
+    assert len(first.candidates) == 3
+    assert "all 3 trials are done" in first.text()
+    with pytest.raises(tcpx.ArgumentError, match="has this study already") as caught:
+        tune()
+    assert "--resume" in (caught.value.diagnostic.fix or "")
+    again = tune(resume=True)
+    assert again.candidates[:3] == first.candidates
+    assert len(verdicts(again)) == len(again.candidates) == 7
+
+
+def test_another_payload_is_another_study(tune: Tune, tmp_path: Path) -> None:
+    tune(trials=1)
+    tune(trials=1, sizes=[{"N": 65}])
+    tune(trials=1, params={"step": 3})
+    with Ledger(tmp_path / "tune.db") as ledger:
+        assert len(ledger.studies()) == 3
+
+
+def test_seeds_come_behind_the_defaults(tune: Tune) -> None:
+    study = tune(trials=2, seeds=[{"s.step": 7}])
+    assert [(c.source, c.point["s.step"]) for c in study.candidates] == [("defaults", 4), ("seed", 7)]
+
+
+def test_winners_of_other_payloads_are_tried_first(tune: Tune) -> None:
+    first = tune(SCHEDULE.replace("1..8", "[4, 7, 8]"), space=None, trials=3)
+    assert first.best is not None
+    again = tune(SCHEDULE.replace("1..8", "[4, 7, 8]"), trials=2, sizes=[{"N": 65}])
+    if first.best.point["s.step"] != 4:
+        assert (again.candidates[1].source, again.candidates[1].point) == ("neighbour", first.best.point)
+    else:
+        assert again.candidates[1].source == "grid"
+
+
+def test_a_space_file(tune: Tune, tmp_path: Path) -> None:
+    path = tmp_path / "space.yaml"
+    path.write_text("knobs: {step: [5, 6]}\nsizes: [{N: 64, weight: 2}, {N: 3}]\nsampler: random\n")
+    study = tune(space=path, sizes=(), sampler=None)
+    assert {c.point["s.step"] for c in study.candidates} == {5, 6}
+
+
+def test_ctrl_c_once_keeps_what_was_found(tune: Tune, tmp_path: Path) -> None:
+    def interrupt(progress: Progress) -> None:
+        if len(progress.candidates) >= 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    study = tune(listener=interrupt)
+    assert study.best is not None
+    assert "interrupted: --resume goes on with it" in study.text()
+    assert len(study.candidates) < 7
+    with Ledger(tmp_path / "tune.db") as ledger:
+        assert all(c.verdict is not Verdict.RUNNING for c in ledger.candidates(ledger.latest()))
+
+
+def test_ctrl_c_twice_ends_at_once(tune: Tune, tmp_path: Path) -> None:
+    def interrupt(progress: Progress) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        tune(listener=interrupt)
+    assert len(tune(resume=True).candidates) == 7
+    with Ledger(tmp_path / "tune.db") as ledger:
+        assert len(ledger.candidates(ledger.latest())) == 7
+
+
+def test_two_tuners_on_one_storage(tune: Tune, tmp_path: Path) -> None:
+    tune(trials=1)
+    found: list[Study] = []
+    threads = [threading.Thread(target=lambda: found.append(tune(resume=True, workers=1))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 2
+    with Ledger(tmp_path / "tune.db") as ledger:
+        known = ledger.candidates(ledger.latest())
+    assert sorted(int(c.point["s.step"]) for c in known) == [1, 3, 4, 5, 6, 7, 8]
+    assert [c.number for c in known] == list(range(7))
+
+
+def kill_after(seconds: float, path: Path, schedule: str) -> None:
+    root = str(Path(__file__).parents[2])
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(path), root, schedule])
+    time.sleep(seconds)
+    process.kill()
+    process.wait()
+
+
+KILLED = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from tests.tune.test_tuner import PAYLOAD
+from tcpx.tune.duel import QUICK
+import tcpx
+tcpx.tune(tcpx.parse(PAYLOAD), tcpx.parse_schedule(sys.argv[3], "s.tcps"), storage=sys.argv[1], sizes=[{"N": 64}],
+          sampler="grid", effort=QUICK, processes=2, target="generic", workers=2, resume=True)
+"""
+
+
+def test_nothing_is_lost_when_it_is_killed(tune: Tune, tmp_path: Path) -> None:
+    for wait in (2.0, 4.0, 5.0):
+        kill_after(wait, tmp_path / "tune.db", SCHEDULE)
+    check_whole(tune(resume=True), [1, *range(3, 9)])
+
+
+def check_whole(study: Study, steps: list[int]) -> None:
+    """Every point once, each with its result, but for those that a tuner died of twice."""
+    assert sorted(int(c.point["s.step"]) for c in study.candidates) == steps
+    assert [c.number for c in study.candidates] == list(range(len(steps)))
+    for candidate in study.candidates:
+        assert candidate.verdict is Verdict.OK or "died twice" in candidate.reason
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_twenty_kills(tune: Tune, tmp_path: Path) -> None:
+    wide = SCHEDULE.replace("1..8", "1..40")
+    generator = random.Random(20)
+    for _ in range(20):
+        kill_after(generator.uniform(0.5, 6.0), tmp_path / "tune.db", wide)
+    check_whole(tune(wide, resume=True), [1, *range(3, 41)])
+
+
+def test_more_threads_than_cpus(tune: Tune) -> None:
+    with pytest.raises(tcpx.ArgumentError, match="more threads than CPUs"):
+        tune(threads=4096)
