@@ -24,6 +24,7 @@ from tcpx.tune.study import Study
 from tcpx.tune.verdicts import Verdict
 from tests.tune.test_tuner import PAYLOAD, SCHEDULE
 
+pytestmark = pytest.mark.slow
 needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="distributed is not installed")
 
 

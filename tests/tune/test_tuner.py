@@ -202,6 +202,7 @@ def test_ctrl_c_once_keeps_what_was_found(tune: Tune, tmp_path: Path) -> None:
         assert all(c.verdict is not Verdict.RUNNING for c in ledger.candidates(ledger.latest()))
 
 
+@pytest.mark.slow
 def test_ctrl_c_twice_ends_at_once(tune: Tune, tmp_path: Path) -> None:
     def interrupt(progress: Progress) -> None:
         os.kill(os.getpid(), signal.SIGINT)
@@ -214,6 +215,7 @@ def test_ctrl_c_twice_ends_at_once(tune: Tune, tmp_path: Path) -> None:
         assert len(ledger.candidates(ledger.latest())) == 7
 
 
+@pytest.mark.slow
 def test_two_tuners_on_one_storage(tune: Tune, tmp_path: Path) -> None:
     tune(trials=1)
     found: list[Study] = []
@@ -249,6 +251,7 @@ tcpx.tune(tcpx.parse(PAYLOAD), tcpx.parse_schedule(sys.argv[3], "s.tcps"), stora
 """
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_when_it_is_killed(tune: Tune, tmp_path: Path) -> None:
     for wait in (2.0, 4.0, 5.0):
         kill_after(wait, tmp_path / "tune.db", SCHEDULE)
