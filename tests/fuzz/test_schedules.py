@@ -16,7 +16,11 @@ from tests.fuzz.outcome import refused
 
 ROOT = Path(__file__).parents[2]
 CHUNKS, CHUNK = 20, 250
+PRODUCT = 'schedule s(root: func) {{\n  let mm = match one matmul "fc3" in root\n  {}\n}}\n'
 CALLS = {
+    "gemm": PRODUCT.format("packed_gemm(mm, epilogue(mm))"),
+    "batch_gemm": PRODUCT.format("batch_gemm(mm, epilogue(mm))"),
+    "narrow_gemm": PRODUCT.format("product(mm)"),
     "small_gemm": 'schedule s(root: func) {\n  let mm = match one "fc3" in root\n  direct_gemm(mm, epilogue(mm))\n}\n',
     "gemv": 'schedule s(root: func) {\n  let mm = match one matmul "fc3" in root\n  stream_gemm(mm, epilogue(mm))\n}\n',
     "rows": "schedule s(root: func) {\n  softmax_rows(match one softmax in root)\n}\n",

@@ -106,11 +106,11 @@ def test_steps_and_lines_of_c_are_linked(text: str, explanation: tcpx.Explanatio
     c = explanation.source.c_source.rstrip("\n").split("\n")
     assert [run["texts"][line[0]] for line in run["c"]] == c
     names = {k + 1: step.transform for k, step in enumerate(explanation.steps)}
-    loop = next(k for k, line in enumerate(c, 1) if "for (int64_t fc1_m1 = " in line)
+    loop = next(k for k, line in enumerate(c, 1) if "for (int64_t fc1_m" in line)
     steps = explanation.steps_of_line(loop)
     assert names[steps[0]] == "tile"
     assert run["c"][loop - 1][2] == list(steps)
-    assert run["texts"][run["c"][loop - 1][1]] == "fc1/m1"
+    assert run["texts"][run["c"][loop - 1][1]].startswith("fc1/m")
     fma = next(k for k, line in enumerate(c, 1) if "_mm512_fmadd_ps" in line)
     through = [names[number] for number in explanation.steps_of_line(fma)]
     for wanted in ("tile", "vectorize", "lower_vectors", "select_instructions"):
