@@ -10,7 +10,7 @@ from itertools import combinations
 import tcpx
 from tcpx.payload.diagnostics import TcpxError
 from tcpx.payload.interfaces import Structured, Tileable
-from tcpx.transform.declaration import Result, Transform
+from tcpx.transform.declaration import Result, Transform, is_own
 from tests.nets.arguments import TILES, Arguments
 from tests.nets.counts import KEY, SPECIALIZE_WHEN, Counts
 from tests.nets.messages import message_kind
@@ -43,7 +43,7 @@ Accepts = Callable[[TcpxError | None, str], None]
 
 def built_in() -> dict[str, type[Transform]]:
     """The transforms of the package: what other tests of this process register changes no draw."""
-    return {name: cls for name, cls in tcpx.transforms().items() if cls.__module__.startswith("tcpx.")}
+    return {name: cls for name, cls in tcpx.transforms().items() if is_own(name)}
 
 
 class RandomSchedule:

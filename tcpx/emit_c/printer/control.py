@@ -11,7 +11,7 @@ from tcpx.emit_c.printer.scopes import Scope
 from tcpx.emit_c.printer.statements import print_row
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.assertion import Assert
-from tcpx.payload.ops.gml_st import If, Loop, StYield, trip_count_is_one
+from tcpx.payload.ops.gml_st import If, Loop, StYield, runs_at_most_once, trip_count_is_one
 from tcpx.payload.sizes import is_less_equal
 from tcpx.payload.work import estimated_work
 
@@ -44,14 +44,12 @@ def _print_loop(loop: Loop, context: FunctionContext, scope: Scope) -> None:
             context.define(dest, context.read(init), loop, scope)
     var = loop.var
     lower, upper, step = (context.sizes.text(d, scope) for d in (var.lower, var.upper, var.step))
-    once = trip_count_is_one(loop)
-    at_most_once = not once and is_less_equal(var.upper - var.lower, var.step) is True
+    often = "once" if trip_count_is_one(loop) else "at most once" if runs_at_most_once(loop) else ""
     inner = Scope(scope)
     name = inner.names[var.text] = context.names.fresh(var.name)
-    workshared = loop.is_parallel and not context.in_parallel and context.threads > 1
-    workshared = workshared and not once and not at_most_once
+    workshared = loop.is_parallel and not context.in_parallel and not often and context.threads > 1
     outer_state = context.in_parallel, context.slot_name
-    if once or at_most_once:
+    if often:
         inner.declare(f"const int64_t {name} = {lower};")
     if workshared:
         context.in_parallel = True
@@ -64,12 +62,12 @@ def _print_loop(loop: Loop, context: FunctionContext, scope: Scope) -> None:
     for k in delayed:
         inner.statement(f"{context.read(loop.destinations[k])} = {context.next_values[loop.destinations[k]]};")
     context.in_parallel, context.slot_name = outer_state
-    scope.statement(_loop_comment(loop, "once" if once else "at most once" if at_most_once else ""))
+    scope.statement(_loop_comment(loop, often))
     if workshared:
         _print_worksharing(loop, context, scope)
     advance = f"{name}++" if step == "1" else f"{name} += {step}"
-    head = f"if ({lower} < {upper})" if at_most_once else f"for (int64_t {name} = {lower}; {name} < {upper}; {advance})"
-    scope.block("" if once else head, inner)
+    heads = {"once": "", "at most once": f"if ({lower} < {upper})"}
+    scope.block(heads.get(often, f"for (int64_t {name} = {lower}; {name} < {upper}; {advance})"), inner)
 
 
 def _print_worksharing(loop: Loop, context: FunctionContext, scope: Scope) -> None:

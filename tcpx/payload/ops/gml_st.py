@@ -10,7 +10,7 @@ import numpy as np
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.ir import Block, Operation, Value, register
 from tcpx.payload.predicates import Predicate
-from tcpx.payload.sizes import Dim, Var, is_equal, is_less_equal, to_text
+from tcpx.payload.sizes import Var, is_equal, is_less_equal, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, VectorType, dtype_of, like, shape_of
 
@@ -295,7 +295,11 @@ def full_like(value: Value) -> Tile:
     return Tile.full(shape_of(value.type))
 
 
+def runs_at_most_once(loop: Loop) -> bool:
+    """Whether a loop provably has no second iteration."""
+    return is_less_equal(loop.var.upper - loop.var.lower, loop.var.step) is True
+
+
 def trip_count_is_one(loop: Loop) -> bool:
     """Whether a loop provably runs exactly once."""
-    one: Dim = loop.var.upper - loop.var.lower
-    return is_less_equal(1, one) is True and is_less_equal(one, loop.var.step) is True
+    return is_less_equal(1, loop.var.upper - loop.var.lower) is True and runs_at_most_once(loop)

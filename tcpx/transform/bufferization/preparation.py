@@ -3,12 +3,11 @@ no operation that computes on tensors and vectors at once."""
 
 from __future__ import annotations
 
-from tcpx.payload.bounds import is_less_equal
 from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.ops.composite import Composite
-from tcpx.payload.ops.gml_st import Loop, Materialize
+from tcpx.payload.ops.gml_st import Loop, Materialize, runs_at_most_once
 from tcpx.payload.ops.memory import Pad, Reshape
 from tcpx.payload.ops.vector import Read, ToTensor
 from tcpx.payload.rewriter import InsertPoint, Rewriter
@@ -53,10 +52,9 @@ def _tensor_arguments(rewriter: Rewriter, func: FuncOp) -> None:
 def _only_iterations(rewriter: Rewriter, func: FuncOp) -> None:
     """The variable of a loop of at most one iteration is where its range begins: no loop is peeled or split later."""
     for loop in [op for op in func.walk() if isinstance(op, Loop)]:
-        var = loop.var
-        if is_less_equal(var.upper - var.lower, var.step) is True:
+        if runs_at_most_once(loop):
             body = list(loop.body.ops)
-            rewriter.substitute(body, {var: var.lower})
+            rewriter.substitute(body, {loop.var: loop.var.lower})
             simplify_in(rewriter, body)
 
 
