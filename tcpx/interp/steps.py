@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from tcpx.interp.arguments import Prepared, arguments_for, copies_of, prepare
@@ -50,7 +51,7 @@ def run_step(
     first_place: Location | None = None
     try:
         made = prepare(transform, transform_arguments(transform, call), state, frame)
-        first_place = next((op.location for op in copies_of(made, state)), None)
+        first_place = _place(copies_of(made, state)) or _place(state.module.funcs.values())
         marks = _marks_of(made, state)
         results = _apply_to_copies(made, context, state, where)
         touched = _verify(transform, state, where)
@@ -81,6 +82,11 @@ def run_step(
         transform.mutates,
     )
     return results
+
+
+def _place(ops: Iterable[Operation]) -> Location | None:
+    """Where the first of them that was written by a person stands, or what it stands in."""
+    return next((o.location for op in ops for o in (op, *op.ancestors()) if o.location is not None), None)
 
 
 def _apply_to_copies(made: Prepared, context: TransformContext, state: State, where: Location) -> Values:

@@ -53,8 +53,8 @@ class Softmax(Composite):
         if not same or not dtype_of(self.result.type).is_float:
             raise self.error(
                 "operand and result have one float type",
-                required=str(self.operands[0].type),
-                found=str(self.result.type),
+                required="a type of floats, the same twice",
+                found=f"{self.operands[0].type} and {self.result.type}",
             )
         if not 0 <= self.dim < len(shape):
             raise self.error("`dim` is a dim of the operand", required=f"below {len(shape)}", found=str(self.dim))

@@ -89,7 +89,7 @@ class Lowering:
                 raise op.error(
                     "this operation on tensors has no form on buffers",
                     required="a structured or composite operation, data movement, or a loop",
-                    found=op.opcode,
+                    found="none of these",
                     fix="give it the interface Structured, or Composite",
                 )
 
