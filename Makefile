@@ -43,10 +43,10 @@ demo: $(VENV)/.core compiler  ## classify handwritten digits with a compiled ker
 
 test: $(VENV)/.dev compiler  ## the tests, without the slow ones; every message keeps to the rules
 	@mkdir -p build
-	$(PYTEST) -n $(WORKERS) --errors-page build/errors.md $(ARGS)
+	$(PYTEST) -n $(WORKERS) --dist worksteal --errors-page build/errors.md $(ARGS)
 
 errors: $(VENV)/.dev compiler  ## docs/errors.md from what the tests provoke
-	$(PYTEST) -n $(WORKERS) --errors-page docs/errors.md $(ARGS)
+	$(PYTEST) -n $(WORKERS) --dist worksteal --errors-page docs/errors.md $(ARGS)
 
 lint: $(VENV)/.dev  ## ruff and the import boundaries
 	$(BIN)/ruff check .
@@ -67,7 +67,7 @@ mutants: $(VENV)/.dev compiler  ## plant faults in transforms and lowering; the 
 	$(BIN)/python -m tests.mutants.run $(ARGS)
 
 conformance: $(VENV)/.dev compiler  ## the slow tests
-	$(PYTEST) -n $(WORKERS) -m slow $(ARGS)
+	$(PYTEST) -n $(WORKERS) --dist worksteal -m slow $(ARGS)
 
 bench: $(VENV)/.dev compiler  ## measure the workloads, beside the peers that are set up; ARGS: see tcpx bench --help
 	$(BIN)/tcpx bench $(ARGS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tcpx.payload.indexing_maps import DimDigit, IndexingMap, dims, map_digit, map_dim, map_name
+from tcpx.payload.indexing_maps import DimDigit, IndexingMap, dims, map_digit, map_dim, map_name, map_symbols
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Attribute, Block, CloneMap, Operation, Value
 from tcpx.payload.ops.generic import Generic, Yield
@@ -20,7 +20,7 @@ from tcpx.transform.tiling import pad
 def layout_map(ctx: TransformContext, op: Structured, index: int, layout: Sequence[Digit]) -> IndexingMap:
     """The map by which `op` reads input `index` in this layout. Raises ScheduleError if the layout does not hold each
     dim of the operand once, whole or by a quotient and a remainder of one divisor."""
-    names = list(dict.fromkeys(map_name(e) or "" for e in op.maps()[index]))
+    names = list(dict.fromkeys(_dim_read(ctx, op, entry) for entry in op.maps()[index]))
     parts = [(digit, _part(ctx, op, digit)) for digit in layout]
     held = dict.fromkeys(digit.dim for digit in layout)
     for digit, part in parts:
@@ -37,6 +37,18 @@ def layout_map(ctx: TransformContext, op: Structured, index: int, layout: Sequen
             found=", ".join(map(str, layout)),
         )
     return tuple(Symbol(digit.dim).size() if part is None else part.size() for digit, part in parts)
+
+
+def _dim_read(ctx: TransformContext, op: Structured, entry: Dim) -> str:
+    name = map_name(entry)
+    if name is None:
+        raise ctx.fail(
+            f"%{op.name} reads the operand at `{entry}`",
+            op=op,
+            required="an index that is a dim, or a digit of one: a layout names dims",
+            found=f"`{entry}`, of {', '.join(map_symbols(entry)) or 'none'}",
+        )
+    return name
 
 
 def _part(ctx: TransformContext, op: Structured, digit: Digit) -> DimDigit | None:

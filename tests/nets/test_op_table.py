@@ -16,6 +16,7 @@ import tcpx
 from tcpx.payload.diagnostics import Kind, TcpxError
 from tcpx.payload.interfaces import IteratorKind, Tileable
 from tcpx.payload.ir import Module, Operation
+from tcpx.payload.text.parser import parse
 from tcpx.target import load_target
 from tests.guard_pages import run_guarded
 from tests.nets.cases import Trial, check_module, compare, trials_of
@@ -119,7 +120,8 @@ OPCODES = sorted(opcode for opcode in payload_classes() if opcode not in WITHOUT
 @cache
 def sample(opcode: str, seed: int) -> tuple[Module, list[Trial]] | None:
     """A payload that has the operation, with others before and behind it; None if the seed gives none."""
-    module = RandomPayload(seed, most=6, opcodes=(opcode, opcode, *NEIGHBOUR)).make()
+    made = RandomPayload(seed, most=6, opcodes=(opcode, opcode, *NEIGHBOUR)).make()
+    module = parse(made.text(), constants=made.constants)  # with places that errors show
     if not any(op.opcode == opcode for op in module.main.body.ops):
         return None
     trials = trials_of(module, seed)

@@ -89,3 +89,16 @@ def test_builder_refuses() -> None:
         pass
     with pytest.raises(VerifyError, match=r"a function ends in a tcp\.return"):
         b.finish()
+
+
+def test_errors_show_the_line_of_python() -> None:
+    b = Builder()
+    with b.func("f", {"x": tensor([4], f32)}) as (x,):
+        b.returns(b.op(Add, [x, x], tensor([5], f32)))
+    with pytest.raises(VerifyError) as caught:
+        b.finish()
+    place = caught.value.diagnostic.payload
+    assert place is not None
+    assert (place.file, place.span) == (__file__, "b.op(Add, [x, x], tensor([5], f32))")
+    assert b.module.main.location is not None
+    assert b.module.main.location.file == __file__

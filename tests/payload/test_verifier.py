@@ -337,7 +337,7 @@ def test_dominance() -> None:
         ops[value].result.uses.append((ops[user], 0))
         error = refused_module(module)
         assert error.message == f"%{user} (tcp.exp): operand 0, %{value}, is not defined here"
-        assert error.found == f"%{value}: tensor<[M]xf32>, a result of tcp.exp"
+        assert error.found == f"%{value}: tensor<[M]xf32>, a result of tcp.exp at {ops[value].location}"
         with pytest.raises(VerifyError):
             verify_ops([ops[user]])
 

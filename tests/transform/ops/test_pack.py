@@ -95,3 +95,18 @@ def test_a_padded_tile_whose_size_depends_on_a_loop() -> None:
         'let s = match one "s" in root\nlet i = tile(s, [d0: 5])\nlet j = tile(s, [d0: 3])\nlet o = pad(s, [d1: 8])\n'
     )
     check(ROUND, body + "pack(o.operand, [d1, d0], at: i)", [{"M": m} for m in (0, 1, 5, 11)])
+
+
+def test_an_operand_that_is_read_at_sums_of_dims_has_no_layout_of_dims() -> None:
+    payload = """func @f(%x: tensor<18xf32>, %w: tensor<3xf32>) -> tensor<16xf32> {
+  %y = tcp.generic(%x, %w) {iterators = [["i", "parallel"], ["w", "reduction"]],
+                            maps = [[i + w], [w], [i]], combiner = "tcp.add"} ({ (%a: f32, %b: f32, %acc: f32):
+    %p = tcp.mul(%a, %b) : f32
+    %s = tcp.add(%acc, %p) : f32
+    tcp.yield(%s)
+  }) : tensor<16xf32>
+  tcp.return(%y)
+}
+"""
+    found = refusal(payload, 'let y = match one "y" in root\nlet i = tile(y, [i: 4])\npack(y.in0, [i], at: i)')
+    assert (found.message, found.found) == ("%y reads the operand at `i + w`", "`i + w`, of i, w")

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import dis
-import inspect
-import linecache
 from bisect import bisect_right
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from itertools import islice
-from types import CodeType, FrameType
+from types import CodeType
 
 from tcpx.payload.diagnostics import Location
+from tcpx.payload.python_lines import frame_outside, location_of
 
 _RECORDING = __name__.rpartition(".")[0]
 _SKIPPED = frozenset(("EXTENDED_ARG", "CACHE", "COPY"))
@@ -39,12 +37,12 @@ class Caller:
 
 def here() -> Location:
     """The innermost line of Python outside this package."""
-    return _location(_frame())
+    return location_of(frame_outside(_RECORDING))
 
 
 def caller() -> Caller:
     """`here`, and what becomes of the value that is being made."""
-    frame = _frame()
+    frame = frame_outside(_RECORDING)
     code = frame.f_code
     offsets, instructions = _instructions(code)
     position = bisect_right(offsets, frame.f_lasti)
@@ -56,28 +54,7 @@ def caller() -> Caller:
         use = Use.ASSIGNED
     else:
         use = Use.DISCARDED if _is_discarded(instructions[position : position + 1]) else Use.OTHER
-    return Caller(_location(frame), use, names, unpacked)
-
-
-def _frame() -> FrameType:
-    frame = inspect.currentframe()
-    while frame is not None and str(frame.f_globals.get("__name__", "")).startswith(_RECORDING):
-        frame = frame.f_back
-    if frame is None:
-        raise RuntimeError("recording a schedule needs a Python that has frames, and a caller outside of tcpx")
-    return frame
-
-
-def _location(frame: FrameType) -> Location:
-    code = frame.f_code
-    spans = next(islice(code.co_positions(), frame.f_lasti // 2, None), (None, None, None, None))
-    line, end_line, column, end_column = spans
-    first = line or frame.f_lineno
-    text = linecache.getline(code.co_filename, first, frame.f_globals).rstrip("\r\n")
-    if column is None or end_column is None:
-        return Location(code.co_filename, first, 1, first, len(text) + 1, text)
-    start, stop = (len(text.encode()[:k].decode(errors="replace")) + 1 for k in (column, end_column))
-    return Location(code.co_filename, first, start, end_line or first, stop, text)
+    return Caller(location_of(frame), use, names, unpacked)
 
 
 @lru_cache(maxsize=256)
