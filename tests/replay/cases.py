@@ -89,6 +89,7 @@ LIBRARY_CALLS = {
     "lib/gemm.tcps:panel_gemm": ("contract", "panel_gemm(it, epilogue(it))"),
     "lib/small_gemm.tcps:direct_gemm": ("contract", "direct_gemm(it, epilogue(it))"),
     "lib/small_gemm.tcps:dot_gemm": ("transposed", "dot_gemm(it, epilogue(it))"),
+    "lib/small_gemm.tcps:column_gemm": ("contract", "column_gemm(it, epilogue(it))"),
     "lib/narrow_gemm.tcps:product": ("narrow", "product(it)"),
     "lib/batch_gemm.tcps:batch_gemm": ("batch", "batch_gemm(it, epilogue(it))"),
     "lib/gemv.tcps:vecmat": ("vecmat", "vecmat(it, epilogue(it))"),
