@@ -230,6 +230,9 @@ def test_their_words_are_ordinary_names_elsewhere() -> None:
             "specialize x when size(x.m) < 4 { }",
             '`specialize` says what is done otherwise: `else { }` leaves it as it is, `else fail ".."` refuses it',
         ),
+        ("while true { }", "repeat with `for x in ..`, over a list, a range or a match"),
+        ("if true { } elif false { }", "write `else if`"),
+        ('fail "no"', '`fail` stands behind `else`: write `require false ".."`'),
         ("let x = 3.", "a float has digits on both sides of the point: `3.0`"),
     ],
 )
