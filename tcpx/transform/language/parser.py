@@ -15,6 +15,7 @@ from tcpx.payload.text.file import printable
 from tcpx.payload.text.tables import collector_paused, tables_file
 from tcpx.transform.language.builder import Builder
 from tcpx.transform.language.hints import FOREIGN_WORDS, hint
+from tcpx.transform.language.reductions import Reductions
 from tcpx.transform.language.source import Source
 from tcpx.transform.language.syntax import File
 from tcpx.transform.language.tokens import Comment, TokenFilter, UnclosedBracketError
@@ -52,7 +53,7 @@ def _parser() -> tuple[_TextParser, TokenFilter]:
     cache = tables_file(GRAMMAR)
     with collector_paused():
         lark = Lark(grammar, parser="lalr", lexer="basic", postlex=tokens, propagate_positions=True, cache=cache)
-        return lark, tokens
+        return Reductions(lark), tokens
 
 
 @dataclass(frozen=True, slots=True)

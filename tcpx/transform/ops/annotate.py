@@ -44,7 +44,6 @@ class Annotate(Transform):
         Parameter("note", STRING, doc="its name"),
         Parameter("text", STRING, "", doc="what it says; nothing if the name says it all"),
     )
-    mutates = False
     marks = False
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
