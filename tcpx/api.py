@@ -12,7 +12,7 @@ import numpy as np
 from tcpx.emit_c.kernel import Kernel, KernelRequest, build_many
 from tcpx.interp import ParamValue, Run, StepHook, check_schedule, run_schedule
 from tcpx.interp.space.search_space import SearchSpace, survey
-from tcpx.payload.diagnostics import Diagnostic, ScheduleError
+from tcpx.payload.diagnostics import Diagnostic, unusable_argument
 from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, operation_classes
 from tcpx.payload.rewriter import Rewriter
@@ -96,7 +96,11 @@ def fingerprint(module: Module) -> str:
 
 def copy_module(module: Module) -> Module:
     """A module of its own with the same functions; the arrays of constants are shared, they never change."""
-    made = Module(module.constants.copy())
+    match module:
+        case Module():
+            made = Module(module.constants.copy())
+        case _:
+            raise unusable_argument("payload", module, "what `tcpx.load`, `tcpx.parse` or the builder gives", "load")
     for name, func in module.funcs.items():
         copy = FuncOp(name, [(a.name, a.type) for a in func.args], func.symbols)
         copy.location = func.location
@@ -184,10 +188,6 @@ class CompileRequest:
 
 def lowered(request: CompileRequest, target: Target, threads: int) -> Run:
     """Schedule a copy of a payload and lower it to what emission takes."""
-    if threads < 1:
-        raise ScheduleError(
-            Diagnostic("a kernel runs on at least one thread", required="threads >= 1", found=str(threads))
-        )
     run = apply_schedule(request.module, request.schedule, params=request.params, target=target, threads=threads)
     lower(run.rewriter, run.module.main, target, threads)
     verify_module(run.module)

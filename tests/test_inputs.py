@@ -58,3 +58,21 @@ def test_refused(sizes: dict[str, int], message: str) -> None:
 def test_a_size_against_the_given_array() -> None:
     with pytest.raises(tcpx.ArgumentError, match="not that of argument `b`"):
         tcpx.random_inputs(tcpx.parse(PAYLOAD), given={"b": np.zeros(4, np.int8)}, sizes={"N": 1, "M": 8})
+
+
+def test_a_path_is_neither_a_payload_nor_a_schedule() -> None:
+    module = tcpx.parse(PAYLOAD)
+    with pytest.raises(tcpx.ArgumentError) as schedule:
+        tcpx.compile(module, "mlp.tcps")  # pyright: ignore[reportArgumentType]
+    assert schedule.value.diagnostic.fix == 'tcpx.load_schedule("mlp.tcps")'
+    with pytest.raises(tcpx.ArgumentError) as payload:
+        tcpx.apply_schedule("mlp.tcp", None)  # pyright: ignore[reportArgumentType]
+    assert payload.value.diagnostic.fix == 'tcpx.load("mlp.tcp")'
+    with pytest.raises(tcpx.ArgumentError) as other:
+        tcpx.compile(module, {})  # pyright: ignore[reportArgumentType]
+    assert other.value.diagnostic.found == "something of the Python type dict"
+
+
+def test_a_finding_prints_as_its_text() -> None:
+    schedule = tcpx.parse_schedule("language 1\nschedule s(root: func) { tlie(root) }")
+    assert str(tcpx.check(schedule)[0]).startswith("definite error: there is no transform, sequence or function `tlie`")

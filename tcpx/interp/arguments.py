@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tcpx.interp.arithmetic import size_text
+from tcpx.interp.arithmetic import size_text, undecided
 from tcpx.interp.conditions import AnyOf
 from tcpx.interp.expressions import condition, dim_name, evaluate
 from tcpx.interp.frame import Frame
@@ -222,6 +222,8 @@ def _plain(made: Prepared, parameter: Parameter, value: RuntimeValue, node: ast.
             return float(value)
         case ParameterKind.BOOL if isinstance(value, bool):
             return value
+        case ParameterKind.BOOL if isinstance(value, Predicate | AnyOf):
+            raise undecided(value, f"`{parameter.name}` of `{made.transform.name}`", made.frame, node)
         case ParameterKind.STRING | ParameterKind.NAME if isinstance(value, str):
             return value
         case ParameterKind.DTYPE if isinstance(value, ScalarType):

@@ -56,7 +56,12 @@ def arithmetic(operator: str, lhs: RuntimeValue, rhs: RuntimeValue, frame: Frame
     if isinstance(lhs, int | float) and isinstance(rhs, int | float) and not isinstance(lhs, bool):
         return checked(_on_floats(operator, float(lhs), float(rhs), frame, node), frame, node)
     found = f"{describe(lhs)} {operator} {describe(rhs)}"
-    raise frame.error("arithmetic is on numbers", node, required="int, size or float", found=found)
+    fix = (
+        "the extent of a dim is a number: `size(..)`"
+        if isinstance(lhs, DimHandle) or isinstance(rhs, DimHandle)
+        else None
+    )
+    raise frame.error("arithmetic is on numbers", node, required="int, size or float", found=found, fix=fix)
 
 
 def _joined(lhs: str, rhs: str, frame: Frame, node: ast.Node) -> str:

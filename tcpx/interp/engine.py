@@ -11,7 +11,7 @@ from tcpx.interp.coverage import Coverage, coverage_of
 from tcpx.interp.declared_knobs import schedule_parameter
 from tcpx.interp.frame import Frame
 from tcpx.interp.handles import Handles
-from tcpx.interp.knobs import KnobUse, OverriddenLaterError, Overrides, ParamValue
+from tcpx.interp.knobs import KnobUse, OverriddenLaterError, Overrides, ParamValue, overrides_of
 from tcpx.interp.payload_check import check_on_payload
 from tcpx.interp.payload_texts import PayloadTexts
 from tcpx.interp.state import State, StepHook
@@ -69,7 +69,7 @@ def run_schedule(
     called = program.schedule(schedule)
     function = _function(module, func)
     check_contract(program, called, function)
-    overrides = Overrides(params or {})
+    overrides = overrides_of(params)
     hook = None if overrides.by_path else on_step
     while True:
         state = _state(module, function, program, target, threads, overrides)
@@ -120,7 +120,7 @@ def check_schedule(
     found = check_program(program)
     if any(diagnostic.is_error for diagnostic in found):
         return found
-    overrides = Overrides(params or {})
+    overrides = overrides_of(params)
     while True:
         try:
             called = program.schedule(schedule)
@@ -154,6 +154,10 @@ def _state(
     threads: int,
     overrides: Overrides,
 ) -> State:
+    if threads < 1:
+        raise ScheduleError(
+            Diagnostic("a kernel runs on at least one thread", required="threads >= 1", found=str(threads))
+        )
     rewriter = Rewriter(module)
     return State(
         module=module,

@@ -8,7 +8,7 @@ from tcpx.interp.foresight import UnforeseenError
 from tcpx.interp.frame import Frame
 from tcpx.interp.functions import call_function
 from tcpx.interp.matchers import matcher_outcome
-from tcpx.interp.matching import WHERE_RANK, Candidates, Miss, Outcome, match_handles, name_miss, pattern_miss
+from tcpx.interp.matching import WHERE_RANK, Candidates, Miss, Outcome, fits, match_handles, name_miss, pattern_miss
 from tcpx.interp.parameters import call_frame, checked_parameter
 from tcpx.interp.state import State
 from tcpx.interp.target_queries import has_feature, target_attribute
@@ -273,7 +273,12 @@ def candidates_of(expression: ast.Match, state: State, frame: Frame) -> Candidat
                 "matching goes through a function, a loop or an op", expression.scope, required="func, loop or op"
             )
         ops += state.handles.resolve(root, expression.scope.location)
-    return Candidates(tuple(ops), lambda op: pattern_outcome(expression.pattern, expression.where, op, state, frame))
+    pattern, is_named = expression.pattern, find_matcher(expression.pattern, frame.unit) is not None
+    return Candidates(
+        tuple(ops),
+        lambda op: pattern_outcome(pattern, expression.where, op, state, frame),
+        lambda op: is_named or fits(pattern, op),
+    )
 
 
 def pattern_outcome(

@@ -61,12 +61,16 @@ class Handles:
         return (
             all(side in sides for side in handle.sides)
             and all(any(set(scope) & set(a.origins) for a in op.ancestors()) for scope in handle.inside)
-            and self.in_branch(op)
+            and (self.in_branch(op) or self._is_around(op))
         )
 
     def in_branch(self, op: Operation) -> bool:
         """Whether an operation is inside the `specialize` branches the schedule is in; a function always is."""
         return isinstance(op, FuncOp) or all(branch.holds(op) for branch in self.branches)
+
+    def _is_around(self, op: Operation) -> bool:
+        """Whether an operation is what a branch that the schedule is in belongs to: what `parent(x)` finds there."""
+        return any(set(branch.origins) & set(op.origins) for branch in self.branches)
 
     def resolve(self, handle: OpHandle, where: Location) -> list[Operation]:
         """The operations a handle denotes; an error that says what ended it if there are none."""
@@ -75,17 +79,29 @@ class Handles:
             return found
         everywhere = [op for origin in handle.origins for op in self.rewriter.origins.get(origin, [])]
         if everywhere:
-            paths = sorted({path_text(op.copy_path) for op in everywhere})
-            raise ScheduleError(
-                Diagnostic(
-                    f"no copy of %{handle.label} is selected here",
-                    Kind.SILENCEABLE,
-                    schedule=where,
-                    required=" and ".join(handle.sides) or "a copy inside the place asked for",
-                    found=f"copies {', '.join(paths)}",
-                )
-            )
+            raise self._elsewhere(handle, everywhere, where)
         raise self._ended(handle, where)
+
+    def _elsewhere(self, handle: OpHandle, copies: Sequence[Operation], where: Location) -> ScheduleError:
+        """The error for a handle all of whose copies are outside the place that is meant."""
+        if self.branches and not any(map(self.in_branch, copies)):
+            required, found = "a copy inside this branch of `specialize`", "copies outside it alone"
+            fix = "take this step outside the `specialize`"
+        else:
+            required = " and ".join(handle.sides) or "a copy inside the place asked for"
+            found = f"copies {', '.join(sorted({path_text(op.copy_path) for op in copies}))}"
+            fix = None
+        return ScheduleError(
+            Diagnostic(
+                f"no copy of %{handle.label} is selected here",
+                Kind.SILENCEABLE,
+                schedule=where,
+                payload=copies[0].location,
+                required=required,
+                found=found,
+                fix=fix,
+            )
+        )
 
     def _ended(self, handle: OpHandle, where: Location) -> ScheduleError:
         reasons = [self.rewriter.ended[o] for o in handle.origins if o in self.rewriter.ended]

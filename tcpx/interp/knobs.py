@@ -90,6 +90,26 @@ class Overrides:
                 )
 
 
+def overrides_of(params: Mapping[str, ParamValue] | None) -> Overrides:
+    """What `params=` says. Raises ScheduleError for a name or a value that no knob can have."""
+    values = params or {}
+    for key, value in values.items():
+        _require_settable(key, value)
+    return Overrides(values)
+
+
+def _require_settable(key: object, value: object) -> None:
+    if isinstance(key, str) and isinstance(value, int | float | str):
+        return
+    raise ScheduleError(
+        Diagnostic(
+            f"`params` cannot set {key} to {value}",
+            required="a name or path as a string, and an int, float, bool or string for it",
+            found=f"`{value}`, which no knob can be" if isinstance(key, str) else f"`{key}`, which is no name",
+        )
+    )
+
+
 def _fix(key: str, names: list[str]) -> str | None:
     """A glob of a name alone was meant as the end of a path."""
     is_glob = any(character in key for character in "*?[")

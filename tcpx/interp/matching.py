@@ -44,6 +44,8 @@ class Candidates:
 
     roots: tuple[Operation, ...]
     test: Callable[[Operation], Outcome]
+    fits: Callable[[Operation], bool]
+    """Whether it may match, by name and class: what does not is tested only to say why nothing matched."""
 
 
 def match_handles(match: ast.Match, state: State, frame: Frame, candidates: Candidates) -> RuntimeValue:
@@ -53,7 +55,7 @@ def match_handles(match: ast.Match, state: State, frame: Frame, candidates: Cand
     """
     found: dict[tuple[int, ...], RuntimeValue] = {}
     misses: list[Miss] = []
-    for op in filter(state.handles.in_branch, _walk_all(candidates.roots)):
+    for op in filter(state.handles.in_branch, filter(candidates.fits, _walk_all(candidates.roots))):
         if op.origins in found:
             continue
         outcome = candidates.test(op)
@@ -63,6 +65,7 @@ def match_handles(match: ast.Match, state: State, frame: Frame, candidates: Cand
             handle = state.handles.of(op)
             found[op.origins] = (handle, *outcome) if outcome else handle
     if not found:
+        misses = _all_misses(state, candidates, misses)
         _require_known_names(match, misses, state, frame)
     handles = tuple(found.values())
     if match.cardinality == "any" or (match.cardinality == "some" and handles):
@@ -82,6 +85,17 @@ def match_handles(match: ast.Match, state: State, frame: Frame, candidates: Cand
         fix=narrow if handles else _other_name(match, misses),
         kind=Kind.SILENCEABLE,
     )
+
+
+def _all_misses(state: State, candidates: Candidates, asked: Sequence[Miss]) -> list[Miss]:
+    """Why no operation matches: those that were asked, and those that another name or class kept from it."""
+    known = {miss.op: miss for miss in asked}
+    misses: list[Miss] = []
+    for op in filter(state.handles.in_branch, _walk_all(candidates.roots)):
+        outcome = known.get(op) or candidates.test(op)
+        if isinstance(outcome, Miss):
+            misses.append(outcome)
+    return misses
 
 
 def _other_name(match: ast.Match, misses: Sequence[Miss]) -> str | None:
@@ -157,12 +171,18 @@ def class_miss(op: Operation, op_class: str, rank: int = 0) -> Miss | None:
 
 def name_miss(op: Operation, pattern: ast.Pattern) -> Miss | None:
     """The miss of an operation that another name is asked for; None if there is none, or this one."""
-    glob, names = pattern.glob, (source_name(op), op.name)
-    if not glob or glob in names:
+    if _is_called(op, pattern.glob):
         return None
-    if not glob.isidentifier() and any(fnmatchcase(name, glob) for name in names):
-        return None
-    return Miss(op, 2 if pattern.op_class else 0, f'its name does not match "{glob}"')
+    return Miss(op, 2 if pattern.op_class else 0, f'its name does not match "{pattern.glob}"')
+
+
+def _is_called(op: Operation, glob: str) -> bool:
+    if not glob or glob == op.name:
+        return True
+    if glob.isidentifier():
+        return op.name.startswith(glob) and source_name(op) == glob
+    names = (source_name(op), op.name)
+    return glob in names or any(fnmatchcase(name, glob) for name in names)
 
 
 def pattern_miss(pattern: ast.Pattern, op: Operation) -> Miss | None:
@@ -170,6 +190,11 @@ def pattern_miss(pattern: ast.Pattern, op: Operation) -> Miss | None:
     unnamed = name_miss(op, pattern)
     unlike = class_miss(op, pattern.op_class, 1 if pattern.glob and not unnamed else 0) if pattern.op_class else None
     return unlike or unnamed
+
+
+def fits(pattern: ast.Pattern, op: Operation) -> bool:
+    """Whether name and class of an operation match."""
+    return _is_called(op, pattern.glob) and (not pattern.op_class or is_a(op, pattern.op_class))
 
 
 def is_a(op: Operation, op_class: str) -> bool:
@@ -202,4 +227,7 @@ def _walk(op: Operation) -> Iterator[Operation]:
         return
     for block in op.regions:
         for inner in block.ops:
-            yield from _walk(inner)
+            if inner.regions:
+                yield from _walk(inner)
+            elif not inner.is_terminator:
+                yield inner

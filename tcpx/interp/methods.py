@@ -95,9 +95,9 @@ def dims_of(base: OpHandle, kind: str, state: State, frame: Frame, node: ast.Nod
 
 
 def attribute_of(base: OpHandle, name: str, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
-    """`x.attribute("permutation")`: an attribute as the payload writes it."""
+    """`x.attribute("permutation")`: an attribute as the payload writes it, or a note of the schedule."""
     op = state.handles.resolve(base, node.location)[0]
-    value = _attribute_value(op.attributes.get(name))
+    value = _attribute_value(op.attributes.get(name, op.notes.get(name)))
     if value is None:
         known = attribute_names(op)
         error = frame.error(
@@ -112,8 +112,8 @@ def attribute_of(base: OpHandle, name: str, state: State, frame: Frame, node: as
 
 
 def attribute_names(op: Operation) -> tuple[str, ...]:
-    """The attributes of an operation that a schedule can ask for."""
-    return tuple(key for key, held in op.attributes.items() if _attribute_value(held) is not None)
+    """The attributes and notes of an operation that a schedule can ask for."""
+    return (*(key for key, held in op.attributes.items() if _attribute_value(held) is not None), *op.notes)
 
 
 def _attribute_value(held: Attribute | None) -> RuntimeValue | None:

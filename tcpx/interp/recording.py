@@ -40,6 +40,7 @@ class Recording:
         touched: Sequence[Operation],
         remarks: Sequence[str] = (),
         mutates: bool = True,
+        snapshots: Sequence[tuple[str, str]] = (),
     ) -> None:
         """The step is done: add its entry to the trace, and tell who wants to know."""
         state, rewriter = self.state, self.state.rewriter
@@ -59,6 +60,7 @@ class Recording:
             seconds=seconds,
             loops=state.nests.of(state.func) if mutates else None,
             edits=state.texts.take_edits() if state.texts is not None else None,
+            snapshots=tuple(snapshots),
         )
         state.trace.entries.append(entry)
         if state.on_step is not None:

@@ -80,6 +80,7 @@ def run_step(
         touched,
         context.remarks,
         transform.mutates,
+        context.snapshots,
     )
     return results
 

@@ -35,6 +35,8 @@ class TraceEntry:
     loops: Nest | None
     edits: tuple[Edit, ...] | None
     """What it changed in the payload text; None where the run did not keep texts."""
+    snapshots: tuple[tuple[str, str], ...] = ()
+    """Payload texts it kept, with their names."""
 
     @property
     def nest(self) -> str:
@@ -69,6 +71,11 @@ class Trace:
     """Places of statements that ran."""
     used: list[ast.Sequence | ast.Schedule] = field(default_factory=list["ast.Sequence | ast.Schedule"])
     """Sequences that were called, each once."""
+
+    @property
+    def snapshots(self) -> tuple[tuple[str, str], ...]:
+        """The payload texts that `snapshot` kept, with their names, in order."""
+        return tuple(kept for entry in self.entries for kept in entry.snapshots)
 
     def use(self, called: ast.Sequence | ast.Schedule) -> None:
         if not any(called is known for known in self.used):

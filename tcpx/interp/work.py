@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tcpx.interp.frame import Frame
@@ -29,9 +27,8 @@ class Work:
     steps: int = 0
     items: int = 0
 
-    @contextmanager
-    def nested(self, frame: Frame, node: ast.Node) -> Generator[None, None, None]:
-        """Inside one more block, call or operator."""
+    def nested(self, frame: Frame, node: ast.Node) -> Work:
+        """Inside one more block, call or operator, to the end of the `with` it stands in."""
         if self.depth >= DEEPEST_RUN:
             raise frame.error(
                 f"the run of the schedule is nested more than {DEEPEST_RUN} deep here",
@@ -40,10 +37,13 @@ class Work:
                 found=f"{self.depth + 1} of them",
             )
         self.depth += 1
-        try:
-            yield
-        finally:
-            self.depth -= 1
+        return self
+
+    def __enter__(self) -> None:
+        """`nested` went in."""
+
+    def __exit__(self, *_: object) -> None:
+        self.depth -= 1
 
     def expression(self, frame: Frame, node: ast.Node) -> None:
         """One expression is evaluated."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from pathlib import Path
 from typing import Final
 
 _WIDEST_LINE: Final = 240
@@ -76,6 +77,9 @@ class Diagnostic:
         """Whether it stands in the way of what was asked for, as all but remarks do."""
         return self.kind is not Kind.WARNING
 
+    def __str__(self) -> str:
+        return self.render()
+
     def render(self) -> str:
         """Text for a terminal: message, the two carets, required / found / fix, call stack."""
         lines = [f"{self.kind.value}: {self.message}"]
@@ -144,3 +148,11 @@ class CompileError(TcpxError):
 
 class SanitizerError(TcpxError):
     """A sanitized kernel that leaves its memory, or that computes what C does not define."""
+
+
+def unusable_argument(what: str, given: object, required: str, loader: str) -> ArgumentError:
+    """The error for an argument of another Python type; `loader` is the function of tcpx that takes a path instead."""
+    is_path = isinstance(given, str | Path)
+    found = f'"{given}"' if is_path else f"something of the Python type {type(given).__name__}"
+    fix = f'tcpx.{loader}("{given}")' if is_path else None
+    return ArgumentError(Diagnostic(f"this is no {what}", required=required, found=found, fix=fix))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
 from tcpx.payload import order
@@ -67,6 +68,9 @@ def _classes_of(op_class: type[Operation]) -> tuple[str, ...]:
     return tuple(n for n in names if n)
 
 
+NO_NOTES: Mapping[str, str] = MappingProxyType({})
+
+
 class Operation:
     """Base of all operations. A subclass declares everything about its kind in one place."""
 
@@ -75,6 +79,7 @@ class Operation:
         "copy_path",
         "location",
         "name",
+        "notes",
         "operands",
         "order",
         "origins",
@@ -119,6 +124,8 @@ class Operation:
         self.schedule_location: Location | None = None
         self.steps: tuple[int, ...] = ()
         """Numbers of the steps that made and changed it and what it was made from; those of a trace count from 1."""
+        self.notes: Mapping[str, str] = NO_NOTES
+        """What a schedule said of it, by name; no part of the payload."""
         self.origins: tuple[int, ...] = ()
         self.copy_path: CopyPath = ()
         self.results = [
@@ -232,7 +239,9 @@ class Operation:
         return print_operation(self)
 
     def stand_for(self, old: Operation) -> None:
-        """Take the places in payload and schedule of an operation that this one is made from, and its history."""
+        """Take the places in payload and schedule of an operation that this one is made from, its history and notes."""
+        if old.notes:
+            self.notes = {**old.notes, **self.notes}
         self.location = self.location or old.location
         self.schedule_location = self.schedule_location or old.schedule_location
         self.steps = merged_steps(old.steps, self.steps)

@@ -110,11 +110,11 @@ class Origins(Journal):
 
     def set_schedule_location(self, new: Operation, old: Operation) -> None:
         """Let `new` stand at the place in payload and schedule where `old` did, and continue its history."""
-        before = (new.location, new.schedule_location, new.steps)
+        before = (new.location, new.schedule_location, new.steps, new.notes)
         new.stand_for(old)
 
         def undo() -> None:
-            new.location, new.schedule_location, new.steps = before
+            new.location, new.schedule_location, new.steps, new.notes = before
 
         self.record(undo)
 

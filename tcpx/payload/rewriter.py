@@ -281,6 +281,16 @@ class Rewriter(Names, Origins):
 
         self.record(undo, op)
 
+    def set_note(self, op: Operation, key: str, text: str) -> None:
+        """Say something of an operation; the payload stays what it is."""
+        old = op.notes
+        op.notes = {**old, key: text}
+
+        def undo() -> None:
+            op.notes = old
+
+        self.record(undo)
+
     def set_type(self, value: Value, type_: Type) -> None:
         """Change the type of a value."""
         old = value.type

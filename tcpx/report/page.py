@@ -98,7 +98,7 @@ def _step(step: TraceEntry, before: list[NestLine], after: list[NestLine] | None
         "bound": [[name, denoted] for name, denoted in step.bound],
         "made": [[name, denoted] for name, denoted in step.made],
         "changed": [*step.changed],
-        "remarks": [*step.remarks],
+        "remarks": [*step.remarks, *(f"{name}:\n{text}" for name, text in step.snapshots)],
         "ms": round(step.seconds * 1e3, 3),
         "visited": step.visited,
         "edits": [[e.at, len(e.removed), table.numbers(e.added)] for e in step.edits or ()],

@@ -94,6 +94,9 @@ class ExplanationText:
             yield f"  -> {name} = {denoted}"
         for remark in step.remarks:
             yield indent(remark, "  says: ", lambda _: True)
+        for name, text in step.snapshots:
+            yield f"  keeps {name}:"
+            yield indent(text, "    ")
 
     def _marked(self, lines: list[MarkedLine] | list[MarkedLine | None]) -> Iterator[str]:
         for line in lines:

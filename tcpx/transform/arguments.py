@@ -207,6 +207,8 @@ class TransformContext:
     location: Location | None = None
     remarks: list[str] = field(default_factory=list[str])
     """Text for the user (`print`, `emit_remark`): shown when the step commits."""
+    snapshots: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """Names and payload texts that the trace keeps."""
 
     def fail(
         self,
@@ -234,3 +236,7 @@ class TransformContext:
     def remark(self, text: str) -> None:
         """Tell the user something once the step is committed."""
         self.remarks.append(text)
+
+    def keep(self, name: str, text: str) -> None:
+        """Let the trace keep a payload text under a name, once the step is committed."""
+        self.snapshots.append((name, text))

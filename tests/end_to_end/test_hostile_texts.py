@@ -35,6 +35,7 @@ schedule s(root: func) {{
   let i = tile(mm, [m: 4])
   let j = tile(p, [d0: 2])
   emit_remark(i, {note})
+  annotate(i, {note}, {note})
 }}
 """
 

@@ -110,7 +110,9 @@ def test_expressions(condition: str) -> None:
         ('require size(mm.k) == 3 "three"', "three", None),
         ("let a = tile(mm, [m: 4.5 > 1])", "a tile size is a number", None),
         ("let a = tile(mm, [q: 4])", "%fc1 has no dim `q`", None),
-        ("let a = tile(root, [q: 4])", "`target` of `tile` has the wrong type", None),
+        ("let a = tile(root, [q: 4])", "`target` of `tile` has the wrong type",
+             "an operation in it: `match one .. in root`"),
+            ("let a = mm.n / 2", "arithmetic is on numbers", "the extent of a dim is a number: `size(..)`"),
     ],
 )  # fmt: skip
 def test_refused(body: str, message: str, fix: str | None) -> None:
@@ -237,6 +239,8 @@ def test_overrides(key: str) -> None:
         ({"*/fc2/*.mr": 4}, "the parameter `*/fc2/*.mr` (= 4) matches no knob of the schedule"),
         ({"mr": 15}, "the value of the knob `mr` is not in its domain"),
         ({"mr": 1.5}, "`mr` is declared `int`"),
+        ({"mr": None}, "`params` cannot set mr to None"),
+        ({3: 4}, "`params` cannot set 3 to 4"),
     ],
 )
 def test_overrides_refused(params: Mapping[str, ParamValue], message: str) -> None:
@@ -293,6 +297,25 @@ def test_a_branch_sees_its_own_copies() -> None:
     done = run(MM + body + " else { require len(mm) == 1 }")
     assert len(done.trace.entries) == 2
     assert "for fc1/m1 in 0 to B step 2" in done.trace.entries[1].nest
+
+
+def test_the_parent_in_a_branch_is_what_chooses_the_branch() -> None:
+    body = """specialize mm when size(mm.m) < 4 {
+      let c = parent(mm)
+      require c != root and parent(c) == root and len(match any contract in c) == 1
+      print(c)
+    }
+    else { tile(mm, [m: 6]); require parent(parent(mm)) != root }"""
+    done = run(MM + body)
+    assert done.trace.output[0].text.startswith("if B < 4\n  fc1~when0 = tcp.matmul\nelse")
+
+
+def test_a_loop_round_the_versions_is_outside_each_of_them() -> None:
+    body = "let i = tile(mm, [m: 6])\nspecialize mm when size(mm.m) < 4 { print(i) } else { }"
+    found = failure(MM + body).diagnostic
+    assert found.message == "no copy of %fc1/m1 is selected here"
+    assert found.required == "a copy inside this branch of `specialize`"
+    assert found.fix == "take this step outside the `specialize`"
 
 
 def test_specialize_of_a_static_condition_makes_no_version() -> None:

@@ -285,6 +285,13 @@ MUTANTS: Final = (
         ("end_to_end/test_versions.py", NUMBERS),
     ),
     Mutant(
+        "assert: what does not hold is passed over",
+        "transform/ops/assert.py",
+        'if args.bool("condition"):',
+        'if args.bool("condition") or True:',
+        _op("inspection"),
+    ),
+    Mutant(
         "cse: operations with different attributes are merged",
         "transform/cleanup.py",
         "tuple(sorted((k, str(a)) for k, a in op.attributes.items())),",

@@ -79,7 +79,7 @@ class Arguments:
             ParameterKind.INTS: lambda _: "[2, 3]",
             ParameterKind.SIZE: lambda _: self._size(),
             ParameterKind.FLOAT: lambda _: "0.5",
-            ParameterKind.BOOL: lambda _: self.random.choice(("true", "false")),
+            ParameterKind.BOOL: lambda p: "true" if p.is_required else self.random.choice(("true", "false")),
             ParameterKind.STRING: lambda _: '"seen"',
             ParameterKind.NAME: lambda _: self._class_name(),
             ParameterKind.ENUM: lambda p: self.random.choice(p.type.choices),

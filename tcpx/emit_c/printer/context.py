@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tcpx.emit_c.printer.expressions import SizePrinter
@@ -41,6 +42,7 @@ class FunctionContext:
         "names",
         "needs",
         "next_values",
+        "said",
         "sizes",
         "slot_name",
         "target",
@@ -66,6 +68,8 @@ class FunctionContext:
         self.buffers: dict[Value, str] = {}
         self.constant_slots: list[ConstantSlot] = []
         self.next_values: dict[Value, str] = {}
+        self.said: Mapping[str, str] = {}
+        """The notes that the last comment told."""
         self.constants_name = ""
         self.workspace_name = ""
         self.slot_name = ""

@@ -23,6 +23,9 @@ def print_block(block: Block, context: FunctionContext, scope: Scope) -> None:
         if not context.live.is_live(op):
             continue
         scope.op = op
+        if op.notes and (op.operands or op.regions) and op.notes != context.said:
+            context.said = op.notes
+            scope.statement(f"/* {', '.join(in_comment(_note(*note)) for note in op.notes.items())} */")
         if isinstance(op, Loop):
             _print_loop(op, context, scope)
         elif isinstance(op, If):
@@ -34,6 +37,10 @@ def print_block(block: Block, context: FunctionContext, scope: Scope) -> None:
         elif not op.is_terminator and not isinstance(op, Assert):
             print_row(op, context, scope)
     scope.op = outer
+
+
+def _note(name: str, text: str) -> str:
+    return f"{name}: {text}" if text else name
 
 
 def _print_loop(loop: Loop, context: FunctionContext, scope: Scope) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tcpx.interp.engine import begin_run, run_schedule
-from tcpx.interp.knobs import OverriddenLaterError, Overrides, ParamValue
+from tcpx.interp.knobs import OverriddenLaterError, Overrides, ParamValue, overrides_of
 from tcpx.interp.space.foresight import SurveyForesight
 from tcpx.interp.space.survey import Constraint, Surveyed, Surveyor, Variable
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
@@ -52,7 +52,7 @@ def survey(
         if error.diagnostic.kind is not Kind.SILENCEABLE:
             raise
         refusal = error.diagnostic
-    found = _followed(module, program, target, threads, Overrides(params or {}), shares)
+    found = _followed(module, program, target, threads, overrides_of(params), shares)
     kept = [v for v in found.variables.values() if not present or v.active or v.is_choice or v.path in present]
     known = {variable.path for variable in kept}
     constraints = tuple(c for c in found.constraints if c.knobs <= known)

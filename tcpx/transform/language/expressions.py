@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from math import isinf
 
 from lark import Token, Tree
@@ -60,9 +58,9 @@ class ExpressionBuilder:
         self.source = source
         self._depth = 0
 
-    @contextmanager
-    def nested(self, tree: Tree[Token]) -> Generator[None, None, None]:
-        """Building what is inside a block, bracket or operator; a located error where that is too deep."""
+    def nested(self, tree: Tree[Token]) -> ExpressionBuilder:
+        """Building what is inside a block, bracket or operator, to the end of the `with` it stands in; a located error
+        where that is too deep."""
         if self._depth >= DEEPEST_NESTING:
             raise ParseError(
                 Diagnostic(
@@ -74,7 +72,12 @@ class ExpressionBuilder:
                 )
             )
         self._depth += 1
-        yield
+        return self
+
+    def __enter__(self) -> None:
+        """`nested` went in."""
+
+    def __exit__(self, *_: object) -> None:
         self._depth -= 1
 
     def expression(self, node: Branch) -> Expression:

@@ -12,6 +12,17 @@ Accepted = frozenset[str]
 _ONLY = {kind: frozenset((kind,)) for kind in ("ELSE", "EQUAL", "COLON")}
 _STATEMENT = frozenset("LET KNOB REQUIRE OPTIONAL FOR IF CASE TRY SPECIALIZE TUNE RETURN".split())
 
+FOREIGN_WORDS = {
+    "while": "repeat with `for x in ..`, over a list, a range or a match",
+    "elif": "write `else if`",
+    "fail": '`fail` stands behind `else`: write `require false ".."`',
+    "def": "write `sequence name(x: op) { .. }`, or `function` for an expression",
+    "var": "a name is bound by `let`, once",
+    "const": "a name is bound by `let`, once",
+    "switch": "write `case x { matmul => { .. } else => { .. } }`",
+}
+"""What begins a statement in other languages, and what this one has for it."""
+
 
 def hint(token: Token, seen: Sequence[Token], accepted: Accepted) -> str | None:
     """The fix for a token where others are accepted; `seen` are the tokens up to it."""

@@ -63,7 +63,8 @@ class Program:
                 schedule=Location(self.main.file.path, 1, 1),
                 required=f"one of {', '.join(known)}" if known else "a `schedule` in the file",
                 found=name or f"{len(known)} schedules",
-                fix=did_you_mean(name, known),
+                fix=did_you_mean(name, known)
+                or ("keep one; let the others be sequences, or files of their own" if len(known) > 1 else None),
             )
         )
 
@@ -175,7 +176,7 @@ class _Loader:
                     f'"{item.path}" is not there',
                     schedule=item.location,
                     required="a file beside the importing one, on the schedule path or in the library",
-                    found="none in " + ", ".join(str(p) for p in places),
+                    found="none in " + ", ".join(dict.fromkeys(str(p) for p in places)),
                     fix=did_you_mean(item.path, _files_of(places)),
                 )
             )

@@ -14,7 +14,8 @@ from tcpx.payload.diagnostics import Diagnostic, ParseError
 from tcpx.payload.text.file import printable
 from tcpx.payload.text.tables import collector_paused, tables_file
 from tcpx.transform.language.builder import Builder
-from tcpx.transform.language.hints import hint
+from tcpx.transform.language.hints import FOREIGN_WORDS, hint
+from tcpx.transform.language.reductions import Reductions
 from tcpx.transform.language.source import Source
 from tcpx.transform.language.syntax import File
 from tcpx.transform.language.tokens import Comment, TokenFilter, UnclosedBracketError
@@ -52,7 +53,7 @@ def _parser() -> tuple[_TextParser, TokenFilter]:
     cache = tables_file(GRAMMAR)
     with collector_paused():
         lark = Lark(grammar, parser="lalr", lexer="basic", postlex=tokens, propagate_positions=True, cache=cache)
-        return lark, tokens
+        return Reductions(lark), tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +160,15 @@ def expected_words(accepted: set[str]) -> str:
 
 
 def _misspelt_statement(token: Token, seen: list[Token]) -> str | None:
-    """Where the line starts with a word much like a keyword, that keyword."""
+    """Where the line starts with a word much like a keyword, or a keyword elsewhere, what the language has for it."""
     before = seen[: seen.index(token)] if token in seen else seen
     start = next((k + 1 for k in range(len(before) - 1, -1, -1) if before[k].type in _STARTERS), 0)
     line = [*before[start:], token]
     if line[0].type != "NAME" or len(line) > 3:
         return None
     depth = sum(t.type == "LBRACE" for t in before) - sum(t.type == "RBRACE" for t in before)
-    found = closest(str(line[0]), _STATEMENT_WORDS if depth > 0 else _ITEM_WORDS)
+    word = str(line[0])
+    if word in FOREIGN_WORDS:
+        return FOREIGN_WORDS[word]
+    found = closest(word, _STATEMENT_WORDS if depth > 0 else _ITEM_WORDS)
     return f"did you mean `{found}`?" if found is not None else None

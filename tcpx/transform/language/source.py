@@ -14,9 +14,10 @@ class Source:
         self.file = file
         self.text = text
         self.lines = text.split("\n")
+        self._shown = [line.rstrip("\r") for line in self.lines]
 
     def at(self, line: int, column: int, end_line: int = 0, end_column: int = 0) -> Location:
-        text = self.lines[line - 1].rstrip("\r") if 0 < line <= len(self.lines) else ""
+        text = self._shown[line - 1] if 0 < line <= len(self._shown) else ""
         return Location(self.file, line, column, end_line or line, end_column or column + 1, text)
 
     def end(self) -> Location:

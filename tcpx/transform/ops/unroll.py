@@ -90,7 +90,11 @@ class Unroll(Transform):
             )
         if factor == 1:
             raise ctx.fail(
-                f"unrolling {loop.name} by 1 changes nothing", op=loop, required="a factor of at least 2", found="1"
+                f"unrolling {loop.name} by 1 changes nothing",
+                op=loop,
+                required="a loop of at least 2 iterations" if given is None else "a factor of at least 2",
+                found="1 iteration" if given is None else "factor: 1",
+                fix="optional unroll(..)" if given is None else None,
             )
         whole = is_equal(mod(trips, factor), 0) is True and is_equal(mod(var.upper - var.lower, var.step), 0) is True
         if not whole and trips != factor:

@@ -30,10 +30,14 @@ def problems(body: str) -> list[tuple[str, str | None]]:
         ("tile(mm, sizes: [n: 4], target: mm)", "`target` is given twice", None),
         ("tile(mm, sizes: [n: 4], true)", "an argument without a name stands behind one with a name", None),
         ("tile(mm)", "`tile` needs `sizes`", None),
-        ("tile(mm, [n, m])", "`sizes` of `tile` has the wrong type", None),
+        ("tile(mm, [n, m])", "`sizes` of `tile` has the wrong type", "say which dim each is for: `[m: 6, n: 64]`"),
         ("tile(mm, [n: 4, n: 8])", "the dim `n` stands twice in `sizes`", None),
         ("tile(mm, [n: lats])", "`lats` is not bound", "did you mean `last`?"),
-        ("vectorize(mm)", "`loop` of `vectorize` has the wrong type", None),
+        (
+            "vectorize(mm)",
+            "`loop` of `vectorize` has the wrong type",
+            "a loop that steps one of its dims: `mm.loop(..)`",
+        ),
         ("pack(mm.rhs, [k + 1], at: mm.loop(k))", "`layout` of `pack` lists dims", None),
         ("let a, b = tile(mm, [n: 4])", "2 names for 1 result", None),
         ("let a = two(mm)", "1 name for 2 results", None),
@@ -200,6 +204,16 @@ def test_a_knob_is_no_parameter() -> None:
     ("body", "message", "fix"),
     [
         ("mm.tile(n: 4)", "there is no `tile(...)` to ask a handle", "`tile` is a step: write `tile(mm, ...)`"),
+        (
+            "let all = match any contract in mm\ntile(all, [n: 4])",
+            "`target` of `tile` has the wrong type",
+            "one at a time: `for x in all { .. }`",
+        ),
+        (
+            "specialize 4 when size(mm.m) < 4 { } else { }",
+            "versions are made of operations",
+            None,
+        ),
         ("mm.two(4)", "there is no `two(...)` to ask a handle", "`two` is a step: write `two(mm, ...)`"),
         ("tile(mm, n: 4)", "`tile` has no parameter `n`", "`sizes` are in brackets: `[n: 4]`"),
         (
@@ -209,8 +223,13 @@ def test_a_knob_is_no_parameter() -> None:
         ),
     ],
 )
-def test_what_was_meant(body: str, message: str, fix: str) -> None:
+def test_what_was_meant(body: str, message: str, fix: str | None) -> None:
     assert (message, fix) in problems(body)
+
+
+def test_a_dim_is_no_number() -> None:
+    (found,) = check_program(program_of_text(f"{HEAD}sequence f(mm: op, d: dim) {{ tile(mm, [d: d / 2]) }}"))
+    assert (found.message, found.fix) == ("arithmetic is on numbers", "its extent: `size(d)`")
 
 
 def test_an_optional_step_may_end_nothing() -> None:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from lark import Lark, Token, Tree, UnexpectedInput
 
 from tcpx.payload.diagnostics import ParseError
 from tcpx.transform.language import parse_schedule, print_expression, print_file
 from tcpx.transform.language import syntax as ast
+from tcpx.transform.language.parser import GRAMMAR
+from tcpx.transform.language.reductions import Reductions
+from tcpx.transform.language.tokens import TokenFilter
+
+ROOT = Path(__file__).parents[3]
 
 GEMM = """\
 // schedules/lib/gemm.tcps
@@ -230,6 +238,9 @@ def test_their_words_are_ordinary_names_elsewhere() -> None:
             "specialize x when size(x.m) < 4 { }",
             '`specialize` says what is done otherwise: `else { }` leaves it as it is, `else fail ".."` refuses it',
         ),
+        ("while true { }", "repeat with `for x in ..`, over a list, a range or a match"),
+        ("if true { } elif false { }", "write `else if`"),
+        ('fail "no"', '`fail` stands behind `else`: write `require false ".."`'),
         ("let x = 3.", "a float has digits on both sides of the point: `3.0`"),
     ],
 )
@@ -254,3 +265,29 @@ def test_fixes_of_items(item: str, fix: str) -> None:
     with pytest.raises(ParseError) as caught:
         parse_schedule(f"language 1\n{item}\n")
     assert caught.value.diagnostic.fix == fix
+
+
+def _described(tree: Tree[Token] | Token) -> object:
+    if isinstance(tree, Token):
+        return tree.type, str(tree), tree.line, tree.column
+    place = () if tree.meta.empty else (tree.meta.line, tree.meta.column, tree.meta.end_line, tree.meta.end_column)
+    return str(tree.data), place, [_described(child) for child in tree.children]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "schedules").rglob("*.tcps")), ids=lambda path: path.stem)
+def test_reductions_left_out_change_no_tree(path: Path) -> None:
+    lark = Lark(
+        GRAMMAR.read_text(encoding="utf-8"),
+        parser="lalr",
+        lexer="basic",
+        postlex=TokenFilter(),
+        propagate_positions=True,
+    )
+    text = path.read_text(encoding="utf-8")
+    assert _described(Reductions(lark).parse(text)) == _described(lark.parse(text))
+    for wrong in (text + "\nlet", text.replace("{", "{ = ", 1), text.replace(" = ", " == ", 3)):
+        with pytest.raises(UnexpectedInput) as ours:
+            Reductions(lark).parse(wrong)
+        with pytest.raises(UnexpectedInput) as theirs:
+            lark.parse(wrong)
+        assert (ours.value.line, ours.value.column) == (theirs.value.line, theirs.value.column)

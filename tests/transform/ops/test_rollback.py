@@ -59,6 +59,7 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "specialize": (RELU, MM, "specialize(mm, to: contract)"),
     "decompose": (SOFTMAX, "", 'decompose(match one "y" in root)'),
     "parallelize": (RELU, MM + "let i = tile(mm, [m: 6])\n", "parallelize(i)"),
+    "annotate": (RELU, MM, 'annotate(mm, "hot")'),
     "canonicalize": (DEAD, "", "canonicalize(root)"),
     "cse": (DEAD, "", "cse(root)"),
     "dce": (DEAD, "", "dce(root)"),
@@ -75,7 +76,7 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "plan_memory": (RELU, MM + NEST + "bufferize(root)\n", "plan_memory(root)"),
     "specialize when": (RELU, MM, "specialize mm when size(mm.m) < 4 { interchange(mm, [k, m, n]) } else { }"),
 }
-INSPECTION = {"emit_remark", "print"}
+INSPECTION = {"assert", "emit_remark", "print", "snapshot", "verify"}
 
 
 def snapshot(rewriter: Rewriter) -> object:
@@ -84,7 +85,7 @@ def snapshot(rewriter: Rewriter) -> object:
     ops = [
         (
             (op, op.parent, op.name, op.origins, op.copy_path, op.location, op.schedule_location),
-            (list(op.operands), dict(op.attributes)),
+            (list(op.operands), dict(op.attributes), dict(op.notes)),
             [(value, value.name, value.type, list(value.uses)) for value in op.defined],
         )
         for op in module.walk()

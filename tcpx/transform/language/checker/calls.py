@@ -7,10 +7,11 @@ from tcpx.transform.declaration import Parameter, ParameterKind, Result, Transfo
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import SequenceCallee, find_callee, transform_arguments
 from tcpx.transform.language.builtins import FUNCTIONS, METHODS
+from tcpx.transform.language.checker.conversions import conversion
 from tcpx.transform.language.checker.expressions import check_arguments, check_expression, note_dim, note_uses
 from tcpx.transform.language.checker.patterns import check_type
 from tcpx.transform.language.checker.scope import Problems, Scope
-from tcpx.transform.language.kinds import Static, parameter_accepts, static_of_result
+from tcpx.transform.language.kinds import TYPE_NAMES, Static, parameter_accepts, static_of_result
 from tcpx.transform.language.printed_expressions import print_expression
 from tcpx.transform.suggestions import did_you_mean
 
@@ -113,17 +114,24 @@ def _check_argument(transform: type[Transform], parameter: Parameter, value: ast
     else:
         given = check_expression(value, scope)
         if not parameter_accepts(kind, given):
-            _wrong_type(transform, parameter, value, scope, given.value)
+            fix = conversion(given, TYPE_NAMES.get(kind.value, Static.ANY), value)
+            _wrong_type(transform, parameter, value, scope, given.value, fix)
 
 
 def _wrong_type(
-    transform: type[Transform], parameter: Parameter, value: ast.Expression, scope: Scope, given: str
+    transform: type[Transform],
+    parameter: Parameter,
+    value: ast.Expression,
+    scope: Scope,
+    given: str,
+    fix: str | None = None,
 ) -> None:
     scope.problems.add(
         f"`{parameter.name}` of `{transform.name}` has the wrong type",
         value.location,
         required=str(parameter.type),
         given=given,
+        fix=fix,
     )
 
 
@@ -154,7 +162,8 @@ def _check_choice(transform: type[Transform], parameter: Parameter, value: ast.E
 
 def _check_map(transform: type[Transform], parameter: Parameter, value: ast.Expression, scope: Scope) -> None:
     if not isinstance(value, ast.MapOf):
-        _wrong_type(transform, parameter, value, scope, "a list" if isinstance(value, ast.ListOf) else "no map")
+        given = "a list" if isinstance(value, ast.ListOf) else "no map"
+        _wrong_type(transform, parameter, value, scope, given, "say which dim each is for: `[m: 6, n: 64]`")
         return
     seen: set[str] = set()
     for key, size in value.entries:
@@ -169,7 +178,13 @@ def _check_map(transform: type[Transform], parameter: Parameter, value: ast.Expr
             check_expression(key, scope)
         given = check_expression(size, scope)
         if given not in (Static.INT, Static.SIZE, Static.ANY):
-            scope.problems.add("a tile size is a number", size.location, required="int or size", given=given.value)
+            scope.problems.add(
+                "a tile size is a number",
+                size.location,
+                required="int or size",
+                given=given.value,
+                fix=conversion(given, Static.SIZE, size),
+            )
 
 
 def _check_list(transform: type[Transform], parameter: Parameter, value: ast.Expression, scope: Scope) -> None:

@@ -26,6 +26,7 @@ from tcpx.transform.language.builtins import (
     Function,
     Method,
 )
+from tcpx.transform.language.checker.conversions import conversion
 from tcpx.transform.language.checker.operators import check_binary, expect_bool, expect_number
 from tcpx.transform.language.checker.patterns import candidate_class, check_pattern, check_type, matched_type
 from tcpx.transform.language.checker.scope import Problems, Scope
@@ -57,6 +58,7 @@ def check_arguments(declared: ast.Sequence | ast.Function, call: ast.Call, scope
                 value.location,
                 required=str(param.type),
                 given=given.value,
+                fix=conversion(given, static, value),
             )
 
 

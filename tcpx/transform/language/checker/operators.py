@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tcpx.transform.language import syntax as ast
+from tcpx.transform.language.checker.conversions import conversion
 from tcpx.transform.language.checker.scope import Scope
 from tcpx.transform.language.kinds import HANDLES, Static
 
@@ -52,7 +53,11 @@ def expect_number(given: Static, expression: ast.Expression, scope: Scope) -> St
     """The type of a number; ANY, and a problem, where it is none."""
     if given not in _NUMBERS:
         scope.problems.add(
-            "arithmetic is on numbers", expression.location, required="int, size or float", given=given.value
+            "arithmetic is on numbers",
+            expression.location,
+            required="int, size or float",
+            given=given.value,
+            fix=conversion(given, Static.SIZE, expression),
         )
         return Static.ANY
     return given

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from tcpx.payload.diagnostics import ScheduleError
-from tcpx.payload.ir import operation_classes
+from tcpx.payload.ir import Operation, operation_classes
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import (
     find_matcher,
@@ -19,9 +20,13 @@ _CLASSES_BESIDE_THE_TREE = ("loop", "op")
 
 def operation_tree_classes() -> tuple[str, ...]:
     """The names a pattern may use: every class of the operation tree, and the name of every operation."""
-    known = operation_classes()
-    names = {str(c.__dict__["class_name"]) for op in known.values() for c in op.__mro__ if c.__dict__.get("class_name")}
-    names |= {opcode.rpartition(".")[2] for opcode, op in known.items() if not op.is_terminator}
+    return _names_of(tuple(operation_classes().values()))
+
+
+@lru_cache(maxsize=1)
+def _names_of(known: tuple[type[Operation], ...]) -> tuple[str, ...]:
+    names = {str(c.__dict__["class_name"]) for op in known for c in op.__mro__ if c.__dict__.get("class_name")}
+    names |= {op.opcode.rpartition(".")[2] for op in known if not op.is_terminator}
     return tuple(sorted(names.union(_CLASSES_BESIDE_THE_TREE)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tcpx.payload.diagnostics import counted
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.checker.calls import check_call_statement, result_types
+from tcpx.transform.language.checker.conversions import conversion
 from tcpx.transform.language.checker.expressions import check_condition, check_expression
 from tcpx.transform.language.checker.patterns import candidate_class, check_pattern, check_type, matched_type, parts_of
 from tcpx.transform.language.checker.reachability import check_alternatives, check_arms, check_conditions
@@ -197,7 +198,15 @@ def _check_case(statement: ast.Case, scope: Scope, results: Results) -> bool:
 
 
 def _check_specialize(statement: ast.Specialize, scope: Scope) -> None:
-    check_expression(statement.target, scope)
+    given = check_expression(statement.target, scope)
+    if given not in (Static.OP, Static.LOOP, Static.LIST, Static.ANY):
+        scope.problems.add(
+            "versions are made of operations",
+            statement.target.location,
+            required="op, loop or a list of them",
+            given=given.value,
+            fix=conversion(given, Static.OP, statement.target),
+        )
     check_conditions(statement.branches, scope)
     blocks = [branch.body for branch in statement.branches]
     for branch in statement.branches:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
-from tcpx.payload.diagnostics import Location
+from tcpx.payload.diagnostics import Location, unusable_argument
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.checker.program import require_checked
 from tcpx.transform.language.checker.scope import Problems, Scope
@@ -217,5 +217,12 @@ Schedulable = Program | ScheduleFile
 
 
 def program_of(schedule: Schedulable) -> Program:
-    """The program of either."""
-    return schedule.program() if isinstance(schedule, ScheduleFile) else schedule
+    """The program of either. Raises ArgumentError for anything else."""
+    match schedule:
+        case ScheduleFile():
+            return schedule.program()
+        case Program():
+            return schedule
+        case _:
+            required = "what `tcpx.load_schedule` or `tcpx.parse_schedule` gives, or a `tcpx.ScheduleFile`"
+            raise unusable_argument("schedule", schedule, required, "load_schedule")

@@ -283,7 +283,11 @@ def left_early(s: Any, root: Any, mm: Any) -> None:
         (lambda s, root, mm: s.tile(mm, {"n": 4}, tail="pda"), "`tail` of `tile` cannot be `pda`",
          "did you mean `pad`?"),
         (lambda s, root, mm: s.tile(mm), "`tile` needs `sizes`", None),
-        (lambda s, root, mm: s.vectorize(mm), "`loop` of `vectorize` has the wrong type", None),
+        (
+            lambda s, root, mm: s.vectorize(mm),
+            "`loop` of `vectorize` has the wrong type",
+            "a loop that steps one of its dims: `x.loop(..)`",
+        ),
         (lambda s, root, mm: s.tile(mm, None), "this is no value of a schedule", None),
         (lambda s, root, mm: s.tile(mm, {"n": float("nan")}), "a schedule has finite numbers only", None),
         (lambda s, root, mm: s.pack(mm.rhs, ["k pad 16"], at=mm.loop("k")), "this is no name", None),

@@ -1,0 +1,21 @@
+"""What was probably meant where a value is of another type than it has to be: the fix of a type error."""
+
+from __future__ import annotations
+
+from tcpx.transform.language import syntax as ast
+from tcpx.transform.language.kinds import Static
+from tcpx.transform.language.printed_expressions import print_expression
+
+
+def conversion(given: Static, required: Static, value: ast.Expression) -> str | None:
+    """How to get from a value of one type to one of another; None where nothing is known."""
+    text = print_expression(value) if isinstance(value, ast.Name | ast.Attribute | ast.Call) else "x"
+    if given is Static.LIST and required in (Static.OP, Static.LOOP):
+        return f"one at a time: `for x in {text} {{ .. }}`"
+    if given is Static.OP and required is Static.LOOP:
+        return f"a loop that steps one of its dims: `{text}.loop(..)`"
+    if given is Static.FUNC and required is Static.OP:
+        return f"an operation in it: `match one .. in {text}`"
+    if given is Static.DIM and required in (Static.INT, Static.SIZE, Static.FLOAT):
+        return f"its extent: `size({text})`"
+    return None

@@ -1,0 +1,61 @@
+# ruff: noqa: N999 - a file is called like its transform
+"""assert: something the author of a schedule relies on."""
+
+from __future__ import annotations
+
+from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
+from tcpx.transform.declaration import (
+    BOOL,
+    STRING,
+    Arguments,
+    Category,
+    Parameter,
+    Results,
+    Transform,
+    TransformContext,
+    register,
+)
+
+
+@register
+class AssertThat(Transform):
+    """End the run with a definite error if a condition does not hold: the schedule is wrong, whatever it is tried on.
+
+    `require` is for what a payload may or may not offer, and `try` and `optional` recover from it; nothing does from
+    `assert`. A condition on sizes that only a run of the kernel decides is refused: `specialize` makes versions of it.
+
+    before:
+        func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
+          %mm = tcp.matmul(%x, %w) : tensor<[M]x32xf32>
+          tcp.return(%mm)
+        }
+    statement:
+        tile(mm, [m: 6])
+        assert(len(mm.loops(m)) == 1, "one loop steps the rows")
+        print(mm.loop(m))
+    output:
+        for mm/m1 in 0 to M step 6
+          mm = tcp.matmul
+    """
+
+    name = "assert"
+    category = Category.INSPECTION
+    parameters = (
+        Parameter("condition", BOOL, doc="what has to hold, decided now"),
+        Parameter("message", STRING, "an assertion of the schedule does not hold", doc="the error if it does not"),
+    )
+    mutates = False
+    marks = False
+
+    def apply(self, ctx: TransformContext, args: Arguments) -> Results:
+        if args.bool("condition"):
+            return ()
+        raise ScheduleError(
+            Diagnostic(
+                args.string("message"),
+                Kind.DEFINITE,
+                schedule=ctx.location,
+                required=ctx.location.span if ctx.location is not None else "a condition that holds",
+                found="it does not hold",
+            )
+        )

@@ -1,0 +1,50 @@
+"""snapshot: keep the payload as it is now."""
+
+from __future__ import annotations
+
+from tcpx.transform.declaration import (
+    OP_OR_LOOP,
+    STRING,
+    Arguments,
+    Category,
+    Parameter,
+    Results,
+    Transform,
+    TransformContext,
+    register,
+)
+
+
+@register
+class Snapshot(Transform):
+    """Keep the payload text of a function, loop or operation under a name. Changes and prints nothing.
+
+    `tcpx explain` shows it at the step, and the trace of a run has it: `tcpx.apply_schedule(..).trace.snapshots` are
+    names and texts, in order. The text of a function without named constants is a payload that `tcpx.parse` takes.
+
+    before:
+        func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
+          %mm = tcp.matmul(%x, %w) : tensor<[M]x32xf32>
+          tcp.return(%mm)
+        }
+    statement:
+        snapshot(root, "before tiling")
+    after:
+        func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
+          %mm = tcp.matmul(%x, %w) : tensor<[M]x32xf32>
+          tcp.return(%mm)
+        }
+    """
+
+    name = "snapshot"
+    category = Category.INSPECTION
+    parameters = (
+        Parameter("target", OP_OR_LOOP, doc="what to keep"),
+        Parameter("name", STRING, doc="what to keep it under; several may have one name"),
+    )
+    mutates = False
+    marks = False
+
+    def apply(self, ctx: TransformContext, args: Arguments) -> Results:
+        ctx.keep(args.string("name"), args.op("target").text())
+        return ()
