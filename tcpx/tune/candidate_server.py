@@ -4,7 +4,7 @@ It reads the problem once. At `begin` it forks; the child answers until `end`, o
 says in its place. Requests and replies are those of `tcpx/measure/protocol.py`:
 
     {"do": "describe"}                          {"ok": {"pid": ..}}
-    {"do": "begin", "params": {..}}             {"ok": {"c": "hash of the C"}}
+    {"do": "begin", "params": {..}}             {"ok": {"c": "hash of the C"}}; params null: without the schedule
     {"do": "build"}                             {"ok": {"seconds": ..}}
     {"do": "check"}                             {"ok": {}}: the results are right
     {"do": "run", "example": 0, "shortest": s}  {"ok": {"seconds": .., "waited": ..}}

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Final, Protocol
 
 import tcpx
+from tcpx.measure.limits import Limits as MachineLimits
 from tcpx.tune.duel import Effort
 from tcpx.tune.evaluation import Evaluator
 from tcpx.tune.problem import Problem
@@ -47,8 +48,13 @@ class Executor(Protocol):
         """What comes of at most `workers` candidates."""
         ...
 
-    def duel(self, one: Candidate, other: Candidate, processes: int) -> Comparison:
-        """Two candidates in pairs of fresh processes. Raises TrialError."""
+    def final(self, winner: Candidate, rivals: Sequence[Candidate | None], processes: int) -> list[Comparison | str]:
+        """The winner beside each rival in fresh processes; None is the payload without the schedule. For one that does
+        not run, why. Raises TrialError for the winner."""
+        ...
+
+    def machine_limits(self, beaten: MachineLimits | None = None) -> MachineLimits:
+        """The limits of the machine; measured again where a candidate was faster than they allow."""
         ...
 
 

@@ -14,10 +14,12 @@ from typing import Final
 
 import tcpx
 from tcpx.tune.executor import Executor, make_executor
+from tcpx.tune.final_comparison import FinalComparison, measured_again
 from tcpx.tune.ledger import Ledger, StudyKey
 from tcpx.tune.problem import Problem, examples_of
 from tcpx.tune.progress import Listener, Progress
 from tcpx.tune.request import Request
+from tcpx.tune.roof import Roof, roof_of
 from tcpx.tune.samplers.sampler import Sampler, make_sampler
 from tcpx.tune.slots import TrialError, all_cpus
 from tcpx.tune.space import Point, Space, Value
@@ -43,6 +45,8 @@ class Search:
     open: dict[int, Candidate] = field(default_factory=dict[int, Candidate])
     started: float = field(default_factory=monotonic)
     since_best: int = 0
+    roof: Roof | None = None
+    problem: Problem = field(init=False)
 
     def study_of(self, stack: ExitStack) -> Study:
         """Search, measure the winner again, and say what was found."""
@@ -50,7 +54,7 @@ class Search:
         first = self.space.defaults()
         if first is None:
             raise no_points(self.space)
-        problem = Problem(
+        self.problem = problem = Problem(
             request.module,
             request.schedule,
             request.target,
@@ -67,6 +71,7 @@ class Search:
         sampler = make_sampler(request.sampler, self.space, request.seed)
         with self._interruptible():
             try:
+                self.roof = roof_of(problem, evaluator.machine_limits())
                 self._search(evaluator, sampler, first)
             finally:
                 for candidate in self.open.values():
@@ -137,7 +142,10 @@ class Search:
         known = self.ledger.candidates(self.key)
         seconds = monotonic() - self.started
         request = self.request
-        self.listener(Progress(tuple(done), known, evaluator.incumbent, seconds, request.budget, request.trials))
+        best = evaluator.incumbent
+        found = best.comparison if best is not None else None
+        share = self.roof.fraction(found.seconds) if self.roof is not None and found is not None else None
+        self.listener(Progress(tuple(done), known, best, seconds, request.budget, request.trials, share))
 
     def _is_over(self) -> bool:
         request = self.request
@@ -155,15 +163,12 @@ class Search:
 
     def _finished(self, evaluator: Executor) -> Study:
         known = tuple(self.ledger.candidates(self.key))
-        best = evaluator.incumbent
+        best, request = evaluator.incumbent, self.request
         first = next((c for c in known if c.source == "defaults" and c.is_measured), None)
-        against = None
-        if best is not None and first is not None and best.c_hash != first.c_hash and not self.stopped:
-            try:
-                against = evaluator.duel(best, first, max(2, self.request.processes))
-            except TrialError as error:
-                self.notes.append(f"the winner was not measured again: {error}")
-        request = self.request
+        final = FinalComparison()
+        if best is not None and not self.stopped:
+            final = measured_again(evaluator, best, first, request.has_schedule, request.processes)
+            self.notes += final.notes
         return Study(
             request.module,
             request.schedule,
@@ -173,10 +178,18 @@ class Search:
             known,
             best,
             first,
-            against,
+            final,
             tuple(self.notes),
             request.fixed,
+            self._roof_over(final.seconds, evaluator),
         )
+
+    def _roof_over(self, seconds: float | None, evaluator: Executor) -> Roof | None:
+        """The roof; that of limits measured again, where the winner goes through it."""
+        held = self.roof
+        if held is not None and seconds is not None and held.fraction(seconds) > 1:
+            return roof_of(self.problem, evaluator.machine_limits(held.limits))
+        return held
 
     def _point_of(self, params: Mapping[str, Value]) -> Point:
         """The point nearest to some params, by path, or by the sequence and name of the knob."""

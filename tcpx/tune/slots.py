@@ -61,11 +61,11 @@ class Slot:
     library: Path | None = None
     _server: PeerProcess | None = field(default=None)
 
-    def begin(self, number: int, params: Mapping[str, Value]) -> str:
-        """Run the schedule with these params; the hash of the C. Raises TrialError."""
+    def begin(self, number: int, params: Mapping[str, Value] | None) -> str:
+        """Run the schedule with these params, or with None no schedule; the hash of the C. Raises TrialError."""
         self.clear()
         self.holds = number
-        reply = self._ask("begin", self.limits.schedule, params=dict(params))
+        reply = self._ask("begin", self.limits.schedule, params=None if params is None else dict(params))
         return str(reply["c"])
 
     def build(self) -> float:

@@ -49,13 +49,13 @@ class Trial:
             case other:
                 raise ValueError(f"required begin, build, check, run or end, found {other!r}")
 
-    def _begin(self, params: Mapping[str, int | float | bool | str]) -> dict[str, Any]:
+    def _begin(self, params: Mapping[str, int | float | bool | str] | None) -> dict[str, Any]:
         problem = self.problem
         try:
             self.draft = draft(
                 problem.module,
-                problem.schedule,
-                params={**problem.fixed, **params},
+                problem.schedule if params is not None else None,
+                params={**problem.fixed, **params} if params is not None else None,
                 target=problem.target,
                 threads=problem.threads,
             )

@@ -13,6 +13,8 @@ from types import SimpleNamespace
 
 import pytest
 
+import tcpx
+
 Command = Callable[..., SimpleNamespace]
 
 
@@ -27,7 +29,7 @@ def tune(files: SimpleNamespace, storage: str, tcpx_command: Command, monkeypatc
 
     def run(*words: str) -> SimpleNamespace:
         given = ["tune", files.payload, "-s", files.schedule, "--size", "N=64", "--storage", storage]
-        given += ["--target", "generic", "--sampler", "grid", "--quick", *words]
+        given += ["--target", "generic", "--sampler", "grid", "--quick", "--final", "0", *words]
         monkeypatch.setattr(sys, "argv", ["tcpx", *given])
         return tcpx_command(*given)
 
@@ -38,6 +40,7 @@ def test_a_study_and_its_ledger(tune: Command, storage: str, tcpx_command: Comma
     done = tune("--trials", "2")
     assert (done.status, done.err) == (0, "")
     assert "#0 " in done.out
+    assert "% of the limit (" in done.out
     assert "2 candidates: 2 ok" in done.out
     assert f"tcpx emit {files.payload} -s {files.schedule} --param axpy/s/rows.height=" in done.out
     assert "--trials 2 --resume" in done.out
@@ -75,6 +78,16 @@ def test_a_winner_is_recorded_and_used(tune: Command, tcpx_command: Command, fil
     stale = tcpx_command(*words, "generic")
     assert stale.status == 1
     assert "%s (tcp.max) is new" in stale.err
+
+
+def test_the_command_to_go_on_after_an_interruption(tune: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tcpx, "tune", interrupted)
+    printed = tune("--trials", "3").out
+    assert "ended at once; to go on:\n  tcpx tune " in printed
+    assert printed.endswith("--trials 3 --resume\n")
 
 
 @pytest.mark.parametrize(

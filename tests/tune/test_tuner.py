@@ -51,7 +51,7 @@ def tune(tmp_path: Path) -> Tune:
             "sizes": [{"N": 64}],
             "sampler": "grid",
             "effort": QUICK,
-            "processes": 2,
+            "processes": 0,
             "target": "generic",
             "workers": 2,
             **options,
@@ -157,6 +157,31 @@ def test_a_study_is_not_begun_twice_but_resumed(tune: Tune) -> None:
     again = tune(resume=True)
     assert again.candidates[:3] == first.candidates
     assert len(verdicts(again)) == len(again.candidates) == 7
+
+
+def test_the_winner_is_measured_beside_the_defaults_and_no_schedule(tune: Tune) -> None:
+    study = tune(SCHEDULE.replace("int = 4 in 1..8", "int = 1 in [1, 8]"), processes=2)
+    bare = study.final.against_no_schedule
+    assert bare is not None
+    assert study.roof is not None
+    assert round(study.roof.bytes) == 2 * 64 * 64 * 4
+    assert round(study.roof.operations) == 64 * 64
+    assert study.roof.by.startswith(("read_", "fma_"))
+    text = study.text()
+    assert "the winner  " in text
+    assert "without a schedule" in text
+    assert "% of the limit (" in text
+    assert "of that of no schedule (" in study.provenance()["time"]
+    if study.best != study.first:
+        assert study.final.against_defaults is not None
+        assert "the defaults  " in text
+
+
+def test_what_there_is_without_a_schedule_is_the_default_policy(tmp_path: Path) -> None:
+    study = tcpx.tune(
+        tcpx.parse(PAYLOAD), sizes=[{"N": 4}], trials=1, effort=QUICK, processes=2, target="generic", workers=1
+    )
+    assert study.final.against_no_schedule is None
 
 
 def test_another_payload_is_another_study(tune: Tune, tmp_path: Path) -> None:
