@@ -157,7 +157,10 @@ class Evaluator:
 
     def _built(self, candidate: Candidate, slot: Slot) -> Candidate:
         """Up to the point where it can be timed; with its verdict where that does not come."""
+        known = self.incumbent
         try:
+            if known is not None:
+                slot.warm(known.params)
             c_hash = slot.begin(candidate.number, candidate.params)
             candidate = replace(candidate, c_hash=c_hash)
             with self._lock:

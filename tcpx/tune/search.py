@@ -108,8 +108,7 @@ class Search:
         incumbent."""
         if evaluator.incumbent is None:
             return 1
-        tried = len(self.ledger.candidates(self.key))
-        return max(1, min(evaluator.workers, self.request.trials - tried))
+        return max(1, min(evaluator.workers, self.request.trials - self.ledger.count(self.key)))
 
     def _go_on(self, evaluator: Executor, sampler: Sampler) -> None:
         """With what the ledger has: the fastest is the incumbent, and what a dead tuner left is tried again."""
@@ -151,7 +150,7 @@ class Search:
         request = self.request
         if self.stopped:
             self.notes.append("interrupted: --resume goes on with it")
-        elif len(self.ledger.candidates(self.key)) >= request.trials:
+        elif self.ledger.count(self.key) >= request.trials:
             self.notes.append(f"all {request.trials} trials are done")
         elif request.budget is not None and monotonic() - self.started >= request.budget:
             self.notes.append(f"the budget of {request.budget:g} s is spent")
@@ -165,6 +164,7 @@ class Search:
         known = tuple(self.ledger.candidates(self.key))
         best, request = evaluator.incumbent, self.request
         first = next((c for c in known if c.source == "defaults" and c.is_measured), None)
+        found = best.comparison if best is not None else None
         final = FinalComparison()
         if best is not None and not self.stopped:
             final = measured_again(evaluator, best, first, request.has_schedule, request.processes)
@@ -181,7 +181,7 @@ class Search:
             final,
             tuple(self.notes),
             request.fixed,
-            self._roof_over(final.seconds, evaluator),
+            self._roof_over(final.seconds or (found.seconds if found is not None else None), evaluator),
         )
 
     def _roof_over(self, seconds: float | None, evaluator: Executor) -> Roof | None:
