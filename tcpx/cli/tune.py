@@ -75,6 +75,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write the winner there, for --tuned; without a name: beside the schedule, NAME.tuned.yaml",
     )
+    parser.add_argument("--html", metavar="FILE", help="write a page with plots there: one file")
     storage = parser.add_argument_group("ledger")
     storage.add_argument("--storage", default=STORAGE, metavar="FILE", help=f"default: {STORAGE}")
     storage.add_argument("--resume", action="store_true", help="go on with what the ledger has of this study")
@@ -101,6 +102,9 @@ def _execute(options: argparse.Namespace) -> int:
         raise
     print(study.text())
     print(f"{options.storage}: {Path(options.storage).stat().st_size / MEBIBYTE:.1f} MiB, study {study.key.key}")
+    if options.html is not None:
+        study.html(options.html)
+        print(f"wrote {options.html}")
     if study.best is not None:
         if options.record is not None:
             path = options.record or tuned_path(options)

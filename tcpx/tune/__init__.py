@@ -13,7 +13,7 @@ duel, statistics, importance   timing beside the incumbent, and what it says
 final_comparison, roof         the winner beside what there was before, and beside the limit of the machine
 verdicts         what came of a candidate
 ledger           every candidate of every study, in SQLite
-study, export, progress   what a person sees of it
+study, page/, export, progress   what a person sees of it
 """
 
 from __future__ import annotations

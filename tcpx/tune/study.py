@@ -13,6 +13,7 @@ from tcpx.tune.export import counts
 from tcpx.tune.final_comparison import FinalComparison
 from tcpx.tune.importance import importance
 from tcpx.tune.ledger import StudyKey
+from tcpx.tune.page.study_page import study_page
 from tcpx.tune.roof import Roof
 from tcpx.tune.space import Value
 from tcpx.tune.verdicts import Candidate
@@ -66,6 +67,11 @@ class Study:
         made = record_of(self.module, setting, self.params, self.provenance())
         write_record(path, made)
         return made
+
+    def html(self, path: str | Path) -> None:
+        """Write a page with history, effects of knobs, verdicts, a roofline and the winner: one file, for any browser,
+        that needs nothing else."""
+        Path(path).write_text(study_page(self), encoding="utf-8")
 
     def provenance(self) -> dict[str, str]:
         """Where the values come from, in words."""
