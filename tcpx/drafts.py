@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tcpx.api import CompileRequest, lowered
+from tcpx.costs.kernel_cost import KernelCost, kernel_cost
 from tcpx.emit_c.kernel import Kernel, KernelRequest, build_printed, printed_kernels
 from tcpx.emit_c.printer.file import PrintedFile
 from tcpx.interp import ParamValue, Run
+from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Module
 from tcpx.target import Target, load_target
 from tcpx.transform.language.embedded import Schedulable
@@ -28,6 +30,10 @@ class Draft:
     def c_source(self) -> str:
         """The C file."""
         return self.printed.source
+
+    def cost(self, arrays: Sequence[Array]) -> KernelCost:
+        """What a model says of a call with these arguments. Raises ArgumentError."""
+        return kernel_cost(self.run.module.main, self.target, self.threads, arrays)
 
     def build(self) -> Kernel:
         """Compile it. Raises CompileError."""

@@ -5,7 +5,7 @@ says in its place. Requests and replies are those of `tcpx/measure/protocol.py`:
 
     {"do": "describe"}                          {"ok": {"pid": ..}}
     {"do": "warm", "params": {..}}              {"ok": {}}: run the schedule once, so that forks find caches filled
-    {"do": "begin", "params": {..}}             {"ok": {"c": "hash of the C"}}; params null: without the schedule
+    {"do": "begin", "params": {..}}             {"ok": {"c": "hash of the C", "costs": [..]}}; null: no schedule
     {"do": "build"}                             {"ok": {"seconds": ..}}
     {"do": "check"}                             {"ok": {}}: the results are right
     {"do": "run", "example": 0, "shortest": s}  {"ok": {"seconds": .., "waited": ..}}

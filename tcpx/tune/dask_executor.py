@@ -12,7 +12,7 @@ import tempfile
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +28,7 @@ from tcpx.tune.duel import Effort
 from tcpx.tune.evaluation import Evaluator
 from tcpx.tune.problem import Problem
 from tcpx.tune.slots import Limits, TrialError
+from tcpx.tune.space import Value
 from tcpx.tune.verdicts import Candidate, Comparison, Verdict
 from tcpx.tuned import cpu_name
 
@@ -94,6 +95,10 @@ class DaskExecutor:
             if beats and candidate.alike is None and (held is None or (candidate.relative or 1) < (held.relative or 1)):
                 self.incumbent = candidate
         return found
+
+    def estimates(self, points: Sequence[Mapping[str, Value]]) -> list[float | None]:
+        """On one worker."""
+        return cast("list[float | None]", self._on_a_worker(estimates_here, points))
 
     def final(self, winner: Candidate, rivals: Sequence[Candidate | None], processes: int) -> list[Comparison | str]:
         """On one worker; on another, where it dies."""
@@ -193,6 +198,12 @@ def final_here(
     """On a worker: the winner beside its rivals in fresh processes. Raises TrialError."""
     with _one_at_a_time:
         return _evaluator_of(job).final(winner, rivals, processes)
+
+
+def estimates_here(job: Job, points: Sequence[Mapping[str, Value]]) -> list[float | None]:
+    """On a worker: what the model expects of some params."""
+    with _one_at_a_time:
+        return _evaluator_of(job).estimates(points)
 
 
 def limits_here(job: Job, beaten: MachineLimits | None) -> MachineLimits:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,8 +20,10 @@ from tcpx.measure.limits import Machine
 from tcpx.measure.pinned_threads import PinnedThreads
 from tcpx.tune.duel import Effort, compare
 from tcpx.tune.measurement_slot import building, measuring
+from tcpx.tune.model import Estimate, Trust, estimate
 from tcpx.tune.problem import Problem
-from tcpx.tune.slots import Limits, Slot, TrialError, all_cpus
+from tcpx.tune.slots import Begun, Limits, Slot, TrialError, all_cpus
+from tcpx.tune.space import Value
 from tcpx.tune.statistics import interval_of_processes
 from tcpx.tune.verdicts import Candidate, Comparison, Verdict
 
@@ -52,6 +54,8 @@ class Evaluator:
     _threads: ThreadPoolExecutor = field(init=False)
     _pinned: PinnedThreads = field(init=False)
     _seen: dict[str, Candidate] = field(default_factory=dict[str, Candidate])
+    _limits: MachineLimits | None = None
+    _trust: Trust = field(default_factory=Trust)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -161,8 +165,12 @@ class Evaluator:
         try:
             if known is not None:
                 slot.warm(known.params)
-            c_hash = slot.begin(candidate.number, candidate.params)
-            candidate = replace(candidate, c_hash=c_hash)
+            begun = slot.begin(candidate.number, candidate.params)
+            c_hash, expected = begun.c_hash, self._expected(begun)
+            candidate = replace(candidate, c_hash=c_hash, estimate=expected.seconds)
+            refusal = self._hopeless(expected)
+            if refusal is not None:
+                return replace(candidate, verdict=Verdict.PRUNED, reason=refusal)
             with self._lock:
                 first = self._seen.setdefault(c_hash, candidate)
             if first.number != candidate.number:
@@ -173,6 +181,39 @@ class Evaluator:
         except TrialError as error:
             return replace(candidate, verdict=error.verdict, reason=str(error))
         return replace(candidate, build_seconds=seconds)
+
+    def _expected(self, begun: Begun) -> Estimate:
+        with self._lock:
+            held = self._limits = self._limits or self.machine_limits()
+        return estimate(begun.costs, self._weights(), self._machine.target, held)
+
+    def _hopeless(self, expected: Estimate) -> str | None:
+        held = self.incumbent
+        if held is None or held.estimate is None:
+            return None
+        return self._trust.refusal_of(expected, held.estimate, held.number)
+
+    def estimates(self, points: Sequence[Mapping[str, Value]]) -> list[float | None]:
+        """What the model expects of some params, in seconds; None of those whose schedule does not run."""
+        free = self._free()[: self.workers]
+
+        def of_every_nth(n: int) -> list[float | None]:
+            return [self._estimated(params, free[n]) for params in points[n :: len(free)]]
+
+        found: list[float | None] = [None] * len(points)
+        for n, held in enumerate(self._threads.map(of_every_nth, range(len(free)))):
+            found[n :: len(free)] = held
+        return found
+
+    def _estimated(self, params: Mapping[str, Value], slot: Slot) -> float | None:
+        try:
+            if self.incumbent is not None:
+                slot.warm(self.incumbent.params)
+            return self._expected(slot.begin(NOBODY, params)).seconds
+        except TrialError:
+            return None
+        finally:
+            slot.clear()
 
     def _judged(self, candidate: Candidate, slot: Slot) -> Candidate:
         if candidate.alike is not None:
@@ -209,6 +250,8 @@ class Evaluator:
         if found.is_faster and not found.steady:
             found = self._compared(slot, home)  # what a busy machine says twice is believed
         relative = (held.relative or 1.0) * found.ratio
+        if held.estimate and candidate.estimate:
+            self._trust.learn(candidate.estimate / held.estimate, found.ratio)
         made = self._finished(candidate, found, held.number, relative)
         if found.is_faster:
             home.clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +14,7 @@ from tcpx.tune.duel import Effort
 from tcpx.tune.evaluation import Evaluator
 from tcpx.tune.problem import Problem
 from tcpx.tune.slots import Limits
+from tcpx.tune.space import Value
 from tcpx.tune.verdicts import Candidate, Comparison
 
 LOCAL: Final = "local"
@@ -46,6 +47,10 @@ class Executor(Protocol):
 
     def evaluate(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """What comes of at most `workers` candidates."""
+        ...
+
+    def estimates(self, points: Sequence[Mapping[str, Value]]) -> list[float | None]:
+        """What the model expects of some params, in seconds; None of those whose schedule does not run."""
         ...
 
     def final(self, winner: Candidate, rivals: Sequence[Candidate | None], processes: int) -> list[Comparison | str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import signal
 import threading
 from collections.abc import Generator, Mapping, Sequence
@@ -22,12 +23,17 @@ from tcpx.tune.request import Request
 from tcpx.tune.roof import Roof, roof_of
 from tcpx.tune.samplers.sampler import Sampler, make_sampler
 from tcpx.tune.slots import TrialError, all_cpus
-from tcpx.tune.space import Point, Space, Value
+from tcpx.tune.space import Point, Space, Value, point_key
 from tcpx.tune.study import Study
 from tcpx.tune.verdicts import Candidate, Verdict
 
 MOST_REPEATS: Final = 50
 """A sampler that proposes so many known points in a row has no new ones."""
+MOST_FIRST: Final = 6
+PER_FIRST: Final = 25
+"""The model is asked for a first point for so many trials, ..."""
+DRAWN: Final = 3
+"""... the best of so many."""
 
 
 @dataclass(slots=True)
@@ -86,6 +92,7 @@ class Search:
             *(("neighbour", self._point_of(params)) for params in winners_of_neighbours(self.ledger, self.key)),
         ]
         repeats = 0
+        is_new = self.ledger.count(self.key) == 0
         while not self._is_over():
             batch: list[Candidate] = []
             while len(batch) < self._room(evaluator):
@@ -102,6 +109,21 @@ class Search:
                 self.notes.append("the space has no further points")
                 return
             self._evaluate(batch, evaluator, sampler)
+            if is_new:
+                queue += [("model", point) for point in self._promising(evaluator)]
+                is_new = False
+
+    def _promising(self, evaluator: Executor) -> list[Point]:
+        """Of some points at random, those that the model expects most of: few, of a search that is long enough."""
+        wanted = 0 if self.request.sampler == "grid" else min(MOST_FIRST, self.request.trials // PER_FIRST)
+        generator = random.Random(self.request.seed)
+        drawn = [self.space.sample(generator) for _ in range(wanted * DRAWN)]
+        tried = {point_key(candidate.point) for candidate in self.ledger.candidates(self.key)}
+        fresh = {point_key(point): point for point in drawn if point is not None}
+        points = [point for key, point in fresh.items() if key not in tried]
+        expected = evaluator.estimates([self.space.params(point) for point in points])
+        known = [(seconds, k) for k, seconds in enumerate(expected) if seconds is not None]
+        return [points[k] for _, k in sorted(known)[:wanted]]
 
     def _room(self, evaluator: Executor) -> int:
         """How many candidates are tried at once: no more than there are still to try; one, until there is an

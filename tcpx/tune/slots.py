@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from tcpx.costs.kernel_cost import KernelCost
 from tcpx.measure.peer_process import Launch, PeerError, PeerProcess
+from tcpx.tune.model import costs_of
 from tcpx.tune.space import Value
 from tcpx.tune.verdicts import Verdict
 
@@ -56,6 +58,14 @@ class ServerLaunch(Launch):
         return [self.interpreter, "-m", self.module, self.problem]
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A candidate whose schedule ran: the hash of its C, and what a model says of it for each workload."""
+
+    c_hash: str
+    costs: Sequence[KernelCost]
+
+
 @dataclass(slots=True)
 class Slot:
     """A server, started when it is needed, and again after a candidate took it along."""
@@ -70,12 +80,12 @@ class Slot:
     _server: PeerProcess | None = field(default=None)
     _is_warm: bool = False
 
-    def begin(self, number: int, params: Mapping[str, Value] | None) -> str:
-        """Run the schedule with these params, or with None no schedule; the hash of the C. Raises TrialError."""
+    def begin(self, number: int, params: Mapping[str, Value] | None) -> Begun:
+        """Run the schedule with these params, or with None no schedule. Raises TrialError."""
         self.clear()
         self.holds = number
         reply = self._ask("begin", self.limits.schedule, params=None if params is None else dict(params))
-        return str(reply["c"])
+        return Begun(str(reply["c"]), costs_of(reply["costs"]))
 
     def warm(self, params: Mapping[str, Value]) -> None:
         """Let the server run the schedule once itself, with params that are known to go well: what it computes on the

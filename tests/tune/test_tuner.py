@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import tcpx
+from tcpx.tune import model, search
 from tcpx.tune.duel import QUICK
 from tcpx.tune.ledger import Ledger
 from tcpx.tune.progress import Progress, line_of
@@ -205,6 +206,21 @@ def test_winners_of_other_payloads_are_tried_first(tune: Tune) -> None:
         assert (again.candidates[1].source, again.candidates[1].point) == ("neighbour", first.best.point)
     else:
         assert again.candidates[1].source == "grid"
+
+
+def test_what_the_model_takes_for_hopeless_is_not_compiled(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model, "HOPELESS", 1e-6)
+    study = tune()
+    assert study.candidates[0].verdict is Verdict.OK
+    assert {c.verdict for c in study.candidates[1:]} == {Verdict.PRUNED}
+    assert all("the model expects" in c.reason and c.build_seconds is None for c in study.candidates[1:])
+
+
+def test_the_model_says_what_to_try_first(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "PER_FIRST", 2)
+    study = tune(SCHEDULE.replace("1..8", "1..40"), trials=6, sampler="random")
+    assert [c.source for c in study.candidates] == ["defaults", *["model"] * 3, *["random"] * 2]
+    assert all(c.estimate for c in study.candidates)
 
 
 def test_a_space_file(tune: Tune, tmp_path: Path) -> None:
