@@ -21,6 +21,7 @@ from tcpx.cli.options import (
     tuned_path,
 )
 from tcpx.cli.tune_commands import how_to_go_on, how_to_use
+from tcpx.tune.dispatch import dispatch
 from tcpx.tune.duel import QUICK
 from tcpx.tune.executor import LOCAL
 from tcpx.tune.export import as_csv, as_json, as_table
@@ -28,7 +29,7 @@ from tcpx.tune.ledger import Ledger
 from tcpx.tune.progress import Listener, Progress, line_of
 from tcpx.tune.samplers.sampler import CORE, OPTUNA
 from tcpx.tune.slots import Limits
-from tcpx.tune.space_file import seconds_of
+from tcpx.tune.space_file import read_space_file, seconds_of
 from tcpx.tune.study import Study
 from tcpx.tune.tuner import FINAL_PROCESSES
 
@@ -75,6 +76,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write the winner there, for --tuned; without a name: beside the schedule, NAME.tuned.yaml",
     )
+    parser.add_argument(
+        "--dispatch",
+        metavar="FILE.tcps",
+        help="tune for each of the sizes of the --space file apart, and write a schedule that chooses a winner",
+    )
     parser.add_argument("--html", metavar="FILE", help="write a page with plots there: one file")
     storage = parser.add_argument_group("ledger")
     storage.add_argument("--storage", default=STORAGE, metavar="FILE", help=f"default: {STORAGE}")
@@ -96,12 +102,13 @@ def _execute(options: argparse.Namespace) -> int:
     sizes = [dict(options.size)] if options.size else []
     print(f"ledger: {options.storage}; Ctrl-C ends the search and keeps what it found", flush=True)
     try:
+        if options.dispatch is not None:
+            return _dispatch(options, limits)
         study = _study(options, limits, sizes)
     except KeyboardInterrupt:
         print(f"ended at once; to go on:\n  {how_to_go_on()}", flush=True)
         raise
-    print(study.text())
-    print(f"{options.storage}: {Path(options.storage).stat().st_size / MEBIBYTE:.1f} MiB, study {study.key.key}")
+    _say(options, study)
     if options.html is not None:
         study.html(options.html)
         print(f"wrote {options.html}")
@@ -113,6 +120,29 @@ def _execute(options: argparse.Namespace) -> int:
         print(f"to use it:\n  {how_to_use(options.file, options.schedule, study)}")
     print(f"to go on:\n  {how_to_go_on()}")
     return 0 if study.best is not None else 1
+
+
+def _say(options: argparse.Namespace, study: Study) -> None:
+    print(study.text())
+    print(f"{options.storage}: {Path(options.storage).stat().st_size / MEBIBYTE:.1f} MiB, study {study.key.key}")
+
+
+def _dispatch(options: argparse.Namespace, limits: Limits) -> int:
+    """A study for each workload, and one schedule with all winners."""
+    if options.record is not None or options.html is not None:
+        raise UsageError("--record and --html are about one study, --dispatch makes several")
+    workloads = read_space_file(options.space).workloads if options.space is not None else ()
+    studies: list[Study] = []
+    for workload in workloads:
+        print(f"for {workload}:", flush=True)
+        studies.append(_study(options, limits, [dict(workload.sizes)]))
+        _say(options, studies[-1])
+    if len(studies) < 2:
+        raise UsageError("--dispatch needs a --space file with two or more `sizes`")
+    path = Path(options.dispatch)
+    path.write_text(dispatch(studies, path.parent), encoding="utf-8")
+    print(f"wrote {path}\nto use it:\n  tcpx emit {options.file} -s {path}")
+    return 0
 
 
 def _study(options: argparse.Namespace, limits: Limits, sizes: list[dict[str, int]]) -> Study:

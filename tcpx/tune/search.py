@@ -204,6 +204,7 @@ class Search:
             tuple(self.notes),
             request.fixed,
             self._roof_over(final.seconds or (found.seconds if found is not None else None), evaluator),
+            request.workloads,
         )
 
     def _roof_over(self, seconds: float | None, evaluator: Executor) -> Roof | None:

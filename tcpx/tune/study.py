@@ -16,6 +16,7 @@ from tcpx.tune.ledger import StudyKey
 from tcpx.tune.page.study_page import study_page
 from tcpx.tune.roof import Roof
 from tcpx.tune.space import Value
+from tcpx.tune.space_file import Workload
 from tcpx.tune.verdicts import Candidate
 from tcpx.tuned import record_of, setting_of, write_record
 
@@ -43,6 +44,7 @@ class Study:
     notes: tuple[str, ...] = ()
     fixed: Mapping[str, Value] = field(default_factory=dict[str, Value])
     roof: Roof | None = None
+    workloads: tuple[Workload, ...] = ()
 
     @property
     def params(self) -> dict[str, Value]:

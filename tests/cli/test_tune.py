@@ -90,6 +90,23 @@ def test_the_command_to_go_on_after_an_interruption(tune: Command, monkeypatch: 
     assert printed.endswith("--trials 3 --resume\n")
 
 
+def test_winners_of_several_sizes_in_one_schedule(files: SimpleNamespace, storage: str, tcpx_command: Command) -> None:
+    space = files.write("sizes.yaml", "sizes: [{N: 4}, {N: 256}]\ntrials: 2\nsampler: grid\n")
+    out = str(files.folder / "both.tcps")
+    words = ["tune", files.payload, "-s", files.schedule, "--space", space, "--storage", storage, "--quick"]
+    done = tcpx_command(*words, "--final", "0", "--target", "generic", "--dispatch", out)
+    assert (done.status, done.err) == (0, "")
+    assert f"wrote {out}" in done.out
+    text = Path(out).read_text(encoding="utf-8")
+    assert "<= 32 { axpy_N4(root) }" in text
+    checked = tcpx_command(
+        "run", files.payload, "-s", out, "--random", "0", "--size", "N=33", "--check", "--target", "generic"
+    )
+    assert checked.status == 0
+    refused = tcpx_command(*words[:4], "--dispatch", out, "--storage", storage)
+    assert (refused.status, "two or more `sizes`" in refused.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
