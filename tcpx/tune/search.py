@@ -74,6 +74,9 @@ class Search:
         evaluator = stack.enter_context(
             make_executor(request.executor, problem, self.folder, request.limits, request.effort, request.workers)
         )
+        untaken = self.space.search.untaken
+        if untaken:
+            self.notes.append(f"not searched, these sizes never get there: {', '.join(untaken)}")
         sampler = make_sampler(request.sampler, self.space, request.seed)
         with self._interruptible():
             try:

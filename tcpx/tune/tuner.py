@@ -90,7 +90,8 @@ def tune(
         has_schedule=schedule is not None,
     )
     _require_cpus(threads)
-    searched = tcpx.search_space(module, program, params=params, target=resolved, threads=threads)
+    called = [dict(workload.sizes) for workload in request.workloads]
+    searched = tcpx.search_space(module, program, params=params, target=resolved, threads=threads, sizes=called)
     narrowed = file.narrowed(searched)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tcpx-tune-")))

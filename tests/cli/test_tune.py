@@ -74,6 +74,12 @@ def test_a_winner_is_recorded_and_used(tune: Command, tcpx_command: Command, fil
     used = tcpx_command(*words, "generic")
     assert (used.status, used.err) == (0, "")
     assert "tuned: axpy/s/rows.height=" in used.out
+    out = files.folder / "c"
+    emitted = tcpx_command(*("emit", *words[1:4], "--tuned", "--target", "generic", "-o", str(out)))
+    assert (emitted.status, emitted.err) == (0, "")
+    assert emitted.out.startswith("tuned: axpy/s/rows.height=")
+    height = emitted.out.splitlines()[0].rpartition("=")[2]
+    assert f"+= {height})" in (out / "axpy.c").read_text()
     files.write("axpy.tcp", Path(files.payload).read_text().replace("tcp.add", "tcp.max"))
     stale = tcpx_command(*words, "generic")
     assert stale.status == 1
