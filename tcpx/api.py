@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -144,15 +144,19 @@ def search_space(
     params: Mapping[str, ParamValue] | None = None,
     target: str | Target = "native",
     threads: int = 1,
+    sizes: Sequence[Mapping[str, int]] = (),
 ) -> SearchSpace:
     """The knobs of a schedule for a payload that `params` does not set, and the constraints among them.
 
     Constraints that depend on what steps do to the payload are not among them: they are checked when the schedule
-    runs. Raises ScheduleError for a schedule that is wrong whatever its knobs are.
+    runs. `sizes` are values of the symbols that the kernel will be called with: knobs that stand only in versions of
+    `specialize` that none of them takes are `untaken`. Raises ScheduleError for a schedule that is wrong whatever its
+    knobs are.
     """
     chosen = load_target(target) if isinstance(target, str) else target
     program = program_or_default(schedule)
-    return survey(copy_module(module), copy_module(module), program, chosen, threads=threads, params=params)
+    copies = copy_module(module), copy_module(module)
+    return survey(*copies, program, chosen, threads=threads, params=params, sizes=sizes)
 
 
 LOWERING: Final[tuple[tuple[str, Callable[[Rewriter, FuncOp, Target, int], object]], ...]] = (

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tcpx.api import CompileRequest, lowered
-from tcpx.emit_c.kernel import Kernel, build_kernel
+from tcpx.costs.kernel_cost import KernelCost, kernel_cost
+from tcpx.emit_c.kernel import Kernel, KernelRequest, build_printed, printed_kernels
+from tcpx.emit_c.printer.file import PrintedFile
 from tcpx.interp import ParamValue, Run
+from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Module
-from tcpx.source import source_of
 from tcpx.target import Target, load_target
 from tcpx.transform.language.embedded import Schedulable
 
@@ -18,16 +20,25 @@ from tcpx.transform.language.embedded import Schedulable
 class Draft:
     """What `tcpx.compile` has in hand before it calls the C compiler."""
 
-    c_source: str
+    printed: PrintedFile
     run: Run
     target: Target
     threads: int
     schedule: Schedulable | None
 
+    @property
+    def c_source(self) -> str:
+        """The C file."""
+        return self.printed.source
+
+    def cost(self, arrays: Sequence[Array]) -> KernelCost:
+        """What a model says of a call with these arguments. Raises ArgumentError."""
+        return kernel_cost(self.run.module.main, self.target, self.threads, arrays)
+
     def build(self) -> Kernel:
         """Compile it. Raises CompileError."""
-        run = self.run
-        return build_kernel(run.module, self.target, self.threads, trace=run.trace, schedule=self.schedule)
+        request = KernelRequest(self.run.module, trace=self.run.trace, schedule=self.schedule)
+        return build_printed(self.printed, [request], self.target, self.threads)[0]
 
 
 def draft(
@@ -41,4 +52,5 @@ def draft(
     """Do all that `tcpx.compile` does up to the C compiler. Raises ScheduleError and VerifyError."""
     chosen = load_target(target) if isinstance(target, str) else target
     run = lowered(CompileRequest(module, schedule, params), chosen, threads)
-    return Draft(source_of(run.module, chosen, threads).c_source, run, chosen, threads, schedule)
+    printed = printed_kernels([KernelRequest(run.module)], chosen, threads)
+    return Draft(printed, run, chosen, threads, schedule)

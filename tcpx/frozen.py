@@ -18,6 +18,7 @@ from tcpx.target import Target
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.embedded import Schedulable
 from tcpx.transform.language.loader import Program, Unit, program_of_text
+from tcpx.transform.language.printed_expressions import quoted
 from tcpx.transform.language.printer import print_file
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
@@ -44,7 +45,7 @@ def freeze(
     """
     program = program_or_default(schedule)
     run = apply_schedule(module, program, params=params, target=target, threads=threads)
-    file = _Freezer(program, run.knobs, Path(folder)).file()
+    file = Frozen(program, run.knobs, Path(folder)).file()
     header = [f"// {name}: {' '.join(text.split())}" for name, text in (provenance or {}).items()]
     text = "\n".join([*header, print_file(file)])
     made = program_of_text(text, str(Path(folder, "<frozen>")), [library_folder()], folder)
@@ -74,9 +75,11 @@ class _Values:
         return value
 
 
-class _Freezer:
-    def __init__(self, program: Program, uses: Sequence[KnobUse], folder: Path) -> None:
-        self._program, self._folder = program, folder
+class Frozen:
+    """A program with these values of its knobs; `suffix` goes behind the names of all that it declares."""
+
+    def __init__(self, program: Program, uses: Sequence[KnobUse], folder: Path, suffix: str = "") -> None:
+        self._program, self._folder, self._suffix = program, folder, suffix
         self._values: dict[Place, _Values] = {}
         for use in uses:
             place = _place(use.location)
@@ -86,7 +89,7 @@ class _Freezer:
         taken: set[str] = set()
         for unit in program.units:
             for name in (*unit.sequences, *unit.functions, *unit.matchers, *unit.schedules):
-                own = name
+                own = f"{name}{suffix}"
                 while own in taken:
                     own += "_"
                 taken.add(own)
@@ -103,6 +106,20 @@ class _Freezer:
             target = Path(main.file.path).parent / made.expects
             made = replace(made, expects=os.path.relpath(target, self._folder))
         return ast.File((first, *needed.values(), made), "<frozen>")
+
+    def text_of_sequences(self, with_language: bool = True) -> str:
+        """All of it, with the schedule as a sequence of its name and the suffix."""
+        first, *needed, made = self.file().items
+        if not isinstance(made, ast.Schedule):
+            raise TypeError(f"required a schedule at the end, found {made!r}")
+        own = ast.Sequence(f"{made.name}{self._suffix}", made.params, (), made.body, location=made.location)
+        return print_file(ast.File((*((first,) if with_language else ()), *needed, own), "<frozen>"))
+
+    def head(self, name: str) -> str:
+        """The first line of a schedule of this name that expects what this one does."""
+        made = self.file().items[-1]
+        expects = made.expects if isinstance(made, ast.Schedule) else ""
+        return f"schedule {name}(root: func){f' expects {quoted(expects)}' if expects else ''} {{"
 
     def _frozen(self, item: Any, unit: Unit, needed: dict[str, Declared]) -> Any:  # noqa: ANN401 - any declaration
         subject = next((p.name for p in getattr(item, "params", ()) if p.type.name == "op"), "")

@@ -7,12 +7,13 @@ import shlex
 from pathlib import Path
 
 import tcpx
-from tcpx.cli.options import Subcommand, add_schedule, params_of, schedule_of
+from tcpx.cli.options import ParamValue, Subcommand, add_schedule, add_tuned, params_of, schedule_of, tuned_of
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="payload file (.tcp)")
     add_schedule(parser)
+    add_tuned(parser)
     parser.add_argument(
         "--name", metavar="NAME", help="name of the C function and of the files; default: the payload's"
     )
@@ -22,11 +23,17 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _execute(options: argparse.Namespace) -> int:
-    module = tcpx.load(options.file)
+    module, schedule = tcpx.load(options.file), schedule_of(options)
+    params: dict[str, ParamValue] = dict(params_of(options))
+    tuned = tuned_of(options)
+    if tuned is not None:
+        record = tcpx.tuned_record(tuned, module, schedule, target=options.target, threads=options.threads)
+        params = {**record.params, **params}
+        print(f"tuned: {', '.join(f'{name}={value}' for name, value in record.params.items())}")
     source = tcpx.emit(
         module,
-        schedule_of(options),
-        params=params_of(options),
+        schedule,
+        params=params,
         target=options.target,
         threads=options.threads,
         name=options.name,

@@ -40,7 +40,10 @@ class LiveView(PlainLines):
         best = progress.best
         fastest = "nothing yet"
         if best is not None and best.relative is not None:
-            fastest = f"#{best.number}, {best.relative:.3f} of the time of the first"
+            found, share = best.comparison, progress.fraction
+            width = f" ({found.low:.3f}..{found.high:.3f} of #{best.against}'s)" if found is not None else ""
+            limit = f", {share:.0%} of the machine's limit" if share is not None else ""
+            fastest = f"#{best.number}, {best.relative:.3f} of the time of the first{width}{limit}"
         left = "" if progress.budget is None else f", {max(0.0, progress.budget - progress.seconds):.0f} s left"
         done = len(progress.candidates)
         self._live.update(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +20,8 @@ from tcpx.cli.options import (
     size,
     tuned_path,
 )
+from tcpx.cli.tune_commands import how_to_go_on, how_to_use
+from tcpx.tune.dispatch import dispatch
 from tcpx.tune.duel import QUICK
 from tcpx.tune.executor import LOCAL
 from tcpx.tune.export import as_csv, as_json, as_table
@@ -28,7 +29,7 @@ from tcpx.tune.ledger import Ledger
 from tcpx.tune.progress import Listener, Progress, line_of
 from tcpx.tune.samplers.sampler import CORE, OPTUNA
 from tcpx.tune.slots import Limits
-from tcpx.tune.space_file import seconds_of
+from tcpx.tune.space_file import read_space_file, seconds_of
 from tcpx.tune.study import Study
 from tcpx.tune.tuner import FINAL_PROCESSES
 
@@ -60,6 +61,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--timeout", type=_seconds, metavar="T", help="for a candidate's check and samples; default: 30s"
     )
     search.add_argument("--memory", type=positive, default=4096, metavar="MIB", help="for a candidate; default: 4096")
+    search.add_argument(
+        "--final",
+        type=_count,
+        metavar="N",
+        help="measure the winner again in at least so many sets of fresh processes; default: 5, with --quick 2; 0: not",
+    )
     search.add_argument("--quick", action="store_true", help="few and short samples: to try things out")
     search.add_argument("--plain", action="store_true", help="one line per candidate, also in a terminal")
     parser.add_argument(
@@ -69,6 +76,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write the winner there, for --tuned; without a name: beside the schedule, NAME.tuned.yaml",
     )
+    parser.add_argument(
+        "--dispatch",
+        metavar="FILE.tcps",
+        help="tune for each of the sizes of the --space file apart, and write a schedule that chooses a winner",
+    )
+    parser.add_argument("--html", metavar="FILE", help="write a page with plots there: one file")
     storage = parser.add_argument_group("ledger")
     storage.add_argument("--storage", default=STORAGE, metavar="FILE", help=f"default: {STORAGE}")
     storage.add_argument("--resume", action="store_true", help="go on with what the ledger has of this study")
@@ -88,8 +101,53 @@ def _execute(options: argparse.Namespace) -> int:
     limits = Limits() if options.timeout is None else Limits(check=options.timeout, sample=options.timeout)
     sizes = [dict(options.size)] if options.size else []
     print(f"ledger: {options.storage}; Ctrl-C ends the search and keeps what it found", flush=True)
+    try:
+        if options.dispatch is not None:
+            return _dispatch(options, limits)
+        study = _study(options, limits, sizes)
+    except KeyboardInterrupt:
+        print(f"ended at once; to go on:\n  {how_to_go_on()}", flush=True)
+        raise
+    _say(options, study)
+    if options.html is not None:
+        study.html(options.html)
+        print(f"wrote {options.html}")
+    if study.best is not None:
+        if options.record is not None:
+            path = options.record or tuned_path(options)
+            study.record(path)
+            print(f"wrote {path}")
+        print(f"to use it:\n  {how_to_use(options.file, options.schedule, study)}")
+    print(f"to go on:\n  {how_to_go_on()}")
+    return 0 if study.best is not None else 1
+
+
+def _say(options: argparse.Namespace, study: Study) -> None:
+    print(study.text())
+    print(f"{options.storage}: {Path(options.storage).stat().st_size / MEBIBYTE:.1f} MiB, study {study.key.key}")
+
+
+def _dispatch(options: argparse.Namespace, limits: Limits) -> int:
+    """A study for each workload, and one schedule with all winners."""
+    if options.record is not None or options.html is not None:
+        raise UsageError("--record and --html are about one study, --dispatch makes several")
+    workloads = read_space_file(options.space).workloads if options.space is not None else ()
+    studies: list[Study] = []
+    for workload in workloads:
+        print(f"for {workload}:", flush=True)
+        studies.append(_study(options, limits, [dict(workload.sizes)]))
+        _say(options, studies[-1])
+    if len(studies) < 2:
+        raise UsageError("--dispatch needs a --space file with two or more `sizes`")
+    path = Path(options.dispatch)
+    path.write_text(dispatch(studies, path.parent), encoding="utf-8")
+    print(f"wrote {path}\nto use it:\n  tcpx emit {options.file} -s {path}")
+    return 0
+
+
+def _study(options: argparse.Namespace, limits: Limits, sizes: list[dict[str, int]]) -> Study:
     with _listener(options.plain) as listener:
-        study = tcpx.tune(
+        return tcpx.tune(
             tcpx.load(options.file),
             schedule_of(options),
             trials=options.trials,
@@ -109,36 +167,9 @@ def _execute(options: argparse.Namespace) -> int:
             early_stop=options.early_stop,
             executor=options.executor,
             effort=QUICK if options.quick else None,
-            processes=2 if options.quick else FINAL_PROCESSES,
+            processes=options.final if options.final is not None else 2 if options.quick else FINAL_PROCESSES,
             listener=listener,
         )
-    print(study.text())
-    print(f"{options.storage}: {Path(options.storage).stat().st_size / MEBIBYTE:.1f} MiB, study {study.key.key}")
-    if study.best is None:
-        return 1
-    if options.record is not None:
-        path = options.record or tuned_path(options)
-        study.record(path)
-        print(f"wrote {path}")
-    _say_how_to_go_on(options, study)
-    return 0
-
-
-def _say_how_to_go_on(options: argparse.Namespace, study: Study) -> None:
-    """Commands that use and continue what was found."""
-    words = [options.file, *(["-s", options.schedule] if options.schedule is not None else [])]
-    given = [word for path, value in study.params.items() for word in ("--param", f"{path}={_word(value)}")]
-    print(f"to use it:\n  tcpx emit {shlex.join([*words, *given])}")
-    print(f"to go on:\n  tcpx tune {shlex.join([*_without_resume(), '--resume'])}")
-
-
-def _without_resume() -> list[str]:
-    words = sys.argv[1:]
-    return [word for word in words[words.index("tune") + 1 if "tune" in words else 0 :] if word != "--resume"]
-
-
-def _word(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class PlainLines:
@@ -194,6 +225,12 @@ def _require_ledger(path: str) -> None:
         raise tcpx.ArgumentError(
             tcpx.Diagnostic(f"there is no ledger {path}", required="a file that tcpx tune made", found="no such file")
         )
+
+
+def _count(word: str) -> int:
+    if not word.isdecimal():
+        raise argparse.ArgumentTypeError(f"required a number >= 0, found {word!r}")
+    return int(word)
 
 
 def _seconds(word: str) -> float:

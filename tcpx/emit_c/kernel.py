@@ -10,7 +10,7 @@ from tcpx.emit_c.arguments import Array
 from tcpx.emit_c.binding import Library, Result, constants_block
 from tcpx.emit_c.driver import build_library
 from tcpx.emit_c.memory import Bytes
-from tcpx.emit_c.printer.file import PrintRequest, print_file
+from tcpx.emit_c.printer.file import PrintedFile, PrintRequest, print_file
 from tcpx.emit_c.sanitizer.library import SanitizedLibrary
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.payload.ir import Module
@@ -112,14 +112,28 @@ def build_kernel(
     return build_many([KernelRequest(module, name, trace, schedule)], target, threads)[0]
 
 
+def printed_kernels(requests: Sequence[KernelRequest], target: Target, threads: int = 1) -> PrintedFile:
+    """One C file of these kernels. Raises VerifyError for a payload that cannot be printed."""
+    prints = [PrintRequest(r.module.main, r.module.constants, r.name or r.module.main.name) for r in requests]
+    return print_file(prints, target, threads)
+
+
 def build_many(
     requests: Sequence[KernelRequest], target: Target, threads: int = 1, *, sanitize: bool = False
 ) -> list[Kernel]:
-    """One kernel per request, all in one C file and one shared library, or sanitized in one program each."""
+    """One kernel per request, all in one C file and one shared library, or sanitized in one program each.
+
+    Raises VerifyError for a payload that cannot be printed, CompileError for a compiler that fails.
+    """
     if not requests:
         return []
-    prints = [PrintRequest(r.module.main, r.module.constants, r.name or r.module.main.name) for r in requests]
-    printed = print_file(prints, target, threads)
+    return build_printed(printed_kernels(requests, target, threads), requests, target, threads, sanitize=sanitize)
+
+
+def build_printed(
+    printed: PrintedFile, requests: Sequence[KernelRequest], target: Target, threads: int, *, sanitize: bool = False
+) -> list[Kernel]:
+    """The kernels of a C file that was printed for these requests. Raises CompileError."""
     if sanitize:
         library = SanitizedLibrary(printed, target, threads)
     else:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from tcpx.interp.calls import use_path
+from tcpx.interp.conditions import Condition
 from tcpx.interp.declared_knobs import bind_knob, chosen_alternative
 from tcpx.interp.expressions import argument_value, candidates_of, condition, evaluate, pattern_outcome, truth
 from tcpx.interp.foresight import Foresight, UnforeseenError
@@ -278,23 +279,33 @@ class PayloadChecker:
             )
 
     def _specialize(self, statement: ast.Specialize, frame: Frame) -> None:
+        versions = self.versions(statement, frame)
+        self.foresight.is_changed = self.foresight.is_changed or len(versions) > 1
+        for body, certain in versions:
+            with self.mute(not certain):
+                self.block(body, frame.block())
+
+    def versions(self, statement: ast.Specialize, frame: Frame) -> list[tuple[ast.Block, bool]]:
+        """The blocks of the versions that may be made, and whether that is certain."""
         bodies: list[ast.Block] = []
         certain = True
         for branch in statement.branches:
-            try:
-                held = condition(branch.condition, self.state, frame)
-            except UnforeseenError:
-                held, certain = None, False
+            held = self.tested(branch.condition, frame)
+            certain = certain and held is not None
             if held is not False:
                 bodies.append(branch.body)
             if held is True:
                 break
         else:
             bodies += [statement.orelse] if isinstance(statement.orelse, ast.Block) else []
-        self.foresight.is_changed = self.foresight.is_changed or len(bodies) > 1
-        with self.mute(not certain):
-            for body in bodies:
-                self.block(body, frame.block())
+        return [(body, certain) for body in bodies]
+
+    def tested(self, expression: ast.Expression, frame: Frame) -> Condition | None:
+        """The condition of a version; None if it is not known."""
+        try:
+            return condition(expression, self.state, frame)
+        except UnforeseenError:
+            return None
 
 
 def match_after_steps(match: ast.Match, state: State, frame: Frame, foresight: Foresight) -> RuntimeValue:

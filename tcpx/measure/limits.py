@@ -60,6 +60,7 @@ class Machine:
     target: tcpx.Target
     threads: PinnedThreads
     calibration: Calibration = field(init=False)
+    library_path: Path = field(init=False)
     _loops: dict[str, Loop] = field(init=False)
     _library: ctypes.CDLL = field(init=False)
     _probe_rounds: int = 0
@@ -67,9 +68,8 @@ class Machine:
     def __post_init__(self) -> None:
         loops = instruction_loops(self.target)
         self._loops = {loop.name: loop for loop in loops}
-        self._library = ctypes.CDLL(
-            str(tcpx.build_library(source_of(self.target, loops), self.target, 1, "instruction_loops"))
-        )
+        self.library_path = tcpx.build_library(source_of(self.target, loops), self.target, 1, "instruction_loops")
+        self._library = ctypes.CDLL(str(self.library_path))
         self.calibration = Calibration(self.probe)
         self.calibration.warm_up()
 

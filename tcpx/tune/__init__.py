@@ -10,9 +10,11 @@ evaluation       candidates compiled in parallel, checked, timed alone
 slots            where candidates live: a server each, which forks for every candidate
 candidate_server, trial, problem   what happens in these processes
 duel, statistics, importance   timing beside the incumbent, and what it says
+final_comparison, roof         the winner beside what there was before, and beside the limit of the machine
+model            what to expect of a candidate before it is compiled
 verdicts         what came of a candidate
 ledger           every candidate of every study, in SQLite
-study, export, progress   what a person sees of it
+study, page/, export, progress   what a person sees of it
 """
 
 from __future__ import annotations

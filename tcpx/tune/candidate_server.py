@@ -4,7 +4,8 @@ It reads the problem once. At `begin` it forks; the child answers until `end`, o
 says in its place. Requests and replies are those of `tcpx/measure/protocol.py`:
 
     {"do": "describe"}                          {"ok": {"pid": ..}}
-    {"do": "begin", "params": {..}}             {"ok": {"c": "hash of the C"}}
+    {"do": "warm", "params": {..}}              {"ok": {}}: run the schedule once, so that forks find caches filled
+    {"do": "begin", "params": {..}}             {"ok": {"c": "hash of the C", "costs": [..]}}; null: no schedule
     {"do": "build"}                             {"ok": {"seconds": ..}}
     {"do": "check"}                             {"ok": {}}: the results are right
     {"do": "run", "example": 0, "shortest": s}  {"ok": {"seconds": .., "waited": ..}}
@@ -52,6 +53,10 @@ def main() -> None:
         match request["do"]:
             case "begin":
                 _say(replies, _forked(problem, request, replies))
+            case "warm":
+                Trial(problem).answer({**request, "do": "begin"})
+                gc.freeze()  # forks do not copy the pages of what is there by now
+                _say(replies, {})
             case "describe":
                 _say(replies, {"pid": os.getpid()})
             case _:

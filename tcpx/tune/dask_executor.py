@@ -12,7 +12,7 @@ import tempfile
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,10 +23,12 @@ import distributed
 from distributed.scheduler import KilledWorker
 
 import tcpx
+from tcpx.measure.limits import Limits as MachineLimits
 from tcpx.tune.duel import Effort
 from tcpx.tune.evaluation import Evaluator
 from tcpx.tune.problem import Problem
 from tcpx.tune.slots import Limits, TrialError
+from tcpx.tune.space import Value
 from tcpx.tune.verdicts import Candidate, Comparison, Verdict
 from tcpx.tuned import cpu_name
 
@@ -94,12 +96,23 @@ class DaskExecutor:
                 self.incumbent = candidate
         return found
 
-    def duel(self, one: Candidate, other: Candidate, processes: int) -> Comparison:
+    def estimates(self, points: Sequence[Mapping[str, Value]]) -> list[float | None]:
+        """On one worker."""
+        return cast("list[float | None]", self._on_a_worker(estimates_here, points))
+
+    def final(self, winner: Candidate, rivals: Sequence[Candidate | None], processes: int) -> list[Comparison | str]:
         """On one worker; on another, where it dies."""
+        return cast("list[Comparison | str]", self._on_a_worker(final_here, winner, rivals, processes))
+
+    def machine_limits(self, beaten: MachineLimits | None = None) -> MachineLimits:
+        """Those of one worker."""
+        return cast("MachineLimits", self._on_a_worker(limits_here, beaten))
+
+    def _on_a_worker(self, function: Callable[..., object], *arguments: object) -> object:
         for _ in range(MOST_LOSSES):
-            future = self._client.submit(duel_here, self._job, one, other, processes, pure=False)
+            future = self._client.submit(function, self._job, *arguments, pure=False)
             try:
-                return cast("Comparison", future.result())
+                return future.result()
             except CancelledError:
                 self._job = self._client.scatter(self._own_job, broadcast=True)
         raise TrialError(Verdict.CRASHED, f"{MOST_LOSSES} workers died while it was measured")
@@ -179,10 +192,24 @@ def evaluate_here(job: Job, candidate: Candidate, incumbent: Candidate | None, k
         return evaluator.evaluate([candidate])[0]
 
 
-def duel_here(job: Job, one: Candidate, other: Candidate, processes: int) -> Comparison:
-    """On a worker: two candidates in pairs of fresh processes. Raises TrialError."""
+def final_here(
+    job: Job, winner: Candidate, rivals: Sequence[Candidate | None], processes: int
+) -> list[Comparison | str]:
+    """On a worker: the winner beside its rivals in fresh processes. Raises TrialError."""
     with _one_at_a_time:
-        return _evaluator_of(job).duel(one, other, processes)
+        return _evaluator_of(job).final(winner, rivals, processes)
+
+
+def estimates_here(job: Job, points: Sequence[Mapping[str, Value]]) -> list[float | None]:
+    """On a worker: what the model expects of some params."""
+    with _one_at_a_time:
+        return _evaluator_of(job).estimates(points)
+
+
+def limits_here(job: Job, beaten: MachineLimits | None) -> MachineLimits:
+    """The limits of a worker's machine."""
+    with _one_at_a_time:
+        return _evaluator_of(job).machine_limits(beaten)
 
 
 def _evaluator_of(job: Job) -> Evaluator:

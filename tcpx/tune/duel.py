@@ -32,7 +32,7 @@ class Effort:
     """Seconds for all rounds together."""
 
 
-QUICK: Final = Effort(rungs=(1, 2), shortest=1e-4, patience=0.0, most=0.5)
+QUICK: Final = Effort(rungs=(1, 2), shortest=1e-4, width=1.0, patience=0.0, most=0.5)
 """To try things out: no more than a hint of what is fast."""
 
 

@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import time
 from types import TracebackType
+from typing import Final
 
 import tcpx
 from tcpx.measure.calibration import Calibration
+from tcpx.measure.kept_limits import kept_limits, raised_limits
+from tcpx.measure.limits import Limits as MachineLimits
 from tcpx.measure.limits import Machine
 from tcpx.measure.pinned_threads import PinnedThreads
 from tcpx.tune.duel import Effort, compare
 from tcpx.tune.measurement_slot import building, measuring
+from tcpx.tune.model import Estimate, Trust, estimate
 from tcpx.tune.problem import Problem
-from tcpx.tune.slots import Limits, Slot, TrialError, all_cpus
+from tcpx.tune.slots import Begun, Limits, Slot, TrialError, all_cpus
+from tcpx.tune.space import Value
 from tcpx.tune.statistics import interval_of_processes
 from tcpx.tune.verdicts import Candidate, Comparison, Verdict
+
+COMPARED: Final = 3
+"""The winner, the defaults and the payload without the schedule."""
+NOBODY: Final = -1
+"""The number of what is no candidate."""
 
 
 @dataclass(slots=True)
@@ -38,19 +48,23 @@ class Evaluator:
     owns_folder: bool = False
     incumbent: Candidate | None = None
     calibration: Calibration = field(init=False)
+    _machine: Machine = field(init=False)
     _slots: list[Slot] = field(init=False)
     _home: Slot | None = None
     _threads: ThreadPoolExecutor = field(init=False)
     _pinned: PinnedThreads = field(init=False)
     _seen: dict[str, Candidate] = field(default_factory=dict[str, Candidate])
+    _limits: MachineLimits | None = None
+    _trust: Trust = field(default_factory=Trust)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         path, cache = self.folder / "problem.pickle", self.folder / "builds"
         self.problem.write(path)
         self._pinned = PinnedThreads(self.problem.cpus)
-        self.calibration = Machine(tcpx.load_target(self.problem.target), self._pinned).calibration
-        self._slots = [Slot(path, cache, all_cpus(), self.limits) for _ in range(self.workers + 1)]
+        self._machine = Machine(tcpx.load_target(self.problem.target), self._pinned)
+        self.calibration = self._machine.calibration
+        self._slots = [Slot(path, cache, all_cpus(), self.limits) for _ in range(max(self.workers + 1, COMPARED))]
         self._threads = ThreadPoolExecutor(self.workers)
 
     def __enter__(self) -> Evaluator:
@@ -73,6 +87,11 @@ class Evaluator:
         self._pinned.close()
         if self.owns_folder:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+    def machine_limits(self, beaten: MachineLimits | None = None) -> MachineLimits:
+        """The limits of this machine; measured again where a candidate was faster than they allow."""
+        with measuring():
+            return kept_limits(self._machine) if beaten is None else raised_limits(self._machine, beaten)
 
     def remember(self, candidates: Sequence[Candidate]) -> None:
         """Candidates of before: those of the same C are not tried again."""
@@ -99,21 +118,40 @@ class Evaluator:
             for candidate, slot in sorted(built, key=lambda held: held[0].alike is not None)
         ]
 
-    def duel(self, one: Candidate, other: Candidate, processes: int) -> Comparison:
-        """Two candidates in pairs of fresh processes: so many, and up to twice as many more until the interval, where a
-        further pair lies with 95 % confidence, is narrow enough. Raises TrialError."""
-        a, b = self._slots[:2]
-        found: list[Comparison] = []
-        while len(found) < processes or (len(found) < 3 * processes and _width(found) > self.effort.width):
-            for slot, candidate in ((a, one), (b, other)):
-                slot.renew()
-                self._threads.submit(_prepare, slot, candidate).result()
-            found.append(self._compared(a, b))
+    def final(self, winner: Candidate, rivals: Sequence[Candidate | None], processes: int) -> list[Comparison | str]:
+        """The winner beside each rival, all in fresh processes, so many times, and up to twice as many more until the
+        intervals, where a further one lies with 95 % confidence, are narrow enough. A rival of None is the payload
+        without the schedule; what it says of one that does not run is why. Raises TrialError for the winner."""
+        held: list[Slot] = self._slots[: 1 + len(rivals)]
+        found: list[list[Comparison]] = [[] for _ in rivals]
+        refused: dict[int, str] = {}
+        while len(refused) < len(rivals) and (rounds := max(map(len, found))) < 3 * processes:
+            open_ = [k for k in range(len(rivals)) if k not in refused]
+            if rounds >= processes and all(_width(found[k]) <= self.effort.width for k in open_):
+                break
+            entered = self._entered([(held[0], winner), *((held[1 + k], rivals[k]) for k in open_)])
+            if entered[0] is not None:
+                raise entered[0]
+            for k, error in zip(open_, entered[1:], strict=True):
+                if error is not None:
+                    refused[k] = str(error)
+                else:
+                    found[k].append(self._compared(held[0], held[1 + k]))
         self.incumbent = self._home = None
-        ratio, low, high = interval_of_processes([held.ratio for held in found])
-        seconds = min(held.seconds for held in found)
-        rounds = sum(held.rounds for held in found)
-        return Comparison(ratio, low, high, rounds, seconds, all(held.steady for held in found))
+        return [refused.get(k) or _together(many) for k, many in enumerate(found)]
+
+    def _entered(self, pairs: Sequence[tuple[Slot, Candidate | None]]) -> list[TrialError | None]:
+        """Candidates in fresh processes, ready to be timed; the error of those that do not get there."""
+
+        def enter(pair: tuple[Slot, Candidate | None]) -> TrialError | None:
+            try:
+                pair[0].renew()
+                _prepare(*pair)
+            except TrialError as error:
+                return error
+            return None
+
+        return list(self._threads.map(enter, pairs))
 
     def _free(self) -> list[Slot]:
         return [slot for slot in self._slots if slot is not self._home]
@@ -123,9 +161,16 @@ class Evaluator:
 
     def _built(self, candidate: Candidate, slot: Slot) -> Candidate:
         """Up to the point where it can be timed; with its verdict where that does not come."""
+        known = self.incumbent
         try:
-            c_hash = slot.begin(candidate.number, candidate.params)
-            candidate = replace(candidate, c_hash=c_hash)
+            if known is not None:
+                slot.warm(known.params)
+            begun = slot.begin(candidate.number, candidate.params)
+            c_hash, expected = begun.c_hash, self._expected(begun)
+            candidate = replace(candidate, c_hash=c_hash, estimate=expected.seconds)
+            refusal = self._hopeless(expected)
+            if refusal is not None:
+                return replace(candidate, verdict=Verdict.PRUNED, reason=refusal)
             with self._lock:
                 first = self._seen.setdefault(c_hash, candidate)
             if first.number != candidate.number:
@@ -136,6 +181,39 @@ class Evaluator:
         except TrialError as error:
             return replace(candidate, verdict=error.verdict, reason=str(error))
         return replace(candidate, build_seconds=seconds)
+
+    def _expected(self, begun: Begun) -> Estimate:
+        with self._lock:
+            held = self._limits = self._limits or self.machine_limits()
+        return estimate(begun.costs, self._weights(), self._machine.target, held)
+
+    def _hopeless(self, expected: Estimate) -> str | None:
+        held = self.incumbent
+        if held is None or held.estimate is None:
+            return None
+        return self._trust.refusal_of(expected, held.estimate, held.number)
+
+    def estimates(self, points: Sequence[Mapping[str, Value]]) -> list[float | None]:
+        """What the model expects of some params, in seconds; None of those whose schedule does not run."""
+        free = self._free()[: self.workers]
+
+        def of_every_nth(n: int) -> list[float | None]:
+            return [self._estimated(params, free[n]) for params in points[n :: len(free)]]
+
+        found: list[float | None] = [None] * len(points)
+        for n, held in enumerate(self._threads.map(of_every_nth, range(len(free)))):
+            found[n :: len(free)] = held
+        return found
+
+    def _estimated(self, params: Mapping[str, Value], slot: Slot) -> float | None:
+        try:
+            if self.incumbent is not None:
+                slot.warm(self.incumbent.params)
+            return self._expected(slot.begin(NOBODY, params)).seconds
+        except TrialError:
+            return None
+        finally:
+            slot.clear()
 
     def _judged(self, candidate: Candidate, slot: Slot) -> Candidate:
         if candidate.alike is not None:
@@ -172,6 +250,8 @@ class Evaluator:
         if found.is_faster and not found.steady:
             found = self._compared(slot, home)  # what a busy machine says twice is believed
         relative = (held.relative or 1.0) * found.ratio
+        if held.estimate and candidate.estimate:
+            self._trust.learn(candidate.estimate / held.estimate, found.ratio)
         made = self._finished(candidate, found, held.number, relative)
         if found.is_faster:
             home.clear()
@@ -214,9 +294,17 @@ def _width(found: Sequence[Comparison]) -> float:
     return (high - low) / ratio
 
 
-def _prepare(slot: Slot, candidate: Candidate) -> None:
-    """Make a candidate that was tried before ready to be timed. Raises TrialError."""
+def _together(found: Sequence[Comparison]) -> Comparison:
+    """What comparisons in several pairs of processes say."""
+    ratio, low, high = interval_of_processes([held.ratio for held in found])
+    seconds = min(held.seconds for held in found)
+    return Comparison(ratio, low, high, sum(held.rounds for held in found), seconds, all(held.steady for held in found))
+
+
+def _prepare(slot: Slot, candidate: Candidate | None) -> None:
+    """Make a candidate that was tried before, or the payload without the schedule, ready to be timed. Raises
+    TrialError."""
     with building():
-        slot.begin(candidate.number, candidate.params)
+        slot.begin(candidate.number if candidate is not None else NOBODY, candidate and candidate.params)
         slot.build()
         slot.check()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol
 
 import tcpx
+from tcpx.measure.limits import Limits as MachineLimits
 from tcpx.tune.duel import Effort
 from tcpx.tune.evaluation import Evaluator
 from tcpx.tune.problem import Problem
 from tcpx.tune.slots import Limits
+from tcpx.tune.space import Value
 from tcpx.tune.verdicts import Candidate, Comparison
 
 LOCAL: Final = "local"
@@ -47,8 +49,17 @@ class Executor(Protocol):
         """What comes of at most `workers` candidates."""
         ...
 
-    def duel(self, one: Candidate, other: Candidate, processes: int) -> Comparison:
-        """Two candidates in pairs of fresh processes. Raises TrialError."""
+    def estimates(self, points: Sequence[Mapping[str, Value]]) -> list[float | None]:
+        """What the model expects of some params, in seconds; None of those whose schedule does not run."""
+        ...
+
+    def final(self, winner: Candidate, rivals: Sequence[Candidate | None], processes: int) -> list[Comparison | str]:
+        """The winner beside each rival in fresh processes; None is the payload without the schedule. For one that does
+        not run, why. Raises TrialError for the winner."""
+        ...
+
+    def machine_limits(self, beaten: MachineLimits | None = None) -> MachineLimits:
+        """The limits of the machine; measured again where a candidate was faster than they allow."""
         ...
 
 

@@ -157,6 +157,11 @@ class Ledger:
         """All candidates in the order in which they were claimed."""
         return list(self._select(study, "1 = 1", ()))
 
+    def count(self, study: StudyKey) -> int:
+        """How many candidates there are."""
+        ((found,),) = self._rows("select count(*) from candidates where study = ?", (study.id,))
+        return int(found)
+
     def same_c(self, study: StudyKey, c_hash: str) -> Candidate | None:
         """The first candidate that was found out about and has this C."""
         where = "c_hash = ? and verdict != ? and c_hash != ''"

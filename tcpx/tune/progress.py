@@ -10,7 +10,8 @@ from tcpx.tune.verdicts import Candidate
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a study is: what just came out, all candidates, the fastest, seconds so far and in all."""
+    """Where a study is: what just came out, all candidates, the fastest, seconds so far and in all. `fraction` is the
+    part of the machine's limit that the fastest reaches."""
 
     finished: tuple[Candidate, ...]
     candidates: Sequence[Candidate]
@@ -18,6 +19,7 @@ class Progress:
     seconds: float
     budget: float | None
     trials: int
+    fraction: float | None = None
 
 
 Listener = Callable[[Progress], None]

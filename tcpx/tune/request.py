@@ -35,3 +35,5 @@ class Request:
     processes: int
     early_stop: int | None
     executor: str
+    has_schedule: bool
+    """Whether a schedule was given: the default policy is what there is without one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import signal
 import threading
 from collections.abc import Generator, Mapping, Sequence
@@ -14,18 +15,25 @@ from typing import Final
 
 import tcpx
 from tcpx.tune.executor import Executor, make_executor
+from tcpx.tune.final_comparison import FinalComparison, measured_again
 from tcpx.tune.ledger import Ledger, StudyKey
 from tcpx.tune.problem import Problem, examples_of
 from tcpx.tune.progress import Listener, Progress
 from tcpx.tune.request import Request
+from tcpx.tune.roof import Roof, roof_of
 from tcpx.tune.samplers.sampler import Sampler, make_sampler
 from tcpx.tune.slots import TrialError, all_cpus
-from tcpx.tune.space import Point, Space, Value
+from tcpx.tune.space import Point, Space, Value, point_key
 from tcpx.tune.study import Study
 from tcpx.tune.verdicts import Candidate, Verdict
 
 MOST_REPEATS: Final = 50
 """A sampler that proposes so many known points in a row has no new ones."""
+MOST_FIRST: Final = 6
+PER_FIRST: Final = 25
+"""The model is asked for a first point for so many trials, ..."""
+DRAWN: Final = 3
+"""... the best of so many."""
 
 
 @dataclass(slots=True)
@@ -43,6 +51,8 @@ class Search:
     open: dict[int, Candidate] = field(default_factory=dict[int, Candidate])
     started: float = field(default_factory=monotonic)
     since_best: int = 0
+    roof: Roof | None = None
+    problem: Problem = field(init=False)
 
     def study_of(self, stack: ExitStack) -> Study:
         """Search, measure the winner again, and say what was found."""
@@ -50,7 +60,7 @@ class Search:
         first = self.space.defaults()
         if first is None:
             raise no_points(self.space)
-        problem = Problem(
+        self.problem = problem = Problem(
             request.module,
             request.schedule,
             request.target,
@@ -64,9 +74,13 @@ class Search:
         evaluator = stack.enter_context(
             make_executor(request.executor, problem, self.folder, request.limits, request.effort, request.workers)
         )
+        untaken = self.space.search.untaken
+        if untaken:
+            self.notes.append(f"not searched, these sizes never get there: {', '.join(untaken)}")
         sampler = make_sampler(request.sampler, self.space, request.seed)
         with self._interruptible():
             try:
+                self.roof = roof_of(problem, evaluator.machine_limits())
                 self._search(evaluator, sampler, first)
             finally:
                 for candidate in self.open.values():
@@ -81,6 +95,7 @@ class Search:
             *(("neighbour", self._point_of(params)) for params in winners_of_neighbours(self.ledger, self.key)),
         ]
         repeats = 0
+        is_new = self.ledger.count(self.key) == 0
         while not self._is_over():
             batch: list[Candidate] = []
             while len(batch) < self._room(evaluator):
@@ -97,14 +112,28 @@ class Search:
                 self.notes.append("the space has no further points")
                 return
             self._evaluate(batch, evaluator, sampler)
+            if is_new:
+                queue += [("model", point) for point in self._promising(evaluator)]
+                is_new = False
+
+    def _promising(self, evaluator: Executor) -> list[Point]:
+        """Of some points at random, those that the model expects most of: few, of a search that is long enough."""
+        wanted = 0 if self.request.sampler == "grid" else min(MOST_FIRST, self.request.trials // PER_FIRST)
+        generator = random.Random(self.request.seed)
+        drawn = [self.space.sample(generator) for _ in range(wanted * DRAWN)]
+        tried = {point_key(candidate.point) for candidate in self.ledger.candidates(self.key)}
+        fresh = {point_key(point): point for point in drawn if point is not None}
+        points = [point for key, point in fresh.items() if key not in tried]
+        expected = evaluator.estimates([self.space.params(point) for point in points])
+        known = [(seconds, k) for k, seconds in enumerate(expected) if seconds is not None]
+        return [points[k] for _, k in sorted(known)[:wanted]]
 
     def _room(self, evaluator: Executor) -> int:
         """How many candidates are tried at once: no more than there are still to try; one, until there is an
         incumbent."""
         if evaluator.incumbent is None:
             return 1
-        tried = len(self.ledger.candidates(self.key))
-        return max(1, min(evaluator.workers, self.request.trials - tried))
+        return max(1, min(evaluator.workers, self.request.trials - self.ledger.count(self.key)))
 
     def _go_on(self, evaluator: Executor, sampler: Sampler) -> None:
         """With what the ledger has: the fastest is the incumbent, and what a dead tuner left is tried again."""
@@ -137,13 +166,16 @@ class Search:
         known = self.ledger.candidates(self.key)
         seconds = monotonic() - self.started
         request = self.request
-        self.listener(Progress(tuple(done), known, evaluator.incumbent, seconds, request.budget, request.trials))
+        best = evaluator.incumbent
+        found = best.comparison if best is not None else None
+        share = self.roof.fraction(found.seconds) if self.roof is not None and found is not None else None
+        self.listener(Progress(tuple(done), known, best, seconds, request.budget, request.trials, share))
 
     def _is_over(self) -> bool:
         request = self.request
         if self.stopped:
             self.notes.append("interrupted: --resume goes on with it")
-        elif len(self.ledger.candidates(self.key)) >= request.trials:
+        elif self.ledger.count(self.key) >= request.trials:
             self.notes.append(f"all {request.trials} trials are done")
         elif request.budget is not None and monotonic() - self.started >= request.budget:
             self.notes.append(f"the budget of {request.budget:g} s is spent")
@@ -155,15 +187,13 @@ class Search:
 
     def _finished(self, evaluator: Executor) -> Study:
         known = tuple(self.ledger.candidates(self.key))
-        best = evaluator.incumbent
+        best, request = evaluator.incumbent, self.request
         first = next((c for c in known if c.source == "defaults" and c.is_measured), None)
-        against = None
-        if best is not None and first is not None and best.c_hash != first.c_hash and not self.stopped:
-            try:
-                against = evaluator.duel(best, first, max(2, self.request.processes))
-            except TrialError as error:
-                self.notes.append(f"the winner was not measured again: {error}")
-        request = self.request
+        found = best.comparison if best is not None else None
+        final = FinalComparison()
+        if best is not None and not self.stopped:
+            final = measured_again(evaluator, best, first, request.has_schedule, request.processes)
+            self.notes += final.notes
         return Study(
             request.module,
             request.schedule,
@@ -173,10 +203,19 @@ class Search:
             known,
             best,
             first,
-            against,
+            final,
             tuple(self.notes),
             request.fixed,
+            self._roof_over(final.seconds or (found.seconds if found is not None else None), evaluator),
+            request.workloads,
         )
+
+    def _roof_over(self, seconds: float | None, evaluator: Executor) -> Roof | None:
+        """The roof; that of limits measured again, where the winner goes through it."""
+        held = self.roof
+        if held is not None and seconds is not None and held.fraction(seconds) > 1:
+            return roof_of(self.problem, evaluator.machine_limits(held.limits))
+        return held
 
     def _point_of(self, params: Mapping[str, Value]) -> Point:
         """The point nearest to some params, by path, or by the sequence and name of the knob."""

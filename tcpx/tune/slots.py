@@ -8,11 +8,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from tcpx.costs.kernel_cost import KernelCost
 from tcpx.measure.peer_process import Launch, PeerError, PeerProcess
+from tcpx.tune.model import costs_of
 from tcpx.tune.space import Value
 from tcpx.tune.verdicts import Verdict
 
 START_SECONDS: Final = 60.0
+DOING: Final = {
+    "warm": "the schedule",
+    "begin": "the schedule",
+    "build": "the C compiler",
+    "check": "the kernel",
+    "run": "the kernel",
+}
+"""What is at work in each request, for messages."""
 
 
 class TrialError(Exception):
@@ -48,6 +58,14 @@ class ServerLaunch(Launch):
         return [self.interpreter, "-m", self.module, self.problem]
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A candidate whose schedule ran: the hash of its C, and what a model says of it for each workload."""
+
+    c_hash: str
+    costs: Sequence[KernelCost]
+
+
 @dataclass(slots=True)
 class Slot:
     """A server, started when it is needed, and again after a candidate took it along."""
@@ -60,13 +78,22 @@ class Slot:
     """The number of the candidate that lives here."""
     library: Path | None = None
     _server: PeerProcess | None = field(default=None)
+    _is_warm: bool = False
 
-    def begin(self, number: int, params: Mapping[str, Value]) -> str:
-        """Run the schedule with these params; the hash of the C. Raises TrialError."""
+    def begin(self, number: int, params: Mapping[str, Value] | None) -> Begun:
+        """Run the schedule with these params, or with None no schedule. Raises TrialError."""
         self.clear()
         self.holds = number
-        reply = self._ask("begin", self.limits.schedule, params=dict(params))
-        return str(reply["c"])
+        reply = self._ask("begin", self.limits.schedule, params=None if params is None else dict(params))
+        return Begun(str(reply["c"]), costs_of(reply["costs"]))
+
+    def warm(self, params: Mapping[str, Value]) -> None:
+        """Let the server run the schedule once itself, with params that are known to go well: what it computes on the
+        way is there for all candidates to come. Raises TrialError."""
+        if not self._is_warm:
+            self.clear()
+            self._ask("warm", self.limits.schedule, params=dict(params))
+            self._is_warm = True
 
     def build(self) -> float:
         """Compile the candidate; the seconds it took. Raises TrialError."""
@@ -113,7 +140,7 @@ class Slot:
     def _drop(self) -> None:
         if self._server is not None:
             self._server.close()
-        self._server = None
+        self._server, self._is_warm = None, False
 
     def _ask(self, do: str, seconds: float, **arguments: object) -> dict[str, Any]:
         try:
@@ -131,7 +158,7 @@ class Slot:
             self.holds = None
             self._drop()
             verdict = Verdict.TIMEOUT if error.outcome == "timeout" else Verdict.CRASHED
-            what = {"begin": "the schedule", "build": "the C compiler", "check": "the kernel", "run": "the kernel"}[do]
+            what = DOING[do]
             raise TrialError(verdict, f"{what}: {error}") from error
         if "verdict" in reply:
             verdict = Verdict(reply["verdict"])

@@ -10,10 +10,14 @@ from typing import Final
 
 import tcpx
 from tcpx.tune.export import counts
+from tcpx.tune.final_comparison import FinalComparison
 from tcpx.tune.importance import importance
 from tcpx.tune.ledger import StudyKey
+from tcpx.tune.page.study_page import study_page
+from tcpx.tune.roof import Roof
 from tcpx.tune.space import Value
-from tcpx.tune.verdicts import Candidate, Comparison
+from tcpx.tune.space_file import Workload
+from tcpx.tune.verdicts import Candidate
 from tcpx.tuned import record_of, setting_of, write_record
 
 SHOWN: Final = 6
@@ -23,9 +27,9 @@ SHOWN: Final = 6
 class Study:
     """The candidates of a study, and the fastest.
 
-    `against_defaults` compares the fastest with the first candidate (the defaults of the schedule, where these are a
-    point) in fresh processes; None where they are the same, or where it was not measured. `notes` say what a reader
-    should know: why it ended, what tied.
+    `first` is the first candidate: the defaults of the schedule, where these are a point. `final` is the fastest beside
+    it and beside no schedule, in fresh processes; `roof` is the limit of the machine, None where nothing sets one.
+    `notes` say what a reader should know: why it ended, what tied.
     """
 
     module: tcpx.Module
@@ -36,9 +40,11 @@ class Study:
     candidates: tuple[Candidate, ...]
     best: Candidate | None
     first: Candidate | None
-    against_defaults: Comparison | None = None
+    final: FinalComparison = field(default_factory=FinalComparison)
     notes: tuple[str, ...] = ()
     fixed: Mapping[str, Value] = field(default_factory=dict[str, Value])
+    roof: Roof | None = None
+    workloads: tuple[Workload, ...] = ()
 
     @property
     def params(self) -> dict[str, Value]:
@@ -64,9 +70,13 @@ class Study:
         write_record(path, made)
         return made
 
+    def html(self, path: str | Path) -> None:
+        """Write a page with history, effects of knobs, verdicts, a roofline and the winner: one file, for any browser,
+        that needs nothing else."""
+        Path(path).write_text(study_page(self), encoding="utf-8")
+
     def provenance(self) -> dict[str, str]:
         """Where the values come from, in words."""
-        found = self.against_defaults
         told = {
             "study": self.key.key,
             "workloads": self.key.facts.get("workloads", ""),
@@ -74,9 +84,13 @@ class Study:
             "tcpx": tcpx.__version__,
             "made": datetime.now(UTC).isoformat(timespec="seconds"),
         }
-        if found is not None:
-            told["time"] = f"{found.ratio:.3f} of that of the defaults ({found.low:.3f}..{found.high:.3f})"
-        return told
+        rivals = {"the defaults": self.final.against_defaults, "no schedule": self.final.against_no_schedule}
+        times = [
+            f"{found.ratio:.3f} of that of {name} ({found.low:.3f}..{found.high:.3f})"
+            for name, found in rivals.items()
+            if found is not None
+        ]
+        return {**told, **({"time": "; ".join(times)} if times else {})}
 
     @property
     def tied(self) -> tuple[Candidate, ...]:
@@ -97,20 +111,13 @@ class Study:
     def text(self) -> str:
         """A summary for a terminal."""
         lines = [counts(self.candidates)]
-        best, found = self.best, self.against_defaults
+        best = self.best
         if best is None:
             lines.append("no candidate is right: there is no winner")
         else:
             knobs = ", ".join(f"{path}={value}" for path, value in best.point.items()) or "no knobs"
             lines.append(f"best: #{best.number} {knobs}")
-        if found is not None:
-            width = f"{found.low:.3f}..{found.high:.3f}"
-            shaky = "" if found.steady else "; the machine was busy"
-            lines.append(f"  {found.ratio:.3f} of the time of the defaults, in fresh processes ({width}{shaky})")
-            if found.low <= 1 <= found.high:
-                lines.append("  which does not tell it from the defaults: the interval holds 1")
-        elif best is not None and self.first is not None and best.number == self.first.number:
-            lines.append("  nothing is faster than the defaults")
+            lines += self.final.lines(best, self.first, self.roof)
         weights = importance(self.candidates)
         if weights:
             shown = ", ".join(f"{path} {weight:.0%}" for path, weight in list(weights.items())[:SHOWN])

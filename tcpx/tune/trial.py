@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from time import perf_counter
 from typing import Any, Final
 from zlib import crc32
@@ -16,7 +16,7 @@ import tcpx
 from tcpx.drafts import Draft, draft
 from tcpx.measure.timer import Run, calls_per_sample, seconds_per_call
 from tcpx.measure.worker import waited_seconds
-from tcpx.tune.pressure import refusal_of
+from tcpx.tune.model import pressure_refusal
 from tcpx.tune.problem import Array, Example, Problem
 from tcpx.tune.verdicts import Verdict
 from tcpx.verification.numbers import Case, compare
@@ -49,22 +49,24 @@ class Trial:
             case other:
                 raise ValueError(f"required begin, build, check, run or end, found {other!r}")
 
-    def _begin(self, params: Mapping[str, int | float | bool | str]) -> dict[str, Any]:
+    def _begin(self, params: Mapping[str, int | float | bool | str] | None) -> dict[str, Any]:
         problem = self.problem
         try:
             self.draft = draft(
                 problem.module,
-                problem.schedule,
-                params={**problem.fixed, **params},
+                problem.schedule if params is not None else None,
+                params={**problem.fixed, **params} if params is not None else None,
                 target=problem.target,
                 threads=problem.threads,
             )
         except tcpx.TcpxError as error:
             return _refused(error)
-        refusal = refusal_of(self.draft.c_source, self.draft.target.vector_registers)
+        costs = [self.draft.cost(example.arrays) for example in problem.examples]
+        refusal = pressure_refusal(costs, self.draft.target.vector_registers)
         if refusal is not None:
             return {"verdict": Verdict.PRUNED.value, "reason": refusal}
-        return {"c": hashlib.sha256(self.draft.c_source.encode()).hexdigest()[:16]}
+        c_hash = hashlib.sha256(self.draft.c_source.encode()).hexdigest()[:16]
+        return {"c": c_hash, "costs": [asdict(cost) for cost in costs]}
 
     def _build(self) -> dict[str, Any]:
         if self.draft is None:

@@ -59,7 +59,8 @@ def tune(
     a YAML file (docs/tuning.md); `seeds` are points to try first, as params. `workers` compile at once. A candidate
     gets `limits` of time and `memory` bytes. `executor` is `local`, or `dask://HOST:PORT`. `early_stop` ends the search
     after so many candidates that are not faster.
-    At the end the winner and the defaults are compared in `processes` pairs of fresh processes. Ctrl-C ends the search
+    At the end the winner is compared with the defaults and with the payload compiled without a schedule, in `processes`
+    or more sets of fresh processes; with 0 it is not. Ctrl-C ends the search
     and keeps what it found; a second one ends it at once. Raises ScheduleError, ArgumentError, LedgerError.
     """
     file = space if isinstance(space, SpaceFile) else read_space_file(space) if space is not None else SpaceFile()
@@ -86,9 +87,11 @@ def tune(
         processes=processes,
         early_stop=early_stop,
         executor=executor,
+        has_schedule=schedule is not None,
     )
     _require_cpus(threads)
-    searched = tcpx.search_space(module, program, params=params, target=resolved, threads=threads)
+    called = [dict(workload.sizes) for workload in request.workloads]
+    searched = tcpx.search_space(module, program, params=params, target=resolved, threads=threads, sizes=called)
     narrowed = file.narrowed(searched)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tcpx-tune-")))

@@ -60,7 +60,7 @@ class Candidate:
 
     `relative` is its time as a part of that of the first candidate of the study: the product of the ratios of the
     incumbents between them. `against` is the number of the incumbent. `alike` is that of an earlier candidate whose C
-    is the same, which was measured in its place.
+    is the same, which was measured in its place. `estimate` is what the model expects, in seconds.
     """
 
     number: int
@@ -80,6 +80,7 @@ class Candidate:
     started: float = 0.0
     finished: float | None = None
     facts: Mapping[str, str] = field(default_factory=dict[str, str])
+    estimate: float | None = None
 
     @property
     def was_incumbent(self) -> bool:

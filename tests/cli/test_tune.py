@@ -13,6 +13,8 @@ from types import SimpleNamespace
 
 import pytest
 
+import tcpx
+
 Command = Callable[..., SimpleNamespace]
 
 
@@ -27,7 +29,7 @@ def tune(files: SimpleNamespace, storage: str, tcpx_command: Command, monkeypatc
 
     def run(*words: str) -> SimpleNamespace:
         given = ["tune", files.payload, "-s", files.schedule, "--size", "N=64", "--storage", storage]
-        given += ["--target", "generic", "--sampler", "grid", "--quick", *words]
+        given += ["--target", "generic", "--sampler", "grid", "--quick", "--final", "0", *words]
         monkeypatch.setattr(sys, "argv", ["tcpx", *given])
         return tcpx_command(*given)
 
@@ -38,6 +40,7 @@ def test_a_study_and_its_ledger(tune: Command, storage: str, tcpx_command: Comma
     done = tune("--trials", "2")
     assert (done.status, done.err) == (0, "")
     assert "#0 " in done.out
+    assert "% of the limit (" in done.out
     assert "2 candidates: 2 ok" in done.out
     assert f"tcpx emit {files.payload} -s {files.schedule} --param axpy/s/rows.height=" in done.out
     assert "--trials 2 --resume" in done.out
@@ -71,10 +74,43 @@ def test_a_winner_is_recorded_and_used(tune: Command, tcpx_command: Command, fil
     used = tcpx_command(*words, "generic")
     assert (used.status, used.err) == (0, "")
     assert "tuned: axpy/s/rows.height=" in used.out
+    out = files.folder / "c"
+    emitted = tcpx_command(*("emit", *words[1:4], "--tuned", "--target", "generic", "-o", str(out)))
+    assert (emitted.status, emitted.err) == (0, "")
+    assert emitted.out.startswith("tuned: axpy/s/rows.height=")
+    height = emitted.out.splitlines()[0].rpartition("=")[2]
+    assert f"+= {height})" in (out / "axpy.c").read_text()
     files.write("axpy.tcp", Path(files.payload).read_text().replace("tcp.add", "tcp.max"))
     stale = tcpx_command(*words, "generic")
     assert stale.status == 1
     assert "%s (tcp.max) is new" in stale.err
+
+
+def test_the_command_to_go_on_after_an_interruption(tune: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tcpx, "tune", interrupted)
+    printed = tune("--trials", "3").out
+    assert "ended at once; to go on:\n  tcpx tune " in printed
+    assert printed.endswith("--trials 3 --resume\n")
+
+
+def test_winners_of_several_sizes_in_one_schedule(files: SimpleNamespace, storage: str, tcpx_command: Command) -> None:
+    space = files.write("sizes.yaml", "sizes: [{N: 4}, {N: 256}]\ntrials: 2\nsampler: grid\n")
+    out = str(files.folder / "both.tcps")
+    words = ["tune", files.payload, "-s", files.schedule, "--space", space, "--storage", storage, "--quick"]
+    done = tcpx_command(*words, "--final", "0", "--target", "generic", "--dispatch", out)
+    assert (done.status, done.err) == (0, "")
+    assert f"wrote {out}" in done.out
+    text = Path(out).read_text(encoding="utf-8")
+    assert "<= 32 { axpy_N4(root) }" in text
+    checked = tcpx_command(
+        "run", files.payload, "-s", out, "--random", "0", "--size", "N=33", "--check", "--target", "generic"
+    )
+    assert checked.status == 0
+    refused = tcpx_command(*words[:4], "--dispatch", out, "--storage", storage)
+    assert (refused.status, "two or more `sizes`" in refused.err) == (2, True)
 
 
 @pytest.mark.parametrize(

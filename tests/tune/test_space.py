@@ -211,3 +211,52 @@ for x in match some op in root {
     run = tcpx.apply_schedule(module, schedule, target="generic")
     assert {use.path for use in run.knobs} == {"s.tune1", "s.tune2"}
     assert len(points(Space(tcpx.search_space(module, schedule, target="generic")))) == 4
+
+
+BRANCHES = """
+knob all: int = 1 in 1..2
+let mm = match one contract in root
+let i = tile(match one op in root where name == "y", [d1: all])
+specialize mm when size(mm.m) < 8 { small(mm) }
+else when size(mm.m) < 100 { middle(mm) }
+else { large(mm) }
+"""
+SEQUENCES = """
+sequence small(x: op) {
+  knob a: int = 1 in 1..3
+  tile(x, [m: a])
+}
+sequence middle(x: op) {
+  knob b: int = 1 in 1..3
+  specialize x when size(x.m) == 50 { small(x) } else { tile(x, [m: b]) }
+}
+sequence large(x: op) {
+  knob c: int = 1 in 1..3
+  tile(x, [m: c])
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("sizes", "names"),
+    [
+        ([], ["all", "a", "b", "c"]),
+        ([4], ["all", "a"]),
+        ([4, 8], ["all", "a", "b"]),
+        ([50], ["all", "a", "b"]),
+        ([1000, 7], ["all", "a", "c"]),
+    ],
+)
+def test_knobs_of_versions_that_no_size_takes(module: tcpx.Module, sizes: list[int], names: list[str]) -> None:
+    schedule = tcpx.parse_schedule(schedule_text(BRANCHES, SEQUENCES), "s.tcps")
+    held = [{"N": size} for size in sizes]
+    found = tcpx.search_space(module, schedule, target="generic", sizes=held)
+    assert [variable.name for variable in found.variables] == names
+    assert len(found.untaken) == 4 - len(names)
+
+
+def test_a_condition_that_steps_may_have_changed_leaves_no_version_out(module: tcpx.Module) -> None:
+    body = "let mm = match one contract in root\ntile(mm, [m: 4])\nspecialize mm when size(mm.m) < 8 { small(mm) }\n"
+    schedule = tcpx.parse_schedule(schedule_text(body + "else { large(mm) }", SEQUENCES), "s.tcps")
+    found = tcpx.search_space(module, schedule, target="generic", sizes=[{"N": 64}])
+    assert "a" in [variable.name for variable in found.variables]

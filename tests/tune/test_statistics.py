@@ -1,14 +1,12 @@
-"""Intervals, and the model of register pressure."""
+"""Intervals, and what mattered."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-import tcpx
 from tcpx.tune.duel import Round, comparison_of
 from tcpx.tune.importance import importance
-from tcpx.tune.pressure import carried_vectors, refusal_of
 from tcpx.tune.statistics import geometric_mean, interval_of, interval_of_processes
 from tcpx.tune.verdicts import Candidate, Verdict
 
@@ -68,31 +66,3 @@ def test_rounds_at_full_speed_count() -> None:
     found = comparison_of([*quiet, *loud])
     assert (found.ratio, found.rounds, found.steady, found.is_faster) == (0.9, 4, True, True)
     assert not comparison_of([*loud, *loud, quiet[0]]).steady
-
-
-PAYLOAD = """\
-func @f(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<64x64xf32> {
-  %mm = tcp.matmul(%x, %w) : tensor<64x64xf32>
-  tcp.return(%mm)
-}
-"""
-SCHEDULE = """\
-language 1
-schedule s(root: func) {
-  knob mr: int = 4 in [4, 32]
-  let mm = match one contract in root
-  let i = tile(mm, [m: mr, n: 64])
-  let kk = tile(mm, [k: 1])
-  vectorize(mm.loop(m))
-  hoist_accumulator(mm, out_of: kk)
-}
-"""
-
-
-@pytest.mark.parametrize(("rows", "target"), [(4, "x86_avx512"), (32, "x86_avx512"), (4, "x86_avx2")])
-def test_vectors_that_a_loop_carries(rows: int, target: str) -> None:
-    schedule = tcpx.parse_schedule(SCHEDULE.replace("let i = ", "let i, j = ").replace("mm.loop(m)", "j"))
-    source = tcpx.emit(tcpx.parse(PAYLOAD), schedule, params={"mr": rows}, target=target)
-    held = tcpx.load_target(target)
-    assert max(carried_vectors(source.c_source)) == rows * 64 // (held.vector_bits // 32)
-    assert (refusal_of(source.c_source, held.vector_registers) is not None) == (rows == 32)

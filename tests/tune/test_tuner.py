@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import tcpx
+from tcpx.tune import model, search
 from tcpx.tune.duel import QUICK
 from tcpx.tune.ledger import Ledger
 from tcpx.tune.progress import Progress, line_of
@@ -51,7 +52,7 @@ def tune(tmp_path: Path) -> Tune:
             "sizes": [{"N": 64}],
             "sampler": "grid",
             "effort": QUICK,
-            "processes": 2,
+            "processes": 0,
             "target": "generic",
             "workers": 2,
             **options,
@@ -159,6 +160,31 @@ def test_a_study_is_not_begun_twice_but_resumed(tune: Tune) -> None:
     assert len(verdicts(again)) == len(again.candidates) == 7
 
 
+def test_the_winner_is_measured_beside_the_defaults_and_no_schedule(tune: Tune) -> None:
+    study = tune(SCHEDULE.replace("int = 4 in 1..8", "int = 1 in [1, 8]"), processes=2)
+    bare = study.final.against_no_schedule
+    assert bare is not None
+    assert study.roof is not None
+    assert round(study.roof.bytes) == 2 * 64 * 64 * 4
+    assert round(study.roof.operations) == 64 * 64
+    assert study.roof.by.startswith(("read_", "fma_"))
+    text = study.text()
+    assert "the winner  " in text
+    assert "without a schedule" in text
+    assert "% of the limit (" in text
+    assert "of that of no schedule (" in study.provenance()["time"]
+    if study.best != study.first:
+        assert study.final.against_defaults is not None
+        assert "the defaults  " in text
+
+
+def test_what_there_is_without_a_schedule_is_the_default_policy(tmp_path: Path) -> None:
+    study = tcpx.tune(
+        tcpx.parse(PAYLOAD), sizes=[{"N": 4}], trials=1, effort=QUICK, processes=2, target="generic", workers=1
+    )
+    assert study.final.against_no_schedule is None
+
+
 def test_another_payload_is_another_study(tune: Tune, tmp_path: Path) -> None:
     tune(trials=1)
     tune(trials=1, sizes=[{"N": 65}])
@@ -180,6 +206,21 @@ def test_winners_of_other_payloads_are_tried_first(tune: Tune) -> None:
         assert (again.candidates[1].source, again.candidates[1].point) == ("neighbour", first.best.point)
     else:
         assert again.candidates[1].source == "grid"
+
+
+def test_what_the_model_takes_for_hopeless_is_not_compiled(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model, "HOPELESS", 1e-6)
+    study = tune()
+    assert study.candidates[0].verdict is Verdict.OK
+    assert {c.verdict for c in study.candidates[1:]} == {Verdict.PRUNED}
+    assert all("the model expects" in c.reason and c.build_seconds is None for c in study.candidates[1:])
+
+
+def test_the_model_says_what_to_try_first(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "PER_FIRST", 2)
+    study = tune(SCHEDULE.replace("1..8", "1..40"), trials=6, sampler="random")
+    assert [c.source for c in study.candidates] == ["defaults", *["model"] * 3, *["random"] * 2]
+    assert all(c.estimate for c in study.candidates)
 
 
 def test_a_space_file(tune: Tune, tmp_path: Path) -> None:

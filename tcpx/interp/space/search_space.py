@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tcpx.interp.engine import begin_run, run_schedule
@@ -19,12 +19,14 @@ from tcpx.transform.language.loader import Program
 class SearchSpace:
     """The knobs that nothing sets, in the order in which they are bound, and what is required of them.
 
-    `refusal` says why the defaults do not make a kernel, where they do not.
+    `refusal` says why the defaults do not make a kernel, where they do not. `untaken` are the paths of knobs that stand
+    only in branches of `specialize` that the given sizes never take; they are not among the variables.
     """
 
     variables: tuple[Variable, ...]
     constraints: tuple[Constraint, ...]
     refusal: Diagnostic | None = None
+    untaken: tuple[str, ...] = ()
 
 
 def survey(
@@ -35,8 +37,10 @@ def survey(
     *,
     threads: int = 1,
     params: Mapping[str, ParamValue] | None = None,
+    sizes: Sequence[Mapping[str, int]] = (),
 ) -> SearchSpace:
-    """The space of a schedule. `params` pins knobs; `module` stays what it is, `copy` is changed.
+    """The space of a schedule. `params` pins knobs; `module` stays what it is, `copy` is changed. `sizes` are those
+    that the kernel will be called with, if that is known.
 
     The schedule is run once with its defaults, which tells what uses share a knob; then it is followed without taking
     a step. Raises ScheduleError for a schedule that is wrong whatever its knobs are.
@@ -52,11 +56,13 @@ def survey(
         if error.diagnostic.kind is not Kind.SILENCEABLE:
             raise
         refusal = error.diagnostic
-    found = _followed(module, program, target, threads, overrides_of(params), shares)
+    found = _followed(module, program, target, threads, overrides_of(params), shares, sizes)
     kept = [v for v in found.variables.values() if not present or v.active or v.is_choice or v.path in present]
+    untaken = tuple(variable.path for variable in kept if variable.path not in found.taken)
+    kept = [variable for variable in kept if variable.path in found.taken]
     known = {variable.path for variable in kept}
     constraints = tuple(c for c in found.constraints if c.knobs <= known)
-    return SearchSpace(tuple(kept), constraints, refusal)
+    return SearchSpace(tuple(kept), constraints, refusal, untaken)
 
 
 def _followed(
@@ -66,12 +72,13 @@ def _followed(
     threads: int,
     overrides: Overrides,
     shares: Mapping[str, str],
+    sizes: Sequence[Mapping[str, int]],
 ) -> Surveyed:
     """What is found without taking a step; begun anew where an override reaches only a later use of a shared knob."""
     while True:
         called, state, frame = begin_run(module, program, target, threads, overrides)
         state.foresight = foresight = SurveyForesight()
-        surveyor = Surveyor(state, foresight, shares)
+        surveyor = Surveyor(state, foresight, shares, sizes)
         try:
             surveyor.block(called.body, frame)
         except OverriddenLaterError as error:

@@ -5,10 +5,11 @@ The schedule is followed without taking a step, and everything that depends on k
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from tcpx.interp.conditions import Condition, alternatives_of
 from tcpx.interp.declared_knobs import bind_knob, chosen_alternative
 from tcpx.interp.frame import Frame
 from tcpx.interp.payload_check import Known, PayloadChecker
@@ -17,6 +18,7 @@ from tcpx.interp.space.foresight import SurveyForesight
 from tcpx.interp.space.formula import Formula, FormulaError, Ranges, Value, Values, apply, constant, knob
 from tcpx.interp.state import State
 from tcpx.interp.statements import check_requirement
+from tcpx.interp.values import DimHandle, OpHandle
 from tcpx.payload.diagnostics import Location, TcpxError
 from tcpx.transform.language import syntax as ast
 
@@ -111,18 +113,30 @@ class Constraint:
 
 @dataclass(slots=True)
 class Surveyed:
-    """The variables in the order in which they are bound, and the constraints."""
+    """The variables in the order in which they are bound, and the constraints. `taken` are the paths of those that
+    stand where the kernel gets with some of the sizes it will be called with."""
 
     variables: dict[str, Variable] = field(default_factory=dict[str, Variable])
     constraints: list[Constraint] = field(default_factory=list[Constraint])
+    taken: set[str] = field(default_factory=set[str])
 
 
 class Surveyor(PayloadChecker):
-    """Follows a schedule. `shares` gives the path of the first use for knobs that share its value."""
+    """Follows a schedule. `shares` gives the path of the first use for knobs that share its value; `sizes` are those
+    that the kernel will be called with, none if that is not known."""
 
-    def __init__(self, state: State, foresight: SurveyForesight, shares: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        state: State,
+        foresight: SurveyForesight,
+        shares: Mapping[str, str],
+        sizes: Sequence[Mapping[str, int]] = (),
+    ) -> None:
         super().__init__(state, foresight)
-        self.shares = shares
+        self.guesses, self.shares, self.sizes = foresight, shares, sizes
+        self.is_taken = True
+        self.surely: list[Condition | None] = []
+        self.unreached: set[int] = set()
         self.result = Surveyed()
         self.active: tuple[Formula, ...] = ()
 
@@ -194,6 +208,8 @@ class Surveyor(PayloadChecker):
         own = f"{frame.use}.{name}"
         shared = next((use.shares for use in self.state.overrides.uses if use.path == own), "")
         path = (shared if type_ == CHOICE else self.shares.get(own, shared)) or own
+        if self.is_taken:
+            self.result.taken.add(path)
         known = self.result.variables.get(path)
         if known is None:
             made = Variable(path, frame.use, type_, default, domain, self.active, location, documentation)
@@ -251,6 +267,46 @@ class Surveyor(PayloadChecker):
                 self.block(statement.orelse, frame.block())
         return None
 
+    def tested(self, expression: ast.Expression, frame: Frame) -> Condition | None:
+        """The condition of a version; one that steps may have changed says nothing about sizes."""
+        before = self.guesses.start_guessing()
+        try:
+            held = super().tested(expression, frame)
+        finally:
+            guessed = self.guesses.end_guessing(before)
+        self.surely.append(None if guessed and not self._is_untouched(expression, frame) else held)
+        return held
+
+    def _is_untouched(self, expression: ast.Expression, frame: Frame) -> bool:
+        """Whether all handles that an expression mentions are of operations that no step was given."""
+        values = [frame.names[name] for name in names_in(expression) if name in frame.names]
+        handles = [value.base if isinstance(value, DimHandle) else value for value in values]
+        return all(isinstance(h, OpHandle) and not self.guesses.touched.intersection(h.origins) for h in handles)
+
+    def versions(self, statement: ast.Specialize, frame: Frame) -> list[tuple[ast.Block, bool]]:
+        """The versions that may be made; those that none of the sizes reaches are not taken."""
+        outer, self.surely = self.surely, []
+        made = super().versions(statement, frame)
+        conditions, self.surely = self.surely, outer
+        bodies = [branch.body for branch in statement.branches]
+        self.unreached -= {id(block) for block in (*bodies, statement.orelse)}
+        left: Sequence[Mapping[str, int]] = self.sizes
+        for body, condition in zip(bodies, conditions, strict=False):
+            if not any(may_hold(condition, sizes) for sizes in left):
+                self.unreached.add(id(body))
+            left = [sizes for sizes in left if not surely_holds(condition, sizes)]
+        if not left:
+            self.unreached.add(id(statement.orelse))
+        return made
+
+    def block(self, block: ast.Block, frame: Frame) -> list[Known] | None:
+        """Follow a block; knobs in one that no size reaches are not taken."""
+        held, self.is_taken = self.is_taken, self.is_taken and not (self.sizes and id(block) in self.unreached)
+        try:
+            return super().block(block, frame)
+        finally:
+            self.is_taken = held
+
     def entering(self, sequence: ast.Sequence, bound: Mapping[str, ast.Argument], frame: Frame, inner: Frame) -> None:
         """Parameters are formulas of what they are given."""
         for param in sequence.params:
@@ -273,6 +329,25 @@ def _all_hold(conditions: tuple[Formula, ...], values: Values) -> bool:
         return all(formula.value(values) for formula in conditions)
     except (FormulaError, KeyError):
         return False
+
+
+def surely_holds(condition: Condition | None, sizes: Mapping[str, int]) -> bool:
+    """Whether a condition holds for these sizes, as far as they decide it."""
+    return condition is not None and _decided(condition, sizes) is True
+
+
+def may_hold(condition: Condition | None, sizes: Mapping[str, int]) -> bool:
+    """Whether nothing in these sizes keeps a condition from holding."""
+    return condition is None or _decided(condition, sizes) is not False
+
+
+def _decided(condition: Condition, sizes: Mapping[str, int]) -> bool | None:
+    """None where it mentions a loop variable, or a symbol without a value."""
+    alternatives = alternatives_of(condition)
+    names = {symbol.name for predicate in alternatives for symbol in predicate.symbols()}
+    if not names <= sizes.keys() or any(predicate.variables() for predicate in alternatives):
+        return None
+    return any(predicate.evaluate(sizes) for predicate in alternatives)
 
 
 def _items(domain: Formula) -> tuple[Value, ...]:

@@ -1,0 +1,60 @@
+"""What a payload has to do at given sizes, however it is scheduled: operations and bytes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from tcpx.payload.evaluator import Array, bind_symbols
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.ir import Module
+from tcpx.payload.sizes import Dim, evaluate
+from tcpx.payload.types import TensorType, Type, dtype_of, shape_of
+from tcpx.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """`operations` by the peak that limits them (`fma_f32`, `dot_ui8_si8`: the loops of `tcpx.measure`), one for each
+    point of an iteration domain, two where it also sums. `bytes` are those of arguments, constants and results."""
+
+    operations: Mapping[str, float]
+    bytes: float
+
+
+def demand_of(module: Module, target: Target, arrays: Sequence[Array]) -> Demand:
+    """The demand of a call with these arguments. Raises ArgumentError where they tell no sizes.
+
+    Operations that declare no iteration domain count as bytes alone, so it is a lower bound.
+    """
+    func = module.main
+    sizes = bind_symbols(func, arrays)
+    operations: Counter[str] = Counter()
+    for op in func.walk():
+        if isinstance(op, Structured) and not op.is_movement:
+            points = prod(_number(extent, sizes) for extent in op.domain())
+            sums = any(it.is_reduction for it in op.iterators())
+            operations[_peak(op, target)] += points * (2 if sums else 1)
+    held = {id(v): v.type for v in (*func.args, *func.returned)}
+    held |= {id(op.result): op.result.type for op in func.walk() if "constant" in op.attributes}
+    return Demand(dict(operations), float(sum(_bytes(type_, sizes) for type_ in held.values())))
+
+
+def _peak(op: Structured, target: Target) -> str:
+    """The loop of `tcpx.measure.instruction_loops` that does nothing but such operations."""
+    names = [dtype_of(value.type).name for value in op.inputs]
+    if len(names) == 2 and target.dot_width(names[0], names[1], op.acc_type.name) > 1:
+        return "_".join(["dot", *sorted(set(names), reverse=True)])
+    return "fma_f64" if op.acc_type.name == "f64" else "fma_f32"
+
+
+def _bytes(type_: Type, sizes: Mapping[str, int]) -> int:
+    if not isinstance(type_, TensorType):
+        return 0
+    return prod(_number(dim, sizes) for dim in shape_of(type_)) * -(-dtype_of(type_).bits // 8)
+
+
+def _number(dim: Dim, sizes: Mapping[str, int]) -> int:
+    return dim if isinstance(dim, int) else evaluate(dim, sizes)

@@ -1,0 +1,137 @@
+"""Bytes that the loops of a kernel touch, and how often they have to come from beyond a cache.
+
+A site is what one block does to one buffer: a box of elements, which loop variables move. The footprint of a loop is
+the sum over buffers of what its sites touch while it and the loops inside run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from tcpx.payload.ir import Operation
+from tcpx.payload.ops.gml_st import OnSubset
+from tcpx.payload.sizes import Dim, evaluate
+from tcpx.payload.types import BufferType
+
+LINE = 64
+"""Bytes of a cache line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trip:
+    """A loop at given sizes: `first` and `last` are values of its variable, `loop` tells it from others."""
+
+    loop: Operation
+    name: str
+    first: int
+    last: int
+    count: int
+
+
+@dataclass(slots=True)
+class Site:
+    """What a block touches of a buffer in the first iteration of all loops round it, `trips`, the outermost first.
+
+    `shifts` has, for each loop, how far its last iteration is from its first, by dim.
+    """
+
+    buffer: object
+    trips: tuple[Trip, ...]
+    low: list[int]
+    high: list[int]
+    shape: tuple[int, ...]
+    width: int
+    shifts: list[list[int]]
+
+    def bytes(self, inside: int) -> int:
+        """What is touched while loops from number `inside` on run."""
+        moved = [sum(abs(shift[dim]) for shift in self.shifts[inside:]) for dim in range(len(self.low))]
+        extents = [
+            min(high - low + more, size)
+            for low, high, more, size in zip(self.low, self.high, moved, self.shape, strict=True)
+        ]
+        if not extents:
+            return self.width
+        return prod(extents[:-1]) * max(extents[-1] * self.width, min(LINE, self.shape[-1] * self.width))
+
+    def depends_on(self, loop: int) -> bool:
+        """Whether a loop moves it."""
+        return any(self.shifts[loop])
+
+
+@dataclass(slots=True)
+class Sites:
+    """All sites of a kernel."""
+
+    found: dict[tuple[int, int], Site] = field(default_factory=dict[tuple[int, int], Site])
+
+    def note(self, op: OnSubset, trips: tuple[Trip, ...], sizes: Mapping[str, int]) -> None:
+        """An access to a buffer; accesses of a block to one buffer are one site."""
+        type_ = op.subset_of.type
+        if not isinstance(type_, BufferType):
+            return
+        low = [_number(offset, sizes) for offset in op.subset.offsets]
+        high = [at + max(0, _number(size, sizes)) for at, size in zip(low, op.subset.sizes, strict=True)]
+        key = id(op.parent), id(op.subset_of)
+        known = self.found.get(key)
+        if known is None:
+            shape = tuple(max(0, _number(dim, sizes)) for dim in type_.shape)
+            width = -(-type_.dtype.bits // 8)
+            shifts = [_shift(op.subset.offsets, low, trip, sizes) for trip in trips]
+            self.found[key] = Site(op.subset_of, trips, low, high, shape, width, shifts)
+            return
+        known.low = list(map(min, known.low, low))
+        known.high = list(map(max, known.high, high))
+
+    def footprint(self) -> int:
+        """Bytes that all of the kernel touches."""
+        return _together(list(self.found.values()), lambda _: 0)
+
+    def traffic(self, capacity: int) -> float:
+        """Bytes that come from beyond a cache of this capacity while it runs, when it ran before.
+
+        Each site is fetched again whenever a loop runs whose footprint the cache does not hold; what the next loops out
+        do not move stays.
+        """
+        if self.footprint() <= capacity:
+            return 0.0
+        footprints: dict[Operation, int] = {}
+        for loop in {trip.loop for site in self.found.values() for trip in site.trips}:
+            inside = [s for s in self.found.values() if any(trip.loop is loop for trip in s.trips)]
+            footprints[loop] = _together(inside, lambda s, loop=loop: _position(s, loop))
+        return sum(_fetched(site, footprints, capacity) for site in self.found.values())
+
+
+def _together(sites: Sequence[Site], inside: Callable[[Site], int]) -> int:
+    """Of the sites of a buffer, the largest counts."""
+    held: dict[int, int] = {}
+    for site in sites:
+        key = id(site.buffer)
+        held[key] = max(held.get(key, 0), site.bytes(inside(site)))
+    return sum(held.values())
+
+
+def _position(site: Site, loop: Operation) -> int:
+    return next(k for k, trip in enumerate(site.trips) if trip.loop is loop)
+
+
+def _fetched(site: Site, footprints: Mapping[Operation, int], capacity: int) -> float:
+    fits = (k for k, trip in enumerate(site.trips) if footprints[trip.loop] <= capacity)
+    inside = next(fits, len(site.trips))
+    outside = inside
+    while outside > 0 and not site.depends_on(outside - 1):
+        outside -= 1
+    return float(site.bytes(inside) * prod(trip.count for trip in site.trips[:outside]))
+
+
+def _shift(offsets: Sequence[Dim], low: Sequence[int], trip: Trip, sizes: Mapping[str, int]) -> list[int]:
+    if trip.last == trip.first:
+        return [0] * len(low)
+    moved = {**sizes, trip.name: trip.last}
+    return [_number(offset, moved) - at for offset, at in zip(offsets, low, strict=True)]
+
+
+def _number(dim: Dim, sizes: Mapping[str, int]) -> int:
+    return dim if isinstance(dim, int) else evaluate(dim, sizes)

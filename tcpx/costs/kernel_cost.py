@@ -1,0 +1,106 @@
+"""What a lowered kernel does at given sizes: instructions, and bytes beyond each cache. A model: nothing is measured.
+
+Loops count as many times as their first iterations, branches as the side that is taken. It looks at loops, subsets and
+values that loops carry, at no operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tcpx.costs.footprint import Sites, Trip
+from tcpx.payload.evaluator import Array, bind_symbols
+from tcpx.payload.ir import Block, FuncOp, Value
+from tcpx.payload.ops.gml_st import If, Loop, OnSubset, StYield
+from tcpx.payload.sizes import Dim, evaluate
+from tcpx.payload.types import TensorType, VectorType
+from tcpx.target import Target
+
+LATENCY = 4.0
+"""Instructions that can start until the result of one is there."""
+ACCESS = 0.5
+"""Loads and stores in the time of an arithmetic instruction, as a part of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCost:
+    """`slots` is the time of a call in arithmetic instructions on full vectors, if all memory were the first cache;
+    `l2`, `l3` and `memory` are bytes that come from there. `carried` is the most vectors that a loop without loops
+    inside carries: more than there are registers are spilled, which `slots` counts."""
+
+    slots: float
+    l2: float
+    l3: float
+    memory: float
+    carried: int
+
+
+def kernel_cost(func: FuncOp, target: Target, threads: int, arrays: Sequence[Array]) -> KernelCost:
+    """The cost of a function that is lowered, called with these arrays. Raises ArgumentError."""
+    walk = _Walk(target, threads, Sites())
+    slots = walk.block(func.body, bind_symbols(func, arrays), ())
+    l2, l3, memory = (walk.sites.traffic(size) for size in (target.l1, target.l2, target.l3))
+    return KernelCost(slots, l2, l3, memory, walk.carried)
+
+
+@dataclass(slots=True)
+class _Walk:
+    target: Target
+    threads: int
+    sites: Sites
+    carried: int = 0
+
+    def block(self, block: Block, sizes: Mapping[str, int], trips: tuple[Trip, ...]) -> float:
+        """Slots of one run of a block."""
+        arithmetic, accesses, nested = 0, 0, 0.0
+        for op in block.ops:
+            match op:
+                case Loop():
+                    nested += self.loop(op, sizes, trips)
+                case If():
+                    side = op.then if op.predicate.evaluate(sizes) else op.orelse
+                    nested += self.block(side, sizes, trips)
+                case StYield():
+                    continue
+                case OnSubset():
+                    self.sites.note(op, trips, sizes)
+                    accesses += 1
+                case _ if op.regions:
+                    nested += sum(self.block(region, sizes, trips) for region in op.regions)
+                case _:
+                    arithmetic += bool(op.operands) and bool(op.results)
+        return max(float(arithmetic), ACCESS * accesses) + nested
+
+    def loop(self, loop: Loop, sizes: Mapping[str, int], trips: tuple[Trip, ...]) -> float:
+        """Slots of all iterations; what threads share is divided by them."""
+        var = loop.var
+        first, end, step = (_number(dim, sizes) for dim in (var.lower, var.upper, var.step))
+        count = max(0, -(-(end - first) // max(1, step)))
+        if count == 0:
+            return 0.0
+        trip = Trip(loop, var.name, first, first + (count - 1) * step, count)
+        once = self.block(loop.body, {**sizes, var.name: first}, (*trips, trip))
+        if not any(op.regions for op in loop.body.ops):
+            vectors = sum(isinstance(dest.type, VectorType) for dest in loop.destinations)
+            self.carried = max(self.carried, vectors)
+            spilled = max(0, vectors - self.target.vector_registers)
+            once = max(once + 2 * spilled * ACCESS, LATENCY * _chain(loop))
+        return once * count / (min(self.threads, count) if loop.is_parallel else 1)
+
+
+def _chain(loop: Loop) -> int:
+    """The longest chain of instructions from a carried value to what it is in the next iteration."""
+    depths: dict[Value, int] = {d: 0 for d in loop.destinations if not isinstance(d.type, TensorType)}
+    longest = 0
+    for op in loop.body.ops:
+        found = [depths[value] for value in op.operands if value in depths]
+        if isinstance(op, StYield):
+            longest = max([longest, *found[:1]])
+        elif found:
+            depths.update((result, max(found) + 1) for result in op.results)
+    return longest
+
+
+def _number(dim: Dim, sizes: Mapping[str, int]) -> int:
+    return dim if isinstance(dim, int) else evaluate(dim, sizes)

@@ -1,0 +1,63 @@
+"""The limit of the machine for what is tuned: how fast any schedule could be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import tcpx
+from tcpx.costs.demand import Demand, demand_of
+from tcpx.measure.limits import Limits
+from tcpx.tune.problem import Problem
+from tcpx.tune.statistics import geometric_mean
+
+
+@dataclass(frozen=True, slots=True)
+class Roof:
+    """The least seconds of a call on this machine, and which rate of `limits` sets it; over several workloads all are
+    weighted geometric means, as the times of candidates are."""
+
+    seconds: float
+    by: str
+    operations: float
+    bytes: float
+    limits: Limits
+
+    def fraction(self, seconds: float) -> float:
+        """The part of the machine's limit that a call of so many seconds reaches."""
+        return self.seconds / seconds
+
+
+def roof_of(problem: Problem, limits: Limits) -> Roof | None:
+    """The roof of a problem; None where a workload asks for nothing that has a limit."""
+    target = tcpx.load_target(problem.target)
+    demands = [demand_of(problem.module, target, example.arrays) for example in problem.examples]
+    weights = [example.workload.weight for example in problem.examples]
+    bounds = [least_seconds(demand, limits) for demand in demands]
+    found = [bound for bound in bounds if bound is not None]
+    if len(found) < len(bounds):
+        return None
+    heaviest = max(range(len(found)), key=lambda k: weights[k])
+    return Roof(
+        geometric_mean([seconds for seconds, _ in found], weights),
+        found[heaviest][1],
+        geometric_mean([sum(demand.operations.values()) or 1.0 for demand in demands], weights),
+        geometric_mean([demand.bytes or 1.0 for demand in demands], weights),
+        limits,
+    )
+
+
+def least_seconds(demand: Demand, limits: Limits) -> tuple[float, str] | None:
+    """max(operations / peaks, bytes / read bandwidth of the level that holds them), and what sets it; None where there
+    is nothing to do. Kinds of operations take turns; one without a peak of its own counts as `fma_f32`."""
+    level = f"read_{limits.level(demand.bytes)}"
+    spent = {kind: amount / _rate(kind, limits) for kind, amount in demand.operations.items() if _rate(kind, limits)}
+    found: list[tuple[float, str]] = []
+    if spent:
+        found.append((sum(spent.values()), max(spent, key=lambda kind: spent[kind])))
+    if demand.bytes and level in limits.rates:
+        found.append((demand.bytes / limits.rates[level], level))
+    return max(found, default=None)
+
+
+def _rate(kind: str, limits: Limits) -> float:
+    return limits.rates.get(kind) or limits.rates.get("fma_f32", 0.0)
