@@ -7,12 +7,13 @@ import shlex
 from pathlib import Path
 
 import tcpx
-from tcpx.cli.options import Subcommand, add_schedule, params_of, schedule_of
+from tcpx.cli.options import Subcommand, add_schedule, add_strided, params_of, schedule_of
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="payload file (.tcp)")
     add_schedule(parser)
+    add_strided(parser)
     parser.add_argument(
         "--name", metavar="NAME", help="name of the C function and of the files; default: the payload's"
     )
@@ -30,6 +31,7 @@ def _execute(options: argparse.Namespace) -> int:
         target=options.target,
         threads=options.threads,
         name=options.name,
+        strided=options.strided,
     )
     folder = Path(options.output)
     folder.mkdir(parents=True, exist_ok=True)
