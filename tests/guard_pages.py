@@ -57,7 +57,7 @@ class GuardedMemory:
 
 
 class GuardedArray:
-    """An argument of a kernel in guarded memory; `gap` elements behind each row and each matrix, where it is strided."""
+    """An argument of a kernel in guarded memory, with `gap` elements behind each row where it is strided."""
 
     def __init__(self, argument: Argument, shape: tuple[int, ...], side: Side, gap: int) -> None:
         dtype = argument.dtype.numpy

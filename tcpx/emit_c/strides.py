@@ -34,9 +34,10 @@ def outer_strides(array: Array) -> tuple[int, ...] | None:
 
 def has_places_of_its_own(array: Array) -> bool:
     """Whether every element of an array with strides of 0 or more lies in another place."""
-    moving = sorted((stride, extent) for stride, extent in zip(array.strides, array.shape, strict=True) if extent > 1)
     reached = array.itemsize
-    for stride, extent in moving:
+    for stride, extent in sorted(zip(array.strides, array.shape, strict=True)):
+        if extent < 2:
+            continue
         if stride < reached:
             return False
         reached += (extent - 1) * stride

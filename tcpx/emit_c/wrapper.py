@@ -15,8 +15,9 @@ from tcpx.payload.types import row_major
 
 _CONTIGUOUS: Final = 0x1
 """NumPy's C_CONTIGUOUS."""
+_ALIGNED: Final = 0x100
 _IN_FLAGS: Final = 0x101
-"""The same and ALIGNED."""
+"""C_CONTIGUOUS and ALIGNED."""
 _OUT_FLAGS: Final = 0x501
 """The same and WRITEABLE."""
 
@@ -35,11 +36,13 @@ def wrapper_source(signature: KernelSignature) -> str:
     lines = [f"if len(arrays) != {len(inputs)}: check.fail(arrays)"]
     if inputs:
         lines.append(f"{_tuple(inputs)} = arrays")
-    lines += [
-        f"if type(a{k}) is not ndarray or a{k}.dtype is not t{k} or a{k}.flags.num & {_IN_FLAGS} != {_IN_FLAGS}: "
-        f"a{k} = check.adapt({k}, a{k})"
-        for k in range(len(inputs))
-    ]
+    for k, argument in enumerate(signature.inputs):
+        lies_badly = f"a{k}.flags.num & {_IN_FLAGS} != {_IN_FLAGS}"
+        if argument.is_strided:
+            lies_badly += f" and (not a{k}.flags.num & {_ALIGNED} or outer_strides(a{k}) is None)"
+        lines.append(
+            f"if type(a{k}) is not ndarray or a{k}.dtype is not t{k} or {lies_badly}: a{k} = check.adapt({k}, a{k})"
+        )
     lines += _bind_symbols(signature, symbols)
     if signature.wide_sizes:
         lines.append(f"if {sizes} not in check.fitting: check.check_sizes({sizes})")

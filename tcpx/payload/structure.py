@@ -14,7 +14,6 @@ from tcpx.payload.ops.constant import Const
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.size_traversal import leaves
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, substitute, to_text
-from tcpx.payload.strided import strided_positions
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.printer import attribute_text
 from tcpx.payload.types import Type, shape_of, substitute_type
@@ -49,9 +48,7 @@ class Structure:
 
     def function(self, func: FuncOp) -> str:
         """The whole function."""
-        strided = strided_positions(func)
-        marks = [f"strided: {', '.join(map(str, strided))}"] if strided else []
-        return "\n".join([*self._block(func.body), *self._facts, *marks])
+        return "\n".join([*self._block(func.body), *self._facts])
 
     def operation(self, op: Operation) -> list[str]:
         """One line for the operation, then those of its regions."""
