@@ -16,6 +16,7 @@ from tcpx.payload.diagnostics import Diagnostic, unusable_argument
 from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, operation_classes
 from tcpx.payload.rewriter import Rewriter
+from tcpx.payload.strided import mark_strided
 from tcpx.payload.structure import fingerprint as function_fingerprint
 from tcpx.payload.text.parser import load, parse
 from tcpx.payload.verifier import verify_module
@@ -114,6 +115,13 @@ def copy_module(module: Module) -> Module:
     return made
 
 
+def with_strides(module: Module) -> Module:
+    """A copy of a payload with every argument and result of its function `strided` that has rows."""
+    copy = copy_module(module)
+    mark_strided(copy.main)
+    return copy
+
+
 def program_or_default(schedule: Schedulable | None) -> Program:
     """The program of a schedule; for None that of `schedules/default.tcps`."""
     return program_of(schedule) if schedule is not None else load_schedule(library_folder() / "default.tcps")
@@ -188,11 +196,13 @@ class CompileRequest:
     schedule: Schedulable | None = None
     params: Mapping[str, ParamValue] | None = None
     name: str | None = None
+    strided: bool = False
 
 
 def lowered(request: CompileRequest, target: Target, threads: int) -> Run:
     """Schedule a copy of a payload and lower it to what emission takes."""
-    run = apply_schedule(request.module, request.schedule, params=request.params, target=target, threads=threads)
+    module = with_strides(request.module) if request.strided else request.module
+    run = apply_schedule(module, request.schedule, params=request.params, target=target, threads=threads)
     lower(run.rewriter, run.module.main, target, threads)
     verify_module(run.module)
     return run
@@ -218,6 +228,7 @@ def compile(
     target: str | Target = "native",
     threads: int = 1,
     name: str | None = None,
+    strided: bool = False,
     sanitize: bool = False,
     tuned: str | Path | None = None,
 ) -> Kernel:
@@ -226,6 +237,10 @@ def compile(
     `params` overrides knobs, by name or by a glob of their path. `target` is a target table's name or `native`;
     `threads` the number of threads parallel loops run on. The payload is not changed. Raises ScheduleError,
     VerifyError and CompileError.
+
+    A `strided` kernel takes arrays as they are whose rows lie any distance apart, such as blocks of a larger matrix:
+    all arguments and results of two dims or more are what the payload calls `strided`. One that is not copies such
+    inputs and refuses such outputs.
 
     `tuned` is a file of tuned records: the values of the one for this payload, schedule, target, compiler, number of
     threads and processor are used, and `Kernel.tuned` is that record. Where none fits, ArgumentError says what differs.
@@ -236,6 +251,8 @@ def compile(
     operation whose C it is.
     """
     record = None
+    if strided:
+        module = with_strides(module)
     if tuned is not None:
         record = tuned_record(tuned, module, schedule, target=target, threads=threads)
         params = {**record.params, **(params or {})}

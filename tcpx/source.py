@@ -62,13 +62,15 @@ def emit(
     target: str | Target = "native",
     threads: int = 1,
     name: str | None = None,
+    strided: bool = False,
 ) -> Source:
     """The C of a payload, scheduled and lowered as `tcpx.compile` does it, but not compiled.
 
-    The target need not be one that this machine can run. Raises ScheduleError and VerifyError.
+    The target need not be one that this machine can run. `strided` is that of `compile`: the C function takes the
+    strides, in elements. Raises ScheduleError and VerifyError.
     """
     chosen = load_target(target) if isinstance(target, str) else target
-    run = lowered(CompileRequest(module, schedule, params, name), chosen, threads)
+    run = lowered(CompileRequest(module, schedule, params, name, strided), chosen, threads)
     return source_of(run.module, chosen, threads, name)
 
 
@@ -94,6 +96,7 @@ def _header(source: str, signature: KernelSignature) -> str:
     """Prototypes, without `restrict`, which C++ does not have."""
     guard = f"TCPX_{signature.c_name.upper()}_H"
     offsets = [f"   {slot.name}: {slot.bytes} bytes at {slot.offset}" for slot in signature.constants]
+    strides = [f"   {text}" for text in signature.stride_texts]
     size = signature.constants_bytes
     constants = f"{size} bytes from {signature.c_name}.bin" if size else "nothing, NULL"
     return "\n".join(
@@ -102,6 +105,7 @@ def _header(source: str, signature: KernelSignature) -> str:
             f"   `constants`: {constants}; `workspace`: as many bytes as {signature.c_name}_workspace says;",
             "   both 64-byte aligned. Returns 0 when done, else nothing has been written.",
             *offsets,
+            *strides,
             "*/",
             f"#ifndef {guard}",
             f"#define {guard}",

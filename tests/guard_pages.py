@@ -1,7 +1,8 @@
 """Run a kernel with every array flush against pages that may not be touched: an access out of bounds is a SIGSEGV.
 
 Inputs, outputs and workspace lie at the very end of their pages in one run, at the very beginning in another. Outputs
-and workspace hold NaN (all bits set) before. The kernel runs in a forked process, unless it has threads: OpenMP's do
+and workspace hold NaN (all bits set) before. What may be strided is, with a gap behind each row, in the run at the end:
+nothing is written there. The kernel runs in a forked process, unless it has threads: OpenMP's do
 not survive a fork, so there a bad access ends the test session.
 """
 
@@ -17,15 +18,17 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tcpx.emit_c.arguments import as_symbol
 from tcpx.emit_c.kernel import Kernel
-from tcpx.payload.sizes import evaluate
+from tcpx.emit_c.signature import Argument
+from tcpx.payload.sizes import as_symbol, evaluate
 
 Array = npt.NDArray[Any]
 Side = Literal["front", "back"]
 PAGE = mmap.PAGESIZE
 PROT_NONE = 0
 WORKSPACE_ALIGNMENT = 64
+GAP = 3
+"""Elements behind each row of a strided array: rows are not aligned to one another."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -51,6 +54,32 @@ class GuardedMemory:
     def array(self, shape: Sequence[int], dtype: npt.DTypeLike) -> Array:
         """The memory as an array."""
         return self.bytes.view(np.dtype(dtype)).reshape(tuple(shape))
+
+
+class GuardedArray:
+    """An argument of a kernel in guarded memory, with `gap` elements behind each row where it is strided."""
+
+    def __init__(self, argument: Argument, shape: tuple[int, ...], side: Side, gap: int) -> None:
+        dtype = argument.dtype.numpy
+        elements = 1
+        strides: list[int] = []
+        for extent in reversed(shape):
+            strides.insert(0, elements)
+            elements = elements * extent + (gap if argument.is_strided else 0)
+        last = sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+        self.memory = GuardedMemory(dtype.itemsize * (last + 1) if 0 not in shape else 0, side)
+        self.strides = strides[:-1] if argument.is_strided else []
+        held = self.memory.bytes.data if self.memory.bytes.size else bytearray(1)
+        self.array: Array = np.ndarray(shape, dtype, held, strides=[s * dtype.itemsize for s in strides])
+
+    def has_clean_gaps(self) -> bool:
+        """Whether what lies between the rows is as it was."""
+        if not self.strides or not self.array.size:
+            return True
+        rest = self.memory.bytes.copy()
+        elements = np.ndarray(self.array.shape, self.array.dtype, rest.data, strides=self.array.strides)
+        elements.view(np.uint8)[...] = 0xFF
+        return bool(np.all(rest == 0xFF))
 
 
 def run_guarded(kernel: Kernel, *arrays: Array) -> tuple[Array, ...]:
@@ -79,22 +108,26 @@ def _run_once(kernel: Kernel, arrays: Sequence[Array], side: Side) -> tuple[Arra
             symbol = as_symbol(dim)
             if symbol is not None:
                 sizes.setdefault(symbol.name, extent)
-    inputs = [GuardedMemory(a.nbytes, side) for a in arrays]
-    for memory, array in zip(inputs, arrays, strict=True):
-        memory.bytes[:] = np.frombuffer(array.tobytes(), dtype=np.uint8)
+    gap = GAP if side == "back" else 0
+    inputs = [GuardedArray(argument, a.shape, side, gap) for argument, a in zip(signature.inputs, arrays, strict=True)]
+    for guarded, array in zip(inputs, arrays, strict=True):
+        guarded.array[...] = array
+    before = [guarded.memory.bytes.tobytes() for guarded in inputs]
     shapes = [tuple(evaluate(d, sizes) for d in argument.shape) for argument in signature.outputs]
-    dtypes = [argument.dtype.numpy for argument in signature.outputs]
     outputs = [
-        GuardedMemory(int(np.prod(shape)) * dtype.itemsize, side) for shape, dtype in zip(shapes, dtypes, strict=True)
+        GuardedArray(argument, shape, side, gap) for argument, shape in zip(signature.outputs, shapes, strict=True)
     ]
     workspace = GuardedMemory(kernel.workspace_bytes(sizes), side, WORKSPACE_ALIGNMENT)
-    addresses = [memory.address for memory in (*inputs, *outputs)]
+    addresses = [guarded.memory.address for guarded in (*inputs, *outputs)]
     symbols = [sizes[s.name] for s in signature.symbols]
+    symbols += [stride for guarded in (*inputs, *outputs) for stride in guarded.strides]
     code = _in_child(kernel, addresses, symbols, workspace.address, side)
     assert code == 0, f"{kernel} returned {code}"
-    for memory, array, argument in zip(inputs, arrays, signature.inputs, strict=True):
-        assert memory.bytes.tobytes() == array.tobytes(), f"{kernel} changed its input `{argument.name}`"
-    return tuple(m.array(s, d).copy() for m, s, d in zip(outputs, shapes, dtypes, strict=True))
+    for guarded, held, argument in zip(inputs, before, signature.inputs, strict=True):
+        assert guarded.memory.bytes.tobytes() == held, f"{kernel} changed its input `{argument.name}`"
+    for guarded, argument in zip(outputs, signature.outputs, strict=True):
+        assert guarded.has_clean_gaps(), f"{kernel} wrote between the rows of its output `{argument.name}`"
+    return tuple(guarded.array.copy() for guarded in outputs)
 
 
 def _in_child(kernel: Kernel, addresses: list[int], sizes: list[int], workspace: int, side: Side) -> int:

@@ -7,13 +7,23 @@ import shlex
 from pathlib import Path
 
 import tcpx
-from tcpx.cli.options import ParamValue, Subcommand, add_schedule, add_tuned, params_of, schedule_of, tuned_of
+from tcpx.cli.options import (
+    ParamValue,
+    Subcommand,
+    add_schedule,
+    add_strided,
+    add_tuned,
+    params_of,
+    schedule_of,
+    tuned_of,
+)
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="payload file (.tcp)")
     add_schedule(parser)
     add_tuned(parser)
+    add_strided(parser)
     parser.add_argument(
         "--name", metavar="NAME", help="name of the C function and of the files; default: the payload's"
     )
@@ -37,6 +47,7 @@ def _execute(options: argparse.Namespace) -> int:
         target=options.target,
         threads=options.threads,
         name=options.name,
+        strided=options.strided,
     )
     folder = Path(options.output)
     folder.mkdir(parents=True, exist_ok=True)

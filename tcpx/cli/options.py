@@ -51,6 +51,15 @@ def add_schedule(parser: argparse.ArgumentParser, default: str = "the default po
     )
 
 
+def add_strided(parser: argparse.ArgumentParser) -> None:
+    """`--strided`."""
+    parser.add_argument(
+        "--strided",
+        action="store_true",
+        help="take arrays as they are whose rows lie any distance apart: all arguments and results of two dims or more",
+    )
+
+
 def schedule_of(options: argparse.Namespace) -> tcpx.Schedule | None:
     """The schedule that `-s` names, or None for the default policy. Raises ParseError and ScheduleError."""
     path: str | None = options.schedule

@@ -17,6 +17,7 @@ from tcpx.cli.options import (
     Subcommand,
     UsageError,
     add_schedule,
+    add_strided,
     add_tuned,
     checked_unique,
     input_file,
@@ -35,6 +36,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="payload file (.tcp)")
     add_schedule(parser)
     add_tuned(parser)
+    add_strided(parser)
     parser.add_argument(
         "--input",
         action="append",
@@ -98,6 +100,7 @@ def _execute(options: argparse.Namespace) -> int:
         params=params_of(options),
         target=options.target,
         threads=options.threads,
+        strided=options.strided,
         sanitize=options.sanitize,
         tuned=tuned_of(options),
     )

@@ -13,12 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tcpx.emit_c.signature import FIRST_ASSERTION, OVERFLOW, Argument, KernelSignature
+from tcpx.emit_c.strides import has_places_of_its_own, is_writable_in_rows, outer_strides, overlap
 from tcpx.limits import INT64_MAX
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Kind, TcpxError
 from tcpx.payload.size_excess import magnitude
-from tcpx.payload.sizes import Dim, Symbol, evaluate, to_text
+from tcpx.payload.sizes import Symbol, as_symbol, evaluate, to_text
 from tcpx.payload.types import TensorType, dim_text
 
+_ROWS = "neighbours of the innermost dim side by side, and strides >= 0 of whole elements"
 MOST_REMEMBERED = 4096
 """Combinations of sizes of which it is remembered that they fit."""
 
@@ -38,7 +40,7 @@ class ArgumentCheck:
         """Values of the symbols for which no size overflows, as far as they were looked at."""
 
     def adapt(self, position: int, value: object) -> Array:
-        """An aligned row-major array of the right dtype with the contents of an argument."""
+        """An aligned row-major array of the right dtype with the contents of an argument; a copy only if need be."""
         argument = self._signature.inputs[position]
         array = as_array(value)
         if array is None:
@@ -51,7 +53,7 @@ class ArgumentCheck:
         wanted = argument.dtype.numpy
         if array.dtype != wanted and array.dtype.newbyteorder("=") != wanted:
             raise _misfit(argument, f"dtype {wanted}", f"dtype {array.dtype}", f".astype(np.{wanted})")
-        if array.dtype == wanted and array.flags.c_contiguous and array.flags.aligned:
+        if array.dtype == wanted and array.flags.aligned and _lies_well(argument, array):
             return array
         return np.array(array, dtype=wanted, order="C", copy=True, subok=False)
 
@@ -120,7 +122,7 @@ class ArgumentCheck:
             array = _output(argument, value)
             _check_shape(argument, array.shape, known)
             for name, other in checked:
-                if np.may_share_memory(array, other):
+                if overlap(array, other):
                     raise _misfit(
                         argument,
                         "memory of its own: a kernel reads its inputs while it writes its outputs",
@@ -160,17 +162,6 @@ def as_array(value: object) -> Array | None:
         return None
 
 
-def as_symbol(dim: Dim) -> Symbol | None:
-    """The symbol a dim is, if it is just that."""
-    if isinstance(dim, int) or dim.constant != 0:
-        return None
-    match dim.terms:
-        case (((Symbol() as symbol,), 1),):
-            return symbol
-        case _:
-            return None
-
-
 def _output(argument: Argument, value: object) -> Array:
     if type(value) is not np.ndarray:
         raise _misfit(argument, "a NumPy array as `out`", type(value).__qualname__)
@@ -178,15 +169,22 @@ def _output(argument: Argument, value: object) -> Array:
     wanted = argument.dtype.numpy
     if array.dtype != wanted:
         raise _misfit(argument, f"dtype {wanted}", f"dtype {array.dtype}")
-    if array.dtype is not wanted and array.dtype.metadata:
-        raise _misfit(argument, f"dtype {wanted}", f"dtype {array.dtype} with metadata")
     if not array.flags.writeable:
         raise _misfit(argument, "an array that can be written to", "a read-only array")
-    if not array.flags.c_contiguous:
-        raise _misfit(argument, "a contiguous array in row-major order", f"strides {array.strides} of bytes")
+    if not _lies_well(argument, array):
+        required = _ROWS if argument.is_strided else "a contiguous array in row-major order"
+        fix = None if argument.is_strided or not is_writable_in_rows(array) else "compile with `strided=True`"
+        raise _misfit(argument, required, f"strides {array.strides} of bytes", fix)
     if not array.flags.aligned:
         raise _misfit(argument, f"memory aligned to {wanted.alignment} bytes", "an array that is not aligned")
+    if not has_places_of_its_own(array):
+        raise _misfit(argument, "a place of its own for every element", f"strides {array.strides} of bytes")
     return array
+
+
+def _lies_well(argument: Argument, array: Array) -> bool:
+    """Whether a kernel finds the elements of an array as it is."""
+    return array.flags.c_contiguous or (argument.is_strided and outer_strides(array) is not None)
 
 
 def _check_range(symbol: Symbol, size: int) -> None:

@@ -13,6 +13,7 @@ from cffi import FFI
 from tcpx.emit_c.arguments import ArgumentCheck, Array
 from tcpx.emit_c.memory import Bytes, WorkspacePool, aligned_block
 from tcpx.emit_c.signature import KernelSignature
+from tcpx.emit_c.strides import is_writable_in_rows, outer_strides, overlap
 from tcpx.emit_c.wrapper import wrapper_source
 from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import CompileError, Diagnostic
@@ -57,11 +58,13 @@ class Library:
         def make(size: int) -> FFI.CData:
             return _pointer(ffi, aligned_block(size))
 
+        from_buffer = cast("Callable[[Array], object]", ffi.from_buffer)
         pool = WorkspacePool(make)
         return call_of(
             kernel,
             getattr(self._library, kernel.c_name),
-            from_buffer=cast("Callable[[Array], object]", ffi.from_buffer),
+            from_buffer=from_buffer,
+            from_rows=lambda array: from_buffer(array[(slice(1),) * array.ndim]),
             constants=_pointer(ffi, constants) if constants.size else ffi.NULL,
             null=ffi.NULL,
             take=pool.take,
@@ -69,7 +72,7 @@ class Library:
         )
 
     def raw(self, kernel: KernelSignature) -> Callable[[Sequence[int], Sequence[int], int, int], int]:
-        """The kernel on addresses: (arrays, sizes, constants, workspace) -> return code. Nothing is checked."""
+        """The kernel on addresses: (arrays, sizes and strides, constants, workspace) -> return code, unchecked."""
         function = getattr(self._library, kernel.c_name)
 
         def call(arrays: Sequence[int], sizes: Sequence[int], constants: int, workspace: int) -> int:
@@ -88,14 +91,16 @@ def call_of(
     function: object,
     *,
     from_buffer: Callable[[Array], object],
+    from_rows: Callable[[Array], object],
     constants: object,
     null: object,
     take: Callable[[int], object],
     give_back: Callable[[FFI.CData], None] | Callable[[int], None],
 ) -> Call:
-    """The generated wrapper round a function with the parameters of the kernel; arrays are passed by `from_buffer`.
+    """The generated wrapper round a function with the parameters of the kernel.
 
-    `take(bytes)` gives a workspace, `give_back` gets it after the call.
+    Contiguous arrays are passed by `from_buffer`, others by `from_rows`. `take(bytes)` gives a workspace, `give_back`
+    gets it after the call.
     """
     namespace: dict[str, object] = {
         "ndarray": np.ndarray,
@@ -103,6 +108,10 @@ def call_of(
         "may_share_memory": np.may_share_memory,
         "check": ArgumentCheck(kernel),
         "from_buffer": from_buffer,
+        "from_rows": from_rows,
+        "outer_strides": outer_strides,
+        "is_writable_in_rows": is_writable_in_rows,
+        "overlap": overlap,
         "kernel": function,
         "constants": constants,
         "null": null,
@@ -138,7 +147,7 @@ def _pointer(ffi: FFI, block: Bytes) -> FFI.CData:
 
 def _declaration(kernel: KernelSignature) -> str:
     """C declarations for cffi. All pointers are passed alike, so their element types are left out."""
-    sizes = ["int64_t"] * len(kernel.symbols)
+    sizes, strides = ["int64_t"] * len(kernel.symbols), ["int64_t"] * len(kernel.strides)
     arrays = ["void *"] * (len(kernel.inputs) + len(kernel.outputs))
-    parameters = ", ".join([*arrays, *sizes, "void *", "void *"])
+    parameters = ", ".join([*arrays, *sizes, *strides, "void *", "void *"])
     return f"int {kernel.c_name}({parameters}); size_t {kernel.c_name}_workspace({', '.join(sizes) or 'void'});"

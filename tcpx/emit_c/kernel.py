@@ -21,9 +21,10 @@ from tcpx.target import Target
 class Kernel:
     """A compiled function. Call it with one array per input; it returns one array, or a tuple of them.
 
-    Inputs need the dtype and shape of the signature; those that are not contiguous are copied. `out` takes an array,
-    or a tuple of arrays, to write the results to: contiguous, writable and apart from the inputs. Safe to call from
-    several threads at once. Raises ArgumentError.
+    Inputs need the dtype and shape of the signature; those that are not contiguous are copied, unless the signature
+    says `strided` and they have whole rows. `out` takes an array, or a tuple of arrays, to write the results to:
+    contiguous or strided in the same way, writable and apart from the inputs. Safe to call from several threads at
+    once. Raises ArgumentError.
     """
 
     __slots__ = (
@@ -78,7 +79,8 @@ class Kernel:
     def call_raw(
         self, arrays: Sequence[int], sizes: Sequence[int], workspace: int, constants: int | None = None
     ) -> int:
-        """Call on addresses of inputs and outputs, with the symbols in order; returns the C return code.
+        """Call on addresses of inputs and outputs, with the symbols, then the strides, in order; returns the C return
+        code.
 
         Nothing is checked. `workspace` is 64-byte aligned or 0 if none is needed; `constants` defaults to the
         kernel's own.

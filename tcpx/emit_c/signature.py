@@ -19,14 +19,24 @@ FIRST_ASSERTION: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An input or output array: row-major and contiguous; dims are ints or sizes over the kernel's symbols."""
+    """An input or output array in row-major order; dims are ints or sizes over the kernel's symbols.
+
+    It is contiguous, or has `strides`: the parameters with the strides, in elements, of all dims but the innermost,
+    whose stride is 1.
+    """
 
     name: str
     dtype: ScalarType
     shape: tuple[Dim, ...]
+    strides: tuple[Symbol, ...] = ()
+
+    @property
+    def is_strided(self) -> bool:
+        """Whether the rows may be any distance apart."""
+        return bool(self.strides)
 
     def __str__(self) -> str:
-        return f"%{self.name}: {TensorType(self.shape, self.dtype)}"
+        return f"%{self.name}: {TensorType(self.shape, self.dtype)}{' strided' if self.strides else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +50,7 @@ class ConstantSlot:
 
 @dataclass(frozen=True, slots=True)
 class KernelSignature:
-    """A kernel: `int c_name(inputs.., outputs.., symbols.., const void *constants, void *workspace)`.
+    """A kernel: `int c_name(inputs.., outputs.., symbols.., strides.., const void *constants, void *workspace)`.
 
     `name` is the payload function's. The workspace is `workspace_shared` bytes and `threads` slots of
     `workspace_thread` bytes. The constants are 64-byte aligned arrays in one block of `constants_bytes`.
@@ -59,6 +69,20 @@ class KernelSignature:
     """What the kernel computes that overflows int64 for some sizes in range: the caller checks it first."""
     assertions: tuple[Diagnostic, ...] = ()
     """What is said of sizes for which an assertion of the kernel does not hold."""
+
+    @property
+    def strides(self) -> tuple[Symbol, ...]:
+        """The parameters that are strides, in order."""
+        return tuple(symbol for argument in (*self.inputs, *self.outputs) for symbol in argument.strides)
+
+    @property
+    def stride_texts(self) -> tuple[str, ...]:
+        """What each of them is, for a person."""
+        return tuple(
+            f"{symbol.name}: elements from one index of dim {dim} of %{argument.name} to the next"
+            for argument in (*self.inputs, *self.outputs)
+            for dim, symbol in enumerate(argument.strides)
+        )
 
     @property
     def workspace_bytes(self) -> Dim:

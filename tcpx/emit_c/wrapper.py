@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tcpx.emit_c.arguments import as_symbol
-from tcpx.emit_c.signature import OVERFLOW, KernelSignature
+from tcpx.emit_c.signature import OVERFLOW, Argument, KernelSignature
 from tcpx.payload.diagnostics import Diagnostic, VerifyError
-from tcpx.payload.sizes import Atom, CeilDiv, Dim, FloorDiv, Max, Min, Mod, Symbol, lower_bound
+from tcpx.payload.sizes import Atom, CeilDiv, Dim, FloorDiv, Max, Min, Mod, Symbol, as_symbol, lower_bound
+from tcpx.payload.types import row_major
 
+_CONTIGUOUS: Final = 0x1
+"""NumPy's C_CONTIGUOUS."""
+_ALIGNED: Final = 0x100
 _IN_FLAGS: Final = 0x101
-"""NumPy's C_CONTIGUOUS and ALIGNED."""
+"""C_CONTIGUOUS and ALIGNED."""
 _OUT_FLAGS: Final = 0x501
 """The same and WRITEABLE."""
 
@@ -23,7 +26,8 @@ def wrapper_source(signature: KernelSignature) -> str:
     """Python text that defines `call(arrays, out)`.
 
     It refers to `ndarray`, `empty`, `may_share_memory`, `check`, `from_buffer`, `kernel`, `constants`, `take`,
-    `give_back`, and to the dtypes `t0, t1, ..` of the inputs and `u0, u1, ..` of the outputs.
+    `give_back`, to the dtypes `t0, t1, ..` of the inputs and `u0, u1, ..` of the outputs, and for strided arrays to
+    `from_rows`, `outer_strides`, `is_writable_in_rows` and `overlap`.
     """
     symbols = {symbol.name: f"s{k}" for k, symbol in enumerate(signature.symbols)}
     inputs = [f"a{k}" for k in range(len(signature.inputs))]
@@ -32,11 +36,13 @@ def wrapper_source(signature: KernelSignature) -> str:
     lines = [f"if len(arrays) != {len(inputs)}: check.fail(arrays)"]
     if inputs:
         lines.append(f"{_tuple(inputs)} = arrays")
-    lines += [
-        f"if type(a{k}) is not ndarray or a{k}.dtype is not t{k} or a{k}.flags.num & {_IN_FLAGS} != {_IN_FLAGS}: "
-        f"a{k} = check.adapt({k}, a{k})"
-        for k in range(len(inputs))
-    ]
+    for k, argument in enumerate(signature.inputs):
+        lies_badly = f"a{k}.flags.num & {_IN_FLAGS} != {_IN_FLAGS}"
+        if argument.is_strided:
+            lies_badly += f" and (not a{k}.flags.num & {_ALIGNED} or outer_strides(a{k}) is None)"
+        lines.append(
+            f"if type(a{k}) is not ndarray or a{k}.dtype is not t{k} or {lies_badly}: a{k} = check.adapt({k}, a{k})"
+        )
     lines += _bind_symbols(signature, symbols)
     if signature.wide_sizes:
         lines.append(f"if {sizes} not in check.fitting: check.check_sizes({sizes})")
@@ -45,18 +51,26 @@ def wrapper_source(signature: KernelSignature) -> str:
     lines += [f"        o{k} = empty({shape}, u{k})" for k, shape in enumerate(shapes)] or ["        pass"]
     lines.append(f"    except ValueError: check.fail_code({OVERFLOW}, {sizes})  # NumPy's word for an overflow")
     lines += ["else:", f"    {_tuple(outputs) if outputs else 'ignored'} = given = check.outputs(out)"]
+    arrays = dict(zip((*inputs, *outputs), (*signature.inputs, *signature.outputs), strict=True))
     for k, shape in enumerate(shapes):
+        is_apart = f"o{k}.flags.num & {_OUT_FLAGS} != {_OUT_FLAGS}"
         terms = [
             f"type(o{k}) is not ndarray",
-            f"o{k}.dtype is not u{k}",
-            f"o{k}.flags.num & {_OUT_FLAGS} != {_OUT_FLAGS}",
+            f"o{k}.dtype is not u{k} and o{k}.dtype != u{k}",
+            f"{is_apart} and not is_writable_in_rows(o{k})" if arrays[f"o{k}"].is_strided else is_apart,
             f"o{k}.shape != {shape}",
-            *(f"may_share_memory(o{k}, {other})" for other in (*inputs, *outputs[:k])),
+            *(_overlap(arrays, f"o{k}", other) for other in (*inputs, *outputs[:k])),
         ]
         lines.append(f"    if {' or '.join(terms)}: check.fail_output(given, {_tuple(inputs)}, {sizes})")
-    pointers = [f"from_buffer({name})" for name in (*inputs, *outputs)]
+    pointers: list[str] = []
+    strides: list[str] = []
+    for name, argument in arrays.items():
+        if argument.is_strided:
+            lines += _rows(name, argument, symbols)
+            strides.append(f"*l{name}")
+        pointers.append(f"p{name}" if argument.is_strided else f"from_buffer({name})")
     workspace = "w" if signature.has_workspace else "null"
-    call = f"code = kernel({', '.join([*pointers, *symbols.values(), 'constants', workspace])})"
+    call = f"code = kernel({', '.join([*pointers, *symbols.values(), *strides, 'constants', workspace])})"
     if signature.has_workspace:
         lines.append(f"w = take({python_text(signature.workspace_bytes, symbols)})")
         lines += ["try:", f"    {call}", "finally:", "    give_back(w)"]
@@ -67,6 +81,21 @@ def wrapper_source(signature: KernelSignature) -> str:
         f"return {outputs[0] if len(outputs) == 1 else _tuple(outputs)}",
     ]
     return "\n".join(["def call(arrays, out):", *("    " + line for line in lines), ""])
+
+
+def _overlap(arrays: Mapping[str, Argument], one: str, other: str) -> str:
+    """Whether two arrays overlap; of contiguous ones the bounds tell."""
+    test = "overlap" if arrays[one].is_strided or arrays[other].is_strided else "may_share_memory"
+    return f"{test}({one}, {other})"
+
+
+def _rows(name: str, argument: Argument, symbols: Mapping[str, str]) -> list[str]:
+    """Pointer and strides of an array that need not be contiguous; cffi takes the buffers of contiguous ones only."""
+    contiguous = [python_text(stride, symbols) for stride in row_major(argument.shape)[:-1]]
+    return [
+        f"if {name}.flags.num & {_CONTIGUOUS}: p{name} = from_buffer({name}); l{name} = {_tuple(contiguous)}",
+        f"else: p{name} = from_rows({name}); l{name} = outer_strides({name})",
+    ]
 
 
 def _bind_symbols(signature: KernelSignature, symbols: Mapping[str, str]) -> list[str]:

@@ -13,9 +13,9 @@ from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, VerifyError
 from tcpx.payload.ir import Block, FuncOp, Module, Operation, Value
 from tcpx.payload.predicates import Predicate
-from tcpx.payload.sizes import Dim, Size, evaluate, symbols
+from tcpx.payload.sizes import Dim, Size, as_symbol, evaluate, symbols
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, dim_text, dtype_of, shape_of
+from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, dim_text, dtype_of, row_major, shape_of
 
 Array = npt.NDArray[np.generic]
 NOBODY: Final = int(np.iinfo(np.int64).min)
@@ -178,9 +178,10 @@ def bind_symbols(func: FuncOp, arrays: Sequence[Array]) -> dict[str, int]:
     inputs = inputs_of(func)
     for value, array in zip(inputs, arrays, strict=True):
         for dim, extent in zip(shape_of(value.type), array.shape, strict=True):
-            known = symbols(dim)
-            if len(known) == 1 and dim == known[0].size():
-                sizes.setdefault(known[0].name, extent)
+            symbol = as_symbol(dim)
+            if symbol is not None:
+                sizes.setdefault(symbol.name, extent)
+    bind_strides(func, sizes)
     for symbol in func.symbols:
         if symbol.name not in sizes:
             raise ArgumentError(
@@ -202,6 +203,17 @@ def bind_symbols(func: FuncOp, arrays: Sequence[Array]) -> dict[str, int]:
                 )
             )
     return sizes
+
+
+def bind_strides(func: FuncOp, sizes: dict[str, int]) -> None:
+    """Let the symbols that are strides of arguments be those of contiguous arrays, which the evaluator works on."""
+    for value in func.args:
+        if isinstance(value.type, BufferType):
+            contiguous = row_major(value.type.shape)
+            for stride, plain in zip(value.type.strides, contiguous, strict=True):
+                for symbol in symbols(stride):
+                    if symbol.name not in sizes and all(known.name in sizes for known in symbols(plain)):
+                        sizes[symbol.name] = plain if isinstance(plain, int) else evaluate(plain, sizes)
 
 
 def check_arguments(func: FuncOp, arrays: Sequence[Array]) -> dict[str, int]:

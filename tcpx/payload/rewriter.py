@@ -372,6 +372,16 @@ class Rewriter(Names, Origins):
 
     # -- functions and constants ---------------------------------------------------------------------------------
 
+    def add_symbols(self, func: FuncOp, symbols: Sequence[Symbol]) -> None:
+        """Declare more symbols of a function, with free names."""
+        old = func.symbols
+        func.symbols = (*old, *symbols)
+
+        def undo() -> None:
+            func.symbols = old
+
+        self.record(undo, func)
+
     def set_block_ops(self, block: Block, ops: Sequence[Operation]) -> None:
         """Reorder the operations of a block; `ops` is a permutation of them."""
         old = block.ops

@@ -91,3 +91,14 @@ def evaluate(d: Operand, sizes: Mapping[str, int]) -> int:
             return lhs // rhs if isinstance(d, FloorDiv) else -(-lhs // rhs) if isinstance(d, CeilDiv) else lhs % rhs
         case _:
             raise TypeError(type(d).__name__)
+
+
+def as_symbol(dim: Dim) -> Symbol | None:
+    """The symbol a dim is, if it is just that."""
+    if isinstance(dim, int) or dim.constant != 0:
+        return None
+    match dim.terms:
+        case (((Symbol() as symbol,), 1),):
+            return symbol
+        case _:
+            return None

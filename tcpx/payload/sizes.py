@@ -26,7 +26,7 @@ from tcpx.payload.size_expressions import (
 )
 from tcpx.payload.size_limits import last_value, lower_expression, upper_expression
 from tcpx.payload.size_substitution import Substitution, simplify, substitute
-from tcpx.payload.size_traversal import evaluate, symbols, variables
+from tcpx.payload.size_traversal import as_symbol, evaluate, symbols, variables
 
 __all__ = [
     "Atom",
@@ -43,6 +43,7 @@ __all__ = [
     "Var",
     "align_up",
     "as_dim",
+    "as_symbol",
     "ceildiv",
     "evaluate",
     "floordiv",

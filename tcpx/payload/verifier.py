@@ -16,6 +16,7 @@ from tcpx.payload.predicates import Predicate
 from tcpx.payload.size_excess import excess, excess_of_memory
 from tcpx.payload.size_traversal import leaves
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, to_text
+from tcpx.payload.strided import check_strided
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.scope import DIM_ATTRIBUTES, RESERVED
 from tcpx.payload.types import BufferType, Type, dtype_of, shape_of
@@ -34,6 +35,7 @@ def verify_module(module: Module) -> None:
                 "a function stands in the module under its own name", required=f"@{func.name}", found=f"@{name}"
             )
         checker.check_symbols(func)
+        check_strided(func)
         checker.check_names(func.body, set())
         for op in func.walk():
             checker.check_structure(op)

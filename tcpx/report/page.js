@@ -46,7 +46,7 @@ const removed = (step) => step.edits.reduce((sum, edit) => sum + edit[1], 0);
 
 /* -- colours of code -- */
 
-const PAYLOAD = /(?<x>\/\/.*)|(?<s>"(?:[^"\\]|\\.)*")|(?<v>[%@][\w.\/~$-]+)|(?<o>\b[a-z_]\w*\.[a-z_]\w*)|(?<y>\b(?:tensor|vector|buffer|[fbsu]?[fi]\d+|i1|index)\b)|(?<w>\b(?:func|symbols|in|to|step|tile|drop|name|else|and|init|strides|space|constants)\b)|(?<u>-?\b\d[\w.]*)/g;
+const PAYLOAD = /(?<x>\/\/.*)|(?<s>"(?:[^"\\]|\\.)*")|(?<v>[%@][\w.\/~$-]+)|(?<o>\b[a-z_]\w*\.[a-z_]\w*)|(?<y>\b(?:tensor|vector|buffer|[fbsu]?[fi]\d+|i1|index)\b)|(?<w>\b(?:func|symbols|in|to|step|tile|drop|name|else|and|init|strides|strided|space|constants)\b)|(?<u>-?\b\d[\w.]*)/g;
 const C_CODE = /(?<x>\/\*.*?\*\/)|(?<s>"(?:[^"\\]|\\.)*")|(?<w>^\s*#.*|\b(?:for|if|else|return|while|static|inline|const|restrict|sizeof|typedef|struct)\b)|(?<y>\b(?:void|int|float|double|char|size_t|u?int\d+_t|__m\d+\w*|f\d+x\d+)\b)|(?<o>\b(?:_mm\w+|tcpx_\w+|omp_\w+)\b)|(?<u>\b(?:0x)?\d[\w.]*)/g;
 const CLASS = { x: "x", s: "u", v: "v", o: "o", y: "y", w: "w", u: "u" };
 function coloured(line, pattern) {

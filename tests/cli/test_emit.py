@@ -41,6 +41,23 @@ def test_the_header_agrees_with_the_source(files: SimpleNamespace, tcpx_command:
     assert (checked.returncode, checked.stderr) == (0, "")
 
 
+def test_strides_are_parameters(tmp_path: Path, tcpx_command: Command) -> None:
+    payload = tmp_path / "copy.tcp"
+    payload.write_text(
+        "func @copy(%x: tensor<[M]x8xf32>) -> tensor<[M]x8xf32> symbols [M] { tcp.return(%x) }", encoding="utf-8"
+    )
+    done = tcpx_command("emit", str(payload), "--strided", "-o", str(tmp_path), "--target", "generic")
+    assert (done.status, done.err) == (0, "")
+    header = (tmp_path / "copy.h").read_text(encoding="utf-8")
+    assert (
+        "int copy(const float *x, float *out, int64_t M, int64_t x_stride0, int64_t out_stride0, "
+        "const void *constants, void *workspace);" in header
+    )
+    assert "   x_stride0: elements from one index of dim 0 of %x to the next\n" in header
+    done = tcpx_command("run", str(payload), "--strided", "--random", "0", "--size", "M=5", "--check")
+    assert (done.status, done.err) == (0, "")
+
+
 def test_constants_threads_and_name(files: SimpleNamespace, tcpx_command: Command) -> None:
     digits = [str(ROOT / "examples" / "digits" / "digits.tcp"), "-s", str(ROOT / "schedules" / "digits.tcps")]
     words = ["-o", str(files.folder), "--name", "classify", "--threads", "2", "--target", "x86_avx2"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import pickle
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -216,6 +217,14 @@ def test_outputs_that_are_refused(axpy: Kernel, case: str) -> None:
         axpy._call((X, ones(3)), out)
     message = f"argument `r` does not fit tensor<[N]xf32>\n  required: {required}\n  found: {found}"
     assert str(caught.value) == f"definite error: {message}"
+
+
+def test_dtypes_need_not_be_the_same_object(axpy: Kernel) -> None:
+    out = pickle.loads(pickle.dumps(np.zeros(3, np.float32)))
+    assert axpy(X, ones(3), out=out) is out
+    np.testing.assert_array_equal(out, WANTED)
+    noted = np.dtype(np.float32, metadata={"unit": "m"})
+    np.testing.assert_array_equal(axpy(X.astype(noted), ones(3), out=np.zeros(3, noted)), WANTED)
 
 
 def test_number_of_outputs(axpy: Kernel, kernels: dict[str, Kernel]) -> None:

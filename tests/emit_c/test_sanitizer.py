@@ -88,6 +88,26 @@ def test_a_softmax_is_clean(target: Target) -> None:
     check_clean(tcpx.parse(SOFTMAX), tcpx.parse_schedule(SOFTMAX_ROWS), target, [{"B": n} for n in (0, 1, 5)])
 
 
+STRIDED = """\
+func @product(%x: tensor<[M]x[K]xf32> strided, %w: tensor<[K]x[N]xf32> strided) -> tensor<[M]x[N]xf32> strided
+    symbols [M, N, K] {
+  %mm = tcp.matmul(%x, %w) : tensor<[M]x[N]xf32>
+  tcp.return(%mm)
+}
+"""
+
+
+def test_strided_arrays_are_blocks_with_gaps(target: Target) -> None:
+    kernel = tcpx.compile(tcpx.parse(STRIDED), target=target, sanitize=True)
+    whole = np.arange(30 * 40, dtype=np.float32).reshape(30, 40) % 7
+    for m, n, k in ((0, 3, 4), (3, 4, 0), (13, 17, 9)):
+        x, w, out = whole[1 : 1 + m, 1 : 1 + k], whole[15 : 15 + k, 2 : 2 + n], np.zeros((30, 40), np.float32)
+        kernel(x, w, out=out[2 : 2 + m, 3 : 3 + n])
+        expected = np.zeros((30, 40), np.float32)
+        expected[2 : 2 + m, 3 : 3 + n] = x @ w
+        np.testing.assert_array_equal(out, expected)
+
+
 def planted(monkeypatch: pytest.MonkeyPatch, change: Callable[[str], str]) -> None:
     """From now on the C of kernels is changed before it is compiled."""
 

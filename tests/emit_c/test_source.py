@@ -129,6 +129,23 @@ REFUSED: dict[str, tuple[str, str]] = {
 }
 
 
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [("[100, 1]", "[8, 1]"), ("[1, S]", "[8, 1]"), ("[S, 1]", "[S, 1]"), ("[N, 1]", "[8, 1]"), ("[2*S, 1]", "[8, 1]")],
+)
+def test_strides_that_no_caller_gives(x: str, y: str) -> None:
+    text = (
+        f"func @f(%x: buffer<[N]x8xf32, strides {x}, space argument>, "
+        f"%y: buffer<[N]x8xf32, strides {y}, space argument>) symbols [N, S] {{results = 0}} {{ tcp.return }}"
+    )
+    with pytest.raises(TcpxError) as caught:
+        source_of([text], GENERIC, 1)
+    held = caught.value.diagnostic
+    assert held.message == "%f (func): the strides of %x are not those of a caller's array"
+    assert held.required == "row-major strides, or a symbol of its own for each dim but the innermost, and 1 for that"
+    assert held.found == f"buffer<[N]x8xf32, strides {x}, space argument>"
+
+
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_printed(case: str) -> None:
     body, message = REFUSED[case]

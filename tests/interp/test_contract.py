@@ -38,6 +38,12 @@ def test_names_do_not_count(folder: Path) -> None:
     assert tcpx.fingerprint(tcpx.parse(renamed)) == tcpx.fingerprint(tcpx.parse(RELU))
 
 
+def test_where_the_rows_lie_does_not_count(folder: Path) -> None:
+    strided = tcpx.parse(RELU.replace("[K]xf32>,", "[K]xf32> strided,", 1))
+    assert "strided" in strided.text()
+    run(folder, "relu.tcp", strided)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "difference"),
     [

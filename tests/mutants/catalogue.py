@@ -306,6 +306,27 @@ MUTANTS: Final = (
         _op("cleanup"),
     ),
     Mutant(
+        "bufferize: strided arguments are contiguous",
+        "transform/bufferization/buffers.py",
+        "strides = (*(symbol.size() for symbol in made), 1)",
+        "strides = buffer.type.strides",
+        ("transform/ops/test_bufferize.py",),
+    ),
+    Mutant(
+        "bufferize: strided memory is seen under another shape",
+        "transform/bufferization/placement.py",
+        "            if memory.strided:\n",
+        "            if memory.strided and False:\n",
+        ("end_to_end/test_strided_arguments.py",),
+    ),
+    Mutant(
+        "strides: rows of an output may meet",
+        "emit_c/strides.py",
+        "if stride < reached:",
+        "if stride < array.itemsize:",
+        ("end_to_end/test_strided_arguments.py",),
+    ),
+    Mutant(
         "emit_c: a constant offset is not multiplied by its stride",
         "emit_c/printer/memory_access.py",
         "constant += offset * stride",

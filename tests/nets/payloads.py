@@ -18,6 +18,7 @@ from tcpx.payload.ops.elementwise import Cast, Sub
 from tcpx.payload.ops.generic import Generic, Return, Yield
 from tcpx.payload.ops.movement import Fill
 from tcpx.payload.sizes import Dim, Symbol, symbols
+from tcpx.payload.strided import STRIDED, can_be_strided
 from tcpx.payload.types import ScalarType, TensorType, dtype_of, f32, f64, i1, shape_of, si8, si32, ui8
 from tcpx.payload.verifier import verify_module
 from tests.nets.structures import (
@@ -35,6 +36,8 @@ from tests.nets.structures import (
 Array = npt.NDArray[np.generic]
 STATIC = (1, 2, 3, 4, 5, 7, 8, 12, 16, 17)
 MOST_ARGUMENTS = 5
+STRIDED_PART = 0.3
+"""How often an argument or result is strided that can be."""
 QUANTIZED = 0.12
 """How often four operations are a product of quantized factors."""
 WITHOUT_VALUE = ("tcp.empty",)
@@ -84,6 +87,7 @@ class RandomPayload:
             self._erase(value)
         used = {s.name for a in self.func.args for d in shape_of(a.type) for s in symbols(d)}
         self.func.symbols = tuple(s for s in self.symbols if s.name in used)
+        self._mark_strided()
         module = Module(self.constants)
         module.funcs["f"] = self.func
         verify_module(module)
@@ -97,6 +101,13 @@ class RandomPayload:
             made = type(op)(op.operands, [value.type], op.attributes)
             made.name = made.result.name = f"v{self.names}"
             self.made.append(self.func.body.append(made).result)
+
+    def _mark_strided(self) -> None:
+        """Some arguments and results have rows any distance apart."""
+        drawn = random.Random(self.random.random())
+        chosen = tuple(k for k in can_be_strided(self.func) if drawn.random() < STRIDED_PART)
+        if chosen:
+            self.func.attributes[STRIDED] = chosen
 
     def _erase(self, value: Value) -> None:
         op = value.defining_op

@@ -213,6 +213,7 @@ def test_grammar(text: str, required: str, found: str, place: tuple[int, int]) -
         ("func @f() symbols [M multiple_of 0]", "a size is a multiple of 1 or more"),
         ("func @f(%x: f32, %x: f32)", "the value %x is defined twice"),
         ("func @f() -> f32", "@f does not return what it declares"),
+        ("func @f(%x: tensor<2x3xf32> strided) {strided = [0]}", "what is strided is said twice"),
         ("func @g() { tcp.return } func @g()", "the function @g is defined twice"),
     ],
 )
@@ -225,6 +226,19 @@ def test_declared_results_are_those_returned() -> None:
     assert (error.required, error.found) == ("f32, f64", "f32")
     error = refused("func @f(%x: f32) { tcp.return(%x) }")
     assert (error.required, error.found) == ("no results", "f32")
+
+
+def test_only_what_a_caller_passes_is_strided() -> None:
+    error = refused(
+        "func @f(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {\n"
+        '  %y = tcp.generic(%x) {iterators = [["i", "parallel"], ["j", "parallel"]], maps = [[i, j], [i, j]]} '
+        "({ (%e: f32 strided): tcp.yield(%e) }) : tensor<2x3xf32>\n  tcp.return(%y) }"
+    )
+    assert error.message == "only what a caller passes is strided"
+    assert error.required == "`strided` behind arguments and results of a function"
+    assert error.found == "`strided` behind an argument of a region"
+    assert error.payload is not None
+    assert (error.payload.line, error.payload.span) == (2, "strided")
 
 
 def test_reserved_names_are_all_refused_or_read_as_what_they_are() -> None:

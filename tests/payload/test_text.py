@@ -185,6 +185,17 @@ def test_names_of_operations() -> None:
     assert named(sample("tensor"), "product.of/sums~main").result.name == "accumulated"
 
 
+def test_strided_arguments_and_results() -> None:
+    text = (
+        "func @f(%x: tensor<2x[N]xf32> strided, %y: tensor<3x[N]xf32>) -> "
+        "(tensor<3x[N]xf32>, tensor<2x[N]xf32> strided) symbols [N] {\n  tcp.return(%y, %x)\n}\n"
+    )
+    module = parse(text)
+    assert module.main.attributes == {"strided": (0, 3)}
+    assert module.text() == text
+    assert structurally_equal(module, parse(text.replace("f32> strided,", "f32>,"))) is not None
+
+
 def test_comments_and_free_layout() -> None:
     text = (
         "func@f(%x:tensor<4 x [2*N]xf32>)->tensor<4x[N*2]xf32>symbols[N]{// a comment\n%y=tcp.exp(%x)//%z\n"

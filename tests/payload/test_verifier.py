@@ -30,6 +30,37 @@ def refused(text: str) -> Diagnostic:
     return caught.value.diagnostic
 
 
+@pytest.mark.parametrize(
+    ("head", "message", "required", "found"),
+    [
+        (
+            "func @f(%x: tensor<4xf32> strided)",
+            "what is strided has rows",
+            "a tensor of two dims or more: the elements of the innermost lie next to one another",
+            "%x: tensor<4xf32>, of 1 dim",
+        ),
+        (
+            "func @f(%x: vector<4x2xf32> strided)",
+            "what is strided has rows",
+            "a tensor of two dims or more: the elements of the innermost lie next to one another",
+            "%x: vector<4x2xf32>, of 2 dims",
+        ),
+        *(
+            (
+                f"func @f(%x: tensor<2x4xf32>, %y: tensor<2x4xf32>) {{strided = {held}}}",
+                "`strided` is the positions of arguments and results",
+                "a list of rising positions below 2",
+                found,
+            )
+            for held, found in (("[1, 0]", "(1, 0)"), ("[0, 2]", "(0, 2)"), ("true", "True"))
+        ),
+    ],
+)
+def test_what_may_be_strided(head: str, message: str, required: str, found: str) -> None:
+    held = refused(f"{head} {{ tcp.return }}")
+    assert (held.message, held.required, held.found) == (f"%f (func): {message}", required, found)
+
+
 def refused_module(module: Module) -> Diagnostic:
     with pytest.raises(VerifyError) as caught:
         verify_module(module)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
+from tcpx.emit_c.printer.boundary import boundary
 from tcpx.emit_c.printer.context import FunctionContext, Needs
 from tcpx.emit_c.printer.control import print_block
 from tcpx.emit_c.printer.expressions import SizePrinter
 from tcpx.emit_c.printer.names import Names, in_comment, words_of
 from tcpx.emit_c.printer.scopes import INDENT, Line, Scope
-from tcpx.emit_c.signature import FIRST_ASSERTION, OUT_OF_RANGE, OVERFLOW, RETURN_CODES, Argument, KernelSignature
+from tcpx.emit_c.signature import FIRST_ASSERTION, OUT_OF_RANGE, OVERFLOW, RETURN_CODES, KernelSignature
 from tcpx.limits import INT64_MAX
 from tcpx.payload.constants import Constants
-from tcpx.payload.ir import FuncOp, Value
+from tcpx.payload.ir import FuncOp
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.size_excess import magnitude
 from tcpx.payload.sizes import Dim, Symbol, symbols, to_text, variables
@@ -62,12 +64,14 @@ def print_function(
         f"void *restrict {context.workspace_name}",
     ]
     print_block(func.body, context, body)
+    arguments = boundary(func, [(value, context.buffer_type(value, func)) for value in func.args])
+    strides = {symbol.name for argument in arguments for symbol in argument.strides}
     signature = KernelSignature(
         name=func.name,
         c_name=c_name,
-        inputs=tuple(_argument(v, context) for v in func.args[:split]),
-        outputs=tuple(_argument(v, context) for v in func.args[split:]),
-        symbols=func.symbols,
+        inputs=arguments[:split],
+        outputs=arguments[split:],
+        symbols=tuple(symbol for symbol in func.symbols if symbol.name not in strides),
         threads=threads,
         workspace_shared=context.workspace_shared,
         workspace_thread=context.workspace_thread,
@@ -88,7 +92,7 @@ def print_function(
         ]
     head = [
         *checks,
-        *_workspace_function(func, signature, context, reserved, call),
+        *_workspace_function(signature, context, reserved),
         "",
         *_description(signature, target),
         *_head(c_name, parameters),
@@ -117,11 +121,6 @@ def _result_count(func: FuncOp) -> int:
     return held
 
 
-def _argument(value: Value, context: FunctionContext) -> Argument:
-    type_ = context.buffer_type(value, context.func)
-    return Argument(value.name, type_.dtype, type_.shape)
-
-
 def _without_unused(lines: list[Line]) -> list[Line]:
     """The lines without named sizes that nothing reads."""
     while True:
@@ -132,14 +131,16 @@ def _without_unused(lines: list[Line]) -> list[Line]:
         lines = kept
 
 
-def _size_scope(func: FuncOp, reserved: frozenset[str], needs: Needs) -> tuple[Scope, SizePrinter, str, str]:
-    """For a function of the symbols alone: its block, a printer, its parameters, the arguments of a call."""
+def _size_scope(
+    symbols: Sequence[Symbol], reserved: frozenset[str], needs: Needs
+) -> tuple[Scope, SizePrinter, str, list[str]]:
+    """For a function of symbols alone: its block, a printer, its parameters, the arguments of a call."""
     names, scope = Names(reserved), Scope()
-    for symbol in func.symbols:
+    for symbol in symbols:
         scope.names[symbol.text] = names.fresh(symbol.name)
     used = list(scope.names.values())
     parameters = ", ".join(f"int64_t {name}" for name in used) or "void"
-    return scope, SizePrinter(names, needs.size_helpers), parameters, ", ".join(used)
+    return scope, SizePrinter(names, needs.size_helpers), parameters, used
 
 
 def _size_checks(
@@ -148,10 +149,11 @@ def _size_checks(
     """The function that checks the symbols, and its call with the kernel's parameters; nothing without symbols."""
     if not func.symbols:
         return [], ""
-    scope, printer, parameters, arguments = _size_scope(func, reserved, context.needs)
-    for symbol in func.symbols:
+    checked = (*signature.symbols, *signature.strides)
+    scope, printer, parameters, arguments = _size_scope(checked, reserved, context.needs)
+    for symbol in checked:
         _check_range(symbol, scope)
-    for shape, width in _symbolic_shapes(func):
+    for shape, width in [*_symbolic_shapes(func), *_strided_extents(signature)]:
         context.needs.size_helpers.add("tcpx_size_grow")
         grown = [f"tcpx_size_grow(&bytes, {printer.text(dim, scope)})" for dim in shape if dim != 1]
         scope.block("", [f"int64_t bytes = {width};", f"if ({' || '.join(grown)}) return {OVERFLOW};"])
@@ -161,7 +163,8 @@ def _size_checks(
         scope.statement(f"if ({fails}) return {FIRST_ASSERTION + number};")
     name = f"{signature.c_name}_check"
     body = [line.indented().text for line in _without_unused(scope.lines())]
-    return [f"static int {name}({parameters}) {{", *body, f"{INDENT}return 0;", "}", ""], f"{name}({arguments})"
+    call = f"{name}({', '.join(arguments)})"
+    return [f"static int {name}({parameters}) {{", *body, f"{INDENT}return 0;", "}", ""], call
 
 
 def _assertions(func: FuncOp) -> list[Assert]:
@@ -192,6 +195,15 @@ def _symbolic_shapes(func: FuncOp) -> list[tuple[tuple[Dim, ...], int]]:
     return list(found.values())
 
 
+def _strided_extents(signature: KernelSignature) -> list[tuple[tuple[Dim, ...], int]]:
+    """For each stride, the extent of its dim with it: what it leads over; and the element size times the rank."""
+    return [
+        ((dim, stride.size()), argument.dtype.bytes * len(argument.shape))
+        for argument in (*signature.inputs, *signature.outputs)
+        for dim, stride in zip(argument.shape, argument.strides, strict=False)
+    ]
+
+
 def _wide_sizes(func: FuncOp, workspace: Dim) -> tuple[Dim, ...]:
     """The sizes of a function, and its workspace in bytes, that may overflow for symbols in their range, each once."""
     largest = {s.name: LARGEST_EXTENT if s.upper is None else s.upper for s in func.symbols}
@@ -203,11 +215,11 @@ def _wide_sizes(func: FuncOp, workspace: Dim) -> tuple[Dim, ...]:
     return tuple(found.values())
 
 
-def _workspace_function(
-    func: FuncOp, signature: KernelSignature, context: FunctionContext, reserved: frozenset[str], check: str
-) -> list[str]:
-    scope, printer, parameters, arguments = _size_scope(func, reserved, context.needs)
+def _workspace_function(signature: KernelSignature, context: FunctionContext, reserved: frozenset[str]) -> list[str]:
+    scope, printer, parameters, sizes = _size_scope(signature.symbols, reserved, context.needs)
+    check = signature.symbols != ()
     if check:
+        arguments = ", ".join([*sizes, *("0" for _ in signature.strides)])
         scope.statement(f"if ({signature.c_name}_check({arguments}) != 0) return SIZE_MAX;")
     text = printer.text(signature.workspace_bytes, scope)
     scope.statement(f"return (size_t)({text});")
@@ -230,6 +242,7 @@ def _description(signature: KernelSignature, target: Target) -> list[str]:
         upper = "" if symbol.upper is None else str(symbol.upper)
         multiple = f", a multiple of {symbol.multiple_of}" if symbol.multiple_of > 1 else ""
         lines.append(f"   size {in_comment(symbol.name)}: {symbol.lower}..{upper}{multiple}")
+    lines += [f"   stride {in_comment(text)}" for text in signature.stride_texts]
     for slot in signature.constants:
         lines.append(f"   constant {in_comment(slot.name)}: {slot.bytes} bytes at {slot.offset}")
     failures = {FIRST_ASSERTION + k: in_comment(held.message) for k, held in enumerate(signature.assertions)}

@@ -19,6 +19,7 @@ from tcpx.emit_c.printer.file import PrintedFile
 from tcpx.emit_c.sanitizer.program import program_source
 from tcpx.emit_c.sanitizer.report import Memory, diagnostic_of, is_report
 from tcpx.emit_c.signature import KernelSignature
+from tcpx.emit_c.strides import reach, spread
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Kind, SanitizerError, TcpxError
 from tcpx.target import Target
 
@@ -58,7 +59,14 @@ class SanitizedLibrary:
             return self._run(program, kernel, words)
 
         return call_of(
-            kernel, function, from_buffer=from_buffer, constants=constants, null=0, take=take, give_back=give_back
+            kernel,
+            function,
+            from_buffer=from_buffer,
+            from_rows=from_buffer,
+            constants=constants,
+            null=0,
+            take=take,
+            give_back=give_back,
         )
 
     def raw(self, kernel: KernelSignature) -> Callable[[Sequence[int], Sequence[int], int, int], int]:
@@ -85,8 +93,8 @@ class SanitizedLibrary:
         request = b"".join(
             [
                 *map(_number, symbols),
-                *(_number(a.nbytes) + a.tobytes() for a in inputs),
-                *(_number(a.nbytes) for a in outputs),
+                *(_number(reach(a)) + spread(a) for a in inputs),
+                *(_number(reach(a)) for a in outputs),
                 _number(constants.nbytes) + constants.tobytes(),
                 _number(workspace),
             ]
@@ -110,9 +118,9 @@ class SanitizedLibrary:
         code = int.from_bytes(response[:8], "little", signed=True)
         start = 8
         for array in outputs if code == 0 else ():
-            held = np.frombuffer(response, np.uint8, array.nbytes, start)
-            array.reshape(-1).view(np.uint8)[:] = held
-            start += array.nbytes
+            held = np.frombuffer(response, np.uint8, reach(array), start)
+            array[...] = np.ndarray(array.shape, array.dtype, held.data, strides=array.strides)
+            start += reach(array)
         return code
 
     def _exchange(self, program: Path, request: bytes) -> tuple[bytes | None, subprocess.CompletedProcess[bytes]]:

@@ -1,8 +1,9 @@
 """The C program round a kernel that is to be run by itself: `main`, which reads its arguments and writes its results.
 
-The request is, in the byte order of the machine: the symbols; per input its bytes as an int64 and its contents; per
-output its bytes; the constants like an input, the workspace like an output. The response is the return code as an int64
-and the contents of the outputs. Before the call, one line per block goes to the standard output: address and bytes.
+The request is, in the byte order of the machine: the symbols and strides; per input its bytes as an int64 and its
+contents; per output its bytes; the constants like an input, the workspace like an output. The response is the return
+code as an int64 and the contents of the outputs. Before the call, one line per block goes to the standard output:
+address and bytes.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def program_source(c_source: str, signature: KernelSignature) -> str:
     """The C of the kernels, at the same lines, and a `main` that calls one of them."""
     inputs = [f"a{k}" for k in range(len(signature.inputs))]
     outputs = [f"o{k}" for k in range(len(signature.outputs))]
-    symbols = [f"s{k}" for k in range(len(signature.symbols))]
+    symbols = [f"s{k}" for k in range(len(signature.symbols) + len(signature.strides))]
     words = ", ".join([*inputs, *outputs, *symbols, "constants", "workspace"])
     body = [
         "if (count != 3) return 2;",

@@ -14,6 +14,7 @@ from tcpx.payload.ir import Block, FuncOp, Module, Operation, Value, operation_c
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.sizes import Symbol, Var
+from tcpx.payload.strided import STRIDED
 from tcpx.payload.text.attributes import AttributeReader
 from tcpx.payload.text.file import UnreadableError, read_text
 from tcpx.payload.text.scope import RESERVED, Scope, suggestion
@@ -81,6 +82,7 @@ class _ModuleParser(AttributeReader):
         func = FuncOp(name[1:], self._arguments(arguments, scope), list(scope.symbols.values()))
         func.location = self.source.location(name)
         func.attributes.update(self.attributes(child(node, "attributes"), scope))
+        self._mark_strided(func, arguments, child(node, "func_results"))
         self._define_arguments(arguments, func.body, scope)
         self._statements(_required(child(node, "body")), func.body, scope)
         self._check_results(node, func, scope)
@@ -116,9 +118,23 @@ class _ModuleParser(AttributeReader):
         for entry, value in zip(entries, block.args, strict=True):
             self._define(tokens(entry)[0], value, scope)
 
+    def _mark_strided(self, func: FuncOp, arguments: Node | None, results: Node | None) -> None:
+        """Note which arguments and results have rows at any distance."""
+        entries = [entry for clause in (arguments, results) if clause is not None for entry in nodes(clause)]
+        found = tuple(k for k, entry in enumerate(entries) if child(entry, "strided") is not None)
+        if found and STRIDED in func.attributes:
+            raise self.source.error(
+                entries[found[0]],
+                "what is strided is said twice",
+                required=f"`strided` behind types, or the attribute `{STRIDED}`",
+                found="both",
+            )
+        if found:
+            func.attributes[STRIDED] = found
+
     def _check_results(self, node: Node, func: FuncOp, scope: Scope) -> None:
         clause = child(node, "func_results")
-        declared = [self.type(n, scope) for n in nodes(clause)] if clause is not None else []
+        declared = [self.type(nodes(n)[0], scope) for n in nodes(clause)] if clause is not None else []
         returned = [v.type for v in func.returned]
         if declared != returned:
             raise self.source.error(
@@ -214,6 +230,15 @@ class _ModuleParser(AttributeReader):
         inner = Scope(scope)
         head = child(node, "block_arguments")
         arguments = child(head, "arguments") if head is not None else None
+        for entry in nodes(arguments) if arguments is not None else ():
+            mark = child(entry, "strided")
+            if mark is not None:
+                raise self.source.error(
+                    mark,
+                    "only what a caller passes is strided",
+                    required="`strided` behind arguments and results of a function",
+                    found="`strided` behind an argument of a region",
+                )
         block = Block(self._arguments(arguments, scope))
         self._define_arguments(arguments, block, inner)
         self._statements(node, block, inner)

@@ -10,6 +10,7 @@ from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Size, Symbol, Var, to_text
+from tcpx.payload.strided import STRIDED, strided_positions
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType
 
@@ -24,14 +25,16 @@ def print_module(module: Module) -> str:
 
 def print_func(func: FuncOp) -> str:
     """One function; ends in a newline."""
-    args = ", ".join(f"{_name(a)}: {a.type}" for a in func.args)
+    strided = strided_positions(func)
+    marks = [" strided" if k in strided else "" for k in range(len(func.args) + len(func.returned))]
+    args = ", ".join(f"{_name(a)}: {a.type}{mark}" for a, mark in zip(func.args, marks, strict=False))
     head = f"func @{func.name}({args})"
-    types = [str(v.type) for v in func.returned]
+    types = [f"{v.type}{mark}" for v, mark in zip(func.returned, marks[len(func.args) :], strict=True)]
     if types:
         head += f" -> {types[0]}" if len(types) == 1 else f" -> ({', '.join(types)})"
     if func.symbols:
         head += f" symbols [{', '.join(map(_symbol, func.symbols))}]"
-    head += _attributes(func.attributes.items())
+    head += _attributes((k, a) for k, a in func.attributes.items() if k != STRIDED)
     return "\n".join([f"{head} {{", *_statements(func.body.ops, INDENT), "}", ""])
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from math import prod
 from typing import Final
 
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.memory import Alloc, View
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import upper_expression
+from tcpx.payload.sizes import Symbol, upper_expression
 from tcpx.payload.subsets import Tile, compose
 from tcpx.payload.types import BufferType, TensorType, row_major
 from tcpx.transform.bufferization.placement import Placement
@@ -22,6 +24,14 @@ def buffer_type(type_: TensorType, space: str) -> BufferType:
     """The type of a contiguous buffer for a tensor, with bounds for dims that depend on loop variables."""
     shape = tuple(upper_expression(d) for d in type_.shape)
     return BufferType(shape, type_.dtype, row_major(shape), space)
+
+
+def stride_symbols(name: str, count: int, taken: Collection[str]) -> list[Symbol]:
+    """`x_stride0`, `x_stride1`, ..: one for each outer dim of a buffer; called otherwise where that is taken."""
+    base = re.sub(r"\W", "_", name)
+    while any(f"{base}_stride{k}" in taken for k in range(count)):
+        base += "_"
+    return [Symbol(f"{base}_stride{k}") for k in range(count)]
 
 
 def local_buffer_type(type_: TensorType) -> BufferType:
@@ -65,9 +75,12 @@ class Buffers:
             case StorageKind.ARGUMENT | StorageKind.CONSTANT if storage.value is not None:
                 space = "argument" if storage.kind is StorageKind.ARGUMENT else "constant"
                 rewriter.set_type(storage.value, buffer_type(storage.type, space))
+                self._make_strided(storage, storage.value)
                 return storage.value
             case StorageKind.RESULT:
-                return rewriter.add_block_arg(self.func.body, buffer_type(storage.type, "result"), "out")
+                made = rewriter.add_block_arg(self.func.body, buffer_type(storage.type, "result"), "out")
+                self._make_strided(storage, made)
+                return made
             case _:
                 point = InsertPoint.before(before) if before is not None else InsertPoint.start(self.func.body)
                 made = Alloc.of(local_buffer_type(storage.type))
@@ -76,6 +89,16 @@ class Buffers:
                     rewriter.set_schedule_location(inserted, storage.op)
                 self._allocations.append(inserted)
                 return inserted.result
+
+    def _make_strided(self, storage: Storage, buffer: Value) -> None:
+        """Let the distances of the rows of a strided storage be symbols of the function."""
+        if storage.strided and isinstance(buffer.type, BufferType):
+            taken = {symbol.name for symbol in self.func.symbols}
+            made = stride_symbols(buffer.name, len(buffer.type.shape) - 1, taken)
+            self.rewriter.add_symbols(self.func, made)
+            strides = (*(symbol.size() for symbol in made), 1)
+            type_ = buffer.type
+            self.rewriter.set_type(buffer, BufferType(type_.shape, type_.dtype, strides, type_.space))
 
     def of(self, place: Place) -> Value:
         """The buffer a place is part of."""

@@ -13,6 +13,7 @@ from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
 from tcpx.payload.ops.memory import Empty, Pad, Prefetch, Reshape
 from tcpx.payload.ops.vector import Read, ToTensor
+from tcpx.payload.strided import strided_positions
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, VectorType, dtype_of, shape_of
 from tcpx.transform.bufferization.program_order import operations
@@ -64,13 +65,16 @@ class Effects:
         for op in reversed(ops):
             if isinstance(op, Structured) and self._can_see_through(op):
                 self._seen_through[op.result] = op
-        for arg in func.args:
+        strided = strided_positions(func)
+        for k, arg in enumerate(func.args):
             self._add(arg, StorageKind.ARGUMENT, None)
+            if k in strided:
+                self.of_value[arg].strided = True
         for op in ops:
             self._define(op)
-        for value in func.returned:
+        for k, value in enumerate(func.returned, len(func.args)):
             type_ = TensorType(shape_of(value.type), dtype_of(value.type))
-            self.results.append(Storage(value.name, type_, StorageKind.RESULT))
+            self.results.append(Storage(value.name, type_, StorageKind.RESULT, strided=k in strided))
         self.places = Places([*dict.fromkeys(self.of_value.values()), *self.results])
         for op in ops:
             self.writes += self._written(op)

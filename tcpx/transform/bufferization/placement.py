@@ -89,6 +89,9 @@ class Placement:
             link = storage.link
             if link is None or link.tile is not None:
                 continue
+            if memory.strided:
+                self.reasons.setdefault(storage, f"the rows of %{memory.name} are strided")
+                return False
             base = self.places.place(link.to)
             shapes = (*memory.type.shape, *base.view.type.shape, *storage.type.shape)
             if any(variables(d) for d in shapes) or base.tile.is_full(base.view.type.shape) is not True:

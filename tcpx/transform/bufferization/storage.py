@@ -64,7 +64,8 @@ class Link:
 class Storage:
     """The storage of one tensor value. `op` defines the value; None for arguments and results of the function.
 
-    `value` is the value it holds behind `op`; a loop's `destination` holds its elements inside the loop.
+    `value` is the value it holds behind `op`; a loop's `destination` holds its elements inside the loop. The rows of a
+    `strided` one, an argument or a result, need not lie next to one another.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Storage:
     value: Value | None = None
     destination: Value | None = None
     link: Link | None = None
+    strided: bool = False
 
     def full(self) -> Tile:
         """All of it."""

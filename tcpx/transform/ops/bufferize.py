@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.rewriter import Rewriter
+from tcpx.payload.strided import STRIDED
 from tcpx.transform.bufferization.lowering import Lowering
 from tcpx.transform.bufferization.placement import Placement
 from tcpx.transform.bufferization.preparation import prepare
@@ -25,7 +26,8 @@ class Bufferize(Transform):
     """Put every tensor value of a function into memory: arguments, results, the stack and the workspace.
 
     A loop updates its destinations in place, and what is yielded or returned is computed where it goes. Arguments
-    become buffers; each result becomes one more argument. Operations that are still on tensors become loop nests
+    become buffers; each result becomes one more argument; of what is `strided`, the strides of all dims but the
+    innermost become symbols. Operations that are still on tensors become loop nests
     over their elements, composites are decomposed. What cannot be in place is copied, and each copy is a remark: the
     attribute `remarks` of the function lists them, naming the two uses that conflict.
 
@@ -76,6 +78,7 @@ def bufferize(rewriter: Rewriter, func: FuncOp) -> tuple[str, ...]:
     prepare(rewriter, func)
     lowering = Lowering(rewriter, func, Placement(func))
     lowering.run()
+    rewriter.set_attribute(func, STRIDED, None)
     rewriter.set_attribute(func, "results", len(lowering.effects.results))
     if lowering.remarks:
         rewriter.set_attribute(func, "remarks", tuple(lowering.remarks))

@@ -15,6 +15,7 @@ from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.text.parser import parse
 from tcpx.payload.types import BufferType
+from tcpx.payload.verifier import verify_module
 from tcpx.transform.declaration import find
 from tcpx.transform.ops.bufferize import bufferize
 from tests.transform.bufferized import WORKED_EXAMPLE, check_bufferized, copies, in_place
@@ -232,6 +233,41 @@ def test_copies_of_an_operation_stay_apart() -> None:
     kept = {op.name: op.copy_path for op in module.walk() if op.opcode == "tcp.add" and op.copy_path}
     assert len(paths) == 2
     assert kept == paths
+
+
+STRIDED = """
+func @scale(%x: tensor<[B]x[M]x[N]xf32> strided, %y: tensor<[N]xf32>) -> tensor<[B]x[M]x[N]xf32> strided
+    symbols [B, M, N, x_stride0] {
+  %s = tcp.broadcast(%y) {dims = [2]} : tensor<[B]x[M]x[N]xf32>
+  %r = tcp.mul(%x, %s) : tensor<[B]x[M]x[N]xf32>
+  tcp.return(%r)
+}
+"""
+
+
+def test_strides_are_symbols() -> None:
+    module = parse(STRIDED.replace(", x_stride0", ""))
+    rewriter = Rewriter(module)
+    before, mark = module.text(), rewriter.mark()
+    bufferize(rewriter, module.main)
+    assert module.text().startswith("""\
+func @scale(%x: buffer<[B]x[M]x[N]xf32, strides [x_stride0, x_stride1, 1], space argument>, \
+%y: buffer<[N]xf32, strides [1], space argument>, \
+%out: buffer<[B]x[M]x[N]xf32, strides [out_stride0, out_stride1, 1], space result>) \
+symbols [B, M, N, x_stride0, x_stride1, out_stride0, out_stride1] {results = 1} {
+""")
+    verify_module(module)
+    assert parse(module.text()).text() == module.text()
+    x, y = np.arange(24, dtype=np.float32).reshape(2, 3, 4), np.arange(4, dtype=np.float32)
+    np.testing.assert_array_equal(evaluate_func(module, module.main, [x, y])[0], x * y)
+    rewriter.rollback(mark)
+    assert module.text() == before
+
+
+def test_symbols_of_strides_get_free_names() -> None:
+    module = parse(STRIDED.replace("%y: tensor<[N]xf32>", "%y: tensor<[N]xf32>, %z: tensor<[x_stride0]xf32>"))
+    bufferize(Rewriter(module), module.main)
+    assert "strides [x__stride0, x__stride1, 1]" in module.text()
 
 
 def test_bufferizing_twice_changes_nothing() -> None:
