@@ -11,7 +11,7 @@ from tcpx.transform.language import syntax as ast
 _MOVING_FUNCTIONS = frozenset(
     ("size", "footprint", "rank", "epilogue", "prologue", "producer", "users", "parent", "len", "exists")
 )
-_MOVING_METHODS = frozenset(("loop", "loops", "copy", "is_a"))
+_MOVING_METHODS = frozenset(("loop", "loops", "copy", "is_a", "attribute"))
 _MOVING_ATTRIBUTES = frozenset(("start", "scheduled", "constant"))
 _RESHAPING = frozenset((Category.OPERATION_TREE, Category.TYPES, Category.GROUPS_AND_CALLS))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tcpx.interp.frame import Frame
 from tcpx.interp.state import State
@@ -12,7 +12,7 @@ from tcpx.payload.indexing_maps import map_symbols
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.constant import Const
-from tcpx.payload.ops.gml_st import Materialize
+from tcpx.payload.ops.gml_st import Materialize, StYield
 from tcpx.payload.ops.memory import Pad
 from tcpx.transform.arguments import OperandRef, ValueRef
 from tcpx.transform.language import syntax as ast
@@ -230,10 +230,27 @@ def producer(handle: OperandHandle, state: State, frame: Frame, node: ast.Node) 
 
 
 def users(value: OperandHandle | OpHandle, state: State, where: Location) -> tuple[OpHandle, ...]:
-    """The ops that read a value, or any result of an op, in program order."""
+    """The ops that read a value, or the result of an op; copies of one computation are one handle."""
     handle = OperandHandle(value, "out") if isinstance(value, OpHandle) else value
-    found = [u for ref in value_refs(handle, state, where) for u in value_of(ref).users if not u.is_terminator]
-    return tuple(state.handles.of(u) for u in dict.fromkeys(found))
+    found = [state.handles.of(u) for ref in value_refs(handle, state, where) for u in _readers(value_of(ref))]
+    return tuple({reader.origins: reader for reader in reversed(found)}.values())[::-1]
+
+
+def _readers(value: Value) -> Iterator[Operation]:
+    """The operations that read a value, seen through reads of subsets, padding, and the ends of loops and branches."""
+    for user in value.users:
+        outer = user.parent_op
+        if isinstance(user, Materialize | Pad) and user.operands[0] is value:
+            yield from _readers(user.result)
+        elif isinstance(user, StYield):
+            if user.operands[0] is value and user.loop_result is not None:
+                yield from _readers(user.loop_result)
+        elif not user.is_terminator:
+            yield user
+        elif outer is not None and not isinstance(outer, FuncOp):
+            for k, yielded in enumerate(user.operands):
+                if yielded is value:
+                    yield from _readers(outer.results[k])
 
 
 def parent(base: OpHandle, state: State, frame: Frame, node: ast.Node) -> OpHandle:

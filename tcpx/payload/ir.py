@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
 from tcpx.payload import order
@@ -68,7 +67,7 @@ def _classes_of(op_class: type[Operation]) -> tuple[str, ...]:
     return tuple(n for n in names if n)
 
 
-NO_NOTES: Mapping[str, str] = MappingProxyType({})
+NO_NOTES: Mapping[str, str] = {}
 
 
 class Operation:

@@ -9,7 +9,7 @@ from tcpx.payload.diagnostics import Location
 from tcpx.payload.ir import Block, CloneMap, Operation, Value
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.generic import Yield
-from tcpx.payload.ops.gml_st import If
+from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.memory import Empty
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint
@@ -47,6 +47,7 @@ def specialize_when(
     """
     rewriter = ctx.rewriter
     ops = gathered(ctx, targets)
+    _check_known(ctx, ops[0], predicates)
     if failure is not None:
         _assert(ctx, ops[0], predicates, failure)
     split = rewriter.new_split()
@@ -64,6 +65,20 @@ def specialize_when(
     for version in versions:
         fold_branches(rewriter, version.conditional)
     return tuple(versions)
+
+
+def _check_known(ctx: TransformContext, first: Operation, predicates: Sequence[Predicate]) -> None:
+    """Raise ScheduleError for a condition on a loop variable that is not known where the choice is made."""
+    known = {op.var for op in first.ancestors() if isinstance(op, Loop)}
+    unknown = [v.text for p in predicates for v in p.variables() if v not in known]
+    if unknown:
+        raise ctx.fail(
+            "the condition is about an iteration of a loop, and the versions are made outside that loop",
+            op=first,
+            required="a condition on what is known where one of them is chosen",
+            found=f"the loop variable {', '.join(dict.fromkeys(unknown))}",
+            fix="make versions of what is in the loop, or do it before the loop is made",
+        )
 
 
 def _assert(ctx: TransformContext, first: Operation, predicates: Sequence[Predicate], failure: Failure) -> None:

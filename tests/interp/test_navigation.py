@@ -223,3 +223,21 @@ def test_a_parent_stands_where_a_loop_does() -> None:
         "loop",
         "%relu (func)",
     )
+
+
+def test_users_are_seen_through_loops_and_padding() -> None:
+    body = """tile(mm, [m: 4, k: 3])
+    let i, j = tile(match one max in root, [d0: 4, d1: 8], tail: pad)
+    peel(i)
+    for x in users(mm) { emit_remark(x, "reads it") }
+    for x in users(match one "s" in root) { emit_remark(x, "reads the sum") }"""
+    said = [line.text.partition(": %")[2] for line in run(MM + body).trace.output]
+    assert said == ["s: reads it", "r: reads the sum", "r~tail: reads the sum"]
+    run(f'{MM}{body}\nrequire len(users(match one "s" in root)) == 1')
+
+
+def test_versions_of_a_loop_by_its_own_iteration_are_refused() -> None:
+    found = failure(MM + "let i = tile(mm, [m: 4])\nspecialize i when size(mm.m) < 4 { } else { }").diagnostic
+    assert found.message == "the condition is about an iteration of a loop, and the versions are made outside that loop"
+    assert found.found == "the loop variable %mm/m1"
+    run(MM + "let i = tile(mm, [m: 4])\nspecialize mm when size(mm.m) < 4 { } else { tile(mm, [n: 8]) }")

@@ -259,6 +259,13 @@ class StYield(OnSubset):
         """The innermost loop around it."""
         return next((op for op in self.ancestors() if isinstance(op, Loop)), None)
 
+    @property
+    def loop_result(self) -> Value | None:
+        """The result of the loop whose destination it writes to; None once that is memory."""
+        dest = self.operands[1]
+        owner = dest.owner.parent if isinstance(dest.owner, Block) else None
+        return owner.results[owner.destinations.index(dest)] if isinstance(owner, Loop) and owner.results else None
+
     def verify(self) -> None:
         super().verify()
         dest = self.operands[1]

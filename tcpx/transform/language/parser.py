@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import Protocol
 
 from lark import Lark, Token, Tree
@@ -38,6 +39,8 @@ _ITEM_WORDS = ("language", "import", "function", "matcher", "sequence", "schedul
 _STATEMENT_WORDS = tuple("let knob require optional for if case try specialize tune return".split())
 _ENDS = {"_NL": "the line", "$END": "the file"}
 _STARTERS = frozenset(("_NL", "LBRACE", "RBRACE"))
+_PARSING = Lock()
+"""The parser keeps the tokens of one text."""
 
 
 class _TextParser(Protocol):
@@ -75,6 +78,11 @@ def parse_schedule(text: str, file: str = "<schedule>") -> File:
 
 def parse_text(source: Source) -> ParsedText:
     """The parse tree of a text with its tokens and comments. Raises ParseError."""
+    with _PARSING:
+        return _parsed(source)
+
+
+def _parsed(source: Source) -> ParsedText:
     lark, tokens = _parser()
     try:
         tree = lark.parse(source.text)

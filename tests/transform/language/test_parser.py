@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -291,3 +293,16 @@ def test_reductions_left_out_change_no_tree(path: Path) -> None:
         with pytest.raises(UnexpectedInput) as theirs:
             lark.parse(wrong)
         assert (ours.value.line, ours.value.column) == (theirs.value.line, theirs.value.column)
+
+
+def test_texts_are_read_by_several_threads_at_once() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "schedules/lib").glob("*.tcps"))]
+    alone = [print_file(parse_schedule(text)) for text in texts]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(3) as threads:
+            together = list(threads.map(lambda text: print_file(parse_schedule(text)), texts * 3))
+    finally:
+        sys.setswitchinterval(interval)
+    assert together == alone * 3

@@ -55,6 +55,12 @@ def test_a_note_goes_with_every_copy() -> None:
     assert len(run(body).trace.entries) == 3
 
 
+def test_a_note_outlives_the_lowering() -> None:
+    body = 'annotate(a, "hot")\nbufferize(root)\nrequire a.attribute("hot") == ""'
+    assert len(run(body).trace.entries) == 2
+    assert not any(d.is_error for d in tcpx.check(schedule(body), tcpx.parse(PAYLOAD)))
+
+
 def test_a_note_is_undone_with_its_block() -> None:
     body = f'try {{ annotate(b, "width", "narrow"); tile(b, [q: 4]) }} else {{ }}\n{NARROW}'
     assert printed(body) == []
