@@ -7,9 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests import guarded_calls
 from tests.diagnostics.plugin import DiagnosticPolicy
+
+# A machine that does other work is slow, which says nothing of the tests.
+settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")
 
 ALLOWED_SKIPS = Path(__file__).parent / "allowed_skips.txt"
 

@@ -276,7 +276,7 @@ ALPHABET = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.sampled_from(sorted(p.read_text(encoding="utf-8") for p in SAMPLES.glob("*.tcp"))),
     st.lists(st.tuples(st.floats(0, 1), st.integers(0, 2), ALPHABET), min_size=1, max_size=3),

@@ -130,7 +130,7 @@ def comparisons(draw: st.DrawFn) -> Comparison:
     return Comparison(draw(st.sampled_from(RELATIONS)), dim(), dim())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(comparisons(), min_size=1, max_size=3))
 def test_random_predicates(found: list[Comparison]) -> None:
     predicate = Predicate(tuple(found))

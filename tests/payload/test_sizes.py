@@ -505,7 +505,7 @@ def check(choose: Choose) -> tuple[int, int]:
     return sum(decision is not None for decision in uniform), len(uniform)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_random_expressions(data: st.DataObject) -> None:
     check(lambda options: data.draw(st.sampled_from(options)))

@@ -102,7 +102,7 @@ def tiles(draw: st.DrawFn, shape: tuple[int, ...]) -> Tile:
     return Tile(tuple(offsets), tuple(sizes), tuple(strides), dropped)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.data())
 def test_compose_is_slicing_twice(data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(st.integers(1, 6), max_size=3)))
@@ -113,7 +113,7 @@ def test_compose_is_slicing_twice(data: st.DataObject) -> None:
     np.testing.assert_array_equal(taken(array, compose(outer, inner)), taken(value, inner))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.data())
 def test_disjoint_is_never_wrong(data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=2)))
