@@ -46,6 +46,7 @@ class Search:
     key: StudyKey
     folder: Path
     listener: Listener
+    cpu: str | None = None
     stopped: bool = False
     notes: list[str] = field(default_factory=list[str])
     open: dict[int, Candidate] = field(default_factory=dict[int, Candidate])
@@ -72,7 +73,9 @@ class Search:
             request.memory,
         )
         evaluator = stack.enter_context(
-            make_executor(request.executor, problem, self.folder, request.limits, request.effort, request.workers)
+            make_executor(
+                request.executor, self.cpu, problem, self.folder, request.limits, request.effort, request.workers
+            )
         )
         untaken = self.space.search.untaken
         if untaken:
