@@ -30,7 +30,7 @@ from tcpx.tune.verdicts import Candidate, Verdict
 MOST_REPEATS: Final = 50
 """A sampler that proposes so many known points in a row has no new ones."""
 MOST_FIRST: Final = 6
-PER_FIRST: Final = 25
+PER_FIRST: Final = 50
 """The model is asked for a first point for so many trials, ..."""
 DRAWN: Final = 3
 """... the best of so many."""
