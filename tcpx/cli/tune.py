@@ -115,7 +115,9 @@ def _execute(options: argparse.Namespace) -> int:
     if study.best is not None:
         if options.record is not None:
             path = options.record or tuned_path(options)
-            study.record(path)
+            for held in (study, *study.others):
+                if held.best is not None:
+                    held.record(path)
             print(f"wrote {path}")
         print(f"to use it:\n  {how_to_use(options.file, options.schedule, study)}")
     print(f"to go on:\n  {how_to_go_on()}")
@@ -123,8 +125,11 @@ def _execute(options: argparse.Namespace) -> int:
 
 
 def _say(options: argparse.Namespace, study: Study) -> None:
-    print(study.text())
-    print(f"{options.storage}: {Path(options.storage).stat().st_size / MEBIBYTE:.1f} MiB, study {study.key.key}")
+    for held in (study, *study.others):
+        if study.others:
+            print(f"on {held.key.facts['cpu']}:")
+        print(held.text())
+        print(f"{options.storage}: {Path(options.storage).stat().st_size / MEBIBYTE:.1f} MiB, study {held.key.key}")
 
 
 def _dispatch(options: argparse.Namespace, limits: Limits) -> int:

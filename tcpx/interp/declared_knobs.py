@@ -28,7 +28,7 @@ def bind_knob(knob: ast.Knob, state: State, frame: Frame) -> None:
     typed = None if given is None else _typed(given, knob.type, knob.name, knob, frame)
     structure = "" if knob.separate else _structure(knob.name, (default, *items), state, frame)
     use = _use(knob.name, typed, default, structure, knob, state, frame)
-    if knob.domain is not None and use.value not in items:
+    if knob.domain is not None and use.value not in items and not use.beyond:
         shown = [describe(i) for i in items[:SHOWN_ITEMS]] + (["..."] if len(items) > SHOWN_ITEMS else [])
         raise frame.error(
             f"the {'value' if use.overridden else 'default'} of the knob `{knob.name}` is not in its domain",
@@ -81,15 +81,17 @@ def _use(
     """A use of a knob, without its domain: the value it is given, that of the first use of its structure, or the
     default. Raises OverriddenLaterError where it is given a value that the first use does not have."""
     path = f"{frame.use}.{name}"
+    beyond = state.overrides.is_beyond(frame.use, name)
     shared = state.overrides.shared_with(path, structure)
     if shared is None:
         settled = state.overrides.settled.get(structure)
         value = next((v for v in (given, settled) if v is not None), default)
         overridden = given is not None or settled is not None
-        return KnobUse(path, value, default, (), node.location, overridden, structure)
+        reaches = beyond or (given is None and structure in state.overrides.settled_beyond)
+        return KnobUse(path, value, default, (), node.location, overridden, structure, beyond=reaches)
     if given is not None and given != shared.value:
         if not shared.overridden:
-            raise OverriddenLaterError(structure, given)
+            raise OverriddenLaterError(structure, given, beyond)
         raise frame.error(
             f"`{name}` of {frame.use} is one value with {shared.path}: the ops are of one structure",
             node,
@@ -98,7 +100,7 @@ def _use(
             fix=f"give them one value, or declare it `knob separate {name}: ...`",
         )
     overridden = shared.overridden or given is not None
-    return KnobUse(path, shared.value, default, (), node.location, overridden, structure, shared.path)
+    return KnobUse(path, shared.value, default, (), node.location, overridden, structure, shared.path, shared.beyond)
 
 
 def record_knob(use: KnobUse, state: State) -> None:

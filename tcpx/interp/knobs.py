@@ -11,6 +11,8 @@ from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
 from tcpx.transform.suggestions import did_you_mean
 
 ParamValue = int | float | bool | str
+BEYOND = "!"
+"""Behind the name of a param: its value need not be in the domain that the knob declares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,25 +31,30 @@ class KnobUse:
     overridden: bool
     structure: str = ""
     shares: str = ""
+    beyond: bool = False
+    """Whether it may have a value outside its domain: it was set so, or it shares the value of one that was."""
 
 
 class OverriddenLaterError(Exception):
     """An override reaches a later use of a shared knob alone: its value is that of the first use too, which has run."""
 
-    def __init__(self, structure: str, value: RuntimeValue) -> None:
+    def __init__(self, structure: str, value: RuntimeValue, beyond: bool = False) -> None:
         super().__init__(structure)
         self.structure = structure
         self.value = value
+        self.beyond = beyond
 
 
 @dataclass(slots=True)
 class Overrides:
     """`params=`: `mc` sets every knob (or schedule parameter) of this name, `*/fc1/*.mc` those whose whole path
-    matches; `*` matches any text, `/` and `.` included."""
+    matches; `*` matches any text, `/` and `.` included. With `!` behind it the value need not be in the domain."""
 
     values: Mapping[str, ParamValue]
     settled: Mapping[str, RuntimeValue] = field(default_factory=dict[str, RuntimeValue])
     """By structure of shared knobs: what overrides of later uses gave them in an earlier run."""
+    settled_beyond: frozenset[str] = frozenset()
+    """Structures whose settled value need not be in the domain."""
     uses: list[KnobUse] = field(default_factory=list[KnobUse])
     _matched: set[str] = field(default_factory=set[str])
     _names: set[str] = field(default_factory=set[str])
@@ -55,16 +62,26 @@ class Overrides:
     @property
     def by_path(self) -> bool:
         """Whether some hold for uses of a knob rather than for its name: they may reach some uses alone."""
-        return any(not key.isidentifier() for key in self.values)
+        return any(not key.removesuffix(BEYOND).isidentifier() for key in self.values)
 
     def find(self, use: str, name: str) -> ParamValue | None:
         """The value for a knob. A full path goes before a glob, a glob before a bare name; of two globs the last."""
+        key = self._key(use, name)
+        return self.values[key] if key is not None else None
+
+    def is_beyond(self, use: str, name: str) -> bool:
+        """Whether the value for a knob need not be in its domain."""
+        key = self._key(use, name)
+        return key is not None and key.endswith(BEYOND)
+
+    def _key(self, use: str, name: str) -> str | None:
         path = f"{use}.{name}"
         self._names.update((name, path))
-        keys = [key for key in self.values if key == name or fnmatchcase(path, key)]
+        bare = {key: key.removesuffix(BEYOND) for key in self.values}
+        keys = [key for key, held in bare.items() if held == name or fnmatchcase(path, held)]
         self._matched.update(keys)
-        ranked = sorted(keys, key=lambda key: (key == path, key != name, list(self.values).index(key)))
-        return self.values[ranked[-1]] if ranked else None
+        ranked = sorted(keys, key=lambda key: (bare[key] == path, bare[key] != name, list(self.values).index(key)))
+        return ranked[-1] if ranked else None
 
     def shared_with(self, path: str, structure: str) -> KnobUse | None:
         """The earlier use whose value a knob takes over."""
@@ -73,7 +90,8 @@ class Overrides:
 
     def settle(self, found: OverriddenLaterError) -> Overrides:
         """For the next run: the first use of the knob has the value too."""
-        return Overrides(self.values, {**self.settled, found.structure: found.value})
+        beyond = self.settled_beyond.union([found.structure] if found.beyond else [])
+        return Overrides(self.values, {**self.settled, found.structure: found.value}, beyond)
 
     def check_all_matched(self) -> None:
         """An override that matched nothing is an error."""

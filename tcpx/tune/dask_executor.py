@@ -47,10 +47,12 @@ class Job:
 
 
 class DaskExecutor:
-    """An executor on a cluster, with one candidate at a time for each worker."""
+    """An executor on the workers of a cluster with one kind of processor; each has one candidate at a time."""
 
-    def __init__(self, address: str, problem: Problem, limits: Limits, effort: Effort) -> None:
+    def __init__(self, address: str, cpu: str, problem: Problem, limits: Limits, effort: Effort) -> None:
         self._client = _connected(address)
+        self._cpu = cpu
+        self._cpus: dict[str, str] = {}
         self._own_job = Job(uuid.uuid4().hex, problem, limits, effort)
         self._job: Any = self._client.scatter(self._own_job, broadcast=True)
         self._known: dict[str, Candidate] = {}
@@ -83,8 +85,9 @@ class DaskExecutor:
     def evaluate(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """One candidate for each worker; one of a worker that dies goes to another."""
         addresses = self._addresses()
+        count = max(1, len(addresses))
         futures = [
-            self._submitted(candidate, addresses[k % len(addresses) : k % len(addresses) + 1] if addresses else None)
+            self._submitted(candidate, addresses[k % count : k % count + 1] if self._is_uniform else addresses)
             for k, candidate in enumerate(candidates)
         ]
         found = [self._result(future, candidate) for future, candidate in zip(futures, candidates, strict=True)]
@@ -110,7 +113,7 @@ class DaskExecutor:
 
     def _on_a_worker(self, function: Callable[..., object], *arguments: object) -> object:
         for _ in range(MOST_LOSSES):
-            future = self._client.submit(function, self._job, *arguments, pure=False)
+            future = self._client.submit(function, self._job, *arguments, workers=self._addresses() or None, pure=False)
             try:
                 return future.result()
             except CancelledError:
@@ -118,17 +121,27 @@ class DaskExecutor:
         raise TrialError(Verdict.CRASHED, f"{MOST_LOSSES} workers died while it was measured")
 
     def _addresses(self) -> list[str]:
-        return sorted(self._client.scheduler_info(n_workers=-1)["workers"])
+        """The workers that have the processor of this study; new ones are asked which they have."""
+        found = sorted(self._client.scheduler_info(n_workers=-1)["workers"])
+        strangers = [address for address in found if address not in self._cpus]
+        if strangers:
+            self._cpus |= cast("dict[str, str]", self._client.run(cpu_name, workers=strangers, on_error="ignore"))
+        return [address for address in found if self._cpus.get(address) == self._cpu]
 
-    def _submitted(self, candidate: Candidate, workers: Sequence[str] | None) -> Any:  # noqa: ANN401 - Dask's future
+    @property
+    def _is_uniform(self) -> bool:
+        """Whether any worker will do."""
+        return set(self._cpus.values()) <= {self._cpu}
+
+    def _submitted(self, candidate: Candidate, workers: Sequence[str]) -> Any:  # noqa: ANN401 - Dask's future
         return self._client.submit(
             evaluate_here,
             self._job,
             candidate,
             self.incumbent,
             list(self._known.values()),
-            workers=workers,
-            allow_other_workers=workers is not None,
+            workers=workers or None,
+            allow_other_workers=bool(workers) and self._is_uniform,
             pure=False,
         )
 
@@ -140,24 +153,24 @@ class DaskExecutor:
                 return replace(candidate, verdict=Verdict.CRASHED, reason=f"workers died while it was tried: {error}")
             except CancelledError:  # the worker that died was the only one that held the job
                 self._job = self._client.scatter(self._own_job, broadcast=True)
-                future = self._submitted(candidate, None)
+                future = self._submitted(candidate, [] if self._is_uniform else self._addresses())
         return replace(candidate, verdict=Verdict.CRASHED, reason=f"{MOST_LOSSES} workers died while it was tried")
 
 
-def cpu_of_cluster(address: str) -> str:
-    """The processor that all workers have. Raises ArgumentError where there are none, or several kinds."""
+def cpus_of_cluster(address: str) -> list[str]:
+    """The kinds of processors that workers have, the one that most have first. Raises ArgumentError where there are no
+    workers."""
     with _connected(address) as client:
         found = Counter(cast("dict[str, str]", client.run(cpu_name)).values())
-    if len(found) != 1:
+    if not found:
         raise tcpx.ArgumentError(
             tcpx.Diagnostic(
-                "a study is about one kind of processor",
-                required="workers, all with the same processor",
-                found=", ".join(f"{count} with {name}" for name, count in found.items()) or "no workers",
-                fix="start a scheduler of its own for each kind",
+                f"no worker is connected to {address}",
+                required="one worker or more",
+                found="a scheduler without workers",
             )
         )
-    return next(iter(found))
+    return [name for name, _ in sorted(found.items(), key=lambda held: (-held[1], held[0]))]
 
 
 def _connected(address: str) -> Any:  # noqa: ANN401 - Dask's client has no types

@@ -63,26 +63,27 @@ class Executor(Protocol):
         ...
 
 
-def cpu_of(executor: str) -> str | None:
-    """The processor of the machines behind an executor; None for this one."""
+def cpus_of(executor: str) -> list[str | None]:
+    """The kinds of processors behind an executor, the one that most workers have first; None for this machine."""
     if executor == LOCAL:
-        return None
+        return [None]
     _require_dask(executor)
-    from tcpx.tune.dask_executor import cpu_of_cluster
+    from tcpx.tune.dask_executor import cpus_of_cluster
 
-    return cpu_of_cluster(executor.removeprefix(DASK))
+    return [*cpus_of_cluster(executor.removeprefix(DASK))]
 
 
 def make_executor(
-    executor: str, problem: Problem, folder: Path, limits: Limits, effort: Effort, workers: int
+    executor: str, cpu: str | None, problem: Problem, folder: Path, limits: Limits, effort: Effort, workers: int
 ) -> Executor:
-    """`local`, or `dask://HOST:PORT`. Raises ArgumentError for another one, or where the extra is not installed."""
+    """`local`, or `dask://HOST:PORT`, of whose workers those with this processor are used. Raises ArgumentError for
+    another one, or where the extra is not installed."""
     if executor == LOCAL:
         return Evaluator(problem, folder, limits, effort, workers)
     _require_dask(executor)
     from tcpx.tune.dask_executor import DaskExecutor
 
-    return DaskExecutor(executor.removeprefix(DASK), problem, limits, effort)
+    return DaskExecutor(executor.removeprefix(DASK), cpu or "", problem, limits, effort)
 
 
 def _require_dask(executor: str) -> None:

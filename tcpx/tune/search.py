@@ -30,7 +30,7 @@ from tcpx.tune.verdicts import Candidate, Verdict
 MOST_REPEATS: Final = 50
 """A sampler that proposes so many known points in a row has no new ones."""
 MOST_FIRST: Final = 6
-PER_FIRST: Final = 25
+PER_FIRST: Final = 50
 """The model is asked for a first point for so many trials, ..."""
 DRAWN: Final = 3
 """... the best of so many."""
@@ -46,6 +46,7 @@ class Search:
     key: StudyKey
     folder: Path
     listener: Listener
+    cpu: str | None = None
     stopped: bool = False
     notes: list[str] = field(default_factory=list[str])
     open: dict[int, Candidate] = field(default_factory=dict[int, Candidate])
@@ -72,7 +73,9 @@ class Search:
             request.memory,
         )
         evaluator = stack.enter_context(
-            make_executor(request.executor, problem, self.folder, request.limits, request.effort, request.workers)
+            make_executor(
+                request.executor, self.cpu, problem, self.folder, request.limits, request.effort, request.workers
+            )
         )
         untaken = self.space.search.untaken
         if untaken:

@@ -22,10 +22,12 @@ MOST_NODES = 200_000
 
 @dataclass(slots=True)
 class Space:
-    """A search space, narrowed: `allowed` lists the values of a knob that are asked for, by path."""
+    """A search space, narrowed and widened: `allowed` lists the values of a knob that are asked for, by path, `added`
+    those beyond its domain that it may have too."""
 
     search: tcpx.SearchSpace
     allowed: Mapping[str, tuple[Value, ...]] = field(default_factory=dict[str, tuple[Value, ...]])
+    added: Mapping[str, tuple[Value, ...]] = field(default_factory=dict[str, tuple[Value, ...]])
     killed: Counter[str] = field(default_factory=Counter[str])
     """How many partial points each constraint refused, by its message, so far."""
     _watching: dict[str, list[tcpx.Constraint]] = field(init=False)
@@ -57,6 +59,8 @@ class Space:
         """The values of a knob, given those of earlier ones."""
         wanted = self.allowed.get(variable.path)
         found = [item for item in variable.items(point) if not isinstance(item, tuple)]
+        if found:
+            found = list(dict.fromkeys([*found, *self.added.get(variable.path, ())]))
         if wanted is None:
             return found
         return [item for item in wanted if variable.domain is None or item in found]
@@ -143,7 +147,9 @@ class Space:
             if variable.is_choice:
                 numbers[variable.use] += 1
                 path = f"{variable.use}.tune{numbers[variable.use]}"
-            made[path] = point[variable.path]
+            value = point[variable.path]
+            is_beyond = value in self.added.get(variable.path, ()) and value not in variable.items(point)
+            made[f"{path}!" if is_beyond else path] = value
         return made
 
     def _first(self, order: Callable[[tcpx.Variable, Sequence[Value]], Sequence[Value]]) -> Point | None:

@@ -4,6 +4,7 @@ knobs:
   "*/fc1/*.kc": [128, 256]      # these values only
   "*.mr": {from: 4, to: 8}      # the values of the domain in this range
   nv: 4                         # this value: pinned
+  nc: {widen: [16384]}          # these values too, beyond the domain
 sampler: tpe
 trials: 200
 budget: 10m
@@ -44,13 +45,14 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class KnobEntry:
-    """What the file says about the knobs that a name or glob matches."""
+    """What the file says about the knobs that a name or glob matches. With `widens` the values are further ones."""
 
     glob: str
     values: tuple[Value, ...] | None
     least: float
     most: float
     node: yaml.Node
+    widens: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class SpaceFile:
         """The space with what the file leaves of it. Raises ArgumentError for a knob that there is not, and for values
         that a knob does not have."""
         allowed: dict[str, tuple[Value, ...]] = {}
+        added: dict[str, tuple[Value, ...]] = {}
         paths = [variable.path for variable in search.variables]
         for entry in self.knobs:
             found = [v for v in search.variables if fnmatchcase(v.path, entry.glob) or v.name == entry.glob]
@@ -81,8 +84,11 @@ class SpaceFile:
                     suggestion(entry.glob, [*paths, *(v.name for v in search.variables)]),
                 )
             for variable in found:
-                allowed[variable.path] = self._allowed(entry, variable)
-        return Space(search, allowed)
+                if entry.widens and entry.values is not None:
+                    added[variable.path] = (*added.get(variable.path, ()), *entry.values)
+                else:
+                    allowed[variable.path] = self._allowed(entry, variable)
+        return Space(search, allowed, added)
 
     def _allowed(self, entry: KnobEntry, variable: tcpx.Variable) -> tuple[Value, ...]:
         domain = [item for item in variable.items({}) if not isinstance(item, tuple)]
@@ -100,7 +106,7 @@ class SpaceFile:
 
     def _outside(self, variable: tcpx.Variable, domain: list[Value], entry: KnobEntry, found: str) -> Exception:
         required = f"values of its domain: {', '.join(map(str, domain))}"
-        fix = f"widen the domain where the knob is declared: {variable.location}"
+        fix = f"`{{widen: [..]}}` adds values, or widen the domain where it is declared: {variable.location}"
         return self._refused(f"`{variable.path}` has no such value", entry.node, required, found, fix)
 
     def _refused(self, message: str, node: yaml.Node, required: str, found: str, fix: str | None) -> tcpx.ArgumentError:
@@ -159,6 +165,9 @@ class _Reader:
     def _knobs(self, node: yaml.Node) -> Iterator[KnobEntry]:
         for glob, held in self._entries(node, "a mapping of knobs"):
             value = value_of(held)
+            widens = isinstance(value, dict) and set(cast("dict[str, object]", value)) == {"widen"}
+            if widens:
+                value = cast("dict[str, object]", value)["widen"]
             if isinstance(value, dict):
                 ends = cast("dict[str, object]", value)
                 low, high = ends.get("from"), ends.get("to")
@@ -169,9 +178,9 @@ class _Reader:
             items: list[object] = cast("list[object]", value) if isinstance(value, list) else [value]
             values = [item for item in items if isinstance(item, int | float | str)]
             if not values or len(values) < len(items):
-                required = "a value, a list of values, or {from: 4, to: 8}"
+                required = "a value, a list of values, {from: 4, to: 8}, or {widen: [16]}"
                 raise self._refused(f"`{glob}` has no values", held, required, _shown(items), None)
-            yield KnobEntry(glob, tuple(values), 0, 0, held)
+            yield KnobEntry(glob, tuple(values), 0, 0, held, widens)
 
     def _workloads(self, node: yaml.Node) -> Iterator[Workload]:
         if not isinstance(node, yaml.SequenceNode):

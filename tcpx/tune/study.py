@@ -45,6 +45,8 @@ class Study:
     fixed: Mapping[str, Value] = field(default_factory=dict[str, Value])
     roof: Roof | None = None
     workloads: tuple[Workload, ...] = ()
+    others: tuple[Study, ...] = ()
+    """Those for other kinds of processors of a cluster."""
 
     @property
     def params(self) -> dict[str, Value]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import tcpx
 from tcpx.tune.duel import Effort
-from tcpx.tune.executor import LOCAL, cpu_of
+from tcpx.tune.executor import LOCAL, cpus_of
 from tcpx.tune.identity import identity_of
 from tcpx.tune.ledger import Ledger, StudyKey
 from tcpx.tune.progress import Listener, silent
@@ -18,7 +19,7 @@ from tcpx.tune.request import Request
 from tcpx.tune.samplers.sampler import default_sampler
 from tcpx.tune.search import Search
 from tcpx.tune.slots import Limits, all_cpus
-from tcpx.tune.space import Value
+from tcpx.tune.space import Space, Value
 from tcpx.tune.space_file import SpaceFile, Workload, read_space_file
 from tcpx.tune.study import Study
 
@@ -57,8 +58,9 @@ def tune(
     `trials` candidates at most (100), in `budget` seconds; all go into the ledger `storage`, and `resume` goes on with
     what it has. `sizes` are values of the payload's symbols, one mapping per workload; `params` pins knobs; `space` is
     a YAML file (docs/tuning.md); `seeds` are points to try first, as params. `workers` compile at once. A candidate
-    gets `limits` of time and `memory` bytes. `executor` is `local`, or `dask://HOST:PORT`. `early_stop` ends the search
-    after so many candidates that are not faster.
+    gets `limits` of time and `memory` bytes. `executor` is `local`, or `dask://HOST:PORT`; where its workers have
+    several kinds of processors, each kind gets a study, and those after the first are its `others`. `early_stop` ends
+    the search after so many candidates that are not faster.
     At the end the winner is compared with the defaults and with the payload compiled without a schedule, in `processes`
     or more sets of fresh processes; with 0 it is not. Ctrl-C ends the search
     and keeps what it found; a second one ends it at once. Raises ScheduleError, ArgumentError, LedgerError.
@@ -93,15 +95,23 @@ def tune(
     called = [dict(workload.sizes) for workload in request.workloads]
     searched = tcpx.search_space(module, program, params=params, target=resolved, threads=threads, sizes=called)
     narrowed = file.narrowed(searched)
+    first, *others = (_tuned(request, cpu, narrowed, storage, resume, listener) for cpu in cpus_of(executor))
+    return replace(first, others=tuple(others))
+
+
+def _tuned(
+    request: Request, cpu: str | None, space: Space, storage: str | Path | None, resume: bool, listener: Listener
+) -> Study:
+    """The study for one kind of processor."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tcpx-tune-")))
         ledger = stack.enter_context(Ledger(storage if storage is not None else folder / "ledger.db"))
         key, facts = identity_of(
-            request.module, program, resolved, threads, request.workloads, request.fixed, cpu_of(executor)
+            request.module, request.schedule, request.target, request.threads, request.workloads, request.fixed, cpu
         )
         study = ledger.study(key, facts)
         _require_new(ledger, study, resume)
-        return Search(request, narrowed, ledger, study, folder, listener).study_of(stack)
+        return Search(request, space, ledger, study, folder, listener, cpu).study_of(stack)
 
 
 def _require_new(ledger: Ledger, study: StudyKey, resume: bool) -> None:

@@ -22,6 +22,7 @@ from tcpx.tune.progress import Progress
 from tcpx.tune.slots import TrialError
 from tcpx.tune.study import Study
 from tcpx.tune.verdicts import Verdict
+from tcpx.tuned import read_records
 from tests.tune.test_tuner import PAYLOAD, SCHEDULE
 
 pytestmark = pytest.mark.slow
@@ -121,6 +122,61 @@ def test_a_worker_that_dies_loses_nothing(cluster: tuple[str, list[subprocess.Po
     assert killed
     assert {c.point["s.step"]: c.verdict for c in study.candidates} == dict.fromkeys((4, 1, 3, 5, 6, 7, 8), Verdict.OK)
     assert study.best is not None
+
+
+FAKE_CPU = """\
+from pathlib import Path
+import tcpx.tuned
+tcpx.tuned._CPUINFO = Path({path!r})
+"""
+
+
+@pytest.fixture
+def mixed_cluster(tmp_path: Path) -> Iterator[str]:
+    """The address of a scheduler with two workers that say they have different processors."""
+    port = free_port()
+    run = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port)]
+    processes = [subprocess.Popen([*run, "--no-dashboard"], cwd=tmp_path, stderr=subprocess.DEVNULL)]
+    words = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--death-timeout", "60"]
+    for name in ("small", "large"):
+        info, preload = tmp_path / f"{name}.txt", tmp_path / f"{name}.py"
+        info.write_text(f"model name : a {name} processor\n")
+        preload.write_text(FAKE_CPU.format(path=str(info)))
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", f"tcp://127.0.0.1:{port}", *words]
+        processes.append(
+            subprocess.Popen([*command, "--preload", str(preload)], cwd=tmp_path, stderr=subprocess.DEVNULL)
+        )
+    try:
+        yield f"dask://127.0.0.1:{port}"
+    finally:
+        for process in reversed(processes):
+            process.kill()
+            process.wait()
+
+
+@needs_dask
+@pytest.mark.filterwarnings("default")
+def test_each_kind_of_processor_gets_a_study_and_a_record(mixed_cluster: str, tmp_path: Path) -> None:
+    wait_for_workers(mixed_cluster)
+    study: Study = tcpx.tune(
+        tcpx.parse(PAYLOAD, "f.tcp"),
+        tcpx.parse_schedule(SCHEDULE, "s.tcps"),
+        storage=tmp_path / "tune.db",
+        sizes=[{"N": 64}],
+        sampler="grid",
+        effort=QUICK,
+        processes=0,
+        trials=3,
+        target="generic",
+        executor=mixed_cluster,
+    )
+    studies = (study, *study.others)
+    assert [held.key.facts["cpu"] for held in studies] == ["a large processor", "a small processor"]
+    assert [len(held.candidates) for held in studies] == [3, 3]
+    for held in studies:
+        held.record(tmp_path / "s.tuned.yaml")
+    found = {record.setting.cpu for record in read_records(tmp_path / "s.tuned.yaml")}
+    assert found == {"a large processor", "a small processor"}
 
 
 @needs_dask

@@ -6,7 +6,7 @@ import pytest
 
 import tcpx
 from tcpx.tune.space_file import Workload, seconds_of, space_file_of
-from tests.tune.conftest import MakeSpace
+from tests.tune.conftest import MakeSpace, schedule_text
 
 BODY = """
 knob mr: int = 4 in 1..6
@@ -25,6 +25,36 @@ def test_values_ranges_and_pins(make_space: MakeSpace) -> None:
     assert [dict(point) for point in pinned.points()] == [{"s.mr": 3, "s.kc": 16}]
 
 
+def test_values_beyond_the_domain(make_space: MakeSpace, module: tcpx.Module) -> None:
+    search = make_space(BODY).search
+    space = space_file_of("knobs: {mr: {widen: [16, 6]}, kc: [64]}").narrowed(search)
+    points = list(space.points())
+    assert [point["s.mr"] for point in points] == [1, 2, 3, 4, 5, 6, 16]
+    assert space.params(points[-1]) == {"s.mr!": 16, "s.kc": 64}
+    assert space.params(points[-2]) == {"s.mr": 6, "s.kc": 64}
+    schedule = tcpx.parse_schedule(schedule_text(BODY), "s.tcps")
+    assert "+= 16)" in tcpx.emit(module, schedule, params={"s.mr!": 16}, target="generic").c_source
+    assert "let mr = 16" in tcpx.freeze(module, schedule, params={"*.mr!": 16}, target="generic")
+    with pytest.raises(tcpx.ScheduleError, match="not in its domain"):
+        tcpx.emit(module, schedule, params={"mr": 16}, target="generic")
+
+
+def test_a_value_beyond_the_domain_reaches_all_uses_of_a_shared_knob(module: tcpx.Module) -> None:
+    before = "sequence rows(x: op) {\n  knob height: int = 4 in 1..6\n  tile(x, [m: height])\n}"
+    body = "for mm in match some contract in root { rows(mm) }"
+    text = """\
+    func @f(%x: tensor<[N]x8xf32>, %w: tensor<8x8xf32>) -> tensor<[N]x8xf32> symbols [N] {
+      %a = tcp.matmul(%x, %w) : tensor<[N]x8xf32>
+      %b = tcp.matmul(%a, %w) : tensor<[N]x8xf32>
+      tcp.return(%b)
+    }
+    """
+    schedule = tcpx.parse_schedule(schedule_text(body, before), "s.tcps")
+    for key in ("height!", "*/b/*.height!", "*/a/*.height!"):
+        found = tcpx.emit(tcpx.parse(text), schedule, params={key: 32}, target="generic").c_source
+        assert found.count("+= 32)") == 2
+
+
 def test_how_to_search() -> None:
     file = space_file_of("sampler: random\ntrials: 20\nbudget: 10m\nsizes: [{B: 64, weight: 2}, {B: 1}]")
     assert (file.sampler, file.trials, file.budget) == ("random", 20, 600.0)
@@ -41,10 +71,12 @@ def test_times(text: str, seconds: float | None) -> None:
     ("text", "message", "line", "fix"),
     [
         ("knobs:\n  kcc: 4", "no knob is called `kcc`", 2, "did you mean `kc`?"),
-        ("knobs:\n\n  kc: [8, 12]", "`s.kc` has no such value", 3, "widen the domain where the knob is declared"),
-        ("knobs: {mr: {from: 7, to: 9}}", "`s.mr` has no such value", 1, "widen the domain"),
+        ("knobs:\n\n  kc: [8, 12]", "`s.kc` has no such value", 3, "`{widen: [..]}` adds values, or widen the domain"),
+        ("knobs: {mr: {from: 7, to: 9}}", "`s.mr` has no such value", 1, "widen the domain where it is declared"),
         ("knobs: {mr: {from: 7}}", "`mr` is no range", 1, None),
         ("knobs: {mr: []}", "`mr` has no values", 1, None),
+        ("knobs: {mr: {widen: []}}", "`mr` has no values", 1, None),
+        ("knobs: {mr: {widen: {from: 1}}}", "`mr` is no range", 1, None),
         ("knob: {mr: 3}", "the file has no part `knob`", 1, "did you mean `knobs`?"),
         ("trials: 0", "`trials` is no number of candidates", 1, None),
         ("\nbudget: soon", "`budget` is no time", 2, None),

@@ -9,10 +9,11 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from tcpx.interp.conditions import Condition, alternatives_of
+from tcpx.interp.conditions import Condition
 from tcpx.interp.declared_knobs import bind_knob, chosen_alternative
 from tcpx.interp.frame import Frame
 from tcpx.interp.payload_check import Known, PayloadChecker
+from tcpx.interp.space.decided import may_hold, surely_holds
 from tcpx.interp.space.folding import fold, names_in
 from tcpx.interp.space.foresight import SurveyForesight
 from tcpx.interp.space.formula import Formula, FormulaError, Ranges, Value, Values, apply, constant, knob
@@ -329,25 +330,6 @@ def _all_hold(conditions: tuple[Formula, ...], values: Values) -> bool:
         return all(formula.value(values) for formula in conditions)
     except (FormulaError, KeyError):
         return False
-
-
-def surely_holds(condition: Condition | None, sizes: Mapping[str, int]) -> bool:
-    """Whether a condition holds for these sizes, as far as they decide it."""
-    return condition is not None and _decided(condition, sizes) is True
-
-
-def may_hold(condition: Condition | None, sizes: Mapping[str, int]) -> bool:
-    """Whether nothing in these sizes keeps a condition from holding."""
-    return condition is None or _decided(condition, sizes) is not False
-
-
-def _decided(condition: Condition, sizes: Mapping[str, int]) -> bool | None:
-    """None where it mentions a loop variable, or a symbol without a value."""
-    alternatives = alternatives_of(condition)
-    names = {symbol.name for predicate in alternatives for symbol in predicate.symbols()}
-    if not names <= sizes.keys() or any(predicate.variables() for predicate in alternatives):
-        return None
-    return any(predicate.evaluate(sizes) for predicate in alternatives)
 
 
 def _items(domain: Formula) -> tuple[Value, ...]:

@@ -7,7 +7,7 @@ Optuna proposes, for each knob that counts, a position in 0..1 among the values 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
@@ -36,7 +36,7 @@ class OptunaSampler:
             if _is_ordered(variable, items):
                 position = trial.suggest_float(variable.path, 0.0, 1.0)
                 return items[min(len(items) - 1, int(position * len(items)))]
-            return nearest(items, trial.suggest_categorical(variable.path, _categories(variable)))
+            return nearest(items, trial.suggest_categorical(variable.path, self._categories(variable)))
 
         found = self._space.walk(choose)
         if found is None or point_key(found) in self._asked:
@@ -55,6 +55,9 @@ class OptunaSampler:
             params, distributions = self._described(point)
             self._study.add_trial(optuna.trial.create_trial(params=params, distributions=distributions, value=cost))
 
+    def _categories(self, variable: tcpx.Variable) -> tuple[Value, ...]:
+        return tuple(self._space.items(variable, {}))
+
     def _described(self, point: Point) -> tuple[dict[str, Any], dict[str, BaseDistribution]]:
         """A point as Optuna would have proposed it."""
         params: dict[str, Any] = {}
@@ -67,7 +70,7 @@ class OptunaSampler:
                 distributions[variable.path] = FloatDistribution(0.0, 1.0)
             else:
                 params[variable.path] = held
-                distributions[variable.path] = CategoricalDistribution(_categories(variable))
+                distributions[variable.path] = CategoricalDistribution(self._categories(variable))
             return held
 
         self._space.walk(choose)
@@ -84,7 +87,3 @@ def _is_ordered(variable: tcpx.Variable, items: Sequence[Value]) -> bool:
     return variable.has_moving_domain or (
         not variable.is_choice and all(isinstance(item, int | float) and not isinstance(item, bool) for item in items)
     )
-
-
-def _categories(variable: tcpx.Variable) -> tuple[Value, ...]:
-    return tuple(cast("Value", item) for item in variable.items({}))
