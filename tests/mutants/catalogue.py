@@ -40,6 +40,20 @@ def _op(*names: str) -> tuple[str, ...]:
 
 MUTANTS: Final = (
     Mutant(
+        "split_reduction: the combination forgets the first value",
+        "transform/reduction_splitting.py",
+        "_combination(op, loop.results[0], place, init)",
+        "_combination(op, loop.results[0], place, None)",
+        _op("split_reduction"),
+    ),
+    Mutant(
+        "split_reduction: a shorter last round is padded with what changes the result",
+        "transform/reduction_splitting.py",
+        "op.pad_value(position, True)",
+        "op.pad_value(position, False)",
+        _op("split_reduction"),
+    ),
+    Mutant(
         "tile: the tail is one element short",
         "transform/tiling.py",
         "minimum(size, domain[position] - Size.of(var))",
