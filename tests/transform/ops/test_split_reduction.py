@@ -102,7 +102,8 @@ def test_a_dot_product_on_two_threads_with_four_accumulators(target: str) -> Non
         x, y = (random.standard_normal(extent).astype(np.float32) for _ in range(2))
         wide = x.astype(np.float64), y.astype(np.float64)
         bound = gamma(extent + 1) * float(np.abs(wide[0]) @ np.abs(wide[1]))
-        assert abs(np.asarray(kernel(x, y)) - wide[0] @ wide[1]) <= bound
+        found = np.asarray(kernel(x, y), dtype=np.float64)
+        assert abs(found - wide[0] @ wide[1]) <= bound
 
 
 OTHER_USE = """\
