@@ -54,6 +54,13 @@ MUTANTS: Final = (
         _op("split_reduction"),
     ),
     Mutant(
+        "grid: a range that depends on the outer loop",
+        "emit_c/printer/control.py",
+        "if {outer.var for outer in grid} & {v for bound in bounds for v in variables(bound)}:",
+        "if not bounds:",
+        ("emit_c/test_worksharing.py",),
+    ),
+    Mutant(
         "tile: the tail is one element short",
         "transform/tiling.py",
         "minimum(size, domain[position] - Size.of(var))",
