@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from tcpx.payload.indexing_maps import IndexingMap, dims
 from tcpx.payload.interfaces import IteratorKind, Structured
@@ -12,10 +13,11 @@ from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
 from tcpx.payload.ops.memory import Empty
 from tcpx.payload.ops.movement import Fill
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, Size, Symbol, Var, ceildiv, maximum, minimum
+from tcpx.payload.sizes import Dim, Size, Symbol, Var, ceildiv, is_equal, maximum, minimum, mod
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, Type, shape_of
-from tcpx.transform.editing import erase_dead, follow_reads, source_name
+from tcpx.transform.bufferization.workspace import ALIGNMENT
+from tcpx.transform.editing import erase_dead, follow_reads, read_subset, source_name
 from tcpx.transform.matching import Candidate, classes_called, find_match, general, stand_ins
 from tcpx.transform.tiling import pad_value_to, read_inputs
 
@@ -27,16 +29,39 @@ def split_into_parts(
     operation that combines the partial results. A dim that is shorter leaves the last ranges empty."""
     at, extent = _place(op, dim), op.size_of(dim)
     shape = shape_of(op.result.type)
-    partial = TensorType((parts, *shape), op.acc_type)
-    first = rewriter.insert(Empty.of(partial), InsertPoint.before(op), f"{source_name(op)}.out")
+    gap = _gap(op) if parallel else 0
+    slices, of_slice, of_all = _slices(parts, shape, gap)
+    first = rewriter.insert(Empty.of(TensorType(slices, op.acc_type)), InsertPoint.before(op), f"{source_name(op)}.out")
     loop = _loop(rewriter, op, dim, (0, parts, 1), first.results[0], parallel)
     index = Size.of(loop.var)
     share = ceildiv(extent, parts)
     offsets, sizes = _box(op, at, index * share, maximum(0, minimum(share, extent - index * share)))
     operands = read_inputs(rewriter, op, offsets, sizes, loop.body)
     made = _insert(rewriter, op, op.on_tiles(operands, shape), loop)
-    subset = Tile((index, *(0 for _ in shape)), (1, *shape), dropped=(0,))
-    return loop, _combine(rewriter, op, made, loop, subset, operands, 0)
+    subset = Tile((index, *of_slice.offsets), (1, *of_slice.sizes), dropped=(0, *(d + 1 for d in of_slice.dropped)))
+    rewriter.insert(StYield.of(made.result, loop.destinations[0], subset), _end(loop))
+    partial = read_subset(rewriter, loop.results[0], of_all, op)
+    return loop, _combine(rewriter, op, partial, operands, 0)
+
+
+def _gap(op: Structured) -> int:
+    """Rows between the results of two parts, so that no cache line holds elements of both: threads that write to one
+    line wait for each other."""
+    line = ALIGNMENT // op.acc_type.bytes
+    shape = shape_of(op.result.type)
+    row = prod(d for d in shape[1:] if isinstance(d, int)) if all(isinstance(d, int) for d in shape[1:]) else 1
+    whole = shape[0] * row if shape else 1
+    return 0 if is_equal(mod(whole, line), 0) is True else -(-line // max(1, row))
+
+
+def _slices(parts: int, shape: Sequence[Dim], gap: int) -> tuple[tuple[Dim, ...], Tile, Tile]:
+    """The shape that holds `parts` results, each with `gap` rows behind it; what one fills of its slice; what all
+    fill."""
+    if not gap:
+        return (parts, *shape), Tile.full(shape), Tile.full((parts, *shape))
+    if not shape:
+        return (parts, gap), Tile((0,), (1,), dropped=(0,)), Tile((0, 0), (parts, 1), dropped=(1,))
+    return (parts, shape[0] + gap, *shape[1:]), Tile.full(shape), Tile.full((parts, *shape))
 
 
 def split_side_by_side(rewriter: Rewriter, op: Structured, dim: str, factor: int) -> tuple[Loop, Structured]:
@@ -55,15 +80,15 @@ def split_side_by_side(rewriter: Rewriter, op: Structured, dim: str, factor: int
     offsets, sizes = _box(op, at, index, minimum(factor, extent - index))
     operands = read_inputs(rewriter, op, offsets, sizes, loop.body)
     subset = Tile.full(shape)
-    end = InsertPoint(loop.body, len(loop.body.ops))
-    acc = rewriter.insert(Materialize.of(loop.destinations[0], subset), end, f"{source_name(op)}.acc")
+    acc = rewriter.insert(Materialize.of(loop.destinations[0], subset), _end(loop), f"{source_name(op)}.acc")
     _, whole = _box(op, at, index, factor)
     padded: list[Value] = []
     for position, value in enumerate(operands):
         wide = op.operand_tile(position, offsets, whole).shape
         padded.append(pad_value_to(rewriter, value, wide, op.pad_value(position, True), False, acc))
     made = _insert(rewriter, op, _with_parallel(op, dim, [*padded, acc.result], factor), loop)
-    return loop, _combine(rewriter, op, made, loop, subset, operands, len(shape) - 1)
+    rewriter.insert(StYield.of(made.result, loop.destinations[0], subset), _end(loop))
+    return loop, _combine(rewriter, op, loop.results[0], operands, len(shape) - 1)
 
 
 def folds(op: Structured) -> bool:
@@ -108,26 +133,20 @@ def _loop(
 def _insert(rewriter: Rewriter, op: Structured, made: Operation, loop: Loop) -> Operation:
     """The partial computation at the end of the loop; the handle of `op` goes with it."""
     made.stand_for(op)
-    rewriter.insert(made, InsertPoint(loop.body, len(loop.body.ops)), source_name(op))
+    rewriter.insert(made, _end(loop), source_name(op))
     made.name = op.name
     rewriter.continue_as(op, made)
     return made
 
 
-def _combine(
-    rewriter: Rewriter,
-    op: Structured,
-    made: Operation,
-    loop: Loop,
-    subset: Tile,
-    reads: Sequence[Value],
-    place: int,
-) -> Structured:
-    """Yield the partial result, and let what combines all of them over dim `place` stand for the result of `op`."""
-    end = InsertPoint(loop.body, len(loop.body.ops))
-    rewriter.insert(StYield.of(made.result, loop.destinations[0], subset), end)
+def _end(loop: Loop) -> InsertPoint:
+    return InsertPoint(loop.body, len(loop.body.ops))
+
+
+def _combine(rewriter: Rewriter, op: Structured, partial: Value, reads: Sequence[Value], place: int) -> Structured:
+    """Let what combines the partial results over their dim `place` stand for the result of `op`."""
     inputs, init = op.inputs, op.init
-    combined = _combination(op, loop.results[0], place, init)
+    combined = _combination(op, partial, place, init)
     combined.stand_for(op)
     rewriter.insert(combined, InsertPoint.before(op), f"{source_name(op)}.combined")
     rewriter.set_origins(combined, combined.origins, op.copy_path)

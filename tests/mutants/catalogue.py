@@ -42,8 +42,8 @@ MUTANTS: Final = (
     Mutant(
         "split_reduction: the combination forgets the first value",
         "transform/reduction_splitting.py",
-        "_combination(op, loop.results[0], place, init)",
-        "_combination(op, loop.results[0], place, None)",
+        "_combination(op, partial, place, init)",
+        "_combination(op, partial, place, None)",
         _op("split_reduction"),
     ),
     Mutant(

@@ -33,9 +33,11 @@ class SplitReduction(Transform):
     """Reduce one dim in independent parts, and combine their results by a second reduction, which reads them.
 
     `parts: P` makes a loop over P equal ranges of the dim; each iteration reduces its range from the neutral element
-    on and yields to a slice of its own, so the loop may be `parallel`. The slices lie outermost. `factor: F` makes a
-    sequential loop over the dim by F with F accumulators, which lie innermost: element i goes to accumulator i mod F,
-    a parallel dim of the operation in the loop. A dim that F does not divide is padded with neutral elements.
+    on and yields to a slice of its own, so the loop may be `parallel`. The slices lie outermost; in parallel, no cache
+    line holds elements of two.
+    `factor: F` makes a sequential loop over the dim by F with F accumulators, which lie innermost: element i goes to
+    accumulator i mod F, a parallel dim of the operation in the loop. A dim that F does not divide is padded with
+    neutral elements.
 
     The handle denotes the partial computation: it keeps its class with `parts`, and with `factor` falls back to the
     nearest class that can have the dim in its result. Returns the loop and the combining operation, which also takes

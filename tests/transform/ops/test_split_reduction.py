@@ -69,6 +69,23 @@ def test_the_partial_product_keeps_its_class_and_its_handle() -> None:
     assert names == ["mm/k1", "mm/n1"]
 
 
+@pytest.mark.parametrize(
+    ("sizes", "slices"),
+    [
+        ({"M": 4, "N": 8}, "2x4x8xf32"),
+        ({"M": 3, "N": 5}, "2x7x5xf32"),
+        ({"M": 3, "N": 40}, "2x4x40xf32"),
+        ({}, "2x[M + 16]x[N]xf32"),
+    ],
+)
+def test_parts_that_run_at_once_share_no_cache_line(sizes: Sizes, slices: str) -> None:
+    payload = INIT
+    for name, extent in sizes.items():
+        payload = payload.replace(f"[{name}]", str(extent)).replace(f"{name}: 0.., ", "").replace(f", {name}: 0..", "")
+    body = MM + "split_reduction(mm, k, parts: 2, parallel: true)"
+    assert f"tcp.empty : tensor<{slices}>" in check(payload, body, SIZES).module.text()
+
+
 def test_what_is_computed_from_the_sum_is_fused_with_the_combination() -> None:
     body = "let l, c = split_reduction(mm, k, parts: 2)\nlet i = tile(c, [d1: 4])\nfuse(epilogue(c), into: i)"
     check(RELU, MM + body, SIZES)
