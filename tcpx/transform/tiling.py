@@ -45,10 +45,7 @@ def tile(rewriter: Rewriter, op: Tileable, dim: str, size: Dim, parallel: bool =
     sizes: list[Dim] = domain
     offsets[position] = Size.of(var)
     sizes[position] = minimum(size, domain[position] - Size.of(var))
-    operands: list[Value] = []
-    for index, value in enumerate(inputs):
-        read = read_subset(rewriter, value, op.operand_tile(index, offsets, sizes), InsertPoint(body, len(body.ops)))
-        operands.append(read)
+    operands = read_inputs(rewriter, op, offsets, sizes, body)
     result_tile = op.result_tile(offsets, sizes)
     if reduces or op.init is not None:
         operands.append(
@@ -66,6 +63,16 @@ def tile(rewriter: Rewriter, op: Tileable, dim: str, size: Dim, parallel: bool =
     if not isinstance(made, Tileable):
         raise made.error("an operation on tiles can be tiled again", required="an operation with the Tiling interface")
     return loop, made
+
+
+def read_inputs(
+    rewriter: Rewriter, op: Tileable, offsets: Sequence[Dim], sizes: Sequence[Dim], body: Block
+) -> list[Value]:
+    """What the iteration box [offsets, offsets + sizes) of `op` reads of each input, read at the end of `body`."""
+    return [
+        read_subset(rewriter, value, op.operand_tile(index, offsets, sizes), InsertPoint(body, len(body.ops)))
+        for index, value in enumerate(op.inputs)
+    ]
 
 
 def _first_value(rewriter: Rewriter, op: Tileable, reduces: bool) -> Value:

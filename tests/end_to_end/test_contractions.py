@@ -144,3 +144,61 @@ def test_layers_are_one_kernel(target: Target) -> None:
         for k in range(3):
             wanted = np.maximum(wanted @ given[1 + 2 * k] + given[2 + 2 * k], 0)
         np.testing.assert_array_equal(found, wanted)
+
+
+LONG = {
+    "mk,kn->mn": {"m": 3, "k": 2500, "n": 5},
+    "mk,nk->mn": {"m": 5, "k": 2051, "n": 9},
+    "km,kn->mn": {"m": 9, "k": 2049, "n": 33},
+    "mk,kn->nm": {"m": 9, "k": 2049, "n": 17},
+    "mjk,jkn->mn": {"m": 3, "j": 2, "k": 2049, "n": 20},
+    "k,kn->n": {"k": 5001, "n": 37},
+    "nk,k->n": {"k": 5001, "n": 9},
+}
+"""Forms that have few results for the threads, and a sum that is long enough for all of them."""
+
+
+def test_threads_share_a_long_sum(target: Target) -> None:
+    requests = [tcpx.CompileRequest(tcpx.parse(payload(spec, sizes))) for spec, sizes in LONG.items()]
+    for (spec, sizes), kernel in zip(LONG.items(), tcpx.compile_many(requests, target=target, threads=2), strict=True):
+        assert "combined" in kernel.c_source, spec
+        check(kernel, spec, sizes)
+
+
+@pytest.mark.parametrize("spec", ["mk,kn->mn", "nk,k->n"])
+def test_threads_share_a_long_sum_of_any_size(target: Target, spec: str) -> None:
+    kernel = tcpx.compile(tcpx.parse(payload(spec)), target=target, threads=2)
+    for k in (1023, 1024, 1025, 3001):
+        check(kernel, spec, {**LONG[spec], "k": k})
+
+
+LINEAR = """\
+func @linear(%x: tensor<[M]x[K]xf32>, %w: tensor<[K]x9xf32>, %b: tensor<9xf32>) -> tensor<[M]x9xf32> symbols [M, K] {
+  %mm = tcp.matmul(%x, %w) : tensor<[M]x9xf32>
+  %bb = tcp.broadcast(%b) {dims = [1]} : tensor<[M]x9xf32>
+  %s = tcp.add(%mm, %bb) : tensor<[M]x9xf32>
+  %zero = tcp.fill {value = 0.0} : tensor<[M]x9xf32>
+  %r = tcp.max(%s, %zero) : tensor<[M]x9xf32>
+  tcp.return(%r)
+}
+"""
+
+
+def test_what_follows_a_shared_sum_is_computed_where_the_parts_are_added(target: Target) -> None:
+    kernel = tcpx.compile(tcpx.parse(LINEAR), target=target, threads=2)
+    random = np.random.default_rng(7)
+    for m, k in ((7, 3001), (0, 2000), (1, 1024), (7, 0)):
+        x, w, b = (random.integers(-4, 5, shape).astype(np.float32) for shape in ((m, k), (k, 9), (9,)))
+        (found,) = run_guarded(kernel, x, w, b)
+        np.testing.assert_array_equal(found, np.maximum(x @ w + b, 0))
+
+
+GRIDS = (("mk,kn->mn", {"m": 12, "n": 127, "k": 70}), ("mk,nk->mn", {"m": 17, "n": 125, "k": 300}))
+
+
+def test_threads_share_a_result_of_few_tiles_as_a_grid() -> None:
+    """Four threads, and two tiles in a row and in a column."""
+    requests = [tcpx.CompileRequest(tcpx.parse(payload(spec, sizes))) for spec, sizes in GRIDS]
+    for (spec, sizes), kernel in zip(GRIDS, tcpx.compile_many(requests, target="x86_avx512", threads=4), strict=True):
+        assert "#pragma omp parallel for collapse(2) num_threads(4)" in kernel.c_source, spec
+        check(kernel, spec, sizes)

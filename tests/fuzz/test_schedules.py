@@ -23,6 +23,7 @@ CALLS = {
     "narrow_gemm": PRODUCT.format("product(mm)"),
     "small_gemm": 'schedule s(root: func) {\n  let mm = match one "fc3" in root\n  direct_gemm(mm, epilogue(mm))\n}\n',
     "gemv": 'schedule s(root: func) {\n  let mm = match one matmul "fc3" in root\n  stream_gemm(mm, epilogue(mm))\n}\n',
+    "split_k": 'schedule s(root: func) {\n  let mm = match one "fc3" in root\n  split_gemm(mm, epilogue(mm))\n}\n',
     "rows": "schedule s(root: func) {\n  softmax_rows(match one softmax in root)\n}\n",
 }
 """A schedule behind each library file, so that its sequences run."""

@@ -40,6 +40,27 @@ def _op(*names: str) -> tuple[str, ...]:
 
 MUTANTS: Final = (
     Mutant(
+        "split_reduction: the combination forgets the first value",
+        "transform/reduction_splitting.py",
+        "_combination(op, partial, place, init)",
+        "_combination(op, partial, place, None)",
+        _op("split_reduction"),
+    ),
+    Mutant(
+        "split_reduction: a shorter last round is padded with what changes the result",
+        "transform/reduction_splitting.py",
+        "op.pad_value(position, True)",
+        "op.pad_value(position, False)",
+        _op("split_reduction"),
+    ),
+    Mutant(
+        "grid: a range that depends on the outer loop",
+        "emit_c/printer/control.py",
+        "if {outer.var for outer in grid} & {v for bound in bounds for v in variables(bound)}:",
+        "if not bounds:",
+        ("emit_c/test_worksharing.py",),
+    ),
+    Mutant(
         "tile: the tail is one element short",
         "transform/tiling.py",
         "minimum(size, domain[position] - Size.of(var))",

@@ -43,8 +43,13 @@ class Arguments:
     def draw(self) -> list[str] | None:
         """The arguments as they are written; None if there is nothing to draw one from."""
         written: list[str] = []
+        one_of = plausible.ONE_OF.get(self.transform.name, ())
+        chosen = self.random.choice(one_of) if one_of and self.random.random() < 0.95 else ""
         for parameter in self.transform.parameters:
-            if not parameter.is_required and self.random.random() > self._chance_of(parameter):
+            if chosen and parameter.name in one_of:
+                if parameter.name != chosen:
+                    continue
+            elif not parameter.is_required and self.random.random() > self._chance_of(parameter):
                 continue
             value = self._value(parameter)
             if value is None:
@@ -71,7 +76,7 @@ class Arguments:
             ParameterKind.LOOPS: lambda p: self._listed(self._loop, p),
             ParameterKind.VALUE: self._operand,
             ParameterKind.FUNC: lambda _: "root",
-            ParameterKind.DIM: lambda _: self._some(self._dims()),
+            ParameterKind.DIM: lambda _: self._dim(),
             ParameterKind.DIMS: lambda _: f"[{', '.join(self._shuffled(self._dims()))}]",
             ParameterKind.DIM_SIZES: lambda _: self._dim_sizes(),
             ParameterKind.LAYOUT: lambda _: self._layout(),
@@ -176,6 +181,12 @@ class Arguments:
 
     def _dims(self) -> list[str]:
         return [it.name for it in self.op.iterators()] if isinstance(self.op, Tileable) else []
+
+    def _dim(self) -> str | None:
+        """A dim, of the kind that the transform is for."""
+        wanted = plausible.DIMS.get(self.transform.name)
+        fits = [it.name for it in self.op.iterators() if it.kind is wanted] if isinstance(self.op, Tileable) else []
+        return self._some(fits if fits and self.random.random() < 0.95 else self._dims())
 
     def _dim_sizes(self) -> str | None:
         """A size for some dims: those that are symbolic before the others."""

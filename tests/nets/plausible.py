@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tcpx.payload.bounds import is_equal
-from tcpx.payload.interfaces import Elementwise, Structured, Tileable
+from tcpx.payload.interfaces import Elementwise, IteratorKind, Structured, Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.ops.generic import Generic
@@ -24,6 +24,10 @@ def on_tensors(op: Operation) -> bool:
 
 def _iterates(op: Operation) -> bool:
     return isinstance(op, Tileable) and on_tensors(op) and bool(op.iterators())
+
+
+def _reduces_tensors(op: Operation) -> bool:
+    return isinstance(op, Structured) and on_tensors(op) and any(it.is_reduction for it in op.iterators())
 
 
 def _is_bounded(op: Operation) -> bool:
@@ -46,6 +50,7 @@ def _factor_by(op: Operation, semantics: str) -> bool:
 
 OPS: Mapping[str, Callable[[Operation], bool]] = {
     "tile": _iterates,
+    "split_reduction": _reduces_tensors,
     "pad": _is_bounded,
     "fuse": on_tensors,
     "pack": on_tensors,
@@ -63,6 +68,11 @@ FACTORS = ("fold_cast", "fold_offset", "shift_factor")
 """Transforms of a factor of a contraction, in a loop or not."""
 FACTOR = "lhs"
 """The factor they are tried on."""
+
+DIMS: Mapping[str, IteratorKind] = {"split_reduction": IteratorKind.REDUCTION}
+"""The kind of dim that a transform is for."""
+ONE_OF: Mapping[str, tuple[str, ...]] = {"split_reduction": ("parts", "factor")}
+"""Parameters of which a transform takes just one."""
 
 
 def is_static(loop: Loop) -> bool:

@@ -96,6 +96,9 @@ LIBRARY_CALLS = {
     "lib/gemv.tcps:matvec": ("matvec", "matvec(it, epilogue(it))"),
     "lib/gemv.tcps:dot": ("dot", "dot(it)"),
     "lib/gemv.tcps:stream_gemm": ("contract", "stream_gemm(it, epilogue(it))"),
+    "lib/split_k.tcps:split_gemm": ("contract", "split_gemm(it, epilogue(it))"),
+    "lib/split_k.tcps:split_vecmat": ("vecmat", "split_vecmat(it, epilogue(it))"),
+    "lib/split_k.tcps:split_matvec": ("matvec", "split_matvec(it, epilogue(it))"),
     "lib/rows.tcps:softmax_rows": ("softmax", "softmax_rows(it)"),
 }
 """For every sequence of the library: what it is for, and its call."""

@@ -12,7 +12,7 @@ from tcpx.emit_c.printer.statements import print_row
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.gml_st import If, Loop, StYield, runs_at_most_once, trip_count_is_one
-from tcpx.payload.sizes import is_less_equal
+from tcpx.payload.sizes import is_less_equal, variables
 from tcpx.payload.work import estimated_work
 
 
@@ -44,23 +44,19 @@ def _note(name: str, text: str) -> str:
 
 
 def _print_loop(loop: Loop, context: FunctionContext, scope: Scope) -> None:
+    if loop.is_parallel and not context.in_parallel and not _how_often(loop) and context.threads > 1:
+        _print_workshared(_grid_of(loop, context), context, scope)
+        return
     carried = [k for k, dest in enumerate(loop.destinations) if context.live.has_use(dest)]
     for k in carried:
         init, dest = loop.operands[k], loop.destinations[k]
         if context.variables.of(init) is not context.variables.of(dest):
             context.define(dest, context.read(init), loop, scope)
-    var = loop.var
-    lower, upper, step = (context.sizes.text(d, scope) for d in (var.lower, var.upper, var.step))
-    often = "once" if trip_count_is_one(loop) else "at most once" if runs_at_most_once(loop) else ""
+    often = _how_often(loop)
     inner = Scope(scope)
-    name = inner.names[var.text] = context.names.fresh(var.name)
-    workshared = loop.is_parallel and not context.in_parallel and not often and context.threads > 1
-    outer_state = context.in_parallel, context.slot_name
+    lower, upper, name, head = _head(loop, context, scope, inner)
     if often:
         inner.declare(f"const int64_t {name} = {lower};")
-    if workshared:
-        context.in_parallel = True
-        _declare_slot(loop, context, inner)
     delayed = [k for k in carried if any(y.parent is not loop.body for y in loop.yields_to(k))]
     for k in delayed:
         _declare_next(loop.destinations[k], loop, context, inner)
@@ -68,26 +64,70 @@ def _print_loop(loop: Loop, context: FunctionContext, scope: Scope) -> None:
     context.assign([(context.read(loop.destinations[k]), v) for k in carried for v in _yielded(loop, k)], loop, inner)
     for k in delayed:
         inner.statement(f"{context.read(loop.destinations[k])} = {context.next_values[loop.destinations[k]]};")
-    context.in_parallel, context.slot_name = outer_state
-    scope.statement(_loop_comment(loop, often))
-    if workshared:
-        _print_worksharing(loop, context, scope)
-    advance = f"{name}++" if step == "1" else f"{name} += {step}"
+    scope.statement(_loop_comment(loop))
     heads = {"once": "", "at most once": f"if ({lower} < {upper})"}
-    scope.block(heads.get(often, f"for (int64_t {name} = {lower}; {name} < {upper}; {advance})"), inner)
+    scope.block(heads.get(often, head), inner)
 
 
-def _print_worksharing(loop: Loop, context: FunctionContext, scope: Scope) -> None:
+def _head(loop: Loop, context: FunctionContext, scope: Scope, inner: Scope) -> tuple[str, str, str, str]:
+    """Lower and upper bound in C, the variable, which `inner` then knows, and the head of the loop."""
+    var = loop.var
+    lower, upper, step = (context.sizes.text(d, scope) for d in (var.lower, var.upper, var.step))
+    name = inner.names[var.text] = context.names.fresh(var.name)
+    advance = f"{name}++" if step == "1" else f"{name} += {step}"
+    return lower, upper, name, f"for (int64_t {name} = {lower}; {name} < {upper}; {advance})"
+
+
+def _how_often(loop: Loop) -> str:
+    return "once" if trip_count_is_one(loop) else "at most once" if runs_at_most_once(loop) else ""
+
+
+def _grid_of(loop: Loop, context: FunctionContext) -> list[Loop]:
+    """A parallel loop and those directly in it whose iterations can be shared among threads with its own: parallel
+    ones, over a range that is the same in each of its iterations, with nothing beside them."""
+    grid = [loop]
+    while True:
+        alone = [op for op in grid[-1].body.ops if context.live.is_live(op) and not op.is_terminator]
+        inner = alone[0] if len(alone) == 1 else None
+        if not isinstance(inner, Loop) or not inner.is_parallel or _how_often(inner):
+            return grid
+        bounds = (inner.var.lower, inner.var.upper, inner.var.step)
+        if {outer.var for outer in grid} & {v for bound in bounds for v in variables(bound)}:
+            return grid
+        grid.append(inner)
+
+
+def _print_workshared(grid: list[Loop], context: FunctionContext, scope: Scope) -> None:
+    """Loops whose iterations are shared among threads as those of one."""
+    inner = Scope(scope)
+    heads = [_head(loop, context, scope, inner)[-1] for loop in grid]
+    context.in_parallel, context.slot_name = True, ""
+    _declare_slot(grid[-1], context, inner)
+    print_block(grid[-1].body, context, inner)
+    context.in_parallel, context.slot_name = False, ""
+    scope.statement(_loop_comment(grid[0]))
+    _print_worksharing(grid, context, scope)
+    for k in reversed(range(1, len(grid))):
+        around = Scope(scope)
+        around.statement(_loop_comment(grid[k]))
+        around.block(heads[k], inner)
+        inner = around
+    scope.block(heads[0], inner)
+
+
+def _print_worksharing(grid: list[Loop], context: FunctionContext, scope: Scope) -> None:
     """The pragma that shares the iterations among threads, where there is enough to do for them."""
-    work, threshold = estimated_work(loop), context.target.parallel_threshold
+    work, threshold = estimated_work(grid[0]), context.target.parallel_threshold
     enough = is_less_equal(threshold, work)
     if enough is False:
         return
+    collapsed = f" collapse({len(grid)})" if len(grid) > 1 else ""
     condition = "" if enough else f" if ({context.sizes.text(work, scope)} >= {threshold})"
-    scope.statement(f"#pragma omp parallel for num_threads({context.threads}) schedule(static){condition}")
+    scope.statement(f"#pragma omp parallel for{collapsed} num_threads({context.threads}) schedule(static){condition}")
 
 
-def _loop_comment(loop: Loop, often: str) -> str:
+def _loop_comment(loop: Loop) -> str:
+    often = _how_often(loop)
     words = [in_comment(loop.name)]
     words += ["parallel"] if loop.is_parallel else []
     words += [often] if often else []

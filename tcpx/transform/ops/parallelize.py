@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from tcpx.payload.ir import Block
-from tcpx.payload.ops.gml_st import Loop, Materialize, Parallel
+from tcpx.payload.ops.gml_st import Loop, Materialize, Parallel, StYield
+from tcpx.payload.ops.memory import Empty
 from tcpx.payload.rewriter import InsertPoint
+from tcpx.payload.sizes import variables
 from tcpx.payload.subsets import disjoint_between_iterations
 from tcpx.payload.types import TensorType
 from tcpx.transform.declaration import (
@@ -24,6 +26,9 @@ from tcpx.transform.declaration import (
 class Parallelize(Transform):
     """Run the iterations of a loop on the threads of the kernel. They must yield disjoint subsets, and none may read
     what another writes.
+
+    A parallel loop with nothing in it but another one, whose range does not depend on it, is a grid with that: the
+    iterations of both are shared out as those of one loop. `tile` with `parallel` over several dims makes one.
 
     before:
         func @f(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
@@ -72,14 +77,45 @@ class Parallelize(Transform):
         return (made,)
 
 
+def _grid_round(loop: Loop) -> list[Loop]:
+    """The parallel loops that have the loop alone in them, innermost first."""
+    found: list[Loop] = []
+    inner, outer = loop, loop.parent_op
+    while isinstance(outer, Loop) and outer.is_parallel and _is_grid(outer, inner):
+        found.append(outer)
+        inner, outer = outer, outer.parent_op
+    return found
+
+
+def _grid_in(loop: Loop) -> list[Loop]:
+    """The parallel loops that are alone in the loop, outermost first."""
+    found: list[Loop] = []
+    outer = loop
+    while True:
+        inner = next((op for op in outer.body.ops if isinstance(op, Loop) and op.is_parallel), None)
+        if inner is None or not _is_grid(outer, inner):
+            return found
+        found.append(inner)
+        outer = inner
+
+
+def _is_grid(outer: Loop, inner: Loop) -> bool:
+    """Whether one loop holds nothing but the other, and its variable is not in the range of that."""
+    alone = all(op is inner or isinstance(op, Empty | Materialize | StYield) for op in outer.body.ops)
+    bounds = (inner.var.lower, inner.var.upper, inner.var.step)
+    return alone and not any(outer.var in variables(bound) for bound in bounds)
+
+
 def _check(ctx: TransformContext, loop: Loop) -> None:
     """No iteration touches what another writes."""
-    nested = [a for a in (*loop.ancestors(), *loop.walk()) if isinstance(a, Loop) and a.is_parallel]
+    grid = {loop, *_grid_round(loop), *_grid_in(loop)}
+    around = [a for a in (*loop.ancestors(), *loop.walk()) if isinstance(a, Loop) and a.is_parallel]
+    nested = [a for a in around if a not in grid]
     if nested:
         raise ctx.fail(
             f"{loop.name} and {nested[0].name} would be parallel loops in each other",
             op=loop,
-            required="one parallel loop per nest",
+            required="one parallel loop per nest, or loops with nothing between them and ranges of their own: a grid",
             found=f"the parallel loop {nested[0].name}",
         )
     for index, dest in enumerate(loop.destinations):

@@ -65,7 +65,9 @@ class Tile(Transform):
     parameters = (
         Parameter("target", OP, doc="the operation to tile"),
         Parameter("sizes", DIM_SIZES, doc="tile size per dim; the order is the order of the loops"),
-        Parameter("parallel", BOOL, False, doc="iterations may run in any order or at once"),
+        Parameter(
+            "parallel", BOOL, False, doc="iterations may run in any order or at once; those of all dims as one grid"
+        ),
         Parameter("tail", enum("none", "pad", "peel", "scalar"), "none", doc="what becomes of a shorter last tile"),
     )
     results = (Result.LOOPS,)

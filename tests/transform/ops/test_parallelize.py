@@ -21,13 +21,29 @@ def test_computes_the_same(body: str, payload: str) -> None:
     assert [op.name for op in done.module.walk() if op.opcode == "gml_st.parallel"] == ["mm/m1"]
 
 
+@pytest.mark.parametrize("payload", PRODUCTS)
+@pytest.mark.parametrize(
+    "body",
+    [
+        "let i, j = tile(mm, [m: 4, n: 4])\nparallelize(i)\nparallelize(j)",
+        "let i, j = tile(mm, [m: 4, n: 4])\nparallelize(j)\nparallelize(i)",
+        "let i, j = tile(mm, [m: 4, n: 4], parallel: true)",
+    ],
+)
+def test_a_grid_of_two_loops(body: str, payload: str) -> None:
+    done = check(PAYLOADS[payload], MM + body)
+    assert [op.name for op in done.module.walk() if op.opcode == "gml_st.parallel"] == ["mm/m1", "mm/n1"]
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
         ("let k = tile(mm, [k: 2])\nparallelize(k)", "iterations of mm/k1 write one subset of %mm.2"),
         ("let i = tile(mm, [m: 2], parallel: true)\nparallelize(i)", "mm/m1 is parallel already"),
-        ("let i = tile(mm, [m: 2], parallel: true)\nlet j = tile(mm, [n: 2])\nparallelize(j)",
+        ("let i = tile(mm, [m: 2], parallel: true)\nlet k, j = tile(mm, [k: 2, n: 2])\nparallelize(j)",
          "mm/n1 and mm/m1 would be parallel loops in each other"),
+        ("let i = tile(mm, [m: 4], parallel: true)\nlet j = tile(mm, [m: 2])\nparallelize(j)",
+         "mm/m2 and mm/m1 would be parallel loops in each other"),
         ("let k, j, i = tile(mm, [k: 1, n: 8, m: 6], tail: pad)\nlet kk = tile(mm, [k: 1])\nvectorize(i)\n"
          "hoist_accumulator(mm, out_of: kk)\nparallelize(kk)",
          "mm/k2 carries %mm.12 from iteration to iteration"),

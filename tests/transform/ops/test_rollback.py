@@ -49,6 +49,8 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "prefetch": (RELU, MM + NEST, "prefetch(mm.out, at: i, for: write)"),
     "peel": (RELU, MM + NEST, "peel(i)"),
     "split": (RELU, MM + NEST, "split(kc, at: 4)"),
+    "split_reduction": (RELU, MM, "split_reduction(mm, k, parts: 2)"),
+    "split_reduction side by side": (RELU, MM, "split_reduction(mm, k, factor: 4)"),
     "unroll": (RELU, MM + NEST + "peel(kc)\n", 'unroll(k.copy("main"), factor: 2)'),
     "pack by digits": (RELU, MM + NEST, "pack(mm.rhs, [n/4, k, n%4], at: kc)"),
     "fold_cast": (BYTES, MM, "fold_cast(mm.lhs)"),

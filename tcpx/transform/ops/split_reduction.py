@@ -1,0 +1,165 @@
+"""split_reduction: partial results of a reduction, and a second reduction that combines them."""
+
+from __future__ import annotations
+
+from tcpx.limits import shortened
+from tcpx.payload.indexing_maps import map_name
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.ir import Operation
+from tcpx.payload.sizes import is_equal, mod, to_text
+from tcpx.transform.declaration import (
+    BOOL,
+    DIM,
+    INT,
+    OP,
+    Arguments,
+    Category,
+    Parameter,
+    Result,
+    Results,
+    Transform,
+    TransformContext,
+    register,
+)
+from tcpx.transform.reduction_splitting import folds, split_into_parts, split_side_by_side
+from tcpx.transform.tiling import check_on_tensors
+
+MOST_PARTIAL = 4096
+"""Partial results that stand for one element of the result."""
+
+
+@register
+class SplitReduction(Transform):
+    """Reduce one dim in independent parts, and combine their results by a second reduction, which reads them.
+
+    `parts: P` makes a loop over P equal ranges of the dim; each iteration reduces its range from the neutral element
+    on and yields to a slice of its own, so the loop may be `parallel`. The slices lie outermost; in parallel, no cache
+    line holds elements of two.
+    `factor: F` makes a sequential loop over the dim by F with F accumulators, which lie innermost: element i goes to
+    accumulator i mod F, a parallel dim of the operation in the loop. A dim that F does not divide is padded with
+    neutral elements.
+
+    The handle denotes the partial computation: it keeps its class with `parts`, and with `factor` falls back to the
+    nearest class that can have the dim in its result. Returns the loop and the combining operation, which also takes
+    over an `init`. Sums of floats are added in another order.
+
+    before:
+        func @f(%x: tensor<4096x8xf32>, %w: tensor<4096x16xf32>) -> tensor<8x16xf32> {
+          %mm = tcp.contract(%x, %w) {lhs = ["k", "m"], rhs = ["k", "n"], out = ["m", "n"]} : tensor<8x16xf32>
+          tcp.return(%mm)
+        }
+    statement:
+        split_reduction(mm, k, parts: 2, parallel: true)
+    after:
+        func @f(%x: tensor<4096x8xf32>, %w: tensor<4096x16xf32>) -> tensor<8x16xf32> {
+          %mm.out = tcp.empty : tensor<2x8x16xf32>
+          %mm.parts = gml_st.parallel %mm/k1 in 0 to 2 step 1 (%mm.parts.1 = %mm.out) {
+            %x.t = gml_st.materialize(%x) tile [2048*%mm/k1, 0] [2048, 8] : tensor<2048x8xf32>
+            %w.t = gml_st.materialize(%w) tile [2048*%mm/k1, 0] [2048, 16] : tensor<2048x16xf32>
+            %mm.1 = tcp.contract(%x.t, %w.t) {lhs = ["k", "m"], rhs = ["k", "n"], out = ["m", "n"]}
+                : tensor<8x16xf32> name "mm"
+            gml_st.yield(%mm.1, %mm.parts.1) tile [%mm/k1, 0, 0] [1, 8, 16] drop [0]
+          } : tensor<2x8x16xf32>
+          %mm.combined = tcp.reduce_sum(%mm.parts) {dims = [0]} : tensor<8x16xf32>
+          tcp.return(%mm.combined)
+        }
+    """
+
+    name = "split_reduction"
+    category = Category.TILING
+    parameters = (
+        Parameter("target", OP, doc="an operation that reduces"),
+        Parameter("dim", DIM, doc="the reduction dim"),
+        Parameter("parts", INT, None, doc="equal ranges of the dim, each reduced by one iteration of the loop"),
+        Parameter("factor", INT, None, doc="accumulators side by side; either this or `parts`"),
+        Parameter("parallel", BOOL, False, doc="the parts may be reduced in any order or at once"),
+    )
+    results = (Result.LOOP, Result.OP)
+
+    def apply(self, ctx: TransformContext, args: Arguments) -> Results:
+        op, dim, parallel = args.op("target"), args.dim("dim"), args.bool("parallel")
+        parts, factor = args.optional_int("parts"), args.optional_int("factor")
+        if (parts is None) == (factor is None):
+            raise ctx.fail(
+                "a reduction is split into `parts` or by a `factor`",
+                op=op,
+                required="one of them",
+                found="neither" if parts is None else "both",
+            )
+        if not isinstance(op, Structured):
+            raise ctx.fail(
+                f"the reduction of %{op.name} cannot be split",
+                op=op,
+                required="an operation of the operation tree",
+                found=op.opcode,
+                fix="decompose it first",
+            )
+        check_on_tensors(ctx, op)
+        _check_dim(ctx, op, dim)
+        count = parts if parts is not None else factor
+        if count is None or not 2 <= count <= MOST_PARTIAL:
+            raise ctx.fail(
+                f"`{dim}` of %{op.name} cannot be split into this many partial results",
+                op=op,
+                required=f"2..{MOST_PARTIAL}",
+                found=shortened(count or 0),
+            )
+        results: tuple[Operation, ...]
+        if parts is not None:
+            results = split_into_parts(ctx.rewriter, op, dim, parts, parallel)
+        else:
+            _check_side_by_side(ctx, op, dim, count, parallel)
+            results = split_side_by_side(ctx.rewriter, op, dim, count)
+        return results
+
+
+def _check_dim(ctx: TransformContext, op: Structured, dim: str) -> None:
+    """The dim is reduced, by a combiner that may start anywhere."""
+    reduced = [it.name for it in op.iterators() if it.is_reduction]
+    if dim not in reduced:
+        raise ctx.fail(
+            f"`{dim}` is not a reduction dim of %{op.name}",
+            op=op,
+            required=f"one of {', '.join(reduced)}" if reduced else "an operation that reduces",
+            found=", ".join(f"{it.name} is {it.kind.value}" for it in op.iterators()) or "no dims",
+        )
+    if op.neutral() is None:
+        raise ctx.fail(
+            f"the reduction of %{op.name} has no neutral element to start the parts with",
+            op=op,
+            required="an associative combiner with a neutral element",
+            found=op.opcode,
+        )
+    if not folds(op):
+        raise ctx.fail(
+            f"the reduction of %{op.name} cannot be split: its body uses the accumulator for more than to combine it",
+            op=op,
+            required="a body that ends in its combiner, applied to the accumulator and to what does not depend on it",
+            found=op.opcode,
+        )
+
+
+def _check_side_by_side(ctx: TransformContext, op: Structured, dim: str, factor: int, parallel: bool) -> None:
+    """The elements that are missing in the last round can be neutral ones."""
+    if parallel:
+        raise ctx.fail(
+            f"the rounds of `{dim}` add into one set of accumulators and cannot run at once",
+            op=op,
+            required="`parts`, or a sequential loop",
+            found=f"factor: {factor}, parallel: true",
+            fix=f"parts: {factor}, parallel: true",
+        )
+    extent = op.size_of(dim)
+    if is_equal(mod(extent, factor), 0) is True:
+        return
+    for index, indexing_map in enumerate(op.maps()):
+        has_dim = dim in {map_name(e) for e in indexing_map}
+        if not has_dim or op.pad_value(index, True) is None:
+            raise ctx.fail(
+                f"`{dim}` of %{op.name} cannot be padded to whole rounds of {factor}",
+                op=op,
+                required=f"a factor that divides `{dim}`, or padding that changes no result, in every operand",
+                found=f"{to_text(extent)} elements, and `{op.operand_roles[index]}` without "
+                + ("such padding" if has_dim else f"`{dim}`"),
+                fix="`parts`, which needs no padding",
+            )

@@ -1,0 +1,215 @@
+"""A reduction as partial results, and a second reduction that combines them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from tcpx.payload.indexing_maps import IndexingMap, dims
+from tcpx.payload.interfaces import IteratorKind, Structured
+from tcpx.payload.ir import Attribute, Block, CloneMap, Operation, Value, operation_classes
+from tcpx.payload.ops.generic import Generic, Yield
+from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
+from tcpx.payload.ops.memory import Empty
+from tcpx.payload.ops.movement import Fill
+from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.sizes import Dim, Size, Symbol, Var, ceildiv, is_equal, maximum, minimum, mod
+from tcpx.payload.subsets import Tile
+from tcpx.payload.types import TensorType, Type, shape_of
+from tcpx.transform.bufferization.workspace import ALIGNMENT
+from tcpx.transform.editing import erase_dead, follow_reads, read_subset, source_name
+from tcpx.transform.matching import Candidate, classes_called, find_match, general, stand_ins
+from tcpx.transform.tiling import pad_value_to, read_inputs
+
+
+def split_into_parts(
+    rewriter: Rewriter, op: Structured, dim: str, parts: int, parallel: bool
+) -> tuple[Loop, Structured]:
+    """A loop over `parts` equal ranges of a reduction dim, each reduced by `op` from the neutral element on, and the
+    operation that combines the partial results. A dim that is shorter leaves the last ranges empty."""
+    at, extent = _place(op, dim), op.size_of(dim)
+    shape = shape_of(op.result.type)
+    gap = _gap(op) if parallel else 0
+    slices, of_slice, of_all = _slices(parts, shape, gap)
+    first = rewriter.insert(Empty.of(TensorType(slices, op.acc_type)), InsertPoint.before(op), f"{source_name(op)}.out")
+    loop = _loop(rewriter, op, dim, (0, parts, 1), first.results[0], parallel)
+    index = Size.of(loop.var)
+    share = ceildiv(extent, parts)
+    offsets, sizes = _box(op, at, index * share, maximum(0, minimum(share, extent - index * share)))
+    operands = read_inputs(rewriter, op, offsets, sizes, loop.body)
+    made = _insert(rewriter, op, op.on_tiles(operands, shape), loop)
+    subset = Tile((index, *of_slice.offsets), (1, *of_slice.sizes), dropped=(0, *(d + 1 for d in of_slice.dropped)))
+    rewriter.insert(StYield.of(made.result, loop.destinations[0], subset), _end(loop))
+    partial = read_subset(rewriter, loop.results[0], of_all, op)
+    return loop, _combine(rewriter, op, partial, operands, 0)
+
+
+def _gap(op: Structured) -> int:
+    """Rows between the results of two parts, so that no cache line holds elements of both: threads that write to one
+    line wait for each other."""
+    line = ALIGNMENT // op.acc_type.bytes
+    shape = shape_of(op.result.type)
+    row = prod(d for d in shape[1:] if isinstance(d, int)) if all(isinstance(d, int) for d in shape[1:]) else 1
+    whole = shape[0] * row if shape else 1
+    return 0 if is_equal(mod(whole, line), 0) is True else -(-line // max(1, row))
+
+
+def _slices(parts: int, shape: Sequence[Dim], gap: int) -> tuple[tuple[Dim, ...], Tile, Tile]:
+    """The shape that holds `parts` results, each with `gap` rows behind it; what one fills of its slice; what all
+    fill."""
+    if not gap:
+        return (parts, *shape), Tile.full(shape), Tile.full((parts, *shape))
+    if not shape:
+        return (parts, gap), Tile((0,), (1,), dropped=(0,)), Tile((0, 0), (parts, 1), dropped=(1,))
+    return (parts, shape[0] + gap, *shape[1:]), Tile.full(shape), Tile.full((parts, *shape))
+
+
+def split_side_by_side(rewriter: Rewriter, op: Structured, dim: str, factor: int) -> tuple[Loop, Structured]:
+    """A loop over a reduction dim by `factor`, in which `op` adds each of so many elements to an accumulator of its
+    own, and the operation that combines the accumulators, which lie innermost."""
+    at, extent = _place(op, dim), op.size_of(dim)
+    shape = (*shape_of(op.result.type), factor)
+    neutral = op.neutral()
+    if neutral is None:
+        raise op.error("the reduction has no neutral element", required="a combiner with a neutral element")
+    before = InsertPoint.before(op)
+    start = rewriter.insert(Fill.of(neutral, TensorType(shape, op.acc_type)), before, f"{source_name(op)}.start")
+    start.stand_for(op)
+    loop = _loop(rewriter, op, dim, (0, extent, factor), start.results[0], parallel=False)
+    index = Size.of(loop.var)
+    offsets, sizes = _box(op, at, index, minimum(factor, extent - index))
+    operands = read_inputs(rewriter, op, offsets, sizes, loop.body)
+    subset = Tile.full(shape)
+    acc = rewriter.insert(Materialize.of(loop.destinations[0], subset), _end(loop), f"{source_name(op)}.acc")
+    _, whole = _box(op, at, index, factor)
+    padded: list[Value] = []
+    for position, value in enumerate(operands):
+        wide = op.operand_tile(position, offsets, whole).shape
+        padded.append(pad_value_to(rewriter, value, wide, op.pad_value(position, True), False, acc))
+    made = _insert(rewriter, op, _with_parallel(op, dim, [*padded, acc.result], factor), loop)
+    rewriter.insert(StYield.of(made.result, loop.destinations[0], subset), _end(loop))
+    return loop, _combine(rewriter, op, loop.results[0], operands, len(shape) - 1)
+
+
+def folds(op: Structured) -> bool:
+    """Whether the body combines the accumulator with something that does not depend on it."""
+    body = general(op.on_tiles(stand_ins(op), shape_of(op.result.type)))
+    block = body.regions[0]
+    last = block.ops[-1].operands[0].defining_op
+    acc = block.args[-1]
+    return (
+        last is not None
+        and last.opcode == body.attributes.get("combiner")
+        and acc in last.operands
+        and len(acc.uses) == 1
+    )
+
+
+def _place(op: Structured, dim: str) -> int:
+    return [it.name for it in op.iterators()].index(dim)
+
+
+def _box(op: Structured, at: int, offset: Dim, size: Dim) -> tuple[list[Dim], list[Dim]]:
+    """The iteration box of this range of one dim."""
+    offsets: list[Dim] = [0] * len(op.iterators())
+    sizes = list(op.extents())
+    offsets[at], sizes[at] = offset, size
+    return offsets, sizes
+
+
+def _loop(
+    rewriter: Rewriter, op: Structured, dim: str, bounds: tuple[Dim, Dim, Dim], first: Value, parallel: bool
+) -> Loop:
+    """An empty loop before `op` that carries the partial results."""
+    var = Var(rewriter.ordinal_name(op, f"{source_name(op)}/{dim}"), *bounds)
+    kind = Parallel if parallel else For
+    loop = kind.over(var, [first], Block([("", first.type)]))
+    loop.location = op.location
+    rewriter.insert(loop, InsertPoint.before(op), f"{source_name(op)}.parts")
+    loop.copy_path = op.copy_path
+    return loop
+
+
+def _insert(rewriter: Rewriter, op: Structured, made: Operation, loop: Loop) -> Operation:
+    """The partial computation at the end of the loop; the handle of `op` goes with it."""
+    made.stand_for(op)
+    rewriter.insert(made, _end(loop), source_name(op))
+    made.name = op.name
+    rewriter.continue_as(op, made)
+    return made
+
+
+def _end(loop: Loop) -> InsertPoint:
+    return InsertPoint(loop.body, len(loop.body.ops))
+
+
+def _combine(rewriter: Rewriter, op: Structured, partial: Value, reads: Sequence[Value], place: int) -> Structured:
+    """Let what combines the partial results over their dim `place` stand for the result of `op`."""
+    inputs, init = op.inputs, op.init
+    combined = _combination(op, partial, place, init)
+    combined.stand_for(op)
+    rewriter.insert(combined, InsertPoint.before(op), f"{source_name(op)}.combined")
+    rewriter.set_origins(combined, combined.origins, op.copy_path)
+    rewriter.replace_op(op, [combined.result])
+    follow_reads(rewriter, inputs, reads)
+    erase_dead(rewriter, inputs)
+    return combined
+
+
+def _combination(op: Structured, partial: Value, place: int, init: Value | None) -> Structured:
+    """What reduces dim `place` of the partial results with the combiner of `op`: detached, of the nearest class."""
+    names = [f"d{k}" for k in range(len(shape_of(partial.type)))]
+    kept = [name for k, name in enumerate(names) if k != place]
+    body = Block([("e0", op.acc_type), ("acc", op.acc_type)])
+
+    def build(inner: Operation) -> Value:
+        body.append(inner)
+        inner.result.name = inner.name = "e1"
+        return inner.result
+
+    body.append(Yield([op.combine(build, body.args[1], body.args[0])]))
+    kinds = [IteratorKind.REDUCTION if k == place else IteratorKind.PARALLEL for k in range(len(names))]
+    attributes: dict[str, Attribute] = {
+        "iterators": tuple((name, kind.value) for name, kind in zip(names, kinds, strict=True)),
+        "maps": (dims(*names), dims(*kept)),
+        "combiner": body.ops[-2].opcode,
+    }
+    classes = [cls for cls in operation_classes().values() if issubclass(cls, Structured) and cls is not Generic]
+    return _nearest(attributes, body, [partial, *([init] if init is not None else [])], op.result.type, [classes])
+
+
+def _with_parallel(op: Structured, dim: str, operands: Sequence[Value], extent: int) -> Structured:
+    """`op` on these operands with a reduction dim as a parallel one, innermost in the result: detached, of its class
+    or the nearest above it."""
+    body = general(op.on_tiles(stand_ins(op), shape_of(op.result.type)))
+    result_map: IndexingMap = (*op.result_map(), Symbol(dim).size())
+    attributes: dict[str, Attribute] = {
+        **body.attributes,
+        "iterators": tuple(
+            (it.name, IteratorKind.PARALLEL.value if it.name == dim else it.kind.value) for it in op.iterators()
+        ),
+        "maps": (*body.maps(), result_map),
+    }
+    type_ = TensorType((*shape_of(op.result.type), extent), op.acc_type)
+    classes = [classes_called(name) for name in op.tree_classes()]
+    return _nearest(attributes, body.regions[0], operands, type_, classes)
+
+
+def _nearest(
+    attributes: dict[str, Attribute],
+    body: Block,
+    operands: Sequence[Value],
+    type_: Type,
+    classes: Sequence[Sequence[type[Structured]]],
+) -> Structured:
+    """The operation of the first classes that compute what a generic of these attributes and body does, or it."""
+
+    def on(values: Sequence[Value]) -> Generic:
+        return Generic(values, [type_], attributes, [body.clone(CloneMap(), lambda name: name)])
+
+    for group in classes:
+        probe = on(Block([(v.name, v.type) for v in operands]).args)
+        found = find_match(probe, group)
+        if isinstance(found, Candidate):
+            return found.on(probe, operands)
+    return on(operands)

@@ -1,0 +1,167 @@
+"""split_reduction: partial results, and a second reduction that combines them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcpx
+from tcpx.payload.ops.gml_st import Loop
+from tests.tolerance import gamma
+from tests.transform.payloads import MM, PAYLOADS, PRODUCTS, RELU, ROWS, SOFTMAX, Sizes, check, refusal
+
+SIZES: tuple[Sizes, ...] = tuple(
+    {"M": m, "N": n, "K": k} for m, n, k in ((0, 1, 5), (1, 0, 3), (7, 17, 0), (13, 17, 5), (1, 1, 1), (3, 5, 16))
+)
+BODIES = {
+    "parts": "split_reduction(mm, k, parts: 3)",
+    "parts at once": "split_reduction(mm, k, parts: 3, parallel: true)",
+    "side by side": "split_reduction(mm, k, factor: 4)",
+    "parts, then side by side": "split_reduction(mm, k, parts: 2)\nsplit_reduction(mm, k, factor: 4)",
+    "parts of parts": "split_reduction(mm, k, parts: 2)\nsplit_reduction(mm, k, parts: 2)",
+    "parts, then tiled": "split_reduction(mm, k, parts: 2, parallel: true)\n"
+    "let j, i = tile(mm, [n: 8, m: 6], tail: pad)\nlet q = tile(mm, [k: 1])\nvectorize(i)\n"
+    "hoist_accumulator(mm, out_of: q)",
+    "tiled, then parts": "let i = tile(mm, [m: 6])\nsplit_reduction(mm, k, parts: 2)",
+    "inside a reduction loop": "tile(mm, [k: 3])\nsplit_reduction(mm, k, parts: 2)",
+    "peeled": "let l, c = split_reduction(mm, k, factor: 4)\npeel(l)",
+    "the combination is tiled": "let l, c = split_reduction(mm, k, parts: 3)\ntile(c, [d1: 4, d2: 8], tail: pad)",
+}
+
+
+@pytest.mark.parametrize("payload", PRODUCTS)
+@pytest.mark.parametrize("name", BODIES)
+def test_computes_the_same(name: str, payload: str) -> None:
+    check(PAYLOADS[payload], MM + BODIES[name], SIZES)
+
+
+INIT = """\
+func @added(%x: tensor<[M]x[K]xf32>, %w: tensor<[K]x[N]xf32>, %c: tensor<[M]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M: 0.., K: 0.., N: 0..] {
+  %mm = tcp.matmul(%x, %w, init = %c) : tensor<[M]x[N]xf32>
+  tcp.return(%mm)
+}
+"""  # noqa: E501
+GREATEST = """\
+func @greatest(%x: tensor<[M]x[K]xf32>) -> tensor<[M]xf32> symbols [M: 0.., K: 0..] {
+  %mm = tcp.reduce_max(%x) {dims = [1]} : tensor<[M]xf32>
+  tcp.return(%mm)
+}
+"""
+
+
+@pytest.mark.parametrize("way", ["parts: 3, parallel: true", "factor: 4"])
+def test_the_combination_takes_over_the_first_value(way: str) -> None:
+    check(INIT, MM + f"let l, c = split_reduction(mm, k, {way})", SIZES)
+
+
+@pytest.mark.parametrize("way", ["parts: 3", "factor: 4"])
+def test_any_combiner(way: str) -> None:
+    done = check(GREATEST, MM + f"let l, c = split_reduction(mm, d1, {way})", SIZES)
+    assert [op.opcode for op in done.module.walk()].count("tcp.reduce_max") == 2
+    sums = 'let s = match one "s" in root\n'
+    check(ROWS, sums + f"let l, c = split_reduction(s, d1, {way})", SIZES)
+
+
+def test_the_partial_product_keeps_its_class_and_its_handle() -> None:
+    done = check(RELU, MM + "let l, c = split_reduction(mm, k, parts: 2)\nlet j = tile(mm, [n: 8])", SIZES)
+    assert [op.opcode for op in done.module.walk()].count("tcp.matmul") == 1
+    names = [op.name for op in done.module.walk() if isinstance(op, Loop)]
+    assert names == ["mm/k1", "mm/n1"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "slices"),
+    [
+        ({"M": 4, "N": 8}, "2x4x8xf32"),
+        ({"M": 3, "N": 5}, "2x7x5xf32"),
+        ({"M": 3, "N": 40}, "2x4x40xf32"),
+        ({}, "2x[M + 16]x[N]xf32"),
+    ],
+)
+def test_parts_that_run_at_once_share_no_cache_line(sizes: Sizes, slices: str) -> None:
+    payload = INIT
+    for name, extent in sizes.items():
+        payload = payload.replace(f"[{name}]", str(extent)).replace(f"{name}: 0.., ", "").replace(f", {name}: 0..", "")
+    body = MM + "split_reduction(mm, k, parts: 2, parallel: true)"
+    assert f"tcp.empty : tensor<{slices}>" in check(payload, body, SIZES).module.text()
+
+
+def test_what_is_computed_from_the_sum_is_fused_with_the_combination() -> None:
+    body = "let l, c = split_reduction(mm, k, parts: 2)\nlet i = tile(c, [d1: 4])\nfuse(epilogue(c), into: i)"
+    check(RELU, MM + body, SIZES)
+
+
+DOT = """\
+func @dot(%x: tensor<[K]xf32>, %y: tensor<[K]xf32>) -> tensor<f32> symbols [K: 0..] {
+  %mm = tcp.contract(%x, %y) {lhs = ["k"], rhs = ["k"], out = []} : tensor<f32>
+  tcp.return(%mm)
+}
+"""
+ACCUMULATORS = """\
+language 1
+schedule s(root: func) {
+  let mm   = match one "mm" in root
+  let p, c = split_reduction(mm, k, parts: threads, parallel: true)
+  let r, d = split_reduction(mm, k, factor: 4 * lanes(f32))
+  peel(r)
+  vectorize(p)
+  hoist_accumulator(mm, out_of: r)
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["x86_avx512", "x86_avx2", "generic"])
+def test_a_dot_product_on_two_threads_with_four_accumulators(target: str) -> None:
+    kernel = tcpx.compile(tcpx.parse(DOT), tcpx.parse_schedule(ACCUMULATORS), target=target, threads=2)
+    assert "#pragma omp parallel for num_threads(2)" in kernel.c_source
+    random = np.random.default_rng(1)
+    for extent in (0, 1, 2, 63, 64, 65, 1009, 300_007):
+        x, y = (random.standard_normal(extent).astype(np.float32) for _ in range(2))
+        wide = x.astype(np.float64), y.astype(np.float64)
+        bound = gamma(extent + 1) * float(np.abs(wide[0]) @ np.abs(wide[1]))
+        found = np.asarray(kernel(x, y), dtype=np.float64)
+        assert abs(found - wide[0] @ wide[1]) <= bound
+
+
+OTHER_USE = """\
+func @f(%x: tensor<[K]xf32>) -> tensor<f32> symbols [K] {
+  %mm = tcp.generic(%x) {iterators = [["k", "reduction"]], maps = [[k], []], combiner = "tcp.add"} ({ (%a: f32, %acc: f32):
+    %p = tcp.mul(%a, %acc) : f32
+    %s = tcp.add(%acc, %p) : f32
+    tcp.yield(%s)
+  }) : tensor<f32>
+  tcp.return(%mm)
+}
+"""  # noqa: E501
+WITHOUT_K = """\
+func @f(%x: tensor<[M]x[K]xf32>, %w: tensor<[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M, N, K] {
+  %mm = tcp.contract(%x, %w) {lhs = ["m", "k"], rhs = ["n"], out = ["m", "n"]} : tensor<[M]x[N]xf32>
+  tcp.return(%mm)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("payload", "body", "message"),
+    [
+        (RELU, "split_reduction(mm, k)", "a reduction is split into `parts` or by a `factor`"),
+        (RELU, "split_reduction(mm, k, parts: 2, factor: 2)", "a reduction is split into `parts` or by a `factor`"),
+        (RELU, "split_reduction(mm, m, parts: 2)", "`m` is not a reduction dim of %mm"),
+        (RELU, "split_reduction(mm, k, parts: 1)", "`k` of %mm cannot be split into this many partial results"),
+        (RELU, "split_reduction(mm, k, factor: 5000)", "`k` of %mm cannot be split into this many partial results"),
+        (RELU, "split_reduction(mm, k, factor: 4, parallel: true)",
+         "the rounds of `k` add into one set of accumulators and cannot run at once"),
+        (RELU, "let i, j = tile(mm, [m: 6, n: 8], tail: pad)\ntile(mm, [k: 1])\nvectorize(j)\n"
+         "split_reduction(mm, k, parts: 2)", "%mm is not on tensors any more"),
+        (OTHER_USE, "split_reduction(mm, k, parts: 2)",
+         "the reduction of %mm cannot be split: its body uses the accumulator for more than to combine it"),
+        (WITHOUT_K, "split_reduction(mm, k, factor: 4)", "`k` of %mm cannot be padded to whole rounds of 4"),
+    ],
+)  # fmt: skip
+def test_refused(payload: str, body: str, message: str) -> None:
+    assert refusal(payload, MM + body).message == message
+
+
+def test_a_composite_operation_is_decomposed_first() -> None:
+    body = 'let y = match one "y" in root\nsplit_reduction(y, d1, parts: 2)'
+    assert refusal(SOFTMAX, body).message == "the reduction of %y cannot be split"
