@@ -9,7 +9,7 @@ from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Attribute, Block, CloneMap, Operation, Value
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.rewriter import Rewriter
-from tcpx.payload.sizes import Dim, Symbol, align_up, ceildiv, is_equal, mod, to_text, upper_bound
+from tcpx.payload.sizes import Dim, Symbol, align_up, ceildiv, is_equal, mod, upper_bound
 from tcpx.payload.types import TensorType, dtype_of, shape_of
 from tcpx.transform.arguments import Digit, TransformContext
 from tcpx.transform.editing import replace_with
@@ -115,7 +115,7 @@ def _check_same(ctx: TransformContext, op: Structured, part: DimDigit, stored: S
 
 def padded_to_digits(ctx: TransformContext, op: Structured, layout: IndexingMap) -> Structured:
     """`op` on dims padded to multiples of what the layout divides them by: every factor of a reduction, with the
-    neutral element. Raises ScheduleError where an operand has none."""
+    neutral element. Raises VerifyError where an operand has none, or lacks the dim."""
     sizes: dict[str, Dim] = {}
     for digit in filter(None, map(map_digit, layout)):
         extent = op.size_of(digit.dim)
@@ -123,15 +123,6 @@ def padded_to_digits(ctx: TransformContext, op: Structured, layout: IndexingMap)
             sizes[digit.dim] = align_up(extent, digit.radix)
     if not sizes:
         return op
-    names = [{map_name(e) for e in m} for m in op.maps()]
-    for dim in sizes:
-        if op.iterator(dim).is_reduction and not all(dim in read for read in names):
-            raise ctx.fail(
-                f"`{dim}` of %{op.name} cannot be padded to whole digits: an operand does not have it",
-                op=op,
-                required=f"a reduction dim of every operand, or a multiple of the divisor in `{dim}`",
-                found=to_text(op.size_of(dim)),
-            )
     made = pad(ctx.rewriter, op, sizes)
     if not isinstance(made, Structured):
         raise made.error("a structured operation is one when padded", required="the Structured interface")

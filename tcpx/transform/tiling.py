@@ -104,14 +104,19 @@ def check_on_tensors(ctx: TransformContext, op: Operation) -> None:
 
 
 def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
-    """Compute `op` on dims padded up to `sizes`; operands are padded on the way in, the result is sliced."""
+    """Compute `op` on dims padded up to `sizes`; operands are padded on the way in, the result is sliced.
+
+    Raises VerifyError where an operand lacks a reduction dim that is padded, or has no neutral element.
+    """
     iterators, actual = op.iterators(), op.extents()
     padded: list[Dim] = [sizes.get(it.name, d) for it, d in zip(iterators, actual, strict=True)]
-    if all(is_equal(a, b) is True for a, b in zip(padded, actual, strict=True)):
+    grown = [k for k, (a, b) in enumerate(zip(padded, actual, strict=True)) if is_equal(a, b) is not True]
+    if not grown:
         return op
-    reduced = any(
-        it.is_reduction and is_equal(a, b) is not True for it, a, b in zip(iterators, padded, actual, strict=True)
-    )
+    reductions = [k for k in grown if iterators[k].is_reduction]
+    for k in reductions:
+        _check_held(op, k, padded[k])
+    reduced = bool(reductions)
     zeros: list[Dim] = [0] * len(actual)
     operands: list[Value] = []
     for index, value in enumerate(op.inputs):
@@ -132,6 +137,21 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
     if not isinstance(made, Tileable):
         raise made.error("an operation on tiles can be tiled again", required="an operation with the Tiling interface")
     return made
+
+
+def _check_held(op: Tileable, dim: int, size: Dim) -> None:
+    """Neutral elements in one factor are neutral only beside those of the others: 0 times infinity is no 0."""
+    actual, zeros = op.extents(), [0] * len(op.extents())
+    wider = [size if k == dim else extent for k, extent in enumerate(actual)]
+    name = op.iterators()[dim].name
+    for index, value in enumerate(op.inputs):
+        if op.operand_tile(index, zeros, wider).shape == op.operand_tile(index, zeros, actual).shape:
+            raise op.error(
+                f"`{name}` cannot be padded: an operand does not have it",
+                required="a reduction dim of every operand, or whole tiles",
+                found=f"%{value.name}: {value.type}",
+                fix="tail: peel",
+            )
 
 
 def pad_value_to(

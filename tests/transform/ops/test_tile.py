@@ -45,6 +45,19 @@ def test_a_padded_reduction_needs_neutral_operands(tail: str) -> None:
     check(INTEGERS, MM + f"tile(mm, [k: 2, m: 4], tail: pad)\ntile(mm, [k: 1], tail: {tail})")
 
 
+@pytest.mark.parametrize("body", ["tile(mm, [k: 2], tail: pad)", "pad(mm, [k: 4])"])
+def test_a_reduction_dim_that_an_operand_lacks_is_not_padded(body: str) -> None:
+    """The zeros of the one would meet the infinities of the other."""
+    payload = """func @f(%x: tensor<2x3xf32>, %w: tensor<4xf32>) -> tensor<2x4xf32> {
+  %mm = tcp.contract(%x, %w) {lhs = ["m", "k"], rhs = ["n"], out = ["m", "n"]} : tensor<2x4xf32>
+  tcp.return(%mm)
+}
+"""
+    found = refusal(payload, MM + body)
+    assert found.message == "%mm (tcp.contract): `k` cannot be padded: an operand does not have it"
+    assert (found.found, found.fix) == ("%w: tensor<4xf32>", "tail: peel")
+
+
 @pytest.mark.parametrize(
     ("payload", "body"),
     [
