@@ -52,9 +52,6 @@ def execute(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         print(diagnostic_of(error).render(), file=sys.stderr)
         return DIAGNOSTIC
-    except tcpx.TargetError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return DIAGNOSTIC
     return status
 
 

@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from tcpx.payload.diagnostics import Diagnostic, TcpxError
 
-class TargetError(ValueError):
-    """Says what was required, what was found, where, and how to fix it."""
 
-    def __init__(self, message: str, *, required: str = "", found: str = "", where: str = "", fix: str = "") -> None:
-        self.message = message
-        self.required = required
-        self.found = found
+class TargetError(TcpxError, ValueError):
+    """A target there is none of, a table of instructions that is malformed, or a row used wrongly."""
+
+    def __init__(self, message: str, *, required: str, found: str, where: str = "", fix: str | None = None) -> None:
+        notes = (f"in {where}",) if where else ()
+        super().__init__(Diagnostic(message, required=required, found=found, notes=notes, fix=fix))
         self.where = where
-        self.fix = fix
-        parts = (("where", where), ("required", required), ("found", found), ("fix", fix))
-        super().__init__("\n  ".join([message, *(f"{label}: {text}" for label, text in parts if text)]))
 
     def at(self, place: str) -> TargetError:
         """The same error, said of a place further out."""
+        known = self.diagnostic
         where = f"{place}, {self.where}" if self.where else place
-        return TargetError(self.message, required=self.required, found=self.found, where=where, fix=self.fix)
+        return TargetError(
+            known.message, required=known.required or "", found=known.found or "", where=where, fix=known.fix
+        )
 
 
 def unknown_name(what: str, name: str, known: Iterable[str], where: str = "") -> TargetError:

@@ -156,7 +156,8 @@ def _lane_type(text: str, node: Node) -> LaneType:
     try:
         return parse_lane_type(text)
     except TargetError as error:
-        raise node.fail(error.required, found=error.found) from error
+        known = error.diagnostic
+        raise node.fail(known.required or "", found=known.found) from error
 
 
 def _helpers(tables: list[dict[str, Node]]) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
@@ -181,7 +182,9 @@ def _helpers(tables: list[dict[str, Node]]) -> tuple[dict[str, str], dict[str, t
 
 def _visit(name: str, code: Mapping[str, str], needs: dict[str, tuple[str, ...]], above: tuple[str, ...]) -> None:
     if name in above:
-        raise TargetError("helpers use each other in a circle", found=" -> ".join((*above, name)))
+        raise TargetError(
+            "helpers use each other in a circle", required="an order to define them", found=" -> ".join((*above, name))
+        )
     if name in needs:
         return
     used = _named(code[name], code) - {name}

@@ -123,8 +123,8 @@ def parse_semantics(text: str) -> Expression:
         raise TargetError(
             "semantics is not an expression",
             required="a scalar expression over a, b, c such as `fma(a, b, c)`",
-            found=text,
-            fix=f"column {error.offset}: {error.msg}",
+            found=f"{text} ({error.msg})",
+            where=f"column {error.offset}",
         ) from error
     return _convert(tree.body, text)
 
@@ -168,9 +168,9 @@ def _convert(node: ast.expr, text: str) -> Expression:
             return _call(function, tuple(_convert(x, text) for x in arguments), text)
         case _:
             raise TargetError(
-                f"{type(node).__name__} is not part of the semantics language",
+                f"`{ast.unparse(node)}` is not part of the semantics language",
                 required="operands a, b, c, operators + - * / & | ^ and comparisons, and the functions listed",
-                found=ast.unparse(node),
+                found=text,
                 where=f"semantics {text!r}",
                 fix=f"write it with {', '.join(FUNCTIONS)}",
             )

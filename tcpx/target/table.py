@@ -23,6 +23,16 @@ def _is_list(value: object) -> TypeGuard[list[object]]:
     return isinstance(value, list)
 
 
+def _shown(value: object) -> str:
+    if value is None:
+        return "nothing"
+    if _is_mapping(value):
+        return f"a mapping of {', '.join(map(str, value)) or 'nothing'}"
+    if _is_list(value):
+        return f"a list of {', '.join(map(str, value)) or 'nothing'}"
+    return repr(value)
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """A value of a YAML document and where it stands, e.g. `x86_avx2.yaml: rows[3].rows[0]`."""
@@ -30,9 +40,9 @@ class Node:
     value: object
     where: str
 
-    def fail(self, required: str, *, found: str | None = None, fix: str = "") -> TargetError:
+    def fail(self, required: str, *, found: str | None = None, fix: str | None = None) -> TargetError:
         """The error for a value that is not what the table format requires; by default the value is what was found."""
-        shown = found if found is not None else "nothing" if self.value is None else repr(self.value)
+        shown = found if found is not None else _shown(self.value)
         return TargetError("malformed target table", required=required, found=shown, where=self.where, fix=fix)
 
     def fields(self, allowed: tuple[str, ...] | None = None) -> dict[str, Node]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tcpx.payload.diagnostics import TcpxError
 from tcpx.target import LaneType, TargetError, available_targets, load_target, parse_lane_type
 from tcpx.target.detection import parse_cpu_information
 from tcpx.target.loader import native_target, read_target
@@ -57,6 +58,8 @@ def test_lanes_follow_from_the_vector_width(name: str, f32: int, f64: int, si8: 
 def test_unknown_names_are_refused_with_the_nearest() -> None:
     with pytest.raises(TargetError, match="did you mean 'x86_avx512'"):
         load_target("x86_avx51")
+    with pytest.raises(TcpxError, match="unknown target 'cray'"):
+        load_target("cray")
     with pytest.raises(ValueError, match="unknown target 'cray'"):
         load_target("cray")
     with pytest.raises(TargetError, match="did you mean 'avx512_vnni'"):

@@ -83,7 +83,8 @@ class FunctionContext:
         try:
             return self.target.c_type(lane_type.dtype, lane_type.lanes)
         except TargetError as error:
-            raise op.error(error.message, error.required, error.found, error.fix) from error
+            known = error.diagnostic
+            raise op.error(known.message, known.required, known.found, known.fix) from error
 
     def lane_type(self, type_: Type, op: Operation) -> LaneType:
         """Dtype and lanes of a scalar or 1-D vector."""
@@ -112,7 +113,9 @@ class FunctionContext:
         try:
             return self.use_row(self.target.row(name))
         except TargetError as error:
-            raise op.error(error.message, f"a row of the target {self.target.name}", error.found, error.fix) from error
+            known = error.diagnostic
+            required = f"a row of the target {self.target.name}"
+            raise op.error(known.message, required, known.found, known.fix) from error
 
     def use_row(self, row: InstructionRow) -> InstructionRow:
         """Note that the file needs what the row needs."""
