@@ -64,7 +64,7 @@ class Interchange(Transform):
                 f"[{', '.join(order)}] is no new order of the dims of %{op.name}",
                 op=op,
                 required=f"a permutation of {', '.join(iterators)} that differs from it",
-                found=", ".join(order),
+                found=", ".join(order) or "no dims",
             )
         made = op.on_tiles(op.operands, shape_of(op.result.type)) if isinstance(op, Generic) else generalize(op)
         made.attributes["iterators"] = tuple((d, iterators[d].kind.value) for d in order)
