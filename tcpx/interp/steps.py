@@ -51,7 +51,7 @@ def run_step(
     first_place: Location | None = None
     try:
         made = prepare(transform, transform_arguments(transform, call), state, frame)
-        first_place = _place(copies_of(made, state)) or _place(state.module.funcs.values())
+        first_place = _place((*copies_of(made, state), state.func))
         marks = _marks_of(made, state)
         results = _apply_to_copies(made, context, state, where)
         touched = _verify(transform, state, where)

@@ -21,7 +21,7 @@ from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.generic import Return, Yield
 from tcpx.payload.ops.gml_st import If, Loop, StYield, full_like
 from tcpx.payload.predicates import Predicate
-from tcpx.payload.python_lines import frame_outside, location_of
+from tcpx.payload.python_lines import location_outside
 from tcpx.payload.sizes import Operand, Symbol, Var, as_dim
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorType, row_major, scalar_of_numpy
@@ -66,7 +66,7 @@ class Builder:
         """A function, open while in the context; its arguments are handed out."""
         made = FuncOp(name, list(args.items()), symbols)
         made.attributes.update(attributes)
-        made.location = location_of(frame_outside(__name__, "contextlib"))
+        made.location = location_outside(__name__, "contextlib")
         self._names = set(args)
         if name in self.module.funcs:
             raise VerifyError(
@@ -102,7 +102,7 @@ class Builder:
         for index, result in enumerate(op.results):
             result.name = self._fresh(names[index] if index < len(names) else result.name or base)
         op.name = op.name or loop_name or (op.results[0].name if op.results else "")
-        op.location = op.location or location_of(frame_outside(__name__, "contextlib"))
+        op.location = op.location or location_outside(__name__, "contextlib")
         return self._blocks[-1].append(op)
 
     def value(self, op: Operation) -> Value:

@@ -20,6 +20,11 @@ def frame_outside(*packages: str) -> FrameType:
     return frame
 
 
+def location_outside(*packages: str) -> Location:
+    """Where that frame is. Raises RuntimeError where there is none."""
+    return location_of(frame_outside(*packages))
+
+
 def location_of(frame: FrameType) -> Location:
     """The expression that a frame is at."""
     code = frame.f_code

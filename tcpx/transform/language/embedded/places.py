@@ -10,7 +10,7 @@ from functools import lru_cache
 from types import CodeType
 
 from tcpx.payload.diagnostics import Location
-from tcpx.payload.python_lines import frame_outside, location_of
+from tcpx.payload.python_lines import frame_outside, location_of, location_outside
 
 _RECORDING = __name__.rpartition(".")[0]
 _SKIPPED = frozenset(("EXTENDED_ARG", "CACHE", "COPY"))
@@ -37,7 +37,7 @@ class Caller:
 
 def here() -> Location:
     """The innermost line of Python outside this package."""
-    return location_of(frame_outside(_RECORDING))
+    return location_outside(_RECORDING)
 
 
 def caller() -> Caller:
