@@ -16,7 +16,7 @@ from tcpx.payload.text.file import printable
 from tcpx.payload.text.tables import collector_paused, tables_file
 from tcpx.transform.language.builder import Builder
 from tcpx.transform.language.hints import FOREIGN_WORDS, hint
-from tcpx.transform.language.reductions import Reductions
+from tcpx.transform.language.reductions import Reductions, Scanner
 from tcpx.transform.language.source import Source
 from tcpx.transform.language.syntax import File
 from tcpx.transform.language.tokens import Comment, TokenFilter, UnclosedBracketError
@@ -55,8 +55,8 @@ def _parser() -> tuple[_TextParser, TokenFilter]:
     grammar = GRAMMAR.read_text(encoding="utf-8")
     cache = tables_file(GRAMMAR)
     with collector_paused():
-        lark = Lark(grammar, parser="lalr", lexer="basic", postlex=tokens, propagate_positions=True, cache=cache)
-        return Reductions(lark), tokens
+        lark = Lark(grammar, parser="lalr", lexer="basic", postlex=tokens, cache=cache)
+        return Reductions(lark, Scanner(lark, frozenset(("NEWLINE",))), tokens), tokens
 
 
 @dataclass(frozen=True, slots=True)

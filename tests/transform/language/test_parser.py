@@ -13,7 +13,7 @@ from tcpx.payload.diagnostics import ParseError
 from tcpx.transform.language import parse_schedule, print_expression, print_file
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.parser import GRAMMAR
-from tcpx.transform.language.reductions import Reductions
+from tcpx.transform.language.reductions import Reductions, Scanner
 from tcpx.transform.language.tokens import TokenFilter
 
 ROOT = Path(__file__).parents[3]
@@ -278,18 +278,27 @@ def _described(tree: Tree[Token] | Token) -> object:
 
 @pytest.mark.parametrize("path", sorted((ROOT / "schedules").rglob("*.tcps")), ids=lambda path: path.stem)
 def test_reductions_left_out_change_no_tree(path: Path) -> None:
-    lark = Lark(
-        GRAMMAR.read_text(encoding="utf-8"),
-        parser="lalr",
-        lexer="basic",
-        postlex=TokenFilter(),
-        propagate_positions=True,
+    lark, bare = (
+        Lark(
+            GRAMMAR.read_text(encoding="utf-8"),
+            parser="lalr",
+            lexer="basic",
+            postlex=TokenFilter(),
+            propagate_positions=places,
+        )
+        for places in (True, False)
     )
+    fast = Reductions(bare, Scanner(bare, frozenset(("NEWLINE",))), TokenFilter())
     text = path.read_text(encoding="utf-8")
-    assert _described(Reductions(lark).parse(text)) == _described(lark.parse(text))
-    for wrong in (text + "\nlet", text.replace("{", "{ = ", 1), text.replace(" = ", " == ", 3)):
+    assert _described(fast.parse(text)) == _described(lark.parse(text))
+    for wrong in (
+        text + "\nlet",
+        text.replace("{", "{ = ", 1),
+        text.replace(" = ", " == ", 3),
+        text.replace(")", "\\)", 1),
+    ):
         with pytest.raises(UnexpectedInput) as ours:
-            Reductions(lark).parse(wrong)
+            fast.parse(wrong)
         with pytest.raises(UnexpectedInput) as theirs:
             lark.parse(wrong)
         assert (ours.value.line, ours.value.column) == (theirs.value.line, theirs.value.column)

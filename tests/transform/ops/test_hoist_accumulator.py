@@ -50,6 +50,9 @@ def test_out_of_two_loops(hoisted: tuple[str, ...]) -> None:
          "the destination %mm.9 of mm/k1 cannot be carried in registers"),
         (TILED + "let rows = tile(mm, [m: 2])\nvectorize(i)\nhoist_accumulator(mm, out_of: rows)",
          "the destination %mm.12 of mm/m2 cannot be carried in registers"),
+        ("let j, i, k = tile(mm, [n: 8, m: 6, k: 1], tail: pad)\nlet part = tile(mm, [n: 5])\npad(mm, [n: 8])\n"
+         "vectorize(k)\nhoist_accumulator(mm, out_of: part)",
+         "the destination %mm.12 of mm/n2 cannot be carried in registers"),
         (TILED + "vectorize(i)\nhoist_accumulator(mm, out_of: i)",
          "%mm does not accumulate into a destination of mm/m1"),
         (TILED + "vectorize(i)\nhoist_accumulator(mm, out_of: k)\nhoist_accumulator(mm, out_of: k)",
