@@ -15,6 +15,9 @@ import jax.numpy as jnp
 from benchmarks.tasks import network_of
 from tcpx.measure.protocol import Prepared, Task
 
+# Else a thread of its own runs every call while the caller waits for it, and on one CPU each takes it from the other.
+jax.config.update("jax_cpu_enable_async_dispatch", False)
+
 ACTIVATIONS = {
     "none": lambda y: y,
     "relu": jax.nn.relu,
