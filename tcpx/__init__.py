@@ -18,6 +18,9 @@ if TYPE_CHECKING:
         Bisection as Bisection,
     )
     from tcpx.public import (
+        BoundCall as BoundCall,
+    )
+    from tcpx.public import (
         CompileError as CompileError,
     )
     from tcpx.public import (

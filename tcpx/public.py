@@ -19,7 +19,7 @@ from tcpx.api import (
     tuned_record,
 )
 from tcpx.emit_c.driver import build_library
-from tcpx.emit_c.kernel import Kernel
+from tcpx.emit_c.kernel import BoundCall, Kernel
 from tcpx.frozen import freeze
 from tcpx.inputs import argument_dtypes, random_inputs
 from tcpx.interp import Run, TraceEntry
@@ -53,6 +53,7 @@ from tcpx.verification import Bisection, SpeedBisection, StepVerification, bisec
 __all__ = [
     "ArgumentError",
     "Bisection",
+    "BoundCall",
     "CompileError",
     "CompileRequest",
     "Constraint",

@@ -12,7 +12,7 @@ import ctypes
 import mmap
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -82,9 +82,12 @@ class GuardedArray:
         return bool(np.all(rest == 0xFF))
 
 
-def run_guarded(kernel: Kernel, *arrays: Array) -> tuple[Array, ...]:
-    """The outputs of a kernel; fails if it leaves its arrays, changes an input, or depends on where they lie."""
-    at_back, at_front = (_run_once(kernel, arrays, side) for side in ("back", "front"))
+def run_guarded(kernel: Kernel, *arrays: Array, bound: bool = False) -> tuple[Array, ...]:
+    """The outputs of a kernel; fails if it leaves its arrays, changes an input, or depends on where they lie.
+
+    It is called on addresses, or `bound` to the guarded arrays, with a workspace of its own.
+    """
+    at_back, at_front = (_run_once(kernel, arrays, side, bound) for side in ("back", "front"))
     for back, front in zip(at_back, at_front, strict=True):
         assert same_numbers(back, front), f"{kernel} depends on where its arrays lie"
     return at_back
@@ -100,7 +103,7 @@ def _numbers(array: Array) -> Array:
     return array.astype(np.float64) if array.dtype.kind == "V" or array.dtype.name == "bfloat16" else array
 
 
-def _run_once(kernel: Kernel, arrays: Sequence[Array], side: Side) -> tuple[Array, ...]:
+def _run_once(kernel: Kernel, arrays: Sequence[Array], side: Side, bound: bool) -> tuple[Array, ...]:
     signature = kernel.signature
     sizes: dict[str, int] = {}
     for argument, array in zip(signature.inputs, arrays, strict=True):
@@ -121,7 +124,11 @@ def _run_once(kernel: Kernel, arrays: Sequence[Array], side: Side) -> tuple[Arra
     addresses = [guarded.memory.address for guarded in (*inputs, *outputs)]
     symbols = [sizes[s.name] for s in signature.symbols]
     symbols += [stride for guarded in (*inputs, *outputs) for stride in guarded.strides]
-    code = _in_child(kernel, addresses, symbols, workspace.address, side)
+    if bound:
+        call = kernel.bind(*(guarded.array for guarded in inputs), out=tuple(guarded.array for guarded in outputs))
+        code = _in_child(kernel, lambda: 0 if call() is call.out else 1, side)
+    else:
+        code = _in_child(kernel, lambda: kernel.call_raw(addresses, symbols, workspace.address), side)
     assert code == 0, f"{kernel} returned {code}"
     for guarded, held, argument in zip(inputs, before, signature.inputs, strict=True):
         assert guarded.memory.bytes.tobytes() == held, f"{kernel} changed its input `{argument.name}`"
@@ -130,13 +137,17 @@ def _run_once(kernel: Kernel, arrays: Sequence[Array], side: Side) -> tuple[Arra
     return tuple(guarded.array.copy() for guarded in outputs)
 
 
-def _in_child(kernel: Kernel, addresses: list[int], sizes: list[int], workspace: int, side: Side) -> int:
+def _in_child(kernel: Kernel, run: Callable[[], int], side: Side) -> int:
     if kernel.threads > 1:
-        return kernel.call_raw(addresses, sizes, workspace)
+        return run()
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGSEGV, signal.SIG_DFL)
-        os._exit(kernel.call_raw(addresses, sizes, workspace))
+        code = 255
+        try:
+            code = run()
+        finally:
+            os._exit(code)
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     assert code >= 0, f"{kernel} ended with {signal.Signals(-code).name}: it left an array, all lie at the {side}"

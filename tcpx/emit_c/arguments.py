@@ -57,6 +57,25 @@ class ArgumentCheck:
             return array
         return np.array(array, dtype=wanted, order="C", copy=True, subok=False)
 
+    def as_it_is(self, position: int, value: object) -> Array:
+        """An argument that the kernel can go on reading where it lies. Raises ArgumentError for any other."""
+        argument = self._signature.inputs[position]
+        wanted = argument.dtype.numpy
+        if type(value) is not np.ndarray:
+            raise _unbound(argument, "a NumPy array", type(value).__qualname__, "np.asarray(..)")
+        array: Array = value
+        if array.dtype != wanted:
+            raise _unbound(argument, f"dtype {wanted}", f"dtype {array.dtype}", f".astype(np.{wanted})")
+        if not _lies_well(argument, array):
+            required = _ROWS if argument.is_strided else "a contiguous array in row-major order"
+            or_else = "" if argument.is_strided or outer_strides(array) is None else ", or compile with `strided=True`"
+            fix = f"np.ascontiguousarray(..){or_else}"
+            raise _unbound(argument, required, f"strides {array.strides} of bytes", fix)
+        if not array.flags.aligned:
+            required = f"memory aligned to {wanted.alignment} bytes"
+            raise _unbound(argument, required, "an array that is not aligned", ".copy()")
+        return array
+
     def fail(self, arrays: Sequence[object]) -> NoReturn:
         """Raise the error for inputs that do not fit in count, rank or shape."""
         inputs = self._signature.inputs
@@ -215,6 +234,12 @@ def _misfit(argument: Argument, required: str, found: str, fix: str | None = Non
     type_ = TensorType(argument.shape, argument.dtype)
     return ArgumentError(
         Diagnostic(f"argument `{argument.name}` does not fit {type_}", required=required, found=found, fix=fix)
+    )
+
+
+def _unbound(argument: Argument, required: str, found: str, fix: str) -> ArgumentError:
+    return ArgumentError(
+        Diagnostic(f"argument `{argument.name}` cannot be bound as it is", required=required, found=found, fix=fix)
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -25,6 +26,22 @@ class Call(Protocol):
     """A generated wrapper: inputs and `out` in, results out."""
 
     def __call__(self, arrays: tuple[object, ...], out: object) -> Result: ...
+
+
+class Bind(Protocol):
+    """A generated wrapper: a function that runs the kernel on the arrays given here, the inputs, the results."""
+
+    def __call__(
+        self, arrays: tuple[object, ...], out: object
+    ) -> tuple[Callable[[], Result], tuple[Array, ...], Result]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapper:
+    """Both ways to run a kernel on arrays."""
+
+    call: Call
+    bind: Bind
 
 
 class Library:
@@ -51,8 +68,8 @@ class Library:
                 )
             ) from error
 
-    def wrapper(self, kernel: KernelSignature, constants: Bytes) -> Call:
-        """The checked call of a kernel on arrays. `constants` stays alive as long as the wrapper."""
+    def wrapper(self, kernel: KernelSignature, constants: Bytes) -> Wrapper:
+        """The checked calls of a kernel on arrays. `constants` stays alive as long as the wrapper."""
         ffi = self._ffi
 
         def make(size: int) -> FFI.CData:
@@ -60,7 +77,7 @@ class Library:
 
         from_buffer = cast("Callable[[Array], object]", ffi.from_buffer)
         pool = WorkspacePool(make)
-        return call_of(
+        return wrapper_of(
             kernel,
             getattr(self._library, kernel.c_name),
             from_buffer=from_buffer,
@@ -86,7 +103,7 @@ class Library:
         return int(getattr(self._library, f"{kernel.c_name}_workspace")(*sizes))
 
 
-def call_of(
+def wrapper_of(
     kernel: KernelSignature,
     function: object,
     *,
@@ -96,7 +113,7 @@ def call_of(
     null: object,
     take: Callable[[int], object],
     give_back: Callable[[FFI.CData], None] | Callable[[int], None],
-) -> Call:
+) -> Wrapper:
     """The generated wrapper round a function with the parameters of the kernel.
 
     Contiguous arrays are passed by `from_buffer`, others by `from_rows`. `take(bytes)` gives a workspace, `give_back`
@@ -122,7 +139,7 @@ def call_of(
     }
     code = compile(wrapper_source(kernel), f"<wrapper of {kernel.c_name}>", "exec")
     exec(code, namespace)  # noqa: S102 - text made of templates and numbers alone, see wrapper.py
-    return cast("Call", namespace["call"])
+    return Wrapper(cast("Call", namespace["call"]), cast("Bind", namespace["bind"]))
 
 
 def constants_block(kernel: KernelSignature, constants: Constants) -> Bytes:

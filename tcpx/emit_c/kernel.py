@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,31 @@ from tcpx.payload.sizes import evaluate
 from tcpx.target import Target
 
 
+class BoundCall:
+    """A kernel and the arrays that `Kernel.bind` checked: `bound()` runs it on them and returns the results, `out`.
+
+    It keeps the kernel and the arrays alive. What is in the inputs when it is called is what it reads; each call
+    overwrites the outputs. A call raises ArgumentError for sizes that the kernel itself refuses.
+    """
+
+    __slots__ = ("_run", "arrays", "kernel", "out")
+
+    def __init__(self, kernel: Kernel, run: Callable[[], Result], arrays: tuple[Array, ...], out: Result) -> None:
+        self._run = run
+        self.kernel = kernel
+        self.arrays = arrays
+        """The inputs."""
+        self.out = out
+        """The output, or a tuple of them: what a call returns."""
+
+    def __call__(self) -> Result:
+        return self._run()
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(str(array.shape) for array in self.arrays)
+        return f"<call of {self.kernel!r} bound to {f'arrays of shapes {shapes}' if shapes else 'no arrays'}>"
+
+
 class Kernel:
     """A compiled function. Call it with one array per input; it returns one array, or a tuple of them.
 
@@ -28,6 +53,7 @@ class Kernel:
     """
 
     __slots__ = (
+        "_bind",
         "_call",
         "_constants",
         "_library",
@@ -52,7 +78,8 @@ class Kernel:
     ) -> None:
         self._library = library
         self._constants = constants
-        self._call = library.wrapper(signature, constants)
+        wrapper = library.wrapper(signature, constants)
+        self._call, self._bind = wrapper.call, wrapper.bind
         self.signature = signature
         self.c_source = c_source
         self.target = target
@@ -63,6 +90,17 @@ class Kernel:
 
     def __call__(self, *arrays: object, out: Array | tuple[Array, ...] | None = None) -> Result:
         return self._call(arrays, out)
+
+    def bind(self, *arrays: Array, out: Array | tuple[Array, ...] | None = None) -> BoundCall:
+        """A call of the kernel on these arrays, checked once: for calls again and again on the same memory.
+
+        The arrays are as for a call, except that each input has to be a NumPy array that is passed as it is: a copy
+        would not follow the array. Without `out`, the outputs are allocated here, once. Two calls at the same time
+        write to the same outputs, as calls with the same `out` do: bind once per thread. An array may not be resized
+        with `refcheck=False`, which is NumPy's own rule. Raises ArgumentError.
+        """
+        run, inputs, results = self._bind(arrays, out)
+        return BoundCall(self, run, inputs, results)
 
     def __repr__(self) -> str:
         return f"<Kernel {self.signature} for {self.target.name}, {self.threads} thread(s)>"

@@ -41,11 +41,13 @@ class WorkspacePool(Generic[Block]):
     are atomic: no lock is needed.
     """
 
-    __slots__ = ("_free", "_make")
+    __slots__ = ("_free", "_make", "give_back")
 
     def __init__(self, make: Callable[[int], Block]) -> None:
         self._make = make
         self._free: list[Block] = []
+        self.give_back: Callable[[Block], None] = self._free.append
+        """Keeps a block for later calls."""
 
     def take(self, size: int) -> Block:
         """A block of at least `size` bytes; one that is too small is dropped for a larger one."""
@@ -54,10 +56,6 @@ class WorkspacePool(Generic[Block]):
         except IndexError:
             return self._make(size)
         return block if len(block) >= size else self._make(size)
-
-    def give_back(self, block: Block) -> None:
-        """Keep a block for later calls."""
-        self._free.append(block)
 
     def __len__(self) -> int:
         return len(self._free)

@@ -1,11 +1,11 @@
-"""The Python function behind a kernel: straight-line checks and one foreign call, generated per signature.
+"""The Python functions behind a kernel: straight-line checks and one foreign call, generated per signature.
 
 The text is built from the templates below and from numbers; names of the payload never get into it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from tcpx.emit_c.signature import OVERFLOW, Argument, KernelSignature
@@ -23,16 +23,49 @@ _OUT_FLAGS: Final = 0x501
 
 
 def wrapper_source(signature: KernelSignature) -> str:
-    """Python text that defines `call(arrays, out)`.
+    """Python text that defines `call(arrays, out)`, which checks, runs the kernel and returns the results, and
+    `bind(arrays, out)`, which checks and returns a function that runs it on these arrays, the inputs and the results.
 
     It refers to `ndarray`, `empty`, `may_share_memory`, `check`, `from_buffer`, `kernel`, `constants`, `take`,
     `give_back`, to the dtypes `t0, t1, ..` of the inputs and `u0, u1, ..` of the outputs, and for strided arrays to
     `from_rows`, `outer_strides`, `is_writable_in_rows` and `overlap`.
     """
     symbols = {symbol.name: f"s{k}" for k, symbol in enumerate(signature.symbols)}
-    inputs = [f"a{k}" for k in range(len(signature.inputs))]
-    outputs = [f"o{k}" for k in range(len(signature.outputs))]
-    sizes = _tuple(list(symbols.values()))
+    inputs = {f"a{k}": argument for k, argument in enumerate(signature.inputs)}
+    outputs = {f"o{k}": argument for k, argument in enumerate(signature.outputs)}
+    sizes = _tuple(symbols.values())
+    results = next(iter(outputs)) if len(outputs) == 1 else _tuple(outputs)
+    rows, words = _words(signature, inputs | outputs, symbols)
+    own = ["w"] if signature.has_workspace else []
+    workspace_bytes = python_text(signature.workspace_bytes, symbols)
+    call = [
+        *_checks(signature, inputs, outputs, symbols, "adapt"),
+        *rows,
+        *_run(signature, ", ".join([*words, *own]), workspace_bytes, sizes, results),
+    ]
+    bind = [
+        *_checks(signature, inputs, outputs, symbols, "as_it_is"),
+        *rows,
+        f"words, size, results = {_tuple(words)}, {workspace_bytes}, {results}",
+        *_function("run()", _run(signature, f"*words + {_tuple(own)}", "size", sizes, "results")),
+        f"return run, {_tuple(inputs)}, results",
+    ]
+    return "\n".join([*_function("call(arrays, out)", call), *_function("bind(arrays, out)", bind), ""])
+
+
+def _function(head: str, body: Iterable[str]) -> list[str]:
+    return [f"def {head}:", *("    " + line for line in body)]
+
+
+def _checks(
+    signature: KernelSignature,
+    inputs: Mapping[str, Argument],
+    outputs: Mapping[str, Argument],
+    symbols: Mapping[str, str],
+    convert: str,
+) -> list[str]:
+    """The inputs and symbols from `arrays`, the outputs from `out`; `check.<convert>` gets what is no plain array."""
+    sizes = _tuple(symbols.values())
     lines = [f"if len(arrays) != {len(inputs)}: check.fail(arrays)"]
     if inputs:
         lines.append(f"{_tuple(inputs)} = arrays")
@@ -41,7 +74,7 @@ def wrapper_source(signature: KernelSignature) -> str:
         if argument.is_strided:
             lies_badly += f" and (not a{k}.flags.num & {_ALIGNED} or outer_strides(a{k}) is None)"
         lines.append(
-            f"if type(a{k}) is not ndarray or a{k}.dtype is not t{k} or {lies_badly}: a{k} = check.adapt({k}, a{k})"
+            f"if type(a{k}) is not ndarray or a{k}.dtype is not t{k} or {lies_badly}: a{k} = check.{convert}({k}, a{k})"
         )
     lines += _bind_symbols(signature, symbols)
     if signature.wide_sizes:
@@ -51,17 +84,26 @@ def wrapper_source(signature: KernelSignature) -> str:
     lines += [f"        o{k} = empty({shape}, u{k})" for k, shape in enumerate(shapes)] or ["        pass"]
     lines.append(f"    except ValueError: check.fail_code({OVERFLOW}, {sizes})  # NumPy's word for an overflow")
     lines += ["else:", f"    {_tuple(outputs) if outputs else 'ignored'} = given = check.outputs(out)"]
-    arrays = dict(zip((*inputs, *outputs), (*signature.inputs, *signature.outputs), strict=True))
-    for k, shape in enumerate(shapes):
-        is_apart = f"o{k}.flags.num & {_OUT_FLAGS} != {_OUT_FLAGS}"
+    arrays = {**inputs, **outputs}
+    names = list(arrays)
+    for k, (name, shape) in enumerate(zip(outputs, shapes, strict=True)):
+        is_apart = f"{name}.flags.num & {_OUT_FLAGS} != {_OUT_FLAGS}"
         terms = [
-            f"type(o{k}) is not ndarray",
-            f"o{k}.dtype is not u{k} and o{k}.dtype != u{k}",
-            f"{is_apart} and not is_writable_in_rows(o{k})" if arrays[f"o{k}"].is_strided else is_apart,
-            f"o{k}.shape != {shape}",
-            *(_overlap(arrays, f"o{k}", other) for other in (*inputs, *outputs[:k])),
+            f"type({name}) is not ndarray",
+            f"{name}.dtype is not u{k} and {name}.dtype != u{k}",
+            f"{is_apart} and not is_writable_in_rows({name})" if arrays[name].is_strided else is_apart,
+            f"{name}.shape != {shape}",
+            *(_overlap(arrays, name, other) for other in names[: len(inputs) + k]),
         ]
         lines.append(f"    if {' or '.join(terms)}: check.fail_output(given, {_tuple(inputs)}, {sizes})")
+    return lines
+
+
+def _words(
+    signature: KernelSignature, arrays: Mapping[str, Argument], symbols: Mapping[str, str]
+) -> tuple[list[str], list[str]]:
+    """The lines before a call of the kernel, and what it is called with, up to the workspace of the call, `w`."""
+    lines: list[str] = []
     pointers: list[str] = []
     strides: list[str] = []
     for name, argument in arrays.items():
@@ -69,18 +111,16 @@ def wrapper_source(signature: KernelSignature) -> str:
             lines += _rows(name, argument, symbols)
             strides.append(f"*l{name}")
         pointers.append(f"p{name}" if argument.is_strided else f"from_buffer({name})")
-    workspace = "w" if signature.has_workspace else "null"
-    call = f"code = kernel({', '.join([*pointers, *symbols.values(), *strides, 'constants', workspace])})"
+    no_workspace = [] if signature.has_workspace else ["null"]
+    return lines, [*pointers, *symbols.values(), *strides, "constants", *no_workspace]
+
+
+def _run(signature: KernelSignature, words: str, workspace_bytes: str, sizes: str, results: str) -> list[str]:
+    """Run the kernel, in a workspace if it needs one, and return the results."""
+    lines = [f"code = kernel({words})"]
     if signature.has_workspace:
-        lines.append(f"w = take({python_text(signature.workspace_bytes, symbols)})")
-        lines += ["try:", f"    {call}", "finally:", "    give_back(w)"]
-    else:
-        lines.append(call)
-    lines += [
-        f"if code: check.fail_code(code, {sizes})",
-        f"return {outputs[0] if len(outputs) == 1 else _tuple(outputs)}",
-    ]
-    return "\n".join(["def call(arrays, out):", *("    " + line for line in lines), ""])
+        lines = [f"w = take({workspace_bytes})", "try:", f"    {lines[0]}", "finally:", "    give_back(w)"]
+    return [*lines, f"if code: check.fail_code(code, {sizes})", f"return {results}"]
 
 
 def _overlap(arrays: Mapping[str, Argument], one: str, other: str) -> str:
@@ -182,5 +222,6 @@ def _atom(atom: Atom, symbols: Mapping[str, str]) -> str:
             )
 
 
-def _tuple(names: list[str]) -> str:
-    return f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+def _tuple(names: Iterable[str]) -> str:
+    held = list(names)
+    return f"({', '.join(held)}{',' if len(held) == 1 else ''})"

@@ -1,4 +1,4 @@
-"""tcpx as a peer: compiles the payload of a task and calls the kernel."""
+"""tcpx as a peer: compiles the payload of a task and calls the kernel, bound to its arrays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def describe(threads: int) -> Mapping[str, str]:
 
 
 def prepare(task: Task) -> Prepared:
-    """A kernel with the arguments of the task, writing to an array that is there already.
+    """A kernel bound to the arguments of the task and to arrays for its results.
 
     Raises UnsupportedError with tcpx's own words where the payload or the schedule is refused.
     """
@@ -35,14 +35,14 @@ def prepare(task: Task) -> Prepared:
         raise UnsupportedError(error.diagnostic.message) from error
     held, dtypes = task.arrays(), tcpx.argument_dtypes(module)
     arrays = [held[name] if held[name].dtype == dtype else held[name].view(dtype) for name, dtype in dtypes.items()]
-    first = kernel(*arrays)
-    if isinstance(first, tuple):
-        return Prepared(lambda: kernel(*arrays, out=first), lambda results: np.asarray(results[0]))
-    out = np.empty_like(first)
-    bits = {2: np.uint16} if first.dtype.kind == "V" else {}
-    raw = bits.get(first.dtype.itemsize)
+    bound = kernel.bind(*arrays)
+    out = bound.out
+    if isinstance(out, tuple):
+        return Prepared(bound, lambda results: np.asarray(results[0]))
+    bits = {2: np.uint16} if out.dtype.kind == "V" else {}
+    raw = bits.get(out.dtype.itemsize)
     return Prepared(
-        lambda: kernel(*arrays, out=out),
+        bound,
         lambda result: np.asarray(result if raw is None else result.view(raw)),
         None if raw is None else "bf16",
     )

@@ -106,6 +106,9 @@ def test_strided_arrays_are_blocks_with_gaps(target: Target) -> None:
         expected = np.zeros((30, 40), np.float32)
         expected[2 : 2 + m, 3 : 3 + n] = x @ w
         np.testing.assert_array_equal(out, expected)
+        out[...] = 0
+        kernel.bind(x, w, out=out[2 : 2 + m, 3 : 3 + n])()
+        np.testing.assert_array_equal(out, expected)
 
 
 def planted(monkeypatch: pytest.MonkeyPatch, change: Callable[[str], str]) -> None:
@@ -146,6 +149,9 @@ def test_a_planted_fault_is_found_where_it_is(fault: str, monkeypatch: pytest.Mo
     planted(monkeypatch, change)
     module = tcpx.parse(SCALE, "scale.tcp")
     kernel = tcpx.compile(module, tcpx.parse_schedule(TILED), target="generic", sanitize=True)
+    bound = kernel.bind(np.ones(7, np.float32))
+    with pytest.raises(tcpx.SanitizerError) as raised:
+        bound()
     with pytest.raises(tcpx.SanitizerError) as raised:
         kernel(np.ones(7, np.float32))
     held = raised.value.diagnostic

@@ -123,11 +123,12 @@ def _float_product(name: str, arrays: list[Array]) -> Bounded:
 
 
 def check_product(name: str, kernel: Kernel, arrays: list[Array]) -> None:
-    """Call a kernel, and call it between guard pages: both must give what the payload says.
+    """Call a kernel, bound to the arrays too, and between guard pages: all must give what the payload says.
 
     Integer products wrap, and the minimum of sums is free of rounding beyond that of each sum: those are exact.
     """
     plain = np.asarray(kernel(*arrays))
+    np.testing.assert_array_equal(plain, np.asarray(kernel.bind(*arrays)()))
     (guarded,) = run_guarded(kernel, *arrays)
     np.testing.assert_array_equal(plain, guarded)
     if name == "min_plus":

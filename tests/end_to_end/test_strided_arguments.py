@@ -99,10 +99,14 @@ def assert_only_inside(block: Array) -> None:
 
 
 def check(kernel: Kernel, given: Sequence[Array], expected: Array) -> None:
-    """Contiguous, in blocks, with and without `out`, and at the edge of memory."""
+    """Contiguous, in blocks, with and without `out`, bound, and at the edge of memory."""
     blocks = [spread(a) for a in given]
     out = spread(np.zeros_like(expected))
     assert kernel(*blocks, out=out) is out
+    np.testing.assert_array_equal(out, expected)
+    assert_only_inside(out)
+    out[...] = FILLER
+    assert kernel.bind(*blocks, out=out)() is out
     np.testing.assert_array_equal(out, expected)
     assert_only_inside(out)
     np.testing.assert_array_equal(kernel(*blocks), expected)

@@ -105,6 +105,10 @@ def test_else_fail_is_checked_when_the_kernel_is_called(target: Target) -> None:
             continue
         with pytest.raises(ArgumentError) as of_kernel:
             kernel(*given, out=out)
+        bound = kernel.bind(*given, out=out)
+        with pytest.raises(ArgumentError) as of_bound:
+            bound()
+        assert str(of_bound.value) == str(of_kernel.value)
         assert (out == 7).all()
         with pytest.raises(ArgumentError) as of_evaluator:
             evaluate_func(scheduled, scheduled.main, given)

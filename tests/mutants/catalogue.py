@@ -348,6 +348,20 @@ MUTANTS: Final = (
         ("end_to_end/test_strided_arguments.py",),
     ),
     Mutant(
+        "emit_c: what is bound may be a copy",
+        "emit_c/wrapper.py",
+        '"as_it_is"',
+        '"adapt"',
+        ("emit_c/test_bound_calls.py",),
+    ),
+    Mutant(
+        "emit_c: a bound call has outputs of its own",
+        "emit_c/kernel.py",
+        "self._bind(arrays, out)",
+        "self._bind(arrays, None)",
+        ("emit_c/test_bound_calls.py",),
+    ),
+    Mutant(
         "emit_c: a constant offset is not multiplied by its stride",
         "emit_c/printer/memory_access.py",
         "constant += offset * stride",

@@ -12,7 +12,7 @@ from typing import NoReturn, cast
 import numpy as np
 
 from tcpx.emit_c.arguments import Array
-from tcpx.emit_c.binding import Call, call_of
+from tcpx.emit_c.binding import Wrapper, wrapper_of
 from tcpx.emit_c.driver import build_sanitized_program
 from tcpx.emit_c.memory import Bytes
 from tcpx.emit_c.printer.file import PrintedFile
@@ -42,8 +42,8 @@ class SanitizedLibrary:
         source = program_source(self._printed.source, kernel)
         return build_sanitized_program(source, self._target, self._threads, kernel.c_name)
 
-    def wrapper(self, kernel: KernelSignature, constants: Bytes) -> Call:
-        """The checked call of a kernel on arrays."""
+    def wrapper(self, kernel: KernelSignature, constants: Bytes) -> Wrapper:
+        """The checked calls of a kernel on arrays."""
         program = self._program(kernel)
 
         def from_buffer(array: Array) -> Array:
@@ -58,7 +58,7 @@ class SanitizedLibrary:
         def function(*words: object) -> int:
             return self._run(program, kernel, words)
 
-        return call_of(
+        return wrapper_of(
             kernel,
             function,
             from_buffer=from_buffer,
