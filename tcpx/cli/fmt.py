@@ -25,7 +25,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _execute(options: argparse.Namespace) -> int:
     changed = 0
     for name in _names(options.files):
-        text = sys.stdin.read() if name == STDIN else _read(name)
+        text = sys.stdin.read().removeprefix("\ufeff") if name == STDIN else _read(name)
         formatted = tcpx.format_schedule(text, "<stdin>" if name == STDIN else name)
         changed += formatted != text
         if options.diff:
@@ -52,9 +52,9 @@ def _names(files: list[str]) -> Iterator[str]:
 
 
 def _read(name: str) -> str:
-    """The file as it is, line ends included. Raises ScheduleError for one that is no schedule text."""
+    """The file as it is, line ends included; a byte order mark goes. Raises ScheduleError for what is no schedule."""
     tcpx.schedule_text(name)
-    return Path(name).read_bytes().decode()
+    return Path(name).read_bytes().decode("utf-8-sig")
 
 
 def _difference(before: str, after: str, name: str) -> str:

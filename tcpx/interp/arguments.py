@@ -181,7 +181,9 @@ def _digit(node: ast.Expression, state: State, frame: Frame) -> Digit:
 def _static(node: ast.Expression, state: State, frame: Frame) -> int:
     value = evaluate(node, state, frame)
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise frame.error("a digit of a layout has a static extent", node, required="int", found=size_text(value))
+        raise frame.error(
+            "a digit of a layout has a static extent", node, required="an int, at least 1", found=size_text(value)
+        )
     return value
 
 

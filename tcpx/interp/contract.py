@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tcpx.payload.constants import Constants
-from tcpx.payload.diagnostics import Diagnostic, ParseError, ScheduleError
+from tcpx.payload.diagnostics import Diagnostic, ParseError, ScheduleError, VerifyError
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.structural_difference import Difference, signature_differences, structural_differences
 from tcpx.payload.structure import fingerprint
+from tcpx.payload.text.file import UnreadableError, read_text
 from tcpx.payload.text.parser import parse
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.loader import Program
@@ -56,17 +57,18 @@ def _payload(program: Program, schedule: ast.Schedule) -> FuncOp:
     """The function in the payload file that `expects` names, beside the schedule."""
     path = Path(program.main.file.path).parent / schedule.expects
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return parse(read_text(path), str(path), path.parent, Constants()).main
+    except (UnreadableError, ParseError, VerifyError) as error:
+        known = None if isinstance(error, UnreadableError) else error.diagnostic
         raise ScheduleError(
             Diagnostic(
                 f'the payload "{schedule.expects}" that the schedule expects cannot be read',
                 schedule=schedule.location,
+                payload=known.payload if known is not None else None,
                 required="a payload beside the schedule, or a signature such as `(tensor<[B]x64xf32>) -> ...`",
-                found=str(error),
+                found=str(error) if known is None else known.message,
             )
         ) from error
-    return parse(text, str(path), path.parent, Constants()).main
 
 
 def _signature(schedule: ast.Schedule) -> FuncOp:
@@ -79,20 +81,26 @@ def _signature(schedule: ast.Schedule) -> FuncOp:
     try:
         return parse(f"func @signature({', '.join(args)}){symbols} {{\n  tcp.return()\n}}\n", "<signature>").main
     except ParseError as error:
-        raise ScheduleError(
-            Diagnostic(
-                "the signature that the schedule expects cannot be read",
-                schedule=schedule.location,
-                required="`(tensor<[B]x64xf32>, tensor<64x10xf32>) -> tensor<[B]x10xf32>`",
-                found=f"{schedule.expects}: {error.diagnostic.message}",
-            )
-        ) from error
+        raise _unreadable(schedule, error.diagnostic.message) from error
+
+
+def _unreadable(schedule: ast.Schedule, why: str) -> ScheduleError:
+    return ScheduleError(
+        Diagnostic(
+            "the signature that the schedule expects cannot be read",
+            schedule=schedule.location,
+            required="`(tensor<[B]x64xf32>, tensor<64x10xf32>) -> tensor<[B]x10xf32>`",
+            found=f"{schedule.expects}: {why}",
+        )
+    )
 
 
 def _split(schedule: ast.Schedule) -> tuple[list[str], list[str]]:
-    found = re.fullmatch(r"\s*\((.*?)\)\s*->\s*\(?(.*?)\)?\s*", schedule.expects)
-    inputs, results = found.groups() if found is not None else (schedule.expects, "")
-    return list(_types(inputs)), list(_types(results))
+    found = re.fullmatch(r"\s*\((.*?)\)\s*->\s*(?:\((.*)\)|([^()].*?))\s*", schedule.expects)
+    if found is None:
+        raise _unreadable(schedule, "no `(arguments) -> results`")
+    inputs, several, one = found.groups()
+    return list(_types(inputs)), list(_types(several or one or ""))
 
 
 def _types(text: str) -> Iterator[str]:

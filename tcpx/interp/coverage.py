@@ -61,23 +61,5 @@ def _not_fired(block: ast.Block, trace: Trace) -> Iterator[Location]:
         if (where.file, where.line, where.column) not in trace.fired:
             yield where
             continue
-        for inner in _blocks(statement):
+        for inner in ast.blocks_in(statement):
             yield from _not_fired(inner, trace)
-
-
-def _blocks(statement: ast.Statement) -> Iterator[ast.Block]:
-    match statement:
-        case ast.ForEach():
-            yield statement.body
-        case ast.If() | ast.Specialize():
-            yield from (branch.body for branch in statement.branches)
-            if isinstance(statement.orelse, ast.Block):
-                yield statement.orelse
-        case ast.Case():
-            yield from (arm.body for arm in statement.arms)
-            if isinstance(statement.orelse, ast.Block):
-                yield statement.orelse
-        case ast.Try() | ast.Tune():
-            yield from statement.alternatives
-        case _:
-            pass

@@ -14,6 +14,7 @@ from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue,
 from tcpx.payload.diagnostics import Kind
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.structure import DIGITS, operation_fingerprint
+from tcpx.payload.types import SCALARS, ScalarType
 from tcpx.transform.language import syntax as ast
 
 SHOWN_ITEMS = 12
@@ -139,12 +140,15 @@ def _typed(
     dim = as_dim_value(checked(value, frame, node))
     if type_.name == "float" and isinstance(dim, int):
         return float(dim)
+    if type_.name == "dtype" and isinstance(value, str) and value in SCALARS:
+        return SCALARS[value]
     fits = {
         "int": isinstance(dim, int),
         "size": dim is not None,
         "float": isinstance(value, float),
         "bool": isinstance(value, bool),
         "string": isinstance(value, str),
+        "dtype": isinstance(value, ScalarType),
     }.get(type_.name, True)
     if not fits:
         raise frame.error(

@@ -288,7 +288,7 @@ def pattern_outcome(
     matcher = find_matcher(pattern, frame.unit)
     parts: Outcome = ()
     if matcher is not None:
-        parts = name_miss(op, pattern) or matcher_outcome(matcher, op, state, frame, evaluate)
+        parts = name_miss(op, pattern) or matcher_outcome(matcher, pattern, op, state, frame, evaluate)
     else:
         parts = pattern_miss(pattern, op) or ()
     if isinstance(parts, Miss):

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from typing import cast
+
+import numpy as np
 
 from tcpx.interp.values import RuntimeValue, describe
-from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Location, ScheduleError
 from tcpx.transform.suggestions import did_you_mean
 
 ParamValue = int | float | bool | str
@@ -110,15 +113,25 @@ class Overrides:
 
 def overrides_of(params: Mapping[str, ParamValue] | None) -> Overrides:
     """What `params=` says. Raises ScheduleError for a name or a value that no knob can have."""
-    values = params or {}
-    for key, value in values.items():
-        _require_settable(key, value)
-    return Overrides(values)
+    if params is None:
+        return Overrides({})
+    match params:
+        case Mapping():
+            return Overrides({key: _settable(key, value) for key, value in params.items()})
+        case _:
+            raise ArgumentError(
+                Diagnostic(
+                    "`params` is no mapping",
+                    required='names of knobs with their values, such as `{"mc": 96}`',
+                    found=f"something of the Python type {type(params).__name__}",
+                )
+            )
 
 
-def _require_settable(key: object, value: object) -> None:
-    if isinstance(key, str) and isinstance(value, int | float | str):
-        return
+def _settable(key: object, value: object) -> ParamValue:
+    held: object = cast("object", value.item()) if isinstance(value, np.generic) else value
+    if isinstance(key, str) and isinstance(held, int | float | str):
+        return held
     raise ScheduleError(
         Diagnostic(
             f"`params` cannot set {key} to {value}",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from tcpx.interp.arithmetic import undecided
+from tcpx.interp.conditions import AnyOf
 from tcpx.interp.frame import Frame
 from tcpx.interp.matching import Miss, Outcome, class_miss
 from tcpx.interp.parameters import Evaluate, checked_parameter
 from tcpx.interp.state import State
-from tcpx.interp.values import RuntimeValue
+from tcpx.interp.values import RuntimeValue, describe
 from tcpx.payload.diagnostics import Kind, TcpxError
 from tcpx.payload.ir import Operation
+from tcpx.payload.predicates import Predicate
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import MatcherCallee
 from tcpx.transform.language.printed_expressions import print_expression
@@ -17,7 +20,9 @@ FIRST_RANK = 3
 """An operation of the right class is a nearer miss than any other; each statement that holds makes it nearer still."""
 
 
-def matcher_outcome(callee: MatcherCallee, op: Operation, state: State, frame: Frame, evaluate: Evaluate) -> Outcome:
+def matcher_outcome(
+    callee: MatcherCallee, pattern: ast.Pattern, op: Operation, state: State, frame: Frame, evaluate: Evaluate
+) -> Outcome:
     """The parts a matcher returns for an operation, or why the operation is not the root of its pattern."""
     matcher = callee.matcher
     (param,) = matcher.params
@@ -25,7 +30,7 @@ def matcher_outcome(callee: MatcherCallee, op: Operation, state: State, frame: F
         miss = class_miss(op, wanted.name)
         if miss is not None:
             return miss
-    inner = Frame(callee.unit, frame.use, calls=((matcher.name, matcher.location), *frame.calls))
+    inner = Frame(callee.unit, frame.use, calls=((matcher.name, pattern.location), *frame.calls))
     inner.names[param.name] = state.handles.of(op)
     for held, statement in enumerate(matcher.body.statements):
         try:
@@ -49,7 +54,7 @@ def _run(
         case ast.Let(names=(name,)):
             frame.names[name] = evaluate(statement.value, state, frame)
         case ast.Require():
-            _require(statement, state, frame, evaluate)
+            _require(statement, matcher, state, frame, evaluate)
         case ast.Return():
             values = [evaluate(v, state, frame) for v in statement.values]
             pairs = zip(statement.values, matcher.results, values, strict=True)
@@ -59,7 +64,7 @@ def _run(
     return None
 
 
-def _require(statement: ast.Require, state: State, frame: Frame, evaluate: Evaluate) -> None:
+def _require(statement: ast.Require, matcher: ast.Matcher, state: State, frame: Frame, evaluate: Evaluate) -> None:
     value = evaluate(statement.condition, state, frame)
     if value is True:
         return
@@ -68,9 +73,6 @@ def _require(statement: ast.Require, state: State, frame: Frame, evaluate: Evalu
         raise frame.error(
             statement.message or f"not `{text}`", statement, required=text, found="it is false", kind=Kind.SILENCEABLE
         )
-    raise frame.error(
-        f"`{text}` is known only when the kernel runs",
-        statement,
-        required="a condition that is decided when the schedule runs",
-        kind=Kind.SILENCEABLE,
-    )
+    if isinstance(value, Predicate | AnyOf):
+        raise undecided(value, f"`require` of the matcher `{matcher.name}`", frame, statement.condition)
+    raise frame.error("a condition is true or false", statement, required="bool", found=describe(value))

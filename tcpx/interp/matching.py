@@ -75,13 +75,12 @@ def match_handles(match: ast.Match, state: State, frame: Frame, candidates: Cand
     what = pattern_text(match.pattern)
     required = "exactly one" if match.cardinality == "one" else "at least one"
     narrow = "use `match some` and `for`, or narrow it with a name or `where`"
-    narrow = "use `match some` and `for`, or narrow it with a name or `where`"
     raise frame.error(
         f"{len(handles)} operations match {what}" if handles else f"nothing matches {what}",
         match,
         required=required,
         found=", ".join(f"%{h.label}" for h in map(root_of, handles)) or "none",
-        notes=() if handles else near_misses(misses),
+        notes=() if handles else near_misses(misses) or _empty_scope(candidates.roots),
         fix=narrow if handles else _other_name(match, misses),
         kind=Kind.SILENCEABLE,
     )
@@ -96,6 +95,12 @@ def _all_misses(state: State, candidates: Candidates, asked: Sequence[Miss]) -> 
         if isinstance(outcome, Miss):
             misses.append(outcome)
     return misses
+
+
+def _empty_scope(roots: Sequence[Operation]) -> tuple[str, ...]:
+    """A note where there was nothing to look at: what has nothing in it."""
+    inside = "a match looks at what is inside its scope"
+    return (f"{inside}; nothing is inside {', '.join(f'%{op.name}' for op in roots) or 'an empty list'}",)
 
 
 def _other_name(match: ast.Match, misses: Sequence[Miss]) -> str | None:

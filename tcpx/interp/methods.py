@@ -76,7 +76,7 @@ def copies(base: OpHandle, side: str, state: State, frame: Frame, node: ast.Node
             f'%{base.label} has no copy "{side}"',
             node,
             required=", ".join(known) or "a split that made copies",
-            found=", ".join(path_text(op.copy_path) for op in ops),
+            found=f'"{side}"' if known else ", ".join(path_text(op.copy_path) for op in ops),
             fix=did_you_mean(side, known),
             kind=Kind.SILENCEABLE,
         )
@@ -103,7 +103,7 @@ def attribute_of(base: OpHandle, name: str, state: State, frame: Frame, node: as
         error = frame.error(
             f"%{base.label} ({op.opcode}) has no attribute `{name}`",
             node,
-            required=", ".join(known) or "it has none",
+            required=f"one of {', '.join(known)}" if known else "an attribute that it has: there is none",
             fix=did_you_mean(name, known),
             kind=Kind.SILENCEABLE,
         )

@@ -12,6 +12,7 @@ from tcpx.interp.values import OpHandle, RuntimeValue, as_dim_value, kind_of
 from tcpx.payload.diagnostics import Kind, Location
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop
+from tcpx.payload.ops.group import Group
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import FunctionCallee, SequenceCallee, declared_arguments
 
@@ -47,6 +48,10 @@ def checked_parameter(
     what: str, type_: ast.TypeOf, value: RuntimeValue, where: ast.Node | Location, state: State, frame: Frame
 ) -> RuntimeValue:
     """The value if it is of the declared type, as that type."""
+    if type_.name == "list" and type_.arguments and isinstance(value, tuple):
+        of = type_.arguments[0]
+        items = enumerate(value, start=1)
+        return tuple(checked_parameter(f"item {k} of {what}", of, item, where, state, frame) for k, item in items)
     name, dim = type_.name, as_dim_value(value)
     if isinstance(value, tuple) and len(value) == 1 and name in ("op", "loop", "func", "group"):
         (value,) = value
@@ -54,6 +59,8 @@ def checked_parameter(
         _check_class(what, type_, state.handles.live(value), where, frame)
     if name == "loop" and isinstance(value, OpHandle):
         fits = all(isinstance(op, Loop) for op in state.handles.live(value))
+    elif name == "group" and isinstance(value, OpHandle):
+        fits = all(isinstance(op, Group) for op in state.handles.live(value))
     elif name == "float" and isinstance(dim, int):
         return float(dim)
     else:

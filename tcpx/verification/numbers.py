@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -26,8 +26,8 @@ class Case:
 
     sizes: tuple[tuple[str, int], ...]
     special: bool
-    arrays: tuple[Array, ...]
-    expected: tuple[Array, ...]
+    arrays: tuple[Array, ...] = field(repr=False)
+    expected: tuple[Array, ...] = field(repr=False)
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{name}={size}" for name, size in self.sizes) or "no sizes"

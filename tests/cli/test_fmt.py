@@ -25,6 +25,13 @@ def test_writes_files_and_folders(tmp_path: Path, tcpx_command: Command) -> None
     assert (again.status, again.out, again.err) == (0, "", "")
 
 
+def test_a_byte_order_mark_goes(tmp_path: Path, tcpx_command: Command) -> None:
+    path = tmp_path / "a.tcps"
+    path.write_text(UGLY, encoding="utf-8-sig")
+    assert tcpx_command("fmt", str(path)).status == 0
+    assert path.read_bytes() == NICE.encode()
+
+
 def test_check_and_diff_write_nothing(tmp_path: Path, tcpx_command: Command) -> None:
     path = tmp_path / "a.tcps"
     path.write_text(UGLY)

@@ -86,3 +86,25 @@ def test_what_cannot_be_read(folder: Path) -> None:
     assert missing.message == 'the payload "there_is_none.tcp" that the schedule expects cannot be read'
     wrong = refusal(folder, "(tensr<4>) -> f32", tcpx.parse(RELU))
     assert wrong.message == "the signature that the schedule expects cannot be read"
+    assert missing.found == "No such file or directory"
+
+
+@pytest.mark.parametrize("signature", ["(tensor<4xf32>", "(tensor<4xf32>)", "(tensor<4xf32>) ->", "(f32) -> (f32"])
+def test_half_a_signature_is_none(folder: Path, signature: str) -> None:
+    found = refusal(folder, signature, tcpx.parse(RELU))
+    assert found.message == "the signature that the schedule expects cannot be read"
+
+
+def test_a_payload_that_is_none_has_its_place_in_the_schedule(folder: Path) -> None:
+    (folder / "other.tcp").write_text("language 1\n")
+    found = refusal(folder, "other.tcp", tcpx.parse(RELU))
+    assert found.message == 'the payload "other.tcp" that the schedule expects cannot be read'
+    assert found.found == "the text does not follow the grammar"
+    assert found.schedule is not None
+    assert found.payload is not None
+
+
+def test_expecting_nothing_is_no_contract(folder: Path) -> None:
+    with pytest.raises(tcpx.ParseError) as caught:
+        run(folder, "", tcpx.parse(RELU))
+    assert caught.value.diagnostic.message == "`expects` says no payload"

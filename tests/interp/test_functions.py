@@ -43,6 +43,14 @@ def test_values_and_defaults() -> None:
     )
 
 
+def test_items_of_a_list_are_of_the_declared_type() -> None:
+    head = HEAD + "function both(n: int, on: bool) -> list<int> = [n, on]\n"
+    with pytest.raises(ScheduleError) as caught:
+        run("require len(both(4, true)) == 2", head=head)
+    found = caught.value.diagnostic
+    assert (found.message, found.found) == ("`item 2 of both` is declared `int`", "bool true")
+
+
 def test_a_function_of_an_import(tmp_path: Path) -> None:
     (tmp_path / "f.tcps").write_text("language 1\nfunction twice(n: int) -> int = 2 * n\n")
     run("require f.twice(4) == 8", head='language 1\nimport "f.tcps"\n', beside=tmp_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tcpx
@@ -52,6 +53,19 @@ def test_uses_of_one_structure_share_a_value() -> None:
     assert [u.overridden for u in uses] == [True, True, False]
     assert [u.value for u in run(SHARED, {"mr": 3}).knobs] == [3, 3, 3]
     assert [u.value for u in run(SHARED, {"*/fc[12]/*.mr": 3}).knobs] == [3, 3, 6]
+
+
+def test_values_of_other_types() -> None:
+    text = (
+        "language 1\nschedule main(root: func) {\n  knob t: dtype = f32 in [f32, f64]\n  knob n: int = 4 in 1..8\n"
+        '  require bytes(t) == 8 and n == 3 "set"\n}\n'
+    )
+    run(text, {"t": "f64", "n": np.int64(3)})  # pyright: ignore[reportArgumentType]
+    found = refusal(text, {"t": "f65"})
+    assert (found.message, found.found) == ("`t` is declared `dtype`", '"f65"')
+    with pytest.raises(tcpx.ArgumentError) as caught:
+        run(text, [("n", 3)])  # pyright: ignore[reportArgumentType]
+    assert caught.value.diagnostic.message == "`params` is no mapping"
 
 
 def test_two_values_for_one_knob() -> None:

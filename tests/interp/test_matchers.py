@@ -22,7 +22,7 @@ matcher relu_of(r: op<max>) -> (op<contract>, op<add>) {
   require len(users(mm)) == 1 "the product has another reader"
   return mm, s
 }
-matcher large(x: op) { require size(x.out) >= 1000000 }
+matcher large(x: op) { require rank(x.out) >= 3 }
 """
 
 
@@ -80,6 +80,18 @@ def test_near_misses_say_why() -> None:
     assert found.notes[0].startswith(
         "%r (tcp.max): `s` is declared `op<add>` (found %s (tcp.sub, elementwise < generic))"
     )
+
+
+def test_a_condition_of_the_kernel_is_no_mismatch() -> None:
+    high = HEAD.replace("rank(x.out) >= 3", "size(x.out) >= 1000")
+    with pytest.raises(ScheduleError) as caught:
+        run("for x in match any large in root { decompose(x) }", head=high)
+    found = caught.value.diagnostic
+    assert found.kind is Kind.DEFINITE
+    assert found.message == (
+        "`require` of the matcher `large` needs an answer now, but `M*N >= 1000` is known only when the kernel runs"
+    )
+    assert [(name, place.line) for name, place in found.calls] == [("large", 11)]
 
 
 @pytest.mark.parametrize(

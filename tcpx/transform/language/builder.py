@@ -126,7 +126,17 @@ class Builder:
             types = tuple(self.type(t) for t in _trees(_trees(tree, "results")[0], "type"))
             kind = ast.Matcher if tree.data == "matcher" else ast.Sequence
             return kind(name, declared, types, body, trivia=trivia, location=location)
-        expects = _string(_trees(tree, "expects")[0])
+        (expected,) = _trees(tree, "expects")
+        expects = _string(expected)
+        if expected.children and not expects:
+            raise ParseError(
+                Diagnostic(
+                    "`expects` says no payload",
+                    schedule=location,
+                    required="a payload beside the schedule, or a signature such as `(tensor<[B]x64xf32>) -> ...`",
+                    found='""',
+                )
+            )
         return ast.Schedule(name, declared, expects, body, trivia=trivia, location=location)
 
     def _params(self, tree: Tree[Token], end: Position) -> tuple[ast.Param, ...]:

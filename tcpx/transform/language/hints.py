@@ -30,7 +30,7 @@ def hint(token: Token, seen: Sequence[Token], accepted: Accepted) -> str | None:
     for applies, text in _HINTS:
         if applies(token.type, before, accepted):
             return text.format(token=token)
-    if token.type.lower() in HARD_KEYWORDS and "NAME" in accepted:
+    if token.type.lower() in HARD_KEYWORDS and "NAME" in accepted and "INT" not in accepted:
         return f"`{token}` is a keyword: choose another name"
     return None
 
@@ -44,6 +44,22 @@ _HINTS: Sequence[tuple[Applies, str]] = (
     (
         lambda token, before, accepted: token == "MATCH" and accepted >= _STATEMENT,
         "a match is a value: write `let x = match ..`, or `for x in match ..`",
+    ),
+    (
+        lambda token, before, accepted: token in _STATEMENT and _ends(before, "OPTIONAL"),
+        "`optional` stands before a step: write `optional tile(..)`; several statements go into `try {{ .. }}`",
+    ),
+    (
+        lambda token, before, accepted: token == "OPTIONAL",
+        "what `optional` leaves out has no value: write `optional tile(..)` as a statement",
+    ),
+    (
+        lambda token, before, accepted: token == "FOR" and _ends(before, "CARDINALITY"),
+        "loops are matched as `loop`",
+    ),
+    (
+        lambda token, before, accepted: token == "_NL" and "LBRACE" in accepted,
+        "the `{{` stands on the line of what it belongs to",
     ),
     (
         lambda token, before, accepted: token == "WHERE",

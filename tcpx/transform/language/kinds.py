@@ -27,6 +27,7 @@ class Static(Enum):
 
 
 HANDLES = frozenset((Static.OP, Static.LOOP, Static.FUNC))
+PARAMETERS = frozenset((Static.INT, Static.SIZE, Static.FLOAT, Static.BOOL, Static.STRING, Static.DTYPE))
 TYPE_NAMES = {
     **{s.value: s for s in Static if s not in (Static.TARGET, Static.ANY)},
     "group": Static.OP,

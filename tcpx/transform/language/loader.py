@@ -153,7 +153,8 @@ class _Loader:
         if len(self._open) >= DEEPEST_NESTING:
             message = f"files import each other more than {DEEPEST_NESTING} deep"
             required = f"at most {DEEPEST_NESTING} files that import one another in a row"
-            raise ScheduleError(Diagnostic(message, schedule=item.location, required=required))
+            found = f'{len(self._open) + 1} files, the last of them "{item.path}"'
+            raise ScheduleError(Diagnostic(message, schedule=item.location, required=required, found=found))
         if path not in self._units:
             self._open.append(path)
             self._units[path] = self._unit(parse_schedule(schedule_text(path), str(path)), path.parent)

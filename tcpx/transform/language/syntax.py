@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tcpx.payload.diagnostics import Location
@@ -294,6 +295,25 @@ class Return(Commented):
 
 
 Statement = Let | Knob | Require | Do | ForEach | If | Case | Try | Specialize | Tune | Return
+
+
+def blocks_in(statement: Statement) -> Iterator[Block]:
+    """The blocks of a statement, not those of the statements in them."""
+    match statement:
+        case ForEach():
+            yield statement.body
+        case If() | Specialize():
+            yield from (branch.body for branch in statement.branches)
+            if isinstance(statement.orelse, Block):
+                yield statement.orelse
+        case Case():
+            yield from (arm.body for arm in statement.arms)
+            if isinstance(statement.orelse, Block):
+                yield statement.orelse
+        case Try() | Tune():
+            yield from statement.alternatives
+        case _:
+            pass
 
 
 # -- items -------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from tcpx.transform.language.checker import require_checked
 
 HEAD = "language 1\n"
 DECLARED = "\nsequence two(mm: op) -> (loop, loop) {\n let a = tile(mm, [n: 4])\n return a, a\n}\n"
+DECLARED += "sequence many(ints: list<int>) { require len(ints) > 0 }\n"
 
 
 def problems(body: str) -> list[tuple[str, str | None]]:
@@ -43,6 +44,17 @@ def problems(body: str) -> list[tuple[str, str | None]]:
         ("let a = two(mm)", "1 name for 2 results", None),
         ("let mm = 1", "`mm` is bound twice", None),
         ("let threads = 1", "`threads` is built in", None),
+        ("let it = 1", "`it` is built in", None),
+        ("if threads > 1 { let i = mm }\nvectorize(i)", "`i` is not bound",
+         "`i` of <schedule>:3:18 ends with the block it is bound in"),
+        ("let a = mm.dims(reduction)", "`dims` takes a string", 'write `"reduction"`'),
+        ("case threads { op => { vectorize(last) } }", "`case` is about an op", None),
+        ("case match any op in mm { matmul => { } }", "`case` is about an op",
+         "one at a time: `for x in match any op in mm { .. }`"),
+        ("specialize mm when size(mm.m) < 4 { if threads > 1 { return } } else { }",
+         "`return` cannot stand in a branch of `specialize`", None),
+        ("many([1, true])", "an item of `ints` of `many` has the wrong type", None),
+        ("knob a: op = mm\nvectorize(a)", "the knob `a` is no parameter", "bind a handle or a list with `let`"),
         ("knob a: int = 4", "nothing reads the knob `a`", "use it, or remove it"),
         ('knob a: int = "x"\nlet b = a', "the default of the knob `a` has the wrong type", None),
         ("if size(mm.m) { vectorize(last) }", "a condition is true or false", None),

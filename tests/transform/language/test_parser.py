@@ -243,6 +243,17 @@ def test_their_words_are_ordinary_names_elsewhere() -> None:
         ("while true { }", "repeat with `for x in ..`, over a list, a range or a match"),
         ("if true { } elif false { }", "write `else if`"),
         ('fail "no"', '`fail` stands behind `else`: write `require false ".."`'),
+        (
+            "let i = optional tile(mm, [m: 4])",
+            "what `optional` leaves out has no value: write `optional tile(..)` as a statement",
+        ),
+        (
+            "optional require false",
+            "`optional` stands before a step: write `optional tile(..)`; several statements go into `try { .. }`",
+        ),
+        ("for x in match any for in root { }", "loops are matched as `loop`"),
+        ("if true\n  { }", "the `{` stands on the line of what it belongs to"),
+        ("let match = 3", "`match` is a keyword: choose another name"),
         ("let x = 3.", "a float has digits on both sides of the point: `3.0`"),
     ],
 )

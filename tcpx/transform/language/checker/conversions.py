@@ -9,9 +9,9 @@ from tcpx.transform.language.printed_expressions import print_expression
 
 def conversion(given: Static, required: Static, value: ast.Expression) -> str | None:
     """How to get from a value of one type to one of another; None where nothing is known."""
-    text = print_expression(value) if isinstance(value, ast.Name | ast.Attribute | ast.Call) else "x"
     if given is Static.LIST and required in (Static.OP, Static.LOOP):
-        return f"one at a time: `for x in {text} {{ .. }}`"
+        return f"one at a time: `for x in {print_expression(value)} {{ .. }}`"
+    text = print_expression(value) if isinstance(value, ast.Name | ast.Attribute | ast.Call) else "x"
     if given is Static.OP and required is Static.LOOP:
         return f"a loop that steps one of its dims: `{text}.loop(..)`"
     if given is Static.FUNC and required is Static.OP:

@@ -48,6 +48,7 @@ def check_arguments(declared: ast.Sequence | ast.Function, call: ast.Call, scope
             continue
         static = check_type(param.type, inner)
         value = bound[param.name].value
+        _check_items(param, value, declared, scope)
         if static is Static.DIM and isinstance(value, ast.Name):
             note_dim(value, scope)
             continue
@@ -59,6 +60,23 @@ def check_arguments(declared: ast.Sequence | ast.Function, call: ast.Call, scope
                 required=str(param.type),
                 given=given.value,
                 fix=conversion(given, static, value),
+            )
+
+
+def _check_items(param: ast.Param, value: ast.Expression, declared: ast.Sequence | ast.Function, scope: Scope) -> None:
+    """Check the items of a list that is written out against the type that the parameter declares for them."""
+    if param.type.name != "list" or not param.type.arguments or not isinstance(value, ast.ListOf):
+        return
+    silent = replace(scope, problems=Problems())
+    static = check_type(param.type.arguments[0], silent)
+    for item in value.items:
+        given = check_expression(item, silent)
+        if static is not Static.DIM and not declared_accepts(static, given):
+            scope.problems.add(
+                f"an item of `{param.name}` of `{declared.name}` has the wrong type",
+                item.location,
+                required=str(param.type),
+                given=given.value,
             )
 
 
@@ -149,6 +167,8 @@ def _name(expression: ast.Name, scope: Scope) -> Static:
     fix = did_you_mean(expression.name, known)
     if expression.name in FUNCTIONS:
         fix = f"`{expression.name}` is a function: write `{FUNCTIONS[expression.name].signature}`"
+    elif expression.name in scope.left:
+        fix = f"`{expression.name}` of {scope.left[expression.name]} ends with the block it is bound in"
     elif expression.name == "it":
         fix = "`it` is the candidate of a `where`; elsewhere, name the operation with `let`"
     scope.problems.add(f"`{expression.name}` is not bound", expression.location, required="a name in scope", fix=fix)
@@ -296,6 +316,15 @@ def _check_method_argument(method: Method | None, value: ast.Expression, scope: 
         return
     if takes == "dim" and isinstance(value, ast.Name):
         note_dim(value, scope)
+        return
+    if (
+        takes == "string"
+        and isinstance(value, ast.Name)
+        and value.name not in (*scope.visible(), *CONSTANTS, *CANDIDATE)
+    ):
+        scope.problems.add(
+            f"`{method.name}` takes a string", value.location, required="string", fix=f'write `"{value.name}"`'
+        )
         return
     given = check_expression(value, scope)
     wanted = Static.STRING if takes == "string" else Static.DIM

@@ -13,6 +13,7 @@ from tcpx.transform.language.binding import (
 )
 from tcpx.transform.language.checker.scope import Problems, Scope
 from tcpx.transform.language.kinds import TYPE_NAMES, Static
+from tcpx.transform.language.tokens import HARD_KEYWORDS
 from tcpx.transform.suggestions import did_you_mean
 
 _CLASSES_BESIDE_THE_TREE = ("loop", "op")
@@ -41,7 +42,11 @@ def check_type(type_: ast.TypeOf, scope: Scope) -> Static:
             fix=did_you_mean(type_.name, TYPE_NAMES),
         )
         return Static.ANY
-    if type_.name == "op" and type_.arguments:
+    if len(type_.arguments) > 1:
+        scope.problems.add(
+            f"`{type_.name}` takes one argument", type_.location, required="one argument", given=str(type_)
+        )
+    elif type_.name == "op" and type_.arguments:
         check_class(type_.arguments[0].name, type_.arguments[0], scope)
     elif type_.name == "list" and type_.arguments:
         check_type(type_.arguments[0], scope)
@@ -60,7 +65,7 @@ def _check_class(name: str, node: ast.Node, scope: Scope, matchers: Iterable[str
         scope.problems.add(
             f"there is no class `{name}` in the operation tree",
             node.location,
-            required=", ".join(known),
+            required=", ".join(n for n in known if n not in HARD_KEYWORDS),
             given=name,
             fix=did_you_mean(name, [*known, *matchers]),
         )
@@ -98,7 +103,7 @@ def matched_type(expression: ast.Match, scope: Scope) -> Static:
     matcher = scope.unit.matchers.get(expression.pattern.op_class)
     if matcher is not None and matcher.params:
         return TYPE_NAMES.get(matcher.params[0].type.name, Static.ANY)
-    return Static.LOOP if expression.pattern.op_class in ("loop", "for", "parallel") else Static.OP
+    return Static.LOOP if expression.pattern.op_class in ("loop", "parallel") else Static.OP
 
 
 def parts_of(expression: ast.Expression, scope: Scope) -> tuple[Static, ...] | None:

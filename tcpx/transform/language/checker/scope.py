@@ -60,6 +60,8 @@ class Scope:
     problems: Problems
     outer: Scope | None = None
     names: dict[str, Binding] = field(default_factory=dict[str, Binding])
+    left: dict[str, Location] = field(default_factory=dict[str, Location])
+    """Names of blocks that ended, with their places, in this declaration."""
     in_where: bool = False
     candidate: str = ""
     """The class of what the `where` is asked about; empty where it is not known."""
@@ -70,7 +72,13 @@ class Scope:
         """A block, or a `where` about candidates of a class."""
         asked = candidate if in_where else self.candidate
         return Scope(
-            self.unit, self.problems, self, in_where=in_where or self.in_where, candidate=asked, calls=self.calls
+            self.unit,
+            self.problems,
+            self,
+            left=self.left,
+            in_where=in_where or self.in_where,
+            candidate=asked,
+            calls=self.calls,
         )
 
     def end(self, name: str, where: Location) -> None:
@@ -94,7 +102,8 @@ class Scope:
             scope = scope.outer
 
     def report_unused(self) -> None:
-        """Knobs of this block that nothing reads are errors, values likewise remarks."""
+        """Knobs of this block that nothing reads are errors, values likewise remarks; its names end with it."""
+        self.left.update((name, binding.location) for name, binding in self.names.items())
         for binding in self.names.values():
             if binding.is_knob and not binding.used:
                 self.problems.add(
@@ -122,7 +131,7 @@ class Scope:
                 required="a name that is not bound yet",
                 given=f"`{name}` bound at {known.location}",
             )
-        elif name in CONSTANTS or name in FUNCTIONS:
+        elif name in CONSTANTS or name in FUNCTIONS or name == "it":
             self.problems.add(f"`{name}` is built in", where, required="a name that is free")
         elif name not in self.unit.schedules and self.unit.declared(name):
             self.problems.add(

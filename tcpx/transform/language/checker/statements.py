@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tcpx.payload.diagnostics import counted
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.checker.calls import check_call_statement, result_types
@@ -10,7 +12,7 @@ from tcpx.transform.language.checker.expressions import check_condition, check_e
 from tcpx.transform.language.checker.patterns import candidate_class, check_pattern, check_type, matched_type, parts_of
 from tcpx.transform.language.checker.reachability import check_alternatives, check_arms, check_conditions
 from tcpx.transform.language.checker.scope import Scope
-from tcpx.transform.language.kinds import HANDLES, Static, declared_accepts
+from tcpx.transform.language.kinds import HANDLES, PARAMETERS, Static, declared_accepts
 
 Results = tuple[Static, ...]
 
@@ -57,7 +59,7 @@ def check_statement(statement: ast.Statement, scope: Scope, results: Results) ->
             ends = [check_block(b, scope.inner(), results) for b in statement.alternatives]
             return all(ends)
         case ast.Specialize():
-            _check_specialize(statement, scope)
+            _check_specialize(statement, scope, results)
     return False
 
 
@@ -85,7 +87,15 @@ def _check_let(statement: ast.Let, scope: Scope) -> None:
 def _check_knob(statement: ast.Knob, scope: Scope) -> None:
     static = check_type(statement.type, scope)
     given = check_expression(statement.default, scope)
-    if not declared_accepts(static, given):
+    if static not in PARAMETERS and static is not Static.ANY:
+        scope.problems.add(
+            f"the knob `{statement.name}` is no parameter",
+            statement.type.location,
+            required=", ".join(sorted(p.value for p in PARAMETERS)),
+            given=str(statement.type),
+            fix="bind a handle or a list with `let`",
+        )
+    elif not declared_accepts(static, given):
         scope.problems.add(
             f"the default of the knob `{statement.name}` has the wrong type",
             statement.default.location,
@@ -182,8 +192,17 @@ def _check_if(statement: ast.If, scope: Scope, results: Results) -> bool:
 
 
 def _check_case(statement: ast.Case, scope: Scope, results: Results) -> bool:
-    check_expression(statement.subject, scope)
-    check_arms(statement, scope)
+    given = check_expression(statement.subject, scope)
+    if given not in HANDLES and given is not Static.ANY:
+        scope.problems.add(
+            "`case` is about an op",
+            statement.subject.location,
+            required="op",
+            given=given.value,
+            fix=conversion(given, Static.OP, statement.subject),
+        )
+    else:
+        check_arms(statement, scope)
     ends: list[bool] = []
     for arm in statement.arms:
         check_pattern(arm.pattern, scope)
@@ -197,7 +216,7 @@ def _check_case(statement: ast.Case, scope: Scope, results: Results) -> bool:
     return all(ends)
 
 
-def _check_specialize(statement: ast.Specialize, scope: Scope) -> None:
+def _check_specialize(statement: ast.Specialize, scope: Scope, results: Results) -> None:
     given = check_expression(statement.target, scope)
     if given not in (Static.OP, Static.LOOP, Static.LIST, Static.ANY):
         scope.problems.add(
@@ -214,12 +233,21 @@ def _check_specialize(statement: ast.Specialize, scope: Scope) -> None:
     if isinstance(statement.orelse, ast.Block):
         blocks.append(statement.orelse)
     for block in blocks:
-        for inner in block.statements:
-            if isinstance(inner, ast.Return):
-                scope.problems.add(
-                    "`return` cannot stand in a branch of `specialize`",
-                    inner.location,
-                    required="statements for both versions",
-                    given="handles of a branch end with it",
-                )
-        check_block(block, scope.inner(), ())
+        for found in _returns(block):
+            scope.problems.add(
+                "`return` cannot stand in a branch of `specialize`",
+                found.location,
+                required="statements for both versions",
+                given="handles of a branch end with it",
+            )
+        check_block(block, scope.inner(), results)
+
+
+def _returns(block: ast.Block) -> Iterator[ast.Return]:
+    """The `return`s of a branch of `specialize`; those in the branches of another in it are found there."""
+    for statement in block.statements:
+        if isinstance(statement, ast.Return):
+            yield statement
+        elif not isinstance(statement, ast.Specialize):
+            for inner in ast.blocks_in(statement):
+                yield from _returns(inner)
