@@ -10,6 +10,8 @@ from typing import Final, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic
+
 ALIGNMENT: Final = 64
 HUGE_PAGE: Final = 2 << 20
 """Bytes from which on a block is put on huge pages, and their size."""
@@ -19,12 +21,15 @@ Block = TypeVar("Block", bound=Sized)
 
 
 def aligned_block(size: int) -> Bytes:
-    """`size` bytes at a multiple of 64, from 2 MiB on at a multiple of 2 MiB and on huge pages; contents undefined."""
+    """`size` bytes at a multiple of 64, from 2 MiB on at a multiple of 2 MiB and on huge pages; contents undefined.
+
+    Raises ArgumentError where the system has not so much memory.
+    """
     if size < HUGE_PAGE:
         block = np.empty(size + ALIGNMENT, dtype=np.uint8)
         alignment = ALIGNMENT
     else:
-        pages = mmap.mmap(-1, size + HUGE_PAGE)
+        pages = _pages(size)
         if hasattr(mmap, "MADV_HUGEPAGE"):
             with suppress(OSError):  # a Linux without huge pages
                 pages.madvise(mmap.MADV_HUGEPAGE)
@@ -32,6 +37,22 @@ def aligned_block(size: int) -> Bytes:
         alignment = HUGE_PAGE
     start = -block.ctypes.data % alignment
     return block[start : start + size]
+
+
+def _pages(size: int) -> mmap.mmap:
+    """Pages for `size` bytes from any multiple of HUGE_PAGE in them on."""
+    try:
+        return mmap.mmap(-1, size + HUGE_PAGE)
+    except (OSError, OverflowError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ArgumentError(
+            Diagnostic(
+                "the memory that the kernel works in cannot be had",
+                required=f"{size} bytes",
+                found=reason,
+                fix="smaller sizes, or a schedule that packs and pads less",
+            )
+        ) from error
 
 
 class WorkspacePool(Generic[Block]):

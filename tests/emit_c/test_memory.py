@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tcpx.emit_c.memory import ALIGNMENT, HUGE_PAGE, WorkspacePool, aligned_block
+from tcpx.payload.diagnostics import ArgumentError
 
 
 @pytest.mark.parametrize("size", [1, 63, 4096, HUGE_PAGE - 1, HUGE_PAGE, 3 * HUGE_PAGE + 5])
@@ -25,3 +26,12 @@ def test_a_block_is_lent_to_one_at_a_time_and_grows() -> None:
     grown = pool.take(20)
     assert len(grown) == 20
     assert len(pool) == 0
+
+
+@pytest.mark.parametrize("size", [1 << 60, 1 << 63])
+def test_more_than_the_system_has(size: int) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        aligned_block(size)
+    found = caught.value.diagnostic
+    assert found.message == "the memory that the kernel works in cannot be had"
+    assert found.required == f"{size} bytes"
