@@ -6,6 +6,7 @@ A newline or `;` ends a statement, except inside `( ) [ ]`, after an operator or
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -20,6 +21,8 @@ HARD_KEYWORDS = frozenset(
 
 SOFT_KEYWORDS = frozenset("language as expects fail pad one some any function matcher separate".split())
 """Words that are keywords in one place only."""
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
 
 OPERATORS = frozenset(
     "COMPARISON PLUS MINUS TIMES POWER DIVIDE MODULO LESSTHAN MORETHAN AND OR NOT _DOTDOT COMMA COLON EQUAL _ARROW "
@@ -143,6 +146,11 @@ def _is_soft_keyword(word: str, before: str, after: str, inner: str) -> bool:
             return inner == "LSQB" and before in ("NAME", "INT", "RPAR")
         case _:
             return before == "MATCH"
+
+
+def is_name(text: str) -> bool:
+    """Whether a text is a name wherever one may stand."""
+    return _NAME.fullmatch(text) is not None and text not in HARD_KEYWORDS
 
 
 def _comment(token: Token, own_line: bool) -> Comment:

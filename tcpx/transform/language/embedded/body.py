@@ -14,7 +14,7 @@ from tcpx.transform.language.embedded.places import Caller, Use, caller, here
 from tcpx.transform.language.embedded.recorder import PENDING, BlockContext, Recorder, raise_problems
 from tcpx.transform.language.embedded.steps import Steps
 from tcpx.transform.language.embedded.types import type_of
-from tcpx.transform.language.embedded.values import Argument, Dim, Value, any_free, refused, tree_of
+from tcpx.transform.language.embedded.values import Argument, Dim, Value, any_free, checked_name, refused, tree_of
 from tcpx.transform.language.printer import print_statement
 
 StatementT = TypeVar("StatementT", bound=ast.Statement)
@@ -284,4 +284,4 @@ def _names(name: str, place: Caller, what: str) -> tuple[str, ...]:
     names = (name,) if name else place.names if place.use is Use.ASSIGNED else ()
     if not names or (len(names) > 1 and what != "`let`"):
         raise refused(f"this {what} has no name", "an assignment to one name, or `name=`", f"{len(names)} names")
-    return names
+    return names if what == "`let`" else tuple(checked_name(n, place.location) for n in names)

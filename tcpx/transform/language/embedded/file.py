@@ -18,7 +18,7 @@ from tcpx.transform.language.embedded.printed import with_printed_places
 from tcpx.transform.language.embedded.recorder import Recorder
 from tcpx.transform.language.embedded.steps import Library
 from tcpx.transform.language.embedded.types import type_of
-from tcpx.transform.language.embedded.values import refused
+from tcpx.transform.language.embedded.values import checked_name, refused
 from tcpx.transform.language.kinds import TYPE_NAMES, Static
 from tcpx.transform.language.loader import VERSION, Program, Unit, program_of_file
 from tcpx.transform.language.printer import print_file
@@ -72,19 +72,21 @@ class ScheduleFile:
         place = caller()
         self._check_closed("imports")
         written = alias or (place.names[0] if place.use is Use.ASSIGNED and len(place.names) == 1 else "")
+        if written:
+            checked_name(written, place.location)
         self._keep(ast.Import(path, written, location=place.location))
         return _ImportedLibrary(self, written or Path(path).stem)
 
     def schedule(self, name: str, *, expects: str = "", doc: str = "") -> BodyContext:
         """`with file.schedule("mlp") as s:`; its first parameter is `root = s.param("func")`."""
-        where, trivia = here(), ast.Trivia(doc)
+        where, trivia = _place_of(name), ast.Trivia(doc)
         return self._callable(
             lambda params, body: ast.Schedule(name, params, expects, body, trivia=trivia, location=where), (), where
         )
 
     def sequence(self, name: str, *, results: Sequence[str] = (), doc: str = "") -> BodyContext:
         """`with file.sequence("packed", results=["loop", "loop"]) as s:`."""
-        where, trivia = here(), ast.Trivia(doc)
+        where, trivia = _place_of(name), ast.Trivia(doc)
         types = tuple(type_of(r, where) for r in results)
         return self._callable(
             lambda params, body: ast.Sequence(name, params, types, body, trivia=trivia, location=where), types, where
@@ -92,7 +94,7 @@ class ScheduleFile:
 
     def matcher(self, name: str, *, results: Sequence[str] = (), doc: str = "") -> BodyContext:
         """`with file.matcher("conv_relu", results=["op"]) as s:`: a named pattern, for `match_some` and its like."""
-        where, trivia = here(), ast.Trivia(doc)
+        where, trivia = _place_of(name), ast.Trivia(doc)
         types = tuple(type_of(r, where) for r in results)
         return self._callable(
             lambda params, body: ast.Matcher(name, params, types, body, trivia=trivia, location=where), types, where
@@ -100,7 +102,7 @@ class ScheduleFile:
 
     def function(self, name: str, *, result: str, doc: str = "") -> BodyContext:
         """`with file.function("rows", result="int") as s:`: parameters, then `s.return_` of one expression."""
-        where, trivia = here(), ast.Trivia(doc)
+        where, trivia = _place_of(name), ast.Trivia(doc)
         type_ = type_of(result, where)
         return self._callable(
             lambda params, body: ast.Function(name, params, type_, _returned(body), trivia=trivia, location=where),
@@ -200,6 +202,13 @@ class BodyContext:
             recorder.is_closed = True
             self._file.close(None)
         self._file.close(item)
+
+
+def _place_of(name: str) -> Location:
+    """The line of Python that declares something, if what it calls it is a name. Raises ScheduleError."""
+    where = here()
+    checked_name(name, where)
+    return where
 
 
 def _returned(body: ast.Block) -> ast.Expression:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -16,7 +17,7 @@ from tcpx.transform.language.embedded.values import Results, Value, refused
 from tcpx.transform.language.kinds import Static
 from tcpx.transform.language.loader import Unit
 from tcpx.transform.language.printer import print_statement
-from tcpx.transform.language.tokens import HARD_KEYWORDS
+from tcpx.transform.language.tokens import is_name
 
 PENDING = ast.Fail("", location=Location("", 0, 0))
 """In the place of an `else` that is not recorded yet."""
@@ -100,10 +101,11 @@ class Recorder:
 
     def free_name(self, wanted: str) -> str:
         """The name, or the name with the first number that makes it free."""
-        taken = {*self.scope.visible(), *CONSTANTS, *FUNCTIONS, *self.unit.imports, *self.unit.sequences}
+        taken = {*self.scope.visible(), "it", *CONSTANTS, *FUNCTIONS, *self.unit.imports, *self.unit.sequences}
         taken |= {*self.unit.functions, *self.unit.matchers}
+        wanted = wanted if re.match("[A-Za-z_]", wanted) else f"_{wanted}"
         name, k = wanted, 1
-        while name in taken or name in HARD_KEYWORDS:
+        while name in taken or not is_name(name):
             k += 1
             name = f"{wanted}_{k}"
         return name

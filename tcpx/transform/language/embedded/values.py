@@ -12,6 +12,7 @@ from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.embedded.places import Caller, Use, caller, here
 from tcpx.transform.language.printed_expressions import print_expression
+from tcpx.transform.language.tokens import is_name
 
 if TYPE_CHECKING:
     from tcpx.transform.language.checker.scope import Scope
@@ -159,6 +160,12 @@ class Value:
     def __rtruediv__(self, other: Argument) -> Value:
         return self._binary("/", other, reflected=True)
 
+    def __pow__(self, other: Argument) -> Value:
+        return self._binary("**", other)
+
+    def __rpow__(self, other: Argument) -> Value:
+        return self._binary("**", other, reflected=True)
+
     def __mod__(self, other: Argument) -> Value:
         return self._binary("%", other)
 
@@ -263,9 +270,15 @@ def word_of(value: object, where: Location) -> ast.Expression:
     """A bare word; a value stays what it is."""
     if not isinstance(value, str):
         return tree_of(value, where)
-    if not value.isidentifier():
-        raise refused("this is no name", "a word of letters, digits and `_`", f'"{value}"', where=where)
-    return ast.Name(value, location=where)
+    return ast.Name(checked_name(value, where), location=where)
+
+
+def checked_name(name: str, where: Location) -> str:
+    """The name if a text may have it. Raises ScheduleError."""
+    if not is_name(name):
+        required = "letters, digits and `_`, first a letter from a to z or `_`, and no keyword"
+        raise refused("this is no name", required, f'"{name}"', where=where)
+    return name
 
 
 def tree_of(value: object, where: Location) -> ast.Expression:

@@ -16,7 +16,7 @@ from tcpx.transform.language.parser import parse_schedule
 from tcpx.transform.language.printed_expressions import print_expression
 
 OPERATORS = {
-    "+": "__add__", "-": "__sub__", "*": "__mul__", "/": "__floordiv__", "%": "__mod__", "<": "__lt__",
+    "+": "__add__", "-": "__sub__", "*": "__mul__", "/": "__floordiv__", "**": "__pow__", "%": "__mod__", "<": "__lt__",
     "<=": "__le__", ">": "__gt__", ">=": "__ge__", "==": "__eq__", "!=": "__ne__",
 }  # fmt: skip
 
@@ -255,4 +255,4 @@ class Replay:
                 return start(node.pattern.op_class, self.value(node.scope), glob=node.pattern.glob, where=where)
 
 
-REFLECTED = {o: f"__r{name[2:]}" for o, name in OPERATORS.items() if o in "+-*/%"}
+REFLECTED = {o: f"__r{name[2:]}" for o, name in OPERATORS.items() if o in ("+", "-", "*", "/", "**", "%")}

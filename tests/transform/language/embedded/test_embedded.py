@@ -156,7 +156,7 @@ sequence two(mm: op, count: int = 2) -> (loop, loop) {
 
 schedule s(root: func) expects "a.tcp" {
   let mm = match one contract "fc*" in root where size(m) % 4 == 0 and (not scheduled or it.constant)
-  let number = -2 + 3 * (4 - mm.count) / 2 if rank(mm) == 2 else 1
+  let number = -2 + 3 * (4 - mm.count) / 2 if rank(mm) == 2 else 2 ** mm.count ** 2
   let inside = mm.copy("main") in mm.loop(k)
   require number > rows(2) - rows(nv: 1, regs: 3) "positive"
   for r, a, x in match any relu_of "r*" in root where it.is_a(relu_of) { two(x) }
@@ -431,6 +431,41 @@ def test_numbers_beyond_64_bits_are_refused_where_they_are_recorded() -> None:
     assert found.found == "1180591620717411303424"
     assert found.schedule is not None
     assert found.schedule.span == 's.tile(mm, {"m": 2**70})'
+
+
+@pytest.mark.parametrize("name", ["for", "a b", "3x", "a-b", "it's"])
+@pytest.mark.parametrize("kind", ["schedule", "sequence", "param", "knob", "dim"])
+def test_what_no_text_can_call_something_is_refused(kind: str, name: str) -> None:
+    file = tcpx.ScheduleFile("s.tcps")
+
+    def record() -> None:
+        declared: dict[str, Any] = {"schedule": file.schedule, "sequence": file.sequence}
+        with declared.get(kind, file.schedule)(name if kind in declared else "s") as s:
+            root = s.param("func", name=name if kind == "param" else "root")
+            mm = s.match_one("matmul", root)
+            s.knob("int", 4, name=name if kind == "knob" else "mr")
+            s.tile(mm, {name if kind == "dim" else "m": 4})
+
+    with pytest.raises(tcpx.ScheduleError) as caught:
+        record()
+    found = caught.value.diagnostic
+    assert (found.message, found.found) == ("this is no name", f'"{name}"')
+    assert found.schedule is not None
+    assert found.schedule.file == __file__
+
+
+def test_names_that_python_alone_allows_are_changed() -> None:
+    file = tcpx.ScheduleFile("s.tcps")
+    with file.schedule("s") as s:
+        root = s.param("func")
+        mm = s.match_one("matmul", root)
+        é = s.tile(mm, {"m": 4})  # noqa: PLC2401
+        s.print(é)
+        for it in s.match_any("elementwise", root):
+            s.print(it)
+    assert "let _é = tile(mm, [m: 4])" in str(file)
+    assert "for it_2 in match any elementwise in root { print(it_2) }" in str(file)
+    assert parsed(file) == file.tree
 
 
 def test_a_value_behind_the_end_of_its_block_is_refused_where_it_is_used() -> None:
