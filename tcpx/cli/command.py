@@ -6,7 +6,8 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import Final
+from io import TextIOWrapper
+from typing import Final, TextIO
 
 import tcpx
 from tcpx.cli import INTERRUPTED
@@ -34,6 +35,9 @@ STATUSES: Final = (
 
 def execute(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, call its subcommand and return the exit status."""
+    output: TextIO = sys.stdout
+    if isinstance(output, TextIOWrapper):
+        output.reconfigure(errors="backslashreplace")  # a name that it cannot encode is no reason to stop
     parser = _parser()
     options = parser.parse_args(arguments)
     subcommand: Subcommand = options.subcommand

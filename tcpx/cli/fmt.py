@@ -6,12 +6,15 @@ import argparse
 import sys
 from collections.abc import Iterator
 from difflib import unified_diff
+from io import TextIOWrapper
 from pathlib import Path
+from typing import TextIO
 
 import tcpx
 from tcpx.cli.options import Subcommand, UsageError
 
 STDIN = "-"
+_START = tcpx.Location("<stdin>", 1, 1)
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +28,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _execute(options: argparse.Namespace) -> int:
     changed = 0
     for name in _names(options.files):
-        text = sys.stdin.read().removeprefix("\ufeff") if name == STDIN else _read(name)
+        text = _standard_input() if name == STDIN else _read(name)
         formatted = tcpx.format_schedule(text, "<stdin>" if name == STDIN else name)
         changed += formatted != text
         if options.diff:
@@ -49,6 +52,22 @@ def _names(files: list[str]) -> Iterator[str]:
             raise UsageError(f"required schedules (.tcps), found the payload {name}; only schedules can be formatted")
         else:
             yield name
+
+
+def _standard_input() -> str:
+    """The text given, in UTF-8 as all schedules are; so is then what is written. Raises ScheduleError."""
+    streams: tuple[TextIO, ...] = (sys.stdin, sys.stdout)
+    for stream in streams:
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="strict")
+    try:
+        return sys.stdin.read().removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        found = f"the byte 0x{error.object[error.start]:02x}, which is no character"
+        required = "a schedule text in UTF-8"
+        raise tcpx.ScheduleError(
+            tcpx.Diagnostic("cannot read <stdin>", schedule=_START, required=required, found=found)
+        ) from error
 
 
 def _read(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -22,6 +23,27 @@ Command = Callable[..., SimpleNamespace]
 def process(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tcpx.cli", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_terminal_that_lacks_a_character(tmp_path: Path) -> None:
+    payload, schedule = tmp_path / "p.tcp", tmp_path / "s.tcps"
+    payload.write_text("func @f(%x: tensor<8xf32>) -> tensor<8xf32> {\n  %s = tcp.add(%x, %x) : tensor<8xf32>\n"
+                       "  tcp.return(%s)\n}\n")  # fmt: skip
+    text = 'language 1\n\nschedule s(root: func) { emit_remark(match one add in root, "größe") }\n'
+    schedule.write_text(text, encoding="utf-8")
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "tcpx.cli"]
+    arguments = ["explain", str(payload), "-s", str(schedule)]
+    done = subprocess.run([*command, *arguments], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "gr\\xf6\\xdfe" in done.stdout
+    piped = subprocess.run(
+        [*command, "fmt", "-"], env=environment, input=text.encode(), capture_output=True, check=False
+    )
+    assert (piped.returncode, piped.stdout.decode()) == (0, text)
+    refused = subprocess.run([*command, "fmt", "-"], input=b"language 1 // \xff", capture_output=True, check=False)
+    assert refused.returncode == 1
+    assert b"found: the byte 0xff, which is no character" in refused.stderr
 
 
 def test_help_names_every_subcommand(tcpx_command: Command) -> None:
