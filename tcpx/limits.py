@@ -17,6 +17,8 @@ LARGEST_TEXT: Final = 16 << 20
 """Bytes of a schedule or payload file."""
 DEEPEST_NESTING: Final = 64
 """Lists, calls, operators, blocks, regions and signs within one another in a text; parentheses that group are none."""
+DEEPEST_BRACKETS: Final = 128
+"""Brackets within one another in a text that is formatted, those that only group included."""
 DEEPEST_RUN: Final = 96
 """Calls, blocks and operators within one another while a schedule runs."""
 MOST_SIZE_TERMS: Final = 256

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tcpx
-from tcpx.limits import DEEPEST_NESTING
+from tcpx.limits import DEEPEST_BRACKETS, DEEPEST_NESTING
 from tcpx.payload.diagnostics import Diagnostic, Kind
 
 PAYLOAD = """\
@@ -114,6 +114,27 @@ def test_parentheses_that_group_do_not_count() -> None:
     found = schedule_error("require len(" + "[" * 64 + "]" * 64 + ") == 1")
     assert found.message == f"the text is nested more than {DEEPEST_NESTING} deep here"
     assert found.required == "at most 64 blocks, lists, calls, operators and signs within one another"
+
+
+def test_brackets_that_are_formatted() -> None:
+    def text(deep: int) -> str:
+        return f"language 1\n\nschedule s(root: func) {{ require {'(' * deep}1{')' * deep} == threads }}\n"
+
+    inner = text(DEEPEST_BRACKETS).partition("{ ")[2].rpartition(" }")[0]
+    blocks = "if true {" * (DEEPEST_NESTING - 4) + inner + "}" * (DEEPEST_NESTING - 4)
+    assert tcpx.format_schedule(f"language 1\nschedule s(root: func) {{ {blocks} }}").count("(") == DEEPEST_BRACKETS + 1
+    with pytest.raises(tcpx.ParseError) as caught:
+        tcpx.format_schedule(text(10_000))
+    found = caught.value.diagnostic
+    assert found.message == "brackets stand more than 128 deep within one another here, which is not formatted"
+    assert found.schedule is not None
+    assert (found.schedule.line, found.found) == (3, "129 of them")
+
+
+def test_loops_in_loops_over_one_dim_end() -> None:
+    found = schedule_error("let y = match one add in root\nfor i in 1..60000 { tile(y, [d0: 6]) }")
+    assert found.message.endswith("the size expression is too long")
+    assert found.schedule is not None
 
 
 def test_no_sequence_calls_itself() -> None:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from tcpx.payload.size_expressions import Dim, Size, Symbol, Var, atoms
 from tcpx.payload.size_traversal import operands
 
-Key = int | tuple[Size, tuple["Key | int | str | None", ...]]
+Fact = tuple[str, int, int | None, int] | tuple[str, Dim, Dim, Dim, tuple[int, ...]]
+"""Of a symbol or a loop variable: its text, its facts, and the numbers of what the facts mention."""
 
 
 class Question:
@@ -17,7 +18,9 @@ class Question:
 
     def __init__(self, size: Size) -> None:
         self.size = size
-        self.key = _key(size)
+        facts = _Facts()
+        mentioned = facts.mentioned(size)
+        self.key = (size, mentioned, tuple(facts.numbers))
         self._hash = hash(self.key)
 
     def __eq__(self, other: object) -> bool:
@@ -27,22 +30,31 @@ class Question:
         return self._hash
 
 
-def _key(d: Dim) -> Key:
-    if isinstance(d, int):
-        return d
-    seen: dict[Symbol | Var, list[Symbol | Var]] = {}
-    facts: list[Key | int | str | None] = []
-    for leaf in _leaves(d):
-        known = seen.setdefault(leaf, [])
-        if any(leaf is instance for instance in known):
-            continue
-        known.append(leaf)
-        facts.append(leaf.text)
+class _Facts:
+    """All facts about an expression, each numbered and held once: those of a loop in loops mention all outer ones."""
+
+    __slots__ = ("_known", "numbers")
+
+    def __init__(self) -> None:
+        self.numbers: dict[Fact, int] = {}
+        self._known: dict[int, int] = {}
+
+    def mentioned(self, *dims: Dim) -> tuple[int, ...]:
+        """The numbers of the symbols and loop variables of expressions, in order."""
+        return tuple(dict.fromkeys(self._number(leaf) for d in dims for leaf in _leaves(d)))
+
+    def _number(self, leaf: Symbol | Var) -> int:
+        known = self._known.get(id(leaf))
+        if known is None:
+            fact = self._fact(leaf)
+            known = self._known[id(leaf)] = self.numbers.setdefault(fact, len(self.numbers))
+        return known
+
+    def _fact(self, leaf: Symbol | Var) -> Fact:
         if isinstance(leaf, Symbol):
-            facts += (leaf.lower, leaf.upper, leaf.multiple_of)
-        else:
-            facts += map(_key, (leaf.lower, leaf.upper, leaf.step))
-    return d, tuple(facts)
+            return leaf.text, leaf.lower, leaf.upper, leaf.multiple_of
+        facts = leaf.lower, leaf.upper, leaf.step
+        return leaf.text, *facts, self.mentioned(*facts)
 
 
 def _leaves(d: Dim) -> Iterator[Symbol | Var]:

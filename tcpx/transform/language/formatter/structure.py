@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from lark import Token
 
+from tcpx.limits import DEEPEST_BRACKETS
+from tcpx.payload.diagnostics import Diagnostic, ParseError
 from tcpx.transform.language.parser import ParsedText
 from tcpx.transform.language.source import Source
 from tcpx.transform.language.tokens import Comment
@@ -84,6 +86,7 @@ class StructureReader:
     """Reads one text that parses."""
 
     def __init__(self, source: Source, parsed: ParsedText) -> None:
+        self.source = source
         self.lines = source.lines
         self.tokens = list(parsed.tokens)
         self.comments = list(parsed.comments)
@@ -139,15 +142,17 @@ class StructureReader:
 
     # -- expressions -------------------------------------------------------------------------------------------------
 
-    def _element(self) -> Element:
+    def _element(self, depth: int = 0) -> Element:
         if self._kind() not in _CLOSING:
             return self._leaf()
+        if depth >= DEEPEST_BRACKETS:
+            raise self._too_deep(depth)
         closing = _CLOSING[self._kind()]
         opening = self._leaf()
         items: list[tuple[Element, ...]] = []
         item: list[Element] = []
         while self._kind() != closing:
-            element = self._element()
+            element = self._element(depth + 1)
             item.append(element)
             if isinstance(element, Leaf) and element.kind == "COMMA":
                 items.append(tuple(item))
@@ -155,6 +160,17 @@ class StructureReader:
         if item:
             items.append(tuple(item))
         return Group(opening, tuple(items), self._leaf())
+
+    def _too_deep(self, depth: int) -> ParseError:
+        return ParseError(
+            Diagnostic(
+                f"brackets stand more than {DEEPEST_BRACKETS} deep within one another here, which is not formatted",
+                schedule=self.source.of_token(self.tokens[self.position]),
+                required=f"at most {DEEPEST_BRACKETS} of them",
+                found=f"{depth + 1} of them",
+                fix="remove those that only group, or name a part with `let`",
+            )
+        )
 
     def _leaf(self) -> Leaf:
         remarks = tuple(self._remarks())
