@@ -137,6 +137,12 @@ def test_loops_in_loops_over_one_dim_end() -> None:
     assert found.schedule is not None
 
 
+def test_sizes_of_which_nothing_can_be_proved_are_unknown() -> None:
+    steps = "\n".join(f"let s{k + 1} = s{k} * s{k} % 7 + s{k} / 3" for k in range(10))
+    run(f"let y = match one add in root\nlet s0 = size(y.d0) + 1\n{steps}\ntile(y, [d0: max(1, s8)])\nprint(root)\n"
+        "require not (size(y.d1) > 64) and len([s9, s10]) == 2")  # fmt: skip
+
+
 def test_no_sequence_calls_itself() -> None:
     heads = "sequence f(x: func) { g(x) }\nsequence g(x: func) { f(x) }"
     found = schedule_error("f(root)", heads)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, wraps
 from math import gcd
-from typing import Final
+from typing import Final, TypeVar
 
-from tcpx.payload.proof_form import content
+from tcpx.payload.proof_form import LongFormError, content
 from tcpx.payload.proofs import Query
 from tcpx.payload.questions import Question
 from tcpx.payload.size_expressions import (
@@ -24,8 +25,23 @@ from tcpx.payload.size_expressions import (
     as_dim,
 )
 
+Answer = TypeVar("Answer")
+
 REMEMBERED: Final = 2**13
 """Answers remembered per kind of question; the same few hundred are asked at every step of a schedule."""
+
+
+def _unknown_if_long(answer: Callable[[Question], Answer | None]) -> Callable[[Question], Answer | None]:
+    """The answer, or None about what is too long to look at."""
+
+    @wraps(answer)
+    def ask(question: Question) -> Answer | None:
+        try:
+            return answer(question)
+        except LongFormError:
+            return None
+
+    return ask
 
 
 def lower_bound(d: Operand) -> int | None:
@@ -98,18 +114,21 @@ def _is_not_negative(d: Dim) -> bool | None:
 
 
 @lru_cache(maxsize=REMEMBERED)
+@_unknown_if_long
 def _lower(question: Question) -> int | None:
     query = Query()
     return query.lower(query.form.of(question.size))
 
 
 @lru_cache(maxsize=REMEMBERED)
+@_unknown_if_long
 def _upper(question: Question) -> int | None:
     query = Query()
     return query.upper(query.form.of(question.size))
 
 
 @lru_cache(maxsize=REMEMBERED)
+@_unknown_if_long
 def _sign(question: Question) -> bool | None:
     query = Query()
     form = query.form.of(question.size)
@@ -121,6 +140,7 @@ def _sign(question: Question) -> bool | None:
 
 
 @lru_cache(maxsize=REMEMBERED)
+@_unknown_if_long
 def _is_zero(question: Question) -> bool | None:
     query = Query()
     form = query.form.of(question.size)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import gcd
+from typing import Final
 
 from tcpx.payload.size_expressions import (
     Atom,
@@ -29,13 +30,28 @@ from tcpx.payload.size_expressions import (
     Var,
     as_dim,
     make,
-    product,
     scale,
     total,
 )
 from tcpx.payload.size_traversal import leaves
 
 Range = tuple[int, int | None]
+LONGEST_FORM: Final = 2000
+"""Terms of a form: a query looks at no more."""
+
+
+class LongFormError(Exception):
+    """A form that multiplied out has more terms than a query looks at: nothing is known about it."""
+
+
+def expanded(factors: Iterable[Dim]) -> Dim:
+    """The product of forms. Raises LongFormError."""
+    made: Dim = 1
+    for factor in factors:
+        if isinstance(made, Size) and isinstance(factor, Size) and len(made.terms) * len(factor.terms) > LONGEST_FORM:
+            raise LongFormError
+        made = made * factor
+    return made
 
 
 class ProofForm:
@@ -59,7 +75,7 @@ class ProofForm:
         d = as_dim(operand)
         if isinstance(d, int):
             return d
-        return total([d.constant, *(scale(product(map(self._atom, monomial)), c) for monomial, c in d.terms)])
+        return total([d.constant, *(scale(expanded(map(self._atom, monomial)), c) for monomial, c in d.terms)])
 
     def _atom(self, atom: Atom) -> Dim:
         known = self._forms.get(atom.text)

@@ -12,7 +12,7 @@ from math import gcd
 from typing import Final
 
 from tcpx.payload.monotone import direction
-from tcpx.payload.proof_form import ProofForm, content, divide, floor_form, min_form
+from tcpx.payload.proof_form import LONGEST_FORM, ProofForm, content, divide, expanded, floor_form, min_form
 from tcpx.payload.size_expressions import (
     Atom,
     Dim,
@@ -23,13 +23,12 @@ from tcpx.payload.size_expressions import (
     Var,
     atoms,
     make,
-    product,
     scale,
     total,
 )
 from tcpx.payload.size_traversal import leaves, operands
 
-WORK_LIMIT: Final = 2000
+WORK_LIMIT: Final = LONGEST_FORM
 """Terms one query may look at; about 20 ms when used up."""
 NESTING_LIMIT: Final = 60
 """Sub-bounds within sub-bounds, which keeps within Python's own limit."""
@@ -147,16 +146,14 @@ class Query:
                 best = _greatest(best, self._lower_replaced(d, quotient, floor_form(quotient.lhs, smallest)))
         if any(quotient.text in a.inside and a != quotient for a in atoms(d)):
             return best
-        factor = 0
-        rest: Dim = 0
-        for monomial, c in d.terms:
-            part = make({tuple(a for a in monomial if a != quotient): c}, 0) if len(monomial) > 1 else c
-            if quotient not in monomial:
-                rest = rest + make({monomial: c}, 0)
-            elif monomial.count(quotient) == 1:
-                factor = factor + part
-            else:
-                return best
+        if any(monomial.count(quotient) > 1 for monomial, _ in d.terms):
+            return best
+        rest = make({monomial: c for monomial, c in d.terms if quotient not in monomial}, 0)
+        factor = total(
+            make({tuple(a for a in monomial if a != quotient): c}, 0) if len(monomial) > 1 else c
+            for monomial, c in d.terms
+            if quotient in monomial
+        )
         return _greatest(best, self._scaled_floor(quotient, factor, rest))
 
     def _scaled_floor(self, quotient: FloorDiv, factor: Dim, rest: Dim) -> int | None:
@@ -271,7 +268,7 @@ def replace(d: Dim, atom: Atom, value: Dim, divisors: list[Dim]) -> Dim:
     parts: list[Dim] = [d.constant]
     for monomial, coefficient in d.terms:
         if any(atom.text in factor.inside for factor in monomial):
-            parts.append(scale(product(_replace_in_atom(f, atom, value, divisors) for f in monomial), coefficient))
+            parts.append(scale(expanded(_replace_in_atom(f, atom, value, divisors) for f in monomial), coefficient))
         else:
             parts.append(make({monomial: coefficient}, 0))
     return total(parts)

@@ -41,7 +41,8 @@ class _Facts:
 
     def mentioned(self, *dims: Dim) -> tuple[int, ...]:
         """The numbers of the symbols and loop variables of expressions, in order."""
-        return tuple(dict.fromkeys(self._number(leaf) for d in dims for leaf in _leaves(d)))
+        seen: set[int] = set()
+        return tuple(dict.fromkeys(self._number(leaf) for d in dims for leaf in _leaves(d, seen)))
 
     def _number(self, leaf: Symbol | Var) -> int:
         known = self._known.get(id(leaf))
@@ -57,10 +58,12 @@ class _Facts:
         return leaf.text, *facts, self.mentioned(*facts)
 
 
-def _leaves(d: Dim) -> Iterator[Symbol | Var]:
+def _leaves(d: Dim, seen: set[int]) -> Iterator[Symbol | Var]:
+    """The symbols and loop variables of an expression; parts of it that are one object are gone through once."""
     for atom in atoms(d):
         if isinstance(atom, Symbol | Var):
             yield atom
-        else:
+        elif id(atom) not in seen:
+            seen.add(id(atom))
             for operand in operands(atom):
-                yield from _leaves(operand)
+                yield from _leaves(operand, seen)

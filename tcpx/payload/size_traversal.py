@@ -39,12 +39,14 @@ def operands(atom: Atom) -> tuple[Dim, ...]:
 def leaves(d: Operand) -> dict[str, Symbol | Var]:
     """Symbols and loop variables of an expression by text, without those only their facts mention."""
     found: dict[str, Symbol | Var] = {}
+    seen: set[int] = set()
     pending = list(atoms(as_dim(d)))
     while pending:
         atom = pending.pop()
         if isinstance(atom, Symbol | Var):
             found.setdefault(atom.text, atom)
-        else:
+        elif id(atom) not in seen:
+            seen.add(id(atom))
             pending += [inner for operand in operands(atom) for inner in atoms(operand)]
     return found
 

@@ -148,6 +148,13 @@ def _name(expression: ast.Name, scope: Scope) -> Static:
     binding = scope.lookup(expression.name)
     if binding is not None:
         binding.used = True
+        if scope.in_where and expression.name == "it":
+            scope.problems.add(
+                "`it` is the candidate of this `where`, and a name outside of it",
+                expression.location,
+                required="another name outside",
+                given=f"`it` bound at {binding.location}",
+            )
         if binding.ended is not None:
             scope.problems.add(
                 f"`{expression.name}` is gone",

@@ -131,7 +131,7 @@ class Scope:
                 required="a name that is not bound yet",
                 given=f"`{name}` bound at {known.location}",
             )
-        elif name in CONSTANTS or name in FUNCTIONS or name == "it":
+        elif name in CONSTANTS or name in FUNCTIONS:
             self.problems.add(f"`{name}` is built in", where, required="a name that is free")
         elif name not in self.unit.schedules and self.unit.declared(name):
             self.problems.add(

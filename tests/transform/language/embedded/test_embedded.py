@@ -454,17 +454,14 @@ def test_what_no_text_can_call_something_is_refused(kind: str, name: str) -> Non
     assert found.schedule.file == __file__
 
 
-def test_names_that_python_alone_allows_are_changed() -> None:
+def test_a_name_that_python_alone_allows_is_changed() -> None:
     file = tcpx.ScheduleFile("s.tcps")
     with file.schedule("s") as s:
         root = s.param("func")
         mm = s.match_one("matmul", root)
         é = s.tile(mm, {"m": 4})  # noqa: PLC2401
         s.print(é)
-        for it in s.match_any("elementwise", root):
-            s.print(it)
     assert "let _é = tile(mm, [m: 4])" in str(file)
-    assert "for it_2 in match any elementwise in root { print(it_2) }" in str(file)
     assert parsed(file) == file.tree
 
 
