@@ -22,6 +22,7 @@ from tcpx.payload.sizes import (
     ceildiv,
     is_equal,
     is_less_equal,
+    lower_bound,
     maximum,
     minimum,
     to_text,
@@ -180,10 +181,15 @@ def _divide_up(args: Arguments, state: State, frame: Frame, node: ast.Node) -> R
     return ceildiv(lhs, _positive(rhs, frame, node))
 
 
-def _upper_bound(args: Arguments, state: State, frame: Frame, node: ast.Node) -> int:
+def _bound(of: Callable[[Dim], int | None]) -> Builtin:
     """Facts of the branch are part of a size."""
-    largest, otherwise = upper_bound(_dim(args[0], frame, node)), _int(args[1], frame, node)
-    return otherwise if largest is None else largest
+
+    def bound(args: Arguments, state: State, frame: Frame, node: ast.Node) -> int:
+        del state
+        found, otherwise = of(_dim(args[0], frame, node)), _int(args[1], frame, node)
+        return otherwise if found is None else found
+
+    return bound
 
 
 def _align(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
@@ -327,7 +333,8 @@ _FUNCTIONS: Mapping[str, Builtin] = {
     "max": _extreme(least=False),
     "ceildiv": _divide_up,
     "align_up": _align,
-    "upper_bound": _upper_bound,
+    "lower_bound": _bound(lower_bound),
+    "upper_bound": _bound(upper_bound),
     "pow2": _pow2,
     "multiples": _multiples,
     "divisors": _divisors,

@@ -91,3 +91,15 @@ def test_wrong_declarations(function: str, message: str) -> None:
     with pytest.raises(ScheduleError) as caught:
         run("", head=f"language 1\n{function}\n")
     assert caught.value.diagnostic.message == message
+
+
+def test_bounds_of_a_size_know_the_facts_of_a_branch() -> None:
+    run(
+        "let mm = match one contract in root\n"
+        "require lower_bound(size(mm.m), 0) == 0 and upper_bound(size(mm.m), 999) == 999\n"
+        "specialize mm when size(mm.m) >= 8 {\n"
+        "require lower_bound(size(mm.m), 0) == 8 and upper_bound(size(mm.m), 999) == 999\n"
+        "} else {\n"
+        "require lower_bound(size(mm.m), 3) == 0 and upper_bound(size(mm.m), 999) == 7\n"
+        "}"
+    )

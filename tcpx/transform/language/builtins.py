@@ -46,6 +46,7 @@ FUNCTIONS = _table(
     Function("max", ("a",), Static.SIZE, "the greatest of its arguments, or of a list", variadic=True),
     Function("ceildiv", ("a", "b"), Static.SIZE, "a / b, rounded up"),
     Function("align_up", ("a", "b"), Static.SIZE, "the least multiple of b that is at least a"),
+    Function("lower_bound", ("size", "otherwise"), Static.INT, "the least value a size can have, else the other"),
     Function("upper_bound", ("size", "otherwise"), Static.INT, "the largest value a size can have, else the other"),
     Function("pow2", ("low", "high"), Static.LIST, "the powers of two from low to high"),
     Function("multiples", ("of", "high"), Static.LIST, "of, 2*of, ... up to high"),
