@@ -6,6 +6,7 @@ space            the points that satisfy the constraints: enumerated, sampled, w
 space_file       a YAML file that narrows the space and says how to search
 samplers/        which point to try next
 executor         where candidates are tried: evaluation on this machine, dask_executor on others
+dask_workers     the workers of a cluster with one kind of processor, some of which die
 evaluation       candidates compiled in parallel, checked, timed alone
 slots            where candidates live: a server each, which forks for every candidate
 candidate_server, trial, problem   what happens in these processes

@@ -1,8 +1,8 @@
 """Candidates tried by the workers of a Dask cluster, each with an evaluator of its own.
 
 A worker gets a candidate together with the incumbent, which it builds for itself: ratios are of two kernels on one
-machine. When a worker dies, Dask gives its candidate to another one. Workers run whatever their scheduler sends them:
-see docs/tuning.md on trust.
+machine. When a worker dies, its candidate goes to another one (dask_workers). Workers run whatever their scheduler
+sends them: see docs/tuning.md on trust.
 """
 
 from __future__ import annotations
@@ -11,29 +11,20 @@ import atexit
 import tempfile
 import threading
 import uuid
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, cast
+from typing import cast
 
-import distributed
-from distributed.scheduler import KilledWorker
-
-import tcpx
 from tcpx.measure.limits import Limits as MachineLimits
+from tcpx.tune.dask_workers import DaskWorkers, Task
 from tcpx.tune.duel import Effort
 from tcpx.tune.evaluation import Evaluator
 from tcpx.tune.problem import Problem
 from tcpx.tune.slots import Limits, TrialError
 from tcpx.tune.space import Value
 from tcpx.tune.verdicts import Candidate, Comparison, Verdict
-from tcpx.tuned import cpu_name
-
-CONNECT_SECONDS: Final = 20
-MOST_LOSSES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +41,7 @@ class DaskExecutor:
     """An executor on the workers of a cluster with one kind of processor; each has one candidate at a time."""
 
     def __init__(self, address: str, cpu: str, problem: Problem, limits: Limits, effort: Effort) -> None:
-        self._client = _connected(address)
-        self._cpu = cpu
-        self._cpus: dict[str, str] = {}
-        self._own_job = Job(uuid.uuid4().hex, problem, limits, effort)
-        self._job: Any = self._client.scatter(self._own_job, broadcast=True)
+        self._workers = DaskWorkers(address, cpu, Job(uuid.uuid4().hex, problem, limits, effort))
         self._known: dict[str, Candidate] = {}
         self.incumbent: Candidate | None = None
 
@@ -65,17 +52,17 @@ class DaskExecutor:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         del kind, error, trace
-        self._client.close()
+        self._workers.close()
 
     @property
     def workers(self) -> int:
         """As many as there are now."""
-        return max(1, len(self._addresses()))
+        return max(1, len(self._workers.addresses()))
 
     def remember(self, candidates: Sequence[Candidate]) -> None:
         """Candidates of before: those of the same C are not tried again."""
         for candidate in candidates:
-            if candidate.c_hash and candidate.verdict is not Verdict.RUNNING and candidate.alike is None:
+            if candidate.c_hash and candidate.is_settled and candidate.alike is None:
                 self._known.setdefault(candidate.c_hash, candidate)
 
     def reinstate(self, candidate: Candidate) -> None:
@@ -84,13 +71,8 @@ class DaskExecutor:
 
     def evaluate(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """One candidate for each worker; one of a worker that dies goes to another."""
-        addresses = self._addresses()
-        count = max(1, len(addresses))
-        futures = [
-            self._submitted(candidate, addresses[k % count : k % count + 1] if self._is_uniform else addresses)
-            for k, candidate in enumerate(candidates)
-        ]
-        found = [self._result(future, candidate) for future, candidate in zip(futures, candidates, strict=True)]
+        tasks = [self._submitted(candidate) for candidate in candidates]
+        found = [self._result(task, candidate) for task, candidate in zip(tasks, candidates, strict=True)]
         for candidate in found:
             self.remember([candidate])
             held = self.incumbent
@@ -99,8 +81,22 @@ class DaskExecutor:
                 self.incumbent = candidate
         return found
 
+    def _submitted(self, candidate: Candidate) -> Task | TrialError:
+        try:
+            return self._workers.submit(evaluate_here, candidate, self.incumbent, list(self._known.values()))
+        except TrialError as error:
+            return error
+
+    def _result(self, task: Task | TrialError, candidate: Candidate) -> Candidate:
+        try:
+            if isinstance(task, TrialError):
+                raise task
+            return cast("Candidate", self._workers.result(task))
+        except TrialError as error:
+            return replace(candidate, verdict=error.verdict, reason=str(error))
+
     def estimates(self, points: Sequence[Mapping[str, Value]]) -> list[float | None]:
-        """On one worker."""
+        """On one worker. Raises TrialError where none is left."""
         return cast("list[float | None]", self._on_a_worker(estimates_here, points))
 
     def final(self, winner: Candidate, rivals: Sequence[Candidate | None], processes: int) -> list[Comparison | str]:
@@ -108,82 +104,11 @@ class DaskExecutor:
         return cast("list[Comparison | str]", self._on_a_worker(final_here, winner, rivals, processes))
 
     def machine_limits(self, beaten: MachineLimits | None = None) -> MachineLimits:
-        """Those of one worker."""
+        """Those of one worker. Raises TrialError where none is left."""
         return cast("MachineLimits", self._on_a_worker(limits_here, beaten))
 
     def _on_a_worker(self, function: Callable[..., object], *arguments: object) -> object:
-        for _ in range(MOST_LOSSES):
-            future = self._client.submit(function, self._job, *arguments, workers=self._addresses() or None, pure=False)
-            try:
-                return future.result()
-            except CancelledError:
-                self._job = self._client.scatter(self._own_job, broadcast=True)
-        raise TrialError(Verdict.CRASHED, f"{MOST_LOSSES} workers died while it was measured")
-
-    def _addresses(self) -> list[str]:
-        """The workers that have the processor of this study; new ones are asked which they have."""
-        found = sorted(self._client.scheduler_info(n_workers=-1)["workers"])
-        strangers = [address for address in found if address not in self._cpus]
-        if strangers:
-            self._cpus |= cast("dict[str, str]", self._client.run(cpu_name, workers=strangers, on_error="ignore"))
-        return [address for address in found if self._cpus.get(address) == self._cpu]
-
-    @property
-    def _is_uniform(self) -> bool:
-        """Whether any worker will do."""
-        return set(self._cpus.values()) <= {self._cpu}
-
-    def _submitted(self, candidate: Candidate, workers: Sequence[str]) -> Any:  # noqa: ANN401 - Dask's future
-        return self._client.submit(
-            evaluate_here,
-            self._job,
-            candidate,
-            self.incumbent,
-            list(self._known.values()),
-            workers=workers or None,
-            allow_other_workers=bool(workers) and self._is_uniform,
-            pure=False,
-        )
-
-    def _result(self, future: Any, candidate: Candidate) -> Candidate:  # noqa: ANN401 - Dask's future
-        for _ in range(MOST_LOSSES):
-            try:
-                return cast("Candidate", future.result())
-            except KilledWorker as error:
-                return replace(candidate, verdict=Verdict.CRASHED, reason=f"workers died while it was tried: {error}")
-            except CancelledError:  # the worker that died was the only one that held the job
-                self._job = self._client.scatter(self._own_job, broadcast=True)
-                future = self._submitted(candidate, [] if self._is_uniform else self._addresses())
-        return replace(candidate, verdict=Verdict.CRASHED, reason=f"{MOST_LOSSES} workers died while it was tried")
-
-
-def cpus_of_cluster(address: str) -> list[str]:
-    """The kinds of processors that workers have, the one that most have first. Raises ArgumentError where there are no
-    workers."""
-    with _connected(address) as client:
-        found = Counter(cast("dict[str, str]", client.run(cpu_name)).values())
-    if not found:
-        raise tcpx.ArgumentError(
-            tcpx.Diagnostic(
-                f"no worker is connected to {address}",
-                required="one worker or more",
-                found="a scheduler without workers",
-            )
-        )
-    return [name for name, _ in sorted(found.items(), key=lambda held: (-held[1], held[0]))]
-
-
-def _connected(address: str) -> Any:  # noqa: ANN401 - Dask's client has no types
-    try:
-        return distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-    except (OSError, TimeoutError) as error:
-        raise tcpx.ArgumentError(
-            tcpx.Diagnostic(
-                f"no Dask scheduler answers at {address}",
-                required="the address of a scheduler that runs, such as dask://host:8786",
-                found=str(error) or type(error).__name__,
-            )
-        ) from error
+        return self._workers.result(self._workers.submit(function, *arguments))
 
 
 _evaluators: dict[str, Evaluator] = {}

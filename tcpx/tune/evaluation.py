@@ -96,7 +96,7 @@ class Evaluator:
     def remember(self, candidates: Sequence[Candidate]) -> None:
         """Candidates of before: those of the same C are not tried again."""
         for candidate in candidates:
-            if candidate.c_hash and candidate.verdict is not Verdict.RUNNING and candidate.alike is None:
+            if candidate.c_hash and candidate.is_settled and candidate.alike is None:
                 self._seen.setdefault(candidate.c_hash, candidate)
 
     def reinstate(self, candidate: Candidate) -> None:

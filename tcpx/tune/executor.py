@@ -46,11 +46,13 @@ class Executor(Protocol):
         ...
 
     def evaluate(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """What comes of at most `workers` candidates."""
+        """What comes of at most `workers` candidates; the verdict of one that nobody is left to try is
+        WORKERS_GONE."""
         ...
 
     def estimates(self, points: Sequence[Mapping[str, Value]]) -> list[float | None]:
-        """What the model expects of some params, in seconds; None of those whose schedule does not run."""
+        """What the model expects of some params, in seconds; None of those whose schedule does not run.
+        Raises TrialError where nobody is left to say."""
         ...
 
     def final(self, winner: Candidate, rivals: Sequence[Candidate | None], processes: int) -> list[Comparison | str]:
@@ -59,7 +61,8 @@ class Executor(Protocol):
         ...
 
     def machine_limits(self, beaten: MachineLimits | None = None) -> MachineLimits:
-        """The limits of the machine; measured again where a candidate was faster than they allow."""
+        """The limits of the machine; measured again where a candidate was faster than they allow. Raises TrialError
+        where nobody is left to measure them."""
         ...
 
 
@@ -68,7 +71,7 @@ def cpus_of(executor: str) -> list[str | None]:
     if executor == LOCAL:
         return [None]
     _require_dask(executor)
-    from tcpx.tune.dask_executor import cpus_of_cluster
+    from tcpx.tune.dask_workers import cpus_of_cluster
 
     return [*cpus_of_cluster(executor.removeprefix(DASK))]
 

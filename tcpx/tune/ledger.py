@@ -1,7 +1,7 @@
 """Every candidate of every study, in one SQLite file. Several tuners may share it, and each may die at any moment.
 
 A candidate is claimed before it is tried, and finished after; both are one transaction. One whose tuner died is tried
-once more. Schema:
+once more, and so is one that nobody was left to try. Schema:
 
     studies     what is tuned: one row per key, which names payload, schedule, target, compiler, threads and machine
     candidates  one row per point of a study
@@ -28,6 +28,7 @@ VERSION: Final = 1
 LOCK_SECONDS: Final = 15.0
 """How long a write waits for other tuners."""
 MOST_ATTEMPTS: Final = 2
+UNSETTLED: Final = (Verdict.RUNNING.value, Verdict.WORKERS_GONE.value)
 SCHEMA: Final = """
 create table if not exists version (number integer not null);
 create table if not exists studies (
@@ -132,19 +133,23 @@ class Ledger:
                 (study.id, candidate.number, Verdict.RUNNING.value),
             )
 
-    def take_over(self, study: StudyKey) -> list[Candidate]:
-        """Candidates that a tuner left when it died, now this tuner's. One that was left twice has crashed."""
+    def take_over(self, study: StudyKey, most: int | None = None) -> list[Candidate]:
+        """Candidates that a tuner left when it died, or that nobody was left to try, now this tuner's; `most` of them
+        at most. One that was left twice has crashed."""
         taken: list[Candidate] = []
         with self._transaction():
             self._seen()
             seen = dict(self._rows("select owner, seen from owners"))
-            for candidate in self._select(study, "verdict = ?", (Verdict.RUNNING.value,)):
-                if candidate.owner == self.owner or is_alive(candidate.owner, seen.get(candidate.owner, 0.0)):
+            for candidate in self._select(study, "verdict in (?, ?)", UNSETTLED):
+                is_running = candidate.verdict is Verdict.RUNNING
+                if len(taken) == most or (is_running and self._is_held(candidate, seen)):
                     continue
                 if candidate.attempts >= MOST_ATTEMPTS:
-                    made = replace(candidate, verdict=Verdict.CRASHED, reason="the tuner died twice while it was tried")
+                    reason = f"the {'tuner' if is_running else 'workers'} died twice while it was tried"
+                    made = replace(candidate, verdict=Verdict.CRASHED, reason=reason)
                 else:
-                    made = replace(candidate, owner=self.owner, attempts=candidate.attempts + 1)
+                    attempts = candidate.attempts + 1
+                    made = replace(candidate, verdict=Verdict.RUNNING, reason="", owner=self.owner, attempts=attempts)
                     taken.append(made)
                 self._connection.execute(
                     "update candidates set verdict = ?, owner = ?, attempts = ?, record = ? "
@@ -164,13 +169,14 @@ class Ledger:
 
     def same_c(self, study: StudyKey, c_hash: str) -> Candidate | None:
         """The first candidate that was found out about and has this C."""
-        where = "c_hash = ? and verdict != ? and c_hash != ''"
-        return next(iter(self._select(study, where, (c_hash, Verdict.RUNNING.value))), None)
+        where = "c_hash = ? and verdict not in (?, ?) and c_hash != ''"
+        return next(iter(self._select(study, where, (c_hash, *UNSETTLED))), None)
 
     def merge(self, other: Ledger) -> tuple[int, int]:
         """Take over what another ledger has and this one has not; the numbers of studies and candidates.
 
-        Candidates that still run stay where they are. Of a point that both have, the one here is kept.
+        Candidates that still run, or that nobody was left to try, stay where they are. Of a point that both have, the
+        one here is kept.
         """
         studies = candidates = 0
         for theirs in other.studies():
@@ -180,7 +186,7 @@ class Ledger:
             with self._transaction():
                 have = {key for (key,) in self._rows("select point from candidates where study = ?", (ours.id,))}
                 ((last,),) = self._rows("select coalesce(max(number), -1) from candidates where study = ?", (ours.id,))
-                found = [c for c in other.candidates(theirs) if c.verdict is not Verdict.RUNNING]
+                found = [c for c in other.candidates(theirs) if c.is_settled]
                 fresh = [c for c in found if point_key(c.point) not in have]
                 numbers = {c.number: last + 1 + k for k, c in enumerate(fresh)}
                 for candidate in fresh:
@@ -246,6 +252,10 @@ class Ledger:
                 _record(candidate),
             ),
         )
+
+    def _is_held(self, candidate: Candidate, seen: Mapping[str, float]) -> bool:
+        """Whether this tuner, or another one that is alive, tries it."""
+        return candidate.owner == self.owner or is_alive(candidate.owner, seen.get(candidate.owner, 0.0))
 
     def _seen(self) -> None:
         self._connection.execute("insert or replace into owners values (?, ?)", (self.owner, time()))

@@ -38,7 +38,8 @@ DRAWN: Final = 3
 
 @dataclass(slots=True)
 class Search:
-    """One run of `tcpx.tune`. `open` are the candidates that are claimed and not through."""
+    """One run of `tcpx.tune`. `open` are the candidates that are claimed and not through.
+    `cut_off` says why nobody is left to try more, where that is so."""
 
     request: Request
     space: Space
@@ -48,6 +49,7 @@ class Search:
     listener: Listener
     cpu: str | None = None
     stopped: bool = False
+    cut_off: str = ""
     notes: list[str] = field(default_factory=list[str])
     open: dict[int, Candidate] = field(default_factory=dict[int, Candidate])
     started: float = field(default_factory=monotonic)
@@ -85,6 +87,9 @@ class Search:
             try:
                 self.roof = roof_of(problem, evaluator.machine_limits())
                 self._search(evaluator, sampler, first)
+            except TrialError as error:  # of no candidate: nobody is left to go on with
+                self.cut_off = str(error)
+                self.notes.append(f"cut off: {self.cut_off}; --resume goes on with it")
             finally:
                 for candidate in self.open.values():
                     self.ledger.release(self.key, candidate)
@@ -140,7 +145,7 @@ class Search:
 
     def _go_on(self, evaluator: Executor, sampler: Sampler) -> None:
         """With what the ledger has: the fastest is the incumbent, and what a dead tuner left is tried again."""
-        known = [c for c in self.ledger.candidates(self.key) if c.verdict is not Verdict.RUNNING]
+        known = [c for c in self.ledger.candidates(self.key) if c.is_settled]
         evaluator.remember(known)
         for candidate in known:
             sampler.tell(candidate.point, candidate.relative)
@@ -151,20 +156,19 @@ class Search:
                 self.notes.append(f"#{candidate.number} does not run any more: {error}")
                 continue
             break
-        left = self.ledger.take_over(self.key)
-        while left:
-            batch = left[: self._room(evaluator)]
-            del left[: len(batch)]
+        while not self.stopped and (batch := self.ledger.take_over(self.key, self._room(evaluator))):
             self._evaluate(batch, evaluator, sampler)
 
     def _evaluate(self, batch: Sequence[Candidate], evaluator: Executor, sampler: Sampler) -> None:
+        """Try some candidates. Raises TrialError where nobody is left to try more."""
         self.open.update((candidate.number, candidate) for candidate in batch)
         before = evaluator.incumbent
         done = evaluator.evaluate(batch)
         for candidate in done:
             self.ledger.finish(self.key, candidate)
             del self.open[candidate.number]
-            sampler.tell(candidate.point, candidate.relative if candidate.is_measured else None)
+            if candidate.is_settled:
+                sampler.tell(candidate.point, candidate.relative if candidate.is_measured else None)
         self.since_best = 0 if evaluator.incumbent is not before else self.since_best + len(done)
         known = self.ledger.candidates(self.key)
         seconds = monotonic() - self.started
@@ -173,6 +177,9 @@ class Search:
         found = best.comparison if best is not None else None
         share = self.roof.fraction(found.seconds) if self.roof is not None and found is not None else None
         self.listener(Progress(tuple(done), known, best, seconds, request.budget, request.trials, share))
+        for candidate in done:
+            if candidate.verdict is Verdict.WORKERS_GONE:
+                raise TrialError(candidate.verdict, candidate.reason)
 
     def _is_over(self) -> bool:
         request = self.request
@@ -194,9 +201,10 @@ class Search:
         first = next((c for c in known if c.source == "defaults" and c.is_measured), None)
         found = best.comparison if best is not None else None
         final = FinalComparison()
-        if best is not None and not self.stopped:
+        if best is not None and not self.stopped and not self.cut_off:
             final = measured_again(evaluator, best, first, request.has_schedule, request.processes)
             self.notes += final.notes
+        roof = self._roof_over(final.seconds or (found.seconds if found is not None else None), evaluator)
         return Study(
             request.module,
             request.schedule,
@@ -209,16 +217,21 @@ class Search:
             final,
             tuple(self.notes),
             request.fixed,
-            self._roof_over(final.seconds or (found.seconds if found is not None else None), evaluator),
+            roof,
             request.workloads,
+            self.cut_off,
         )
 
     def _roof_over(self, seconds: float | None, evaluator: Executor) -> Roof | None:
         """The roof; that of limits measured again, where the winner goes through it."""
         held = self.roof
-        if held is not None and seconds is not None and held.fraction(seconds) > 1:
+        if held is None or seconds is None or self.cut_off or held.fraction(seconds) <= 1:
+            return held
+        try:
             return roof_of(self.problem, evaluator.machine_limits(held.limits))
-        return held
+        except TrialError as error:
+            self.notes.append(f"the machine's limit was not measured again: {error}")
+            return None
 
     def _point_of(self, params: Mapping[str, Value]) -> Point:
         """The point nearest to some params, by path, or by the sequence and name of the knob."""

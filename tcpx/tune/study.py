@@ -45,6 +45,8 @@ class Study:
     fixed: Mapping[str, Value] = field(default_factory=dict[str, Value])
     roof: Roof | None = None
     workloads: tuple[Workload, ...] = ()
+    cut_off: str = ""
+    """Why nobody was left to try more candidates; empty where it came to its end."""
     others: tuple[Study, ...] = ()
     """Those for other kinds of processors of a cluster."""
 

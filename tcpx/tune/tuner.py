@@ -59,8 +59,9 @@ def tune(
     what it has. `sizes` are values of the payload's symbols, one mapping per workload; `params` pins knobs; `space` is
     a YAML file (docs/tuning.md); `seeds` are points to try first, as params. `workers` compile at once. A candidate
     gets `limits` of time and `memory` bytes. `executor` is `local`, or `dask://HOST:PORT`; where its workers have
-    several kinds of processors, each kind gets a study, and those after the first are its `others`. `early_stop` ends
-    the search after so many candidates that are not faster.
+    several kinds of processors, each kind gets a study, and those after the first are its `others`; a study whose
+    workers are all gone comes last, and where none is left that is an error. `early_stop` ends the search after so many
+    candidates that are not faster.
     At the end the winner is compared with the defaults and with the payload compiled without a schedule, in `processes`
     or more sets of fresh processes; with 0 it is not. Ctrl-C ends the search
     and keeps what it found; a second one ends it at once. Raises ScheduleError, ArgumentError, LedgerError.
@@ -95,7 +96,10 @@ def tune(
     called = [dict(workload.sizes) for workload in request.workloads]
     searched = tcpx.search_space(module, program, params=params, target=resolved, threads=threads, sizes=called)
     narrowed = file.narrowed(searched)
-    first, *others = (_tuned(request, cpu, narrowed, storage, resume, listener) for cpu in cpus_of(executor))
+    studies = [_tuned(request, cpu, narrowed, storage, resume, listener) for cpu in cpus_of(executor)]
+    if all(study.cut_off for study in studies):
+        raise no_workers_left(studies, storage)
+    first, *others = sorted(studies, key=lambda study: study.cut_off != "")
     return replace(first, others=tuple(others))
 
 
@@ -112,6 +116,23 @@ def _tuned(
         study = ledger.study(key, facts)
         _require_new(ledger, study, resume)
         return Search(request, space, ledger, study, folder, listener, cpu).study_of(stack)
+
+
+def no_workers_left(studies: Sequence[Study], storage: str | Path | None) -> tcpx.ArgumentError:
+    """The error where the workers died and no study came to its end."""
+    kinds = " or ".join(f"`{study.key.facts['cpu']}`" for study in studies)
+    tried = sum(candidate.is_settled for study in studies for candidate in study.candidates)
+    kept = f"{tried} candidates are in {storage}" if storage is not None else "no storage, so nothing is kept"
+    return tcpx.ArgumentError(
+        tcpx.Diagnostic(
+            "no worker is left to go on with the search",
+            required=f"one worker or more with {kinds}",
+            found="; ".join([*dict.fromkeys(study.cut_off for study in studies), kept]),
+            fix="start workers again, then add --resume (resume=True)"
+            if storage is not None
+            else "start workers again, and give storage= to keep what they find",
+        )
+    )
 
 
 def _require_new(ledger: Ledger, study: StudyKey, resume: bool) -> None:

@@ -10,7 +10,8 @@ from tcpx.tune.space import Value
 
 
 class Verdict(Enum):
-    """Every candidate ends with one; `RUNNING` is one that is not through yet."""
+    """Every candidate ends with one; `RUNNING` is one that is not through yet, `WORKERS_GONE` one that nobody was left
+    to try."""
 
     RUNNING = "running"
     OK = "ok"
@@ -21,6 +22,7 @@ class Verdict(Enum):
     TIMEOUT = "timeout"
     CRASHED = "crashed"
     PRUNED = "pruned"
+    WORKERS_GONE = "workers gone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,11 @@ class Candidate:
             and self.alike is None
             and (self.against == self.number or (found is not None and found.is_faster))
         )
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is known what comes of it; if not, a study that goes on tries it."""
+        return self.verdict not in (Verdict.RUNNING, Verdict.WORKERS_GONE)
 
     @property
     def is_measured(self) -> bool:

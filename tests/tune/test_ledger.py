@@ -112,6 +112,25 @@ def test_what_a_dead_tuner_left_is_tried_once_more(ledger: Ledger) -> None:
     assert "died twice" in left.reason
 
 
+def test_what_nobody_was_left_to_try_is_tried_once_more(ledger: Ledger) -> None:
+    study = ledger.study(KEY, FACTS)
+    gone = [replace(add(ledger, study, k), verdict=Verdict.WORKERS_GONE, reason="gone") for k in range(3)]
+    for candidate in gone:
+        ledger.finish(study, candidate)
+    assert ledger.claim(study, {"s.mr": 1}, {}, "grid") is None
+    first = ledger.take_over(study, 2)
+    assert [(c.number, c.verdict, c.reason, c.attempts) for c in first] == [
+        (0, Verdict.RUNNING, "", 2),
+        (1, Verdict.RUNNING, "", 2),
+    ]
+    ledger.finish(study, ok(first[0]))
+    ledger.finish(study, replace(first[1], verdict=Verdict.WORKERS_GONE, reason="gone"))
+    assert [c.number for c in ledger.take_over(study)] == [2]
+    found = ledger.candidates(study)
+    assert [c.verdict for c in found] == [Verdict.OK, Verdict.CRASHED, Verdict.RUNNING]
+    assert found[1].reason == "the workers died twice while it was tried"
+
+
 def test_the_first_heir_goes_on_with_it(ledger: Ledger) -> None:
     subprocess.run([sys.executable, "-c", CLAIM, str(ledger.path)], check=False)
     study = ledger.study(KEY, FACTS)
