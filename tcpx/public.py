@@ -24,7 +24,7 @@ from tcpx.frozen import freeze
 from tcpx.inputs import argument_dtypes, random_inputs
 from tcpx.interp import Run, TraceEntry
 from tcpx.interp.space.search_space import SearchSpace
-from tcpx.interp.space.survey import Constraint, Variable
+from tcpx.interp.space.variables import Constraint, Variable
 from tcpx.payload.diagnostics import (
     ArgumentError,
     CompileError,

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from tcpx.interp.engine import begin_run, run_schedule
 from tcpx.interp.knobs import OverriddenLaterError, Overrides, ParamValue, overrides_of
 from tcpx.interp.space.foresight import SurveyForesight
-from tcpx.interp.space.survey import Constraint, Surveyed, Surveyor, Variable
+from tcpx.interp.space.survey import Surveyor
+from tcpx.interp.space.variables import Constraint, Surveyed, Variable
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
 from tcpx.payload.ir import Module
 from tcpx.target import Target
