@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
-from tcpx.cli.tune import PlainLines
+from tcpx.cli.plain_lines import PlainLines
 from tcpx.tune.export import counts
 from tcpx.tune.progress import Listener, Progress, line_of
 from tcpx.tune.verdicts import Verdict

@@ -20,13 +20,12 @@ from tcpx.cli.options import (
     size,
     tuned_path,
 )
+from tcpx.cli.plain_lines import PlainLines
 from tcpx.cli.tune_commands import how_to_go_on, how_to_use
+from tcpx.cli.tune_ledger import merge, show
 from tcpx.tune.dispatch import dispatch
 from tcpx.tune.duel import QUICK
 from tcpx.tune.executor import LOCAL
-from tcpx.tune.export import as_csv, as_json, as_table
-from tcpx.tune.ledger import Ledger
-from tcpx.tune.progress import Listener, Progress, line_of
 from tcpx.tune.samplers.sampler import CORE, OPTUNA
 from tcpx.tune.slots import Limits
 from tcpx.tune.space_file import read_space_file, seconds_of
@@ -95,7 +94,7 @@ def _execute(options: argparse.Namespace) -> int:
     if options.merge is not None or looks:
         if options.file is not None:
             raise UsageError("--show, --export and --merge are about a ledger: no payload beside them")
-        return _merge(options) if options.merge is not None else _show(options)
+        return merge(options) if options.merge is not None else show(options)
     if options.file is None:
         raise UsageError("required a payload, FILE.tcp, or --show, --export, --merge")
     limits = Limits() if options.timeout is None else Limits(check=options.timeout, sample=options.timeout)
@@ -177,21 +176,6 @@ def _study(options: argparse.Namespace, limits: Limits, sizes: list[dict[str, in
         )
 
 
-class PlainLines:
-    """One line per candidate. A context manager, like the live view."""
-
-    def __enter__(self) -> Listener:
-        return self.say
-
-    def __exit__(self, *_: object) -> None:
-        return
-
-    def say(self, progress: Progress) -> None:
-        """The candidates that just came out."""
-        for candidate in progress.finished:
-            print(line_of(candidate), flush=True)
-
-
 def _listener(plain: bool) -> PlainLines:
     """The live view in a terminal, where rich is installed; else lines."""
     if plain or not sys.stdout.isatty() or find_spec("rich") is None:
@@ -199,37 +183,6 @@ def _listener(plain: bool) -> PlainLines:
     from tcpx.cli.live_view import LiveView
 
     return LiveView()
-
-
-def _show(options: argparse.Namespace) -> int:
-    _require_ledger(options.storage)
-    with Ledger(options.storage) as ledger:
-        study = ledger.latest(options.show or None)
-        candidates = ledger.candidates(study)
-        if options.export is not None:
-            sys.stdout.write(as_csv(candidates) if options.export == "csv" else as_json(candidates))
-            return 0
-        for known in ledger.studies():
-            print(f"{'>' if known.id == study.id else ' '} {known.key}  {known.facts.get('workloads', '')}")
-        for name, fact in study.facts.items():
-            print(f"  {name}: {fact}")
-        print(as_table(candidates))
-    return 0
-
-
-def _merge(options: argparse.Namespace) -> int:
-    _require_ledger(options.merge)
-    with Ledger(options.storage) as ledger, Ledger(options.merge) as other:
-        studies, candidates = ledger.merge(other)
-    print(f"{options.storage}: {studies} studies and {candidates} candidates from {options.merge}")
-    return 0
-
-
-def _require_ledger(path: str) -> None:
-    if not Path(path).is_file():
-        raise tcpx.ArgumentError(
-            tcpx.Diagnostic(f"there is no ledger {path}", required="a file that tcpx tune made", found="no such file")
-        )
 
 
 def _count(word: str) -> int:

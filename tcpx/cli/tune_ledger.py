@@ -1,0 +1,44 @@
+"""What tcpx tune does with a ledger without searching: --show, --export, --merge."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import tcpx
+from tcpx.tune.export import as_csv, as_json, as_table
+from tcpx.tune.ledger import Ledger
+
+
+def show(options: argparse.Namespace) -> int:
+    """`--show` and `--export`: one study."""
+    _require_ledger(options.storage)
+    with Ledger(options.storage) as ledger:
+        study = ledger.latest(options.show or None)
+        candidates = ledger.candidates(study)
+        if options.export is not None:
+            sys.stdout.write(as_csv(candidates) if options.export == "csv" else as_json(candidates))
+            return 0
+        for known in ledger.studies():
+            print(f"{'>' if known.id == study.id else ' '} {known.key}  {known.facts.get('workloads', '')}")
+        for name, fact in study.facts.items():
+            print(f"  {name}: {fact}")
+        print(as_table(candidates))
+    return 0
+
+
+def merge(options: argparse.Namespace) -> int:
+    """`--merge`: take over what another ledger has."""
+    _require_ledger(options.merge)
+    with Ledger(options.storage) as ledger, Ledger(options.merge) as other:
+        studies, candidates = ledger.merge(other)
+    print(f"{options.storage}: {studies} studies and {candidates} candidates from {options.merge}")
+    return 0
+
+
+def _require_ledger(path: str) -> None:
+    if not Path(path).is_file():
+        raise tcpx.ArgumentError(
+            tcpx.Diagnostic(f"there is no ledger {path}", required="a file that tcpx tune made", found="no such file")
+        )
