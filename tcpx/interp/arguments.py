@@ -55,6 +55,12 @@ class Prepared:
     listed: list[Operation] = field(default_factory=list[Operation])
     """Operations of list arguments."""
 
+    @property
+    def subject(self) -> OpHandle | None:
+        """The computation of the first handle, whose dims the other arguments name."""
+        first = next((handle for _, handle, _ in self.handles.values()), None)
+        return first.base if isinstance(first, OperandHandle) else first
+
 
 def prepare(transform: type[Transform], bound: Mapping[str, ast.Argument], state: State, frame: Frame) -> Prepared:
     """Evaluate the arguments of a statement; absent ones get their defaults."""
@@ -120,15 +126,15 @@ def _as_handle(value: RuntimeValue, parameter: Parameter, made: Prepared, node: 
 def _convert(made: Prepared, parameter: Parameter, node: ast.Expression, state: State, frame: Frame) -> ArgumentValue:
     match parameter.type.kind:
         case ParameterKind.DIM:
-            return dim_name(node, state, frame)
+            return dim_name(node, made.subject, state, frame)
         case ParameterKind.DIMS:
             items = node.items if isinstance(node, ast.ListOf) else (node,)
-            return tuple(dim_name(item, state, frame) for item in items)
+            return tuple(dim_name(item, made.subject, state, frame) for item in items)
         case ParameterKind.DIM_SIZES:
             return _sizes(made, parameter, node, state, frame)
         case ParameterKind.LAYOUT:
             items = node.items if isinstance(node, ast.ListOf) else (node,)
-            return tuple(_digit(item, state, frame) for item in items)
+            return tuple(_digit(made, item, state, frame) for item in items)
         case ParameterKind.ENUM:
             return _choice(made, parameter, node, state, frame)
         case ParameterKind.NAME if isinstance(node, ast.Name):
@@ -153,7 +159,7 @@ def _sizes(made: Prepared, parameter: Parameter, node: ast.Expression, state: St
         raise _mismatch(made, parameter, "no map", node, "write `[n: 64]`")
     sizes: dict[str, Dim] = {}
     for key, entry in node.entries:
-        name = dim_name(key, state, frame)
+        name = dim_name(key, made.subject, state, frame)
         value = evaluate(entry, state, frame)
         size = as_dim_value(value)
         if size is None:
@@ -164,18 +170,18 @@ def _sizes(made: Prepared, parameter: Parameter, node: ast.Expression, state: St
     return sizes
 
 
-def _digit(node: ast.Expression, state: State, frame: Frame) -> Digit:
+def _digit(made: Prepared, node: ast.Expression, state: State, frame: Frame) -> Digit:
     match node:
         case ast.Padded():
-            digit = _digit(node.digit, state, frame)
+            digit = _digit(made, node.digit, state, frame)
             return Digit(digit.dim, digit.floordiv, digit.mod, _static(node.to, state, frame))
         case ast.Binary(operator="/"):
-            return Digit(dim_name(node.lhs, state, frame), floordiv=_static(node.rhs, state, frame))
+            return Digit(dim_name(node.lhs, made.subject, state, frame), floordiv=_static(node.rhs, state, frame))
         case ast.Binary(operator="%"):
-            inner = _digit(node.lhs, state, frame)
+            inner = _digit(made, node.lhs, state, frame)
             return Digit(inner.dim, inner.floordiv, _static(node.rhs, state, frame), inner.pad)
         case _:
-            return Digit(dim_name(node, state, frame))
+            return Digit(dim_name(node, made.subject, state, frame))
 
 
 def _static(node: ast.Expression, state: State, frame: Frame) -> int:

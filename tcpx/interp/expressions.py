@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tcpx.interp import arithmetic, methods, navigation
 from tcpx.interp.conditions import AnyOf, Condition, conjunction, disjunction, opposite
+from tcpx.interp.dim_owners import own_dim
 from tcpx.interp.foresight import UnforeseenError
 from tcpx.interp.frame import Frame
 from tcpx.interp.functions import call_function
@@ -43,7 +44,7 @@ def argument_value(param: ast.Param, node: ast.Expression, state: State, frame: 
     """An argument for a declared parameter: where a dim is declared, a bare name is the dim."""
     if param.type.name == "dim" and isinstance(node, ast.Name):
         held = frame.names.get(node.name)
-        return held if isinstance(held, DimHandle) else DimHandle(OpHandle((), "any op"), dim_name(node, state, frame))
+        return held if isinstance(held, DimHandle) else DimHandle(OpHandle((), "any op"), node.name)
     return evaluate(node, state, frame)
 
 
@@ -222,7 +223,7 @@ def _method(
         ops = state.handles.resolve(base, node.location)
         pattern = ast.Pattern(print_expression(argument), "", location=argument.location)
         return not any(isinstance(pattern_outcome(pattern, None, op, state, frame), Miss) for op in ops)
-    text = dim_name(argument, state, frame) if method.takes == "dim" else _text(argument, state, frame)
+    text = dim_name(argument, base, state, frame) if method.takes == "dim" else _text(argument, state, frame)
     return methods.METHODS[method.name](base, text, state, frame, node)
 
 
@@ -233,15 +234,18 @@ def _text(expression: ast.Expression, state: State, frame: Frame) -> str:
     return value
 
 
-def dim_name(expression: ast.Expression, state: State, frame: Frame) -> str:
-    """A place declared `dim`: a bare name is the dim, never a variable; else `x.m` or a parameter in parentheses."""
+def dim_name(expression: ast.Expression, of: OpHandle | None, state: State, frame: Frame) -> str:
+    """A place declared `dim`: a bare name is the dim, never a variable, unless it is bound to a dim; else `x.m`. A dim
+    that belongs to an operation must be one of `of`, if that is given."""
     if isinstance(expression, ast.Name):
-        held = frame.names.get(expression.name)
-        return held.dim if isinstance(held, DimHandle) else expression.name
-    value = evaluate(expression, state, frame)
+        value = frame.names.get(expression.name)
+        if not isinstance(value, DimHandle):
+            return expression.name
+    else:
+        value = evaluate(expression, state, frame)
     if not isinstance(value, DimHandle):
         raise frame.error("a dim is needed", expression, required="a dim such as `k`", found=describe(value))
-    return value.dim
+    return own_dim(value, of, state, frame, expression) if of is not None else value.dim
 
 
 def _selection(expression: ast.Selection, state: State, frame: Frame) -> RuntimeValue:

@@ -73,10 +73,8 @@ def _check(made: Prepared, parameter: Parameter, node: ast.Expression, state: St
 
 
 def _first_ops(made: Prepared, state: State) -> list[Operation]:
-    """The operations of the first handle, whose dims the others name."""
-    for _, handle, _ in made.handles.values():
-        return state.handles.live(handle.base if isinstance(handle, OperandHandle) else handle)
-    return []
+    """The operations whose dims the arguments name."""
+    return state.handles.live(made.subject) if made.subject is not None else []
 
 
 def _dims_of(made: Prepared, parameter: Parameter) -> Iterable[str]:

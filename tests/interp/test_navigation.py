@@ -241,3 +241,62 @@ def test_versions_of_a_loop_by_its_own_iteration_are_refused() -> None:
     assert found.message == "the condition is about an iteration of a loop, and the versions are made outside that loop"
     assert found.found == "the loop variable %mm/m1"
     run(MM + "let i = tile(mm, [m: 4])\nspecialize mm when size(mm.m) < 4 { } else { tile(mm, [n: 8]) }")
+
+
+TWO_PRODUCTS = """\
+func @f(%x: tensor<8x16xf32>, %w: tensor<16x32xf32>, %v: tensor<32x24xf32>) -> tensor<8x24xf32> {
+  %fc1 = tcp.matmul(%x, %w) : tensor<8x32xf32>
+  %fc2 = tcp.matmul(%fc1, %v) : tensor<8x24xf32>
+  tcp.return(%fc2)
+}
+"""
+BOTH = 'let one = match one "fc1" in root\nlet fc2 = match one "fc2" in root\n'
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "let d = fc2.k\ntile(one, [d: 3])",
+        "let d = fc2.k\nlet i = tile(one, [m: 2])\npack(one.lhs, [m, d % 4], at: i)",
+        "let d = fc2.k\ninterchange(one, [d, m, n])",
+        "tile(one, [n: 4])\nlet i = one.loop((fc2.k))",
+        "for d in fc2.dims(\"reduction\") { split_reduction(one, d, parts: 2) }",
+    ],
+)  # fmt: skip
+def test_a_dim_of_another_operation_is_not_taken_by_its_name(body: str) -> None:
+    found = failure(BOTH + body, TWO_PRODUCTS).diagnostic
+    assert found.message == "`k` is a dim of %fc2, not of %fc1"
+    assert (found.required, found.found) == ("a dim of %fc1: m, n, k", "%fc2.k")
+    assert found.fix == "`one.m`, `one.n` or `one.k`"
+    assert found.schedule is not None
+    assert found.payload is not None
+    assert found.payload.line == 2
+
+
+def test_a_dim_of_another_operation_is_refused_in_a_sequence_with_its_calls() -> None:
+    rows = "sequence rows(mm: op, d: dim) { tile(mm, [d: 2]) }\n"
+    with pytest.raises(ScheduleError) as caught:
+        run(BOTH + "rows(one, fc2.m)", TWO_PRODUCTS, rows)
+    assert caught.value.diagnostic.fix == "`mm.m`, `mm.n` or `mm.k`"
+    assert [name for name, _ in caught.value.diagnostic.calls] == ["rows"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "let d = one.k\ngeneralize(one)\ntile(one, [d: 4])",
+        'let d = one.m\nlet i = tile(one, [m: 3])\npeel(i)\ntile(one.copy("tail"), [d: 1])\nlet j = one.loop(d)',
+        'let i = tile(one, [m: 3])\npeel(i)\nlet d = one.copy("main").k\ntile(one, [d: 4])',
+        "for x in [one, fc2] { rows(x, k) }",
+    ],
+)
+def test_a_dim_follows_its_operation(body: str) -> None:
+    run(BOTH + body, TWO_PRODUCTS, "sequence rows(mm: op, d: dim) { tile(mm, [d: 2]) }\n")
+
+
+def test_dims_of_merged_operations_are_dims_of_both() -> None:
+    payload = TWO_PRODUCTS.replace("tcp.matmul(%fc1, %v) : tensor<8x24xf32>", "tcp.matmul(%x, %w) : tensor<8x32xf32>")
+    payload = payload.replace("tensor<8x24xf32> {", "tensor<8x32xf32> {").replace(
+        "  tcp.return(%fc2)", "  %s = tcp.add(%fc1, %fc2) : tensor<8x32xf32>\n  tcp.return(%s)"
+    )
+    run(BOTH + "let d = fc2.k\ncse(root)\ntile(one, [d: 4])", payload)

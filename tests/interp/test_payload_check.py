@@ -34,6 +34,11 @@ def found(body: str, head: str = HEAD, target: str = "x86_avx512") -> list[tuple
 @pytest.mark.parametrize(
     ("body", "message", "fix"),
     [
+        (
+            MM + "let r = match one max in root\nlet d = mm.m\ntile(r, [d: 4])",
+            "`m` is a dim of %mm, not of %r",
+            "`r.d0` or `r.d1`",
+        ),
         ("let x = match one softmax in root\ndecompose(x)", "nothing matches softmax", None),
         ('let x = match some "fc*" in root\nfor y in x { dce(y) }', 'nothing matches "fc*"', None),
         ("for mm in match some contract in root { tile(mm, [lm: 4]) }", "%mm has no dim `lm`", "did you mean `m`?"),
