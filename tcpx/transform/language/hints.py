@@ -23,6 +23,13 @@ FOREIGN_WORDS = {
 }
 """What begins a statement in other languages, and what this one has for it."""
 
+ITEM_FORMS = {
+    "language": "language 1",
+    "function": "function f(n: int) -> int = 2 * n",
+    "matcher": "matcher m(r: op<max>) { require rank(r) == 2 }",
+}
+"""How what begins with a word that is no keyword elsewhere goes on."""
+
 
 def hint(token: Token, seen: Sequence[Token], accepted: Accepted) -> str | None:
     """The fix for a token where others are accepted; `seen` are the tokens up to it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -11,11 +12,11 @@ from typing import Protocol
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
-from tcpx.payload.diagnostics import Diagnostic, ParseError
+from tcpx.payload.diagnostics import Diagnostic, Location, ParseError
 from tcpx.payload.text.file import printable
 from tcpx.payload.text.tables import collector_paused, tables_file
 from tcpx.transform.language.builder import Builder
-from tcpx.transform.language.hints import FOREIGN_WORDS, hint
+from tcpx.transform.language.hints import FOREIGN_WORDS, ITEM_FORMS, hint
 from tcpx.transform.language.reductions import Reductions, Scanner
 from tcpx.transform.language.source import Source
 from tcpx.transform.language.syntax import File
@@ -34,10 +35,11 @@ _WORDS = {
 _OPERATORS = frozenset("COMPARISON PLUS MINUS TIMES POWER DIVIDE MODULO LESSTHAN MORETHAN AND OR".split())
 _EXPRESSION = frozenset("NAME INT FLOAT STRING LPAR LSQB MINUS NOT TRUE FALSE MATCH".split())
 _STATEMENT = frozenset("LET KNOB REQUIRE OPTIONAL FOR IF CASE TRY SPECIALIZE TUNE RETURN".split())
-_ITEM = frozenset("LANGUAGE IMPORT FUNCTION MATCHER SEQUENCE SCHEDULE".split())
 _ITEM_WORDS = ("language", "import", "function", "matcher", "sequence", "schedule")
+_ITEM = frozenset(word.upper() for word in _ITEM_WORDS)
 _STATEMENT_WORDS = tuple("let knob require optional for if case try specialize tune return".split())
 _ENDS = {"_NL": "the line", "$END": "the file"}
+_STRING_START = re.compile(r'"(\\["\\nt]|[^"\\\n])*')
 _STARTERS = frozenset(("_NL", "LBRACE", "RBRACE"))
 _PARSING = Lock()
 """The parser keeps the tokens of one text."""
@@ -109,6 +111,9 @@ def _unexpected_character(source: Source, error: UnexpectedCharacters) -> ParseE
     place = source.at(error.line, error.column)
     character = source.lines[error.line - 1][error.column - 1]
     if character == '"':
+        escape = _unknown_escape(place.text, error.column)
+        if escape is not None:
+            return _of_escape(source, error.line, escape, place.text[escape])
         return ParseError(
             Diagnostic("the string is not closed", schedule=place, required='`"` on the same line', found=place.text)
         )
@@ -131,6 +136,26 @@ def _unexpected_character(source: Source, error: UnexpectedCharacters) -> ParseE
     )
 
 
+def _unknown_escape(line: str, column: int) -> int | None:
+    """The column of the backslash that ends what can be read of the string at a column."""
+    read = _STRING_START.match(line, column - 1)
+    end = read.end() if read is not None else len(line)
+    return end + 1 if line[end : end + 1] == "\\" and end + 1 < len(line) else None
+
+
+def _of_escape(source: Source, line: int, column: int, character: str) -> ParseError:
+    found = rf"`\{character}`" if character.isprintable() else f"a backslash before {printable(character)}"
+    return ParseError(
+        Diagnostic(
+            f"{found} is no escape",
+            schedule=source.at(line, column, line, column + 2),
+            required=r"`\"`, `\\`, `\n` or `\t`",
+            found=found,
+            fix=r"a backslash is written `\\`",
+        )
+    )
+
+
 def _unexpected_token(source: Source, error: UnexpectedToken, seen: list[Token]) -> ParseError:
     token: Token = error.token
     accepted = {str(t) for t in error.accepts} if error.accepts else {str(t) for t in error.expected}
@@ -142,9 +167,16 @@ def _unexpected_token(source: Source, error: UnexpectedToken, seen: list[Token])
             schedule=place,
             required=expected_words(accepted),
             found=found,
-            fix=_misspelt_statement(token, seen) or hint(token, seen, frozenset(accepted)),
+            fix=_comment_of_c(place) or _misspelt_statement(token, seen) or hint(token, seen, frozenset(accepted)),
         )
     )
+
+
+def _comment_of_c(place: Location) -> str | None:
+    """Where a `/*` stands at a place, or ends there, what the language has for it."""
+    at = place.column - 1
+    is_comment = "/*" in (place.text[at : at + 2], place.text[max(0, at - 1) : at + 1])
+    return "comments start with `//`, on every line" if is_comment else None
 
 
 def expected_words(accepted: set[str]) -> str:
@@ -155,8 +187,8 @@ def expected_words(accepted: set[str]) -> str:
         left -= _STATEMENT | _EXPRESSION
         words.append("a statement")
     elif left >= _ITEM - {"LANGUAGE"}:
+        words += [f"`{word}`" for word in _ITEM_WORDS if word != "language"]
         left -= _ITEM
-        words.append("`import`, `sequence` or `schedule`")
     elif left >= _EXPRESSION - {"MATCH", "NOT"}:
         left -= _EXPRESSION
         words.append("an expression")
@@ -178,5 +210,7 @@ def _misspelt_statement(token: Token, seen: list[Token]) -> str | None:
     word = str(line[0])
     if word in FOREIGN_WORDS:
         return FOREIGN_WORDS[word]
+    if word in ITEM_FORMS and depth == 0:
+        return f"write `{ITEM_FORMS[word]}`"
     found = closest(word, _STATEMENT_WORDS if depth > 0 else _ITEM_WORDS)
     return f"did you mean `{found}`?" if found is not None else None

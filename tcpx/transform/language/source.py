@@ -8,12 +8,12 @@ from tcpx.payload.diagnostics import Location
 
 
 class Source:
-    """One text; places in it are Locations with the source line for the caret."""
+    """One text, without a byte order mark; places in it are Locations with the source line for the caret."""
 
     def __init__(self, file: str, text: str) -> None:
         self.file = file
-        self.text = text
-        self.lines = text.split("\n")
+        self.text = text.removeprefix("\ufeff")
+        self.lines = self.text.split("\n")
         self._shown = [line.rstrip("\r") for line in self.lines]
 
     def at(self, line: int, column: int, end_line: int = 0, end_column: int = 0) -> Location:

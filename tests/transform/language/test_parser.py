@@ -10,7 +10,7 @@ import pytest
 from lark import Lark, Token, Tree, UnexpectedInput
 
 from tcpx.payload.diagnostics import ParseError
-from tcpx.transform.language import parse_schedule, print_expression, print_file
+from tcpx.transform.language import format_schedule, parse_schedule, print_expression, print_file
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.parser import GRAMMAR
 from tcpx.transform.language.reductions import Reductions, Scanner
@@ -150,6 +150,12 @@ def test_parentheses_where_precedence_needs_them(text: str, printed: str) -> Non
         ("require 1 < 2 < 3", "unexpected `<`", 3, 15, "comparisons do not chain: write `a < b and b < c`"),
         ("mm.x", "this is not a statement", 3, 1, None),
         ('let x = "abc', "the string is not closed", 3, 9, None),
+        ('let x = "abc\\', "the string is not closed", 3, 9, None),
+        ('let x = "a\\q"', "`\\q` is no escape", 3, 11, "a backslash is written `\\\\`"),
+        ('let x = "a\\n" + "\\x41"', "`\\x` is no escape", 3, 18, "a backslash is written `\\\\`"),
+        ("/* a comment */", "unexpected `/`", 3, 1, "comments start with `//`, on every line"),
+        ("let x = 1 /* one */", "unexpected `*`", 3, 12, "comments start with `//`, on every line"),
+        ("let x = 1 /** one */", "unexpected `**`", 3, 12, "comments start with `//`, on every line"),
         ("let x = [a: 1, b]", "a list and a map are mixed", 3, 9, None),
         ("let x = 1 +", "unexpected `}`", 4, 1, None),
         ("let x = ", "unexpected `}`", 4, 1, None),
@@ -179,7 +185,16 @@ def test_a_match_as_a_statement() -> None:
 @pytest.mark.parametrize(
     ("text", "message", "required"),
     [
-        ("language 1\nsequense f(mm: op) { }", "unexpected `sequense`", "`import`, `sequence` or `schedule`"),
+        (
+            "language 1\nsequense f(mm: op) { }",
+            "unexpected `sequense`",
+            "`import`, `function`, `matcher`, `sequence` or `schedule`",
+        ),
+        (
+            "sequense f(mm: op) { }",
+            "unexpected `sequense`",
+            "`import`, `function`, `matcher`, `sequence`, `schedule` or the end of the file",
+        ),
         ("language 1\nsequence f(mm op) { }", "unexpected `op`", "`:`"),
         ("language 1\nsequence f(mm: op) {", "the file ends too early", "a statement or `}`"),
         ("language 1\nsequence f(mm: op) { let x = }", "unexpected `}`", "an expression"),
@@ -190,6 +205,30 @@ def test_says_what_was_expected(text: str, message: str, required: str) -> None:
     with pytest.raises(ParseError) as caught:
         parse_schedule(text)
     assert (caught.value.diagnostic.message, caught.value.diagnostic.required) == (message, required)
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("language one\nschedule s(root: func) { }", "write `language 1`"),
+        ("function (n: int) = 1", "write `function f(n: int) -> int = 2 * n`"),
+        ("matcher 3", "write `matcher m(r: op<max>) { require rank(r) == 2 }`"),
+    ],
+)
+def test_a_word_that_begins_something_else_is_not_offered_again(text: str, fix: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        parse_schedule(text)
+    assert caught.value.diagnostic.fix == fix
+
+
+def test_a_byte_order_mark_is_no_part_of_a_text() -> None:
+    text = "language 1\nschedule s(root: func) {}\n"
+    assert parse_schedule("\ufeff" + text) == parse_schedule(text)
+    assert format_schedule("\ufeff" + text) == format_schedule(text)
+    with pytest.raises(ParseError) as caught:
+        parse_schedule("\ufeff?")
+    assert caught.value.diagnostic.schedule is not None
+    assert caught.value.diagnostic.schedule.column == 1
 
 
 DECLARATIONS = """language 1
