@@ -269,6 +269,11 @@ def test_files(tmp_path: Path) -> None:
     assert load(payload).constants.get("w") is not None
 
 
+def test_a_byte_order_mark_is_no_part_of_a_text() -> None:
+    text = "func @f(%x: tensor<2xf32>) -> tensor<2xf32> {\n  tcp.return(%x)\n}\n"
+    assert parse("\ufeff" + text).text() == parse(text).text()
+
+
 ALPHABET = st.sampled_from(
     ["%x", "%i", "%o", "M", "4", "0", "-", "+", "*", "(", ")", "[", "]", "{", "}", ",", ":", "=", "<", ">", "x", "f32"]
     + ["si8", "tensor", "vector", "min", "mod", "tile", "drop", "tcp.add", "tcp.matmul", "tcp.generic", "tcp.yield"]

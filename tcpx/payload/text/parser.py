@@ -32,6 +32,7 @@ def parse(text: str, file: str = "<text>", base_path: Path | None = None, consta
     Raises ParseError for text that does not follow the grammar or names what is not there, VerifyError for a module
     that breaks a rule of the IR; both with the place in the text.
     """
+    text = text.removeprefix("\ufeff")
     source = Source.of(text, file)
     module = _ModuleParser(source, base_path or Path(), constants).module(parse_tree(text, source))
     verify_module(module)

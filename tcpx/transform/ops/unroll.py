@@ -26,7 +26,8 @@ class Unroll(Transform):
     """Run `factor` iterations per step of the loop, as copies of the body; without a factor, all of them.
 
     The number of iterations must be a multiple of the factor: peel first where it is not. Handles to what the body
-    holds denote every copy; `x.copy("0")` is the first.
+    holds denote every copy; `x.copy("0")` is the first. A loop all of whose iterations are copies stays in the payload,
+    where it holds what they write, and its handle stays a position; it runs once, and the C has no loop for it.
 
     before:
         func @f(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import tcpx
 from tcpx.limits import DEEPEST_NEST
 from tcpx.payload.diagnostics import Kind
 from tests.transform.payloads import MM, PAYLOADS, PRODUCTS, RELU, TWO_K, Sizes, check, refusal
@@ -39,6 +40,30 @@ def test_computes_the_same(name: str, payload: str) -> None:
 
 def test_handles_denote_every_copy() -> None:
     check(TWO_K, MM + 'let j = tile(mm, [j: 1])\nlet u = unroll(j)\nrequire len(mm) == 3 "three"', SIZES)
+
+
+STATIC = """\
+func @static(%x: tensor<8x16xf32>, %w: tensor<16x32xf32>) -> tensor<8x32xf32> {
+  %mm = tcp.matmul(%x, %w) : tensor<8x32xf32>
+  %r = tcp.exp(%mm) : tensor<8x32xf32>
+  tcp.return(%r)
+}
+"""
+
+
+@pytest.mark.parametrize("factor", ["", ", factor: 2"])
+def test_a_loop_of_copies_alone_remains_a_position_and_is_no_loop_in_c(factor: str) -> None:
+    text = f"""language 1
+    schedule main(root: func) {{
+      let mm = match one contract in root
+      let i = tile(mm, [m: 4])
+      unroll(i{factor})
+      prefetch(mm.lhs, at: i)
+      require i == mm.loop(m)
+    }}"""
+    source = tcpx.emit(tcpx.parse(STATIC), schedule=tcpx.parse_schedule(text), target="generic").c_source
+    assert "/* mm/m1, once" in source
+    assert "for (int64_t mm_m1 " not in source
 
 
 @pytest.mark.parametrize(
