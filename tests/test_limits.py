@@ -86,6 +86,23 @@ def test_what_does_not(expression: str, message: str | None) -> None:
 
 
 @pytest.mark.parametrize(
+    "expression",
+    [
+        "2 ** 63",
+        "2 ** 62 * 2",
+        "-(-9223372036854775807 - 1)",
+        "9223372036854775807 + 1",
+        "align_up(2 ** 62 + 1, 2 ** 62)",
+        "1.0e308 * 10.0",
+    ],
+)
+def test_try_recovers_from_no_overflow(expression: str) -> None:
+    found = schedule_error(f"try {{ let a = {expression}\nrequire a == 0 }} else {{ }}")
+    assert found.kind is Kind.DEFINITE
+    assert found.schedule is not None
+
+
+@pytest.mark.parametrize(
     ("body", "message"),
     [
         ("if true {" * 10000 + "}" * 10000, f"the text is nested more than {DEEPEST_NESTING} deep here"),

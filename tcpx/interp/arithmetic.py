@@ -36,11 +36,9 @@ def checked(value: RuntimeValue, frame: Frame, node: ast.Node) -> RuntimeValue:
     if isinstance(value, int | Size):
         found = excess(value)
         if found is not None:
-            raise frame.error(found.message, node, required=found.required, found=found.found, kind=Kind.SILENCEABLE)
+            raise frame.error(found.message, node, required=found.required, found=found.found)
     if isinstance(value, float) and not isfinite(value):
-        raise frame.error(
-            "the result is no number", node, required="a finite number", found=str(value), kind=Kind.SILENCEABLE
-        )
+        raise frame.error("the result is no number", node, required="a finite number", found=str(value))
     return value
 
 
@@ -86,7 +84,6 @@ def _power(base: RuntimeValue, exponent: RuntimeValue, frame: Frame, node: ast.N
             node,
             required="a result from -2**63 to 2**63 - 1",
             found=f"{lhs} ** {rhs}",
-            kind=Kind.SILENCEABLE,
         )
     return lhs**rhs
 
