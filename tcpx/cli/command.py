@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import Final, TextIO
@@ -42,7 +43,9 @@ def execute(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     subcommand: Subcommand = options.subcommand
     try:
-        status = subcommand.execute(options)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            status = subcommand.execute(options)
         sys.stdout.flush()
     except UsageError as error:
         print(f"tcpx {subcommand.name}: error: {error}; see tcpx {subcommand.name} --help", file=sys.stderr)
@@ -57,6 +60,19 @@ def execute(arguments: Sequence[str] | None = None) -> int:
         print(diagnostic_of(error).render(), file=sys.stderr)
         return DIAGNOSTIC
     return status
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A warning in the terminal: no line of Python, which nobody there has written."""
+    text = str(message)
+    print(text if text.startswith("warning: ") else f"warning: {text}", file=file or sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -11,6 +11,7 @@ import warnings
 from importlib.metadata import EntryPoint, entry_points
 
 from tcpx.payload.diagnostics import Diagnostic, Kind, Location, TcpxError
+from tcpx.payload.python_lines import frame_outside
 from tcpx.transform.declaration import Transform, register
 from tcpx.transform.language.builtins import FUNCTIONS
 from tcpx.transform.language.tokens import HARD_KEYWORDS
@@ -35,8 +36,21 @@ def load_plugins(registry: dict[str, type[Transform]]) -> tuple[Diagnostic, ...]
             registry.clear()
             registry.update(before)
             problems.append(problem)
-            warnings.warn(problem.render(), PluginWarning, stacklevel=2)
+            _warn(problem)
     return tuple(problems)
+
+
+def _warn(problem: Diagnostic) -> None:
+    """A warning at the line outside tcpx that first asked for a transform that is not its own."""
+    caller = frame_outside("tcpx")
+    warnings.warn_explicit(
+        problem.render(),
+        PluginWarning,
+        caller.f_code.co_filename,
+        caller.f_lineno,
+        module=str(caller.f_globals.get("__name__", "")),
+        registry=caller.f_globals.setdefault("__warningregistry__", {}),
+    )
 
 
 def _load(entry: EntryPoint) -> Diagnostic | None:

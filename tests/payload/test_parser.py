@@ -274,6 +274,17 @@ def test_a_byte_order_mark_is_no_part_of_a_text() -> None:
     assert parse("\ufeff" + text).text() == parse(text).text()
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["func @f() {\n  %x = = tcp.empty\n}", 'constants "\\q"\n', FUNC.format("%y = tcp.add(%x) : tensor<8xf32>")],
+)
+def test_an_error_stands_alone_in_a_traceback(text: str) -> None:
+    with pytest.raises(TcpxError) as caught:
+        parse(text)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
 ALPHABET = st.sampled_from(
     ["%x", "%i", "%o", "M", "4", "0", "-", "+", "*", "(", ")", "[", "]", "{", "}", ",", ":", "=", "<", ">", "x", "f32"]
     + ["si8", "tensor", "vector", "min", "mod", "tile", "drop", "tcp.add", "tcp.matmul", "tcp.generic", "tcp.yield"]

@@ -156,6 +156,26 @@ def test_a_package_that_does_not_work_is_named_and_left_out(source: str, found: 
         assert "broken_tcpx.py" in lines[2]
 
 
+def test_the_warning_is_at_the_line_that_asked(tmp_path: Path) -> None:
+    install(tmp_path, "broken-tcpx", "broken_tcpx", "import not_there\n")
+    (tmp_path / "asks.py").write_text("import tcpx\n\nknown = tcpx.transforms()\n", encoding="utf-8")
+    done = python(tmp_path, "import asks")
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[0].endswith(
+        "asks.py:3: PluginWarning: warning: the transforms of the package broken-tcpx 1.0 cannot be used"
+    )
+    assert done.stderr.splitlines()[-1] == "  known = tcpx.transforms()"
+
+
+def test_the_command_shows_no_line_of_python(tmp_path: Path) -> None:
+    install(tmp_path, "broken-tcpx", "broken_tcpx", "import not_there\n")
+    done = tcpx(tmp_path, "ops", "--transforms")
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[0] == "warning: the transforms of the package broken-tcpx 1.0 cannot be used"
+    assert "PluginWarning" not in done.stderr
+    assert "warnings.warn" not in done.stderr
+
+
 def test_an_unknown_name_tells_of_the_package_that_failed(tmp_path: Path) -> None:
     install(tmp_path, "broken-tcpx", "broken_tcpx", "import not_there\n")
     (tmp_path / "f.tcps").write_text(SCHEDULE, encoding="utf-8")

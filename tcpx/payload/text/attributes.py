@@ -79,10 +79,10 @@ class AttributeReader(DimReader):
         """A quoted string, with the escapes of JSON."""
         try:
             text = str(json.loads(token, strict=False))
-        except json.JSONDecodeError as error:
+        except json.JSONDecodeError:
             raise self.source.error(
                 token, "the string has an unknown escape", required=r"\" \\ \n \t \r \b \f \/ \uXXXX", found=str(token)
-            ) from error
+            ) from None
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise self.source.error(
                 token, "the string holds half of a character", required=r"both halves, \uD83D\uDE00", found=str(token)

@@ -167,7 +167,7 @@ class _ModuleParser(AttributeReader):
         except TcpxError as error:
             if error.diagnostic.payload is not None:
                 raise
-            raise ParseError(replace(error.diagnostic, payload=self.source.location(node))) from error
+            raise ParseError(replace(error.diagnostic, payload=self.source.location(node))) from None
 
     def _operation(self, node: Node, scope: Scope) -> Operation:
         opcode = tokens(node)[0]

@@ -96,7 +96,7 @@ def parse_tree(text: str, source: Source) -> Node:
     try:
         return _text_parser().parse(text)
     except UnexpectedInput as error:
-        raise _syntax_error(error, source) from error
+        raise _syntax_error(error, source) from None
 
 
 def _syntax_error(error: UnexpectedInput, source: Source) -> ParseError:
