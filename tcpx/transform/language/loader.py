@@ -219,7 +219,7 @@ def _check_language(item: ast.Language, position: int) -> None:
 
 
 def _alias(item: ast.Import, unit: Unit) -> str:
-    name = item.alias or Path(item.path).stem
+    name = item.bound_name
     if name in unit.imports:
         message = f"two imports are called `{name}`"
         raise ScheduleError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import PurePath
 
 from tcpx.payload.diagnostics import Location
 
@@ -330,6 +331,11 @@ class Param(Commented):
 class Import(Commented):
     path: str
     alias: str
+
+    @property
+    def bound_name(self) -> str:
+        """The alias, or the file's name without its ending."""
+        return self.alias or PurePath(self.path).stem
 
 
 @dataclass(frozen=True, slots=True)

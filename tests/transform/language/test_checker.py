@@ -126,6 +126,48 @@ def test_remarks_are_no_errors() -> None:
     require_checked(program)
 
 
+IMPORTED = """language 1
+function twice(n: int) -> int = 2 * n
+matcher wide(x: op) { require rank(x) > 1 }
+sequence rows(mm: op) -> loop { let i = tile(mm, [m: 2]); return i }
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "is_read"),
+    [
+        ("print(root)", False),
+        ('emit_remark(root, "g.rows")', False),
+        ("for x in match any matmul in root { let i = g.rows(x); vectorize(i) }", True),
+        ("for x in match any matmul in root { g.rows(x) }", True),
+        ("for x in match any matmul in root { optional g.rows(x) }", True),
+        ("for x in match any g.wide in root { dce(x) }", True),
+        ("for x in match any op in root { case x { g.wide => { dce(x) } else => { } } }", True),
+        ("for x in match any op in root where it.is_a(g.wide) { dce(x) }", True),
+        ("if threads > 1 { for n in 1..g.twice(2) { require n > 0 } }; print(root)", True),
+        ("knob n: int = g.twice(2) in 1..8; require n > 1; print(root)", True),
+    ],
+)
+def test_an_import_that_nothing_reads(body: str, is_read: bool, tmp_path: Path) -> None:
+    (tmp_path / "g.tcps").write_text(IMPORTED, encoding="utf-8")
+    text = f'language 1\nimport "g.tcps" as g\nschedule main(root: func) {{ {body} }}\n'
+    found = check_program(program_of_text(text, beside=tmp_path))
+    assert [(d.kind, d.message) for d in found] == ([] if is_read else [(Kind.WARNING, "nothing reads the import `g`")])
+    if not is_read:
+        assert found[0].schedule is not None
+        assert found[0].schedule.line == 2
+
+
+def test_an_import_of_an_import_is_its_own(tmp_path: Path) -> None:
+    (tmp_path / "g.tcps").write_text(IMPORTED, encoding="utf-8")
+    used = 'language 1\nimport "g.tcps" as g\nfunction four() -> int = g.twice(2)\n'
+    (tmp_path / "h.tcps").write_text(used, encoding="utf-8")
+    text = 'language 1\nimport "g.tcps" as g\nimport "h.tcps" as h\n'
+    text += "schedule main(root: func) { require h.four() == 4; print(root) }\n"
+    found = check_program(program_of_text(text, beside=tmp_path))
+    assert [d.message for d in found] == ["nothing reads the import `g`"]
+
+
 def test_ended_handles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transforms()["vectorize"], "ends", ("loop",))
     body = "let i = tile(mm, [n: 4])\nif threads > 1 { vectorize(i) }\nvectorize(i)\nlet j = parent(i)\ndce(j)"

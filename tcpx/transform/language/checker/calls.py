@@ -8,7 +8,8 @@ from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import SequenceCallee, find_callee, transform_arguments
 from tcpx.transform.language.builtins import FUNCTIONS, METHODS
 from tcpx.transform.language.checker.conversions import conversion
-from tcpx.transform.language.checker.expressions import check_arguments, check_expression, note_dim, note_uses
+from tcpx.transform.language.checker.expressions import check_arguments, check_expression, note_uses
+from tcpx.transform.language.checker.names import note_callee, note_dim
 from tcpx.transform.language.checker.patterns import check_type
 from tcpx.transform.language.checker.scope import Problems, Scope
 from tcpx.transform.language.kinds import TYPE_NAMES, Static, parameter_accepts, static_of_result
@@ -41,6 +42,7 @@ def result_types(value: ast.Expression, scope: Scope, optional: bool = False) ->
         return None
     if isinstance(value.function, ast.Name) and value.function.name in FUNCTIONS:
         return None
+    note_callee(value.function, scope)
     try:
         callee = find_callee(value.function, scope.unit)
         if isinstance(callee, SequenceCallee):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tcpx.payload.diagnostics import ScheduleError
-from tcpx.payload.ir import operation_classes
 from tcpx.transform.declaration import known_transform
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import (
@@ -16,10 +15,8 @@ from tcpx.transform.language.binding import (
     is_import,
 )
 from tcpx.transform.language.builtins import (
-    ALWAYS_ASKED,
     CANDIDATE,
     CONSTANTS,
-    FUNCTIONS,
     METHODS,
     NAVIGATION,
     TARGET_ATTRIBUTES,
@@ -27,12 +24,12 @@ from tcpx.transform.language.builtins import (
     Method,
 )
 from tcpx.transform.language.checker.conversions import conversion
+from tcpx.transform.language.checker.names import check_candidate, check_name, note_callee, note_dim
 from tcpx.transform.language.checker.operators import check_binary, expect_bool, expect_number
 from tcpx.transform.language.checker.patterns import candidate_class, check_pattern, check_type, matched_type
 from tcpx.transform.language.checker.scope import Problems, Scope
 from tcpx.transform.language.kinds import HANDLES, Static, declared_accepts
 from tcpx.transform.language.printed_expressions import print_expression
-from tcpx.transform.language.vocabulary import known_names, may_have
 from tcpx.transform.suggestions import did_you_mean
 
 _HAS = Method("has", "string", Static.BOOL, "whether the target has a feature")
@@ -80,13 +77,6 @@ def _check_items(param: ast.Param, value: ast.Expression, declared: ast.Sequence
             )
 
 
-def note_dim(name: ast.Name, scope: Scope) -> None:
-    """A bare name in a place declared `dim` is read if it may be bound to a dim."""
-    binding = scope.lookup(name.name)
-    if binding is not None and binding.static in (Static.DIM, Static.ANY):
-        binding.used = True
-
-
 def check_condition(condition: ast.Expression, scope: Scope) -> None:
     expect_bool(check_expression(condition, scope), condition, scope)
 
@@ -97,7 +87,7 @@ def check_expression(expression: ast.Expression, scope: Scope) -> Static:
         case ast.Literal():
             return _literal(expression)
         case ast.Name():
-            return _name(expression, scope)
+            return check_name(expression, scope)
         case ast.Unary() | ast.Binary():
             return _operator(expression, scope)
         case ast.Attribute():
@@ -144,64 +134,6 @@ def _literal(expression: ast.Literal) -> Static:
     return kinds[type(expression.value)]
 
 
-def _name(expression: ast.Name, scope: Scope) -> Static:
-    binding = scope.lookup(expression.name)
-    if binding is not None:
-        binding.used = True
-        if scope.in_where and expression.name == "it":
-            scope.problems.add(
-                "`it` is the candidate of this `where`, and a name outside of it",
-                expression.location,
-                required="another name outside",
-                given=f"`it` bound at {binding.location}",
-            )
-        if binding.ended is not None:
-            scope.problems.add(
-                f"`{expression.name}` is gone",
-                expression.location,
-                required="a handle that has not ended",
-                given=f"ended by the statement at {binding.ended}: {binding.ended.text.strip()}",
-            )
-            return Static.ANY
-        return binding.static
-    if expression.name in CONSTANTS:
-        return CONSTANTS[expression.name]
-    if scope.in_where and _is_candidate_name(expression.name):
-        if expression.name != "it":
-            _check_candidate(expression.name, expression, scope)
-        return NAVIGATION.get(expression.name, Static.ANY)
-    known = [*scope.visible(), *CONSTANTS, *(CANDIDATE if scope.in_where else ())]
-    fix = did_you_mean(expression.name, known)
-    if expression.name in FUNCTIONS:
-        fix = f"`{expression.name}` is a function: write `{FUNCTIONS[expression.name].signature}`"
-    elif expression.name in scope.left:
-        fix = f"`{expression.name}` of {scope.left[expression.name]} ends with the block it is bound in"
-    elif expression.name == "it":
-        fix = "`it` is the candidate of a `where`; elsewhere, name the operation with `let`"
-    scope.problems.add(f"`{expression.name}` is not bound", expression.location, required="a name in scope", fix=fix)
-    return Static.ANY
-
-
-def _is_candidate_name(name: str) -> bool:
-    """Dims are named by the payload: `m`, `n2`, `oc`, `d0` are as good as any short name."""
-    operands = {n for c in operation_classes().values() for n in c.operand_names}
-    return name in CANDIDATE or name in operands or len(name) <= 2
-
-
-def _check_candidate(name: str, where: ast.Node, scope: Scope) -> None:
-    """A dim or operand that no candidate can have would make the condition fail silently."""
-    if may_have(scope.candidate, name):
-        return
-    known = known_names(scope.candidate)
-    scope.problems.add(
-        f"no `{scope.candidate}` has `{name}`",
-        where.location,
-        required=f"a dim or operand of it ({', '.join(known) or 'it has none'}), or one of {', '.join(ALWAYS_ASKED)}",
-        given=name,
-        fix=did_you_mean(name, (*known, *ALWAYS_ASKED)),
-    )
-
-
 def _operator(expression: ast.Unary | ast.Binary, scope: Scope) -> Static:
     if isinstance(expression, ast.Unary):
         given = check_expression(expression.operand, scope)
@@ -218,6 +150,7 @@ def _operator(expression: ast.Unary | ast.Binary, scope: Scope) -> Static:
 
 def _attribute(expression: ast.Attribute, scope: Scope) -> Static:
     if isinstance(expression.base, ast.Name) and expression.base.name in scope.unit.imports:
+        scope.note_import(expression.base.name)
         scope.problems.add(
             f"`{expression.base.name}.{expression.name}` is a sequence",
             expression.location,
@@ -244,7 +177,7 @@ def _attribute(expression: ast.Attribute, scope: Scope) -> Static:
         )
         return Static.ANY
     if scope.in_where and isinstance(expression.base, ast.Name) and expression.base.name == "it":
-        _check_candidate(expression.name, expression, scope)
+        check_candidate(expression.name, expression, scope)
     return NAVIGATION.get(expression.name, Static.ANY)
 
 
@@ -252,6 +185,7 @@ def _call(expression: ast.Call, scope: Scope) -> Static:
     function = expression.function
     if isinstance(function, ast.Attribute) and not is_import(function, scope.unit):
         return _method(function, expression, scope)
+    note_callee(function, scope)
     try:
         callee = find_callee(function, scope.unit)
         if isinstance(callee, FunctionCallee):

@@ -8,9 +8,7 @@ from functools import lru_cache
 from tcpx.payload.diagnostics import ScheduleError
 from tcpx.payload.ir import Operation, operation_classes
 from tcpx.transform.language import syntax as ast
-from tcpx.transform.language.binding import (
-    find_matcher,
-)
+from tcpx.transform.language.binding import find_matcher
 from tcpx.transform.language.checker.scope import Problems, Scope
 from tcpx.transform.language.kinds import TYPE_NAMES, Static
 from tcpx.transform.language.tokens import HARD_KEYWORDS
@@ -73,6 +71,7 @@ def _check_class(name: str, node: ast.Node, scope: Scope, matchers: Iterable[str
 
 def check_pattern(pattern: ast.Pattern, scope: Scope) -> ast.Matcher | None:
     """Check class or matcher of a pattern; the matcher if it is one."""
+    scope.note_import(pattern.op_class.rpartition(".")[0])
     try:
         found = find_matcher(pattern, scope.unit)
     except ScheduleError as error:

@@ -14,7 +14,7 @@ from tcpx.transform.language.checker.recursion import Declaration, check_recursi
 from tcpx.transform.language.checker.scope import Problems, Scope
 from tcpx.transform.language.checker.statements import check_block
 from tcpx.transform.language.kinds import Static, declared_accepts
-from tcpx.transform.language.loader import Program
+from tcpx.transform.language.loader import Program, Unit
 
 
 def check_program(program: Program) -> tuple[Diagnostic, ...]:
@@ -22,8 +22,9 @@ def check_program(program: Program) -> tuple[Diagnostic, ...]:
     problems = Problems()
     checked: list[tuple[Declaration, Scope]] = []
     for unit in program.units:
+        imports_read: set[str] = set()
         for item in unit.file.items:
-            scope = Scope(unit, problems)
+            scope = Scope(unit, problems, imports_read=imports_read)
             match item:
                 case ast.Function():
                     _check_function(item, scope)
@@ -34,8 +35,15 @@ def check_program(program: Program) -> tuple[Diagnostic, ...]:
                 case _:
                     continue
             checked.append((item, scope))
+        _report_unused_imports(unit, imports_read, problems)
     check_recursion(checked, problems)
     return tuple(problems.found)
+
+
+def _report_unused_imports(unit: Unit, read: set[str], problems: Problems) -> None:
+    for item in unit.file.items:
+        if isinstance(item, ast.Import) and item.bound_name not in read:
+            problems.warn(f"nothing reads the import `{item.bound_name}`", item.location, fix="use it, or remove it")
 
 
 def require_checked(program: Program) -> None:

@@ -67,6 +67,8 @@ class Scope:
     """The class of what the `where` is asked about; empty where it is not known."""
     calls: list[tuple[Called, Location]] = field(default_factory=list["tuple[Called, Location]"])
     """What is called where, in this declaration."""
+    imports_read: set[str] = field(default_factory=set[str])
+    """The imports of the file that something names."""
 
     def inner(self, in_where: bool = False, candidate: str = "") -> Scope:
         """A block, or a `where` about candidates of a class."""
@@ -79,6 +81,7 @@ class Scope:
             in_where=in_where or self.in_where,
             candidate=asked,
             calls=self.calls,
+            imports_read=self.imports_read,
         )
 
     def end(self, name: str, where: Location) -> None:
@@ -86,6 +89,11 @@ class Scope:
         known = self.lookup(name)
         if known is not None:
             self.names[name] = replace(known, used=True, ended=where, is_knob=False, is_value=False)
+
+    def note_import(self, alias: str) -> None:
+        """A name before a `.`, which may be that of an import."""
+        if alias in self.unit.imports:
+            self.imports_read.add(alias)
 
     def lookup(self, name: str) -> Binding | None:
         scope: Scope | None = self

@@ -1,0 +1,83 @@
+"""Checking names: bound ones, those of the candidate of a `where`, dims and imports that are read by naming them."""
+
+from __future__ import annotations
+
+from tcpx.payload.ir import operation_classes
+from tcpx.transform.language import syntax as ast
+from tcpx.transform.language.builtins import ALWAYS_ASKED, CANDIDATE, CONSTANTS, FUNCTIONS, NAVIGATION
+from tcpx.transform.language.checker.scope import Scope
+from tcpx.transform.language.kinds import Static
+from tcpx.transform.language.vocabulary import known_names, may_have
+from tcpx.transform.suggestions import did_you_mean
+
+
+def check_name(expression: ast.Name, scope: Scope) -> Static:
+    """The static type of a name; that it is read is noted, what is wrong with it is added to the problems."""
+    binding = scope.lookup(expression.name)
+    if binding is not None:
+        binding.used = True
+        if scope.in_where and expression.name == "it":
+            scope.problems.add(
+                "`it` is the candidate of this `where`, and a name outside of it",
+                expression.location,
+                required="another name outside",
+                given=f"`it` bound at {binding.location}",
+            )
+        if binding.ended is not None:
+            scope.problems.add(
+                f"`{expression.name}` is gone",
+                expression.location,
+                required="a handle that has not ended",
+                given=f"ended by the statement at {binding.ended}: {binding.ended.text.strip()}",
+            )
+            return Static.ANY
+        return binding.static
+    if expression.name in CONSTANTS:
+        return CONSTANTS[expression.name]
+    if scope.in_where and _is_candidate_name(expression.name):
+        if expression.name != "it":
+            check_candidate(expression.name, expression, scope)
+        return NAVIGATION.get(expression.name, Static.ANY)
+    known = [*scope.visible(), *CONSTANTS, *(CANDIDATE if scope.in_where else ())]
+    fix = did_you_mean(expression.name, known)
+    if expression.name in FUNCTIONS:
+        fix = f"`{expression.name}` is a function: write `{FUNCTIONS[expression.name].signature}`"
+    elif expression.name in scope.left:
+        fix = f"`{expression.name}` of {scope.left[expression.name]} ends with the block it is bound in"
+    elif expression.name == "it":
+        fix = "`it` is the candidate of a `where`; elsewhere, name the operation with `let`"
+    scope.problems.add(f"`{expression.name}` is not bound", expression.location, required="a name in scope", fix=fix)
+    return Static.ANY
+
+
+def _is_candidate_name(name: str) -> bool:
+    """Dims are named by the payload: `m`, `n2`, `oc`, `d0` are as good as any short name."""
+    operands = {n for c in operation_classes().values() for n in c.operand_names}
+    return name in CANDIDATE or name in operands or len(name) <= 2
+
+
+def check_candidate(name: str, where: ast.Node, scope: Scope) -> None:
+    """A dim or operand that no candidate can have would make the condition fail silently."""
+    if may_have(scope.candidate, name):
+        return
+    known = known_names(scope.candidate)
+    scope.problems.add(
+        f"no `{scope.candidate}` has `{name}`",
+        where.location,
+        required=f"a dim or operand of it ({', '.join(known) or 'it has none'}), or one of {', '.join(ALWAYS_ASKED)}",
+        given=name,
+        fix=did_you_mean(name, (*known, *ALWAYS_ASKED)),
+    )
+
+
+def note_dim(name: ast.Name, scope: Scope) -> None:
+    """A bare name in a place declared `dim` is read if it may be bound to a dim."""
+    binding = scope.lookup(name.name)
+    if binding is not None and binding.static in (Static.DIM, Static.ANY):
+        binding.used = True
+
+
+def note_callee(function: ast.Expression, scope: Scope) -> None:
+    """Count the import before the name of what is called as read."""
+    if isinstance(function, ast.Attribute) and isinstance(function.base, ast.Name):
+        scope.note_import(function.base.name)
