@@ -10,12 +10,14 @@ Three rules, checked for all values that live in one memory:
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop, StYield
 from tcpx.payload.subsets import disjoint
 from tcpx.transform.bufferization.effects import Effects, Write
+from tcpx.transform.bufferization.occupancy import Occupancy
 from tcpx.transform.bufferization.program_order import Order, ProgramOrder
 from tcpx.transform.bufferization.storage import READ_ONLY, LinkKind, Storage
 
@@ -45,44 +47,65 @@ class Conflicts:
 
     def __init__(self, effects: Effects, order: ProgramOrder) -> None:
         self.effects, self.places, self.order = effects, effects.places, order
+        self.occupancy = Occupancy(effects, order)
 
-    def find(self, memory: Storage) -> Conflict | None:
-        """The first conflict between values that live in a memory."""
-        members = self.places.members(memory)
-        inside = set(members)
-        writes = [w for w in self.effects.writes if w.target in inside and self.effects.is_active(w)]
+    def find(self, memory: Storage, moved: Storage) -> Conflict | None:
+        """The first conflict between values in a memory after another, `moved`, became part of it.
+
+        There was none in either before, so one of the two that are in conflict was moved.
+        """
+        writes = list(self._active(self.occupancy.writes(moved)))
         if memory.kind in READ_ONLY:
             return Conflict(memory, writes[0].op) if writes else None
-        for storage in members:
-            found = self._siblings(storage, inside) or self._value(storage, writes)
+        arrived = dict.fromkeys(self.places.members(moved))
+        concerned = {*arrived, *self._beside(memory, arrived), *self._held_meanwhile(memory, writes)}
+        for storage in sorted(concerned, key=self.places.rank):
+            memories = (memory, moved) if storage in arrived else (moved,)
+            found = self._siblings(storage, memory) or self._value(storage, memories)
             if found is None and storage.destination is not None:
-                found = self._destination(storage, writes)
+                found = self._destination(storage, memories)
             if found is not None:
                 return found
         return None
 
-    def _siblings(self, storage: Storage, inside: set[Storage]) -> Conflict | None:
+    def _beside(self, memory: Storage, arrived: Iterable[Storage]) -> Iterator[Storage]:
+        """What lives in a memory and is defined by an operation that also defines what arrived there."""
+        for op in dict.fromkeys(storage.op for storage in arrived if storage.op is not None):
+            yield from self._results_in(op, memory)
+
+    def _held_meanwhile(self, memory: Storage, writes: Iterable[Write]) -> Iterator[Storage]:
+        """The values in a memory, and the destinations of loops, that are needed when one of these writes happens."""
+        for op in dict.fromkeys(write.op for write in writes):
+            yield from self.occupancy.held_at(memory, op)
+            for loop in op.ancestors():
+                if isinstance(loop, Loop):
+                    yield from self._results_in(loop, memory)
+
+    def _results_in(self, op: Operation, memory: Storage) -> Iterator[Storage]:
+        for result in op.results:
+            storage = self.effects.of(result)
+            if storage is not None and self.places.place(storage).memory is memory:
+                yield storage
+
+    def _active(self, writes: Iterable[Write]) -> Iterator[Write]:
+        return (write for write in writes if self.effects.is_active(write))
+
+    def _siblings(self, storage: Storage, memory: Storage) -> Conflict | None:
         """Two results of one loop or branch in one place."""
-        for result in storage.op.results if storage.op is not None else ():
-            other = self.effects.of(result)
-            if other is None or other is storage or other not in inside or storage.op is None:
-                continue
-            if self.places.place(storage).may_overlap(self.places.place(other)):
+        for other in self._results_in(storage.op, memory) if storage.op is not None else ():
+            if other is not storage and self.places.place(storage).may_overlap(self.places.place(other)):
                 return Conflict(storage, storage.op)
         return None
 
-    def _value(self, storage: Storage, writes: list[Write]) -> Conflict | None:
+    def _value(self, storage: Storage, memories: Sequence[Storage]) -> Conflict | None:
         """A write between the definition of a value and one of its uses."""
-        value, op = storage.value, storage.op
-        if value is None or op is None or op.parent is None or self.effects.is_undefined(value):
+        value, block = storage.value, storage.op.parent if storage.op is not None else None
+        if value is None or block is None:
             return None
-        reads = self.effects.reads(value)
-        for write in writes if reads else ():
-            at = self.order.ancestor(write.op, op.parent)
-            if at is None or self.order.index(at) <= self.order.index(op):
-                continue
-            for reader, index in reads:
-                match self.order.follows(reader, write.op, op.parent):
+        for write in self._active(self.occupancy.while_held(storage, memories)):
+            at = self.order.ancestor(write.op, block)
+            for reader, index in self.occupancy.reads(value, at) if at is not None else ():
+                match self.order.follows(reader, write.op, block):
                     case Order.NEVER:
                         continue
                     case Order.SAME:
@@ -93,13 +116,13 @@ class Conflicts:
                     return Conflict(storage, write.op, reader)
         return None
 
-    def _destination(self, storage: Storage, writes: list[Write]) -> Conflict | None:
+    def _destination(self, storage: Storage, memories: Sequence[Storage]) -> Conflict | None:
         """A write in the body of a loop to its destination that is not on behalf of a yield to it."""
         loop = storage.op
         if not isinstance(loop, Loop):
             return None
-        for write in writes:
-            if self.order.ancestor(write.op, loop.body) is None or self._yields_to(write, storage):
+        for write in self._active(self.occupancy.inside(loop, memories)):
+            if self._yields_to(write, storage):
                 continue
             tie = self._tie(write.target, storage)
             found = Conflict(storage, write.op) if tie is None else self._early(storage, write, tie)
@@ -125,10 +148,7 @@ class Conflicts:
         at = self.order.ancestor(write.op, block) if block is not None else None
         if block is None or destination is None or at is None or self.order.index(at) >= self.order.index(tie):
             return Conflict(storage, write.op)
-        for reader, index in self.effects.reads(destination):
-            around = self.order.ancestor(reader, block)
-            if around is None or self.order.index(around) >= self.order.index(tie):
-                continue
+        for reader, index in self.occupancy.reads(destination, at, tie):
             match self.order.follows(reader, write.op, block):
                 case Order.NEVER:
                     continue

@@ -8,7 +8,7 @@ tried; a value for which none is left has memory of its own, and is copied.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
@@ -60,13 +60,14 @@ class Placement:
         if memory is storage or (link.kind.is_forward and not self._is_reached(link.to, storage)):
             return False
         moved = self.places.members(storage)
-        self.places.set_link(storage, link)
-        if all(self._is_in_scope(s) for s in moved) and self._keeps_views_whole(memory):
-            conflict = self.conflicts.find(memory)
+        self.places.link(storage, link)
+        if all(self._is_in_scope(s) for s in moved) and self._keeps_views_whole(memory, moved):
+            conflict = self.conflicts.find(memory, storage)
             if conflict is None:
+                self.conflicts.occupancy.join(storage, memory)
                 return True
             self.reasons.setdefault(storage, str(conflict))
-        self.places.set_link(storage, None)
+        self.places.unlink(storage)
         return False
 
     def _is_reached(self, target: Storage, storage: Storage) -> bool:
@@ -83,9 +84,9 @@ class Placement:
         tile = self.places.place(storage).tile
         return all(v in around for d in (*tile.offsets, *tile.sizes, *tile.strides) for v in variables(d))
 
-    def _keeps_views_whole(self, memory: Storage) -> bool:
-        """Whether everything seen under another shape is all of a contiguous memory."""
-        for storage in self.places.members(memory):
+    def _keeps_views_whole(self, memory: Storage, moved: Sequence[Storage]) -> bool:
+        """Whether everything that moved to a memory and is seen under another shape is all of it, and contiguous."""
+        for storage in moved:
             link = storage.link
             if link is None or link.tile is not None:
                 continue

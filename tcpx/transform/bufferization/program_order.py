@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from enum import Enum
 
@@ -27,23 +28,50 @@ def operations(block: Block) -> Iterator[Operation]:
 
 
 class ProgramOrder:
-    """Positions in a function that does not change meanwhile."""
+    """Positions in a function that does not change meanwhile.
+
+    Every operation has a number; what is inside it has the numbers behind its own, up to its `end`.
+    """
 
     def __init__(self, func: FuncOp) -> None:
         self._index: dict[Operation, int] = {}
-        for block in (func.body, *(r for op in operations(func.body) for r in op.regions)):
-            self._index.update({op: k for k, op in enumerate(block.ops)})
+        self._numbers: dict[Operation, int] = {}
+        self._ends: dict[Operation, int] = {}
+        self._in_block: dict[Block, list[int]] = {}
+        self._number(func)
+
+    def _number(self, op: Operation) -> None:
+        self._numbers[op] = len(self._numbers)
+        for block in op.regions:
+            numbers = self._in_block[block] = []
+            for index, inner in enumerate(block.ops):
+                self._index[inner] = index
+                numbers.append(len(self._numbers))
+                self._number(inner)
+        self._ends[op] = len(self._numbers) - 1
 
     def index(self, op: Operation) -> int:
         """The position of an operation in its block."""
         return self._index[op]
 
+    def number(self, op: Operation) -> int:
+        """The position of an operation among all of the function, each before what is inside it."""
+        return self._numbers[op]
+
+    def end(self, op: Operation) -> int:
+        """The number of the last operation inside this one; its own if there is none."""
+        return self._ends[op]
+
     def ancestor(self, op: Operation, block: Block) -> Operation | None:
         """The operation of `block` that is or encloses `op`; None if there is none."""
-        here: Operation | None = op
-        while here is not None and here.parent is not block:
-            here = here.parent_op
-        return here
+        if op.parent is block:
+            return op
+        number = self._numbers[op]
+        index = bisect_right(self._in_block[block], number) - 1
+        if index < 0:
+            return None
+        around = block.ops[index]
+        return around if number <= self._ends[around] else None
 
     def follows(self, later: Operation, earlier: Operation, block: Block) -> Order:
         """Whether `later` may take effect after `earlier` while `block` runs once; both are in it.

@@ -123,8 +123,13 @@ class Places:
 
     def __init__(self, storages: Iterable[Storage]) -> None:
         self.storages = list(storages)
+        self._ranks = {storage: rank for rank, storage in enumerate(self.storages)}
         self._places: dict[Storage, Place] = {}
-        self._members: dict[Storage, list[Storage]] | None = None
+        self._members = {storage: [storage] for storage in self.storages}
+
+    def rank(self, storage: Storage) -> int:
+        """The position of a storage among all, in program order."""
+        return self._ranks[storage]
 
     def place(self, storage: Storage) -> Place:
         """Where a storage is."""
@@ -142,14 +147,21 @@ class Places:
 
     def members(self, memory: Storage) -> list[Storage]:
         """The storages that live in a memory, in program order."""
-        if self._members is None:
-            self._members = {}
-            for storage in self.storages:
-                self._members.setdefault(self.place(storage).memory, []).append(storage)
-        return self._members.get(memory, [])
+        return sorted(self._members[memory], key=self.rank)
 
-    def set_link(self, storage: Storage, link: Link | None) -> None:
-        """Link a storage, or make it memory of its own again."""
+    def link(self, storage: Storage, link: Link) -> None:
+        """Let a memory, with all that lives in it, be part of another."""
         storage.link = link
-        self._places.clear()
-        self._members = None
+        self._forget(storage)
+        self._members[self.place(link.to).memory] += self._members[storage]
+
+    def unlink(self, storage: Storage) -> None:
+        """Make the storage that was linked last memory of its own again."""
+        memory, moved = self.place(storage).memory, self._members[storage]
+        del self._members[memory][-len(moved) :]
+        storage.link = None
+        self._forget(storage)
+
+    def _forget(self, storage: Storage) -> None:
+        for moved in self._members[storage]:
+            self._places.pop(moved, None)
