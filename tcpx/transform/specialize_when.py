@@ -62,8 +62,7 @@ def specialize_when(
         versions.append(Version(_only_version(ctx, ops, predicates[-1]), 0))
     for op in ops:
         rewriter.extend_copy_path(op, split, "else" if failure is None else f"when {len(copied)}")
-    for version in versions:
-        fold_branches(rewriter, version.conditional)
+    fold_branches(rewriter, versions[0].conditional)
     return tuple(versions)
 
 

@@ -32,19 +32,22 @@ def words_of(code: Iterable[str]) -> set[str]:
 class Names:
     """Hands out identifiers, each once: names that mangle alike are told apart by a number."""
 
-    __slots__ = ("_taken",)
+    __slots__ = ("_numbers", "_taken")
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken: set[str] = set(taken)
+        self._numbers: dict[tuple[str, tuple[str, ...]], int] = {}
+        """By beginning of a name and suffixes: the numbers up to this one are known to be taken."""
 
     def fresh(self, text: str, suffixes: Iterable[str] = ("",)) -> str:
         """A new identifier for `text`; it is unused with every one of the suffixes."""
         stem = mangle(text)
         ends = tuple(suffixes)
-        name, number = stem, 1
+        name, number = stem, self._numbers.get((stem, ends), 1)
         while any(name + end in self._taken for end in ends):
             number += 1
             name = f"{stem}{'' if stem.endswith('_') else '_'}{number}"
+        self._numbers[stem, ends] = number
         self._taken.update(name + end for end in ends)
         return name
 

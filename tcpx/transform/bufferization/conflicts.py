@@ -92,9 +92,12 @@ class Conflicts:
 
     def _siblings(self, storage: Storage, memory: Storage) -> Conflict | None:
         """Two results of one loop or branch in one place."""
-        for other in self._results_in(storage.op, memory) if storage.op is not None else ():
+        op = storage.op
+        if op is None:
+            return None
+        for other in self._results_in(op, memory):
             if other is not storage and self.places.place(storage).may_overlap(self.places.place(other)):
-                return Conflict(storage, storage.op)
+                return Conflict(storage, op)
         return None
 
     def _value(self, storage: Storage, memories: Sequence[Storage]) -> Conflict | None:
