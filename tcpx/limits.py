@@ -30,6 +30,8 @@ MOST_SIZE_PARTS: Final = 24
 
 MOST_ALTERNATIVES: Final = 32
 """Conditions of sizes that one condition joins by `or`; each becomes a version of the kernel."""
+MOST_VERSIONS: Final = 256
+"""Versions of one operation, those of one `specialize` within those of another included: 8 for each alternative."""
 
 LONGEST_LIST: Final = 1 << 16
 """Items of a list or range of a schedule."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from tcpx.limits import MOST_VERSIONS
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.ir import Block, CloneMap, Operation, Value
 from tcpx.payload.ops.assertion import Assert
@@ -46,6 +47,7 @@ def specialize_when(
     its opposite in the following ones, is found where it is needed (`payload/facts.py`): no type changes.
     """
     rewriter = ctx.rewriter
+    origins = {origin: op for op in targets for origin in op.origins}
     ops = gathered(ctx, targets)
     _check_known(ctx, ops[0], predicates)
     if failure is not None:
@@ -63,7 +65,26 @@ def specialize_when(
     for op in ops:
         rewriter.extend_copy_path(op, split, "else" if failure is None else f"when {len(copied)}")
     fold_branches(rewriter, versions[0].conditional)
+    for origin, op in origins.items():
+        _check_count(ctx, op, rewriter.origins.get(origin, ()))
     return tuple(versions)
+
+
+def _check_count(ctx: TransformContext, op: Operation, copies: Iterable[Operation]) -> None:
+    """Raise ScheduleError for a computation, continued by `copies`, of which there are more than `MOST_VERSIONS`."""
+    sides = {tuple((split, side) for split, side in copy.copy_path if _is_of_version(side)) for copy in copies}
+    if len(sides) > MOST_VERSIONS:
+        raise ctx.fail(
+            f"%{op.name} would have too many versions",
+            op=op,
+            required=f"at most {MOST_VERSIONS} versions of one operation",
+            found=f"{len(sides)}, with those of this `specialize` in each of the ones before",
+            fix='ask less often, or only where it matters: specialize x.copy("when 0") when ..',
+        )
+
+
+def _is_of_version(side: str) -> bool:
+    return side == "else" or side.startswith("when ")
 
 
 def _check_known(ctx: TransformContext, first: Operation, predicates: Sequence[Predicate]) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 
 import tcpx
+from tcpx.api import lower
+from tcpx.target import load_target
 
 EXTRAS = ("onnx", "torch", "jax", "optuna", "distributed", "safetensors", "rich", "sklearn", "scipy", "pandas")
 TILE_EACH = """\
@@ -24,6 +26,13 @@ schedule main(root: func) {
   for y in match some elementwise in root { let i = tile(y, [d0: 8]) }
 }
 """
+PRODUCT = """\
+func @product(%x: tensor<[M]x[K]xf32>, %w: tensor<[K]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [K, M, N] {
+  %mm = tcp.matmul(%x, %w) : tensor<[M]x[N]xf32>
+  tcp.return(%mm)
+}
+"""
+PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)
 
 
 def test_no_extra_is_imported() -> None:
@@ -70,3 +79,42 @@ def test_work_grows_with_the_payload_not_faster(made: Callable[[int], str], sche
     few, many = visited(made(100), schedule), visited(made(1000), schedule)
     assert few > 100
     assert many <= 12 * few
+
+
+def doubled(times: int) -> str:
+    """A schedule that makes two versions of all versions there are, so many times."""
+    return copies(f"specialize mm when size(mm.m) % {prime} == 0 {{ }} else {{ }}" for prime in PRIMES[:times])
+
+
+def peeled(times: int) -> str:
+    """A schedule that makes a main and a tail loop in both dims of all copies there are, so many times."""
+    return copies(f"let l{k}, r{k} = tile(mm, [m: {256 >> k}, n: {512 >> k}], tail: peel)" for k in range(times))
+
+
+def copies(steps: Iterable[str]) -> str:
+    """A schedule of a product."""
+    return "\n".join(
+        ["language 1", "schedule main(root: func) {", "  let mm = match one contract in root", *steps, "}"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("schedule", "sizes", "most"),
+    [
+        pytest.param(doubled, (5, 8), 12, id="8 times the versions within versions"),
+        pytest.param(peeled, (2, 4), 30, id="21 times the loops"),
+    ],
+)
+def test_work_of_lowering_grows_with_the_copies_not_faster(
+    schedule: Callable[[int], str], sizes: tuple[int, int], most: int
+) -> None:
+    target = load_target("generic")
+
+    def looked_at(size: int) -> int:
+        run = tcpx.apply_schedule(tcpx.parse(PRODUCT), tcpx.parse_schedule(schedule(size)), target=target)
+        lower(run.rewriter, run.module.main, target, 1)
+        return run.rewriter.visited
+
+    few, many = (looked_at(size) for size in sizes)
+    assert few > 100
+    assert many <= most * few

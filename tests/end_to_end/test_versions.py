@@ -8,12 +8,18 @@ import numpy as np
 import pytest
 
 import tcpx
-from tcpx import ArgumentError, Kernel
+from tcpx import ArgumentError, Kernel, ScheduleError
 from tcpx.payload.evaluator import evaluate_func
 from tcpx.target import Target
 from tcpx.transform.language.loader import Program
 from tests.transform.payloads import MM, RELU, Sizes, arguments
 
+MATMUL = """\
+func @product(%x: tensor<[M]x[K]xf32>, %w: tensor<[K]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [K, M, N] {
+  %mm = tcp.matmul(%x, %w) : tensor<[M]x[N]xf32>
+  tcp.return(%mm)
+}
+"""
 REGISTERS = """
   let i = tile(mm, [m: 4], tail: pad)
   if fused { fuse(last, into: i) }
@@ -178,3 +184,34 @@ def test_or_of_conditions_is_refused(body: str, message: str, found: str) -> Non
     with pytest.raises(tcpx.ScheduleError) as caught:
         tcpx.apply_schedule(tcpx.parse(RELU), schedule(body), target="generic")
     assert (caught.value.diagnostic.message, caught.value.diagnostic.found) == (message, found)
+
+
+def nested_versions(times: int, first: str = "") -> tcpx.Run:
+    """The product with two versions of each version there is, so many times."""
+    asked = "".join(
+        f"  specialize mm when size(mm.n) % {prime} == 0 {{ }} else {{ }}\n"
+        for prime in (2, 3, 5, 7, 11, 13, 17, 19, 23)[:times]
+    )
+    text = f"language 1\nschedule main(root: func) {{\n  let mm = match one contract in root\n{first}{asked}}}\n"
+    return tcpx.apply_schedule(tcpx.parse(MATMUL), tcpx.parse_schedule(text), target="generic")
+
+
+def test_an_operation_has_at_most_256_versions() -> None:
+    assert sum(op.opcode == "tcp.matmul" for op in nested_versions(8).module.walk()) == 256
+    with pytest.raises(ScheduleError) as caught:
+        nested_versions(9)
+    found = caught.value.diagnostic
+    assert found.message == "%mm would have too many versions"
+    assert found.required == "at most 256 versions of one operation"
+    assert found.found == "512, with those of this `specialize` in each of the ones before"
+    assert found.fix == 'ask less often, or only where it matters: specialize x.copy("when 0") when ..'
+    assert found.schedule is not None
+    assert found.schedule.line == 12
+    assert found.payload is not None
+    assert found.payload.line == 2
+
+
+def test_other_copies_are_no_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tcpx.transform.specialize_when.MOST_VERSIONS", 4)
+    run = nested_versions(2, "  let i = tile(mm, [m: 4], tail: peel)\n")
+    assert sum(op.opcode == "tcp.matmul" for op in run.module.walk()) == 8

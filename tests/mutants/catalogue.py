@@ -231,8 +231,22 @@ MUTANTS: Final = (
     Mutant(
         "bufferize: a value is overwritten while it is still read",
         "transform/bufferization/conflicts.py",
-        "found = self._siblings(storage, inside) or self._value(storage, writes)",
-        "found = self._siblings(storage, inside)",
+        "found = self._siblings(storage, memory) or self._value(storage, memories)",
+        "found = self._siblings(storage, memory)",
+        _op("bufferize", "bufferize_places"),
+    ),
+    Mutant(
+        "bufferize: what a memory holds already is not compared with what moves there",
+        "transform/bufferization/conflicts.py",
+        "*self._held_meanwhile(memory, writes)}",
+        "}",
+        _op("bufferize", "bufferize_places"),
+    ),
+    Mutant(
+        "bufferize: a memory forgets the writes to what became part of it",
+        "transform/bufferization/occupancy.py",
+        "insort(joined.writes, rank)",
+        "insort([], rank)",
         _op("bufferize", "bufferize_places"),
     ),
     Mutant(

@@ -48,6 +48,8 @@ class Conflicts:
     def __init__(self, effects: Effects, order: ProgramOrder) -> None:
         self.effects, self.places, self.order = effects, effects.places, order
         self.occupancy = Occupancy(effects, order)
+        self.looked_at = 0
+        """Values, writes and reads that were compared so far."""
 
     def find(self, memory: Storage, moved: Storage) -> Conflict | None:
         """The first conflict between values in a memory after another, `moved`, became part of it.
@@ -59,6 +61,7 @@ class Conflicts:
             return Conflict(memory, writes[0].op) if writes else None
         arrived = dict.fromkeys(self.places.members(moved))
         concerned = {*arrived, *self._beside(memory, arrived), *self._held_meanwhile(memory, writes)}
+        self.looked_at += len(concerned)
         for storage in sorted(concerned, key=self.places.rank):
             memories = (memory, moved) if storage in arrived else (moved,)
             found = self._siblings(storage, memory) or self._value(storage, memories)
@@ -88,7 +91,10 @@ class Conflicts:
                 yield storage
 
     def _active(self, writes: Iterable[Write]) -> Iterator[Write]:
-        return (write for write in writes if self.effects.is_active(write))
+        for write in writes:
+            self.looked_at += 1
+            if self.effects.is_active(write):
+                yield write
 
     def _siblings(self, storage: Storage, memory: Storage) -> Conflict | None:
         """Two results of one loop or branch in one place."""
@@ -108,6 +114,7 @@ class Conflicts:
         for write in self._active(self.occupancy.while_held(storage, memories)):
             at = self.order.ancestor(write.op, block)
             for reader, index in self.occupancy.reads(value, at) if at is not None else ():
+                self.looked_at += 1
                 match self.order.follows(reader, write.op, block):
                     case Order.NEVER:
                         continue
@@ -152,6 +159,7 @@ class Conflicts:
         if block is None or destination is None or at is None or self.order.index(at) >= self.order.index(tie):
             return Conflict(storage, write.op)
         for reader, index in self.occupancy.reads(destination, at, tie):
+            self.looked_at += 1
             match self.order.follows(reader, write.op, block):
                 case Order.NEVER:
                     continue

@@ -76,7 +76,9 @@ def bufferize(rewriter: Rewriter, func: FuncOp) -> tuple[str, ...]:
         return ()
     dissolve_all(rewriter, func)
     prepare(rewriter, func)
-    lowering = Lowering(rewriter, func, Placement(func))
+    placement = Placement(func)
+    rewriter.visited += placement.conflicts.looked_at
+    lowering = Lowering(rewriter, func, placement)
     lowering.run()
     rewriter.set_attribute(func, STRIDED, None)
     rewriter.set_attribute(func, "results", len(lowering.effects.results))
