@@ -126,12 +126,19 @@ class Ledger:
             )
 
     def release(self, study: StudyKey, candidate: Candidate) -> None:
-        """Forget a candidate that was claimed and is not tried after all."""
+        """Forget a candidate that was claimed and is not tried after all; leave one that was taken over as it was."""
+        held = (study.id, candidate.number, Verdict.RUNNING.value)
         with self._transaction():
-            self._connection.execute(
-                "delete from candidates where study = ? and number = ? and verdict = ?",
-                (study.id, candidate.number, Verdict.RUNNING.value),
-            )
+            if candidate.attempts == 1:
+                statement = "delete from candidates where study = ? and number = ? and verdict = ?"
+                self._connection.execute(statement, held)
+            else:
+                left = replace(candidate, owner="", attempts=candidate.attempts - 1)
+                self._connection.execute(
+                    "update candidates set owner = ?, attempts = ?, record = ? "
+                    "where study = ? and number = ? and verdict = ?",
+                    (left.owner, left.attempts, _record(left), *held),
+                )
 
     def take_over(self, study: StudyKey, most: int | None = None) -> list[Candidate]:
         """Candidates that a tuner left when it died, or that nobody was left to try, now this tuner's; `most` of them

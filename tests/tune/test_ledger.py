@@ -112,6 +112,19 @@ def test_what_a_dead_tuner_left_is_tried_once_more(ledger: Ledger) -> None:
     assert "died twice" in left.reason
 
 
+def test_what_was_taken_over_and_not_tried_is_left_to_the_next(ledger: Ledger) -> None:
+    subprocess.run([sys.executable, "-c", CLAIM, str(ledger.path)], check=False)
+    study = ledger.study(KEY, FACTS)
+    for _ in range(3):
+        (taken,) = ledger.take_over(study)
+        assert (taken.verdict, taken.attempts) == (Verdict.RUNNING, 2)
+        ledger.release(study, taken)
+    claimed = ledger.claim(study, {"s.mr": 7}, {}, "grid")
+    assert claimed is not None
+    ledger.release(study, claimed)
+    assert [c.number for c in ledger.candidates(study)] == [taken.number]
+
+
 def test_what_nobody_was_left_to_try_is_tried_once_more(ledger: Ledger) -> None:
     study = ledger.study(KEY, FACTS)
     gone = [replace(add(ledger, study, k), verdict=Verdict.WORKERS_GONE, reason="gone") for k in range(3)]
