@@ -130,7 +130,7 @@ def test_nests_have_places_and_marks(text: str) -> None:
     lines = (ROOT / "schedules/lib/gemm.tcps").read_text().splitlines()
     number = next(k for k, line in enumerate(lines, start=1) if line.lstrip().startswith("let ic "))
     name = made[-1]["made"][0][1].removeprefix("%")
-    assert [(row[2], texts[row[3]], texts[row[5]]) for row in new] == [("parallel", name, f"gemm.tcps:{number}")]
+    assert [(row[2], texts[row[3]], texts[row[5]]) for row in new] == [("for", name, f"gemm.tcps:{number}")]
     assert {row[2] for row in run["steps"][-6]["nest"]} >= {"func", "for", "if", "else", "vector", "parallel"}
 
 
