@@ -6,7 +6,7 @@ from tcpx.interp.foresight import UnforeseenError
 from tcpx.interp.frame import Frame
 from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OpHandle, describe
-from tcpx.payload.diagnostics import Kind
+from tcpx.payload.diagnostics import Kind, either
 from tcpx.payload.interfaces import Tileable
 from tcpx.transform.language import syntax as ast
 
@@ -27,7 +27,7 @@ def own_dim(held: DimHandle, of: OpHandle, state: State, frame: Frame, node: ast
         node,
         required=f"a dim of %{of.label}: {', '.join(known) or 'it has none'}",
         found=describe(held),
-        fix=_choice([f"`{name}.{dim}`" for dim in known]),
+        fix=either([f"`{name}.{dim}`" for dim in known]) or None,
         kind=Kind.SILENCEABLE,
     ).with_places(payload=op.location)
 
@@ -36,7 +36,3 @@ def _same_computation(owner: OpHandle, of: OpHandle, state: State) -> bool:
     if not set(owner.origins).isdisjoint(of.origins):
         return True
     return not {id(op) for op in state.handles.live(owner)}.isdisjoint(id(op) for op in state.handles.live(of))
-
-
-def _choice(words: list[str]) -> str | None:
-    return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words) or None

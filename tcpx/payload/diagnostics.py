@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -103,6 +104,11 @@ class Diagnostic:
 def counted(number: int, thing: str) -> str:
     """`1 result`, `2 results`."""
     return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def either(words: Sequence[str]) -> str:
+    """`a, b or c`; empty if there are none."""
+    return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
 
 
 class TcpxError(Exception):

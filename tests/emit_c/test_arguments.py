@@ -15,6 +15,7 @@ import pytest
 from tcpx.emit_c.kernel import Kernel, KernelRequest, build_many
 from tcpx.payload.diagnostics import ArgumentError, VerifyError
 from tests.emit_c.payloads import AXPY, BRANCHES, GENERIC, MATMUL, MEMORY, MEMORY_CONSTANTS, Array, module
+from tests.emit_c.refusals import MISFITS, OUT_ERRORS, X, f32, ones
 
 BF16 = """
 func @bf16(%x: buffer<[N]x2xbf16, strides [2, 1], space argument>, %r: buffer<[2*N]xbf16, strides [1], space result>)
@@ -43,14 +44,6 @@ def axpy(kernels: dict[str, Kernel]) -> Kernel:
 @pytest.fixture
 def matmul(kernels: dict[str, Kernel]) -> Kernel:
     return kernels["matmul"]
-
-
-def f32(*values: float) -> Array:
-    return np.array(values, dtype=np.float32)
-
-
-def ones(*shape: int) -> Array:
-    return np.ones(shape, dtype=np.float32)
 
 
 class Foreign:
@@ -132,11 +125,7 @@ def test_out_is_reused(axpy: Kernel, kernels: dict[str, Kernel]) -> None:
 
 
 MATMUL_ERRORS: dict[str, tuple[Callable[[], tuple[object, ...]], str]] = {
-    "count": (
-        lambda: (ones(2, 3),),
-        "@matmul takes 2 argument(s)\n"
-        "  required: %a: tensor<[M]x[K]xf32>, %b: tensor<[K]x[N]xf32>\n  found: 1 argument(s)",
-    ),
+    **MISFITS,
     "list": (
         lambda: ([[1.0]], ones(1, 1)),
         "argument `a` does not fit tensor<[M]x[K]xf32>\n"
@@ -153,14 +142,6 @@ MATMUL_ERRORS: dict[str, tuple[Callable[[], tuple[object, ...]], str]] = {
         lambda: (ones(2, 3), np.ones((3, 4))),
         "argument `b` does not fit tensor<[K]x[N]xf32>\n"
         "  required: dtype float32\n  found: dtype float64\n  fix: .astype(np.float32)",
-    ),
-    "rank": (
-        lambda: (ones(2, 3), ones(3)),
-        "argument `b` does not fit tensor<[K]x[N]xf32>\n  required: rank 2\n  found: rank 1, shape (3,)",
-    ),
-    "symbol": (
-        lambda: (ones(2, 3), ones(4, 5)),
-        "argument `b` does not fit tensor<[K]x[N]xf32>\n  required: [K] = 3 in dim 0\n  found: 4, shape (4, 5)",
     ),
 }
 
@@ -186,28 +167,6 @@ def test_a_static_extent_that_differs(kernels: dict[str, Kernel]) -> None:
         kernels["bf16"](np.zeros((4, 3), dtype=ml_dtypes.bfloat16))
     message = "argument `x` does not fit tensor<[N]x2xbf16>\n  required: 2 in dim 1\n  found: 3, shape (4, 3)"
     assert str(caught.value) == f"definite error: {message}"
-
-
-def read_only(n: int) -> Array:
-    made = ones(n)
-    made.flags.writeable = False
-    return made
-
-
-X = f32(1, 2, 3)
-OUT_ERRORS: dict[str, tuple[object, str, str]] = {
-    "list": ([1.0, 2.0, 3.0], "a NumPy array as `out`", "list"),
-    "dtype": (np.ones(3), "dtype float32", "dtype float64"),
-    "rank": (ones(3, 1), "rank 1", "rank 2, shape (3, 1)"),
-    "shape": (ones(4), "[N] = 3 in dim 0", "4, shape (4,)"),
-    "strides": (ones(6)[::2], "a contiguous array in row-major order", "strides (8,) of bytes"),
-    "read_only": (read_only(3), "an array that can be written to", "a read-only array"),
-    "overlap": (
-        X,
-        "memory of its own: a kernel reads its inputs while it writes its outputs",
-        "memory that overlaps `x`\n  fix: pass another array as `out`, or none",
-    ),
-}
 
 
 @pytest.mark.parametrize("case", OUT_ERRORS)

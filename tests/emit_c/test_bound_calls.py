@@ -15,6 +15,7 @@ import tcpx
 from tcpx.emit_c.kernel import BoundCall, Kernel, KernelRequest, build_many
 from tcpx.payload.diagnostics import ArgumentError
 from tests.emit_c.payloads import AXPY, BRANCHES, GENERIC, MATMUL, MEMORY, MEMORY_CONSTANTS, Array, module
+from tests.emit_c.refusals import MISFITS, OUT_ERRORS, X, f32, ones
 from tests.guard_pages import run_guarded
 
 NOTHING_IN = """
@@ -46,14 +47,6 @@ def kernels() -> dict[str, Kernel]:
 @pytest.fixture
 def axpy(kernels: dict[str, Kernel]) -> Kernel:
     return kernels["axpy"]
-
-
-def f32(*values: float) -> Array:
-    return np.array(values, dtype=np.float32)
-
-
-def ones(*shape: int) -> Array:
-    return np.ones(shape, dtype=np.float32)
 
 
 def random(seed: int, *shape: int) -> Array:
@@ -174,43 +167,12 @@ def test_a_block_is_refused_where_the_kernel_takes_no_strides(kernels: dict[str,
     )
 
 
-MISFITS: dict[str, tuple[Callable[[], tuple[Array, ...]], str]] = {
-    "count": (
-        lambda: (ones(2, 3),),
-        "@matmul takes 2 argument(s)\n"
-        "  required: %a: tensor<[M]x[K]xf32>, %b: tensor<[K]x[N]xf32>\n  found: 1 argument(s)",
-    ),
-    "rank": (
-        lambda: (ones(2, 3), ones(3)),
-        "argument `b` does not fit tensor<[K]x[N]xf32>\n  required: rank 2\n  found: rank 1, shape (3,)",
-    ),
-    "symbol": (
-        lambda: (ones(2, 3), ones(4, 5)),
-        "argument `b` does not fit tensor<[K]x[N]xf32>\n  required: [K] = 3 in dim 0\n  found: 4, shape (4, 5)",
-    ),
-}
-
-
 @pytest.mark.parametrize("case", MISFITS)
 def test_inputs_that_do_not_fit_are_refused_as_in_a_call(kernels: dict[str, Kernel], case: str) -> None:
     arguments, message = MISFITS[case]
     with pytest.raises(ArgumentError) as caught:
         kernels["matmul"].bind(*arguments())
     assert str(caught.value) == f"definite error: {message}"
-
-
-X = f32(1, 2, 3)
-OUT_ERRORS: dict[str, tuple[object, str, str]] = {
-    "list": ([1.0, 2.0, 3.0], "a NumPy array as `out`", "list"),
-    "shape": (ones(4), "[N] = 3 in dim 0", "4, shape (4,)"),
-    "strides": (ones(6)[::2], ROWS, "strides (8,) of bytes"),
-    "read_only": (np.frombuffer(bytes(12), np.float32), "an array that can be written to", "a read-only array"),
-    "overlap": (
-        X,
-        "memory of its own: a kernel reads its inputs while it writes its outputs",
-        "memory that overlaps `x`\n  fix: pass another array as `out`, or none",
-    ),
-}
 
 
 @pytest.mark.parametrize("case", OUT_ERRORS)

@@ -12,7 +12,7 @@ from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 from lark.lexer import PatternStr
 
-from tcpx.payload.diagnostics import Diagnostic, Location, ParseError
+from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, either
 from tcpx.payload.text.file import printable
 from tcpx.payload.text.tables import collector_paused, tables_file
 
@@ -132,8 +132,7 @@ def _in_words(terminals: set[str]) -> str:
             pattern = _parser().get_terminal(name).pattern
             known = f"`{pattern.value}`" if isinstance(pattern, PatternStr) else name.lower()
         words.add(known)
-    ordered = sorted(words, key=lambda word: (word.startswith("`"), word))
-    return " or ".join([", ".join(ordered[:-1]), ordered[-1]]) if len(ordered) > 1 else "".join(ordered)
+    return either(sorted(words, key=lambda word: (word.startswith("`"), word)))
 
 
 def nodes(tree: Node) -> list[Node]:

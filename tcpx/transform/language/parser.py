@@ -12,7 +12,7 @@ from typing import Protocol
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
-from tcpx.payload.diagnostics import Diagnostic, Location, ParseError
+from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, either
 from tcpx.payload.text.file import printable
 from tcpx.payload.text.tables import collector_paused, tables_file
 from tcpx.transform.language.builder import Builder
@@ -196,7 +196,7 @@ def expected_words(accepted: set[str]) -> str:
         left -= _OPERATORS | {"IF", "DOT", "LPAR"}
         words.append("an operator")
     words += sorted(_WORDS.get(t, f"`{t.lower()}`") for t in left)
-    return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+    return either(words)
 
 
 def _misspelt_statement(token: Token, seen: list[Token]) -> str | None:
