@@ -57,6 +57,8 @@ def evaluate_row(row: InstructionRow, operands: Sequence[Array], lane: int = 0) 
             vector = operands[0].copy()
             vector[..., lane] = operands[1]
             return vector
+        case "shuffle":
+            return np.concatenate(operands, axis=-1)[..., list(row.lanes)]
         case "horizontal_add":
             return np.asarray(np.sum(operands[0], axis=-1, dtype=numpy_dtype(result.dtype)))
         case "horizontal_max":

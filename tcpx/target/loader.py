@@ -31,7 +31,7 @@ TABLES = Path(__file__).parent
 _SIZES = ("vector_bits", "vector_registers", "l1", "l2", "l3", "parallel_threshold")
 _SHARED_KEYS = ("types", "rows", "helpers", "tolerances")
 _KEYS = ("name", "include", "headers", "flags", "cpu_flags", "features", *_SIZES, *_SHARED_KEYS)
-_ROW_KEYS = ("name", "kind", "type", "semantics", "c", "requires", "condition", "alignment")
+_ROW_KEYS = ("name", "kind", "type", "semantics", "c", "requires", "condition", "alignment", "lanes")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -274,6 +274,7 @@ def _row(
         condition=condition,
         alignment=int(alignment or 0),
         helpers=_closure(_named(c, needs) | _type_helpers(operands, result, types, needs), needs),
+        lanes=tuple(entry.number() for entry in fields["lanes"].items()) if "lanes" in fields else (),
     )
     _check(row, place)
     return row
@@ -314,3 +315,9 @@ def _check(row: InstructionRow, place: Node) -> None:
         raise place.fail(f"one operand per value of {', '.join(kind.placeholders) or 'none'}", found=row.signature)
     if set(PLACEHOLDER.findall(row.c)) != set(row.placeholders):
         raise place.fail(f"the placeholders {', '.join(row.placeholders) or 'none'} in the template", found=row.c)
+    is_shuffle = row.kind == "shuffle"
+    given = sum(operand.lanes for operand in row.operands)
+    wanted = row.result.lanes if is_shuffle and row.result is not None else 0
+    if len(row.lanes) != wanted or any(lane >= given for lane in row.lanes):
+        required = f"{wanted} numbers of lanes below {given}" if is_shuffle else f"no lanes, as a {row.kind}"
+        raise place.fail(required, found=", ".join(map(str, row.lanes)) or "none")

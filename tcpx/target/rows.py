@@ -91,6 +91,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "stream_fence": Kind((), has_result=False),
         "extract": Kind(("a", "lane")),
         "insert": Kind(("a", "b", "lane")),
+        "shuffle": Kind(("a", "b")),
         "horizontal_add": Kind(("a",)),
         "horizontal_max": Kind(("a",)),
         "horizontal_min": Kind(("a",)),
@@ -100,7 +101,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 )
 """Kinds of rows. A row without a result is a C statement (to be ended by `;`), any other an expression.
 
-A `splat` repeats a scalar, or a group of a few lanes, over all lanes."""
+A `splat` repeats a scalar, or a group of a few lanes, over all lanes. A `shuffle` takes some lanes of two vectors."""
 
 PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
 
@@ -111,7 +112,8 @@ class InstructionRow:
 
     `operands` and `result` are lane types; of a store, the operand is the stored value. `semantics` is in normal form.
     `requires` is a feature of the target, `condition` one of CONDITIONS, `alignment` the bytes {p} must be aligned to
-    (0: the element's own). `helpers` are names of C definitions the template needs, in order of definition.
+    (0: the element's own). `helpers` are names of C definitions the template needs, in order of definition. Lane i of a
+    `shuffle` is lane `lanes[i]` of the lanes of both operands, one behind the other.
     """
 
     name: str
@@ -124,6 +126,7 @@ class InstructionRow:
     condition: str | None = None
     alignment: int = 0
     helpers: tuple[str, ...] = ()
+    lanes: tuple[int, ...] = ()
 
     @property
     def placeholders(self) -> tuple[str, ...]:

@@ -137,6 +137,10 @@ class Target:
                 return row
         return fallback
 
+    def shuffles(self, type_: LaneTypeLike) -> tuple[InstructionRow, ...]:
+        """The rows that put lanes of two vectors of this type together to a third."""
+        return tuple(row for row in self._by_kind.get(("shuffle", None), ()) if row.result == type_)
+
     def helper_code(self, rows: Iterable[InstructionRow]) -> tuple[str, ...]:
         """The C definitions that these rows need, each once, in an order that compiles."""
         needed = {name for row in rows for name in row.helpers}

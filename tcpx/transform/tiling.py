@@ -130,7 +130,11 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
     made.name = op.name
     rewriter.continue_as(op, made)
     before = shape_of(op.result.type)
-    sliced = read_subset(rewriter, made.result, Tile.full(before), op)
+    kept, sliced = Tile.full(before), made.result
+    if kept.is_full(shape_of(made.result.type)) is not True:
+        sliced = rewriter.insert(
+            Materialize.of(made.result, kept), InsertPoint.before(op), f"{source_name(op)}.t"
+        ).result
     old_inputs = list(op.operands)
     rewriter.replace_op(op, [sliced])
     erase_dead(rewriter, old_inputs)

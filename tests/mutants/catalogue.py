@@ -396,4 +396,18 @@ MUTANTS: Final = (
         "{ return a / b + (b < 0); }",
         ("emit_c/test_expressions.py", NUMBERS),
     ),
+    Mutant(
+        "transposition: columns come in the order of the vectors",
+        "transform/vectors/transposition.py",
+        "return [found[column] for column in range(len(held))]",
+        "return [*found.values()]",
+        ("end_to_end/test_transposes.py",),
+    ),
+    Mutant(
+        "pieces: rows beyond a value are those before them",
+        "transform/vectors/pieces.py",
+        "for row in range(index[lanes.dim], index[lanes.dim] + width):",
+        "for row in range(width):",
+        ("end_to_end/test_transposes.py",),
+    ),
 )

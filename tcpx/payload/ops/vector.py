@@ -208,6 +208,49 @@ class Insert(Operation):
 
 
 @register
+class Shuffle(Operation):
+    """Lanes of two 1-D vectors of one type: lane i of the result is lane `lanes[i]` of both, one behind the other."""
+
+    __slots__ = ()
+    opcode = "vector.shuffle"
+    operand_names = ("first", "second")
+
+    @classmethod
+    def of(cls, first: Value, second: Value, lanes: Sequence[int]) -> Operation:
+        """A detached shuffle."""
+        return cls([first, second], [VectorType((len(lanes),), dtype_of(first.type))], {"lanes": tuple(lanes)})
+
+    @property
+    def lanes(self) -> tuple[int, ...]:
+        held = self.attributes.get("lanes")
+        if not isinstance(held, tuple):
+            raise self.error("the attribute `lanes` is missing", required="a list of ints")
+        return tuple(lane for lane in held if isinstance(lane, int))
+
+    def verify(self) -> None:
+        first, second = (value.type for value in self.operands)
+        if not isinstance(first, VectorType) or len(first.shape) != 1 or first != second:
+            raise self.error(
+                "the lanes are those of two vectors of one type",
+                required="two 1-D vectors of one type",
+                found=f"{first} and {second}",
+            )
+        held = self.attributes.get("lanes")
+        count = 2 * first.shape[0]
+        if self.result.type != VectorType((len(self.lanes),), first.dtype):
+            raise self.error(
+                "the result has a lane for each number",
+                required=str(VectorType((len(self.lanes),), first.dtype)),
+                found=str(self.result.type),
+            )
+        if self.lanes != held or not all(0 <= lane < count for lane in self.lanes):
+            raise self.error("there is no such lane", required=f"lanes below {count}", found=f"{held}")
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return (np.concatenate(args)[list(self.lanes)],)
+
+
+@register
 class FromElements(Operation):
     """A 1-D vector of the operands, lane by lane."""
 

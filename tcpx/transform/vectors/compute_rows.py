@@ -12,7 +12,7 @@ from tcpx.payload.ops.constant import Const, splat
 from tcpx.payload.ops.dot_product import Dot, Repeat
 from tcpx.payload.ops.elementwise import Cast
 from tcpx.payload.ops.movement import Broadcast
-from tcpx.payload.ops.vector import Extract, FromElements, Insert
+from tcpx.payload.ops.vector import Extract, FromElements, Insert, Shuffle
 from tcpx.payload.types import HALF, ScalarType, dtype_of, f32, like, shape_of, si32, si64
 from tcpx.target import InstructionRow, LaneType
 from tcpx.transform.vectors.dot_products import DOT
@@ -210,6 +210,21 @@ def select_insert(selector: Selector, op: Insert) -> None:
 
 def _insert_row(selector: Selector, type_: LaneType) -> InstructionRow | None:
     return selector.find("insert", type_, [type_, LaneType(type_.dtype, 1)])
+
+
+def select_shuffle(selector: Selector, op: Shuffle) -> None:
+    """The row that takes these lanes; without one, lane by lane."""
+    type_ = type_of(op.operands[0], op)
+    row = next((row for row in selector.target.shuffles(type_) if row.lanes == op.lanes), None)
+    if row is not None:
+        selector.give(op, row)
+        return
+
+    def lanes(build: Build) -> Value:
+        sources = [divmod(lane, type_.lanes) for lane in op.lanes]
+        return build(FromElements.of([selector.lane(build, op.operands[which], lane) for which, lane in sources]))
+
+    selector.rewrite(op, lanes)
 
 
 def select_extract(selector: Selector, op: Extract) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation
 from tcpx.payload.ops.gml_st import If, Loop, StYield
-from tcpx.payload.ops.vector import Extract, FromElements, Insert, Read, ToTensor, Write
+from tcpx.payload.ops.vector import Extract, FromElements, Insert, Read, Shuffle, ToTensor, Write
 from tcpx.payload.rewriter import Rewriter
 from tcpx.target import Target
 from tcpx.transform.vectors.control import Cleanup, lower_carried_yield, lower_if, lower_loop
@@ -73,7 +73,7 @@ class _Lowering:
 
     def _leaf(self, op: Operation) -> None:
         pieces = self.pieces
-        if isinstance(op, Read | FromElements | Insert) or literal_of(op) is not None:
+        if isinstance(op, Read | FromElements | Insert | Shuffle) or literal_of(op) is not None:
             self.cleanups.append(lambda: None if op.results[0].uses else self._erase(op))
         elif isinstance(op, Extract) and pieces.widths.is_piece(op.operands[0]):
             self.rewriter.set_operand(op, 0, pieces.piece(op.operands[0], (0,), pieces.widths.of(op.operands[0])))

@@ -18,14 +18,15 @@ from tcpx.payload.ops.dot_product import Repeat
 from tcpx.payload.ops.gml_st import StYield
 from tcpx.payload.ops.memory import Prefetch
 from tcpx.payload.ops.movement import Broadcast
-from tcpx.payload.ops.vector import Extract, FromElements, Read
+from tcpx.payload.ops.vector import Extract, FromElements, Read, Shuffle
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.types import ScalarType, TensorType, Type, VectorType, dtype_of, like
-from tcpx.target import Target
+from tcpx.target import LaneType, Target
 from tcpx.transform.vectors.accesses import Lanes, PieceTiles
 from tcpx.transform.vectors.literals import invariant_block, is_splat, literal_of, mask_read, truths
 from tcpx.transform.vectors.probes import discard
 from tcpx.transform.vectors.refusal import refusal
+from tcpx.transform.vectors.transposition import network
 from tcpx.transform.vectors.widths import Widths, is_source
 
 Index = tuple[int, ...]
@@ -132,6 +133,10 @@ class Pieces:
             return self.splat(self.constant(number, dtype_of(value.type)), lanes.width)
         if is_source(value) and shape == (lanes.width,) and index == (0,) and lanes.step == 1:
             return value
+        if lanes.step == 1 and lanes.dim != len(shape) - 1:
+            column = self._column(value, index, lanes)
+            if column is not None:
+                return column
         if isinstance(op, Read) and value not in self.grids:
             return self._read(op, index, lanes)
         if not is_source(value) and lanes.step == 1 and lanes.dim == len(shape) - 1:
@@ -145,6 +150,32 @@ class Pieces:
             at = (*index[: lanes.dim], position, *index[lanes.dim + 1 :])
             elements.append(self.scalar(value, at) if inside or not elements else elements[-1])
         return self.from_elements(elements)
+
+    def _column(self, value: Value, index: Index, lanes: Lanes) -> Value | None:
+        """Lanes across the last dim, out of a block that is transposed in registers; None where that does not pay."""
+        width, extents = lanes.width, shape_of_vector(value.type)
+        found = network(self.target, LaneType(dtype_of(value.type).name, width))
+        first = index[-1] // width * width
+        if found is None or 2 * min(width, extents[-1] - first) <= len(found.stages) + 1:
+            return None
+        corner = (*index[:-1], first)
+        keys = [("column", value, corner, lanes, column) for column in range(width)]
+        known = self._made.get(keys[index[-1] - first])
+        if known is not None and self.visible(known):
+            return known
+        rows: list[Value] = []
+        for row in range(index[lanes.dim], index[lanes.dim] + width):
+            at = (*corner[: lanes.dim], row, *corner[lanes.dim + 1 :])
+            along = Lanes(len(extents) - 1, 1, width)
+            rows.append(self.lanes(value, at, along) if row < extents[lanes.dim] else self._beyond(value, width))
+        made = found.apply(rows, lambda a, b, chosen: self.insert(Shuffle.of(a, b, chosen), f"{value.name}.t"))
+        self._made.update(zip(keys, made, strict=True))
+        return made[index[-1] - first]
+
+    def _beyond(self, value: Value, width: int) -> Value:
+        """Lanes beyond the extent of a value: what a read pads with."""
+        op = value.defining_op
+        return self.splat(self.constant(op.value if isinstance(op, Read) else 0, dtype_of(value.type)), width)
 
     # -- making --------------------------------------------------------------------------------------------------
 

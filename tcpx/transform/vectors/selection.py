@@ -8,7 +8,7 @@ from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.dot_product import Dot, Repeat
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.memory import Prefetch
-from tcpx.payload.ops.vector import Extract, FromElements, Insert, Read, Write
+from tcpx.payload.ops.vector import Extract, FromElements, Insert, Read, Shuffle, Write
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.types import BufferType
 from tcpx.target import Target
@@ -19,6 +19,7 @@ from tcpx.transform.vectors.compute_rows import (
     select_insert,
     select_literal,
     select_repeat,
+    select_shuffle,
     select_structured,
 )
 from tcpx.transform.vectors.hoisting import hoist_literals, operations
@@ -77,6 +78,8 @@ def _select_one(selector: Selector, op: Operation) -> None:
             select_insert(selector, op)
         case FromElements():
             select_from_elements(selector, op)
+        case Shuffle():
+            select_shuffle(selector, op)
         case Repeat():
             select_repeat(selector, op)
         case Dot():
@@ -88,7 +91,7 @@ def _select_one(selector: Selector, op: Operation) -> None:
 def _erase_unused(rewriter: Rewriter, func: FuncOp) -> None:
     """Erase computations that nothing uses: what they fed was rewritten."""
     for op in reversed(list(operations(func.body))):
-        pure = isinstance(op, Structured | Const | Read | Extract | Insert | FromElements | Repeat | Dot)
+        pure = isinstance(op, Structured | Const | Read | Extract | Insert | FromElements | Shuffle | Repeat | Dot)
         if pure and op.parent is not None and not op.results[0].uses:
             rewriter.end(op, "nothing used its result")
             rewriter.erase(op)

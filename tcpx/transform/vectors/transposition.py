@@ -1,0 +1,95 @@
+"""Square blocks transposed in registers: as many vectors as each has lanes, in stages of shuffles of two.
+
+A place in the block has a number of a row and a number of a lane. A pair of rows of the target that takes each lane of
+two vectors once, and whose numbers of lanes exchange bits, moves bits between both numbers; a block is transposed when
+all bits of rows have become bits of lanes. Which pairs do that in as few stages as there are bits is found by search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import permutations
+from typing import TypeVar
+
+from tcpx.target import LaneType, Target
+
+Bits = tuple[int, ...]
+"""What each bit of a number stands for: bits of lanes of the block are 0, 1, .., bits of its rows are behind them."""
+RowT = TypeVar("RowT")
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Vectors whose numbers differ in bit `bit` are replaced: the one without it by the lanes `low` of both, the other
+    one by the lanes `high`."""
+
+    bit: int
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """The stages, and for each vector in the end the column that it is."""
+
+    stages: tuple[Stage, ...]
+    columns: tuple[int, ...]
+
+    def apply(self, rows: Sequence[RowT], shuffled: Callable[[RowT, RowT, Sequence[int]], RowT]) -> list[RowT]:
+        """The columns of a block, given its rows and what takes lanes of two of them."""
+        held = list(rows)
+        for stage in self.stages:
+            for number in range(len(held)):
+                other = number | 1 << stage.bit
+                if other != number:
+                    first, second = held[number], held[other]
+                    held[number] = shuffled(first, second, stage.low)
+                    held[other] = shuffled(first, second, stage.high)
+        found = dict(zip(self.columns, held, strict=True))
+        return [found[column] for column in range(len(held))]
+
+
+@lru_cache(maxsize=256)
+def network(target: Target, type_: LaneType) -> Network | None:
+    """How a block of vectors of this type is transposed on the target; None where its rows do not do it."""
+    count = type_.lanes.bit_length() - 1
+    if type_.lanes != 1 << count or count == 0:
+        return None
+    rows = [row.lanes for row in target.shuffles(type_)]
+    pairs = [
+        (low, high, moved) for low, high in permutations(rows, 2) if (moved := _moved_bits((*low, *high))) is not None
+    ]
+    wanted: Bits = tuple(range(count, 2 * count))
+    reached: dict[tuple[Bits, Bits], tuple[Stage, ...]] = {(tuple(range(count)), wanted): ()}
+    for _ in range(count):
+        following: dict[tuple[Bits, Bits], tuple[Stage, ...]] = {}
+        for (lanes, numbers), stages in reached.items():
+            for bit in range(count):
+                for low, high, moved in pairs:
+                    before = (*lanes, numbers[bit])
+                    after = tuple(before[source] for source in moved)
+                    state = (after[:-1], (*numbers[:bit], after[-1], *numbers[bit + 1 :]))
+                    following.setdefault(state, (*stages, Stage(bit, low, high)))
+        reached = following
+    for (lanes, numbers), stages in reached.items():
+        if lanes == wanted:
+            return Network(stages, tuple(_number(numbers, vector) for vector in range(type_.lanes)))
+    return None
+
+
+def _moved_bits(lanes: Sequence[int]) -> Bits | None:
+    """From which bit of the number of a source each bit of the number of a lane comes; None where lanes are not moved
+    by exchanging bits. The last bit says which of two vectors."""
+    count = len(lanes).bit_length() - 1
+    sources = [lanes[1 << bit] for bit in range(count)]
+    if any(source.bit_count() != 1 for source in sources) or len(set(sources)) != count:
+        return None
+    moved = tuple(source.bit_length() - 1 for source in sources)
+    return moved if all(lanes[k] == _number(moved, k) for k in range(len(lanes))) else None
+
+
+def _number(bits: Bits, held: int) -> int:
+    """The number whose bit `bits[k]` is bit k of `held`."""
+    return sum(1 << place for k, place in enumerate(bits) if held >> k & 1)
