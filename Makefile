@@ -13,7 +13,7 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; 
 WORKERS ?= auto
 PYTEST  := $(BIN)/python -m pytest
 
-.PHONY: help venv demo test errors lint types format docs mutants conformance bench bench-random bench-peers perf-check
+.PHONY: help venv demo test errors lint types format docs mutants conformance bench bench-random bench-peers perf-check tuner-check
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*##/  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -74,6 +74,9 @@ bench: $(VENV)/.dev compiler  ## measure the workloads, beside the peers that ar
 
 bench-random: $(VENV)/.dev compiler  ## measure 50 products of random sizes
 	$(BIN)/tcpx bench --random --check $(ARGS)
+
+tuner-check: $(VENV)/.dev compiler  ## whether the tuner does what it claims; ARGS: defaults, interval, rate or bursts
+	$(BIN)/python -m benchmarks.tuner $(ARGS)
 
 bench-peers: $(VENV)/.dev  ## set up the libraries to measure beside, in .bench; ARGS: their names
 	$(BIN)/python -m benchmarks.registry $(ARGS)

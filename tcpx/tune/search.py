@@ -39,7 +39,8 @@ DRAWN: Final = 3
 @dataclass(slots=True)
 class Search:
     """One run of `tcpx.tune`. `open` are the candidates that are claimed and not through.
-    `cut_off` says why nobody is left to try more, where that is so."""
+    `cut_off` says why nobody is left to try more, where that is so. `trying` are the seconds in which candidates were
+    compiled, checked and timed."""
 
     request: Request
     space: Space
@@ -54,6 +55,7 @@ class Search:
     open: dict[int, Candidate] = field(default_factory=dict[int, Candidate])
     started: float = field(default_factory=monotonic)
     since_best: int = 0
+    trying: float = 0.0
     roof: Roof | None = None
     problem: Problem = field(init=False)
 
@@ -132,7 +134,8 @@ class Search:
         tried = {point_key(candidate.point) for candidate in self.ledger.candidates(self.key)}
         fresh = {point_key(point): point for point in drawn if point is not None}
         points = [point for key, point in fresh.items() if key not in tried]
-        expected = evaluator.estimates([self.space.params(point) for point in points])
+        with self._trying():
+            expected = evaluator.estimates([self.space.params(point) for point in points])
         known = [(seconds, k) for k, seconds in enumerate(expected) if seconds is not None]
         return [points[k] for _, k in sorted(known)[:wanted]]
 
@@ -151,7 +154,8 @@ class Search:
             sampler.tell(candidate.point, candidate.relative)
         for candidate in sorted((c for c in known if c.was_incumbent), key=lambda c: c.relative or 0.0):
             try:
-                evaluator.reinstate(candidate)
+                with self._trying():
+                    evaluator.reinstate(candidate)
             except TrialError as error:
                 self.notes.append(f"#{candidate.number} does not run any more: {error}")
                 continue
@@ -163,7 +167,8 @@ class Search:
         """Try some candidates. Raises TrialError where nobody is left to try more."""
         self.open.update((candidate.number, candidate) for candidate in batch)
         before = evaluator.incumbent
-        done = evaluator.evaluate(batch)
+        with self._trying():
+            done = evaluator.evaluate(batch)
         for candidate in done:
             self.ledger.finish(self.key, candidate)
             del self.open[candidate.number]
@@ -196,6 +201,7 @@ class Search:
         return True
 
     def _finished(self, evaluator: Executor) -> Study:
+        seconds = monotonic() - self.started
         known = tuple(self.ledger.candidates(self.key))
         best, request = evaluator.incumbent, self.request
         first = next((c for c in known if c.source == "defaults" and c.is_measured), None)
@@ -220,6 +226,8 @@ class Search:
             roof,
             request.workloads,
             self.cut_off,
+            seconds=seconds,
+            trying=self.trying,
         )
 
     def _roof_over(self, seconds: float | None, evaluator: Executor) -> Roof | None:
@@ -238,6 +246,15 @@ class Search:
         by_name = {_last_of(path): value for path, value in params.items()}
         found = {v.path: params.get(v.path, by_name.get(_last_of(v.path))) for v in self.space.variables}
         return self.space.nearest_to({path: value for path, value in found.items() if value is not None}) or {}
+
+    @contextmanager
+    def _trying(self) -> Generator[None]:
+        """What candidates themselves take, not the search for them."""
+        started = monotonic()
+        try:
+            yield
+        finally:
+            self.trying += monotonic() - started
 
     @contextmanager
     def _interruptible(self) -> Generator[None]:

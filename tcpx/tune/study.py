@@ -49,6 +49,10 @@ class Study:
     """Why nobody was left to try more candidates; empty where it came to its end."""
     others: tuple[Study, ...] = ()
     """Those for other kinds of processors of a cluster."""
+    seconds: float = 0.0
+    """What the search took, start to end, without measuring the winner again."""
+    trying: float = 0.0
+    """The part of it in which candidates were compiled, checked and timed; the rest is the search's own."""
 
     @property
     def params(self) -> dict[str, Value]:
@@ -115,6 +119,8 @@ class Study:
     def text(self) -> str:
         """A summary for a terminal."""
         lines = [counts(self.candidates)]
+        if self.seconds > 0:
+            lines.append(f"{self.seconds:.0f} s; the search itself {1 - self.trying / self.seconds:.1%} of it")
         best = self.best
         if best is None:
             lines.append("no candidate is right: there is no winner")

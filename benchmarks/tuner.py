@@ -1,0 +1,295 @@
+"""Whether the tuner does what it claims: four experiments, each rows of text and JSON. Slow, and for a quiet machine.
+
+`python -m benchmarks.tuner defaults`: from bad defaults, is what it finds as fast as what the library chooses?
+`.. interval`: do winners, measured again, lie in the interval that was stated?
+`.. rate`: how many distinct candidates a minute, and what part of the time is the search's own?
+`.. bursts`: with another process that comes and goes, is the winner still the fastest of all candidates?
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from math import exp, log
+from pathlib import Path
+from statistics import fmean
+from typing import Final
+
+import numpy as np
+
+import tcpx
+from tcpx.api import library_folder
+from tcpx.measure.calibration import Calibration
+from tcpx.measure.limits import Machine
+from tcpx.measure.pinned_threads import PinnedThreads
+from tcpx.tune.duel import Effort, compare
+from tcpx.tune.problem import Problem, examples_of
+from tcpx.tune.slots import Limits, Slot, all_cpus
+from tcpx.tune.space import Value
+from tcpx.tune.space_file import Workload
+from tcpx.tune.study import Study
+from tcpx.tune.verdicts import Comparison
+
+Row = dict[str, object]
+Params = Mapping[str, Value] | None
+
+ROOT: Final = Path(__file__).parents[1]
+BAD_DEFAULTS: Final = {"nv": "1", "mr": "1", "kc": "64", "mc": "mr", "nc": "128"}
+SHAPES: Final = {"1024x1024x1024": "argument", "32x1024x1024": "constant", "127x1021x509": "argument"}
+"""m x n x k, and what the right factor is."""
+PRODUCT: Final = """\
+{constants}func @product(%x: tensor<{m}x{k}xf32>{argument}) -> tensor<{m}x{n}xf32> {{
+{constant}  %mm = tcp.matmul(%x, %w) : tensor<{m}x{n}xf32>
+  tcp.return(%mm)
+}}
+"""
+SCHEDULE: Final = """\
+language 1
+import "bad_gemm.tcps" as gemm
+
+schedule tuned(root: func) {
+  let mm = match one contract in root
+  gemm.packed_gemm(mm)
+}
+"""
+COMPETITOR: Final = """\
+import random, sys, time
+import numpy as np
+generator, held = random.Random(int(sys.argv[1])), np.ones((512, 512), np.float32)
+while True:
+    end = time.monotonic() + generator.uniform(0.2, 3)
+    while time.monotonic() < end:
+        held @ held
+    time.sleep(generator.uniform(0.2, 3))
+"""
+
+
+def product(folder: Path, shape: str, factor: str) -> tcpx.Module:
+    """A matrix product of this shape; its right factor is an argument or a constant."""
+    m, n, k = map(int, shape.split("x"))
+    is_constant = factor == "constant"
+    if is_constant:
+        np.savez(folder / "w.npz", w=np.random.default_rng(0).standard_normal((k, n), np.float32))
+    text = PRODUCT.format(
+        m=m,
+        n=n,
+        k=k,
+        constants='constants "w.npz"\n' if is_constant else "",
+        argument="" if is_constant else f", %w: tensor<{k}x{n}xf32>",
+        constant=f'  %w = tcp.const {{constant = "w"}} : tensor<{k}x{n}xf32>\n' if is_constant else "",
+    )
+    path = folder / "product.tcp"
+    path.write_text(text, encoding="utf-8")
+    return tcpx.load(path)
+
+
+def badly_set(folder: Path) -> tcpx.Schedule:
+    """`packed_gemm` of the library with the worst defaults that its domains hold."""
+    text = (library_folder() / "lib" / "gemm.tcps").read_text(encoding="utf-8")
+    head, name, rest = text.partition("sequence packed_gemm(")
+    body, end, tail = rest.partition("\n}\n")
+    for knob, value in BAD_DEFAULTS.items():
+        body, found = re.subn(rf"(knob {knob}: int = ).*?( in )", rf"\g<1>{value}\g<2>", body)
+        if found != 1:
+            raise ValueError(f"required one knob {knob} of packed_gemm, found {found}")
+    (folder / "bad_gemm.tcps").write_text(head + name + body + end + tail, encoding="utf-8")
+    (folder / "tuned.tcps").write_text(SCHEDULE, encoding="utf-8")
+    return tcpx.load_schedule(folder / "tuned.tcps")
+
+
+def defaults(options: argparse.Namespace) -> list[Row]:
+    """From bad defaults to the library's choice: the winner of each study beside it, in fresh processes."""
+    rows: list[Row] = []
+    for shape, factor in SHAPES.items():
+        for seed in range(options.seeds):
+            with tempfile.TemporaryDirectory(prefix="tcpx-tuner-") as name:
+                folder = Path(name)
+                module, schedule = product(folder, shape, factor), badly_set(folder)
+                study = tcpx.tune(module, schedule, trials=options.trials, seed=seed, sampler=options.sampler)
+            beside = study.final.against_no_schedule
+            first = study.final.against_defaults
+            row = {
+                "shape": shape,
+                "right factor": factor,
+                "seed": seed,
+                **facts_of(study),
+                "of the library's time": beside and interval_text(beside),
+                "of the defaults' time": first and f"{first.ratio:.3f}",
+            }
+            rows.append(said(row))
+    return rows
+
+
+def interval(options: argparse.Namespace) -> list[Row]:
+    """What a study says of its winner, and what as many pairs of fresh processes say."""
+    rows: list[Row] = []
+    for seed in range(options.seeds):
+        module, schedule, sizes = digits()
+        study = tcpx.tune(module, schedule, trials=options.trials, seed=seed, sizes=[sizes], sampler=options.sampler)
+        best, first, stated = study.best, study.first, study.final.against_defaults
+        if best is None or first is None or stated is None:
+            rows.append(said({"seed": seed, **facts_of(study), "stated": "the defaults won"}))
+            continue
+        with stage(module, schedule, sizes) as beside:
+            found = [beside(best.params, first.params).ratio for _ in range(options.repeats)]
+        inside = sum(stated.low <= ratio <= stated.high for ratio in found)
+        row = {
+            "seed": seed,
+            **facts_of(study),
+            "stated": interval_text(stated),
+            "width": f"{(stated.high - stated.low) / stated.ratio:.1%}",
+            "again": [round(ratio, 4) for ratio in found],
+            "inside": f"{inside} of {len(found)}",
+        }
+        rows.append(said(row))
+    return rows
+
+
+def rate(options: argparse.Namespace) -> list[Row]:
+    """Distinct candidates that were checked and timed in a minute of search."""
+    rows: list[Row] = []
+    for seed in range(options.seeds):
+        module, schedule, sizes = digits()
+        study = tcpx.tune(module, schedule, trials=options.trials, seed=seed, sizes=[sizes], processes=0)
+        rows.append(said({"seed": seed, **facts_of(study)}))
+    return rows
+
+
+def bursts(options: argparse.Namespace) -> list[Row]:
+    """Studies beside a process that comes and goes; then the winners, and the fastest few of all candidates of all
+    studies, beside one another on a quiet machine."""
+    knobs = {"packed_gemm.kc": 256, "packed_gemm.mc": "free", "packed_gemm.nc": 128}
+    pinned = {name: value for name, value in knobs.items() if value != "free"}
+    with tempfile.TemporaryDirectory(prefix="tcpx-tuner-") as name:
+        folder = Path(name)
+        module, schedule = product(folder, "256x256x256", "argument"), badly_set(folder)
+        space = folder / "space.yaml"
+        space.write_text('knobs:\n  "*.mc": [48, 96, 240]\n', encoding="utf-8")
+        studies: list[Study] = []
+        for seed in range(options.runs):
+            with competitors(seed):
+                study = tcpx.tune(
+                    module, schedule, trials=options.trials, seed=seed, params=pinned, space=space, processes=0
+                )
+            studies.append(study)
+            said({"run": seed, **facts_of(study)})
+        winners = [study.best for study in studies if study.best is not None]
+        held: dict[str, Params] = {best.c_hash: {**pinned, **best.params} for best in winners}
+        for study in studies:
+            measured = sorted((c for c in study.candidates if c.is_measured), key=lambda c: c.relative or 1.0)
+            held.update({c.c_hash: {**pinned, **c.params} for c in measured[: options.fastest]})
+        reference = held[winners[0].c_hash]
+        with stage(module, schedule, {}) as beside:
+            times = {
+                c_hash: exp(fmean(log(beside(params, reference).ratio) for _ in range(options.repeats)))
+                for c_hash, params in held.items()
+            }
+    least = min(times.values())
+    return [
+        said({"run": k, "winner": f"#{best.number}", "of the fastest's time": f"{times[best.c_hash] / least:.3f}"})
+        for k, best in enumerate(winners)
+    ]
+
+
+def digits() -> tuple[tcpx.Module, tcpx.Schedule, dict[str, int]]:
+    """The digits model for 64 images."""
+    module = tcpx.load(ROOT / "examples" / "digits" / "digits.tcp")
+    return module, tcpx.load_schedule(library_folder() / "digits.tcps"), {"B": 64}
+
+
+@contextmanager
+def stage(
+    module: tcpx.Module, schedule: tcpx.Schedule, sizes: Mapping[str, int]
+) -> Generator[Callable[[Params, Params], Comparison]]:
+    """Compares two settings of the knobs, in two fresh processes each time."""
+    workloads = (Workload(tuple(sizes.items())),)
+    cpus = all_cpus()[:1]
+    target = tcpx.load_target("native")
+    problem = Problem(module, schedule, target.name, 1, cpus, examples_of(module, workloads, 0), {})
+    with tempfile.TemporaryDirectory(prefix="tcpx-tuner-") as name, PinnedThreads(cpus) as pinned:
+        path = Path(name, "problem.pickle")
+        problem.write(path)
+        calibration: Calibration = Machine(target, pinned).calibration
+        slots = [Slot(path, Path(name, "builds"), all_cpus(), Limits()) for _ in range(2)]
+
+        def beside(params: Params, other: Params) -> Comparison:
+            for slot, held in zip(slots, (params, other), strict=True):
+                slot.renew()
+                slot.begin(0, held)
+                slot.build()
+                slot.check()
+            return compare(slots[0], slots[1], [1.0], calibration, Effort())
+
+        try:
+            yield beside
+        finally:
+            for slot in slots:
+                slot.close()
+
+
+@contextmanager
+def competitors(seed: int) -> Generator[None]:
+    """A process for each CPU that computes for up to three seconds, and sleeps as long, again and again."""
+    made = [subprocess.Popen([sys.executable, "-c", COMPETITOR, str(seed * 100 + cpu)]) for cpu in all_cpus()]
+    try:
+        yield
+    finally:
+        for process in made:
+            process.kill()
+            process.wait()
+
+
+def facts_of(study: Study) -> Row:
+    """What a study did."""
+    distinct = {c.c_hash for c in study.candidates if c.is_measured and c.alike is None}
+    minutes = study.seconds / 60
+    return {
+        "candidates": len(study.candidates),
+        "distinct and timed": len(distinct),
+        "seconds": round(study.seconds, 1),
+        "a minute": round(len(distinct) / minutes, 1),
+        "search": f"{1 - study.trying / study.seconds:.1%}",
+        "winner": {} if study.best is None else dict(study.best.point),
+    }
+
+
+def interval_text(found: Comparison) -> str:
+    """A ratio with its interval."""
+    return f"{found.ratio:.3f} ({found.low:.3f}..{found.high:.3f}){'' if found.steady else ', machine busy'}"
+
+
+def said(row: Row) -> Row:
+    """Print a row."""
+    print(", ".join(f"{name}: {value}" for name, value in row.items()), flush=True)
+    return row
+
+
+EXPERIMENTS: Final = {"defaults": defaults, "interval": interval, "rate": rate, "bursts": bursts}
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run one experiment."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("experiment", choices=EXPERIMENTS)
+    parser.add_argument("--trials", type=int, default=200, help="candidates of a study (200)")
+    parser.add_argument("--seeds", type=int, default=3, help="studies, of seeds 0, 1, .. (3)")
+    parser.add_argument("--repeats", type=int, default=10, help="pairs of fresh processes (10)")
+    parser.add_argument("--runs", type=int, default=10, help="studies with bursts (10)")
+    parser.add_argument("--fastest", type=int, default=5, help="candidates of each study that are measured again (5)")
+    parser.add_argument("--sampler", help="that of the tuner, unless given")
+    parser.add_argument("-o", "--output", type=Path, help="rows as JSON")
+    options = parser.parse_args(words)
+    rows = EXPERIMENTS[options.experiment](options)
+    if options.output is not None:
+        options.output.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
