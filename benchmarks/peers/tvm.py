@@ -1,23 +1,72 @@
-"""TVM with a hand schedule: the right operand packed into panels by a function of its own (once, if it is constant), a
-register tile that divides the sizes, the reduction blocked, bias and ReLU where the tile is stored."""
+"""TVM with a hand schedule in TensorIR.
+
+A register tile whose accumulators start from the bias, ReLU where it is stored. The right operand goes through panels
+of its width, packed by the thread that uses them, or in advance if it is constant; for few rows it is read as it is.
+The last tile of rows and of columns begins earlier, so that any size fits.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
+import numpy as np
 import tvm
-from tvm import te
-from tvm.s_tir import Schedule
+from tvm.script import tirx
 
 from benchmarks.tasks import Layer, Network, network_of
-from tcpx.measure.protocol import Prepared, Task, UnsupportedError
+from tcpx.measure.protocol import Array, Prepared, Task, UnsupportedError
 
 Call = tuple[Callable[..., None], tuple[tvm.runtime.Tensor, ...]]
 LANES = 16
-WIDTHS = (64, 48, 32, 16)
-ROWS = (6, 7, 5, 8, 4, 3, 2, 1)
-DEPTHS = (512, 256, 384, 128, 64, 32, 16, 8, 4, 2, 1)
+REGISTERS = 32
+ROWS = 8
+"""Rows of a tile at most: as many as L1 has ways, since rows are often a multiple of its period apart."""
+LATENCY = 4
+"""Of an FMA, in cycles: fewer accumulators wait for each other."""
+LOAD_SHARE = 1 / 8
+"""What a load costs beside an FMA."""
+PACKED_ROWS = 32
+"""From so many rows on the right operand is packed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Rows and vectors of so many lanes, of a product of these sizes."""
+
+    m: int
+    n: int
+    depth: int
+    rows: int
+    vectors: int
+    lanes: int
+
+    @property
+    def width(self) -> int:
+        """In elements."""
+        return self.vectors * self.lanes
+
+    @property
+    def panels(self) -> int:
+        """Panels of columns; the last may overlap the one before."""
+        return -(-self.n // self.width)
+
+    @property
+    def blocks(self) -> int:
+        """Tiles in a panel; the last may overlap the one before."""
+        return -(-self.m // self.rows)
+
+    @property
+    def fits(self) -> bool:
+        """Whether accumulators, a row of the panel and one factor are in registers, and the result is not smaller."""
+        registers = self.rows * self.vectors + self.vectors + 1
+        return registers < REGISTERS and self.rows <= self.m and self.width <= self.n
+
+    def cost(self, threads: int) -> float:
+        """Of one step of the sums, in FMAs, of the thread that has most panels."""
+        work = max(self.rows * self.vectors, LATENCY) + LOAD_SHARE * (self.rows + self.vectors)
+        return -(-self.panels // threads) * self.blocks * work
 
 
 def describe(threads: int) -> Mapping[str, str]:
@@ -27,7 +76,7 @@ def describe(threads: int) -> Mapping[str, str]:
 
 
 def prepare(task: Task) -> Prepared:
-    """Two functions per layer: packing and product."""
+    """One function per layer."""
     net = network_of(task)
     if net.x.ndim > 2 or any(layer.activation in ("gelu", "softmax") for layer in net.layers):
         raise UnsupportedError("no batches, gelu or softmax: not written here")
@@ -36,7 +85,9 @@ def prepare(task: Task) -> Prepared:
     calls: list[Call] = []
     held = tvm.runtime.tensor(net.x)
     for layer in net.layers:
-        held = _add_layer(net, layer, held, task.threads, calls)
+        call = _call(net, layer, held, task.threads)
+        calls.append(call)
+        held = call[1][-1]
 
     def run() -> tvm.runtime.Tensor:
         for function, arguments in calls:
@@ -46,87 +97,84 @@ def prepare(task: Task) -> Prepared:
     return Prepared(run, lambda y: y.numpy())
 
 
-def _add_layer(
-    net: Network, layer: Layer, x: tvm.runtime.Tensor, threads: int, calls: list[Call]
-) -> tvm.runtime.Tensor:
-    """Append the calls of one layer; the tensor that it fills."""
+def _call(net: Network, layer: Layer, x: tvm.runtime.Tensor, threads: int) -> Call:
+    """The function of one layer and its arguments, the last of which it fills."""
     m, depth = x.shape
     n = layer.weight.shape[0 if net.rhs_transposed else 1]
-    width = next((size for size in WIDTHS if n % size == 0), None)
-    if width is None:
-        raise UnsupportedError(f"n = {n} is not a multiple of {LANES}: not written here")
-    rows = next(size for size in ROWS if m % size == 0)
-    block = next(size for size in DEPTHS if depth % size == 0)
-    weight, panels = tvm.runtime.tensor(layer.weight), tvm.runtime.empty((n // width, depth, width))
-    pack = _built(_packing(layer.weight.shape, width, net.rhs_transposed), threads)
+    tile = _chosen(m, n, depth, threads)
+    weight = layer.weight
     if net.constant_weights:
-        pack(weight, panels)
-    else:
-        calls.append((pack, (weight, panels)))
-    out = tvm.runtime.empty((m, n))
-    bias = () if layer.bias is None else (tvm.runtime.tensor(layer.bias),)
-    product = _product((m, n, depth), (rows, width, block), layer)
-    calls.append((_built(product, threads), (x, panels, *bias, out)))
-    return out
+        weight = _panels(weight.T if net.rhs_transposed else weight, tile)
+    bias = np.zeros(n, np.float32) if layer.bias is None else layer.bias
+    product = _product(tile, weight.shape, net.rhs_transposed, layer.activation == "relu")
+    function = tvm.compile(product, target=_target(threads))["main"]
+    return function, (x, tvm.runtime.tensor(weight), tvm.runtime.tensor(bias), tvm.runtime.empty((m, n)))
 
 
-def _packing(shape: tuple[int, ...], width: int, is_transposed: bool) -> Schedule:
-    w = te.placeholder(shape, name="w")
-    depth, n = shape[::-1] if is_transposed else shape
-    panels = te.compute(
-        (n // width, depth, width),
-        lambda p, k, j: w[p * width + j, k] if is_transposed else w[k, p * width + j],
-        name="panels",
-    )
-    schedule = Schedule(te.create_prim_func([w, panels]))
-    p, _, j = schedule.get_loops(schedule.get_sblock("panels"))
-    schedule.parallel(p)
-    schedule.vectorize(schedule.split(j, [None, LANES])[1])
-    return schedule
+def _chosen(m: int, n: int, depth: int, threads: int) -> Tile:
+    """The tile that fits and costs least."""
+    lanes = min(LANES, n)
+    tiles = (Tile(m, n, depth, rows, vectors, lanes) for rows in range(1, ROWS + 1) for vectors in range(1, REGISTERS))
+    return min((tile for tile in tiles if tile.fits), key=lambda tile: tile.cost(threads))
 
 
-def _product(sizes: tuple[int, int, int], tile: tuple[int, int, int], layer: Layer) -> Schedule:
-    (m, n, depth), (rows, width, block) = sizes, tile
-    x, panels = te.placeholder((m, depth), name="x"), te.placeholder((n // width, depth, width), name="p")
-    k = te.reduce_axis((0, depth), "k")
-    made = te.compute((m, n), lambda i, j: te.sum(x[i, k] * panels[j // width, k, j % width], axis=k), name="product")
-    arguments = [x, panels]
-    bias = te.placeholder((n,), name="b") if layer.bias is not None else None
-    out = made
-    if bias is not None:
-        arguments.append(bias)
-        out = te.compute((m, n), lambda i, j: made[i, j] + bias[j], name="sum")
-    if layer.activation == "relu":
-        before = out
-        out = te.compute((m, n), lambda i, j: te.max(before[i, j], tvm.tirx.const(0, "float32")), name="relu")
-    schedule = Schedule(te.create_prim_func([*arguments, out]))
-    if bias is not None and layer.activation == "relu":
-        schedule.compute_inline(schedule.get_sblock("sum"))
-    product = schedule.get_sblock("product")
-    last = schedule.get_consumers(product)
-    store = last[0] if last else schedule.cache_write(product, 0, "global")
-    i, j, kk = schedule.get_loops(product)
-    io, ii = schedule.split(i, [None, rows])
-    jo, ji, lane = schedule.split(j, [None, width // LANES, LANES])
-    ko, ki = schedule.split(kk, [None, block])
-    schedule.reorder(jo, io, ko, ki, ii, ji, lane)
-    schedule.parallel(jo)
-    schedule.vectorize(lane)
-    schedule.unroll(ii)
-    schedule.unroll(ji)
-    schedule.reverse_compute_at(store, io)
-    schedule.vectorize(schedule.split(schedule.get_loops(store)[-1], [None, LANES])[1])
-    schedule.set_scope(product, 0, "local")
-    init = schedule.decompose_reduction(product, ko)
-    for loop in schedule.get_loops(init)[2:-1]:
-        schedule.unroll(loop)
-    return schedule
+def _panels(weight: Array, tile: Tile) -> Array:
+    """(panels, depth, width)."""
+    starts = [min(panel * tile.width, tile.n - tile.width) for panel in range(tile.panels)]
+    return np.stack([weight[:, start : start + tile.width] for start in starts])
+
+
+def _product(tile: Tile, shape: tuple[int, ...], is_transposed: bool, is_relu: bool) -> tvm.tirx.PrimFunc:  # noqa: C901
+    """out = act(x @ w + b), one nest of loops; w is of this shape, with three dims if it is in panels."""
+    m, n, depth = tile.m, tile.n, tile.depth
+    rows, vectors, lanes = tile.rows, tile.vectors, tile.lanes
+    width, panels, blocks = tile.width, tile.panels, tile.blocks
+    in_panels = len(shape) == 3
+    packs = not in_panels and (is_transposed or m >= PACKED_ROWS)
+
+    @tirx.prim_func(s_tir=True)
+    def main(  # noqa: C901
+        x: tirx.Buffer((m, depth), "float32"),
+        w: tirx.Buffer(shape, "float32"),
+        b: tirx.Buffer((n,), "float32"),
+        out: tirx.Buffer((m, n), "float32"),
+    ) -> None:
+        tirx.func_attr({"tirx.noalias": True})
+        for jo in tirx.parallel(panels):
+            j0 = tirx.meta_var(tirx.min(jo * width, n - width))
+            panel = tirx.alloc_buffer((depth, width), scope="global")
+            if packs:
+                for k in range(depth):
+                    for jv in tirx.unroll(vectors):
+                        for lane in tirx.vectorized(lanes):
+                            j = tirx.meta_var(jv * lanes + lane)
+                            panel[k, j] = w[j0 + j, k] if is_transposed else w[k, j0 + j]
+            for io in range(blocks):
+                i0 = tirx.meta_var(tirx.min(io * rows, m - rows))
+                sums = tirx.alloc_buffer((rows, width), scope="local")
+                for i in tirx.unroll(rows):
+                    for jv in tirx.unroll(vectors):
+                        for lane in tirx.vectorized(lanes):
+                            j = tirx.meta_var(jv * lanes + lane)
+                            sums[i, j] = b[j0 + j]
+                for k in range(depth):
+                    for i in tirx.unroll(rows):
+                        for jv in tirx.unroll(vectors):
+                            for lane in tirx.vectorized(lanes):
+                                j = tirx.meta_var(jv * lanes + lane)
+                                factor = tirx.meta_var(
+                                    w[jo, k, j] if in_panels else panel[k, j] if packs else w[k, j0 + j]
+                                )
+                                sums[i, j] = sums[i, j] + x[i0 + i, k] * factor
+                for i in tirx.unroll(rows):
+                    for jv in tirx.unroll(vectors):
+                        for lane in tirx.vectorized(lanes):
+                            j = tirx.meta_var(jv * lanes + lane)
+                            out[i0 + i, j0 + j] = tirx.max(sums[i, j], tirx.float32(0)) if is_relu else sums[i, j]
+
+    return main
 
 
 def _target(threads: int) -> tvm.target.Target:
     name = tvm.target.codegen.llvm_get_system_cpu()
     return tvm.target.Target({"kind": "llvm", "mcpu": name, "num-cores": threads})
-
-
-def _built(schedule: Schedule, threads: int) -> Callable[..., None]:
-    return tvm.compile(schedule.mod, target=_target(threads))["main"]
