@@ -10,10 +10,12 @@ from pathlib import Path
 
 from benchmarks.bars import Bar, GroupBar, judge, judge_groups
 from benchmarks.import_time import import_bar
+from benchmarks.peer_figures import judge_run, load_peer_figures
 from benchmarks.random_shapes import FILE as RANDOM
 from benchmarks.random_shapes import random_shapes
 from benchmarks.reference import reference
 from benchmarks.registry import launches
+from benchmarks.registry import peers as known_peers
 from benchmarks.workloads import Workload, default_files, load_group_bars, load_workloads, select
 from tcpx.measure.options import plan_of, threads_of
 from tcpx.measure.output import write_results
@@ -65,8 +67,9 @@ def measured(session: Session, workloads: Sequence[Workload], threads: int) -> I
 
 
 def judged(workloads: Sequence[Workload], groups: Sequence[GroupBar], rows: Sequence[Row]) -> int:
-    """Print every verdict; 1 if a bar is missed."""
+    """Print every verdict, and whether the run counts; 1 if a bar is missed."""
     bars: dict[str, tuple[Bar, ...]] = {workload.name: workload.bars for workload in workloads}
     verdicts = [*judge(bars, rows), *judge_groups(groups, rows), import_bar()]
     print("\n".join(verdict.text() for verdict in verdicts))
+    print(judge_run(load_peer_figures(), list(known_peers()), rows).text())
     return 1 if any(verdict.is_missed for verdict in verdicts) else 0
