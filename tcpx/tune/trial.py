@@ -14,10 +14,10 @@ import numpy as np
 
 import tcpx
 from tcpx.drafts import Draft, draft
-from tcpx.measure.timer import Run, calls_per_sample, seconds_per_call
+from tcpx.measure.timer import calls_per_sample, seconds_per_call
 from tcpx.measure.worker import waited_seconds
 from tcpx.tune.model import pressure_refusal
-from tcpx.tune.problem import Array, Example, Problem
+from tcpx.tune.problem import Array, Problem
 from tcpx.tune.verdicts import Verdict
 from tcpx.verification.numbers import Case, compare
 
@@ -32,7 +32,8 @@ class Trial:
     problem: Problem
     draft: Draft | None = None
     kernel: tcpx.Kernel | None = None
-    outputs: list[tuple[Array, ...]] = field(default_factory=list[tuple[Array, ...]])
+    bound: list[tcpx.BoundCall] = field(default_factory=list[tcpx.BoundCall])
+    """Calls on the examples that were found right."""
     calls: dict[int, int] = field(default_factory=dict[int, int])
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,20 +84,21 @@ class Trial:
         for example in self.problem.examples:
             before = _checksum(example.arrays)
             outputs = tuple(_poisoned(expected) for expected in example.expected)
-            self._kernel()(*example.arrays, out=_out(outputs))
+            call = self._kernel().bind(*example.arrays, out=_out(outputs))
+            call()
             sizes = tuple(example.workload.sizes)
             mismatch = compare(Case(sizes, False, example.arrays, example.expected), outputs)
             if mismatch is not None:
                 return {"verdict": Verdict.WRONG_RESULT.value, "reason": str(mismatch)}
             if _checksum(example.arrays) != before:
                 return {"verdict": Verdict.WRONG_RESULT.value, "reason": "it writes to its arguments"}
-            self.outputs.append(outputs)
+            self.bound.append(call)
         return {}
 
     def _run(self, number: int, shortest: float) -> dict[str, Any]:
-        """Seconds of a call, and the part of the time that threads of the process waited for a CPU."""
-        kernel, example = self._kernel(), self.problem.examples[number]
-        call = _call_of(kernel, example, self.outputs[number])
+        """Seconds of a call without the checks of its arguments, and the part of the time that threads of the process
+        waited for a CPU."""
+        call = self.bound[number]
         call()
         if number not in self.calls:
             self.calls[number] = calls_per_sample(call, shortest)
@@ -109,11 +111,6 @@ class Trial:
         if self.kernel is None:
             raise ValueError("required a candidate that is built, found none")
         return self.kernel
-
-
-def _call_of(kernel: tcpx.Kernel, example: Example, outputs: tuple[Array, ...]) -> Run:
-    arrays, out = example.arrays, _out(outputs)
-    return lambda: kernel(*arrays, out=out)
 
 
 def _out(outputs: tuple[Array, ...]) -> Array | tuple[Array, ...]:

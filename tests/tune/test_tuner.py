@@ -319,6 +319,30 @@ def test_twenty_kills(tune: Tune, tmp_path: Path) -> None:
     check_whole(tune(wide, resume=True), [1, *range(3, 41)])
 
 
+CHECKS_ONCE = """
+import tcpx
+
+checked = []
+
+def bind(kernel, *arrays, whole=tcpx.Kernel.bind, **options):
+    checked.append(kernel)
+    if len(checked) > 1:
+        raise RuntimeError("the arrays are checked again")
+    return whole(kernel, *arrays, **options)
+
+def call(kernel, *arrays, **options):
+    raise RuntimeError("the arrays are checked at each call")
+
+tcpx.Kernel.bind, tcpx.Kernel.__call__ = bind, call
+"""
+
+
+def test_the_checks_of_arrays_are_not_timed(tune: Tune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "checks_once.py").write_text(CHECKS_ONCE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert set(verdicts(tune(trials=2, plugins=["checks_once"])).values()) == {Verdict.OK}
+
+
 def test_more_threads_than_cpus(tune: Tune) -> None:
     with pytest.raises(tcpx.ArgumentError, match="more threads than CPUs"):
         tune(threads=4096)
