@@ -23,7 +23,6 @@ import os
 import resource
 import signal
 import sys
-import traceback
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -33,7 +32,7 @@ from tcpx.measure.protocol import line
 from tcpx.tune.parentage import end_with_parent
 from tcpx.tune.problem import Problem
 from tcpx.tune.trial import Trial
-from tcpx.tune.verdicts import Verdict
+from tcpx.tune.verdicts import Verdict, crash_reason
 
 OUT_OF_MEMORY: Final = 9
 """The exit status of a child that got no memory."""
@@ -96,10 +95,7 @@ def _answer(problem: Problem, request: dict[str, Any], replies: int) -> int:
         except MemoryError:
             return OUT_OF_MEMORY
         except Exception as error:  # noqa: BLE001 - whatever a plugin raises is a verdict on the candidate
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            said = f"{type(error).__name__}: {error} ({place.filename}:{place.lineno})"
-            reply = {"verdict": Verdict.CRASHED.value, "reason": said}
-            _say(replies, reply)
+            _say(replies, {"verdict": Verdict.CRASHED.value, "reason": crash_reason(error)})
             return 0
         _say(replies, reply)
         request = _read()

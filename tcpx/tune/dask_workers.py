@@ -15,7 +15,7 @@ from distributed.scheduler import KilledWorker
 
 import tcpx
 from tcpx.tune.slots import TrialError
-from tcpx.tune.verdicts import Verdict
+from tcpx.tune.verdicts import Verdict, crash_reason
 from tcpx.tuned import cpu_name
 
 CONNECT_SECONDS: Final = 20
@@ -70,26 +70,21 @@ class DaskWorkers:
         while self._held is None:
             try:
                 self._held = self._client.scatter(self._shared, workers=list(addresses), broadcast=True, hash=False)
-            except (OSError, KeyError):
+            except Exception as error:
                 before, addresses = addresses, self._present()
                 if set(before) <= set(addresses):  # none of them died meanwhile
-                    raise
-        future = self._client.submit(function, self._held, *arguments, workers=list(addresses), pure=False)
+                    raise _lost(error) from error
+        future = self._client.submit(answer, function, self._held, *arguments, workers=list(addresses), pure=False)
         return Task(function, arguments, addresses, future)
 
     def result(self, task: Task) -> object:
-        """What a task gives, on another worker if need be. Raises TrialError where workers die of it, and where there
-        is none left, and none comes."""
+        """What a task gives, on another worker if need be. Raises TrialError where it fails, where workers die of it,
+        and where there is none left, and none comes."""
         for _ in range(MOST_LOSSES):
-            with suppress(CancelledError):  # when the last worker dies that holds what is shared
+            with suppress(CancelledError, OSError):  # when the last worker dies that holds what is shared
                 while set(task.addresses).intersection(self.addresses()):
-                    try:
-                        return task.future.result(timeout=POLL_SECONDS)
-                    except KilledWorker as error:
-                        raise TrialError(Verdict.CRASHED, f"workers died while it was tried: {error}") from error
-                    except TimeoutError:
-                        if task.future.status == "error":
-                            raise
+                    with suppress(TimeoutError):
+                        return _answered(task.future)
             task.future.cancel()
             self._held = None
             task = self.submit(task.function, *task.arguments)
@@ -103,6 +98,37 @@ class DaskWorkers:
                 raise TrialError(Verdict.WORKERS_GONE, reason)
             sleep(POLL_SECONDS)
         return found
+
+
+def answer(function: Callable[..., object], *arguments: object) -> object:
+    """On a worker: what a function gives, or a TrialError instead of any error, since the tuner may have no class for
+    what is raised here."""
+    try:
+        return function(*arguments)
+    except TrialError as error:
+        return TrialError(error.verdict, str(error))
+    except Exception as error:  # noqa: BLE001 - whatever a worker raises is a verdict
+        return TrialError(Verdict.CRASHED, crash_reason(error))
+
+
+def _answered(future: Any) -> object:  # noqa: ANN401 - Dask's future has no types
+    """Raises TrialError; CancelledError and OSError where the connection is lost, TimeoutError where there is no answer
+    yet."""
+    try:
+        found: object = future.result(timeout=POLL_SECONDS)
+    except (CancelledError, OSError):
+        raise
+    except KilledWorker as error:
+        raise TrialError(Verdict.CRASHED, f"workers died while it was tried: {error}") from error
+    except Exception as error:
+        raise _lost(error) from error
+    if isinstance(found, TrialError):
+        raise found
+    return found
+
+
+def _lost(error: Exception) -> TrialError:
+    return TrialError(Verdict.CRASHED, f"lost between tuner and worker: {crash_reason(error)}")
 
 
 def cpus_of_cluster(address: str) -> list[str]:

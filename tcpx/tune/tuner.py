@@ -122,15 +122,16 @@ def no_workers_left(studies: Sequence[Study], storage: str | Path | None) -> tcp
     """The error where the workers died and no study came to its end."""
     kinds = " or ".join(f"`{study.key.facts['cpu']}`" for study in studies)
     tried = sum(candidate.is_settled for study in studies for candidate in study.candidates)
-    kept = f"{tried} candidates are in {storage}" if storage is not None else "no storage, so nothing is kept"
+    are = "candidate is" if tried == 1 else "candidates are"
+    kept = f"{tried} {are} in {storage}" if storage is not None else "no storage, so nothing is kept"
     return tcpx.ArgumentError(
         tcpx.Diagnostic(
-            "no worker is left to go on with the search",
-            required=f"one worker or more with {kinds}",
-            found="; ".join([*dict.fromkeys(study.cut_off for study in studies), kept]),
-            fix="start workers again, then add --resume (resume=True)"
+            f"the search was cut off: {'; '.join(dict.fromkeys(study.cut_off for study in studies))}",
+            required=f"one worker or more with {kinds}, and their scheduler",
+            found=kept,
+            fix="start what is gone again, then add --resume (resume=True)"
             if storage is not None
-            else "start workers again, and give storage= to keep what they find",
+            else "start what is gone again, and give storage= to keep what it finds",
         )
     )
 

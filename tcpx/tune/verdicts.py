@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -103,3 +104,9 @@ class Candidate:
     def is_measured(self) -> bool:
         """Whether its time is known."""
         return self.verdict is Verdict.OK and self.relative is not None
+
+
+def crash_reason(error: Exception) -> str:
+    """What was raised, and where, in words."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({place.filename}:{place.lineno})"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
 import tcpx
 from tcpx.tune.space import Space, Value
+from tests.tune.cluster import Cluster
 
 PAYLOAD = """\
 func @f(%x: tensor<[N]x64xf32>, %w: tensor<64x48xf32>) -> tensor<[N]x48xf32> symbols [N: 0..4096] {
@@ -38,3 +40,13 @@ def make_space(module: tcpx.Module) -> MakeSpace:
         return Space(tcpx.search_space(module, schedule, target="generic", params=params))
 
     return made
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """A Dask scheduler without workers."""
+    made = Cluster(tmp_path)
+    try:
+        yield made
+    finally:
+        made.close()
