@@ -40,6 +40,7 @@ class DaskWorkers:
     once."""
 
     def __init__(self, address: str, cpu: str, shared: object) -> None:
+        self._address = address
         self._client = _connected(address)
         self._cpu = cpu
         self._shared = shared
@@ -52,11 +53,18 @@ class DaskWorkers:
         self._client.close()
 
     def addresses(self) -> tuple[str, ...]:
-        """The workers that there are now; new ones are asked which processor they have."""
-        connected = sorted(self._client.scheduler_info(n_workers=-1)["workers"])
-        strangers = [address for address in connected if address not in self._cpus]
-        if strangers:
-            self._cpus |= cast("dict[str, str]", self._client.run(cpu_name, workers=strangers, on_error="ignore"))
+        """The workers that there are now; new ones are asked which processor they have. Raises TrialError where the
+        scheduler is gone."""
+        try:
+            info = self._client.scheduler_info(n_workers=-1)  # what it knew before, where nobody answers
+            if self._client.status == "closed":  # it tried in vain to connect again
+                raise ConnectionError(f"no connection within {CONNECT_SECONDS} s")
+            connected = sorted(info.get("workers", ()))
+            strangers = [address for address in connected if address not in self._cpus]
+            if strangers:
+                self._cpus |= cast("dict[str, str]", self._client.run(cpu_name, workers=strangers, on_error="ignore"))
+        except OSError as error:
+            raise TrialError(Verdict.WORKERS_GONE, f"the scheduler at {self._address} is gone: {error}") from error
         found = tuple(address for address in connected if self._cpus.get(address) == self._cpu)
         if found:
             self._absent_since = None
