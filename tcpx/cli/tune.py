@@ -22,7 +22,7 @@ from tcpx.cli.options import (
 )
 from tcpx.cli.plain_lines import PlainLines
 from tcpx.cli.tune_commands import how_to_go_on, how_to_use
-from tcpx.cli.tune_ledger import merge, show
+from tcpx.cli.tune_ledger import MEBIBYTE, merge, show, size_on_disk
 from tcpx.tune.dispatch import dispatch
 from tcpx.tune.duel import QUICK
 from tcpx.tune.executor import LOCAL
@@ -33,7 +33,6 @@ from tcpx.tune.study import Study
 from tcpx.tune.tuner import FINAL_PROCESSES
 
 STORAGE: Final = "tune.db"
-MEBIBYTE: Final = 1 << 20
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -128,7 +127,7 @@ def _say(options: argparse.Namespace, study: Study) -> None:
         if study.others:
             print(f"on {held.key.facts['cpu']}:")
         print(held.text())
-        print(f"{options.storage}: {Path(options.storage).stat().st_size / MEBIBYTE:.1f} MiB, study {held.key.key}")
+        print(f"{size_on_disk(options.storage)}, study {held.key.key}")
 
 
 def _dispatch(options: argparse.Namespace, limits: Limits) -> int:

@@ -5,10 +5,19 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Final
 
 import tcpx
 from tcpx.tune.export import as_csv, as_json, as_table
 from tcpx.tune.ledger import Ledger
+
+MEBIBYTE: Final = 1 << 20
+
+
+def size_on_disk(storage: str) -> str:
+    """What a ledger takes, with what SQLite has not moved into it yet: all that is left of a study."""
+    files = [Path(storage), Path(f"{storage}-wal")]
+    return f"{storage}: {sum(file.stat().st_size for file in files if file.is_file()) / MEBIBYTE:.1f} MiB"
 
 
 def show(options: argparse.Namespace) -> int:
@@ -25,6 +34,7 @@ def show(options: argparse.Namespace) -> int:
         for name, fact in study.facts.items():
             print(f"  {name}: {fact}")
         print(as_table(candidates))
+        print(size_on_disk(options.storage))
     return 0
 
 

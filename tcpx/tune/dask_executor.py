@@ -8,12 +8,11 @@ sends them: see docs/tuning.md on trust.
 from __future__ import annotations
 
 import atexit
-import tempfile
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import TracebackType
 from typing import cast
 
@@ -24,6 +23,7 @@ from tcpx.tune.evaluation import Evaluator
 from tcpx.tune.problem import Problem
 from tcpx.tune.slots import Limits, TrialError
 from tcpx.tune.space import Value
+from tcpx.tune.study_folder import study_folder
 from tcpx.tune.verdicts import Candidate, Comparison, Verdict
 
 
@@ -112,6 +112,7 @@ class DaskExecutor:
 
 
 _evaluators: dict[str, Evaluator] = {}
+_open = ExitStack()
 _one_at_a_time = threading.Lock()
 
 
@@ -155,15 +156,15 @@ def _evaluator_of(job: Job) -> Evaluator:
     found = _evaluators.get(job.key)
     if found is None:
         close_evaluators()
-        folder = Path(tempfile.mkdtemp(prefix="tcpx-tune-"))
-        found = _evaluators[job.key] = Evaluator(job.problem, folder, job.limits, job.effort, 1, owns_folder=True)
+        folder = _open.enter_context(study_folder())
+        found = _open.enter_context(Evaluator(job.problem, folder, job.limits, job.effort, 1))
+        _evaluators[job.key] = found
     return found
 
 
 def close_evaluators() -> None:
     """End what the worker holds."""
-    for evaluator in _evaluators.values():
-        evaluator.close()
+    _open.close()
     _evaluators.clear()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -45,7 +44,6 @@ class Evaluator:
     limits: Limits
     effort: Effort
     workers: int
-    owns_folder: bool = False
     incumbent: Candidate | None = None
     calibration: Calibration = field(init=False)
     _machine: Machine = field(init=False)
@@ -85,8 +83,6 @@ class Evaluator:
             slot.close()
         self._threads.shutdown()
         self._pinned.close()
-        if self.owns_folder:
-            shutil.rmtree(self.folder, ignore_errors=True)
 
     def machine_limits(self, beaten: MachineLimits | None = None) -> MachineLimits:
         """The limits of this machine; measured again where a candidate was faster than they allow."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -22,6 +21,7 @@ from tcpx.tune.slots import Limits, all_cpus
 from tcpx.tune.space import Space, Value
 from tcpx.tune.space_file import SpaceFile, Workload, read_space_file
 from tcpx.tune.study import Study
+from tcpx.tune.study_folder import study_folder
 
 TRIALS: Final = 100
 FINAL_PROCESSES: Final = 5
@@ -108,7 +108,7 @@ def _tuned(
 ) -> Study:
     """The study for one kind of processor."""
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tcpx-tune-")))
+        folder = stack.enter_context(study_folder())
         ledger = stack.enter_context(Ledger(storage if storage is not None else folder / "ledger.db"))
         key, facts = identity_of(
             request.module, request.schedule, request.target, request.threads, request.workloads, request.fixed, cpu

@@ -55,6 +55,7 @@ def test_a_study_and_its_ledger(tune: Command, storage: str, tcpx_command: Comma
     shown = tcpx_command("tune", "--show", "--storage", storage)
     assert "target: generic" in shown.out
     assert "3 candidates: 3 ok" in shown.out
+    assert shown.out.endswith(f"{storage}: 0.0 MiB\n")
     rows = list(csv.DictReader(io.StringIO(tcpx_command("tune", "--export", "csv", "--storage", storage).out)))
     assert {row["axpy/s/rows.height"] for row in rows} == {"2", "4", "8"}
     assert len(json.loads(tcpx_command("tune", "--export", "json", "--storage", storage).out)) == 3

@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from tcpx.tune.ledger import Ledger
 from tcpx.tune.progress import Progress, line_of
 from tcpx.tune.slots import Limits
 from tcpx.tune.study import Study
+from tcpx.tune.study_folder import study_folder
 from tcpx.tune.verdicts import Verdict
 from tests.tune.planting import CRASH, HANG, HUNGRY, REFUSED, WRONG, planting_compiler
 
@@ -299,6 +301,27 @@ def test_nothing_is_lost_when_it_is_killed(tune: Tune, tmp_path: Path) -> None:
     for wait in (2.0, 4.0, 5.0):
         kill_after(wait, tmp_path / "tune.db", SCHEDULE)
     check_whole(tune(resume=True), [1, *range(3, 9)])
+
+
+def test_the_folder_of_a_killed_tuner_is_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    program = """
+import os, sys, tempfile
+from tcpx.tune.study_folder import study_folder
+tempfile.tempdir = sys.argv[1]
+with study_folder() as folder:
+    (folder / "problem.pickle").touch()
+    os.kill(os.getpid(), 9)
+"""
+    with study_folder() as held:
+        for _ in range(2):
+            subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False)
+        (left,) = {path for path in tmp_path.glob("*/") if path != held}
+        with study_folder() as other:
+            assert not left.exists()
+            assert held.exists()
+            assert other.exists()
+    assert not list(tmp_path.glob("*/"))
 
 
 def check_whole(study: Study, steps: list[int]) -> None:
