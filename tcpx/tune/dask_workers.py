@@ -158,11 +158,12 @@ def cpus_of_cluster(address: str) -> list[str]:
 def _connected(address: str) -> Any:  # noqa: ANN401 - Dask's client has no types
     try:
         return distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-    except (OSError, TimeoutError) as error:
+    except (OSError, TypeError, ValueError) as error:  # Dask raises the latter two for a protocol it cannot speak
         raise tcpx.ArgumentError(
             tcpx.Diagnostic(
                 f"no Dask scheduler answers at {address}",
-                required="the address of a scheduler that runs, such as dask://host:8786",
-                found=str(error) or type(error).__name__,
+                required="the address of a scheduler that runs, such as dask://host:8786, or dask://tls://host:8786 "
+                "with certificates in Dask's configuration",
+                found=str(error).partition(" (")[0] or type(error).__name__,
             )
         ) from error

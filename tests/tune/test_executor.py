@@ -157,7 +157,8 @@ def test_no_worker_is_left(cluster: Cluster, tmp_path: Path, monkeypatch: pytest
 
 @needs_dask
 @pytest.mark.filterwarnings("default")
-def test_no_scheduler_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("protocol", ["", "tls://", "carrier-pigeon://"])
+def test_no_scheduler_answers(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from tcpx.tune import dask_workers
 
     monkeypatch.setattr(dask_workers, "CONNECT_SECONDS", 1)
@@ -165,6 +166,6 @@ def test_no_scheduler_answers(monkeypatch: pytest.MonkeyPatch) -> None:
         tcpx.tune(
             tcpx.parse(PAYLOAD),
             tcpx.parse_schedule(SCHEDULE),
-            executor=f"dask://127.0.0.1:{free_port()}",
+            executor=f"dask://{protocol}127.0.0.1:{free_port()}",
             sizes=[{"N": 4}],
         )
