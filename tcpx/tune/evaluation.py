@@ -18,18 +18,16 @@ from tcpx.measure.limits import Limits as MachineLimits
 from tcpx.measure.limits import Machine
 from tcpx.measure.pinned_threads import PinnedThreads
 from tcpx.tune.duel import Effort, compare
+from tcpx.tune.fresh_processes import compared_in_fresh_processes
 from tcpx.tune.measurement_slot import building, measuring
 from tcpx.tune.model import Estimate, Trust, estimate
 from tcpx.tune.problem import Problem
-from tcpx.tune.slots import Begun, Limits, Slot, TrialError, all_cpus
+from tcpx.tune.slots import NOBODY, Begun, Limits, Slot, TrialError, all_cpus, prepare
 from tcpx.tune.space import Value
-from tcpx.tune.statistics import interval_of_processes
 from tcpx.tune.verdicts import Candidate, Comparison, Verdict
 
 COMPARED: Final = 3
 """The winner, the defaults and the payload without the schedule."""
-NOBODY: Final = -1
-"""The number of what is no candidate."""
 
 
 @dataclass(slots=True)
@@ -101,7 +99,7 @@ class Evaluator:
             self._home.clear()
         self.incumbent = self._home = None
         slot = self._slots[0]
-        self._threads.submit(_prepare, slot, candidate).result()  # servers end with the thread that started them
+        self._threads.submit(prepare, slot, candidate).result()  # servers end with the thread that started them
         self.incumbent, self._home = candidate, slot
 
     def evaluate(self, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -118,36 +116,11 @@ class Evaluator:
         """The winner beside each rival, all in fresh processes, so many times, and up to twice as many more until the
         intervals, where a further one lies with 95 % confidence, are narrow enough. A rival of None is the payload
         without the schedule; what it says of one that does not run is why. Raises TrialError for the winner."""
-        held: list[Slot] = self._slots[: 1 + len(rivals)]
-        found: list[list[Comparison]] = [[] for _ in rivals]
-        refused: dict[int, str] = {}
-        while len(refused) < len(rivals) and (rounds := max(map(len, found))) < 3 * processes:
-            open_ = [k for k in range(len(rivals)) if k not in refused]
-            if rounds >= processes and all(_width(found[k]) <= self.effort.width for k in open_):
-                break
-            entered = self._entered([(held[0], winner), *((held[1 + k], rivals[k]) for k in open_)])
-            if entered[0] is not None:
-                raise entered[0]
-            for k, error in zip(open_, entered[1:], strict=True):
-                if error is not None:
-                    refused[k] = str(error)
-                else:
-                    found[k].append(self._compared(held[0], held[1 + k]))
+        found = compared_in_fresh_processes(
+            [winner, *rivals], self._slots, self._threads, self._compared, processes, self.effort.width
+        )
         self.incumbent = self._home = None
-        return [refused.get(k) or _together(many) for k, many in enumerate(found)]
-
-    def _entered(self, pairs: Sequence[tuple[Slot, Candidate | None]]) -> list[TrialError | None]:
-        """Candidates in fresh processes, ready to be timed; the error of those that do not get there."""
-
-        def enter(pair: tuple[Slot, Candidate | None]) -> TrialError | None:
-            try:
-                pair[0].renew()
-                _prepare(*pair)
-            except TrialError as error:
-                return error
-            return None
-
-        return list(self._threads.map(enter, pairs))
+        return found
 
     def _free(self) -> list[Slot]:
         return [slot for slot in self._slots if slot is not self._home]
@@ -241,7 +214,7 @@ class Evaluator:
         except TrialError:
             if home.holds is not None:
                 raise
-            _prepare(home, held)  # it was the incumbent that died
+            prepare(home, held)  # it was the incumbent that died
             found = self._compared(slot, home)
         if found.is_faster and not found.steady:
             found = self._compared(slot, home)  # what a busy machine says twice is believed
@@ -282,25 +255,3 @@ class Evaluator:
         if made.c_hash and made.alike is None:
             self._seen[made.c_hash] = made
         return made
-
-
-def _width(found: Sequence[Comparison]) -> float:
-    """The width of the interval of several pairs of processes, relative to the ratio."""
-    ratio, low, high = interval_of_processes([held.ratio for held in found])
-    return (high - low) / ratio
-
-
-def _together(found: Sequence[Comparison]) -> Comparison:
-    """What comparisons in several pairs of processes say."""
-    ratio, low, high = interval_of_processes([held.ratio for held in found])
-    seconds = min(held.seconds for held in found)
-    return Comparison(ratio, low, high, sum(held.rounds for held in found), seconds, all(held.steady for held in found))
-
-
-def _prepare(slot: Slot, candidate: Candidate | None) -> None:
-    """Make a candidate that was tried before, or the payload without the schedule, ready to be timed. Raises
-    TrialError."""
-    with building():
-        slot.begin(candidate.number if candidate is not None else NOBODY, candidate and candidate.params)
-        slot.build()
-        slot.check()

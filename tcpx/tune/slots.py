@@ -10,11 +10,14 @@ from typing import Any, Final
 
 from tcpx.costs.kernel_cost import KernelCost
 from tcpx.measure.peer_process import Launch, PeerError, PeerProcess
+from tcpx.tune.measurement_slot import building
 from tcpx.tune.model import costs_of
 from tcpx.tune.space import Value
-from tcpx.tune.verdicts import Verdict
+from tcpx.tune.verdicts import Candidate, Verdict
 
 START_SECONDS: Final = 60.0
+NOBODY: Final = -1
+"""The number of what is no candidate."""
 DOING: Final = {
     "warm": "the schedule",
     "begin": "the schedule",
@@ -167,6 +170,15 @@ class Slot:
                 self._drop()
             raise TrialError(verdict, str(reply["reason"]))
         return reply
+
+
+def prepare(slot: Slot, candidate: Candidate | None) -> None:
+    """Make a candidate that was tried before, or the payload without the schedule, ready to be timed. Raises
+    TrialError."""
+    with building():
+        slot.begin(candidate.number if candidate is not None else NOBODY, candidate and candidate.params)
+        slot.build()
+        slot.check()
 
 
 def all_cpus() -> tuple[int, ...]:
