@@ -88,8 +88,8 @@ def _contradiction(symbol: Symbol, said: int, value: Value, extent: int) -> Argu
 
 def _check_known(name: str, known: list[str], message: str) -> None:
     if name not in known:
-        found = ", ".join(known) or "none"
-        raise ArgumentError(Diagnostic(message, required=f"one of {found}", found=name, fix=did_you_mean(name, known)))
+        required = f"one of {', '.join(known)}" if known else "nothing: there is none"
+        raise ArgumentError(Diagnostic(message, required=required, found=name, fix=did_you_mean(name, known)))
 
 
 def _check_range(symbol: Symbol, extent: int) -> None:

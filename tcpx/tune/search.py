@@ -51,6 +51,7 @@ class Search:
     cpu: str | None = None
     stopped: bool = False
     cut_off: str = ""
+    is_exhausted: bool = False
     notes: list[str] = field(default_factory=list[str])
     open: dict[int, Candidate] = field(default_factory=dict[int, Candidate])
     started: float = field(default_factory=monotonic)
@@ -119,6 +120,7 @@ class Search:
                 elif repeats >= MOST_REPEATS:
                     break
             if not batch:
+                self.is_exhausted = True
                 self.notes.append("the space has no further points")
                 return
             self._evaluate(batch, evaluator, sampler)
@@ -225,9 +227,11 @@ class Search:
             request.fixed,
             roof,
             request.workloads,
-            self.cut_off,
+            trials=request.trials,
+            cut_off=self.cut_off,
             seconds=seconds,
             trying=self.trying,
+            is_exhausted=self.is_exhausted,
         )
 
     def _roof_over(self, seconds: float | None, evaluator: Executor) -> Roof | None:
@@ -297,7 +301,9 @@ def no_points(space: Space) -> tcpx.ArgumentError:
     """The error for a space without points: which constraints refused most."""
     killed = space.killed.most_common(3)
     refusal = space.search.refusal
-    found = [f"`{message}` refused {number} partial points" for message, number in killed]
+    found = [
+        f"{message if '`' in message else f'`{message}`'} refused {number} partial points" for message, number in killed
+    ]
     return tcpx.ArgumentError(
         tcpx.Diagnostic(
             "no point of the space satisfies all constraints",

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, TypeGuard, cast
 
 import yaml
 
@@ -84,11 +84,19 @@ class SpaceFile:
                     suggestion(entry.glob, [*paths, *(v.name for v in search.variables)]),
                 )
             for variable in found:
+                self._require_type(entry, variable)
                 if entry.widens and entry.values is not None:
                     added[variable.path] = (*added.get(variable.path, ()), *entry.values)
                 else:
                     allowed[variable.path] = self._allowed(entry, variable)
         return Space(search, allowed, added)
+
+    def _require_type(self, entry: KnobEntry, variable: tcpx.Variable) -> None:
+        strangers = [value for value in entry.values or () if not _is_of(variable.type, value)]
+        if strangers:
+            found = ", ".join(map(_shown, strangers))
+            message = f"`{variable.path}` is declared `{variable.type}`"
+            raise self._refused(message, entry.node, f"values of the type {variable.type}", found, None)
 
     def _allowed(self, entry: KnobEntry, variable: tcpx.Variable) -> tuple[Value, ...]:
         domain = [item for item in variable.items({}) if not isinstance(item, tuple)]
@@ -116,7 +124,14 @@ class SpaceFile:
 
 def read_space_file(path: str | Path) -> SpaceFile:
     """Read the file. Raises ArgumentError, with the place of what it cannot use, and OSError."""
-    return space_file_of(Path(path).read_text(encoding="utf-8"), str(path))
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        found = f"the byte 0x{error.object[error.start]:02x}, which is no character"
+        raise tcpx.ArgumentError(
+            tcpx.Diagnostic(f"the space file {path} cannot be read", required="a YAML mapping in UTF-8", found=found)
+        ) from error
+    return space_file_of(text, str(path))
 
 
 def space_file_of(text: str, path: str = "<space>") -> SpaceFile:
@@ -171,7 +186,7 @@ class _Reader:
             if isinstance(value, dict):
                 ends = cast("dict[str, object]", value)
                 low, high = ends.get("from"), ends.get("to")
-                if set(ends) != {"from", "to"} or not isinstance(low, int | float) or not isinstance(high, int | float):
+                if set(ends) != {"from", "to"} or not _is_number(low) or not _is_number(high):
                     raise self._refused(f"`{glob}` is no range", held, "{from: 4, to: 8}", _shown(ends), None)
                 yield KnobEntry(glob, None, low, high, held)
                 continue
@@ -190,9 +205,9 @@ class _Reader:
             weight = 1.0
             for name, held in self._entries(item, "a mapping such as {B: 64, weight: 2}"):
                 value = value_of(held)
-                if name == "weight" and isinstance(value, int | float) and value > 0:
+                if name == "weight" and _is_number(value) and value > 0:
                     weight = float(value)
-                elif name != "weight" and isinstance(value, int) and value >= 0:
+                elif name != "weight" and _is_whole(value) and value >= 0:
                     found[name] = value
                 else:
                     raise self._refused(f"`{name}` is no number that fits", held, "a number", _shown(value), None)
@@ -200,7 +215,7 @@ class _Reader:
 
     def _trials(self, node: yaml.Node) -> int:
         value = value_of(node)
-        if not isinstance(value, int) or value < 1:
+        if not _is_whole(value) or value < 1:
             raise self._refused("`trials` is no number of candidates", node, "a number above 0", _shown(value), None)
         return value
 
@@ -233,6 +248,27 @@ class _Reader:
         return tcpx.ArgumentError(tcpx.Diagnostic(message, schedule=place, required=required, found=found, fix=fix))
 
 
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_of(type_: str, value: object) -> bool:
+    """Whether a knob of a type can have the value."""
+    match type_:
+        case "bool":
+            return isinstance(value, bool)
+        case "float":
+            return _is_number(value)
+        case "string" | "dtype":
+            return isinstance(value, str)
+        case _:
+            return _is_whole(value)
+
+
 def _kind(node: yaml.Node) -> str:
     return (
         "a list"
@@ -244,4 +280,6 @@ def _kind(node: yaml.Node) -> str:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     return str(value) if not isinstance(value, dict | list) else yaml.safe_dump(value, default_flow_style=True).strip()

@@ -157,6 +157,43 @@ def test_pinned_knobs_are_no_coordinates(make_space: MakeSpace) -> None:
     assert [point["s.mc"] for point in space.points()] == [3, 6, 9, 12]
 
 
+def test_a_pin_outside_a_domain_that_no_knob_decides_is_an_error(make_space: MakeSpace) -> None:
+    with pytest.raises(tcpx.ScheduleError) as refused:
+        make_space(TILES, params={"mr": 7})
+    assert refused.value.diagnostic.message == "the value of the knob `mr` is not in its domain"
+    assert (refused.value.diagnostic.required, refused.value.diagnostic.found) == ("1, 2, 3, 4, 5, 6", "7")
+
+
+@pytest.mark.parametrize(("mc", "rows"), [(9, [1, 3]), (10, [1, 2, 5]), (8, [1, 2, 4])])
+def test_a_pin_leaves_the_values_whose_domain_has_it(make_space: MakeSpace, mc: int, rows: list[int]) -> None:
+    space = make_space(TILES, params={"mc": mc})
+    assert points(space) == [{"s.mr": mr} for mr in rows]
+
+
+def test_a_pin_outside_its_domain_in_an_alternative_leaves_the_others(make_space: MakeSpace) -> None:
+    body = "knob wide: bool = true in [true, false]\nlet mm = match one contract in root\n"
+    body += "if wide { knob mr: int = 4 in [2, 4]\ntile(mm, [m: mr]) } else { tile(mm, [m: 3]) }"
+    assert points(make_space(body, params={"mr": 4})) == [{"s.wide": True}, {"s.wide": False}]
+    assert points(make_space(body, params={"mr": 3})) == [{"s.wide": False}]
+
+
+def test_a_knob_of_a_dtype_is_searched_by_its_name(make_space: MakeSpace) -> None:
+    body = "knob of: dtype = f32 in [f32, bf16]\nknob wide: bool = true\nrequire of == f32 or not wide\n"
+    body += "let mm = match one contract in root\ntile(mm, [n: lanes(of), m: 4 if wide else 8])"
+    found = points(make_space(body))
+    assert found == [{"s.of": of, "s.wide": w} for of in ("f32", "bf16") for w in (False, True) if of == "f32" or not w]
+    assert points(make_space(body, params={"of": "bf16"})) == [{"s.wide": False}]
+
+
+@pytest.mark.parametrize(
+    ("knob", "values"),
+    [("size(mm.m)", []), ("size(mm.m) in [4, size(mm.m)]", []), ("4 in [4, 8, size(mm.m)]", [4, 8])],
+)
+def test_a_size_that_symbols_decide_is_no_value_to_search(make_space: MakeSpace, knob: str, values: list[int]) -> None:
+    space = make_space(f"let mm = match one contract in root\nknob rows: size = {knob}\ntile(mm, [m: rows])")
+    assert points(space) == ([{"s.rows": value} for value in values] or [{}])
+
+
 def test_bad_defaults_are_said_and_do_not_empty_the_space(make_space: MakeSpace) -> None:
     space = make_space(TILES.replace("= 2 * mr in", "= 6 * mr in"))
     assert space.search.refusal is not None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import tcpx
-from tcpx.tune.space_file import Workload, seconds_of, space_file_of
+from tcpx.tune.space_file import Workload, read_space_file, seconds_of, space_file_of
 from tests.tune.conftest import MakeSpace, schedule_text
 
 BODY = """
@@ -77,6 +79,12 @@ def test_times(text: str, seconds: float | None) -> None:
         ("knobs: {mr: []}", "`mr` has no values", 1, None),
         ("knobs: {mr: {widen: []}}", "`mr` has no values", 1, None),
         ("knobs: {mr: {widen: {from: 1}}}", "`mr` is no range", 1, None),
+        ("knobs: {mr: true}", "`s.mr` is declared `int`", 1, None),
+        ("knobs: {mr: four}", "`s.mr` is declared `int`", 1, None),
+        ("knobs: {mr: {widen: [2.5]}}", "`s.mr` is declared `int`", 1, None),
+        ("knobs: {mr: {from: true, to: 4}}", "`mr` is no range", 1, None),
+        ("trials: true", "`trials` is no number of candidates", 1, None),
+        ("sizes: [{B: true}]", "`B` is no number that fits", 1, None),
         ("knob: {mr: 3}", "the file has no part `knob`", 1, "did you mean `knobs`?"),
         ("trials: 0", "`trials` is no number of candidates", 1, None),
         ("\nbudget: soon", "`budget` is no time", 2, None),
@@ -97,3 +105,12 @@ def test_what_it_cannot_use(text: str, message: str, line: int, fix: str | None,
     assert diagnostic.required
     assert diagnostic.found
     assert fix is None or (diagnostic.fix is not None and fix in diagnostic.fix)
+
+
+def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "space.yaml"
+    path.write_bytes(b"trials: \xae")
+    with pytest.raises(tcpx.ArgumentError) as caught:
+        read_space_file(path)
+    assert caught.value.diagnostic.message == f"the space file {path} cannot be read"
+    assert caught.value.diagnostic.found == "the byte 0xae, which is no character"

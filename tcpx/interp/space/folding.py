@@ -14,6 +14,7 @@ from tcpx.interp.space.formula import Formula, Value, apply, chosen, constant, l
 from tcpx.interp.state import State
 from tcpx.interp.values import RuntimeValue
 from tcpx.payload.diagnostics import TcpxError
+from tcpx.payload.types import ScalarType
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import FunctionCallee, declared_arguments, find_callee
 from tcpx.transform.language.builtins import Function
@@ -66,14 +67,17 @@ def _known(expression: ast.Expression, state: State, frame: Frame) -> Formula | 
         return None
     finally:
         guessed = isinstance(foresight, SurveyForesight) and foresight.end_guessing(before)
-    plain = _plain(value)
+    plain = plain_value(value)
     return constant(plain, guessed) if plain is not None else None
 
 
-def _plain(value: RuntimeValue) -> Value | None:
+def plain_value(value: RuntimeValue) -> Value | None:
+    """A value that a formula can hold, a dtype by its name; None for others."""
     if isinstance(value, tuple):
-        items = [_plain(item) for item in value]
+        items = [plain_value(item) for item in value]
         return tuple(item for item in items if item is not None) if None not in items else None
+    if isinstance(value, ScalarType):
+        return value.name
     return value if isinstance(value, int | float | bool | str) else None
 
 

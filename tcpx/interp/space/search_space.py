@@ -44,7 +44,8 @@ def survey(
     that the kernel will be called with, if that is known.
 
     The schedule is run once with its defaults, which tells what uses share a knob; then it is followed without taking
-    a step. Raises ScheduleError for a schedule that is wrong whatever its knobs are.
+    a step. Raises ScheduleError for a schedule that is wrong whatever its knobs are, and for a pinned value outside a
+    domain that no knob decides.
     """
     shares: dict[str, str] = {}
     present: set[str] = set()
@@ -58,6 +59,8 @@ def survey(
             raise
         refusal = error.diagnostic
     found = _followed(module, program, target, threads, overrides_of(params), shares, sizes)
+    if found.misfits:
+        raise ScheduleError(found.misfits[0])
     kept = [v for v in found.variables.values() if not present or v.active or v.is_choice or v.path in present]
     untaken = tuple(variable.path for variable in kept if variable.path not in found.taken)
     kept = [variable for variable in kept if variable.path in found.taken]

@@ -14,7 +14,7 @@ from tcpx.interp.declared_knobs import bind_knob, chosen_alternative
 from tcpx.interp.frame import Frame
 from tcpx.interp.payload_check import Known, PayloadChecker
 from tcpx.interp.space.decided import may_hold, surely_holds
-from tcpx.interp.space.folding import fold, names_in
+from tcpx.interp.space.folding import fold, names_in, plain_value
 from tcpx.interp.space.foresight import SurveyForesight
 from tcpx.interp.space.formula import Formula, Value, apply, constant, knob
 from tcpx.interp.space.variables import CHOICE, Constraint, Surveyed, Variable
@@ -76,27 +76,48 @@ class Surveyor(PayloadChecker):
     def _knob(self, statement: ast.Knob, frame: Frame) -> None:
         default = fold(statement.default, self.state, frame)
         domain = fold(statement.domain, self.state, frame) if statement.domain is not None else None
+        pinned = self.state.overrides.find(frame.use, statement.name)
         try:
             bind_knob(statement, self.state, frame)
         except TcpxError as error:  # a default that does not fit is no point of the space
-            self.report(frame.located(error, statement.location).diagnostic)
+            refused = frame.located(error, statement.location)
+            self.report(refused.diagnostic)
             if default is None or domain is None:
+                return
+            if pinned is not None:
+                if domain.is_constant and not domain.is_guess and not self.active:
+                    self.result.misfits.append(refused.diagnostic)
+                self._bind(statement.name, pinned, frame)
+                self._keep_inside(domain, pinned, statement, frame)
                 return
             self._bind(statement.name, next(iter(_items(domain)), None), frame)
         use = next((u for u in self.state.overrides.uses if u.path == f"{frame.use}.{statement.name}"), None)
         if use is not None and use.overridden:
+            if not use.beyond:
+                self._keep_inside(domain, plain_value(use.value), statement, frame)
             return
         if default is None and use is not None:
-            default = constant(_plain(use.default), is_guess=True)
+            held = plain_value(use.default)
+            default = constant(held, is_guess=True) if held is not None else None
         if domain is None and statement.domain is not None and use is not None:
-            domain = constant(tuple(_plain(item) for item in use.domain), is_guess=True)
-        if default is None:
+            held = [plain_value(item) for item in use.domain]
+            domain = constant(tuple(item for item in held if item is not None), is_guess=True)
+        if default is None:  # not known here, or a size that symbols decide
             return
         if statement.domain is None and statement.type.name == "bool":
             domain = constant((False, True))
         type_, documentation = statement.type.name, statement.trivia.doc
         path = self._variable(frame, statement.name, type_, default, domain, statement.location, documentation)
         frame.formulas[statement.name] = knob(path)
+
+    def _keep_inside(self, domain: Formula | None, held: Value | None, statement: ast.Knob, frame: Frame) -> None:
+        """A pinned value is in the domain that other knobs leave."""
+        if domain is None or domain.is_guess or held is None:
+            return
+        inside = apply("contains", (domain, constant(held)))
+        if inside is not None and (inside.knobs or self.active):
+            message = f"`{statement.name}` is not in its domain at {frame.use}"
+            self.result.constraints.append(Constraint(inside, self.active, message, statement.location))
 
     def _variable(
         self,
@@ -232,10 +253,3 @@ def _items(domain: Formula) -> tuple[Value, ...]:
     """The values of a domain that no knob decides."""
     held = domain.value({}) if domain.is_constant else ()
     return held if isinstance(held, tuple) else (held,)
-
-
-def _plain(value: Known) -> Value:
-    """A value of a knob."""
-    if not isinstance(value, int | float | str):
-        raise TypeError(f"required a number, a truth value or a string, found {value!r}")
-    return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tcpx.interp.space.formula import Formula, FormulaError, Ranges, Value, Values
-from tcpx.payload.diagnostics import Location
+from tcpx.payload.diagnostics import Diagnostic, Location
 
 CHOICE = "choice"
 """The type of the knob that `tune` is."""
@@ -99,11 +99,13 @@ class Constraint:
 @dataclass(slots=True)
 class Surveyed:
     """The variables in the order in which they are bound, and the constraints. `taken` are the paths of those that
-    stand where the kernel gets with some of the sizes it will be called with."""
+    stand where the kernel gets with some of the sizes it will be called with; `misfits` says which pinned values are
+    outside a domain that no knob decides."""
 
     variables: dict[str, Variable] = field(default_factory=dict[str, Variable])
     constraints: list[Constraint] = field(default_factory=list[Constraint])
     taken: set[str] = field(default_factory=set[str])
+    misfits: list[Diagnostic] = field(default_factory=list[Diagnostic])
 
 
 def _all_hold(conditions: tuple[Formula, ...], values: Values) -> bool:
