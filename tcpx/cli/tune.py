@@ -118,7 +118,8 @@ def _execute(options: argparse.Namespace) -> int:
                     held.record(path)
             print(f"wrote {path}")
         print(f"to use it:\n  {how_to_use(options.file, options.schedule, study)}")
-    print(f"to go on:\n  {how_to_go_on()}")
+    if not all(held.is_exhausted for held in (study, *study.others)):
+        print(f"to go on:\n  {how_to_go_on(study)}")
     return 0 if study.best is not None else 1
 
 

@@ -15,11 +15,16 @@ def how_to_use(file: str, schedule: str | None, study: Study) -> str:
     return f"tcpx emit {shlex.join([*words, *given])}"
 
 
-def how_to_go_on() -> str:
-    """The command that goes on with the study that this command began."""
+def how_to_go_on(study: Study | None = None) -> str:
+    """The command that goes on with the study that this command began; with twice the trials, where all are done."""
     words = sys.argv[1:]
-    given = words[words.index("tune") + 1 if "tune" in words else 0 :]
-    return f"tcpx tune {shlex.join([*(word for word in given if word != '--resume'), '--resume'])}"
+    given = [word for word in words[words.index("tune") + 1 if "tune" in words else 0 :] if word != "--resume"]
+    if study is not None and len(study.candidates) >= study.trials:
+        if "--trials" in given:
+            at = given.index("--trials")
+            del given[at : at + 2]
+        given += ["--trials", str(2 * study.trials)]
+    return f"tcpx tune {shlex.join([*given, '--resume'])}"
 
 
 def _word(value: object) -> str:

@@ -45,8 +45,12 @@ class Study:
     fixed: Mapping[str, Value] = field(default_factory=dict[str, Value])
     roof: Roof | None = None
     workloads: tuple[Workload, ...] = ()
+    trials: int = 0
+    """How many candidates were asked for at most."""
     cut_off: str = ""
     """Why nobody was left to try more candidates; empty where it came to its end."""
+    is_exhausted: bool = False
+    """Whether the space has no points beside the candidates."""
     others: tuple[Study, ...] = ()
     """Those for other kinds of processors of a cluster."""
     seconds: float = 0.0

@@ -43,7 +43,8 @@ def test_a_study_and_its_ledger(tune: Command, storage: str, tcpx_command: Comma
     assert "% of the limit (" in done.out
     assert "2 candidates: 2 ok" in done.out
     assert f"tcpx emit {files.payload} -s {files.schedule} --param axpy/s/rows.height=" in done.out
-    assert "--trials 2 --resume" in done.out
+    assert "all 2 trials are done" in done.out
+    assert "--trials 4 --resume" in done.out
 
     again = tune("--trials", "3")
     assert again.status == 1
@@ -51,6 +52,8 @@ def test_a_study_and_its_ledger(tune: Command, storage: str, tcpx_command: Comma
     assert "--resume" in again.err
     resumed = tune("--resume")
     assert "3 candidates: 3 ok" in resumed.out
+    assert "the space has no further points" in resumed.out
+    assert "to go on" not in resumed.out
 
     shown = tcpx_command("tune", "--show", "--storage", storage)
     assert "target: generic" in shown.out
