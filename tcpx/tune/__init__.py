@@ -1,6 +1,6 @@
 """Tuning: values for the knobs of a schedule, found by measuring. `tcpx.tune(..)` calls this package.
 
-tuner, request   the entry point
+tuner, request, arguments   the entry point
 search           a study while it runs: candidates claimed, tried, written down
 space            the points that satisfy the constraints: enumerated, sampled, walked
 space_file       a YAML file that narrows the space and says how to search

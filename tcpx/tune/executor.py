@@ -90,7 +90,8 @@ def make_executor(
 
 
 def _require_dask(executor: str) -> None:
-    if not executor.startswith(DASK):
+    host, colon, port = executor.removeprefix(DASK).rpartition(":")
+    if not (executor.startswith(DASK) and host and colon and port.isdecimal()):
         raise tcpx.ArgumentError(
             tcpx.Diagnostic("there is no such executor", required="local, or dask://HOST:PORT", found=executor)
         )

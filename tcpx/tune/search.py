@@ -102,8 +102,8 @@ class Search:
         self._go_on(evaluator, sampler)
         queue = [
             ("defaults", first),
-            *(("seed", self._point_of(params)) for params in self.request.seeds),
-            *(("neighbour", self._point_of(params)) for params in winners_of_neighbours(self.ledger, self.key)),
+            *(("seed", self.space.point_of(params)) for params in self.request.seeds),
+            *(("neighbour", self.space.point_of(params)) for params in winners_of_neighbours(self.ledger, self.key)),
         ]
         repeats = 0
         is_new = self.ledger.count(self.key) == 0
@@ -245,12 +245,6 @@ class Search:
             self.notes.append(f"the machine's limit was not measured again: {error}")
             return None
 
-    def _point_of(self, params: Mapping[str, Value]) -> Point:
-        """The point nearest to some params, by path, or by the sequence and name of the knob."""
-        by_name = {_last_of(path): value for path, value in params.items()}
-        found = {v.path: params.get(v.path, by_name.get(_last_of(v.path))) for v in self.space.variables}
-        return self.space.nearest_to({path: value for path, value in found.items() if value is not None}) or {}
-
     @contextmanager
     def _trying(self) -> Generator[None]:
         """What candidates themselves take, not the search for them."""
@@ -290,11 +284,6 @@ def winners_of_neighbours(ledger: Ledger, key: StudyKey, most: int = 3) -> list[
         if won and len(found) < most:
             found.append(min(won, key=lambda c: c.relative or 0.0).point)
     return found
-
-
-def _last_of(path: str) -> str:
-    """`packed_gemm.mc` of `mlp/fc1/packed_gemm.mc`."""
-    return path.rpartition("/")[2]
 
 
 def no_points(space: Space) -> tcpx.ArgumentError:

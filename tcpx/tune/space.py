@@ -6,9 +6,11 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from itertools import count
 
 import tcpx
+from tcpx.tune.places import suggestion
 
 Value = int | float | bool | str
 Point = Mapping[str, Value]
@@ -110,6 +112,32 @@ class Space:
             return nearest(items, wanted.get(variable.path, variable.default_value(point)))
 
         return self._first_given(pick)
+
+    def point_of(self, params: Mapping[str, Value]) -> Point:
+        """The point nearest to some params: by path, by glob or name, or by the sequence and name of the knob."""
+        by_name = {_last_of(path): value for path, value in params.items()}
+        wanted: dict[str, Value] = {}
+        for variable in self.variables:
+            keys = [key for key in params if _names(key, variable)]
+            if keys:
+                wanted[variable.path] = params[variable.path if variable.path in keys else keys[-1]]
+            elif _last_of(variable.path) in by_name:
+                wanted[variable.path] = by_name[_last_of(variable.path)]
+        return self.nearest_to(wanted) or {}
+
+    def require_known(self, params: Mapping[str, Value]) -> None:
+        """Raises ArgumentError for params that name no knob of the space."""
+        for key in params:
+            if not any(_names(key, variable) for variable in self.variables):
+                paths = [variable.path for variable in self.variables]
+                raise tcpx.ArgumentError(
+                    tcpx.Diagnostic(
+                        f"no knob is called `{key}`",
+                        required="a knob of the schedule that nothing pins, by name, path or glob of paths",
+                        found=", ".join(paths) or "a schedule without such knobs",
+                        fix=suggestion(key, [*paths, *(variable.name for variable in self.variables)]),
+                    )
+                )
 
     def neighbours(self, point: Point, generator: random.Random) -> Iterator[Point]:
         """Points that differ from one in a knob, and in what has to follow; without end, maybe the same again."""
@@ -226,6 +254,17 @@ def nearest(items: Sequence[Value], wanted: object) -> Value:
     if isinstance(wanted, int | float) and all(isinstance(item, int | float) for item in items):
         return min(items, key=lambda item: abs(_number(item) - wanted))
     return items[0]
+
+
+def _names(key: str, variable: tcpx.Variable) -> bool:
+    """Whether a key of params is about a knob."""
+    bare = key.removesuffix("!")
+    return bare in (variable.path, variable.name) or fnmatchcase(variable.path, bare)
+
+
+def _last_of(path: str) -> str:
+    """`packed_gemm.mc` of `mlp/fc1/packed_gemm.mc`."""
+    return path.rpartition("/")[2]
 
 
 def point_key(point: Point) -> str:

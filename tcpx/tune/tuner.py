@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import tcpx
+from tcpx.tune.arguments import check_arguments
 from tcpx.tune.duel import Effort
 from tcpx.tune.executor import LOCAL, cpus_of
 from tcpx.tune.identity import identity_of
@@ -57,15 +58,40 @@ def tune(
 
     `trials` candidates at most (100), in `budget` seconds; all go into the ledger `storage`, and `resume` goes on with
     what it has. `sizes` are values of the payload's symbols, one mapping per workload; `params` pins knobs; `space` is
-    a YAML file (docs/tuning.md); `seeds` are points to try first, as params. `workers` compile at once. A candidate
-    gets `limits` of time and `memory` bytes. `executor` is `local`, or `dask://HOST:PORT`; where its workers have
-    several kinds of processors, each kind gets a study, and those after the first are its `others`; a study whose
-    workers are all gone comes last, and where none is left that is an error. `early_stop` ends the search after so many
-    candidates that are not faster.
+    a YAML file (docs/tuning.md); `seeds` are points to try first, as params, or the nearest there are. `workers`
+    compile at once. A candidate gets `limits` of time and `memory` bytes. `executor` is `local`, or
+    `dask://HOST:PORT`; where its workers have several kinds of processors, each kind gets a study, and those after the
+    first are its `others`; a study whose workers are all gone comes last, and where none is left that is an error.
+    `early_stop` ends the search after so many candidates that are not faster.
     At the end the winner is compared with the defaults and with the payload compiled without a schedule, in `processes`
     or more sets of fresh processes; with 0 it is not. Ctrl-C ends the search
     and keeps what it found; a second one ends it at once. Raises ScheduleError, ArgumentError, LedgerError.
     """
+    check_arguments(
+        {
+            "trials": trials,
+            "budget": budget,
+            "storage": storage,
+            "resume": resume,
+            "sampler": sampler,
+            "seed": seed,
+            "params": params,
+            "sizes": sizes,
+            "space": space,
+            "seeds": seeds,
+            "target": target,
+            "threads": threads,
+            "workers": workers,
+            "limits": limits,
+            "effort": effort,
+            "memory": memory,
+            "plugins": plugins,
+            "processes": processes,
+            "early_stop": early_stop,
+            "executor": executor,
+            "listener": listener,
+        }
+    )
     file = space if isinstance(space, SpaceFile) else read_space_file(space) if space is not None else SpaceFile()
     given = tuple(Workload(tuple(sorted(values.items()))) for values in sizes)
     program = tcpx.program_or_default(schedule)
@@ -96,6 +122,8 @@ def tune(
     called = [dict(workload.sizes) for workload in request.workloads]
     searched = tcpx.search_space(module, program, params=params, target=resolved, threads=threads, sizes=called)
     narrowed = file.narrowed(searched)
+    for wanted in seeds:
+        narrowed.require_known(wanted)
     studies = [_tuned(request, cpu, narrowed, storage, resume, listener) for cpu in cpus_of(executor)]
     if all(study.cut_off for study in studies):
         raise no_workers_left(studies, storage)

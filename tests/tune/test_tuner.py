@@ -197,6 +197,36 @@ def test_another_payload_is_another_study(tune: Tune, tmp_path: Path) -> None:
         assert len(ledger.studies()) == 3
 
 
+@pytest.mark.parametrize(
+    ("given", "required", "found"),
+    [
+        ({"trials": 0}, "a number of candidates, 1 or more", "0"),
+        ({"trials": "3"}, "a number of candidates, 1 or more", "'3'"),
+        ({"budget": float("nan")}, "seconds, 0 or more", "nan"),
+        ({"seed": -1}, "a number, 0 or more", "-1"),
+        ({"sizes": {"N": 4}}, "a list of mappings", "something of the Python type dict"),
+        ({"sizes": [{"N": 4.0}]}, "a list of mappings", "something of the Python type list"),
+        ({"seeds": {"step": 7}}, "a list of mappings", "something of the Python type dict"),
+        ({"seeds": [{"stop": 7}]}, "a knob of the schedule", "s.step"),
+        ({"workers": -2}, "a number of processes", "-2"),
+        ({"memory": "1G"}, "bytes, 1 or more", "'1G'"),
+        ({"plugins": ["no_such_plugin"]}, "a module to import", "no such module"),
+        ({"executor": "dask://"}, "dask://HOST:PORT", "dask://"),
+        ({"executor": "dask://:x"}, "dask://HOST:PORT", "dask://:x"),
+    ],
+)
+def test_arguments_that_cannot_be_used(tune: Tune, given: dict[str, object], required: str, found: str) -> None:
+    with pytest.raises(tcpx.ArgumentError) as caught:
+        tune(**given)
+    assert required in (caught.value.diagnostic.required or "")
+    assert found in (caught.value.diagnostic.found or "")
+
+
+def test_seeds_may_be_named_as_params_are(tune: Tune) -> None:
+    study = tune(trials=2, seeds=[{"step": 7}])
+    assert [(c.source, dict(c.point)) for c in study.candidates][1] == ("seed", {"s.step": 7})
+
+
 def test_seeds_come_behind_the_defaults(tune: Tune) -> None:
     study = tune(trials=2, seeds=[{"s.step": 7}])
     assert [(c.source, c.point["s.step"]) for c in study.candidates] == [("defaults", 4), ("seed", 7)]
