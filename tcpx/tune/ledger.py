@@ -19,7 +19,7 @@ from pathlib import Path
 from time import time
 from typing import Any, Final
 
-from tcpx.tune.ledger_errors import LedgerError, failure, newer_version, unknown_study
+from tcpx.tune.ledger_errors import LedgerError, failure, newer_version, no_ledger, unknown_study, unreadable
 from tcpx.tune.owner import is_alive, this_process
 from tcpx.tune.space import Point, Value, point_key
 from tcpx.tune.verdicts import Candidate, Comparison, Verdict
@@ -140,6 +140,12 @@ class Ledger:
                     (left.owner, left.attempts, _record(left), *held),
                 )
 
+    def is_behind(self, study: StudyKey, candidate: Candidate) -> bool:
+        """Whether another tuner that is alive tries a candidate that was claimed before this one."""
+        seen = dict(self._rows("select owner, seen from owners"))
+        earlier = self._select(study, "verdict = ? and number < ?", (Verdict.RUNNING.value, candidate.number))
+        return any(c.owner != self.owner and self._is_held(c, seen) for c in earlier)
+
     def take_over(self, study: StudyKey, most: int | None = None) -> list[Candidate]:
         """Candidates that a tuner left when it died, or that nobody was left to try, now this tuner's; `most` of them
         at most. One that was left twice has crashed."""
@@ -210,6 +216,8 @@ class Ledger:
             if number > VERSION:
                 raise LedgerError(newer_version(self.path, number, VERSION))
             return
+        if tables:
+            raise LedgerError(no_ledger(self.path, f"a database with {', '.join(sorted(tables))}"))
         self._connection.execute("pragma journal_mode = wal")
         self._connection.execute("begin immediate")
         for statement in SCHEMA.split(";"):
@@ -243,7 +251,17 @@ class Ledger:
 
     def _select(self, study: StudyKey, where: str, values: tuple[object, ...]) -> Iterator[Candidate]:
         query = f"select record from candidates where study = ? and {where} order by number"
-        return (_candidate(record) for (record,) in self._rows(query, (study.id, *values)))
+        return (self._candidate(record) for (record,) in self._rows(query, (study.id, *values)))
+
+    def _candidate(self, record: str) -> Candidate:
+        try:
+            held: dict[str, Any] = json.loads(record)
+            comparison = held["comparison"]
+            held["comparison"] = Comparison(**comparison) if comparison is not None else None
+            held["verdict"] = Verdict(held["verdict"])
+            return Candidate(**held)
+        except (ValueError, TypeError, KeyError) as error:
+            raise LedgerError(unreadable(self.path, record)) from error
 
     def _insert(self, study: StudyKey, candidate: Candidate) -> None:
         self._connection.execute(
@@ -270,14 +288,6 @@ class Ledger:
 
 def _record(candidate: Candidate) -> str:
     return json.dumps({**asdict(candidate), "verdict": candidate.verdict.value})
-
-
-def _candidate(record: str) -> Candidate:
-    held: dict[str, Any] = json.loads(record)
-    comparison = held["comparison"]
-    held["comparison"] = Comparison(**comparison) if comparison is not None else None
-    held["verdict"] = Verdict(held["verdict"])
-    return Candidate(**held)
 
 
 def _renumbered(candidate: Candidate, numbers: Mapping[int, int]) -> Candidate:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import tcpx
+
+SHOWN: Final = 60
+"""How much of a record a message quotes, in characters."""
 
 
 class LedgerError(tcpx.TcpxError):
@@ -31,13 +35,35 @@ def failure(path: Path, error: sqlite3.Error) -> tcpx.Diagnostic:
             notes=("all candidates written before are kept",),
             fix="free some space, then go on with --resume",
         )
-    if "not a database" in said or "malformed" in said:
-        return tcpx.Diagnostic(f"{path} is no ledger", required="a file that tcpx tune made, or a new one", found=said)
+    if "malformed" in said:
+        return tcpx.Diagnostic(
+            f"the ledger {path} is damaged",
+            required="a file as tcpx tune left it",
+            found=said,
+            fix="choose another --storage; `sqlite3 FILE .recover` may save what is left",
+        )
+    if "not a database" in said or "no such" in said:
+        return no_ledger(path, said)
     return tcpx.Diagnostic(
         f"the ledger {path} cannot be used",
         required="a file to read and write, in a folder that exists",
         found=said,
         fix="choose another --storage",
+    )
+
+
+def no_ledger(path: Path, found: str) -> tcpx.Diagnostic:
+    """A file of something else."""
+    return tcpx.Diagnostic(f"{path} is no ledger", required="a file that tcpx tune made, or a new one", found=found)
+
+
+def unreadable(path: Path, record: str) -> tcpx.Diagnostic:
+    """A candidate that was not written as this version of tcpx does."""
+    return tcpx.Diagnostic(
+        f"a candidate of the ledger {path} cannot be read",
+        required="what this version of tcpx writes",
+        found=f"{record[:SHOWN]}.." if len(record) > SHOWN else record,
+        fix="choose another --storage, or the tcpx that made it",
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from types import FrameType
 from typing import Final
 
@@ -29,6 +29,7 @@ from tcpx.tune.verdicts import Candidate, Verdict
 
 MOST_REPEATS: Final = 50
 """A sampler that proposes so many known points in a row has no new ones."""
+POLL_SECONDS: Final = 0.1
 MOST_FIRST: Final = 6
 PER_FIRST: Final = 50
 """The model is asked for a first point for so many trials, ..."""
@@ -39,8 +40,8 @@ DRAWN: Final = 3
 @dataclass(slots=True)
 class Search:
     """One run of `tcpx.tune`. `open` are the candidates that are claimed and not through.
-    `cut_off` says why nobody is left to try more, where that is so. `trying` are the seconds in which candidates were
-    compiled, checked and timed."""
+    `cut_off` says why nobody is left to try more, where that is so; `has_joined` whether it took over what other tuners
+    of the ledger found while it began. `trying` are the seconds in which candidates were compiled, checked and timed."""
 
     request: Request
     space: Space
@@ -52,6 +53,7 @@ class Search:
     stopped: bool = False
     cut_off: str = ""
     is_exhausted: bool = False
+    has_joined: bool = False
     notes: list[str] = field(default_factory=list[str])
     open: dict[int, Candidate] = field(default_factory=dict[int, Candidate])
     started: float = field(default_factory=monotonic)
@@ -119,6 +121,9 @@ class Search:
                     batch.append(claimed)
                 elif repeats >= MOST_REPEATS:
                     break
+            if batch and evaluator.incumbent is None and self._leaves_the_first_to_others(batch[0], evaluator, sampler):
+                queue.insert(0, (batch[0].source, batch[0].point))
+                continue
             if not batch:
                 self.is_exhausted = True
                 self.notes.append("the space has no further points")
@@ -127,6 +132,22 @@ class Search:
             if is_new:
                 queue += [("model", point) for point in self._promising(evaluator)]
                 is_new = False
+
+    def _leaves_the_first_to_others(self, candidate: Candidate, evaluator: Executor, sampler: Sampler) -> bool:
+        """Whether tuners that share the ledger began before this one: all times are parts of one candidate's, so theirs
+        is waited for, and taken over. The candidate is released then."""
+        is_behind = self.ledger.is_behind(self.key, candidate)
+        has_incumbent = any(c.was_incumbent for c in self.ledger.candidates(self.key))
+        joins = has_incumbent and not self.has_joined
+        if joins or (is_behind and not has_incumbent):
+            self.ledger.release(self.key, candidate)
+            if joins:
+                self.has_joined = True
+                self._go_on(evaluator, sampler)
+            else:
+                sleep(POLL_SECONDS)
+            return True
+        return False
 
     def _promising(self, evaluator: Executor) -> list[Point]:
         """Of some points at random, those that the model expects most of: few, of a search that is long enough."""

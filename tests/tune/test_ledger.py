@@ -82,6 +82,51 @@ def test_two_tuners_share_a_file(ledger: Ledger) -> None:
     assert [c.number for c in ledger.candidates(study)] == list(range(40))
 
 
+def test_the_first_of_two_tuners_is_waited_for(ledger: Ledger) -> None:
+    study = ledger.study(KEY, FACTS)
+    with Ledger(ledger.path, owner=f"{this_process().rpartition(':')[0]}:0") as dead:
+        add(dead, study, 0)
+    other = this_process().rsplit(":", 2)[0] + f":1:{start_of_process(1)}"
+    mine = add(ledger, study, 1)
+    assert not ledger.is_behind(study, mine)
+    with Ledger(ledger.path, owner=other) as living:
+        theirs = add(living, study, 2)
+        last = add(ledger, study, 3)
+        assert not ledger.is_behind(study, mine)
+        assert ledger.is_behind(study, last)
+        living.finish(study, ok(theirs))
+        assert not ledger.is_behind(study, last)
+
+
+def start_of_process(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
+
+
+@pytest.mark.parametrize("record", ["{}", "{oops", "[]", '{"verdict": "nice"}'])
+def test_a_record_that_cannot_be_read(ledger: Ledger, record: str) -> None:
+    study = ledger.study(KEY, FACTS)
+    add(ledger, study, 1)
+    connection = sqlite3.connect(ledger.path)
+    connection.execute("update candidates set record = ?", (record,))
+    connection.commit()
+    connection.close()
+    with pytest.raises(LedgerError, match=r"a candidate of the ledger .* cannot be read") as caught:
+        ledger.candidates(study)
+    assert caught.value.diagnostic.found == record
+
+
+@pytest.mark.parametrize("table", ["people", "candidates", "version"])
+def test_a_database_of_something_else_is_left_alone(tmp_path: Path, table: str) -> None:
+    path = tmp_path / "other.db"
+    connection = sqlite3.connect(path)
+    connection.execute(f"create table {table} (a int)")
+    connection.commit()
+    with pytest.raises(LedgerError, match="is no ledger"):
+        Ledger(path)
+    assert connection.execute("select name from sqlite_master").fetchall() == [(table,)]
+    connection.close()
+
+
 CLAIM = """
 import os, sys
 from tcpx.tune.ledger import Ledger

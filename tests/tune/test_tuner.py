@@ -306,9 +306,24 @@ def test_two_tuners_on_one_storage(tune: Tune, tmp_path: Path) -> None:
     assert [c.number for c in known] == list(range(7))
 
 
-def kill_after(seconds: float, path: Path, schedule: str) -> None:
+@pytest.mark.slow
+def test_times_of_tuners_that_begin_together_are_parts_of_one(tune: Tune, tmp_path: Path) -> None:
+    started = [start(tmp_path / "tune.db", SCHEDULE) for _ in range(2)]
+    assert [process.wait(120) for process in started] == [0, 0]
+    with Ledger(tmp_path / "tune.db") as ledger:
+        known = ledger.candidates(ledger.latest())
+    assert len({c.owner for c in known}) == 2
+    assert [c.number for c in known if c.against == c.number] == [0]
+    check_whole(tune(resume=True), [1, *range(3, 9)])
+
+
+def start(path: Path, schedule: str) -> subprocess.Popen[bytes]:
     root = str(Path(__file__).parents[2])
-    process = subprocess.Popen([sys.executable, "-c", KILLED, str(path), root, schedule])
+    return subprocess.Popen([sys.executable, "-c", KILLED, str(path), root, schedule])
+
+
+def kill_after(seconds: float, path: Path, schedule: str) -> None:
+    process = start(path, schedule)
     time.sleep(seconds)
     process.kill()
     process.wait()
