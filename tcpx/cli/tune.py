@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from errno import ENOENT
 from importlib.util import find_spec
+from os import strerror
 from pathlib import Path
 from typing import Final
 
@@ -96,6 +98,9 @@ def _execute(options: argparse.Namespace) -> int:
         return merge(options) if options.merge is not None else show(options)
     if options.file is None:
         raise UsageError("required a payload, FILE.tcp, or --show, --export, --merge")
+    for written in (options.record, options.html, options.dispatch):
+        if written and not Path(written).parent.is_dir():
+            raise FileNotFoundError(ENOENT, strerror(ENOENT), written)
     limits = Limits() if options.timeout is None else Limits(check=options.timeout, sample=options.timeout)
     sizes = [dict(options.size)] if options.size else []
     print(f"ledger: {options.storage}; Ctrl-C ends the search and keeps what it found", flush=True)

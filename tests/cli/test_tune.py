@@ -90,6 +90,14 @@ def test_a_winner_is_recorded_and_used(tune: Command, tcpx_command: Command, fil
     assert "%s (tcp.max) is new" in stale.err
 
 
+@pytest.mark.parametrize("option", ["--record", "--html", "--dispatch"])
+def test_a_folder_to_write_into_is_asked_for_before_the_search(tune: Command, storage: str, option: str) -> None:
+    refused = tune(option, "/no/such/folder/file")
+    assert refused.status == 1
+    assert "make the folder /no/such/folder first" in refused.err
+    assert not Path(storage).exists()
+
+
 def test_the_command_to_go_on_after_an_interruption(tune: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

@@ -12,6 +12,7 @@ import tcpx
 from tcpx.measure.limits import Limits
 from tcpx.tune.final_comparison import FinalComparison
 from tcpx.tune.ledger import StudyKey
+from tcpx.tune.page.drawing import LogScale
 from tcpx.tune.page.effects import effect_svg
 from tcpx.tune.page.history import history_svg
 from tcpx.tune.roof import Roof
@@ -115,3 +116,11 @@ def test_a_browser_draws_it(study: Study, tmp_path: Path) -> None:
         timeout=120,
     )
     assert shot.stat().st_size > 20_000
+
+
+@pytest.mark.parametrize("most", [6, 8])
+@pytest.mark.parametrize("values", [(0.97, 1.0), (0.8, 1.02), (0.999, 1.2), (0.4, 4.0), (1.0, 1.0), (0.01, 1.0)])
+def test_a_scale_has_marks_that_tell_its_size(values: tuple[float, ...], most: int) -> None:
+    marks = LogScale.around(values, 0, 100).marks(most)
+    assert 3 <= len(marks) <= most + 1
+    assert 1.0 in marks

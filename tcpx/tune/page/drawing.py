@@ -11,6 +11,7 @@ from typing import Final
 BLUE, ORANGE, GREY, FAINT = "#0072b2", "#d55e00", "#8a8d93", "#e3e2dc"
 STEPS: Final = (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0)
 """Where marks may stand in a decade."""
+FEWEST: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +38,20 @@ class LogScale:
     def marks(self, most: int = 8) -> list[float]:
         """Round numbers of the scale, few enough to be told apart."""
         decades = range(floor(log10(self.low)), ceil(log10(self.high)) + 1)
+        inside: list[float] = []
         for steps in (STEPS, (1.0, 1.5, 2.0, 5.0), (1.0, 3.0), (1.0,)):
             found = [step * 10.0**decade for decade in decades for step in steps]
             inside = [mark for mark in found if self.low <= mark <= self.high]
             if len(inside) <= most:
-                return inside
-        return inside
+                break
+        return inside if len(inside) >= FEWEST else self._even_marks(most)
+
+    def _even_marks(self, most: int) -> list[float]:
+        """Numbers at equal distances, for a scale that has few round ones."""
+        width = self.high - self.low
+        unit = 10.0 ** floor(log10(width))
+        distance = next(unit * part for part in (0.1, 0.2, 0.5, 1.0, 2.0, 5.0) if width / (unit * part) <= most)
+        return [round(k * distance, 9) for k in range(ceil(self.low / distance), floor(self.high / distance) + 1)]
 
 
 def line(x1: float, y1: float, x2: float, y2: float, colour: str, width: float = 1.0) -> str:
