@@ -98,9 +98,7 @@ def _execute(options: argparse.Namespace) -> int:
         return merge(options) if options.merge is not None else show(options)
     if options.file is None:
         raise UsageError("required a payload, FILE.tcp, or --show, --export, --merge")
-    for written in (options.record, options.html, options.dispatch):
-        if written and not Path(written).parent.is_dir():
-            raise FileNotFoundError(ENOENT, strerror(ENOENT), written)
+    _require_folders(options)
     limits = Limits() if options.timeout is None else Limits(check=options.timeout, sample=options.timeout)
     sizes = [dict(options.size)] if options.size else []
     print(f"ledger: {options.storage}; Ctrl-C ends the search and keeps what it found", flush=True)
@@ -111,6 +109,12 @@ def _execute(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print(f"ended at once; to go on:\n  {how_to_go_on()}", flush=True)
         raise
+    _finish(options, study)
+    return 0 if study.best is not None else 1
+
+
+def _finish(options: argparse.Namespace, study: Study) -> None:
+    """Print the study, write what was asked for, say how to use it and how to go on."""
     _say(options, study)
     if options.html is not None:
         study.html(options.html)
@@ -125,7 +129,13 @@ def _execute(options: argparse.Namespace) -> int:
         print(f"to use it:\n  {how_to_use(options.file, options.schedule, study)}")
     if not all(held.is_exhausted for held in (study, *study.others)):
         print(f"to go on:\n  {how_to_go_on(study)}")
-    return 0 if study.best is not None else 1
+
+
+def _require_folders(options: argparse.Namespace) -> None:
+    """Those that results are written into: a long search is not for nothing."""
+    for path in (options.record, options.html, options.dispatch):
+        if path and not Path(path).parent.is_dir():
+            raise FileNotFoundError(ENOENT, strerror(ENOENT), path)
 
 
 def _say(options: argparse.Namespace, study: Study) -> None:
