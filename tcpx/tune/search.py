@@ -41,7 +41,8 @@ DRAWN: Final = 3
 class Search:
     """One run of `tcpx.tune`. `open` are the candidates that are claimed and not through.
     `cut_off` says why nobody is left to try more, where that is so; `has_joined` whether it took over what other tuners
-    of the ledger found while it began. `trying` are the seconds in which candidates were compiled, checked and timed."""
+    of the ledger found while it began. `trying` are the seconds in which candidates were compiled, checked and timed
+    or the first one of another tuner was waited for."""
 
     request: Request
     space: Space
@@ -146,6 +147,7 @@ class Search:
                 self._go_on(evaluator, sampler)
             else:
                 sleep(POLL_SECONDS)
+                self.trying += POLL_SECONDS
             return True
         return False
 
