@@ -36,6 +36,8 @@ from tcpx.tune.verdicts import Verdict, crash_reason
 
 OUT_OF_MEMORY: Final = 9
 """The exit status of a child that got no memory."""
+FOR_WANT_OF_MEMORY: Final = (signal.SIGSEGV, signal.SIGABRT)
+"""How code ends that gets no memory and does not look."""
 CHUNK: Final = 1 << 16
 
 
@@ -81,7 +83,10 @@ def _forked(problem: Problem, request: dict[str, Any], replies: int) -> dict[str
     if code == OUT_OF_MEMORY:
         return {"verdict": "crashed", "reason": f"out of memory: more than {problem.memory >> 20} MiB"}
     how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
-    return {"verdict": "crashed", "reason": how}
+    limit = (
+        f", maybe for want of memory: the limit is {problem.memory >> 20} MiB" if -code in FOR_WANT_OF_MEMORY else ""
+    )
+    return {"verdict": "crashed", "reason": f"{how}{limit}"}
 
 
 def _answer(problem: Problem, request: dict[str, Any], replies: int) -> int:

@@ -231,6 +231,8 @@ class Search:
         best, request = evaluator.incumbent, self.request
         first = next((c for c in known if c.source == "defaults" and c.is_measured), None)
         found = best.comparison if best is not None else None
+        if best is not None and self.space.nearest_to(best.point) != best.point:
+            self.notes.append(f"#{best.number} was found before, and is not in the space that was searched now")
         final = FinalComparison()
         if best is not None and not self.stopped and not self.cut_off:
             final = measured_again(evaluator, best, first, request.has_schedule, request.processes)

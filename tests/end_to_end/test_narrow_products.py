@@ -114,10 +114,12 @@ ZEROS = (
 )
 
 
-def test_zero_points_and_scales(target: Target) -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_zero_points_and_scales(target: Target, threads: int) -> None:
     cases = list(zip(ZEROS, ("si8", "ui8"), strict=True))
     requests = [tcpx.CompileRequest(tcpx.parse(quantized(*zeros, dtype))) for zeros, dtype in cases]
-    for (zeros, dtype), kernel in zip(cases, tcpx.compile_many(requests, target=target), strict=True):
+    kernels = tcpx.compile_many(requests, target=target, threads=threads)
+    for (zeros, dtype), kernel in zip(cases, kernels, strict=True):
         assert "dpbusd" in kernel.c_source or not target.has("avx512_vnni")
         for m, k, n in (*TRIPLES[::19], (65, 130, 65)):
             random = np.random.default_rng(m + k + n)

@@ -102,6 +102,7 @@ def test_planted_faults_never_win_and_are_named(tune: Tune, tmp_path: Path, monk
     assert "element [0, 1]" in reasons[3]
     assert "signal SIG" in reasons[5]
     assert "no reply within 3 s" in reasons[6]
+    assert "the limit is 1024 MiB" in reasons[7]
     assert study.best is not None
     assert study.best.point["s.step"] in (1, 4)
 
@@ -162,6 +163,16 @@ def test_a_study_is_not_begun_twice_but_resumed(tune: Tune) -> None:
     again = tune(resume=True)
     assert again.candidates[:3] == first.candidates
     assert len(verdicts(again)) == len(again.candidates) == 7
+
+
+def test_a_winner_outside_of_a_narrower_space_is_said(tune: Tune, tmp_path: Path) -> None:
+    tune(trials=3)
+    space = tmp_path / "space.yaml"
+    space.write_text('knobs:\n  "*.step": [8]\n', encoding="utf-8")
+    again = tune(resume=True, space=space, trials=4)
+    assert again.best is not None
+    is_outside = any("is not in the space that was searched now" in note for note in again.notes)
+    assert is_outside == (again.best.point["s.step"] != 8)
 
 
 def test_the_winner_is_measured_beside_the_defaults_and_no_schedule(tune: Tune) -> None:
@@ -408,6 +419,7 @@ tcpx.Kernel.bind, tcpx.Kernel.__call__ = bind, call
 def test_the_checks_of_arrays_are_not_timed(tune: Tune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "checks_once.py").write_text(CHECKS_ONCE)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
     assert set(verdicts(tune(trials=2, plugins=["checks_once"])).values()) == {Verdict.OK}
 
 
