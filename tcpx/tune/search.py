@@ -8,6 +8,7 @@ import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 from time import monotonic, sleep
 from types import FrameType
@@ -28,7 +29,12 @@ from tcpx.tune.study import Study
 from tcpx.tune.verdicts import Candidate, Verdict
 
 MOST_REPEATS: Final = 50
-"""A sampler that proposes so many known points in a row has no new ones."""
+"""A sampler that proposes so many known points in a row is not asked for the next one."""
+FEW: Final = 5
+"""It is asked so many times again once another point was tried in its place."""
+UNTRIED: Final = "untried"
+MOST_LISTED: Final = 10_000
+"""Among so many points in order one is looked for that was not tried."""
 POLL_SECONDS: Final = 0.1
 MOST_FIRST: Final = 6
 PER_FIRST: Final = 50
@@ -114,14 +120,16 @@ class Search:
             batch: list[Candidate] = []
             while len(batch) < self._room(evaluator):
                 source, point = queue.pop(0) if queue else (self.request.sampler, sampler.ask())
+                if point is None or repeats >= MOST_REPEATS:
+                    source, point = UNTRIED, self._untried()
                 if point is None:
                     break
                 claimed = self.ledger.claim(self.key, point, self.space.params(point), source)
-                repeats = 0 if claimed is not None else repeats + 1
-                if claimed is not None:
-                    batch.append(claimed)
-                elif repeats >= MOST_REPEATS:
-                    break
+                if claimed is None:
+                    repeats += 1
+                    continue
+                batch.append(claimed)
+                repeats = MOST_REPEATS - FEW if source == UNTRIED else 0
             if batch and evaluator.incumbent is None and self._leaves_the_first_to_others(batch[0], evaluator, sampler):
                 queue.insert(0, (batch[0].source, batch[0].point))
                 continue
@@ -133,6 +141,14 @@ class Search:
             if is_new:
                 queue += [("model", point) for point in self._promising(evaluator)]
                 is_new = False
+
+    def _untried(self) -> Point | None:
+        """A point that nobody claimed: one at random, or the first among the points in order."""
+        known = {point_key(candidate.point) for candidate in self.ledger.candidates(self.key)}
+        generator = random.Random(f"{self.request.seed}, {len(known)}")
+        drawn = (self.space.sample(generator) for _ in range(MOST_REPEATS))
+        points = (point for point in chain(drawn, islice(self.space.points(), MOST_LISTED)) if point is not None)
+        return next((point for point in points if point_key(point) not in known), None)
 
     def _leaves_the_first_to_others(self, candidate: Candidate, evaluator: Executor, sampler: Sampler) -> bool:
         """Whether tuners that share the ledger began before this one: all times are parts of one candidate's, so theirs
