@@ -165,6 +165,16 @@ def test_a_study_is_not_begun_twice_but_resumed(tune: Tune) -> None:
     assert len(verdicts(again)) == len(again.candidates) == 7
 
 
+@pytest.mark.parametrize("sampler", ["random", "evolutionary", "tpe"])
+def test_a_sampler_that_repeats_itself_does_not_end_a_study(
+    tune: Tune, monkeypatch: pytest.MonkeyPatch, sampler: str
+) -> None:
+    monkeypatch.setattr(search, "MOST_REPEATS", 1)
+    study = tune(sampler=sampler, trials=50)
+    assert sorted(int(c.point["s.step"]) for c in study.candidates) == [1, *range(3, 9)]
+    assert "the space has no further points" in study.text()
+
+
 def test_a_winner_outside_of_a_narrower_space_is_said(tune: Tune, tmp_path: Path) -> None:
     tune(trials=3)
     space = tmp_path / "space.yaml"
