@@ -16,9 +16,8 @@ import sys
 import tempfile
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from math import exp, log
 from pathlib import Path
-from statistics import fmean
+from statistics import geometric_mean
 from typing import Final
 
 import numpy as np
@@ -29,15 +28,15 @@ from tcpx.measure.calibration import Calibration
 from tcpx.measure.limits import Machine
 from tcpx.measure.pinned_threads import PinnedThreads
 from tcpx.tune.duel import Effort, compare
+from tcpx.tune.measurement_slot import measuring
 from tcpx.tune.problem import Problem, examples_of
-from tcpx.tune.slots import Limits, Slot, all_cpus
+from tcpx.tune.slots import Limits, Slot, all_cpus, prepare
 from tcpx.tune.space import Value
 from tcpx.tune.space_file import Workload
 from tcpx.tune.study import Study
-from tcpx.tune.verdicts import Comparison
+from tcpx.tune.verdicts import Candidate, Comparison
 
 Row = dict[str, object]
-Params = Mapping[str, Value] | None
 
 ROOT: Final = Path(__file__).parents[1]
 BAD_DEFAULTS: Final = {"nv": "1", "mr": "1", "kc": "64", "mc": "mr", "nc": "128"}
@@ -137,11 +136,11 @@ def interval(options: argparse.Namespace) -> list[Row]:
         if best is not None:
             beaten = next((c for c in study.candidates if c.number == best.against != best.number), None)
             rivals["the incumbent it beat"] = (beaten, best.comparison)
-        with stage(module, schedule, sizes) as beside:
+        with stage(module, schedule, sizes, {}) as beside:
             for name, (rival, stated) in rivals.items():
                 if best is None or rival is None or stated is None or rival.c_hash == best.c_hash:
                     continue
-                found = [beside(best.params, rival.params).ratio for _ in range(options.repeats)]
+                found = [beside(best, rival) for _ in range(options.repeats)]
                 inside = sum(stated.low <= ratio <= stated.high for ratio in found)
                 row = {
                     "seed": seed,
@@ -184,15 +183,14 @@ def bursts(options: argparse.Namespace) -> list[Row]:
             studies.append(study)
             said({"run": seed, **facts_of(study)})
         winners = [study.best for study in studies if study.best is not None]
-        held: dict[str, Params] = {best.c_hash: {**pinned, **best.params} for best in winners}
+        held = {best.c_hash: best for best in winners}
         for study in studies:
             measured = sorted((c for c in study.candidates if c.is_measured), key=lambda c: c.relative or 1.0)
-            held.update({c.c_hash: {**pinned, **c.params} for c in measured[: options.fastest]})
-        reference = held[winners[0].c_hash]
-        with stage(module, schedule, {}) as beside:
+            held.update({c.c_hash: c for c in measured[: options.fastest]})
+        with stage(module, schedule, {}, pinned) as beside:
             times = {
-                c_hash: exp(fmean(log(beside(params, reference).ratio) for _ in range(options.repeats)))
-                for c_hash, params in held.items()
+                c_hash: geometric_mean([beside(candidate, winners[0]) for _ in range(options.repeats)])
+                for c_hash, candidate in held.items()
             }
     least = min(times.values())
     return [
@@ -209,26 +207,25 @@ def digits() -> tuple[tcpx.Module, tcpx.Schedule, dict[str, int]]:
 
 @contextmanager
 def stage(
-    module: tcpx.Module, schedule: tcpx.Schedule, sizes: Mapping[str, int]
-) -> Generator[Callable[[Params, Params], Comparison]]:
-    """Compares two settings of the knobs, in two fresh processes each time."""
+    module: tcpx.Module, schedule: tcpx.Schedule, sizes: Mapping[str, int], fixed: Mapping[str, Value]
+) -> Generator[Callable[[Candidate, Candidate], float]]:
+    """Gives the time of a candidate as a part of another's, in two fresh processes each time."""
     workloads = (Workload(tuple(sizes.items())),)
     cpus = all_cpus()[:1]
     target = tcpx.load_target("native")
-    problem = Problem(module, schedule, target.name, 1, cpus, examples_of(module, workloads, 0), {})
+    problem = Problem(module, schedule, target.name, 1, cpus, examples_of(module, workloads, 0), fixed)
     with tempfile.TemporaryDirectory(prefix="tcpx-tuner-") as name, PinnedThreads(cpus) as pinned:
         path = Path(name, "problem.pickle")
         problem.write(path)
         calibration: Calibration = Machine(target, pinned).calibration
         slots = [Slot(path, Path(name, "builds"), all_cpus(), Limits()) for _ in range(2)]
 
-        def beside(params: Params, other: Params) -> Comparison:
-            for slot, held in zip(slots, (params, other), strict=True):
+        def beside(candidate: Candidate, other: Candidate) -> float:
+            for slot, held in zip(slots, (candidate, other), strict=True):
                 slot.renew()
-                slot.begin(0, held)
-                slot.build()
-                slot.check()
-            return compare(slots[0], slots[1], [1.0], calibration, Effort())
+                prepare(slot, held)
+            with measuring():
+                return compare(slots[0], slots[1], [1.0], calibration, Effort()).ratio
 
         try:
             yield beside

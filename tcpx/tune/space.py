@@ -118,7 +118,7 @@ class Space:
         by_name = {_last_of(path): value for path, value in params.items()}
         wanted: dict[str, Value] = {}
         for variable in self.variables:
-            keys = [key for key in params if _names(key, variable)]
+            keys = [key for key in params if is_named(variable, key.removesuffix("!"))]
             if keys:
                 wanted[variable.path] = params[variable.path if variable.path in keys else keys[-1]]
             elif _last_of(variable.path) in by_name:
@@ -128,7 +128,7 @@ class Space:
     def require_known(self, params: Mapping[str, Value]) -> None:
         """Raises ArgumentError for params that name no knob of the space."""
         for key in params:
-            if not any(_names(key, variable) for variable in self.variables):
+            if not any(is_named(variable, key.removesuffix("!")) for variable in self.variables):
                 paths = [variable.path for variable in self.variables]
                 raise tcpx.ArgumentError(
                     tcpx.Diagnostic(
@@ -256,10 +256,9 @@ def nearest(items: Sequence[Value], wanted: object) -> Value:
     return items[0]
 
 
-def _names(key: str, variable: tcpx.Variable) -> bool:
-    """Whether a key of params is about a knob."""
-    bare = key.removesuffix("!")
-    return bare in (variable.path, variable.name) or fnmatchcase(variable.path, bare)
+def is_named(variable: tcpx.Variable, glob: str) -> bool:
+    """Whether a knob has this name, this path, or one that the glob matches."""
+    return glob in (variable.path, variable.name) or fnmatchcase(variable.path, glob)
 
 
 def _last_of(path: str) -> str:

@@ -18,7 +18,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final, TypeGuard, cast
 
@@ -26,7 +25,7 @@ import yaml
 
 import tcpx
 from tcpx.tune.places import compose, place_of, suggestion, value_of
-from tcpx.tune.space import Space, Value
+from tcpx.tune.space import Space, Value, is_named
 
 KEYS: Final = ("knobs", "sampler", "trials", "budget", "sizes")
 UNITS: Final[Mapping[str, float]] = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -74,7 +73,7 @@ class SpaceFile:
         added: dict[str, tuple[Value, ...]] = {}
         paths = [variable.path for variable in search.variables]
         for entry in self.knobs:
-            found = [v for v in search.variables if fnmatchcase(v.path, entry.glob) or v.name == entry.glob]
+            found = [v for v in search.variables if is_named(v, entry.glob)]
             if not found:
                 raise self._refused(
                     f"no knob is called `{entry.glob}`",
