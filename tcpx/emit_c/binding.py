@@ -12,12 +12,15 @@ import numpy as np
 from cffi import FFI
 
 from tcpx.emit_c.arguments import ArgumentCheck, Array
+from tcpx.emit_c.driver import build_library
 from tcpx.emit_c.memory import Bytes, WorkspacePool, aligned_block
+from tcpx.emit_c.printer.file import PrintedFile
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.emit_c.strides import is_writable_in_rows, outer_strides, overlap
 from tcpx.emit_c.wrapper import wrapper_source
 from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import CompileError, Diagnostic
+from tcpx.target import Target
 
 Result = Array | tuple[Array, ...]
 
@@ -68,6 +71,12 @@ class Library:
                 )
             ) from error
 
+    @classmethod
+    def build(cls, printed: PrintedFile, target: Target, threads: int) -> Library:
+        """Of the kernels of a C file, each with the function behind `Kernel.bind`. Raises CompileError."""
+        source = "\n".join([printed.source, *map(_bound_function, printed.kernels)])
+        return cls(build_library(source, target, threads, printed.kernels[0].c_name), printed.kernels)
+
     def wrapper(self, kernel: KernelSignature, constants: Bytes) -> Wrapper:
         """The checked calls of a kernel on arrays. `constants` stays alive as long as the wrapper."""
         ffi = self._ffi
@@ -75,11 +84,16 @@ class Library:
         def make(size: int) -> FFI.CData:
             return _pointer(ffi, aligned_block(size))
 
+        def packed(words: Sequence[FFI.CData | int]) -> object:
+            return ffi.new("int64_t[]", [int(ffi.cast("int64_t", word)) for word in words])
+
         from_buffer = cast("Callable[[Array], object]", ffi.from_buffer)
         pool = WorkspacePool(make)
         return wrapper_of(
             kernel,
             getattr(self._library, kernel.c_name),
+            bound=getattr(self._library, f"{kernel.c_name}_bound"),
+            packed=packed,
             from_buffer=from_buffer,
             from_rows=lambda array: from_buffer(array[(slice(1),) * array.ndim]),
             constants=_pointer(ffi, constants) if constants.size else ffi.NULL,
@@ -107,6 +121,8 @@ def wrapper_of(
     kernel: KernelSignature,
     function: object,
     *,
+    bound: object,
+    packed: Callable[[Sequence[FFI.CData | int]], object] | Callable[[Sequence[object]], object],
     from_buffer: Callable[[Array], object],
     from_rows: Callable[[Array], object],
     constants: object,
@@ -116,6 +132,7 @@ def wrapper_of(
 ) -> Wrapper:
     """The generated wrapper round a function with the parameters of the kernel.
 
+    `bound(packed(words))`, with a workspace behind it where there is one, calls it on words that stay the same.
     Contiguous arrays are passed by `from_buffer`, others by `from_rows`. `take(bytes)` gives a workspace, `give_back`
     gets it after the call.
     """
@@ -130,6 +147,8 @@ def wrapper_of(
         "is_writable_in_rows": is_writable_in_rows,
         "overlap": overlap,
         "kernel": function,
+        "bound": bound,
+        "packed": packed,
         "constants": constants,
         "null": null,
         "take": take,
@@ -162,9 +181,34 @@ def _pointer(ffi: FFI, block: Bytes) -> FFI.CData:
     return ffi.from_buffer(cast("bytearray", block))
 
 
+def _parameters(kernel: KernelSignature) -> tuple[list[str], list[str]]:
+    """C types of arrays, and of sizes and strides; all pointers are passed alike, so element types are left out."""
+    arrays = len(kernel.inputs) + len(kernel.outputs)
+    return ["void *"] * arrays, ["int64_t"] * (len(kernel.symbols) + len(kernel.strides))
+
+
+def _bound_head(kernel: KernelSignature) -> str:
+    return f"int {kernel.c_name}_bound(const int64_t *words{', void *workspace' if kernel.has_workspace else ''})"
+
+
 def _declaration(kernel: KernelSignature) -> str:
-    """C declarations for cffi. All pointers are passed alike, so their element types are left out."""
-    sizes, strides = ["int64_t"] * len(kernel.symbols), ["int64_t"] * len(kernel.strides)
-    arrays = ["void *"] * (len(kernel.inputs) + len(kernel.outputs))
-    parameters = ", ".join([*arrays, *sizes, *strides, "void *", "void *"])
-    return f"int {kernel.c_name}({parameters}); size_t {kernel.c_name}_workspace({', '.join(sizes) or 'void'});"
+    """C declarations for cffi."""
+    arrays, numbers = _parameters(kernel)
+    sizes = ", ".join(numbers[: len(kernel.symbols)]) or "void"
+    return "\n".join(
+        [
+            f"int {kernel.c_name}({', '.join([*arrays, *numbers, 'void *', 'void *'])});",
+            f"size_t {kernel.c_name}_workspace({sizes});",
+            f"{_bound_head(kernel)};",
+        ]
+    )
+
+
+def _bound_function(kernel: KernelSignature) -> str:
+    """C of the kernel on words that lie side by side: cffi takes 35 ns for each argument that it passes."""
+    arrays, numbers = _parameters(kernel)
+    pointer, number = "(void *)(intptr_t)words[{}]", "words[{}]"
+    forms = [*[pointer] * len(arrays), *[number] * len(numbers), pointer]
+    words = [form.format(k) for k, form in enumerate(forms)]
+    words.append("workspace" if kernel.has_workspace else "0")
+    return f"{_bound_head(kernel)} {{ return {kernel.c_name}({', '.join(words)}); }}\n"

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from tcpx.emit_c.arguments import Array
 from tcpx.emit_c.binding import Library, Result, constants_block
-from tcpx.emit_c.driver import build_library
 from tcpx.emit_c.memory import Bytes
 from tcpx.emit_c.printer.file import PrintedFile, PrintRequest, print_file
 from tcpx.emit_c.sanitizer.library import SanitizedLibrary
@@ -25,18 +24,16 @@ class BoundCall:
     overwrites the outputs. A call raises ArgumentError for sizes that the kernel itself refuses.
     """
 
-    __slots__ = ("_run", "arrays", "kernel", "out")
+    __slots__ = ("__call__", "arrays", "kernel", "out")
+    __call__: Callable[[], Result]
 
     def __init__(self, kernel: Kernel, run: Callable[[], Result], arrays: tuple[Array, ...], out: Result) -> None:
-        self._run = run
+        self.__call__ = run  # in a slot: a method that calls it would take as long as a small kernel
         self.kernel = kernel
         self.arrays = arrays
         """The inputs."""
         self.out = out
         """The output, or a tuple of them: what a call returns."""
-
-    def __call__(self) -> Result:
-        return self._run()
 
     def __repr__(self) -> str:
         shapes = ", ".join(str(array.shape) for array in self.arrays)
@@ -174,11 +171,7 @@ def build_printed(
     printed: PrintedFile, requests: Sequence[KernelRequest], target: Target, threads: int, *, sanitize: bool = False
 ) -> list[Kernel]:
     """The kernels of a C file that was printed for these requests. Raises CompileError."""
-    if sanitize:
-        library = SanitizedLibrary(printed, target, threads)
-    else:
-        path = build_library(printed.source, target, threads, printed.kernels[0].c_name)
-        library = Library(path, printed.kernels)
+    library = SanitizedLibrary(printed, target, threads) if sanitize else Library.build(printed, target, threads)
     return [
         Kernel(
             library,

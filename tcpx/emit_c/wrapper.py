@@ -26,9 +26,9 @@ def wrapper_source(signature: KernelSignature) -> str:
     """Python text that defines `call(arrays, out)`, which checks, runs the kernel and returns the results, and
     `bind(arrays, out)`, which checks and returns a function that runs it on these arrays, the inputs and the results.
 
-    It refers to `ndarray`, `empty`, `may_share_memory`, `check`, `from_buffer`, `kernel`, `constants`, `take`,
-    `give_back`, to the dtypes `t0, t1, ..` of the inputs and `u0, u1, ..` of the outputs, and for strided arrays to
-    `from_rows`, `outer_strides`, `is_writable_in_rows` and `overlap`.
+    It refers to `ndarray`, `empty`, `may_share_memory`, `check`, `from_buffer`, `kernel`, `bound`, `packed`,
+    `constants`, `null`, `take`, `give_back`, to the dtypes `t0, t1, ..` of the inputs and `u0, u1, ..` of the outputs,
+    and for strided arrays to `from_rows`, `outer_strides`, `is_writable_in_rows` and `overlap`.
     """
     symbols = {symbol.name: f"s{k}" for k, symbol in enumerate(signature.symbols)}
     inputs = {f"a{k}": argument for k, argument in enumerate(signature.inputs)}
@@ -36,18 +36,21 @@ def wrapper_source(signature: KernelSignature) -> str:
     sizes = _tuple(symbols.values())
     results = next(iter(outputs)) if len(outputs) == 1 else _tuple(outputs)
     rows, words = _words(signature, inputs | outputs, symbols)
-    own = ["w"] if signature.has_workspace else []
+    own = "w" if signature.has_workspace else "null"
     workspace_bytes = python_text(signature.workspace_bytes, symbols)
+    bound_words = "words, w" if signature.has_workspace else "words"
     call = [
         *_checks(signature, inputs, outputs, symbols, "adapt"),
         *rows,
-        *_run(signature, ", ".join([*words, *own]), workspace_bytes, sizes, results),
+        *_run(signature, f"kernel({', '.join([*words, own])})", workspace_bytes, sizes, results),
     ]
     bind = [
         *_checks(signature, inputs, outputs, symbols, "as_it_is"),
         *rows,
-        f"words, size, results = {_tuple(words)}, {workspace_bytes}, {results}",
-        *_function("run()", _run(signature, f"*words + {_tuple(own)}", "size", sizes, "results")),
+        f"held, size, results = {_tuple(words)}, {workspace_bytes}, {results}",
+        "words = packed(held)",
+        *_function("run()", _run(signature, f"bound({bound_words})", "size", sizes, "results")),
+        "run.held = held",
         f"return run, {_tuple(inputs)}, results",
     ]
     return "\n".join([*_function("call(arrays, out)", call), *_function("bind(arrays, out)", bind), ""])
@@ -102,7 +105,7 @@ def _checks(
 def _words(
     signature: KernelSignature, arrays: Mapping[str, Argument], symbols: Mapping[str, str]
 ) -> tuple[list[str], list[str]]:
-    """The lines before a call of the kernel, and what it is called with, up to the workspace of the call, `w`."""
+    """The lines before a call of the kernel, and what it is called with, up to the workspace."""
     lines: list[str] = []
     pointers: list[str] = []
     strides: list[str] = []
@@ -111,13 +114,12 @@ def _words(
             lines += _rows(name, argument, symbols)
             strides.append(f"*l{name}")
         pointers.append(f"p{name}" if argument.is_strided else f"from_buffer({name})")
-    no_workspace = [] if signature.has_workspace else ["null"]
-    return lines, [*pointers, *symbols.values(), *strides, "constants", *no_workspace]
+    return lines, [*pointers, *symbols.values(), *strides, "constants"]
 
 
-def _run(signature: KernelSignature, words: str, workspace_bytes: str, sizes: str, results: str) -> list[str]:
-    """Run the kernel, in a workspace if it needs one, and return the results."""
-    lines = [f"code = kernel({words})"]
+def _run(signature: KernelSignature, call: str, workspace_bytes: str, sizes: str, results: str) -> list[str]:
+    """Run the kernel by this call, in a workspace `w` if it needs one, and return the results."""
+    lines = [f"code = {call}"]
     if signature.has_workspace:
         lines = [f"w = take({workspace_bytes})", "try:", f"    {lines[0]}", "finally:", "    give_back(w)"]
     return [*lines, f"if code: check.fail_code(code, {sizes})", f"return {results}"]

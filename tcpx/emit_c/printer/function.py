@@ -28,7 +28,7 @@ from tcpx.target import Target
 LARGEST_EXTENT: Final = 1 << 47
 """No array has more elements: addresses have fewer bits."""
 _WIDTH: Final = 120
-_SUFFIXES: Final = ("", "_workspace", "_check")
+_SUFFIXES: Final = ("", "_workspace", "_check", "_bound")
 _LOCAL = re.compile(r"\s*const int64_t (\w+) = .*;")
 _COMMENT = re.compile(r"/\*.*?\*/")
 

@@ -58,9 +58,14 @@ class SanitizedLibrary:
         def function(*words: object) -> int:
             return self._run(program, kernel, words)
 
+        def bound(words: Sequence[object], workspace: int = 0) -> int:
+            return function(*words, workspace)
+
         return wrapper_of(
             kernel,
             function,
+            bound=bound,
+            packed=tuple,
             from_buffer=from_buffer,
             from_rows=from_buffer,
             constants=constants,
