@@ -9,6 +9,7 @@ At infinities they are what they tend to, of NaN they are NaN. The attribute `ac
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import erfc, pi, sqrt
 
 import numpy as np
@@ -19,9 +20,9 @@ from tcpx.payload.interfaces import Build
 from tcpx.payload.ir import Value, register
 from tcpx.payload.ops.constant import splat
 from tcpx.payload.ops.elementwise import (
+    EXP_RANGE,
     Add,
     Div,
-    Exp,
     FloatOnly,
     Fma,
     Max,
@@ -65,10 +66,6 @@ class Activation(Unary, FloatOnly):
         """The function of an f32 or f64."""
         raise self.error("the activation declares no expansion", required="an operation with this method")
 
-    def exp(self, build: Build, x: Value) -> Value:
-        """e**x; fast: within 3e-6 of it."""
-        return exponential(build, x, 5) if self.is_fast else build(Exp.of(x))
-
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         return (self.reference(args[0].astype(np.float64)).astype(args[0].dtype),)
 
@@ -87,7 +84,8 @@ class Sigmoid(Activation):
 
     def expanded(self, build: Build, x: Value) -> Value:
         """e / (1 + e), e = e**min(a, 60): at 60 it is 1."""
-        power = self.exp(build, build(Min.of(splat(build, 60.0, x.type), x)))
+        lowest = build(Max.of(splat(build, EXP_RANGE[dtype_of(x.type)][0], x.type), x))
+        power = exponential(build, build(Min.of(splat(build, 60.0, x.type), lowest)), is_fast=self.is_fast)
         return build(Div.of(power, build(Add.of(power, splat(build, 1.0, x.type)))))
 
     def reference(self, x: Wide) -> Wide:
@@ -106,8 +104,9 @@ class SelfGated(Activation):
     def parts(self, build: Build, x: Value, largest: float) -> tuple[Value, Value]:
         """max(a, 0), and |a| where that is at most `largest`."""
         zero = splat(build, 0.0, x.type)
-        size = build(Max.of(x, build(Sub.of(zero, x))))
-        return build(Max.of(zero, x)), build(Min.of(splat(build, largest, x.type), size))
+        positive = build(Max.of(zero, x))
+        size = build(Sub.of(positive, build(Min.of(zero, x))))
+        return positive, build(Min.of(splat(build, largest, x.type), size))
 
     def gated(self, build: Build, positive: Value, size: Value, power: Value) -> Value:
         """With g(-|a|) = power / (1 + power)."""
@@ -124,9 +123,8 @@ class Silu(SelfGated):
     semantics = "silu(a)"
 
     def expanded(self, build: Build, x: Value) -> Value:
-        positive, size = self.parts(build, x, 800.0)
-        power = self.exp(build, build(Sub.of(splat(build, 0.0, x.type), size)))
-        return self.gated(build, positive, size, power)
+        positive, size = self.parts(build, x, -EXP_RANGE[dtype_of(x.type)][0])
+        return self.gated(build, positive, size, exponential(build, size, scale=-1.0, is_fast=self.is_fast))
 
     def reference(self, x: Wide) -> Wide:
         size = np.minimum(np.abs(x), 800)
@@ -134,21 +132,41 @@ class Silu(SelfGated):
         return np.maximum(x, 0) - size * power / (1 + power)
 
 
-ERF_TAIL = {
-    f32: (
-        *(0.7552851438522339, -1.2157931327819824, 1.548547625541687, -1.4921871423721313, 0.9664623737335205),
-        *(-0.24081751704216003, -0.22483424842357635, 0.20099501311779022, 0.04617222771048546, -0.06732867658138275),
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """-(s + pole) Phi(-s) exp(s**2 / 2) for s up to `largest`, where it underflows: a minimax polynomial in
+    s / (s + pole) - centre."""
+
+    largest: float
+    pole: float
+    centre: float
+    series: tuple[float, ...]
+
+
+TAIL = {
+    f32: Tail(
+        14.4,
+        3.75,
+        0.453125,
+        (
+            *(-0.808666467666626, 1.316965103149414, -1.5900688171386719, 1.3232412338256836, -0.581888735294342),
+            *(-0.11579988896846771, 0.2812372148036957, -0.022661296650767326, -0.11352313309907913),
+        ),
     ),
-    f64: (
-        *(0.7552851304157515, -1.2157932839437842, 1.5485496029688777, -1.4921748636773275, 0.9663451982507227),
-        *(-0.2412860469253836, -0.2227003111477153, 0.20874476198710237, 0.034136127811051034, -0.11832058959975078),
-        *(-0.0019536363032278733, 0.07197605607507544, 0.002928590569836085, -0.0484964392737613),
-        *(-0.010244095472652672, 0.03348180616339684, 0.01731267996780524, -0.02051264134128684),
-        *(-0.020238524012186367, 0.008390318828246666, 0.015309191251049091, -0.0006689699095291896),
-        *(-0.004980357003440716,),
+    f64: Tail(
+        38.6,
+        4.0,
+        0.5,
+        (
+            *(-0.7552851304157515, 1.2157932839437842, -1.5485496029688777, 1.4921748636773275, -0.9663451982507227),
+            *(0.2412860469253836, 0.2227003111477153, -0.20874476198710237, -0.034136127811051034, 0.11832058959975078),
+            *(0.0019536363032278733, -0.07197605607507544, -0.002928590569836085, 0.0484964392737613),
+            *(0.010244095472652672, -0.03348180616339684, -0.01731267996780524, 0.02051264134128684),
+            *(0.020238524012186367, -0.008390318828246666, -0.015309191251049091, 0.0006689699095291896),
+            *(0.004980357003440716,),
+        ),
     ),
 }
-"""Minimax coefficients of (s + 4) Phi(-s) exp(s**2 / 2) in s / (s + 4) - 1/2, for s up to where it underflows."""
 FAST_GATE = {
     "none": (
         *(0.3984895850703178, -0.0655515452581739, 0.009306255225928158, -0.000951941175431319),
@@ -196,21 +214,19 @@ class Gelu(SelfGated):
         return build(Fma.of(square, gate, half))
 
     def _by_tail(self, build: Build, x: Value) -> Value:
-        """Phi(-s) = exp(-s**2 / 2) p(s / (s + 4) - 1/2) / (s + 4); what rounding takes from s**2 is made up for."""
-        dtype = dtype_of(x.type)
+        """s Phi(-s) = exp(-s**2 / 2) p(t) t where t = s / (s + pole); what rounding takes from s**2 is made up for."""
+        tail = TAIL[dtype_of(x.type)]
 
         def constant(number: float) -> Value:
             return splat(build, number, x.type)
 
-        positive, size = self.parts(build, x, 14.5 if dtype == f32 else 39.0)
-        inverse = build(Div.of(constant(1.0), build(Add.of(size, constant(4.0)))))
-        tail = polynomial(build, build(Fma.of(size, inverse, constant(-0.5))), ERF_TAIL[dtype])
+        positive, size = self.parts(build, x, tail.largest)
+        ratio = build(Div.of(size, build(Add.of(size, constant(tail.pole)))))
+        minus = polynomial(build, build(Add.of(ratio, constant(-tail.centre))), tail.series)
         square = build(Mul.of(size, size))
         lost = build(Fma.of(size, size, build(Sub.of(constant(0.0), square))))
-        power = self.exp(build, build(Mul.of(square, constant(-0.5))))
-        power = build(Fma.of(build(Mul.of(power, constant(-0.5))), lost, power))
-        weight = build(Mul.of(build(Mul.of(tail, inverse)), size))
-        return build(Fma.of(build(Sub.of(constant(0.0), weight)), power, positive))
+        power = exponential(build, square, rest=lost, scale=-0.5)
+        return build(Fma.of(build(Mul.of(minus, ratio)), power, positive))
 
     def _by_logistic(self, build: Build, x: Value) -> Value:
         """(1 + tanh(-u)) / 2 = e / (1 + e), e = exp(-2 u); what rounding takes from 2 u is made up for."""
@@ -225,7 +241,7 @@ class Gelu(SelfGated):
         few_bits = 2.0 ** (17 if dtype == f32 else 46)  # so that `slope - factor` is exact
         slope = round(TANH_SLOPE * few_bits) / few_bits
         cube = float(dtype.numpy.type(TANH_SLOPE * TANH_CUBE))
-        positive, size = self.parts(build, x, 40.0)
+        positive, size = self.parts(build, x, 10.6 if dtype == f32 else 21.5)
         square = build(Mul.of(size, size))
         factor = build(Fma.of(constant(cube), square, constant(slope)))
         twice = build(Mul.of(size, factor))
@@ -234,8 +250,7 @@ class Gelu(SelfGated):
         lost = build(Fma.of(constant(TANH_SLOPE * TANH_CUBE - cube), square, lost))
         lost = build(Add.of(lost, constant(TANH_SLOPE - slope)))
         lost = build(Fma.of(size, lost, build(Fma.of(size, factor, minus(twice)))))
-        power = self.exp(build, minus(twice))
-        power = build(Fma.of(power, minus(lost), power))
+        power = exponential(build, twice, rest=lost, scale=-1.0)
         return self.gated(build, positive, size, power)
 
     def reference(self, x: Wide) -> Wide:
