@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +18,7 @@ from tcpx.measure.pinned_threads import PinnedThreads
 
 SAMPLE_SECONDS: Final = 4e-3
 SAMPLES: Final = 7
-MOST_SAMPLES: Final = 40
+MOST_SAMPLES: Final = 200
 PROBE_SECONDS: Final = 2e-4
 PROBE: Final = "fma_f32"
 CACHES: Final = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -118,10 +117,15 @@ class Machine:
         return self._best(lambda: self._rate(name, rounds))
 
     def _best(self, sample: Callable[[], float]) -> float:
-        """The highest rate of several samples that count; of those that do not, where the machine is never steady."""
-        found = (self.calibration.steady(sample) for _ in range(MOST_SAMPLES))
-        kept = list(islice((rate for rate in found if rate is not None), SAMPLES))
-        return max(kept) if kept else sample()
+        """The highest rate of samples until `SAMPLES` of them count, or `MOST_SAMPLES` were taken: one that does not
+        count is not too high."""
+        rates: list[float] = []
+        counted = 0
+        while counted < SAMPLES and len(rates) < MOST_SAMPLES:
+            before = self.calibration.rate()
+            rates.append(sample())
+            counted += self.calibration.is_steady(before, self.calibration.rate())
+        return max(rates)
 
     def _memory_rate(self, loop: Loop, size: int) -> float:
         """Bytes a second where every thread goes over arrays of `size` bytes of its own."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 import tcpx
-from tcpx.measure.limits import Limits, Machine
+from tcpx.measure.limits import PROBE, Limits, Machine
 from tcpx.measure.peer_process import Launch, PeerError, PeerProcess
 from tcpx.measure.pinned_threads import PinnedThreads
 from tcpx.measure.protocol import Array, Task
@@ -86,19 +86,26 @@ class Session:
         runs = {name: self._sample(process) for name, process in ready.items()}
         for name, timed in interleave(runs, self.calibration, self.plan, PeerError).items():
             rows[name] = _timed_row(rows[name], timed)
-        made = [self._bounded(row, self.limits) for row in rows.values()]
+        limits = self._best_limits()
+        made = [self._bounded(row, limits) for row in rows.values()]
         self.rows += made
         return made
 
     def finished(self) -> list[Row]:
         """All rows, judged by the best limits seen before and after; the first one holds these limits."""
         self.limits = self.limits.with_best(self.machine.limits())
-        steady = dict(self.limits.rates)
-        steady["fma_f32"] = max(steady.get("fma_f32", 0.0), self.calibration.best)
-        self.limits = replace(self.limits, rates=steady)
-        facts = {"limits": steady, "caches": dict(self.limits.caches), **_facts(self.machine.target, self.cpus)}
+        self.limits = self._best_limits()
+        facts = {
+            "limits": dict(self.limits.rates),
+            "caches": dict(self.limits.caches),
+            **_facts(self.machine.target, self.cpus),
+        }
         first = Row(MACHINE, len(self.cpus), MACHINE, platform.release(), facts=facts)
         return [first, *(self._bounded(row, self.limits) for row in self.rows)]
+
+    def _best_limits(self) -> Limits:
+        """Those measured, and the best rate that the calibration loop had since."""
+        return self.limits.with_best(replace(self.limits, rates={PROBE: self.calibration.best}))
 
     def _process(self, name: str) -> PeerProcess:
         """The process of a peer, started if it is not there (any more)."""
@@ -106,13 +113,12 @@ class Session:
         if found is None or not found.is_alive:
             if found is not None:
                 found.close()
-            started = PeerProcess(self._launches[name], self.cpus)
+            found = self._running[name] = PeerProcess(self._launches[name], self.cpus)
             try:
-                self._described[name] = started.ask("describe", START_SECONDS)
+                self._described[name] = found.ask("describe", START_SECONDS)
             except PeerError:
-                started.close()
+                self._running.pop(name).close()
                 raise
-            found = self._running[name] = started
         return found
 
     def _sample(self, process: PeerProcess) -> Sample:

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, Final, Protocol, cast
 
 import numpy as np
 
+from tcpx.measure.parentage import end_with_parent
 from tcpx.measure.protocol import Prepared, Task, UnsupportedError, line
 from tcpx.measure.timer import Run, calls_per_sample, seconds_per_call
 
@@ -119,6 +120,7 @@ def serve(peer: Peer, threads: int, requests: BinaryIO, replies: BinaryIO) -> No
 
 def main() -> None:
     """Pin, import the peer, serve."""
+    end_with_parent()
     parser = argparse.ArgumentParser(prog="python -m tcpx.measure.worker")
     parser.add_argument("module")
     parser.add_argument("--cpus", required=True)

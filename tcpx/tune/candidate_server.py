@@ -28,8 +28,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+from tcpx.measure.parentage import end_with_parent
 from tcpx.measure.protocol import line
-from tcpx.tune.parentage import end_with_parent
 from tcpx.tune.problem import Problem
 from tcpx.tune.trial import Trial
 from tcpx.tune.verdicts import Verdict, crash_reason

@@ -10,8 +10,9 @@ import pytest
 
 import tcpx
 from tcpx.measure.instruction_loops import instruction_loops, source_of
-from tcpx.measure.limits import Limits, cache_sizes
+from tcpx.measure.limits import MOST_SAMPLES, Limits, Machine, cache_sizes
 from tcpx.measure.output import checked_output
+from tcpx.measure.pinned_threads import PinnedThreads, available_cpus
 from tcpx.measure.roofline import Work, bound
 from tcpx.measure.rows import Row, read_rows, write_rows
 
@@ -107,3 +108,11 @@ def test_a_file_of_other_things_is_refused(text: str, tmp_path: Path) -> None:
 def test_where_rows_cannot_go(name: str, tmp_path: Path) -> None:
     with pytest.raises(tcpx.ArgumentError, match="cannot write the rows"):
         checked_output(str(tmp_path / name))
+
+
+def test_a_limit_is_the_highest_of_all_samples_where_the_machine_is_never_steady() -> None:
+    with PinnedThreads(available_cpus()[:1]) as threads:
+        machine = Machine(tcpx.load_target("generic"), threads)
+        machine.calibration.best = float("inf")
+        rates = iter([1.0, 3.0, *[2.0] * MOST_SAMPLES])
+        assert machine._best(lambda: next(rates)) == 3.0

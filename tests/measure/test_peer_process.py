@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from pathlib import Path
+from time import monotonic, sleep
 
 import numpy as np
 import pytest
@@ -105,3 +108,23 @@ def test_another_interpreter_and_environment(tmp_path: Path) -> None:
         assert process.ask("describe", TIMEOUT)["version"] == "1.2"
     assert log.read_text() == "salt\n"
     assert "FLAVOUR" not in os.environ
+
+
+def test_it_ends_with_the_process_that_asks() -> None:
+    code = f"""
+from tests.measure.conftest import FAKE
+from tcpx.measure.peer_process import PeerProcess
+process = PeerProcess(FAKE, [{available_cpus()[0]}])
+process.ask("describe", {TIMEOUT})
+print(process._process.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", f"import os, signal\n{code}"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    worker = Path(f"/proc/{done.stdout.strip()}")
+    end = monotonic() + TIMEOUT
+    while worker.exists() and state(int(worker.name)) != "Z" and monotonic() < end:
+        sleep(0.01)
+    assert not worker.exists() or state(int(worker.name)) == "Z"

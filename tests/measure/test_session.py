@@ -11,7 +11,7 @@ import pytest
 
 from tcpx.measure import session as session_module
 from tcpx.measure.output import write_results
-from tcpx.measure.peer_process import Launch
+from tcpx.measure.peer_process import Launch, PeerProcess
 from tcpx.measure.pinned_threads import available_cpus
 from tcpx.measure.protocol import Array, Task
 from tcpx.measure.roofline import Work
@@ -120,3 +120,18 @@ def test_table() -> None:
     assert measured.split() == ["a/b", "1", "x", "2.5", "ms", "2.0", "Gop/s", "50.0", "%", "1.0", "%", "4", "(-1)"]
     assert other.endswith("unsupported: no such thing")
     assert len(table(rows, head=False).splitlines()) == 2
+
+
+def test_an_interrupt_while_a_peer_starts_leaves_no_process(task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[PeerProcess] = []
+
+    def interrupted(self: PeerProcess, *_: object, **__: object) -> None:
+        started.append(self)
+        self.stop()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PeerProcess, "ask", interrupted)
+    with pytest.raises(KeyboardInterrupt), Session([FAKE], available_cpus()[:1], target="generic", plan=PLAN) as made:
+        made.measure(task("ok"))
+    (process,) = started
+    assert not process.is_alive
