@@ -72,8 +72,8 @@ conformance: $(VENV)/.dev compiler  ## the slow tests
 bench: $(VENV)/.dev compiler  ## measure the workloads, beside the peers that are set up; ARGS: see tcpx bench --help
 	$(BIN)/tcpx bench $(ARGS)
 
-bench-random: $(VENV)/.dev compiler  ## measure 50 products of random sizes
-	$(BIN)/tcpx bench --random --check $(ARGS)
+bench-random: $(VENV)/.dev compiler  ## measure 50 products of random sizes, on 1 and 2 threads, and judge by their bars
+	$(BIN)/tcpx bench --random --check --threads 1,2 $(ARGS)
 
 tuner-check: $(VENV)/.dev compiler  ## whether the tuner does what it claims; ARGS: defaults, interval, rate or bursts
 	$(BIN)/python -m benchmarks.tuner $(ARGS)
@@ -81,5 +81,5 @@ tuner-check: $(VENV)/.dev compiler  ## whether the tuner does what it claims; AR
 bench-peers: $(VENV)/.dev  ## set up the libraries to measure beside, in .bench; ARGS: their names
 	$(BIN)/python -m benchmarks.registry $(ARGS)
 
-perf-check: $(VENV)/.dev compiler  ## measure and judge by the bars beside the workloads
-	$(BIN)/tcpx bench --check $(ARGS)
+perf-check: $(VENV)/.dev compiler  ## measure on 1 and 2 threads and judge by the bars beside the workloads
+	$(BIN)/tcpx bench --check --threads 1,2 $(ARGS)

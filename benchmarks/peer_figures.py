@@ -1,16 +1,18 @@
 """Whether a run counts: every peer measured and verified, or unable to do the workload, and as fast as it is known to
-be (`peer_figures.yaml`), so that being ahead of it means something."""
+be (`peer_figures.yaml`), so that being ahead of it means something, and tcpx as fast as tcpx."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import yaml
 
+from benchmarks.registry import AGAIN
+from benchmarks.self_spread import MOST, self_spreads
 from tcpx.measure.rows import Row
 from tcpx.measure.session import MACHINE
 
@@ -51,10 +53,12 @@ class PeerVerdict:
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """The figures of the peers in a run, and what is wrong with their rows."""
+    """The figures of the peers in a run, what is wrong with their rows, and by number of threads how far tcpx and
+    tcpx again are apart."""
 
     figures: tuple[PeerVerdict, ...]
     faults: tuple[str, ...]
+    spreads: Mapping[int, float] = field(default_factory=dict[int, float])
 
     @property
     def counts(self) -> bool:
@@ -64,6 +68,10 @@ class RunVerdict:
     def text(self) -> str:
         """A line per figure and fault, and one that sums up."""
         lines = [verdict.text() for verdict in self.figures]
+        for threads, spread in self.spreads.items():
+            lines.append(
+                f"{'':>10}  tcpx against tcpx, {threads} thread(s): {spread:.2%} apart, required under {MOST:.1%}"
+            )
         lines += [f"{'FAULT':>10}  {fault}" for fault in self.faults]
         reached = sum(verdict.is_reached for verdict in self.figures)
         summed = f"{reached} of {len(self.figures)} figures of peers reached, {len(self.faults)} faults"
@@ -94,7 +102,11 @@ def judge_run(figures: Sequence[PeerFigure], peers: Sequence[str], rows: Sequenc
     for peer in peers:
         said = Counter(_fault(found.get((*place, peer))) for place in places)
         faults += [f"{peer}: {fault} in {count} of {len(places)} workloads" for fault, count in said.items() if fault]
-    return RunVerdict(tuple(verdicts), tuple(faults))
+    spreads = self_spreads(rows)
+    faults += [
+        f"{AGAIN}: too far from tcpx with {threads} thread(s)" for threads in spreads if spreads[threads] >= MOST
+    ]
+    return RunVerdict(tuple(verdicts), tuple(faults), spreads)
 
 
 def _fault(row: Row | None) -> str:

@@ -22,6 +22,12 @@ TABLE: Final = Path(__file__).parent / "peers.yaml"
 TCPX: Final = Launch("tcpx", "tcpx.measure.kernel_peer")
 AGAIN: Final = "tcpx-again"
 """tcpx a second time: how far two measurements of the same thing are apart."""
+CLANG: Final = "tcpx-clang"
+"""tcpx with another C compiler."""
+VARIANTS: Final = {
+    AGAIN: Launch(AGAIN, TCPX.module),
+    CLANG: Launch(CLANG, TCPX.module, environment={"CC": "clang"}),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,11 @@ def peers() -> dict[str, PeerSpec]:
     }
 
 
+def absent() -> list[str]:
+    """The peers that are not set up."""
+    return [spec.name for spec in peers().values() if not spec.is_set_up]
+
+
 def launches(names: Sequence[str] | None) -> list[Launch]:
     """tcpx first, then the peers of these names, or all that are set up. Raises ArgumentError for one that is not."""
     known = peers()
@@ -65,8 +76,8 @@ def launches(names: Sequence[str] | None) -> list[Launch]:
         return [TCPX, *(spec.launch for spec in known.values() if spec.is_set_up)]
     made = [TCPX]
     for name in dict.fromkeys(names):
-        if name == AGAIN:
-            made.append(Launch(AGAIN, TCPX.module))
+        if name in VARIANTS:
+            made.append(VARIANTS[name])
         elif name != TCPX.name:
             if name not in known or not known[name].is_set_up:
                 raise _refused(name, known)
@@ -106,7 +117,7 @@ def _refused(name: str, known: dict[str, PeerSpec]) -> tcpx.ArgumentError:
     return tcpx.ArgumentError(
         tcpx.Diagnostic(
             f"the peer {name} is not set up" if name in known else f"there is no peer {name}",
-            required=f"one of {', '.join([TCPX.name, AGAIN, *ready])}",
+            required=f"one of {', '.join([TCPX.name, *VARIANTS, *ready])}",
             found=name,
             fix=f"make bench-peers ARGS={name}" if name in known else None,
         )

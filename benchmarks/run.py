@@ -9,12 +9,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.bars import Bar, GroupBar, judge, judge_groups
+from benchmarks.cold_compile import cold_compile_bar
 from benchmarks.import_time import import_bar
 from benchmarks.peer_figures import judge_run, load_peer_figures
 from benchmarks.random_shapes import FILE as RANDOM
 from benchmarks.random_shapes import random_shapes
 from benchmarks.reference import reference
-from benchmarks.registry import launches
+from benchmarks.registry import AGAIN, VARIANTS, absent, launches
 from benchmarks.registry import peers as known_peers
 from benchmarks.workloads import Workload, default_files, load_group_bars, load_workloads, select
 from tcpx.measure.options import plan_of, threads_of
@@ -31,6 +32,10 @@ def execute(options: argparse.Namespace) -> int:
         print("\n".join(workload.name for workload in workloads))
         return 0
     peers = launches(options.peers.split(",") if options.peers else None)
+    if not options.peers:
+        peers += VARIANTS.values() if options.check else ()
+        for name in absent():
+            print(f"not set up and not measured: {name} (make bench-peers ARGS={name})")
     rows: list[Row] = []
     for cpus in threads_of(options):
         with Session(peers, cpus, plan=plan_of(options)) as session:
@@ -69,7 +74,7 @@ def measured(session: Session, workloads: Sequence[Workload], threads: int) -> I
 def judged(workloads: Sequence[Workload], groups: Sequence[GroupBar], rows: Sequence[Row]) -> int:
     """Print every verdict, and whether the run counts; 1 if a bar is missed."""
     bars: dict[str, tuple[Bar, ...]] = {workload.name: workload.bars for workload in workloads}
-    verdicts = [*judge(bars, rows), *judge_groups(groups, rows), import_bar()]
+    verdicts = [*judge(bars, rows), *judge_groups(groups, rows), import_bar(), cold_compile_bar()]
     print("\n".join(verdict.text() for verdict in verdicts))
-    print(judge_run(load_peer_figures(), list(known_peers()), rows).text())
+    print(judge_run(load_peer_figures(), [*known_peers(), AGAIN], rows).text())
     return 1 if any(verdict.is_missed for verdict in verdicts) else 0

@@ -12,7 +12,12 @@ from tcpx.measure.rows import Row
 
 WIDTH, HEIGHT, MARGIN = 900, 560, 60
 FONT: Final = 'font-family="sans-serif" font-size="11"'
-COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999933")
+COLOURS: Final = (
+    *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999933", "#882255", "#aaaaaa"),
+    *("#6a3d9a", "#b15928", "#44dd44"),
+)
+LINE_HEIGHT: Final = 14
+LEGEND_WIDTH, LEGEND_LINE = 110, 16
 LEVELS: Final = ("read_l1", "read_l2", "read_l3", "read_memory")
 
 
@@ -31,7 +36,8 @@ class _Axes:
 
 
 def roofline_svg(rows: Sequence[Row], limits: Limits) -> str:
-    """The measured rows as points, a colour per peer, under the roofs of each bandwidth and each peak in use."""
+    """The measured rows as points, a colour per peer, the first one on top, under the roofs of each bandwidth and each
+    peak in use."""
     points = [row for row in rows if row.median_s and row.operations and row.bytes]
     peaks = {name: rate for name, rate in limits.rates.items() if name.startswith(("fma", "dot", "add"))}
     bandwidths = {name: limits.rates[name] for name in LEVELS if name in limits.rates}
@@ -46,7 +52,7 @@ def roofline_svg(rows: Sequence[Row], limits: Limits) -> str:
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
         *_grid(axes),
         *_roofs(axes, peaks, bandwidths),
-        *(_point(axes, row, COLOURS[peers.index(row.peer) % len(COLOURS)]) for row in points),
+        *(_point(axes, row, COLOURS[peers.index(row.peer) % len(COLOURS)]) for row in reversed(points)),
         *_legend(peers),
         "</svg>",
     ]
@@ -87,11 +93,22 @@ def _roofs(axes: _Axes, peaks: dict[str, float], bandwidths: dict[str, float]) -
             parts.append(_line(x, y, axes.x(end), axes.y(rate * end), "#888"))
             parts.append(_text(x + 4, y - 4, f"{name} {rate / 1e9:.0f} GB/s", colour="#888"))
     widest = max(bandwidths.values(), default=0.0)
-    for name, rate in peaks.items():
+    for rate in peaks.values():
         start = max(left, rate / widest) if widest else left
         parts.append(_line(axes.x(min(start, right)), axes.y(rate), axes.x(right), axes.y(rate), "#888"))
-        parts.append(_text(axes.x(right), axes.y(rate) - 4, f"{name} {rate / 1e9:.0f}", "end", "#888"))
-    return parts
+    return parts + _peak_names(axes, peaks)
+
+
+def _peak_names(axes: _Axes, peaks: dict[str, float]) -> list[str]:
+    """A name above each line; those of lines too close for that share one."""
+    groups: list[tuple[float, list[str]]] = []
+    for name, rate in sorted(peaks.items(), key=lambda peak: -peak[1]):
+        shown, y = f"{name} {rate / 1e9:.0f}", axes.y(rate)
+        if groups and y - groups[-1][0] < LINE_HEIGHT:
+            groups[-1][1].append(shown)
+        else:
+            groups.append((y, [shown]))
+    return [_text(axes.x(10.0**axes.right), y - 4, ", ".join(names), "end", "#888") for y, names in groups]
 
 
 def _point(axes: _Axes, row: Row, colour: str) -> str:
@@ -104,9 +121,11 @@ def _point(axes: _Axes, row: Row, colour: str) -> str:
 
 
 def _legend(peers: Sequence[str]) -> list[str]:
+    """At the lower right, where a program that reads so little is never so slow."""
     parts: list[str] = []
+    x = WIDTH - MARGIN - LEGEND_WIDTH
     for k, peer in enumerate(peers):
-        y = MARGIN + 16 + 16 * k
-        parts.append(f'<circle cx="{MARGIN + 14}" cy="{y - 4}" r="4" fill="{COLOURS[k % len(COLOURS)]}"/>')
-        parts.append(_text(MARGIN + 24, y, peer))
+        y = HEIGHT - MARGIN - LEGEND_LINE * (len(peers) - k)
+        parts.append(f'<circle cx="{x}" cy="{y - 4}" r="4" fill="{COLOURS[k % len(COLOURS)]}"/>')
+        parts.append(_text(x + 10, y, peer))
     return parts

@@ -12,6 +12,7 @@ from tcpx.measure.rows import Row
 ROWS = [
     Row("a/1", 1, "tcpx", median_s=2.0, fraction=0.9),
     Row("a/1", 1, "tcpx-again", median_s=1.0),
+    Row("a/1", 1, "tcpx-clang", median_s=1.9),
     Row("a/1", 1, "numpy", median_s=3.0),
     Row("a/1", 1, "torch", median_s=1.9),
     Row("a/1", 2, "tcpx", median_s=1.0, fraction=0.8),
@@ -34,6 +35,8 @@ ROWS = [
         ("a/1", {"peer": "numpy", "at_least": 1.5, "threads": 1}, 1.5, False),
         ("a/1", {"peer": "jax", "at_least": 1.5, "threads": 1}, None, False),
         ("a/1", {"workload": "a/2", "at_least": 2, "threads": 1}, 2.0, False),
+        ("a/1", {"peer": "tcpx-clang", "apart": 0.06, "threads": 1}, 2 / 1.9 - 1, False),
+        ("a/1", {"peer": "tcpx-clang", "apart": 0.05, "threads": 1}, 2 / 1.9 - 1, True),
         ("b", {"fraction": 0.5}, None, False),
         ("c", {"fraction": 0.5}, None, True),
     ],
@@ -44,6 +47,19 @@ def test_bars(workload: str, bar: dict[str, object], found: float | None, missed
     assert verdict.is_missed == missed
     shown = "MISSED" if missed else "not judged" if found is None else "ok"
     assert verdict.text().lstrip().startswith(shown)
+
+
+@pytest.mark.parametrize(("again", "missed"), [(2.02, False), (1.98, False), (2.005, True), (2.04, True)])
+def test_as_fast_as_the_fastest_peer_is_less_the_spread_of_the_run(again: float, missed: bool) -> None:
+    rows = [
+        Row("a", 1, "tcpx", median_s=2.0),
+        Row("a", 1, "tcpx-again", median_s=again),
+        Row("a", 1, "numpy", median_s=1.985),
+    ]
+    (verdict,) = judge({"a": [bar_of({"best_peer": 1.0}, {})]}, rows)
+    assert verdict.is_missed == missed
+    (stricter,) = judge({"a": [bar_of({"best_peer": 0.999}, {})]}, rows)
+    assert stricter.is_missed
 
 
 def test_geometric_means() -> None:
@@ -67,7 +83,9 @@ def test_what_is_no_bar(given: dict[str, object]) -> None:
 
 def test_launches() -> None:
     assert [launch.name for launch in launches(["numpy", "tcpx", "numpy"])] == ["tcpx", "numpy"]
-    assert [launch.name for launch in launches(["tcpx-again"])] == ["tcpx", "tcpx-again"]
+    again, clang = launches(["tcpx-again", "tcpx-clang"])[1:]
+    assert (again.name, clang.name) == ("tcpx-again", "tcpx-clang")
+    assert clang.environment == {"CC": "clang"}
     with pytest.raises(tcpx.ArgumentError, match="there is no peer nope"):
         launches(["nope"])
 

@@ -60,6 +60,14 @@ def test_a_run_that_does_not_count(row: Row, line: str) -> None:
     assert shown[-1].startswith("the run does not count: ")
 
 
+@pytest.mark.parametrize(("again", "counts"), [(1.01, True), (1.02, False)])
+def test_tcpx_is_as_fast_as_tcpx(again: float, counts: bool) -> None:
+    rows = [*ROWS[2:], Row("a", 1, "tcpx", median_s=1.0), Row("a", 1, "tcpx-again", median_s=again, error=0.1)]
+    verdict = judge_run(FIGURES, ["numpy", "jax", "tcpx-again"], rows)
+    assert verdict.counts == counts
+    assert f"tcpx against tcpx, 1 thread(s): {again - 1:.2%} apart, required under 1.5%" in verdict.text()
+
+
 def test_a_peer_without_a_row_is_missing_from_every_workload() -> None:
     more = [*ROWS, Row("b", 1, "numpy", median_s=1.0, fraction=0.9, error=0.1)]
     verdict = judge_run(FIGURES, ["numpy", "jax", "halide"], more)

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from tcpx.measure import session as session_module
+from tcpx.measure.limits import Limits
 from tcpx.measure.output import write_results
 from tcpx.measure.peer_process import Launch, PeerProcess
+from tcpx.measure.picture import roofline_svg
 from tcpx.measure.pinned_threads import available_cpus
 from tcpx.measure.protocol import Array, Task
 from tcpx.measure.roofline import Work
@@ -135,3 +137,14 @@ def test_an_interrupt_while_a_peer_starts_leaves_no_process(task: MakeTask, monk
         made.measure(task("ok"))
     (process,) = started
     assert not process.is_alive
+
+
+def test_a_picture_names_all_peers_and_peaks_apart() -> None:
+    peers = [f"peer{k}" for k in range(12)]
+    rows = [Row("a", 1, peer, median_s=1e-3, operations=1e6, bytes=1e5) for peer in peers]
+    limits = Limits(1, {"fma_f64": 58.8e9, "add_min_f32": 58.9e9, "fma_f32": 118e9, "read_l1": 2e11}, {})
+    root = ET.fromstring(roofline_svg(rows, limits))
+    texts = [node.text for node in root if node.tag.endswith("text")]
+    assert [text for text in texts if text in peers] == peers
+    assert "add_min_f32 59, fma_f64 59" in texts
+    assert len({node.get("fill") for node in root if node.tag.endswith("circle")}) == len(peers)
