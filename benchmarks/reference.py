@@ -64,7 +64,7 @@ def reference(workload: Workload, arrays: Mapping[str, np.ndarray]) -> Reference
             made, size = made + layer.bias, size + np.abs(layer.bias)
         rounded = CONFIDENCE * sqrt(weight.shape[-2] + 2) * unit * size
         x, error = _activated(layer.activation, made, carried + rounded, unit)
-    return Reference(x, error)
+    return Reference(x, error + float(workload.attributes.get("tolerance", 0.0)))
 
 
 def _activated(name: str, x: np.ndarray, error: np.ndarray, unit: float) -> tuple[np.ndarray, np.ndarray]:

@@ -55,6 +55,8 @@ def network_of(task: Task, dtypes: tuple[str, ...] = ("f32",)) -> Network:
     refused = sorted(set(found.values()) - set(dtypes))
     if refused:
         raise UnsupportedError(f"no {', '.join(refused)}")
+    if any(given.strided for given in task.inputs):
+        raise UnsupportedError("no strided operands: not written here")
     return network(task.kind, task.attributes, task.arrays(), found, task.constants())
 
 

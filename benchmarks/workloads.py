@@ -5,9 +5,11 @@ bars of several workloads (benchmarks/bars.py). An entry:
 
     name        `gemm/{m}`: the sizes may stand in it
     kind        what peers go by: product, mlp, min_plus (benchmarks/tasks.py)
-    attributes  of the kind: lhs_transposed, rhs_transposed, bias, activation, layers, last
+    attributes  of the kind: lhs_transposed, rhs_transposed, bias, activation, layers, last; `tolerance`, what the
+                result may be off beyond rounding
     sizes       {m: 256, ..}, or `shapes`: a list of them, one workload each
-    inputs      {x: "f32 m k", w: "f32 k n constant"}: dtype, dims, whether it may be prepared in advance
+    inputs      {x: "f32 m k strided", w: "f32 k n constant"}: dtype, dims; `constant` may be prepared in advance, the
+                rows of `strided` are a block of a wider array
     payload     text, with ${m} for sizes, or `payload_file`; `types` are further names for ${..}
     schedule    text, or `schedule_file`; the default schedule where there is none
     constants_file  .npz with the values of constant inputs; random ones where there is none
@@ -53,11 +55,12 @@ CONSTANTS: Final = "weights.npz"
 
 @dataclass(frozen=True, slots=True)
 class ArrayInput:
-    """One input: its dtype and shape, whether it is constant."""
+    """One input: its dtype and shape, whether it is constant, whether its rows lie apart."""
 
     dtype: str
     shape: tuple[int, ...]
     constant: bool
+    strided: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,7 @@ class Workload:
             kind=self.kind,
             threads=threads,
             folder=str(folder),
-            inputs=tuple(Input(name, made.dtype, made.constant) for name, made in self.inputs.items()),
+            inputs=tuple(Input(name, made.dtype, made.constant, made.strided) for name, made in self.inputs.items()),
             sizes=dict(self.sizes),
             attributes=dict(self.attributes),
             payload=self.payload,
@@ -204,11 +207,11 @@ def _workload(path: Path, entry: dict[str, Any], sizes: dict[str, int]) -> Workl
 
 def _input(text: str, sizes: Mapping[str, int]) -> ArrayInput:
     """`f32 m k constant`."""
-    dtype, *dims = text.split()
+    dtype, *words = text.split()
     if dtype not in DTYPES:
         raise ValueError(f"required a dtype of {', '.join(DTYPES)}, found {dtype!r}")
-    constant = dims[-1:] == ["constant"]
-    return ArrayInput(dtype, tuple(int(value_of(dim, sizes)) for dim in (dims[:-1] if constant else dims)), constant)
+    shape = tuple(int(value_of(word, sizes)) for word in words if word not in ("constant", "strided"))
+    return ArrayInput(dtype, shape, "constant" in words, "strided" in words)
 
 
 def _drawn(dtype: np.dtype, shape: tuple[int, ...], random: np.random.Generator) -> np.ndarray:

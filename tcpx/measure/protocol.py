@@ -17,7 +17,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,9 @@ Array = npt.NDArray[Any]
 RAW_DTYPES: Mapping[str, str] = {"bf16": "uint16"}
 """Dtypes that NumPy does not have, and the one their bits are kept in."""
 
+APART: Final = 16
+"""Elements between the rows of a strided input."""
+
 
 class UnsupportedError(Exception):
     """Raised by a peer's `prepare` for a task that it cannot do; the text says why."""
@@ -34,11 +37,13 @@ class UnsupportedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One array of a task: a file `NAME.npy` in the folder of the task. Constant ones may be prepared in advance."""
+    """One array of a task: a file `NAME.npy` in the folder of the task. Constant ones may be prepared in advance; those
+    that are `strided` are a block of an array whose rows are `APART` elements longer."""
 
     name: str
     dtype: str
     constant: bool = False
+    strided: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,8 @@ class Task:
 
     def arrays(self) -> dict[str, Array]:
         """The inputs by name. Those of `RAW_DTYPES` come as their bits."""
-        return {given.name: np.load(Path(self.folder, f"{given.name}.npy")) for given in self.inputs}
+        held = {given: np.load(Path(self.folder, f"{given.name}.npy")) for given in self.inputs}
+        return {given.name: _block(array) if given.strided else array for given, array in held.items()}
 
     def constants(self) -> set[str]:
         """The names of the constant inputs."""
@@ -90,6 +96,14 @@ class Prepared:
     run: Callable[[], Any]
     as_array: Callable[[Any], Array] = np.asarray
     dtype: str | None = None
+
+
+def _block(array: Array) -> Array:
+    """The array as a block of a wider one."""
+    wider = np.zeros((*array.shape[:-1], array.shape[-1] + APART), array.dtype)
+    block = wider[..., : array.shape[-1]]
+    block[...] = array
+    return block
 
 
 def line(message: Mapping[str, Any]) -> bytes:

@@ -12,6 +12,7 @@ import tcpx
 from benchmarks.expressions import value_of
 from benchmarks.random_shapes import FILE, LARGEST, MOST_OPERATIONS, random_shapes
 from benchmarks.reference import reference
+from benchmarks.tasks import network_of
 from benchmarks.workloads import Workload, default_files, load_group_bars, load_workloads, select
 from tcpx.measure import kernel_peer
 from tcpx.measure.protocol import Task, UnsupportedError
@@ -94,7 +95,7 @@ def test_selection_by_glob() -> None:
         select(known, ["nope"])
 
 
-@pytest.mark.parametrize("name", [name for name in WORKLOADS if not name.startswith("linear/gelu")])
+@pytest.mark.parametrize("name", WORKLOADS)
 def test_every_payload_is_one(name: str, tmp_path: Path) -> None:
     workload = WORKLOADS[name]
     folder = workload.payload_folder or tmp_path
@@ -122,6 +123,9 @@ def small(template: str, sizes: dict[str, int], folder: Path) -> Workload:
         ("gemm/{m}x{n}x{k}", {"m": 5, "n": 7, "k": 9}),
         ("gemm_symbolic/{m}x{n}x{k}", {"m": 5, "n": 7, "k": 9}),
         ("linear/relu/{m}x{n}x{k}", {"m": 5, "n": 7, "k": 9}),
+        ("linear/gelu/{m}x{n}x{k}", {"m": 5, "n": 7, "k": 9}),
+        ("linear/gelu_fast/{m}x{n}x{k}", {"m": 5, "n": 7, "k": 9}),
+        ("gemm_strided/1024", {"m": 5, "n": 7, "k": 9}),
         ("batch/{b}x{m}x{k}x{n}", {"b": 2, "m": 3, "n": 4, "k": 5}),
         ("batch_rhs_transposed/{b}x{m}x{k}x{n}", {"b": 2, "m": 3, "n": 4, "k": 5}),
         ("batch_lhs_transposed/{b}x{m}x{k}x{n}", {"b": 2, "m": 3, "n": 4, "k": 5}),
@@ -129,6 +133,17 @@ def small(template: str, sizes: dict[str, int], folder: Path) -> Workload:
 )
 def test_tcpx_gives_what_the_reference_says(name: str, sizes: dict[str, int], tmp_path: Path) -> None:
     compare(small(name, sizes, tmp_path), tmp_path)
+
+
+def test_strided_inputs_lie_apart_and_only_tcpx_takes_them(tmp_path: Path) -> None:
+    workload = small("gemm_strided/1024", {"m": 5, "n": 7, "k": 9}, tmp_path)
+    arrays = workload.arrays()
+    task = Task.from_json(workload.task(tmp_path, 1, arrays).to_json())
+    for name, array in task.arrays().items():
+        np.testing.assert_array_equal(array, arrays[name])
+        assert array.strides[0] > array.shape[1] * array.itemsize
+    with pytest.raises(UnsupportedError, match="no strided operands"):
+        network_of(task)
 
 
 def compare(workload: Workload, folder: Path) -> None:
