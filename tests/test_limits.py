@@ -265,6 +265,28 @@ func @f(%x: tensor<[M]x0xf32>, %z: tensor<[N]x0xf32>) -> tensor<[floordiv(M*N, 1
     assert found.found == "M = 1099511627776, N = 1099511627776"
 
 
+def test_a_kernel_takes_sizes_whose_quotients_are_small() -> None:
+    dim = "4611686018427387904*floordiv(M, 4096)"
+    kernel = tcpx.compile(
+        tcpx.parse(
+            f"""\
+func @f(%x: tensor<[M]x0xf32>) -> tensor<[{dim}]x0xf32> symbols [M] {{
+  %zero = tcp.const {{value = 0.0}} : f32
+  %y = tcp.broadcast(%zero) {{dims = []}} : tensor<[{dim}]x0xf32>
+  tcp.return(%y)
+}}
+"""
+        ),
+        target="generic",
+    )
+    small = kernel(np.empty((4095, 0), np.float32))
+    assert isinstance(small, np.ndarray)
+    assert small.shape == (0, 0)
+    with pytest.raises(tcpx.ArgumentError) as caught:
+        kernel(np.empty((8192, 0), np.float32))
+    assert caught.value.diagnostic.message == "the sizes of @f overflow"
+
+
 # -- files -------------------------------------------------------------------------------------------------------
 
 

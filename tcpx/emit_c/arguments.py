@@ -107,7 +107,7 @@ class ArgumentCheck:
         """Raise the error for symbols for which a size does not fit 64 bits."""
         known = {s.name: n for s, n in zip(self._signature.symbols, sizes, strict=True)}
         for size in self._signature.wide_sizes:
-            if magnitude(size, known) > INT64_MAX:
+            if magnitude(size, {name: (n, n) for name, n in known.items()}) > INT64_MAX:
                 raise ArgumentError(
                     Diagnostic(
                         f"the sizes of @{self._signature.name} overflow",

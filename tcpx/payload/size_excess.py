@@ -8,7 +8,6 @@ from math import prod
 
 from tcpx.limits import INT64_MAX, MOST_SIZE_FACTORS, MOST_SIZE_PARTS, MOST_SIZE_TERMS, fits_int64, shortened
 from tcpx.payload.size_expressions import Atom, CeilDiv, Dim, FloorDiv, Max, Min, Mod, Var
-from tcpx.payload.size_traversal import operands
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,40 +63,65 @@ def _too_many_factors(count: int) -> Excess:
     return Excess("the size expression is too long", f"at most {MOST_SIZE_FACTORS} factors in a term", f"{count}")
 
 
-def magnitude(size: Dim, largest: Mapping[str, int]) -> int:
+def magnitude(size: Dim, ranges: Mapping[str, tuple[int, int]]) -> int:
     """A number that no intermediate result exceeds, in absolute value, when C computes a size in any order.
 
-    `largest` bounds the absolute value of each symbol, by name.
+    `ranges` has the smallest and the largest value of each symbol, by name.
     """
-    return _Magnitudes(largest).of(size)
+    intervals = _Intervals(ranges)
+    low, high = intervals.of(size)
+    return max(intervals.peak, -low, high)
 
 
-class _Magnitudes:
-    """Magnitudes of what one expression mentions; every atom is looked at once."""
+class _Intervals:
+    """Ranges of what one expression mentions; every atom is looked at once. `peak` bounds what was on the way."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_known", "peak")
 
-    def __init__(self, largest: Mapping[str, int]) -> None:
-        self._known = dict(largest)
+    def __init__(self, ranges: Mapping[str, tuple[int, int]]) -> None:
+        self._known = dict(ranges)
+        self.peak = 0
 
-    def of(self, size: Dim) -> int:
+    def of(self, size: Dim) -> tuple[int, int]:
         if isinstance(size, int):
-            return abs(size)
-        factors = ((c, prod(max(1, self._atom(atom)) for atom in monomial)) for monomial, c in size.terms)
-        return abs(size.constant) + sum(abs(c) * factor for c, factor in factors)
+            return size, size
+        low = high = size.constant
+        largest = abs(size.constant)
+        for monomial, coefficient in size.terms:
+            first, last, factor = coefficient, coefficient, abs(coefficient)
+            for atom in monomial:
+                least, most = self._atom(atom)
+                corners = (first * least, first * most, last * least, last * most)
+                first, last = min(corners), max(corners)
+                factor *= max(1, abs(least), abs(most))
+            low, high, largest = low + first, high + last, largest + factor
+        self.peak = max(self.peak, largest)
+        return low, high
 
-    def _atom(self, atom: Atom) -> int:
+    def _atom(self, atom: Atom) -> tuple[int, int]:
         known = self._known.get(atom.text)
         if known is None:
             known = self._known[atom.text] = self._computed(atom)
         return known
 
-    def _computed(self, atom: Atom) -> int:
+    def _computed(self, atom: Atom) -> tuple[int, int]:
         match atom:
             case Var(lower=lower, upper=upper, step=step):
-                return max(self.of(lower), self.of(upper)) + self.of(step)
-            case FloorDiv() | CeilDiv() | Mod() | Min() | Max():
-                return max(map(self.of, operands(atom)))
+                first, last, most = self.of(lower)[0], self.of(upper)[1], self.of(step)[1]
+                self.peak = max(self.peak, abs(first) + most, abs(last) + most)
+                return first, max(first, last)
+            case Min(args=args) | Max(args=args):
+                lows, highs = zip(*map(self.of, args), strict=True)
+                pick = min if isinstance(atom, Min) else max
+                return pick(lows), pick(highs)
+            case FloorDiv(lhs=lhs, rhs=rhs) | CeilDiv(lhs=lhs, rhs=rhs):
+                up = isinstance(atom, CeilDiv)
+                divisors = [max(1, bound) for bound in self.of(rhs)]
+                corners = [-(-n // d) if up else n // d for n in self.of(lhs) for d in divisors]
+                return min(corners), max(corners)
+            case Mod(lhs=lhs, rhs=rhs):
+                self.of(lhs)
+                return 0, max(1, self.of(rhs)[1]) - 1
             case _:
                 raise TypeError(f"the size {atom.text} has no bound")
 

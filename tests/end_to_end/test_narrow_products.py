@@ -67,6 +67,20 @@ def test_symbolic_sizes(target: Target, transposed: bool) -> None:
             check(kernel, dtypes, sizes, transposed)
 
 
+def test_both_factors_stored_by_columns(target: Target) -> None:
+    text = """func @f(%x: tensor<[K]x[M]xui8>, %w: tensor<[N]x[K]xsi8>) -> tensor<[M]x[N]xsi32> symbols [M, N, K] {
+  %mm = tcp.contract(%x, %w) {lhs = ["k", "m"], rhs = ["n", "k"], out = ["m", "n"]} : tensor<[M]x[N]xsi32>
+  tcp.return(%mm)
+}
+"""
+    kernel = tcpx.compile(tcpx.parse(text), target=target, threads=2)
+    random = np.random.default_rng(7)
+    for m, k, n in ((1, 0, 3), (3, 5, 2), (9, 65, 17), (3, 2050, 5), (130, 33, 65)):
+        x, w = values(random, (k, m), "ui8"), values(random, (n, k), "si8")
+        (found,) = run_guarded(kernel, x, w)
+        np.testing.assert_array_equal(found, x.T.astype(np.int64) @ w.T.astype(np.int64))
+
+
 def test_batches(target: Target) -> None:
     text = """func @b(%x: tensor<[B]x[M]x[K]xsi8>, %w: tensor<[B]x[N]x[K]xsi8>) -> tensor<[B]x[M]x[N]xsi32> symbols [B: 0.., M: 0.., K: 0.., N: 0..] {
   %mm = tcp.contract(%x, %w) {lhs = ["b", "m", "k"], rhs = ["b", "n", "k"], out = ["b", "m", "n"]} : tensor<[B]x[M]x[N]xsi32>

@@ -206,12 +206,12 @@ def _strided_extents(signature: KernelSignature) -> list[tuple[tuple[Dim, ...], 
 
 def _wide_sizes(func: FuncOp, workspace: Dim) -> tuple[Dim, ...]:
     """The sizes of a function, and its workspace in bytes, that may overflow for symbols in their range, each once."""
-    largest = {s.name: LARGEST_EXTENT if s.upper is None else s.upper for s in func.symbols}
+    ranges = {s.name: (s.lower, LARGEST_EXTENT if s.upper is None else s.upper) for s in func.symbols}
     types = [v.type for v in func.args] + [r.type for op in func.walk() for r in op.results]
     sizes = [workspace, *(dim for type_ in types for dim in shape_of(type_))]
     attributes = (a for op in func.walk() for key, a in op.attributes.items() if key not in DIM_ATTRIBUTES)
     sizes += [dim for attribute in attributes for dim in dims_of(attribute)]
-    found = {to_text(dim): dim for dim in sizes if magnitude(dim, largest) > INT64_MAX}
+    found = {to_text(dim): dim for dim in sizes if magnitude(dim, ranges) > INT64_MAX}
     return tuple(found.values())
 
 
