@@ -267,7 +267,9 @@ def _fill(
         tile = build(Materialize.of(tile, subset))
     if current.pad is not None:
         padded = substitute_type(current.pad.result.type, renamed)
-        tile = build(Pad.of(tile, shape_of(padded), current.pad.value))
+        made = Pad.of(tile, shape_of(padded), current.pad.value)
+        made.attributes.update(current.pad.attributes)
+        tile = build(made)
     held_by, stored_by = maps
     if set(held_by) != set(stored_by):
         tile = build(split_digits(tile, held_by, stored_by))

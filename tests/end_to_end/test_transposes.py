@@ -88,3 +88,22 @@ def test_the_code_is_loads_shuffles_and_stores() -> None:
     assert source.count("_mm512_unpack") == source.count("_mm512_shuffle_ps(") == 16
     assert source.count("_mm512_shuffle_f32x4(") == 32
     assert "strided" not in source
+
+
+def test_what_leads_to_a_right_factor_stored_by_columns_is_computed_as_it_is_turned(target: Target) -> None:
+    """The default schedule packs the factor less its zero points, by blocks of which the last are not whole."""
+    text = """\
+func @dequantized(%x: tensor<[M]x[K]xf32>, %w: tensor<[N]x[K]xui8>, %z: tensor<[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M, N, K] {
+  %wide = tcp.cast(%w) : tensor<[N]x[K]xf32>
+  %zs = tcp.broadcast(%z) {dims = [0]} : tensor<[N]x[K]xf32>
+  %v = tcp.sub(%wide, %zs) : tensor<[N]x[K]xf32>
+  %mm = tcp.contract(%x, %v) {lhs = ["m", "k"], rhs = ["n", "k"], out = ["m", "n"]} : tensor<[M]x[N]xf32>
+  tcp.return(%mm)
+}
+"""  # noqa: E501
+    kernel = tcpx.compile(tcpx.parse(text), target=target)
+    random = np.random.default_rng(11)
+    for m, n, k in ((0, 3, 5), (3, 2, 0), (5, 1, 1), (17, 33, 19), (20, 70, 1030)):
+        x, w, z = (random.integers(low, 9, shape) for low, shape in ((-8, (m, k)), (0, (n, k)), (0, (n,))))
+        (found,) = run_guarded(kernel, x.astype(np.float32), w.astype(np.uint8), z.astype(np.float32))
+        np.testing.assert_array_equal(found, x @ (w - z[:, None]).T, err_msg=f"{m} {n} {k}")
