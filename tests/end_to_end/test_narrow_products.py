@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tcpx
+from tcpx.payload.constants import Constants
 from tcpx.target import Target
 from tcpx.target.detection import cpu_flags
 from tests.guard_pages import run_guarded
@@ -145,6 +146,30 @@ def test_zero_points_and_scales(target: Target, threads: int) -> None:
             wide = left @ (w.astype(np.int64) - (3 if "fill" in zeros[1] else zw))
             wanted = np.clip(np.rint(wide.astype(np.float32) * scale), -128, 127).astype(np.int8)
             np.testing.assert_array_equal(found, wanted, err_msg=f"{zeros} {dtype} {m} {k} {n}")
+
+
+@pytest.mark.parametrize("dtype", ["si8", "ui8"])
+def test_constant_weights_are_packed_by_the_compiler(target: Target, dtype: str) -> None:
+    """Groups of neighbours along k, and the sums that zero points ask for, are constants too."""
+    text = f"""func @f(%x: tensor<[M]x67x{dtype}>, %b: tensor<45xsi32>) -> tensor<[M]x45xsi32> symbols [M] {{
+  %w = tcp.const {{constant = "w"}} : tensor<67x45xsi8>
+  %wide = tcp.cast(%x) : tensor<[M]x67xsi32>
+  %z = tcp.fill {{value = 7}} : tensor<[M]x67xsi32>
+  %o = tcp.sub(%wide, %z) : tensor<[M]x67xsi32>
+  %v = tcp.cast(%w) : tensor<67x45xsi32>
+  %mm = tcp.matmul(%o, %v) : tensor<[M]x45xsi32>
+  %bs = tcp.broadcast(%b) {{dims = [1]}} : tensor<[M]x45xsi32>
+  %y = tcp.add(%mm, %bs) : tensor<[M]x45xsi32>
+  tcp.return(%y)
+}}
+"""
+    random = np.random.default_rng(13)
+    w, b = values(random, (67, 45), "si8"), random.integers(-9, 9, 45).astype(np.int32)
+    kernel = tcpx.compile(tcpx.parse(text, constants=Constants({"w": w})), target=target)
+    for m in (0, 1, 8, 9, 130):
+        x = values(random, (m, 67), dtype)
+        (found,) = run_guarded(kernel, x, b)
+        np.testing.assert_array_equal(found, (x.astype(np.int64) - 7) @ w.astype(np.int64) + b, err_msg=str(m))
 
 
 @pytest.mark.parametrize(("name", "instruction"), [("u8s8", "dpbusd"), ("s8s8", "dpbusd"), ("bf16", "dpbf16")])

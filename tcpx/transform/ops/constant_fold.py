@@ -12,6 +12,7 @@ from tcpx.payload.ops.constant import Const
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.size_traversal import leaves
 from tcpx.payload.sizes import Var
+from tcpx.payload.text.scope import DIM_ATTRIBUTES
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.payload.verifier import dims_of
 from tcpx.transform.declaration import (
@@ -99,7 +100,8 @@ def _check_sizes(ctx: TransformContext, op: Operation, needed: Sequence[Operatio
     for root in needed:
         inner = {str(v.name) for each in root.walk() if isinstance(v := each.attributes.get("var"), Var)}
         for each in root.walk():
-            dims = [d for attribute in each.attributes.values() for d in dims_of(attribute)]
+            attributes = (a for key, a in each.attributes.items() if key not in DIM_ATTRIBUTES)
+            dims = [d for attribute in attributes for d in dims_of(attribute)]
             dims += [d for value in each.defined for d in shape_of(value.type)]
             unknown = [a.text for d in dims for a in leaves(d).values() if a.name not in inner]
             if unknown:
