@@ -25,7 +25,7 @@ MOST_SIZE_TERMS: Final = 256
 """Terms of a size expression once its products are multiplied out."""
 MOST_SIZE_FACTORS: Final = 32
 """Factors of one term of a size expression."""
-MOST_SIZE_PARTS: Final = 32
+MOST_SIZE_PARTS: Final = 64
 """Symbols, loop variables and calls within one call of a size expression: what is proved of them takes time."""
 
 MOST_ALTERNATIVES: Final = 32

@@ -150,7 +150,7 @@ def test_brackets_that_are_formatted() -> None:
 
 def test_loops_in_loops_over_one_dim_end() -> None:
     found = schedule_error("let y = match one add in root\nfor i in 1..60000 { tile(y, [d0: 6]) }")
-    assert found.message.endswith("the size expression is too long")
+    assert found.message.endswith(("the size expression is too long", "the payload would be nested too deep"))
     assert found.schedule is not None
 
 
