@@ -8,7 +8,7 @@ from tcpx.payload.bounds import is_less_equal
 from tcpx.payload.diagnostics import VerifyError
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
-from tcpx.payload.ops.memory import Empty
+from tcpx.payload.ops.memory import Empty, Pad
 from tcpx.payload.predicates import Comparison, Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, maximum, minimum, to_text, variables
@@ -132,7 +132,10 @@ def run_at_least_once(rewriter: Rewriter, loops: tuple[Loop, ...]) -> None:
 
 
 def _read_nothing_beyond(rewriter: Rewriter, op: Materialize, var: Var, loop: Loop) -> None:
-    """Let a tile whose size was the whole step end where its source does: in a loop without iterations it is empty."""
+    """Let a tile whose size was the whole step end where its source does: in a loop without iterations it is empty.
+
+    Raises VerifyError where what reads the tile needs all of it, or would pad it: a sum over padding is no empty sum.
+    """
     subset = op.subset
     sizes = list(subset.sizes)
     for dim, (offset, extent) in enumerate(zip(subset.offsets, shape_of(op.operands[0].type), strict=True)):
@@ -141,11 +144,14 @@ def _read_nothing_beyond(rewriter: Rewriter, op: Materialize, var: Var, loop: Lo
     if tuple(sizes) == subset.sizes:
         return
     shorter = replace(subset, sizes=tuple(sizes))
+    whole = shape_of(op.result.type)
     rewriter.set_attribute(op, "subset", shorter)
     rewriter.set_type(op.result, with_shape(op.result.type, shorter.shape))
     try:
         for user in op.result.users:
             user.verify()
+            if isinstance(user, Pad):
+                _check_padding(user, whole)
     except VerifyError as error:
         raise loop.error(
             f"{loop.name} may have no iteration, and its body has a tile of fixed size",
@@ -153,6 +159,17 @@ def _read_nothing_beyond(rewriter: Rewriter, op: Materialize, var: Var, loop: Lo
             found=f"{to_text(var.lower)} to {to_text(var.upper)} step {to_text(var.step)}",
             fix="state in the payload that the size is at least 1, or fuse before the producers",
         ) from error
+
+
+def _check_padding(op: Pad, before: tuple[Dim, ...]) -> None:
+    """Raise VerifyError where a pad fills up a dim that it took over whole when its operand had the shape `before`."""
+    for was, now, result in zip(before, shape_of(op.operands[0].type), shape_of(op.result.type), strict=True):
+        if was == result != now:
+            raise op.error(
+                "an empty tile would be padded",
+                required=f"a tile of {to_text(result)}",
+                found=f"{to_text(now)} in {op.operands[0].type}",
+            )
 
 
 def add_destination(rewriter: Rewriter, chain: Chain, types_result: Value, tiles: list[Tile], base: str) -> list[Value]:

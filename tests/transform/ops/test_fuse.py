@@ -149,6 +149,8 @@ def test_a_softmax_row_by_row() -> None:
         (RELU, MM + R + 'let i = tile(mm, [m: 6], tail: peel)\nfuse(r, into: i.copy("main"))',
          "%r needs what several copies of a loop compute: mm/m1 and mm/m1~tail"),
         (GIVEN, MM + "let k = tile(mm, [k: 2])\nfuse(mm.start, into: k)", "%mm has no start: its first value is given"),
+        (RELU, MM + "let k = tile(mm, [k: 1])\nlet i, j = tile(mm, [m: 6, n: 8], tail: pad)\nfuse(mm.start, into: j)",
+         "%mm/k1 (gml_st.for): mm/k1 may have no iteration, and its body has a tile of fixed size"),
     ],
 )  # fmt: skip
 def test_refused(payload: str, body: str, message: str) -> None:
