@@ -27,6 +27,13 @@ FORMS = (
     "bmk,bkn->mn",  # several summed dims
     "ambk,nkb->mn",
     "aibk,kcb->iac",
+    "nsk,smpk->pnm",
+    "aijklb,jliknb->abn",
+    "lk,mkln->mn",
+    "mks,kn->mn",  # sums over a dim of one operand
+    "nk,smpk->pnm",
+    "ms,n->nm",
+    "ks,k->",
     "mk,k->m",  # vectors
     "k,kn->n",
     "k,nk->n",
@@ -49,6 +56,8 @@ STATIC = {
     "mk,bkn->bmn": {"b": 1, "m": 7, "n": 5, "k": 1},
     "aibk,kcb->iac": {"a": 2, "i": 3, "b": 5, "k": 7, "c": 17},
     "bmk,bk->bm": {"b": 3, "m": 17, "k": 33},
+    "km,nk->mn": {"k": 0, "m": 5, "n": 7},  # known to be empty
+    "kabm,nbka->bmna": {"k": 5, "a": 2, "b": 0, "m": 17, "n": 3},
 }
 
 
@@ -98,6 +107,19 @@ def test_static_sizes(target: Target) -> None:
     requests = [tcpx.CompileRequest(tcpx.parse(payload(spec, sizes))) for spec, sizes in STATIC.items()]
     for (spec, sizes), kernel in zip(STATIC.items(), tcpx.compile_many(requests, target=target), strict=True):
         check(kernel, spec, sizes)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4])
+def test_few_rows_and_any_number_of_columns(target: Target, rows: int) -> None:
+    """Whatever caches the target has, no version that the schedule makes hides another one."""
+    text = (
+        f"func @rows{rows}(%x: tensor<{rows}x31xf32>, %y: tensor<31x[N]xf32>) -> tensor<{rows}x[N]xf32> symbols [N]"
+        " {\n"
+        f"  %r = tcp.matmul(%x, %y) : tensor<{rows}x[N]xf32>\n  tcp.return(%r)\n}}\n"
+    )
+    kernel = tcpx.compile(tcpx.parse(text), target=target)
+    for columns in (0, 5, 70):
+        check(kernel, "mk,kn->mn", {"m": rows, "k": 31, "n": columns})
 
 
 @pytest.mark.parametrize("rhs", ["kn", "nk"])
