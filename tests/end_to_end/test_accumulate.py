@@ -27,7 +27,12 @@ ENDS = {
     "plain": "tcp.return(%mm)",
     "added": f"%r = tcp.add(%mm, {{init}}) : {TYPE}\n  tcp.return(%r)",
 }
-SEQUENCES = {"gemm": ("packed_gemm", "panel_gemm"), "small_gemm": ("direct_gemm",), "gemv": ("stream_gemm",)}
+SEQUENCES = {
+    "gemm": ("packed_gemm",),
+    "panel_gemm": ("panel_gemm", "column_panel_gemm"),
+    "small_gemm": ("direct_gemm",),
+    "gemv": ("stream_gemm",),
+}
 SIZES = ((0, 4, 3), (4, 0, 3), (3, 5, 0), (5, 7, 3), (13, 70, 33))
 
 

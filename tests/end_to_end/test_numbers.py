@@ -151,6 +151,6 @@ def test_a_packed_contract_reads_what_is_stored() -> None:
 def test_a_second_reduction_dim_of_any_size(target: Target) -> None:
     kernel = tcpx.compile(tcpx.parse(TWO_K_SYMBOLIC), tcpx.parse_schedule(PACKED), target=target)
     random = np.random.default_rng(4)
-    for m, k, j, n in ((7, 3, 0, 5), (7, 5, 4, 70), (13, 2, 9, 3)):
+    for m, k, j, n in ((7, 3, 0, 5), (7, 0, 3, 5), (7, 5, 4, 70), (13, 2, 9, 3)):
         x, w = (random.integers(-4, 5, shape).astype(np.float32) for shape in ((m, k, j), (k, j, n)))
         np.testing.assert_array_equal(np.asarray(kernel(x, w)), np.einsum("mkj,kjn->mn", x, w))

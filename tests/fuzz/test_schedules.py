@@ -20,6 +20,7 @@ PRODUCT = 'schedule s(root: func) {{\n  let mm = match one matmul "fc3" in root\
 CALLS = {
     "gemm": PRODUCT.format("packed_gemm(mm, epilogue(mm))"),
     "batch_gemm": PRODUCT.format("batch_gemm(mm, epilogue(mm))"),
+    "panel_gemm": PRODUCT.format("large_gemm(mm, epilogue(mm))"),
     "narrow_gemm": PRODUCT.format("product(mm)"),
     "small_gemm": 'schedule s(root: func) {\n  let mm = match one "fc3" in root\n  direct_gemm(mm, epilogue(mm))\n}\n',
     "gemv": 'schedule s(root: func) {\n  let mm = match one matmul "fc3" in root\n  stream_gemm(mm, epilogue(mm))\n}\n',

@@ -86,7 +86,9 @@ func @dot(%x: tensor<[K]xf32>, %y: tensor<[K]xf32>) -> tensor<f32> symbols [K] {
 
 LIBRARY_CALLS = {
     "lib/gemm.tcps:packed_gemm": ("contract", "packed_gemm(it, epilogue(it))"),
-    "lib/gemm.tcps:panel_gemm": ("contract", "panel_gemm(it, epilogue(it))"),
+    "lib/panel_gemm.tcps:panel_gemm": ("contract", "panel_gemm(it, epilogue(it))"),
+    "lib/panel_gemm.tcps:column_panel_gemm": ("contract", "column_panel_gemm(it, epilogue(it))"),
+    "lib/panel_gemm.tcps:large_gemm": ("contract", "large_gemm(it, epilogue(it))"),
     "lib/small_gemm.tcps:direct_gemm": ("contract", "direct_gemm(it, epilogue(it))"),
     "lib/small_gemm.tcps:dot_gemm": ("transposed", "dot_gemm(it, epilogue(it))"),
     "lib/small_gemm.tcps:column_gemm": ("contract", "column_gemm(it, epilogue(it))"),
