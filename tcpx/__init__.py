@@ -45,6 +45,9 @@ if TYPE_CHECKING:
         Kernel as Kernel,
     )
     from tcpx.public import (
+        KernelReport as KernelReport,
+    )
+    from tcpx.public import (
         LineOrigin as LineOrigin,
     )
     from tcpx.public import (

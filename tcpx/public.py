@@ -20,6 +20,7 @@ from tcpx.api import (
 )
 from tcpx.emit_c.driver import build_library
 from tcpx.emit_c.kernel import BoundCall, Kernel
+from tcpx.emit_c.kernel_report import KernelReport
 from tcpx.frozen import freeze
 from tcpx.inputs import argument_dtypes, random_inputs
 from tcpx.interp import Run, TraceEntry
@@ -62,6 +63,7 @@ __all__ = [
     "ExplanationText",
     "InstructionRow",
     "Kernel",
+    "KernelReport",
     "LineOrigin",
     "Location",
     "Module",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tcpx.emit_c.arguments import Array
 from tcpx.emit_c.binding import Library, Result, constants_block
+from tcpx.emit_c.kernel_report import KernelReport, report_of
 from tcpx.emit_c.memory import Bytes
 from tcpx.emit_c.printer.file import PrintedFile, PrintRequest, print_file
 from tcpx.emit_c.sanitizer.library import SanitizedLibrary
@@ -110,6 +111,13 @@ class Kernel:
     def workspace_bytes(self, sizes: Mapping[str, int]) -> int:
         """Bytes of workspace for these values of the symbols, by name."""
         return evaluate(self.signature.workspace_bytes, sizes)
+
+    def report(self, sizes: Mapping[str, int] | None = None) -> KernelReport:
+        """What the kernel is and the memory it works in, for these values of the symbols: `print(kernel.report())`.
+
+        Raises ArgumentError for a name that is no symbol of the kernel.
+        """
+        return report_of(self.signature, self.target, self.library_path, sizes or {})
 
     def call_raw(
         self, arrays: Sequence[int], sizes: Sequence[int], workspace: int, constants: int | None = None

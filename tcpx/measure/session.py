@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 import tcpx
+from tcpx.emit_c.memory import huge_page_policy
 from tcpx.measure.limits import PROBE, Limits, Machine
 from tcpx.measure.peer_process import Launch, PeerError, PeerProcess
 from tcpx.measure.pinned_threads import PinnedThreads
@@ -28,7 +29,6 @@ START_SECONDS: Final = 120.0
 PREPARE_SECONDS: Final = 300.0
 SAMPLE_SECONDS: Final = 60.0
 MOST_WAITING: Final = 0.02
-HUGE_PAGES: Final = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 Check = Callable[[Array, str], float]
 """The largest error of a result, in units of what its dtype and the length of its sums allow; NaN is an error."""
@@ -174,12 +174,11 @@ def _timed_row(row: Row, timed: Timed) -> Row:
 
 
 def _facts(target: tcpx.Target, cpus: Sequence[int]) -> dict[str, Any]:
-    huge_pages = HUGE_PAGES.read_text(encoding="utf-8").strip() if HUGE_PAGES.is_file() else "unknown"
     return {
         "target": target.name,
         "cpus": list(cpus),
         "cpu": _cpu_name(),
-        "huge_pages": huge_pages,
+        "huge_pages": huge_page_policy(),
         "malloc": os.environ.get("GLIBC_TUNABLES", ""),
     }
 

@@ -19,8 +19,10 @@ class Constants:
     __slots__ = ("_arrays", "source")
 
     def __init__(self, arrays: Mapping[str, NumpyArray] | None = None, source: str = "") -> None:
-        self._arrays: dict[str, NumpyArray] = dict(arrays or {})
+        self._arrays: dict[str, NumpyArray] = {}
         self.source = source
+        for name, array in (arrays or {}).items():
+            self.put(name, array)
 
     def __contains__(self, name: str) -> bool:
         return name in self._arrays
@@ -30,7 +32,9 @@ class Constants:
 
     def copy(self) -> Constants:
         """The same arrays under the same names, to which others can be added."""
-        return Constants(self._arrays, self.source)
+        made = Constants(source=self.source)
+        made._arrays.update(self._arrays)
+        return made
 
     def get(self, name: str) -> NumpyArray | None:
         """The array of this name, or None."""

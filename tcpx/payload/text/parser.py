@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from lark import Token
 
-from tcpx.payload.constants import Constants, load_npz
+from tcpx.payload.constants import Constants, NumpyArray, load_npz
 from tcpx.payload.diagnostics import ParseError, TcpxError, counted
 from tcpx.payload.ir import Block, FuncOp, Module, Operation, Value, operation_class, operation_classes
 from tcpx.payload.ops.generic import Yield
@@ -25,16 +25,23 @@ from tcpx.payload.verifier import verify_module
 STATEMENTS = ("operation", "loop", "conditional")
 
 
-def parse(text: str, file: str = "<text>", base_path: Path | None = None, constants: Constants | None = None) -> Module:
+def parse(
+    text: str,
+    file: str = "<text>",
+    base_path: Path | None = None,
+    constants: Constants | Mapping[str, NumpyArray] | None = None,
+) -> Module:
     """The verified module a payload text stands for.
 
-    The constants file is looked for in `base_path` (the current folder if None), unless `constants` are given.
+    The constants file is looked for in `base_path` (the current folder if None), unless `constants` are given: arrays
+    by name.
     Raises ParseError for text that does not follow the grammar or names what is not there, VerifyError for a module
     that breaks a rule of the IR; both with the place in the text.
     """
     text = text.removeprefix("\ufeff")
     source = Source.of(text, file)
-    module = _ModuleParser(source, base_path or Path(), constants).module(parse_tree(text, source))
+    held = constants if constants is None or isinstance(constants, Constants) else Constants(constants)
+    module = _ModuleParser(source, base_path or Path(), held).module(parse_tree(text, source))
     verify_module(module)
     return module
 
