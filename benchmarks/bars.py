@@ -156,8 +156,7 @@ def judge(bars: Mapping[str, Sequence[Bar]], rows: Sequence[Row]) -> list[Verdic
 def _verdict(bar: Bar, row: Row, rows: Sequence[Row], times: Mapping[tuple[str, int, str], float | None]) -> Verdict:
     made = Verdict(row.workload, row.threads, bar, None)
     if row.median_s is None:
-        failed = row.status not in ("unsupported", "unsteady")
-        return Verdict(row.workload, row.threads, bar, None, f"{row.status}: {row.reason}", failed)
+        return replace(made, reason=f"{row.status}: {row.reason}", failed=row.status != "unsteady")
     if bar.figure == "fraction":
         return replace(made, found=row.fraction, reason="no limit is known" if row.fraction is None else "")
     if bar.figure == "seconds":

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
 from tcpx.payload.diagnostics import Diagnostic, Location, ParseError
 
 NumpyArray = npt.NDArray[np.generic]
+BF16: Final = np.dtype(ml_dtypes.bfloat16)
+RAW_BF16: Final = np.dtype("V2")
 
 
 class Constants:
@@ -52,12 +56,16 @@ class Constants:
 
 
 def load_npz(path: Path, source: str, location: Location | None) -> Constants:
-    """The arrays of an npz file; a missing or unreadable file is a located `ParseError`."""
+    """The arrays of an npz file; NumPy writes bf16 as two bytes without a type, which are read as bf16.
+
+    A missing or unreadable file is a located `ParseError`.
+    """
     try:
         with np.load(path, allow_pickle=False) as archive:
             constants = Constants(source=source)
             for name in archive.files:
-                constants.put(name, archive[name])
+                array = archive[name]
+                constants.put(name, array.view(BF16) if array.dtype == RAW_BF16 else array)
             return constants
     except (OSError, ValueError) as error:
         raise ParseError(

@@ -20,6 +20,7 @@ ROWS = [
     Row("a/2", 1, "numpy", median_s=16.0),
     Row("b", 1, "tcpx", status="unsupported", reason="not yet"),
     Row("c", 1, "tcpx", status="wrong", reason="off by 7"),
+    Row("d", 1, "tcpx", status="unsteady", reason="a busy machine"),
 ]
 
 
@@ -37,7 +38,8 @@ ROWS = [
         ("a/1", {"workload": "a/2", "at_least": 2, "threads": 1}, 2.0, False),
         ("a/1", {"peer": "tcpx-clang", "apart": 0.06, "threads": 1}, 2 / 1.9 - 1, False),
         ("a/1", {"peer": "tcpx-clang", "apart": 0.05, "threads": 1}, 2 / 1.9 - 1, True),
-        ("b", {"fraction": 0.5}, None, False),
+        ("b", {"fraction": 0.5}, None, True),
+        ("d", {"fraction": 0.5}, None, False),
         ("c", {"fraction": 0.5}, None, True),
     ],
 )

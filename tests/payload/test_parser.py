@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -267,6 +268,18 @@ def test_files(tmp_path: Path) -> None:
     assert str(caught.value.diagnostic.payload) == f"{payload}:1:1"
     np.savez(tmp_path / "w.npz", allow_pickle=False, w=np.ones(2, np.float32))
     assert load(payload).constants.get("w") is not None
+
+
+def test_constants_of_bf16_and_constants_by_name(tmp_path: Path) -> None:
+    text = 'constants "w.npz"\nfunc @f() {\n  %w = tcp.const {constant = "w"} : tensor<2xbf16>\n  tcp.return\n}\n'
+    (tmp_path / "p.tcp").write_text(text)
+    held = np.array([1.5, -2], ml_dtypes.bfloat16)
+    np.savez(tmp_path / "w.npz", allow_pickle=False, w=held)
+    for module in (load(tmp_path / "p.tcp"), parse(text, constants={"w": held})):
+        found = module.constants.get("w")
+        assert found is not None
+        assert found.dtype == ml_dtypes.bfloat16
+        assert (found == held).all()
 
 
 def test_a_byte_order_mark_is_no_part_of_a_text() -> None:
