@@ -86,7 +86,7 @@ class Frozen:
             known = self._values[place].uses if place in self._values else ()
             self._values[place] = _Values((*known, use))
         self._names: dict[tuple[int, str], str] = {}
-        taken: set[str] = set()
+        taken = _local_names(program)
         for unit in program.units:
             for name in (*unit.sequences, *unit.functions, *unit.matchers, *unit.schedules):
                 own = f"{name}{suffix}"
@@ -183,6 +183,26 @@ def _rebuilt(node: Any, change: Callable[[object], object]) -> Any:  # noqa: ANN
         return node
     parts = {held.name: getattr(node, held.name) for held in fields(node)}
     return change(replace(node, **{name: _rebuilt(part, change) for name, part in parts.items()}))
+
+
+def _local_names(program: Program) -> set[str]:
+    """What parameters, knobs, loops and `let` are called anywhere: a declaration of another file may not be."""
+    names: set[str] = set()
+
+    def note(node: object) -> object:
+        match node:
+            case ast.Let(names=several) | ast.ForEach(variables=several):
+                names.update(several)
+            case ast.Knob(name=name) | ast.Param(name=name):
+                names.add(name)
+            case _:
+                pass
+        return node
+
+    for unit in program.units:
+        for held in (unit.sequences, unit.functions, unit.matchers, unit.schedules):
+            _rebuilt(tuple(held.values()), note)
+    return names
 
 
 def _subject_of(use: KnobUse, uses: Sequence[KnobUse]) -> str:

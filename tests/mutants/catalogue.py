@@ -126,8 +126,8 @@ MUTANTS: Final = (
     Mutant(
         "pack: padding of a tile is not 0",
         "transform/packing.py",
-        "tile = build(Pad.of(tile, shape_of(padded), current.pad.value))",
-        "tile = build(Pad.of(tile, shape_of(padded), 1))",
+        "made = Pad.of(tile, shape_of(padded), current.pad.value)",
+        "made = Pad.of(tile, shape_of(padded), 1)",
         _op("pack"),
     ),
     Mutant(
