@@ -18,9 +18,8 @@ from tcpx.target import Target
 class KernelReport:
     """Facts about a kernel; as text, a table of them. Memory is in bytes.
 
-    `workspace` is its size over the symbols; `workspace_bytes` and `workspace_on_huge_pages` are None where it depends
-    on symbols that were not given. What is on huge pages is what the system is asked to put there, which depends on
-    `huge_pages`, its policy.
+    `workspace` is its size over the symbols; `workspace_bytes` is None where it depends on symbols that were not given.
+    `huge_pages` is the policy of the system.
     """
 
     kernel: str
@@ -30,16 +29,23 @@ class KernelReport:
     library: Path
     workspace: str
     workspace_bytes: int | None
-    workspace_on_huge_pages: int | None
     constants_bytes: int
-    constants_on_huge_pages: int
     huge_pages: str
 
+    @property
+    def workspace_on_huge_pages(self) -> int | None:
+        """What the system is asked to put there; None as for `workspace_bytes`."""
+        return None if self.workspace_bytes is None else huge_page_bytes(self.workspace_bytes)
+
+    @property
+    def constants_on_huge_pages(self) -> int:
+        """What the system is asked to put there."""
+        return huge_page_bytes(self.constants_bytes)
+
     def __str__(self) -> str:
-        workspace = "its size depends on the sizes"
-        if self.workspace_bytes is not None and self.workspace_on_huge_pages is not None:
-            workspace = _memory(self.workspace_bytes, self.workspace_on_huge_pages)
-        if self.workspace_bytes is None or self.workspace != str(self.workspace_bytes):
+        known = self.workspace_bytes
+        workspace = "its size depends on the sizes" if known is None else _memory(known)
+        if self.workspace != str(known):
             workspace = f"{workspace}: {self.workspace}"
         lines = {
             "kernel": self.kernel,
@@ -47,7 +53,7 @@ class KernelReport:
             "flags": " ".join(self.flags),
             "library": str(self.library),
             "workspace": workspace,
-            "constants": _memory(self.constants_bytes, self.constants_on_huge_pages),
+            "constants": _memory(self.constants_bytes),
             "huge pages": self.huge_pages,
         }
         return "\n".join(f"{name:<11} {text}" for name, text in lines.items())
@@ -65,23 +71,21 @@ def report_of(signature: KernelSignature, target: Target, library: Path, sizes: 
                 found=", ".join(unknown),
             )
         )
-    workspace = evaluate(signature.workspace_bytes, sizes) if symbols == set(sizes) else None
-    if isinstance(signature.workspace_bytes, int):
-        workspace = signature.workspace_bytes
+    size = signature.workspace_bytes
+    is_known = isinstance(size, int) or symbols == set(sizes)
     return KernelReport(
         kernel=str(signature),
         target=target.name,
         threads=signature.threads,
         flags=compiler_flags(target, signature.threads),
         library=library,
-        workspace=to_text(signature.workspace_bytes),
-        workspace_bytes=workspace,
-        workspace_on_huge_pages=None if workspace is None else huge_page_bytes(workspace),
+        workspace=to_text(size),
+        workspace_bytes=evaluate(size, sizes) if is_known else None,
         constants_bytes=signature.constants_bytes,
-        constants_on_huge_pages=huge_page_bytes(signature.constants_bytes),
         huge_pages=huge_page_policy(),
     )
 
 
-def _memory(size: int, huge: int) -> str:
+def _memory(size: int) -> str:
+    huge = huge_page_bytes(size)
     return f"{size} bytes" + (f", {huge} of them on huge pages" if huge else "")
