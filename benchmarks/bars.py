@@ -22,7 +22,7 @@ from fnmatch import fnmatch
 from statistics import geometric_mean
 from typing import Any, Final
 
-from benchmarks.self_spread import MOST, self_spreads
+from benchmarks.self_spread import MOST, apart, self_spreads
 from tcpx.measure.rows import Row
 
 TCPX: Final = "tcpx"
@@ -160,7 +160,7 @@ def _verdict(bar: Bar, row: Row, rows: Sequence[Row], times: Mapping[tuple[str, 
     if bar.figure == "fraction":
         return replace(made, found=row.fraction, reason="no limit is known" if row.fraction is None else "")
     if bar.figure == "seconds":
-        return Verdict(row.workload, row.threads, bar, row.median_s)
+        return replace(made, found=row.median_s)
     if bar.figure == "best_peer":
         others = [
             r.median_s
@@ -173,6 +173,6 @@ def _verdict(bar: Bar, row: Row, rows: Sequence[Row], times: Mapping[tuple[str, 
     else:
         other, absent = times.get((bar.against, row.threads, TCPX)), f"{bar.against} was not measured"
     if other is None:
-        return Verdict(made.workload, made.threads, bar, None, absent)
-    ratio = other / row.median_s
-    return Verdict(made.workload, made.threads, bar, max(ratio, 1 / ratio) - 1 if bar.figure == "apart" else ratio)
+        return replace(made, reason=absent)
+    found = apart(other, row.median_s) if bar.figure == "apart" else other / row.median_s
+    return replace(made, found=found)

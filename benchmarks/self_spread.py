@@ -13,13 +13,17 @@ MOST: Final = 0.015
 """A run in which they are as far apart does not count."""
 
 
+def apart(one: float, other: float) -> float:
+    """The longer of two times over the shorter, less 1."""
+    return max(one, other) / min(one, other) - 1
+
+
 def self_spreads(rows: Sequence[Row]) -> dict[int, float]:
-    """By number of threads, the median over the workloads of the longer time over the shorter, less 1."""
+    """By number of threads, how far they are apart: the median over the workloads."""
     again = {(row.workload, row.threads): row.median_s for row in rows if row.peer == AGAIN and row.median_s}
-    apart: dict[int, list[float]] = {}
+    spreads: dict[int, list[float]] = {}
     for row in rows:
         other = again.get((row.workload, row.threads))
         if row.peer == TCPX.name and row.median_s and other:
-            ratio = other / row.median_s
-            apart.setdefault(row.threads, []).append(max(ratio, 1 / ratio) - 1)
-    return {threads: median(found) for threads, found in sorted(apart.items())}
+            spreads.setdefault(row.threads, []).append(apart(other, row.median_s))
+    return {threads: median(found) for threads, found in sorted(spreads.items())}
