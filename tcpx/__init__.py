@@ -156,6 +156,9 @@ if TYPE_CHECKING:
         html_page as html_page,
     )
     from tcpx.public import (
+        huge_page_policy as huge_page_policy,
+    )
+    from tcpx.public import (
         load as load,
     )
     from tcpx.public import (

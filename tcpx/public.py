@@ -21,6 +21,7 @@ from tcpx.api import (
 from tcpx.emit_c.driver import build_library
 from tcpx.emit_c.kernel import BoundCall, Kernel
 from tcpx.emit_c.kernel_report import KernelReport
+from tcpx.emit_c.memory import huge_page_policy
 from tcpx.frozen import freeze
 from tcpx.inputs import argument_dtypes, random_inputs
 from tcpx.interp import Run, TraceEntry
@@ -100,6 +101,7 @@ __all__ = [
     "format_schedule",
     "freeze",
     "html_page",
+    "huge_page_policy",
     "load",
     "load_schedule",
     "load_target",

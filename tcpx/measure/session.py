@@ -14,7 +14,6 @@ from typing import Any, Final
 import numpy as np
 
 import tcpx
-from tcpx.emit_c.memory import huge_page_policy
 from tcpx.measure.limits import PROBE, Limits, Machine
 from tcpx.measure.peer_process import Launch, PeerError, PeerProcess
 from tcpx.measure.pinned_threads import PinnedThreads
@@ -178,7 +177,7 @@ def _facts(target: tcpx.Target, cpus: Sequence[int]) -> dict[str, Any]:
         "target": target.name,
         "cpus": list(cpus),
         "cpu": _cpu_name(),
-        "huge_pages": huge_page_policy(),
+        "huge_pages": tcpx.huge_page_policy(),
         "malloc": os.environ.get("GLIBC_TUNABLES", ""),
     }
 
