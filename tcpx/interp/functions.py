@@ -126,7 +126,9 @@ def _scalar_type(value: RuntimeValue, frame: Frame, node: ast.Node) -> ScalarTyp
 
 
 def _lanes(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
-    return state.target.lanes(_scalar_type(args[0], frame, node).name)
+    dtype, *elements = args
+    name = _scalar_type(dtype, frame, node).name
+    return state.target.lanes(name, _int(elements[0], frame, node) if elements else None)
 
 
 def _dot_width(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:

@@ -45,6 +45,10 @@ class Target:
         default_factory=dict[tuple[str, str | None], list[InstructionRow]], init=False, repr=False
     )
 
+    _able: dict[LaneType, frozenset[tuple[str, str | None]]] = field(
+        default_factory=dict[LaneType, frozenset[tuple[str, str | None]]], init=False, repr=False
+    )
+
     @property
     def rows(self) -> tuple[InstructionRow, ...]:
         """The instructions, in the order of the table."""
@@ -63,11 +67,23 @@ class Target:
     def _by_kind(self) -> dict[tuple[str, str | None], list[InstructionRow]]:
         return self._kinds if self._by_name else {}
 
-    def lanes(self, dtype: str) -> int:
-        """How many elements of `dtype` a full vector register holds."""
+    def lanes(self, dtype: str, elements: int | None = None) -> int:
+        """How many elements of `dtype` a full vector register holds, or the narrowest part of one that holds
+        `elements` of them and computes like it."""
         if dtype not in DTYPE_BITS:
             raise unknown_name("dtype", dtype, DTYPE_BITS, where=f"target {self.name}")
-        return self.vector_bits // DTYPE_BITS[dtype]
+        full = self.vector_bits // DTYPE_BITS[dtype]
+        return full if elements is None else self.narrowed((dtype,), full, elements)
+
+    def narrowed(self, dtypes: Iterable[str], lanes: int, elements: int) -> int:
+        """The fewest of `lanes` lanes, halved and halved again, that hold `elements`, and can do in each dtype what the
+        whole can; shuffles and dot products, which are asked for one by one, aside."""
+        while 1 < elements <= lanes // 2 and all(self._is_whole(d, lanes, lanes // 2) for d in dtypes):
+            lanes //= 2
+        return lanes
+
+    def _is_whole(self, dtype: str, lanes: int, fewer: int) -> bool:
+        return self._abilities(LaneType(dtype, lanes)) <= self._abilities(LaneType(dtype, fewer))
 
     def dot_width(self, lhs: str, rhs: str, acc: str) -> int:
         """How many neighbours of these dtypes, in either order, a row multiplies and adds to a full vector of `acc`;
@@ -136,6 +152,16 @@ class Target:
             elif row.condition in conditions:
                 return row
         return fallback
+
+    def _abilities(self, type_: LaneType) -> frozenset[tuple[str, str | None]]:
+        known = self._able.get(type_)
+        if known is None:
+            known = self._able[type_] = frozenset(
+                (kind, semantics)
+                for (kind, semantics), rows in self._by_kind.items()
+                if kind not in ("shuffle", "dot") and any(type_ in (row.result, *row.operands) for row in rows)
+            )
+        return known
 
     def shuffles(self, type_: LaneTypeLike) -> tuple[InstructionRow, ...]:
         """The rows that put lanes of two vectors of this type together to a third."""

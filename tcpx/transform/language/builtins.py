@@ -32,7 +32,13 @@ def _table(*functions: Function) -> Mapping[str, Function]:
 FUNCTIONS = _table(
     Function("size", ("dim",), Static.SIZE, "the extent of `mm.m`; of a value: its number of elements"),
     Function("dtype", ("value",), Static.DTYPE, "the element type of a value, or of an op's result"),
-    Function("lanes", ("dtype",), Static.INT, "how many elements a full vector register of the target holds"),
+    Function(
+        "lanes",
+        ("dtype", "elements"),
+        Static.INT,
+        "how many elements a full vector register of the target holds; of its part that holds so many elements",
+        optional=1,
+    ),
     Function(
         "dot_width",
         ("lhs", "rhs", "acc"),

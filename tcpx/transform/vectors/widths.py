@@ -48,6 +48,7 @@ class Widths:
         """Destination that carries lane-wise partial results of a reduction -> that reduction."""
         self._above: dict[Node, Node] = {}
         self._dtypes: dict[Node, dict[ScalarType, None]] = {}
+        self._extents: dict[Node, int] = {}
         self._scalars: set[Node] = set()
         self._widths: dict[tuple[ScalarType, ...], int] = {}
         for block in root.regions:
@@ -64,8 +65,9 @@ class Widths:
         root = self._root(node)
         if root in self._scalars or (isinstance(node, Value) and _is_narrow(node)):
             return 1
-        dtypes = list(self._dtypes.get(root, {}))
-        return self.feasible(tuple(dtypes) if dtypes else (_node_dtype(node),))
+        dtypes = tuple(self._dtypes.get(root, {})) or (_node_dtype(node),)
+        extent = max(self._extents.get(root, 0), _extent(node))
+        return self.target.narrowed([d.name for d in dtypes], self.feasible(dtypes), extent)
 
     def feasible(self, dtypes: tuple[ScalarType, ...]) -> int:
         """The widest lane count, at most a full vector, that the target has C types for in all these dtypes, and in
@@ -102,18 +104,21 @@ class Widths:
             return
         self._above[below] = top
         self._dtypes.setdefault(top, {}).update(self._dtypes.pop(below, {}))
+        self._extents[top] = max(self._extents.get(top, 0), self._extents.pop(below, 0))
         if below in self._scalars:
             self._scalars.add(top)
 
     def _join_values(self, a: Value, b: Value) -> None:
         """One width for two vectors; sources adapt to what is asked of them."""
         for value in (a, b):
-            self._add_dtypes(value, (dtype_of(value.type),))
+            self._add(value, (dtype_of(value.type),), _extent(value))
         if not is_source(a) and not is_source(b):
             self._join(a, b)
 
-    def _add_dtypes(self, node: Node, dtypes: tuple[ScalarType, ...]) -> None:
-        self._dtypes.setdefault(self._root(node), {}).update(dict.fromkeys(dtypes))
+    def _add(self, node: Node, dtypes: tuple[ScalarType, ...], extent: int) -> None:
+        root = self._root(node)
+        self._dtypes.setdefault(root, {}).update(dict.fromkeys(dtypes))
+        self._extents[root] = max(self._extents.get(root, 0), extent)
 
     def _keep_scalar(self, node: Node) -> None:
         self._scalars.add(self._root(node))
@@ -149,14 +154,14 @@ class Widths:
         self.lane_dims[op] = lane
         result = op.result
         if lane is not None and lane.is_reduction:
-            self._add_dtypes(op, dtypes)
+            self._add(op, dtypes, extents_of(op)[lane.name])
             for indexing_map, value in zip(op.maps(), op.inputs, strict=True):
                 if is_vector(value) and not is_source(value) and streams(indexing_map, lane.name):
-                    self._add_dtypes(value, (dtype_of(value.type),))
+                    self._add(value, (dtype_of(value.type),), _extent(value))
                     self._join(op, value)
             self._keep_scalar(result)
         elif is_vector(result):
-            self._add_dtypes(result, dtypes)
+            self._add(result, dtypes, _extent(result))
             last = last_result_dim(op)
             for indexing_map, value in zip(op.maps(), op.inputs, strict=True):
                 if is_vector(value) and last is not None and streams(indexing_map, last):
@@ -207,6 +212,12 @@ def _is_narrow(value: Value) -> bool:
     """Whether the lane dim of a value has extent 1, or there is none."""
     shape = value.type.shape if isinstance(value.type, VectorType) else ()
     return not shape or shape[-1] == 1
+
+
+def _extent(node: Node) -> int:
+    """Lanes of a vector value, as written; none of a reduction along lanes, which has those of its operands."""
+    shape = node.type.shape if isinstance(node, Value) and isinstance(node.type, VectorType) else ()
+    return shape[-1] if shape else 0
 
 
 def _node_dtype(node: Node) -> ScalarType:
