@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tcpx.limits import MOST_ALTERNATIVES
 from tcpx.payload.diagnostics import Diagnostic, ScheduleError
-from tcpx.payload.facts import Facts
+from tcpx.payload.facts import NOTHING, Facts
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.size_expressions import Symbol
 
@@ -59,13 +59,13 @@ def opposite(condition: Condition) -> Condition:
     return made
 
 
-def is_covered(held: Predicate, earlier: Sequence[Predicate]) -> bool:
-    """Whether a predicate holds only where one of the earlier ones does."""
+def is_covered(held: Predicate, earlier: Sequence[Predicate], facts: Facts = NOTHING) -> bool:
+    """Whether a predicate holds, where the facts do, only where one of the earlier ones does."""
     rest = held
     for predicate in earlier:
         negated = predicate.negate()
         rest = rest if negated is None else rest & negated
-    return rest.decide() is False or any(Facts([held]).decide(predicate) is True for predicate in earlier)
+    return not facts.allow(rest) or any(Facts([held]).decide(predicate) is True for predicate in earlier)
 
 
 def _any_of(predicates: Iterable[Predicate]) -> Condition:

@@ -56,8 +56,9 @@ def _open_branches(
     statement: ast.Specialize, state: State, frame: Frame
 ) -> tuple[list[tuple[ast.Branch, Predicate]], ast.Block | ast.Fail]:
     """The branches to choose from at run time, once per condition that `or` joins, and what is left for all other
-    sizes."""
+    sizes. What the branches round the statement rule out is left out."""
     branches: list[tuple[ast.Branch, Predicate]] = []
+    facts = state.handles.facts
     covered = False
     for branch in statement.branches:
         held = condition(branch.condition, state, frame)
@@ -67,11 +68,11 @@ def _open_branches(
         added = [] if covered else [p for p in alternatives_of(held) if not is_covered(p, earlier)]
         if held is not False and not added:
             raise _never_taken(branch, describe(held), earlier, frame)
-        branches += [(branch, predicate) for predicate in added]
+        branches += [(branch, predicate) for predicate in added if not is_covered(predicate, earlier, facts)]
         covered = covered or is_covered(Predicate(), [p for _, p in branches])
-    if not covered:
+    if not covered and not (branches and is_covered(Predicate(), [p for _, p in branches], facts)):
         return branches, statement.orelse
-    if isinstance(statement.orelse, ast.Block):
+    if covered and isinstance(statement.orelse, ast.Block):
         raise _never_taken(statement.orelse, "`else`", [p for _, p in branches], frame)
     body = branches.pop()[0].body
     return branches, body

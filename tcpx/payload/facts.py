@@ -50,6 +50,10 @@ class Facts:
             return False
         return None if None in decisions else True
 
+    def allow(self, predicate: Predicate) -> bool:
+        """False if the predicate is known to hold nowhere where the facts do."""
+        return (self._holding & predicate).decide() is not False
+
     def _decide(self, comparison: Comparison) -> bool | None:
         here = Comparison(comparison.op, self.attach(comparison.lhs), self.attach(comparison.rhs))
         decided = here.decide()

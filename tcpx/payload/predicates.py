@@ -184,6 +184,8 @@ class Predicate:
             before = [_facts_of(symbol) for symbol in known.values()]
             here = self.substitute({symbol: symbol.size() for symbol in known.values()})
             for comparison in here.comparisons:
+                if comparison.decide() is False:
+                    return None
                 _tighten(comparison, known)
             for name, symbol in known.items():
                 rounded = _rounded(symbol)

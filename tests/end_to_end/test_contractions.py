@@ -58,6 +58,10 @@ STATIC = {
     "bmk,bk->bm": {"b": 3, "m": 17, "k": 33},
     "km,nk->mn": {"k": 0, "m": 5, "n": 7},  # known to be empty
     "kabm,nbka->bmna": {"k": 5, "a": 2, "b": 0, "m": 17, "n": 3},
+    "amk,kan->mn": {"a": 3, "m": 21, "k": 40, "n": 18},  # a few columns beside whole vectors
+    "km,kn->mn": {"k": 40, "m": 530, "n": 35},
+    "mk,nk->mn": {"k": 300, "m": 21, "n": 20},
+    "mk,kn->nm": {"k": 70, "m": 33, "n": 9},
 }
 
 
@@ -224,3 +228,38 @@ def test_threads_share_a_result_of_few_tiles_as_a_grid() -> None:
     for (spec, sizes), kernel in zip(GRIDS, tcpx.compile_many(requests, target="x86_avx512", threads=4), strict=True):
         assert "#pragma omp parallel for collapse(2) num_threads(4)" in kernel.c_source, spec
         check(kernel, spec, sizes)
+
+
+NUMPY = {"f32": "f4", "f64": "f8", "si32": "i4"}
+
+
+def few_columns(dtype: str, columns: int) -> str:
+    type_ = f"tensor<[M]x{columns}x{dtype}>"
+    return (
+        f"func @columns{columns}_{dtype}(%x: tensor<[M]x[K]x{dtype}>, %w: tensor<[K]x{columns}x{dtype}>,"
+        f" %b: tensor<{columns}x{dtype}>, %y: {type_}) -> {type_} symbols [M, K] {{\n"
+        f"  %mm = tcp.matmul(%x, %w) : {type_}\n  %bb = tcp.broadcast(%b) {{dims = [1]}} : {type_}\n"
+        f"  %s = tcp.add(%mm, %bb) : {type_}\n  %r = tcp.add(%s, %y) : {type_}\n  tcp.return(%r)\n}}\n"
+    )
+
+
+@pytest.mark.parametrize("dtype", NUMPY)
+def test_columns_that_do_not_fill_a_vector(target: Target, dtype: str) -> None:
+    """Few of them, in part of a register or as sums along rows, and a few beside whole vectors."""
+    widths = (2, 5, 8, 9, 15, 17, 18, 24, 35, 61)
+    requests = [tcpx.CompileRequest(tcpx.parse(few_columns(dtype, n))) for n in widths]
+    random = np.random.default_rng(8)
+    for n, kernel in zip(widths, tcpx.compile_many(requests, target=target, threads=2), strict=True):
+        for m, k in ((0, 3), (1, 40), (7, 0), (19, 33), (70, 260), (530, 65)):
+            shapes = ((m, k), (k, n), (n,), (m, n))
+            x, w, b, y = (random.integers(-4, 5, shape).astype(NUMPY[dtype]) for shape in shapes)
+            (found,) = run_guarded(kernel, x, w, b, y)
+            np.testing.assert_array_equal(found, x @ w + b + y, err_msg=f"{m} x {n} x {k}")
+
+
+def test_narrow_vectors_hold_the_columns_beside_whole_vectors() -> None:
+    source = tcpx.emit(tcpx.parse(payload("mk,kn->mn", {"m": 40, "k": 5, "n": 18})), target="x86_avx512").c_source
+    assert "__m512 r_" in source
+    assert "__m256 r_" in source
+    whole = tcpx.emit(tcpx.parse(payload("mk,kn->mn", {"m": 40, "k": 5, "n": 32})), target="x86_avx512").c_source
+    assert "__m256" not in whole

@@ -147,6 +147,24 @@ def test_or_makes_a_version_for_each_of_its_conditions() -> None:
     assert len(tcpx.apply_schedule(payload, schedule(both), target="generic").trace.entries) == 1
 
 
+FEW = (
+    "specialize [mm, last] when size(mm.m) * size(mm.n) <= 64 {\n"
+    "specialize mm when size(mm.m) <= 8 { tile(mm, [n: 3]) } else when size(mm.n) <= 8 { tile(mm, [m: 3]) } else {\n"
+    "tile(mm, [k: 2]) }\n} else { }"
+)
+
+
+def test_what_the_branches_round_a_statement_rule_out_is_left_out(target: Target) -> None:
+    run = tcpx.apply_schedule(tcpx.parse(RELU), schedule(FEW), target=target)
+    made = [e.statement for e in run.trace.entries]
+    assert made == ["specialize [mm, last] when M*N <= 64", "specialize mm when M <= 8", "tile(mm, [n: 3])"] + [
+        "tile(mm, [m: 3])"
+    ]
+    kernel = compiled(FEW, target)
+    for sizes in SIZES:
+        check_numbers(kernel, sizes)
+
+
 @pytest.mark.parametrize(
     ("body", "message", "found"),
     [

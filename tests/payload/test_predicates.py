@@ -41,6 +41,11 @@ def test_a_contradiction_between_comparisons_is_found() -> None:
     between_multiples = Predicate.of("<", M.size(), 12) & Predicate.of(">", M.size(), 0)
     assert (between_multiples & Predicate.of("==", mod(M, 12), 0)).decide() is False
     assert (Predicate.of("<", M.size(), N.size()) & Predicate.of("<", N.size(), 1)).decide() is False
+    # Each bound of M is one of N times a factor, and the other way round: they would grow for ever.
+    both_long = Predicate.of(">", M.size(), 512) & Predicate.of(">", N.size(), 2048)
+    little_saved = both_long & Predicate.of("<=", M.size() * (6 * N - 64), 32 * N)
+    assert little_saved.decide() is False
+    assert little_saved.refine([M, N]) == {}
 
 
 def test_evaluate() -> None:

@@ -55,6 +55,15 @@ def test_lanes_follow_from_the_vector_width(name: str, f32: int, f64: int, si8: 
         target.lanes("f33")
 
 
+def test_lanes_of_the_part_of_a_register_that_holds_so_many_elements() -> None:
+    avx512, avx2 = load_target("x86_avx512"), load_target("x86_avx2")
+    assert [avx512.lanes("f32", n) for n in (0, 1, 2, 8, 9, 16, 100)] == [16, 16, 8, 8, 16, 16, 16]
+    assert [avx512.lanes("f64", n) for n in (2, 4, 5)] == [4, 4, 8]
+    assert [avx512.narrowed(["f32", "si8"], 16, n) for n in (5, 9)] == [8, 16]
+    # A half register of AVX2 is only what conversions give and take.
+    assert [avx2.lanes("f32", n) for n in (2, 4, 8)] == [8, 8, 8]
+
+
 def test_unknown_names_are_refused_with_the_nearest() -> None:
     with pytest.raises(TargetError, match="did you mean 'x86_avx512'"):
         load_target("x86_avx51")

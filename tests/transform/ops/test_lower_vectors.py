@@ -163,6 +163,16 @@ def test_a_register_tile_has_the_pieces_of_the_design() -> None:
     assert whole["vector.read"] == 10 + 4
 
 
+@pytest.mark.parametrize(("columns", "lanes"), [(7, 8), (8, 8), (9, 16)])
+def test_a_short_vector_takes_the_part_of_a_register_that_holds_it(columns: int, lanes: int) -> None:
+    text = GEMM.replace("64", str(columns))
+    found = {str(op.result.type) for op in code(lowered(text).main) if op.opcode == "tcp.fma"}
+    assert found == {f"vector<{lanes}xf32>"}
+    check(
+        text, [{"M": m, "N": n, "K": k} for m, n, k in [(6, columns, 2), (7, 2 * columns + 3, 3), (1, 1, 1), (0, 5, 2)]]
+    )
+
+
 def test_rows_are_guarded_and_lanes_masked() -> None:
     writes = [op.text() for op in code(lowered(GEMM).main) if op.opcode == "vector.write"]
     assert "tile [%i, %j] [1, min(16, N - %j)] drop [0]" in writes[0]
