@@ -20,6 +20,7 @@ def target_attribute(target: Target, expression: ast.Attribute, frame: Frame) ->
         "l1": target.l1,
         "l2": target.l2,
         "l3": target.l3,
+        "l3_rate": target.l3_rate,
         "parallel_threshold": target.parallel_threshold,
     }
     if expression.name not in sizes:

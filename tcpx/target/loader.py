@@ -1,8 +1,10 @@
 """From a YAML table to a Target: includes, `for` groups, validation.
 
-    name, vector_bits, vector_registers, l1, l2, l3, parallel_threshold, flags, headers, tolerances
+    name, vector_bits, vector_registers, l1, l2, l3, l3_rate, parallel_threshold, flags, headers, tolerances
+    base:     x86_avx512.yaml               the table that has what this one does not say
     include:  [shared/scalar.yaml]          tables whose types, rows and helpers come first
     cpu_flags: [avx2, ...]                  extensions without which the target cannot run
+    found_on: [avx512_fp16, ...]            extensions of the processors for which `native` takes this table
     features: {avx512_vnni: {cpu_flags: [...], flags: [...]}}      optional extensions
     types:    {__m512: [f32x16]}            C type -> lane types
     rows:     [{for: [{T: f32x16, ...}], rows: [{name: add_$T, ...}]}]      groups nest; a group is a row or has `rows`
@@ -28,9 +30,9 @@ from tcpx.target.target import Target
 
 TABLES = Path(__file__).parent
 
-_SIZES = ("vector_bits", "vector_registers", "l1", "l2", "l3", "parallel_threshold")
+_SIZES = ("vector_bits", "vector_registers", "l1", "l2", "l3", "l3_rate", "parallel_threshold")
 _SHARED_KEYS = ("types", "rows", "helpers", "tolerances")
-_KEYS = ("name", "include", "headers", "flags", "cpu_flags", "features", *_SIZES, *_SHARED_KEYS)
+_KEYS = ("name", "base", "include", "headers", "flags", "cpu_flags", "found_on", "features", *_SIZES, *_SHARED_KEYS)
 _ROW_KEYS = ("name", "kind", "type", "semantics", "c", "requires", "condition", "alignment", "lanes")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
@@ -62,18 +64,31 @@ def known_features() -> tuple[str, ...]:
 
 
 def native_target(cpu: frozenset[str], features: tuple[str, ...] | None = None) -> Target:
-    """The widest installed target that a CPU with these flags runs, with the optional extensions the CPU has."""
+    """The widest installed target that a CPU with these flags runs, with the optional extensions the CPU has. Of those
+    alike, the one that is for the fewest processors."""
     roots = [read_table(TABLES / f"{name}.yaml") for name in available_targets()]
-    tables = [(root.fields(), root) for root in roots]
-    runnable = [(fields, root) for fields, root in tables if set(_cpu_flags(fields)) <= cpu]
-    fields, widest = max(runnable, key=lambda table: (table[0]["vector_bits"].number(), len(_cpu_flags(table[0]))))
+    tables = [(_described(root, TABLES), root) for root in roots]
+    known = [(fields, root, {*_flags(fields, "cpu_flags"), *_flags(fields, "found_on")}) for fields, root in tables]
+    runnable = [table for table in known if table[2] <= cpu]
+    fields, widest, _ = max(runnable, key=lambda table: (table[0]["vector_bits"].number(), len(table[2])))
     if features is None:
         features = tuple(f for f, (needed, _) in _features(fields).items() if set(needed) <= cpu)
     return _target(widest, TABLES, features)
 
 
-def _cpu_flags(fields: Mapping[str, Node]) -> tuple[str, ...]:
-    return fields["cpu_flags"].texts() if "cpu_flags" in fields else ()
+def _flags(fields: Mapping[str, Node], key: str) -> tuple[str, ...]:
+    return fields[key].texts() if key in fields else ()
+
+
+def _described(root: Node, folder: Path) -> dict[str, Node]:
+    """What a table says, and what it leaves to its base."""
+    fields = root.fields(_KEYS)
+    if "base" not in fields:
+        return fields
+    base = read_table(folder / fields["base"].text()).fields(_KEYS)
+    if "base" in base:
+        raise fields["base"].fail("a table that says all itself", found=f"{base['base'].text()} as its base")
+    return {**base, **fields}
 
 
 def read_target(path: Path, features: tuple[str, ...] | None = None) -> Target:
@@ -86,7 +101,7 @@ def read_target(path: Path, features: tuple[str, ...] | None = None) -> Target:
 
 def _target(root: Node, folder: Path, features: tuple[str, ...] | None) -> Target:
     """The target of a table; what it includes lies in the folder."""
-    fields = root.fields(_KEYS)
+    fields = _described(root, folder)
     file = root.where.partition(":")[0]
     for key in ("name", "headers", "flags", "types", "rows", *_SIZES):
         if key not in fields:
@@ -111,7 +126,7 @@ def _target(root: Node, folder: Path, features: tuple[str, ...] | None) -> Targe
         flags=fields["flags"].texts() + tuple(flag for f in chosen for flag in described[f][1]),
         headers=fields["headers"].texts(),
         features=chosen,
-        cpu_flags=_cpu_flags(fields),
+        cpu_flags=_flags(fields, "cpu_flags"),
         types=MappingProxyType(types),
         helpers=MappingProxyType(helpers),
         tolerances=MappingProxyType(_tolerances(tables)),

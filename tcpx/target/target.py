@@ -18,10 +18,11 @@ _READING = RLock()
 class Target:
     """One target table with the features chosen for it.
 
-    Cache sizes are bytes (l1 and l2 per core, l3 shared); `parallel_threshold` is the number of scalar operations
-    below which a kernel runs on one thread. `features` are the optional extensions in use; `flags` are the compiler's
-    flags, theirs included. `tolerances` maps a function of the semantics language to the largest error of its rows in
-    units in the last place; functions not listed are exact (correctly rounded).
+    Cache sizes are bytes (l1 and l2 per core, l3 shared); `l3_rate` is the number of bytes that a core reads from L3
+    in the time in which it multiplies and adds a vector of 32-bit floats; `parallel_threshold` is the number of
+    scalar operations below which a kernel runs on one thread. `features` are the optional extensions in use; `flags`
+    are the compiler's flags, theirs included. `tolerances` maps a function of the semantics language to the largest
+    error of its rows in units in the last place; functions not listed are exact (correctly rounded).
     """
 
     name: str
@@ -30,6 +31,7 @@ class Target:
     l1: int
     l2: int
     l3: int
+    l3_rate: int
     parallel_threshold: int
     flags: tuple[str, ...]
     headers: tuple[str, ...]

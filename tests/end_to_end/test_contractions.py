@@ -9,6 +9,7 @@ import tcpx
 from tcpx import Kernel
 from tcpx.payload.constants import Constants
 from tcpx.target import Target
+from tcpx.target.detection import cpu_flags
 from tests.guard_pages import run_guarded
 
 FORMS = (
@@ -263,3 +264,31 @@ def test_narrow_vectors_hold_the_columns_beside_whole_vectors() -> None:
     assert "__m256 r_" in source
     whole = tcpx.emit(tcpx.parse(payload("mk,kn->mn", {"m": 40, "k": 5, "n": 32})), target="x86_avx512").c_source
     assert "__m256" not in whole
+
+
+@pytest.mark.parametrize("spec", FORMS)
+def test_where_l3_is_slow_every_form_has_a_schedule(spec: str) -> None:
+    assert tcpx.emit(tcpx.parse(payload(spec)), target="sapphire_rapids", threads=2).c_source
+
+
+FAR = (  # right factors within and beyond the L2 of sapphire_rapids
+    ("mk,kn->mn", {"m": 4, "k": 1024, "n": 530}),
+    ("mk,kn->mn", {"m": 17, "k": 1024, "n": 530}),
+    ("mk,kn->mn", {"m": 49, "k": 1024, "n": 530}),
+    ("mk,kn->mn", {"m": 48, "k": 90, "n": 70}),
+    ("mk,kn->mn", {"m": 49, "k": 90, "n": 70}),
+    ("bmk,bkn->bmn", {"b": 2, "m": 49, "k": 90, "n": 70}),
+    ("bkm,bkn->bmn", {"b": 2, "m": 33, "k": 530, "n": 130}),
+    ("bkm,bkn->bmn", {"b": 2, "m": 259, "k": 70, "n": 64}),
+)
+
+
+def test_where_l3_is_slow() -> None:
+    target = tcpx.load_target("sapphire_rapids", ())
+    if not set(target.cpu_flags) <= cpu_flags():
+        pytest.skip(f"this CPU does not run {target.name}")
+    symbolic = [tcpx.CompileRequest(tcpx.parse(payload(spec))) for spec, _ in FAR]
+    static = [tcpx.CompileRequest(tcpx.parse(payload(spec, sizes))) for spec, sizes in FAR]
+    kernels = tcpx.compile_many([*symbolic, *static], target=target, threads=2)
+    for (spec, sizes), kernel in zip((*FAR, *FAR), kernels, strict=True):
+        check(kernel, spec, sizes)

@@ -17,7 +17,7 @@ AVX512 = AVX2 | {"avx512f", "avx512bw", "avx512dq", "avx512vl"}
 
 
 def test_the_installed_targets() -> None:
-    assert available_targets() == ("generic", "x86_avx2", "x86_avx512")
+    assert available_targets() == ("generic", "sapphire_rapids", "x86_avx2", "x86_avx512")
 
 
 @pytest.mark.parametrize("name", available_targets())
@@ -25,6 +25,7 @@ def test_a_table_is_whole(name: str) -> None:
     target = load_target(name)
     assert target.name == name
     assert target.l1 < target.l2 < target.l3
+    assert target.l3_rate > 0
     assert target.parallel_threshold > 0
     assert {"-O3", "-std=c11", "-ffp-contract=off"} <= set(target.flags)
     assert not any("fast" in flag or "unsafe" in flag or "finite" in flag for flag in target.flags)
@@ -99,11 +100,30 @@ def test_features_add_rows_and_flags() -> None:
         (AVX2, "x86_avx2", ()),
         (AVX512, "x86_avx512", ()),
         (AVX512 | {"avx512_vnni"}, "x86_avx512", ("avx512_vnni",)),
+        (AVX512 | {"avx512_fp16", "avx512_bf16"}, "sapphire_rapids", ("avx512_bf16",)),
     ],
 )
 def test_native_is_the_widest_that_runs(cpu: frozenset[str], name: str, features: tuple[str, ...]) -> None:
     target = native_target(cpu)
     assert (target.name, target.features) == (name, features)
+
+
+def test_a_table_leaves_to_its_base_what_it_does_not_say(tmp_path: Path) -> None:
+    write(tmp_path, TABLE)
+    close = tmp_path / "close.yaml"
+    close.write_text("name: close\nbase: tiny.yaml\nl2: 7\n", encoding="utf-8")
+    base, target = read_target(tmp_path / "tiny.yaml"), read_target(close)
+    assert (target.name, target.l2, target.l3, target.l3_rate) == ("close", 7, 3, 5)
+    assert target.rows == base.rows
+    (tmp_path / "far.yaml").write_text("name: far\nbase: close.yaml\n", encoding="utf-8")
+    with pytest.raises(TargetError) as caught:
+        read_target(tmp_path / "far.yaml")
+    found = caught.value.diagnostic
+    assert (found.required, found.found) == ("a table that says all itself", "tiny.yaml as its base")
+
+
+def test_the_rows_of_sapphire_rapids_are_those_of_avx512() -> None:
+    assert load_target("sapphire_rapids").rows == load_target("x86_avx512").rows
 
 
 def test_native_is_one_of_the_targets() -> None:
@@ -173,6 +193,7 @@ vector_registers: 16
 l1: 1
 l2: 2
 l3: 3
+l3_rate: 5
 parallel_threshold: 4
 headers: [math.h]
 flags: [-O3]
