@@ -45,7 +45,7 @@ MOST_EXPRESSIONS: Final = 1_000_000
 """Expressions that one run of a schedule evaluates."""
 MOST_STEPS: Final = 10_000
 """Transforms that one run of a schedule applies."""
-MOST_OPERATIONS: Final = 20_000
+MOST_OPERATIONS: Final = 50_000
 """Operations of a payload, at any time while a schedule runs and is lowered."""
 DEEPEST_NEST: Final = 40
 """Loops and branches of a payload within one another, at any time while a schedule runs and is lowered."""

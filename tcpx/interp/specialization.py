@@ -18,7 +18,8 @@ from tcpx.interp.values import OpHandle, RuntimeValue, describe
 from tcpx.payload.diagnostics import Kind, ScheduleError, TcpxError, UnprovenError, VerifyError
 from tcpx.payload.facts import facts_in
 from tcpx.payload.ir import Operation
-from tcpx.payload.predicates import Predicate
+from tcpx.payload.predicates import Comparison, Predicate
+from tcpx.payload.size_substitution import with_facts
 from tcpx.payload.verifier import verify_ops
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.language import syntax as ast
@@ -57,25 +58,34 @@ def _open_branches(
 ) -> tuple[list[tuple[ast.Branch, Predicate]], ast.Block | ast.Fail]:
     """The branches to choose from at run time, once per condition that `or` joins, and what is left for all other
     sizes. What the branches round the statement rule out is left out."""
-    branches: list[tuple[ast.Branch, Predicate]] = []
     facts = state.handles.facts
-    covered = False
+    branches: list[tuple[ast.Branch, Predicate]] = []
+    written: list[Predicate] = []
     for branch in statement.branches:
         held = condition(branch.condition, state, frame)
         if held is True:
             return branches, branch.body
+        alternatives = alternatives_of(held)
+        alone = [_by_itself(predicate, state) for predicate in alternatives]
+        if alternatives and all(is_covered(predicate, written) for predicate in alone):
+            raise _never_taken(branch, describe(held), written, frame)
+        written += alone
         earlier = [p for _, p in branches]
-        added = [] if covered else [p for p in alternatives_of(held) if not is_covered(p, earlier)]
-        if held is not False and not added:
-            raise _never_taken(branch, describe(held), earlier, frame)
-        branches += [(branch, predicate) for predicate in added if not is_covered(predicate, earlier, facts)]
-        covered = covered or is_covered(Predicate(), [p for _, p in branches])
-    if not covered and not (branches and is_covered(Predicate(), [p for _, p in branches], facts)):
+        branches += [(branch, p) for p in alternatives if not is_covered(p, earlier, facts)]
+    if not branches or not is_covered(Predicate(), [p for _, p in branches], facts):
         return branches, statement.orelse
-    if covered and isinstance(statement.orelse, ast.Block):
-        raise _never_taken(statement.orelse, "`else`", [p for _, p in branches], frame)
+    if isinstance(statement.orelse, ast.Block) and is_covered(Predicate(), written):
+        raise _never_taken(statement.orelse, "`else`", written, frame)
     body = branches.pop()[0].body
     return branches, body
+
+
+def _by_itself(predicate: Predicate, state: State) -> Predicate:
+    """The predicate without what the branches round it say of its symbols."""
+    declared = {symbol.name: symbol for symbol in state.func.symbols}
+    return Predicate(
+        tuple(Comparison(c.op, with_facts(c.lhs, declared), with_facts(c.rhs, declared)) for c in predicate.comparisons)
+    )
 
 
 def _never_taken(node: ast.Node, found: str, earlier: list[Predicate], frame: Frame) -> Exception:

@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import perf_counter
 from typing import Final
 
 import numpy as np
@@ -19,6 +20,8 @@ from tcpx.measure.pinned_threads import PinnedThreads
 SAMPLE_SECONDS: Final = 4e-3
 SAMPLES: Final = 7
 MOST_SAMPLES: Final = 200
+MOST_SECONDS: Final = 3.0
+"""For one rate, on a machine that is never quiet."""
 PROBE_SECONDS: Final = 2e-4
 PROBE: Final = "fma_f32"
 CACHES: Final = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -73,7 +76,7 @@ class Machine:
         self.calibration.warm_up()
 
     def limits(self) -> Limits:
-        """Measure all of it: a second or two."""
+        """Measure all of it: some seconds, half a minute on a machine that is never quiet."""
         caches = cache_sizes(self.target)
         count = len(self.threads.cpus)
         held = {name: size if name == "l3" else size * count for name, size in caches.items()}
@@ -117,11 +120,14 @@ class Machine:
         return self._best(lambda: self._rate(name, rounds))
 
     def _best(self, sample: Callable[[], float]) -> float:
-        """The highest rate of samples until `SAMPLES` of them count, or `MOST_SAMPLES` were taken: one that does not
-        count is not too high."""
+        """The highest rate of samples, until `SAMPLES` of them count, or `MOST_SAMPLES` or `MOST_SECONDS` are over.
+
+        One that does not count is not too high.
+        """
         rates: list[float] = []
         counted = 0
-        while counted < SAMPLES and len(rates) < MOST_SAMPLES:
+        end = perf_counter() + MOST_SECONDS
+        while not rates or (counted < SAMPLES and len(rates) < MOST_SAMPLES and perf_counter() < end):
             before = self.calibration.rate()
             rates.append(sample())
             counted += self.calibration.is_steady(before, self.calibration.rate())

@@ -52,7 +52,10 @@ class Facts:
 
     def allow(self, predicate: Predicate) -> bool:
         """False if the predicate is known to hold nowhere where the facts do."""
-        return (self._holding & predicate).decide() is not False
+        both = self._holding & predicate
+        if both.decide() is False:
+            return False
+        return all(Facts([both.without(c)])._decide(c) is not False for c in predicate.comparisons)
 
     def _decide(self, comparison: Comparison) -> bool | None:
         here = Comparison(comparison.op, self.attach(comparison.lhs), self.attach(comparison.rhs))

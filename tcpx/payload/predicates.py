@@ -148,6 +148,10 @@ class Predicate:
         """The predicate with symbols and loop variables replaced."""
         return Predicate(tuple(comparison.substitute(mapping) for comparison in self.comparisons))
 
+    def without(self, comparison: Comparison) -> Predicate:
+        """The other comparisons."""
+        return Predicate(tuple(c for c in self.comparisons if c != comparison))
+
     def simplify(self) -> Predicate:
         """Without the comparisons that always hold."""
         return Predicate(tuple(c for c in self.comparisons if c.decide() is not True))

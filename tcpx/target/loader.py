@@ -1,7 +1,7 @@
 """From a YAML table to a Target: includes, `for` groups, validation.
 
     name, vector_bits, vector_registers, l1, l2, l3, l3_rate, parallel_threshold, flags, headers, tolerances
-    base:     x86_avx512.yaml               the table that has what this one does not say
+    base:     x86_avx512.yaml               the table that has all but the name, sizes, flags and found_on
     include:  [shared/scalar.yaml]          tables whose types, rows and helpers come first
     cpu_flags: [avx2, ...]                  extensions without which the target cannot run
     found_on: [avx512_fp16, ...]            extensions of the processors for which `native` takes this table
@@ -33,6 +33,7 @@ TABLES = Path(__file__).parent
 _SIZES = ("vector_bits", "vector_registers", "l1", "l2", "l3", "l3_rate", "parallel_threshold")
 _SHARED_KEYS = ("types", "rows", "helpers", "tolerances")
 _KEYS = ("name", "base", "include", "headers", "flags", "cpu_flags", "found_on", "features", *_SIZES, *_SHARED_KEYS)
+_DERIVED_KEYS = ("name", "base", "flags", "found_on", *_SIZES)
 _ROW_KEYS = ("name", "kind", "type", "semantics", "c", "requires", "condition", "alignment", "lanes")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
@@ -81,13 +82,18 @@ def _flags(fields: Mapping[str, Node], key: str) -> tuple[str, ...]:
 
 
 def _described(root: Node, folder: Path) -> dict[str, Node]:
-    """What a table says, and what it leaves to its base."""
+    """What a table says, and what it leaves to its base. Raises TargetError."""
     fields = root.fields(_KEYS)
     if "base" not in fields:
         return fields
+    fields = root.fields(_DERIVED_KEYS)
     base = read_table(folder / fields["base"].text()).fields(_KEYS)
     if "base" in base:
         raise fields["base"].fail("a table that says all itself", found=f"{base['base'].text()} as its base")
+    if "name" not in fields:
+        raise TargetError(
+            "malformed target table", required="the key name", found="none", where=root.where.partition(":")[0]
+        )
     return {**base, **fields}
 
 

@@ -88,11 +88,13 @@ class Node:
 
 
 def read_table(path: Path) -> Node:
-    """The root of the YAML file. Raises TargetError if it is not YAML."""
+    """The root of the YAML file. Raises TargetError if it cannot be read, or is not YAML."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         with path.open("rb") as file:
             document: object = yaml.load(file, Loader=loader)
+    except OSError as error:
+        raise TargetError(f"{path.name} cannot be read", required="a target table", found=str(error)) from error
     except yaml.YAMLError as error:
         raise TargetError(f"{path.name} is not YAML", required="a YAML mapping", found=str(error)) from error
     return Node(document, f"{path.name}: ")

@@ -13,7 +13,7 @@ from tests.end_to_end.payloads import PACKED, PRODUCTS, TARGETS, load_digits
 
 @pytest.fixture(scope="session", params=TARGETS)
 def target(request: pytest.FixtureRequest) -> Target:
-    """Every shipped target that this CPU runs."""
+    """The shipped targets that this CPU runs, one for each instruction set."""
     found = load_target(request.param)
     if not set(found.cpu_flags) <= cpu_flags():
         pytest.skip(f"this CPU does not run {found.name}")

@@ -283,6 +283,36 @@ FAR = (  # right factors within and beyond the L2 of sapphire_rapids
 )
 
 
+ROWS = (
+    "1",
+    "3",
+    "8",
+    "16",
+    "17",
+    "48",
+    "49",
+    "[M]",
+    "[M] symbols M: 1..3",
+    "[M] symbols M: 4..16",
+    "[M] symbols M: 0..48",
+)
+
+
+@pytest.mark.parametrize("target_name", ["sapphire_rapids", "x86_avx512"])
+@pytest.mark.parametrize("rows", ROWS)
+def test_no_version_hides_another_one(rows: str, target_name: str) -> None:
+    """Whatever of the sizes is known, and whatever is known of the others, is accepted."""
+    m, _, bounds = rows.partition(" symbols ")
+    for k, n in (("[K]", "[N]"), ("64", "[N]"), ("1500", "[N]"), ("[K]", "512"), ("1500", "512")):
+        symbols = [bounds or "M"] * (m == "[M]") + ["K"] * (k == "[K]") + ["N"] * (n == "[N]")
+        text = (
+            f"func @known(%x: tensor<{m}x{k}xf32>, %y: tensor<{k}x{n}xf32>) -> tensor<{m}x{n}xf32>"
+            + (f" symbols [{', '.join(symbols)}]" if symbols else "")
+            + f" {{\n  %r = tcp.matmul(%x, %y) : tensor<{m}x{n}xf32>\n  tcp.return(%r)\n}}\n"
+        )
+        assert tcpx.apply_schedule(tcpx.parse(text), None, target=target_name).trace.entries, text
+
+
 def test_where_l3_is_slow() -> None:
     target = tcpx.load_target("sapphire_rapids", ())
     if not set(target.cpu_flags) <= cpu_flags():

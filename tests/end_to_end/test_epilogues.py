@@ -98,3 +98,13 @@ def test_a_cast_is_part_of_packing() -> None:
     )
     source = tcpx.emit(tcpx.parse(text), schedule, target="x86_avx512").c_source
     assert source.index("/* s.lhs/pack1") < source.index("/* f/d0")
+
+
+def test_every_version_of_a_kernel_has_a_long_epilogue() -> None:
+    """All versions of a symbolic product, lane by lane where the target has no conversion, are within the limits."""
+    text = (
+        "func @long(%x: tensor<[M]x[K]xf32>, %w: tensor<[K]x[N]xf32>) -> tensor<[M]x[N]xf16> symbols [K, M, N] {\n"
+        "  %mm = tcp.matmul(%x, %w) : tensor<[M]x[N]xf32>\n  %g = tcp.gelu(%mm) : tensor<[M]x[N]xf32>\n"
+        "  %y = tcp.cast(%g) : tensor<[M]x[N]xf16>\n  tcp.return(%y)\n}\n"
+    )
+    assert "uint16_t *restrict" in tcpx.emit(tcpx.parse(text), target="generic").c_source

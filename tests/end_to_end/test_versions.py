@@ -154,6 +154,26 @@ FEW = (
 )
 
 
+A, B, C = "{ tile(mm, [m: 2]) }", "{ tile(mm, [n: 2]) }", "{ tile(mm, [k: 2]) }"
+M, N, K = "size(mm.m)", "size(mm.n)", "size(mm.k)"
+
+
+@pytest.mark.parametrize(
+    ("body", "made"),
+    [
+        (f'when {M} < {K} {A} else when {M} >= {K} {B} else fail "no"', "AB"),
+        (f'when {M} < {K} {A} else when {M} > {K} {B} else when {M} == {K} {C} else fail "no"', "ABC"),
+        (f'when {M} * {K} < 64 {A} else when {M} * {K} >= 64 {B} else fail "no"', "AB"),
+        (f"when {K} >= 4 {{ specialize mm when {M} <= {K} {A} else when {M} < 3 {B} else {C} }} else {{ }}", "AC"),
+        (f"when {K} >= 5 {{ specialize mm when {K} <= {N} and {N} < 5 {A} else {C} }} else {{ }}", "C"),
+    ],
+)
+def test_branches_that_leave_nothing_to_others_are_known(body: str, made: str) -> None:
+    run = tcpx.apply_schedule(tcpx.parse(RELU), schedule(f"specialize mm {body}"), target="generic")
+    tiles = [e.statement for e in run.trace.entries if e.statement.startswith("tile")]
+    assert tiles == [{"A": A, "B": B, "C": C}[name].strip("{ }") for name in made]
+
+
 def test_what_the_branches_round_a_statement_rule_out_is_left_out(target: Target) -> None:
     run = tcpx.apply_schedule(tcpx.parse(RELU), schedule(FEW), target=target)
     made = [e.statement for e in run.trace.entries]

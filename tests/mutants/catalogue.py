@@ -54,6 +54,13 @@ MUTANTS: Final = (
         _op("split_reduction"),
     ),
     Mutant(
+        "specialize: a branch that is not known to be reached is left out",
+        "payload/facts.py",
+        "(self._holding & predicate).decide() is not False",
+        "(self._holding & predicate).decide() is True",
+        ("transform/ops/test_specialize_when.py", "end_to_end/test_versions.py"),
+    ),
+    Mutant(
         "grid: a range that depends on the outer loop",
         "emit_c/printer/control.py",
         "if {outer.var for outer in grid} & {v for bound in bounds for v in variables(bound)}:",

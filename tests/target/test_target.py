@@ -108,20 +108,6 @@ def test_native_is_the_widest_that_runs(cpu: frozenset[str], name: str, features
     assert (target.name, target.features) == (name, features)
 
 
-def test_a_table_leaves_to_its_base_what_it_does_not_say(tmp_path: Path) -> None:
-    write(tmp_path, TABLE)
-    close = tmp_path / "close.yaml"
-    close.write_text("name: close\nbase: tiny.yaml\nl2: 7\n", encoding="utf-8")
-    base, target = read_target(tmp_path / "tiny.yaml"), read_target(close)
-    assert (target.name, target.l2, target.l3, target.l3_rate) == ("close", 7, 3, 5)
-    assert target.rows == base.rows
-    (tmp_path / "far.yaml").write_text("name: far\nbase: close.yaml\n", encoding="utf-8")
-    with pytest.raises(TargetError) as caught:
-        read_target(tmp_path / "far.yaml")
-    found = caught.value.diagnostic
-    assert (found.required, found.found) == ("a table that says all itself", "tiny.yaml as its base")
-
-
 def test_the_rows_of_sapphire_rapids_are_those_of_avx512() -> None:
     assert load_target("sapphire_rapids").rows == load_target("x86_avx512").rows
 
@@ -214,6 +200,35 @@ def write(folder: Path, text: str) -> Path:
     path = folder / "tiny.yaml"
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def test_a_table_leaves_to_its_base_what_it_does_not_say(tmp_path: Path) -> None:
+    write(tmp_path, TABLE)
+    close = tmp_path / "close.yaml"
+    close.write_text("name: close\nbase: tiny.yaml\nl2: 7\n", encoding="utf-8")
+    base, target = read_target(tmp_path / "tiny.yaml"), read_target(close)
+    assert (target.name, target.l2, target.l3, target.l3_rate) == ("close", 7, 3, 5)
+    assert target.rows == base.rows
+
+
+@pytest.mark.parametrize(
+    ("text", "required", "found"),
+    [
+        ("name: far\nbase: close.yaml\n", "a table that says all itself", "tiny.yaml as its base"),
+        ("name: far\nbase: tiny.yaml\nrows: []\n", "one of the keys name, base, flags", "'rows'"),
+        ("base: tiny.yaml\n", "the key name", "none"),
+        ("name: far\nbase: nowhere.yaml\n", "a target table", "No such file"),
+        (TABLE + "include: [nowhere.yaml]\n", "a target table", "No such file"),
+    ],
+)
+def test_a_wrong_base_is_refused(tmp_path: Path, text: str, required: str, found: str) -> None:
+    write(tmp_path, TABLE)
+    (tmp_path / "close.yaml").write_text("name: close\nbase: tiny.yaml\n", encoding="utf-8")
+    (tmp_path / "far.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(TargetError) as caught:
+        read_target(tmp_path / "far.yaml")
+    assert (caught.value.diagnostic.required or "").startswith(required)
+    assert found in (caught.value.diagnostic.found or "")
 
 
 def test_a_small_table_loads(tmp_path: Path) -> None:
