@@ -108,3 +108,16 @@ def test_every_version_of_a_kernel_has_a_long_epilogue() -> None:
         "  %y = tcp.cast(%g) : tensor<[M]x[N]xf16>\n  tcp.return(%y)\n}\n"
     )
     assert "uint16_t *restrict" in tcpx.emit(tcpx.parse(text), target="generic").c_source
+
+
+@pytest.mark.parametrize("columns", [3, 8, 20])
+def test_a_result_in_a_wider_type(target: Target, columns: int) -> None:
+    text = (
+        f"func @wider(%x: tensor<[M]x8xf32>, %w: tensor<8x{columns}xf32>) -> tensor<[M]x{columns}xf64> symbols [M] {{\n"
+        f"  %mm = tcp.matmul(%x, %w) : tensor<[M]x{columns}xf32>\n"
+        f"  %y = tcp.cast(%mm) : tensor<[M]x{columns}xf64>\n  tcp.return(%y)\n}}\n"
+    )
+    random = np.random.default_rng(1)
+    x, w = (random.integers(-8, 9, shape).astype(np.float32) for shape in ((13, 8), (8, columns)))
+    (found,) = run_guarded(tcpx.compile(tcpx.parse(text), target=target), x, w)
+    np.testing.assert_array_equal(found, (x @ w).astype(np.float64))
