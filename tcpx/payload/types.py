@@ -170,6 +170,11 @@ def dtype_of(type_: Type) -> ScalarType:
     return type_ if isinstance(type_, ScalarType) else type_.dtype
 
 
+def lanes_of(type_: Type) -> int:
+    """The lanes of a 1-D vector; 0 for any other type."""
+    return type_.shape[0] if isinstance(type_, VectorType) and len(type_.shape) == 1 else 0
+
+
 def shape_of(type_: Type) -> tuple[Dim, ...]:
     """The shape; of a scalar, ()."""
     return () if isinstance(type_, ScalarType) else type_.shape

@@ -8,12 +8,7 @@ import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.ir import Operation, Value, register
-from tcpx.payload.types import Type, VectorType, dtype_of
-
-
-def _lanes(type_: Type) -> int:
-    """The lanes of a 1-D vector; 0 for any other type."""
-    return type_.shape[0] if isinstance(type_, VectorType) and len(type_.shape) == 1 else 0
+from tcpx.payload.types import VectorType, dtype_of, lanes_of
 
 
 @register
@@ -31,7 +26,7 @@ class Repeat(Operation):
 
     def verify(self) -> None:
         given, made = self.operands[0].type, self.result.type
-        few, many = _lanes(given), _lanes(made)
+        few, many = lanes_of(given), lanes_of(made)
         if dtype_of(given) != dtype_of(made) or few == 0 or many == 0 or many % few:
             raise self.error(
                 "the lanes of a 1-D vector are repeated a whole number of times",
@@ -61,7 +56,7 @@ class Dot(Operation):
         return cls([acc, lhs, rhs], [acc.type])
 
     def verify(self) -> None:
-        acc, lhs, rhs = (_lanes(v.type) for v in self.operands)
+        acc, lhs, rhs = (lanes_of(v.type) for v in self.operands)
         if self.operands[0].type != self.result.type or lhs != rhs or acc == 0 or lhs == 0 or lhs % acc:
             raise self.error(
                 "each lane of `acc` takes a group of neighbouring lanes of `lhs` and of `rhs`",

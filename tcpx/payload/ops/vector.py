@@ -13,7 +13,7 @@ from tcpx.payload.ops.constant import check_literal
 from tcpx.payload.ops.gml_st import OnSubset, write_subset
 from tcpx.payload.sizes import Dim
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import BufferType, TensorType, Type, VectorType, dtype_of, shape_of, with_shape
+from tcpx.payload.types import BufferType, TensorType, Type, VectorType, dtype_of, lanes_of, shape_of, with_shape
 
 
 @register
@@ -188,6 +188,11 @@ class Insert(Operation):
             raise self.error("the attribute `lane` is missing", required="an int")
         return held
 
+    def sources(self) -> list[tuple[Value, int]]:
+        """For each lane of the result the value and its lane; 0 of the scalar."""
+        vector, element = self.operands
+        return [(element, 0) if i == self.lane else (vector, i) for i in range(lanes_of(vector.type))]
+
     def verify(self) -> None:
         type_ = self.operands[0].type
         if not isinstance(type_, VectorType) or len(type_.shape) != 1 or not 0 <= self.lane < type_.shape[0]:
@@ -226,6 +231,12 @@ class Shuffle(Operation):
         if not isinstance(held, tuple):
             raise self.error("the attribute `lanes` is missing", required="a list of ints")
         return tuple(lane for lane in held if isinstance(lane, int))
+
+    def sources(self) -> list[tuple[Value, int]]:
+        """For each lane of the result the operand and its lane."""
+        first, second = self.operands
+        count = lanes_of(first.type)
+        return [(first, lane) if lane < count else (second, lane - count) for lane in self.lanes]
 
     def verify(self) -> None:
         first, second = (value.type for value in self.operands)

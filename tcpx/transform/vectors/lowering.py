@@ -14,7 +14,7 @@ from tcpx.transform.vectors.literals import literal_of
 from tcpx.transform.vectors.multiply_add import fuse_multiply_add
 from tcpx.transform.vectors.pieces import Pieces
 from tcpx.transform.vectors.refusal import refusal
-from tcpx.transform.vectors.structured import unroll
+from tcpx.transform.vectors.structured import rearrange, unroll
 from tcpx.transform.vectors.widths import is_vector, uses_vectors
 from tcpx.transform.vectors.writes import lower_write
 
@@ -73,7 +73,9 @@ class _Lowering:
 
     def _leaf(self, op: Operation) -> None:
         pieces = self.pieces
-        if isinstance(op, Read | FromElements | Insert | Shuffle) or literal_of(op) is not None:
+        if isinstance(op, Insert | Shuffle) and rearrange(pieces, op):
+            self._replaced(op)
+        elif isinstance(op, Read | FromElements | Insert | Shuffle) or literal_of(op) is not None:
             self.cleanups.append(lambda: None if op.results[0].uses else self._erase(op))
         elif isinstance(op, Extract) and pieces.widths.is_piece(op.operands[0]):
             self.rewriter.set_operand(op, 0, pieces.piece(op.operands[0], (0,), pieces.widths.of(op.operands[0])))

@@ -9,7 +9,7 @@ from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import Block, Value
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.ops.select import Select
-from tcpx.payload.ops.vector import Read
+from tcpx.payload.ops.vector import Insert, Read, Shuffle
 from tcpx.payload.sizes import evaluate
 from tcpx.payload.types import ScalarType
 from tcpx.transform.vectors.accesses import Lanes
@@ -42,6 +42,26 @@ def unroll(pieces: Pieces, op: Structured) -> bool:
             pieces.partials[op] = partial
     else:
         pieces.define(op.result, map_lanes(pieces, op))
+    return True
+
+
+def rearrange(pieces: Pieces, op: Insert | Shuffle) -> bool:
+    """Define the pieces of a vector whose lanes are those of others; False if `op` is one instruction and stays."""
+    result, vectors = op.result, [v for v in op.operands if is_vector(v)]
+    if all(pieces.widths.is_piece(v) and v.type == result.type for v in (result, *vectors)):
+        for index, value in enumerate(vectors):
+            pieces.rewriter.set_operand(op, index, pieces.piece(value, (0,), pieces.widths.of(value)))
+        return False
+    lanes: list[Value] = []
+    for value, lane in op.sources():
+        lanes.append(pieces.scalar(value, (lane,)) if is_vector(value) else value)
+    width = pieces.widths.of(result)
+    grid: Grid = {}
+    for key in pieces.keys(result.type, width):
+        start = pieces.start(key, width)[0]
+        chunk = lanes[start : start + width]
+        grid[key] = chunk[0] if width == 1 else pieces.from_elements([*chunk, *chunk[-1:] * (width - len(chunk))])
+    pieces.define(result, grid)
     return True
 
 

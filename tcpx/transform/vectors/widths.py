@@ -7,7 +7,7 @@ from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.gml_st import If, Loop, StYield
-from tcpx.payload.ops.vector import FromElements, Read
+from tcpx.payload.ops.vector import FromElements, Insert, Read, Shuffle
 from tcpx.payload.types import HALF, ScalarType, VectorType, dtype_of, f32
 from tcpx.target import Target
 from tcpx.transform.vectors.lane_dims import (
@@ -140,6 +140,10 @@ class Widths:
                     value, dest = op.operands
                     if is_vector(value) and is_vector(dest) and dest not in self.partial:
                         self._join_values(value, dest)
+                case Insert() | Shuffle():
+                    for value in op.operands:
+                        if value.type == op.result.type:
+                            self._join_values(op.result, value)
                 case _:
                     pass
             for inner in op.regions:

@@ -541,6 +541,43 @@ def test_a_loop_is_lowered_before_bufferization_of_the_rest() -> None:
     assert all(len(t.shape) == 1 for t in values_in(module.main) if isinstance(t, VectorType))
 
 
+@pytest.mark.parametrize("lanes", [2, 3, 8, 12, 16])
+@pytest.mark.parametrize(("part", "wide"), [(1, "f32"), (2, "f32"), (2, "f64")])
+def test_lanes_that_are_replaced_and_shuffled(lanes: int, part: int, wide: str) -> None:
+    count = lanes // part
+    order = list(reversed(range(lanes - count // 2, lanes - count // 2 + count)))
+    check(
+        f"""
+    func @f(%a: {buffer(str(lanes))}, %b: {buffer(str(count))}) {{
+      %v = vector.read(%a) tile [0] [{lanes}] : vector<{lanes}xf32>
+      %x = vector.read(%a) tile [1] [1] drop [0] : f32
+      %wide = tcp.cast(%v) : vector<{lanes}x{wide}>
+      %p = tcp.cast(%wide) : vector<{lanes}xf32>
+      %i = vector.insert(%p, %x) {{lane = {lanes - 1}}} : vector<{lanes}xf32>
+      %s = vector.shuffle(%i, %v) {{lanes = {order}}} : vector<{count}xf32>
+      %t = tcp.exp(%s) : vector<{count}xf32>
+      vector.write(%t, %b) tile [0] [{count}]
+      tcp.return
+    }}
+    """,
+        [{}],
+    )
+
+
+def test_a_lane_inserted_before_a_cast_to_wider_lanes_stays_one_instruction() -> None:
+    text = f"""
+    func @f(%a: {buffer("4")}, %b: {buffer("4", "f64")}) {{
+      %x = vector.read(%a) tile [1] [1] drop [0] : f32
+      %s = tcp.broadcast(%x) {{dims = []}} : vector<4xf32>
+      %i = vector.insert(%s, %x) {{lane = 2}} : vector<4xf32>
+      %w = tcp.cast(%i) : vector<4xf64>
+      vector.write(%w, %b) tile [0] [4]
+      tcp.return
+    }}
+    """
+    assert lowered(text, "x86_avx2").text() == parse(text).text()
+
+
 # -- what cannot be lowered -----------------------------------------------------------------------------------------
 
 
