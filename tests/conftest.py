@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -114,7 +115,10 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Install the policies; that of skips not in a worker of xdist."""
+    """Install the policies; that of skips not in a worker of xdist. Commands that tests start can be interrupted, also
+    where this process cannot, as a shell's job in the background."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.pluginmanager.register(guarded_calls, "guarded-calls")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(SkipPolicy(config), "skip-policy")

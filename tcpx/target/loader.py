@@ -1,11 +1,12 @@
 """From a YAML table to a Target: includes, `for` groups, validation.
 
     name, vector_bits, vector_registers, l1, l2, l3, l3_rate, parallel_threshold, flags, headers, tolerances
-    base:     x86_avx512.yaml               the table that has all but the name, sizes, flags and found_on
+    base:     x86_avx512.yaml               the table that has all but the name, sizes, flags, found_on and slow
     include:  [shared/scalar.yaml]          tables whose types, rows and helpers come first
     cpu_flags: [avx2, ...]                  extensions without which the target cannot run
     found_on: [avx512_fp16, ...]            extensions of the processors for which `native` takes this table
     features: {avx512_vnni: {cpu_flags: [...], flags: [...]}}      optional extensions
+    slow:     [avx512_bf16]                 those of them that are in use only where they are asked for
     types:    {__m512: [f32x16]}            C type -> lane types
     rows:     [{for: [{T: f32x16, ...}], rows: [{name: add_$T, ...}]}]      groups nest; a group is a row or has `rows`
     helpers:  [{for: [...], define: {tcpx_max_$T: C code}}]
@@ -32,8 +33,8 @@ TABLES = Path(__file__).parent
 
 _SIZES = ("vector_bits", "vector_registers", "l1", "l2", "l3", "l3_rate", "parallel_threshold")
 _SHARED_KEYS = ("types", "rows", "helpers", "tolerances")
-_KEYS = ("name", "base", "include", "headers", "flags", "cpu_flags", "found_on", "features", *_SIZES, *_SHARED_KEYS)
-_DERIVED_KEYS = ("name", "base", "flags", "found_on", *_SIZES)
+_DERIVED_KEYS = ("name", "base", "flags", "found_on", "slow", *_SIZES)
+_KEYS = (*_DERIVED_KEYS, "include", "headers", "cpu_flags", "features", *_SHARED_KEYS)
 _ROW_KEYS = ("name", "kind", "type", "semantics", "c", "requires", "condition", "alignment", "lanes")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
@@ -47,7 +48,8 @@ def available_targets() -> tuple[str, ...]:
 def load_target(name: str, features: tuple[str, ...] | None = None) -> Target:
     """The target of this name; `native` is the widest one the running CPU supports.
 
-    `features` chooses among the table's optional extensions: by default all of them, for `native` those the CPU has.
+    `features` chooses among the table's optional extensions: by default all that are not slow there, for `native` those
+    of them that the CPU has.
     Raises TargetError on an unknown name or feature, or a malformed table.
     """
     if name == "native":
@@ -69,15 +71,15 @@ def native_target(cpu: frozenset[str], features: tuple[str, ...] | None = None) 
     alike, the one that is for the fewest processors."""
     roots = [read_table(TABLES / f"{name}.yaml") for name in available_targets()]
     tables = [(_described(root, TABLES), root) for root in roots]
-    known = [(fields, root, {*_flags(fields, "cpu_flags"), *_flags(fields, "found_on")}) for fields, root in tables]
+    known = [(fields, root, {*_words(fields, "cpu_flags"), *_words(fields, "found_on")}) for fields, root in tables]
     runnable = [table for table in known if table[2] <= cpu]
     fields, widest, _ = max(runnable, key=lambda table: (table[0]["vector_bits"].number(), len(table[2])))
     if features is None:
-        features = tuple(f for f, (needed, _) in _features(fields).items() if set(needed) <= cpu)
+        features = tuple(f for f in _usual(fields) if set(_features(fields)[f][0]) <= cpu)
     return _target(widest, TABLES, features)
 
 
-def _flags(fields: Mapping[str, Node], key: str) -> tuple[str, ...]:
+def _words(fields: Mapping[str, Node], key: str) -> tuple[str, ...]:
     return fields[key].texts() if key in fields else ()
 
 
@@ -116,7 +118,7 @@ def _target(root: Node, folder: Path, features: tuple[str, ...] | None) -> Targe
     for feature in features or ():
         if feature not in described:
             raise unknown_name("feature", feature, described, where=file)
-    chosen = tuple(f for f in described if features is None or f in features)
+    chosen = _usual(fields) if features is None else tuple(f for f in described if f in features)
     tables = [fields]
     for include in fields["include"].items() if "include" in fields else []:
         tables.insert(len(tables) - 1, read_table(folder / include.text()).fields(_SHARED_KEYS))
@@ -132,7 +134,7 @@ def _target(root: Node, folder: Path, features: tuple[str, ...] | None) -> Targe
         flags=fields["flags"].texts() + tuple(flag for f in chosen for flag in described[f][1]),
         headers=fields["headers"].texts(),
         features=chosen,
-        cpu_flags=_flags(fields, "cpu_flags"),
+        cpu_flags=_words(fields, "cpu_flags"),
         types=MappingProxyType(types),
         helpers=MappingProxyType(helpers),
         tolerances=MappingProxyType(_tolerances(tables)),
@@ -151,6 +153,16 @@ def _features(fields: Mapping[str, Node]) -> dict[str, tuple[tuple[str, ...], tu
             raise node.fail("the keys cpu_flags and flags")
         result[feature] = entry["cpu_flags"].texts(), entry["flags"].texts()
     return result
+
+
+def _usual(fields: Mapping[str, Node]) -> tuple[str, ...]:
+    """The features that are in use where none are asked for. Raises TargetError where a slow one is none of them."""
+    described = _features(fields)
+    for node in fields["slow"].items() if "slow" in fields else ():
+        if node.text() not in described:
+            raise node.fail(f"a feature of the table: {', '.join(described) or 'it has none'}", found=node.text())
+    slow = _words(fields, "slow")
+    return tuple(f for f in described if f not in slow)
 
 
 def _tolerances(tables: list[dict[str, Node]]) -> dict[str, int]:

@@ -175,11 +175,16 @@ def test_watch_runs_again_on_a_save_and_ends_cleanly(files: SimpleNamespace) -> 
                     return "".join(lines)
             raise AssertionError("".join(lines))
 
-        assert "in 0 to N step 4" in read_until("watching 3 file(s)")
-        Path(imported).write_text("language 1\nsequence part(s: op) { let i = tile(s, [d0: 16]) }\n", encoding="utf-8")
-        assert "in 0 to N step 16" in read_until("watching 3 file(s)")
-        Path(main).write_text("language 1\nschedule s(root: func) { tyle(root) }\n", encoding="utf-8")
-        assert "`tyle`" in read_until("watching")
-        process.send_signal(signal.SIGINT)
-        assert "Traceback" not in process.stdout.read()
+        try:
+            assert "in 0 to N step 4" in read_until("watching 3 file(s)")
+            Path(imported).write_text(
+                "language 1\nsequence part(s: op) { let i = tile(s, [d0: 16]) }\n", encoding="utf-8"
+            )
+            assert "in 0 to N step 16" in read_until("watching 3 file(s)")
+            Path(main).write_text("language 1\nschedule s(root: func) { tyle(root) }\n", encoding="utf-8")
+            assert "`tyle`" in read_until("watching")
+            process.send_signal(signal.SIGINT)
+            assert "Traceback" not in process.stdout.read()
+        finally:
+            process.kill()  # one that is done already does not mind
     assert process.returncode == 0

@@ -61,6 +61,13 @@ MUTANTS: Final = (
         ("transform/ops/test_specialize_when.py", "end_to_end/test_versions.py"),
     ),
     Mutant(
+        "unfold_cast: a dtype that does not hold every number of the factor",
+        "transform/ops/unfold_cast.py",
+        "dtype == stored or not holds(dtype, stored)",
+        "dtype == stored",
+        _op("fold_factor"),
+    ),
+    Mutant(
         "grid: a range that depends on the outer loop",
         "emit_c/printer/control.py",
         "if {outer.var for outer in grid} & {v for bound in bounds for v in variables(bound)}:",

@@ -88,7 +88,7 @@ class Arguments:
             ParameterKind.STRING: lambda _: '"seen"',
             ParameterKind.NAME: lambda _: self._class_name(),
             ParameterKind.ENUM: lambda p: self.random.choice(p.type.choices),
-            ParameterKind.DTYPE: lambda _: self.random.choice(("ui8", "ui8", "si64", "f32")),
+            ParameterKind.DTYPE: lambda _: self.random.choice(plausible.DTYPES[self.transform.name]),
             ParameterKind.PREDICATE: lambda _: "true",
         }
 

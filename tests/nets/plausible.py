@@ -42,6 +42,10 @@ def _adds_integers(op: Operation) -> bool:
     return isinstance(op, Structured) and on_tensors(op) and op.acc_type.is_integer and "contract" in op.tree_classes()
 
 
+def _contracts(op: Operation) -> bool:
+    return "contract" in op.tree_classes() and on_tensors(op)
+
+
 def _factor_by(op: Operation, semantics: str) -> bool:
     """Whether the left factor of a contraction is made by an operation that does this to each element."""
     made = op.operands[0].defining_op if "contract" in op.tree_classes() else None
@@ -61,11 +65,16 @@ OPS: Mapping[str, Callable[[Operation], bool]] = {
     "decompose": lambda op: isinstance(op, Composite),
     "hoist_accumulator": _accumulates,
     "fold_cast": lambda op: _factor_by(op, "cast(a)"),
+    "unfold_cast": _contracts,
     "fold_offset": lambda op: _factor_by(op, "a - b") and _adds_integers(op),
     "shift_factor": _adds_integers,
 }
-FACTORS = ("fold_cast", "fold_offset", "shift_factor")
+FACTORS = ("fold_cast", "unfold_cast", "fold_offset", "shift_factor")
 """Transforms of a factor of a contraction, in a loop or not."""
+DTYPES: Mapping[str, tuple[str, ...]] = {
+    "shift_factor": ("ui8", "ui8", "si64", "f32"),
+    "unfold_cast": ("f64", "f64", "f32", "si64", "si64", "si32"),
+}
 FACTOR = "lhs"
 """The factor they are tried on."""
 

@@ -83,10 +83,14 @@ def test_features_add_rows_and_flags() -> None:
     assert not plain.has("avx512_vnni")
     assert full.has("avx512_vnni")
     assert set(full.flags) - set(plain.flags) == {"-mavx512vnni", "-mavx512bf16"}
-    assert plain.find("dot") is None
+    assert (plain.dot_width("ui8", "si8", "si32"), full.dot_width("ui8", "si8", "si32")) == (1, 4)
+    assert (plain.dot_width("bf16", "bf16", "f32"), full.dot_width("bf16", "bf16", "f32")) == (1, 2)
+    assert plain.dot_width("si16", "si16", "si32") == 2
     assert {r.name for r in full.rows} - {r.name for r in plain.rows} == {
         "dot_si32x16",
         "dot_si32x8",
+        "dot_halves_si32x16",
+        "dot_halves_si32x8",
         "dot_f32x16",
         "dot_f32x8",
     }
@@ -100,7 +104,8 @@ def test_features_add_rows_and_flags() -> None:
         (AVX2, "x86_avx2", ()),
         (AVX512, "x86_avx512", ()),
         (AVX512 | {"avx512_vnni"}, "x86_avx512", ("avx512_vnni",)),
-        (AVX512 | {"avx512_fp16", "avx512_bf16"}, "sapphire_rapids", ("avx512_bf16",)),
+        (AVX512 | {"avx512_bf16"}, "x86_avx512", ("avx512_bf16",)),
+        (AVX512 | {"avx512_fp16", "avx512_bf16", "avx512_vnni"}, "sapphire_rapids", ("avx512_vnni",)),
     ],
 )
 def test_native_is_the_widest_that_runs(cpu: frozenset[str], name: str, features: tuple[str, ...]) -> None:
@@ -109,7 +114,9 @@ def test_native_is_the_widest_that_runs(cpu: frozenset[str], name: str, features
 
 
 def test_the_rows_of_sapphire_rapids_are_those_of_avx512() -> None:
-    assert load_target("sapphire_rapids").rows == load_target("x86_avx512").rows
+    base = load_target("x86_avx512")
+    assert load_target("sapphire_rapids", base.features).rows == base.rows
+    assert load_target("sapphire_rapids").rows == load_target("x86_avx512", ("avx512_vnni",)).rows
 
 
 def test_native_is_one_of_the_targets() -> None:
@@ -216,6 +223,7 @@ def test_a_table_leaves_to_its_base_what_it_does_not_say(tmp_path: Path) -> None
     [
         ("name: far\nbase: close.yaml\n", "a table that says all itself", "tiny.yaml as its base"),
         ("name: far\nbase: tiny.yaml\nrows: []\n", "one of the keys name, base, flags", "'rows'"),
+        ("name: far\nbase: tiny.yaml\nslow: [quick]\n", "a feature of the table: fast_dot", "quick"),
         ("base: tiny.yaml\n", "the key name", "none"),
         ("name: far\nbase: nowhere.yaml\n", "a target table", "No such file"),
         (TABLE + "include: [nowhere.yaml]\n", "a target table", "No such file"),

@@ -1,4 +1,4 @@
-"""fold_cast and fold_offset: quantized products as payloads say them, down to the bytes."""
+"""fold_cast, unfold_cast and fold_offset: quantized products as payloads say them, down to the bytes."""
 
 from __future__ import annotations
 
@@ -51,6 +51,33 @@ def test_halves() -> None:
     assert "tcp.matmul(%x, %w)" in done.module.text()
 
 
+NARROW = HALVES.replace("%xw, %ww", "%x, %w")
+BYTES = quantized(NUMBER, NUMBER).replace("%xo, %wo", "%x, %w")
+
+
+@pytest.mark.parametrize("factor", ["lhs", "rhs"])
+@pytest.mark.parametrize(("payload", "dtype"), [(NARROW, "f32"), (NARROW, "f64"), (BYTES, "si16"), (BYTES, "f32")])
+def test_a_factor_is_widened_before_it_is_multiplied(payload: str, dtype: str, factor: str) -> None:
+    done = check(payload, MM + f"let wide = unfold_cast(mm.{factor}, to: {dtype})\ntile(wide, [d0: 4])", SIZES)
+    assert f"%mm.{factor}.wide" in done.module.text()
+
+
+def test_a_widened_factor_is_packed() -> None:
+    body = """let wide = unfold_cast(mm.rhs, to: f32)
+    let kc = tile(mm, [k: 8])
+    let jr, ir = tile(mm, [n: 4, m: 4], tail: pad)
+    let bp = pack(mm.rhs, [k, n], at: kc)
+    fuse(wide, into: bp)
+    """
+    done = check(NARROW, MM + body, SIZES)
+    assert "= tcp.cast(%w.p)" in done.module.text()
+
+
+def test_unfold_cast_is_the_inverse_of_fold_cast() -> None:
+    done = check(NARROW, MM + "unfold_cast(mm.lhs, to: f32)\nfold_cast(mm.lhs)", SIZES)
+    assert "tcp.matmul(%x, %w)" in done.module.text()
+
+
 NARROWED = HALVES.replace("xf32>", "xbf16>").replace("%x: tensor<[M]x[K]xbf16>", "%x: tensor<[M]x[K]xf32>")
 OF_DEPTH = quantized("tcp.broadcast(%zk) {dims = [1]}", NUMBER).replace("%zx: tensor<[M]", "%zk: tensor<[K]")
 COMPUTED = quantized("tcp.cast(%x)", NUMBER)
@@ -65,6 +92,10 @@ SUMMED = "%zxs is no zero point: it may differ along a dim that is summed"
         (NARROWED, "fold_cast(mm.lhs)", "the factor %xw is not widened by a cast"),
         (OF_DEPTH, "fold_offset(mm.lhs)", SUMMED),
         (COMPUTED, "fold_offset(mm.lhs)", SUMMED),
+        (NARROW, "unfold_cast(mm.lhs, to: f16)", "f16 is no wider than the factor %x"),
+        (NARROW, "unfold_cast(mm.lhs, to: bf16)", "bf16 is no wider than the factor %x"),
+        (BYTES, "unfold_cast(mm.lhs, to: si8)", "si8 is no wider than the factor %x"),
+        (RELU, "unfold_cast(mm.out, to: f64)", "the factor of a contraction is an operand, not a value"),
         (quantized(NUMBER, NUMBER), "fold_cast(mm.out)", "the factor of a contraction is an operand, not a value"),
     ],
 )
