@@ -17,7 +17,11 @@ import numpy as np
 from benchmarks.tasks import network
 from benchmarks.workloads import Workload
 
-UNITS = {"f32": 2.0**-24, "f64": 2.0**-53, "float32": 2.0**-24, "float64": 2.0**-53, "bf16": 2.0**-8}
+UNITS = (
+    {"bf16": 2.0**-8, "float16": 2.0**-11}
+    | dict.fromkeys(("f32", "float32"), 2.0**-24)
+    | dict.fromkeys(("f64", "float64"), 2.0**-53)
+)
 """Half the distance from 1 to the next number."""
 FUNCTION_ROUNDINGS = 16
 """Roundings that erf, exp or what is made of them may stand for."""

@@ -46,6 +46,7 @@ OPTIONAL: Final = {
 DTYPES: Final = {
     "f32": np.dtype(np.float32),
     "f64": np.dtype(np.float64),
+    "f16": np.dtype(np.float16),
     "bf16": np.dtype(ml_dtypes.bfloat16),
     "ui8": np.dtype(np.uint8),
     "si8": np.dtype(np.int8),

@@ -46,7 +46,7 @@ CPU, IN_ORDER, ANY_LAYOUT = 1, 1, 1
 SOURCE, RESULT, WEIGHTS, BIAS = 1, 17, 33, 41
 WEIGHTS_LAYOUT: Final = 131
 ALLOCATE: Final = FFI.cast("void *", -1)
-TYPES: Final = {"f32": 3, "bf16": 2, "si32": 4, "si8": 5, "ui8": 6}
+TYPES: Final = {"f16": 1, "f32": 3, "bf16": 2, "si32": 4, "si8": 5, "ui8": 6}
 ACTIVATIONS: Final = {"relu": 0x20, "gelu": 0x31}
 
 
@@ -58,7 +58,7 @@ def describe(threads: int) -> Mapping[str, str]:
 
 def prepare(task: Task) -> Prepared:
     """One primitive per layer, each writing to an array of its own."""
-    net = network_of(task, ("f32", "bf16", "ui8", "si8"))
+    net = network_of(task, ("f32", "f16", "bf16", "ui8", "si8"))
     engine = _made("dnnl_engine_create", CPU, 0)
     stream = _made("dnnl_stream_create", engine, IN_ORDER)
     arrays, steps = [net.x], []

@@ -41,7 +41,7 @@ class Model(torch.nn.Module):
 
 def prepare(task: Task) -> Prepared:
     """The compiled model on its input; its first call compiles."""
-    net = network_of(task, ("f32", "f64", "bf16"))
+    net = network_of(task, ("f32", "f64", "f16", "bf16"))
     x = tensor(net.x, net.dtypes[0])
     given = (x,) if net.constant_weights else (x, tensor(net.layers[0].weight, net.dtypes[1]))
     torch.compiler.reset()

@@ -26,7 +26,7 @@ def describe(threads: int) -> Mapping[str, str]:
 
 def prepare(task: Task) -> Prepared:
     """The model on its input."""
-    net = network_of(task, ("f32", "f64", "bf16"))
+    net = network_of(task, ("f32", "f64", "f16", "bf16"))
     model, x = model_of(net), tensor(net.x, net.dtypes[0])
     return Prepared(lambda: inference(model, x), *reading(net))
 

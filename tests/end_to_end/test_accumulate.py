@@ -48,7 +48,7 @@ def requests() -> dict[str, tcpx.CompileRequest]:
         for end, last in ENDS.items():
             payload = PRODUCT.format(name=f"{start}_{end}", start=text, init=init, end=last.format(init=init))
             made[f"{start} {end}"] = tcpx.CompileRequest(tcpx.parse(payload))
-            for file, names in SEQUENCES.items() if start in ("given", "filled") else ():
+            for file, names in SEQUENCES.items() if start == "given" else ():
                 for name in names:
                     named = tcpx.parse(payload.replace("@", f"@{name}_"))
                     chosen = tcpx.parse_schedule(schedule(file, name))

@@ -247,7 +247,7 @@ def few_columns(dtype: str, columns: int) -> str:
 @pytest.mark.parametrize("dtype", NUMPY)
 def test_columns_that_do_not_fill_a_vector(target: Target, dtype: str) -> None:
     """Few of them, in part of a register or as sums along rows, and a few beside whole vectors."""
-    widths = (2, 5, 8, 9, 15, 17, 18, 24, 35, 61)[:: 1 if dtype == "f32" else 3]
+    widths = (2, 5, 8, 15, 17, 35, 61)[:: 1 if dtype == "f32" else 2]
     requests = [tcpx.CompileRequest(tcpx.parse(few_columns(dtype, n))) for n in widths]
     random = np.random.default_rng(8)
     for n, kernel in zip(widths, tcpx.compile_many(requests, target=target, threads=2), strict=True):
