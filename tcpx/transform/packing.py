@@ -205,7 +205,7 @@ def _dependent_loops(current: _CurrentTile, op: Operation, at: Loop | None) -> l
     between = _loops_below(op, at)
     for loop in between:
         if loop.var in used:
-            used |= {v for d in (loop.var.lower, loop.var.upper) for v in variables(d)}
+            used |= {v for d in (loop.var.lower, loop.var.upper, loop.var.step) for v in variables(d)}
     return [loop for loop in reversed(between) if loop.var in used]
 
 
@@ -238,7 +238,7 @@ def _fill(
     ranges = [(loop.var.lower, loop.var.upper, loop.var.step) for loop in depends] or [(0, 1, 1)]
     for depth, (lower, upper, step) in enumerate(ranges):
         name = rewriter.ordinal_name(before, f"{base}/pack")
-        var = Var(name, substitute(lower, renamed), substitute(upper, renamed), step)
+        var = Var(name, *(substitute(d, renamed) for d in (lower, upper, step)))
         fresh.append(var)
         if depends:
             renamed[depends[depth].var] = Size.of(var)

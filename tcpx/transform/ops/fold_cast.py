@@ -76,7 +76,7 @@ def holds(wide: ScalarType, narrow: ScalarType) -> bool:
     if narrow.is_integer and wide.is_integer:
         return wide.minimum <= narrow.minimum and narrow.maximum <= wide.maximum
     if narrow.is_integer and wide.is_float:
-        return narrow.bits <= 16 and narrow.bits - (narrow.minimum < 0) <= SIGNIFICAND[wide.name]
+        return narrow.bits - (narrow.minimum < 0) <= SIGNIFICAND[wide.name]
     if not narrow.is_float or not wide.is_float:
         return False
     return narrow == wide or (narrow.bits < wide.bits)
