@@ -31,6 +31,7 @@ from tcpx.payload.sizes import (
 )
 from tcpx.payload.types import ScalarType, dtype_of, shape_of
 from tcpx.transform.language import syntax as ast
+from tcpx.transform.vectors.instruction_count import instructions_of_vector
 
 Arguments = tuple[RuntimeValue, ...]
 Builtin = Callable[[Arguments, State, Frame, ast.Node], RuntimeValue]
@@ -134,6 +135,12 @@ def _lanes(args: Arguments, state: State, frame: Frame, node: ast.Node) -> Runti
 def _dot_width(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
     lhs, rhs, acc = (_scalar_type(arg, frame, node).name for arg in args)
     return state.target.dot_width(lhs, rhs, acc)
+
+
+def _instructions(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    held = args[0] if isinstance(args[0], tuple) else (args[0],)
+    ops = [_ops(handle, state, frame, node)[0] for handle in held]
+    return sum(instructions_of_vector(op, state.target) for op in ops if isinstance(op, Structured))
 
 
 def _bytes(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
@@ -328,6 +335,7 @@ _FUNCTIONS: Mapping[str, Builtin] = {
     "dtype": _dtype,
     "dot_width": _dot_width,
     "lanes": _lanes,
+    "instructions": _instructions,
     "bytes": _bytes,
     "footprint": _footprint,
     "rank": _rank,

@@ -230,10 +230,15 @@ def producer(handle: OperandHandle, state: State, frame: Frame, node: ast.Node) 
 
 
 def users(value: OperandHandle | OpHandle, state: State, where: Location) -> tuple[OpHandle, ...]:
-    """The ops that read a value, or the result of an op; copies of one computation are one handle."""
+    """The ops that read a value, or the result of an op; copies of one computation are one handle, which denotes those
+    that the value's does, where the op that reads it has as many."""
     handle = OperandHandle(value, "out") if isinstance(value, OpHandle) else value
-    found = [state.handles.of(u) for ref in value_refs(handle, state, where) for u in _readers(value_of(ref))]
-    return tuple({reader.origins: reader for reader in reversed(found)}.values())[::-1]
+    found: dict[tuple[int, ...], OpHandle] = {}
+    for reader in reversed([u for ref in value_refs(handle, state, where) for u in _readers(value_of(ref))]):
+        everywhere = state.handles.of(reader)
+        same = narrowed(everywhere, handle.base)
+        found[everywhere.origins] = same if reader in state.handles.live(same) else everywhere
+    return tuple(found.values())[::-1]
 
 
 def _readers(value: Value) -> Iterator[Operation]:

@@ -47,8 +47,11 @@ def ancestor_in(op: Operation, block: Block) -> Operation | None:
 # -- consumers -------------------------------------------------------------------------------------------------------
 
 
-def fuse_consumer(ctx: TransformContext, consumer: Tileable, into: Loop) -> None:
-    """Move `consumer`, and all on the paths from `into` to it, behind the value it needs inside `into`."""
+def fuse_consumer(ctx: TransformContext, consumer: Tileable, into: Loop, padded: bool) -> None:
+    """Move `consumer`, and all on the paths from `into` to it, behind the value it needs inside `into`.
+
+    Of a tile that is `padded` there it computes the padding too, or only what is kept.
+    """
     rewriter = ctx.rewriter
     block = consumer.parent
     top = ancestor_in(into, block) if block is not None else None
@@ -84,7 +87,7 @@ def fuse_consumer(ctx: TransformContext, consumer: Tileable, into: Loop) -> None
                 required="disjoint tiles of a parallel dim, or a reduction",
                 found=link.subset.text(),
             )
-    fused = _FusedConsumer(ctx, chain, sources[0], moved, consumer)
+    fused = _FusedConsumer(ctx, chain, sources[0], moved, consumer, padded)
     fused.run()
     rewriter.visited += len(moved)
 
@@ -139,10 +142,16 @@ class _FusedConsumer:
     """The rewrite of one consumer fusion."""
 
     def __init__(
-        self, ctx: TransformContext, chain: Chain, source: Value, moved: Sequence[Tileable], last: Tileable
+        self,
+        ctx: TransformContext,
+        chain: Chain,
+        source: Value,
+        moved: Sequence[Tileable],
+        last: Tileable,
+        padded: bool,
     ) -> None:
         self.ctx, self.rewriter = ctx, ctx.rewriter
-        self.chain, self.source, self.moved, self.last = chain, source, moved, last
+        self.chain, self.source, self.moved, self.last, self.padded = chain, source, moved, last, padded
         self.copies: Copies = {}
 
     def run(self) -> None:
@@ -273,7 +282,7 @@ class _FusedConsumer:
         whole = self.chain.value
         padded, shape = _unsliced(whole)
         tiles = self._boxes(tile)
-        if self._reduces_padding(tiles, Tile(tile.offsets, tuple(shape))):
+        if not self.padded or self._reduces_padding(tiles, Tile(tile.offsets, tuple(shape))):
             padded, shape = whole, shape_of(whole.type)
         wide_tiles: dict[Value, Tile] = {self.source: Tile(tile.offsets, tuple(shape))}
         made: dict[Value, Value] = {self.source: padded}
@@ -389,7 +398,9 @@ def fuse_producer(ctx: TransformContext, producer: Tileable, into: Loop, recompu
     """Compute `producer` tile by tile inside `into`, where its result is read, or where it starts a reduction."""
     result = producer.result
     _sink_reads(ctx.rewriter, result, into)
-    inside = [user for user in result.users if user is not into and user.is_in(into)]
+    if not recompute and _reads(result, into):
+        _fuse_path(ctx, _between(producer, into), into, recompute)
+    inside = _reads(result, into)
     if inside:
         _fuse_reads(ctx, producer, into, inside, recompute)
         return
@@ -405,9 +416,20 @@ def fuse_producer(ctx: TransformContext, producer: Tileable, into: Loop, recompu
             required=f"a path from %{producer.name} into {into.name}",
             found="none",
         )
-    for op in (*reversed(path), producer):
-        pulled = isinstance(op, Structured) and op.is_movement and not any(u.is_in(into) for u in op.result.users)
-        if op is producer or not pulled:
+    _fuse_path(ctx, path, into, recompute)
+    fuse_producer(ctx, producer, into, recompute)
+
+
+def _reads(value: Value, into: Loop) -> list[Operation]:
+    """The operations inside `into` that read a value."""
+    return [user for user in value.users if user is not into and user.is_in(into)]
+
+
+def _fuse_path(ctx: TransformContext, path: Sequence[Tileable], into: Loop, recompute: bool) -> None:
+    """Fuse operations on the paths from a producer to `into`, the last one first; data movement is copied with what it
+    leads to."""
+    for op in reversed(path):
+        if _reads(op.result, into) or not (isinstance(op, Structured) and op.is_movement):
             fuse_producer(ctx, op, into, recompute)
 
 
@@ -458,8 +480,9 @@ def _fuse_reads(
     anchor: Operation | None = None
     dead: list[Value] = []
     copies: Copies = {}
-    for user in inside:
-        made = _pull_at(ctx, producer, user, dead, copies)
+    pulled: dict[tuple[int, Tile, tuple[Dim, ...]], Value] = {}
+    for user in sorted(inside, key=lambda u: _replaced(u).order):
+        made = _pull_at(ctx, producer, user, dead, copies, pulled)
         anchor = anchor or made.defining_op
         if anchor is not made.defining_op and made.defining_op is not None:
             rewriter.set_origins(made.defining_op, producer.origins)
@@ -468,8 +491,16 @@ def _fuse_reads(
     erase_dead(rewriter, [*dead, result], copies)
 
 
-def _pull_at(ctx: TransformContext, producer: Tileable, user: Operation, dead: list[Value], copies: Copies) -> Value:
-    """Replace one use inside the loop by the producer on the subset that is used; notes what is dead then."""
+def _pull_at(
+    ctx: TransformContext,
+    producer: Tileable,
+    user: Operation,
+    dead: list[Value],
+    copies: Copies,
+    pulled: dict[tuple[int, Tile, tuple[Dim, ...]], Value],
+) -> Value:
+    """Replace one use inside the loop by the producer on the subset that is used, one for all uses of a subset in a
+    block; notes what is dead then."""
     rewriter, result = ctx.rewriter, producer.result
     if not isinstance(user, Materialize):
         whole = Tile.full(shape_of(result.type))
@@ -478,13 +509,23 @@ def _pull_at(ctx: TransformContext, producer: Tileable, user: Operation, dead: l
             if value is result:
                 rewriter.set_operand(user, index, made)
         return made
+    target = _replaced(user)
+    shape = shape_of(target.results[0].type)
+    key = id(target.parent), user.subset, tuple(shape)
+    if key not in pulled:
+        pulled[key] = pull(rewriter, producer, user.subset, shape, target, copies)
+    rewriter.replace_uses(target.results[0], pulled[key])
+    dead.append(target.results[0])
+    return pulled[key]
+
+
+def _replaced(user: Operation) -> Operation:
+    """What a pulled producer takes the place of: a read, or its padding where that may be anything."""
+    if not isinstance(user, Materialize):
+        return user
     pads = [u for u in user.result.users if isinstance(u, Pad)]
     free = len(pads) == 1 and len(user.result.users) == 1 and pads[0].attributes.get("free") is True
-    target: Operation = pads[0] if free else user
-    made = pull(rewriter, producer, user.subset, shape_of(target.results[0].type), target, copies)
-    rewriter.replace_uses(target.results[0], made)
-    dead.append(target.results[0])
-    return made
+    return pads[0] if free else user
 
 
 def _fuse_start(ctx: TransformContext, producer: Tileable, chain: Chain, recompute: bool) -> None:

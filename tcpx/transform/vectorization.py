@@ -35,11 +35,13 @@ def _static(shape: Sequence[Dim], facts: Facts) -> tuple[int, ...] | None:
 
 
 class _Vectorizer:
-    """One run; `vectors` maps a tensor value of the old body to the vector that replaces it."""
+    """One run; `vectors` maps a tensor value of the old body to the vector that replaces it, `kept` to the tensor in
+    which that vector is kept for loops that read parts of it."""
 
     def __init__(self, ctx: TransformContext, root: Loop, facts: Facts) -> None:
         self.ctx, self.rewriter, self.root, self.facts = ctx, ctx.rewriter, root, facts
         self.vectors: dict[Value, Value] = {}
+        self.kept: dict[Value, Value] = {}
 
     def block(self, block: Block) -> None:
         """Vectorize the operations of a block in order, then erase what they replaced."""
@@ -115,22 +117,32 @@ class _Vectorizer:
     # -- reads and writes ----------------------------------------------------------------------------------------
 
     def materialize(self, op: Materialize) -> None:
-        source = op.operands[0]
-        if not op.result.uses:
+        source, users = op.operands[0], op.result.users
+        if not users or (source in self.vectors and all(isinstance(user, StYield) for user in users)):
             return
-        if source in self.vectors:
-            if all(isinstance(user, StYield) for user in op.result.users):
-                return
-            raise self.refuse(op, "a slice that is only yielded", f"used by %{op.result.users[0].name}")
-        users = op.result.users
-        if all(isinstance(user, Pad) for user in users) or any(isinstance(user, Loop) for user in users):
+        if all(isinstance(user, Pad) for user in users):
             return
-        self._read(op, source, op.subset, 0)
+        if any(isinstance(user, Loop) for user in users):
+            self.rewriter.set_operand(op, 0, self.stored(source))
+            return
+        self._read(op, self.stored(source), op.subset, 0)
+
+    def stored(self, value: Value) -> Value:
+        """A tensor that can be read in parts where what is computed is a vector."""
+        vector = self.vectors.get(value)
+        if vector is None or isinstance(value.defining_op, Loop) or vector.defining_op is None:
+            return value
+        if value not in self.kept:
+            kept = ToTensor.of(vector)
+            self.kept[value] = self.rewriter.insert(
+                kept, InsertPoint.after(vector.defining_op), source_name(vector.defining_op)
+            ).result
+        return self.kept[value]
 
     def pad(self, op: Pad) -> None:
         source = op.operands[0].defining_op
-        if isinstance(source, Materialize) and source.operands[0] not in self.vectors:
-            self._read(op, source.operands[0], source.subset, op.value)
+        if isinstance(source, Materialize):
+            self._read(op, self.stored(source.operands[0]), source.subset, op.value)
             return
         if isinstance(source, Empty):
             filled = Fill.of(op.value, VectorType(self._need_static(op, op.result), dtype_of(op.result.type)))

@@ -32,6 +32,8 @@ BODIES = {
     "gelu": f"{BIASED}%y = tcp.gelu(%s) : {OUT}\ntcp.return(%y)",
     "gelu_tanh": f'{BIASED}%y = tcp.gelu(%s) {{approximate = "tanh"}} : {OUT}\ntcp.return(%y)',
     "silu_of_parts": f"{BIASED}%g = tcp.sigmoid(%s) : {OUT}\n%y = tcp.mul(%s, %g) : {OUT}\ntcp.return(%y)",
+    "gelu_relu": f"{BIASED}{ZERO}%g = tcp.gelu(%s) : {OUT}\n%y = tcp.max(%g, %z) : {OUT}\ntcp.return(%y)",
+    "silu_of_product": f"{MM}%g = tcp.sigmoid(%mm) : {OUT}\n%y = tcp.mul(%mm, %g) : {OUT}\ntcp.return(%y)",
     "scale": f"{MM}{HALF}%y = tcp.mul(%mm, %hh) : {OUT}\ntcp.return(%y)",
     "cast": f"{BIASED}%y = tcp.cast(%s) : tensor<[M]x[N]xbf16>\ntcp.return(%y)",
     "chain": f"{BIASED}{COLUMNS}%t = tcp.mul(%s, %cc) : {OUT}\n%g = tcp.silu(%t) : {OUT}\n"
@@ -88,6 +90,12 @@ def test_there_is_no_pass_over_the_result(name: str, sizes: dict[str, int]) -> N
     source = tcpx.emit(tcpx.parse(payload(name, sizes)), target="x86_avx512").c_source
     assert not re.search(r"^ *\*\(out", source, re.MULTILINE)
     assert "workspace +" not in source or sizes["M"] > 512
+
+
+def test_a_long_chain_is_written_once_for_each_way_to_the_sums() -> None:
+    text = payload("gelu").replace("symbols [M]", "symbols [M, N, K]").replace(str(N), "[N]").replace(str(K), "[K]")
+    source = tcpx.emit(tcpx.parse(text), target="x86_avx512").c_source
+    assert 5 <= len(re.findall("_div_ps", source)) == source.count("_buf[")
 
 
 def test_a_cast_is_part_of_packing() -> None:

@@ -236,6 +236,17 @@ def test_users_are_seen_through_loops_and_padding() -> None:
     run(f'{MM}{body}\nrequire len(users(match one "s" in root)) == 1')
 
 
+def test_users_of_a_copy_are_copies_too() -> None:
+    body = """let s = match one "s" in root
+    let i = tile(match one max in root, [d0: 4])
+    fuse(s, into: i)
+    peel(i)
+    for x in users(s.copy("main")) { emit_remark(x, "of the main copy") }
+    for x in users(mm) { emit_remark(x.copy("main"), "of what has no copies") }"""
+    said = [line.text.partition(": %")[2] for line in run(MM + body).trace.output]
+    assert said == ["r: of the main copy", "s: of what has no copies"]
+
+
 def test_versions_of_a_loop_by_its_own_iteration_are_refused() -> None:
     found = failure(MM + "let i = tile(mm, [m: 4])\nspecialize i when size(mm.m) < 4 { } else { }").diagnostic
     assert found.message == "the condition is about an iteration of a loop, and the versions are made outside that loop"

@@ -45,6 +45,12 @@ FUNCTIONS = _table(
         Static.INT,
         "how many neighbours of these dtypes one instruction multiplies and adds to an accumulator; 1 without one",
     ),
+    Function(
+        "instructions",
+        ("ops",),
+        Static.INT,
+        "the instructions of the target that a vector of what an op does to elements takes; of a list, all together",
+    ),
     Function("bytes", ("dtype",), Static.INT, "the size of one element in bytes"),
     Function("footprint", ("value",), Static.SIZE, "the bytes of one value, or of all operands and results of an op"),
     Function("rank", ("value",), Static.INT, "the number of dims of a value, or of an op's result"),

@@ -27,9 +27,10 @@ from tcpx.transform.tiling import check_on_tensors
 class Fuse(Transform):
     """Compute an operation tile by tile inside a loop.
 
-    A producer is computed where the loop reads it; a producer that starts an accumulator (`x.start`) on the first
-    step of the reduction. A consumer, with every operation on the paths to it, moves behind the value it needs: if
-    loops of a reduction enclose that value, it runs on their last iteration, which the engine derives.
+    A producer is computed where the loop reads it, and so is what stands on its other ways into the loop; a producer
+    that starts an accumulator (`x.start`) on the first step of the reduction. A consumer, with every operation on the
+    paths to it, moves behind the value it needs: if loops of a reduction enclose that value, it runs on their last
+    iteration, which the engine derives.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
@@ -65,6 +66,7 @@ class Fuse(Transform):
         Parameter("target", OP, doc="the producer or consumer"),
         Parameter("into", LOOP, doc="the loop"),
         Parameter("recompute", BOOL, False, doc="a producer used elsewhere too is computed again here"),
+        Parameter("padded", BOOL, True, doc="a consumer of padded tiles computes all of them, not only what is kept"),
     )
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
@@ -83,7 +85,7 @@ class Fuse(Transform):
         here = ancestor_in(loop, op.parent) if op.parent is not None else None
         if here is not None and position(op) > position(here):
             _check_on_tensors_inside(ctx, op, loop)
-            fuse_consumer(ctx, op, loop)
+            fuse_consumer(ctx, op, loop, args.bool("padded"))
         else:
             fuse_producer(ctx, op, loop, args.bool("recompute"))
         return ()

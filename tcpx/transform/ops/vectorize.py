@@ -20,8 +20,8 @@ class Vectorize(Transform):
     """Turn every operation in the body of a loop, nested loops and branches included, into one on vectors.
 
     Every tile must be static: tile with `tail: pad` or peel the loop before. A padded read becomes a masked read,
-    a sliced write a masked write. Operations keep their classes; `lower_vectors` later unrolls them to the
-    target's registers.
+    a sliced write a masked write; a tile of which a nested loop reads parts is kept in memory for it. Operations keep
+    their classes; `lower_vectors` later unrolls them to the target's registers.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {

@@ -5,11 +5,13 @@ from __future__ import annotations
 from math import prod
 
 from tcpx.limits import MOST_INSTRUCTIONS, MOST_VECTORS
-from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import Operation
-from tcpx.payload.types import VectorType
-from tcpx.target import Target
+from tcpx.payload.interfaces import Elementwise, Structured
+from tcpx.payload.ir import Block, Operation
+from tcpx.payload.types import VectorType, dtype_of
+from tcpx.target import LaneType, Target
+from tcpx.target.semantics import is_expression
 from tcpx.transform.vectors.lane_dims import choose_lane_dim, extents_of
+from tcpx.transform.vectors.probes import body_of, trial
 from tcpx.transform.vectors.refusal import refusal
 
 
@@ -49,6 +51,25 @@ def instruction_count(op: Operation, target: Target) -> int:
         elements = prod(extents[it.name] for it in op.iterators() if not it.is_reduction)
         return max(largest, elements * -(-steps // max(1, lanes)))
     return max(largest, steps * _registers(result, target)) if isinstance(result, VectorType) else largest
+
+
+def instructions_of_vector(op: Structured, target: Target) -> int:
+    """Instructions that the target takes for one vector of what an operation does to elements, for each step of a
+    reduction; what it has no instruction for is what that is expanded to, or is done lane by lane."""
+    return sum(_of_element(inner, target) for inner in body_of(op))
+
+
+def _of_element(op: Operation, target: Target) -> int:
+    if not isinstance(op, Elementwise) or not op.operands:
+        return 0
+    dtypes = [dtype_of(v.type) for v in (op.result, *op.operands)]
+    lanes = min(target.lanes(dtype.name) for dtype in dtypes)
+    result, *operands = (LaneType(dtype.name, lanes) for dtype in dtypes)
+    if is_expression(op.semantics) and target.find("compute", op.semantics, result, operands) is not None:
+        return 1
+    args = Block([("", dtype) for dtype in dtypes[1:]]).args
+    expanded = trial(lambda build: op.expansion(build, args))
+    return sum(_of_element(inner, target) for inner in expanded) if expanded else lanes
 
 
 def _registers(type_: VectorType, target: Target) -> int:

@@ -16,7 +16,7 @@ def discard(op: Operation) -> None:
         value.uses.remove((op, index))
 
 
-def trial(run: Callable[[Build], Value]) -> list[Operation]:
+def trial(run: Callable[[Build], Value | None]) -> list[Operation]:
     """The operations that `run` builds; they are discarded."""
     made: list[Operation] = []
 

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from tcpx.payload.evaluator import evaluate_func
+from tcpx.payload.interfaces import Elementwise
+from tcpx.payload.ops.gml_st import Loop
 from tests.transform.payloads import (
     CHAIN,
     MM,
@@ -45,6 +47,10 @@ CONSUMERS = {
     "on padded tiles": (
         "let k = tile(mm, [k: 2])\nlet i, j = tile(mm, [m: 6, n: 8], tail: pad)\n"
         "fuse(mm.start, into: j)\nfuse(r, into: j)"
+    ),
+    "what is kept of padded tiles": (
+        "let k = tile(mm, [k: 2])\nlet i, j = tile(mm, [m: 6, n: 8], tail: pad)\n"
+        "fuse(mm.start, into: j)\nfuse(r, into: j, padded: false)"
     ),
     "then peeled": "let i, j = tile(mm, [m: 6, n: 8])\nfuse(r, into: j)\npeel(i)\npeel(j)",
 }
@@ -121,6 +127,13 @@ func @shared(%x: tensor<[M]x[K]xf32>, %w: tensor<[K]x[N]xf32>) -> tensor<[M]x[N]
 """
 
 
+@pytest.mark.parametrize(("padded", "shape"), [("true", "6x8"), ("false", "[min(6, M - %mm/m1)]x[min(8, N - %mm/n1)]")])
+def test_padding_is_computed_or_not(padded: str, shape: str) -> None:
+    body = f"let i, j = tile(mm, [m: 6, n: 8], tail: pad)\nfuse(r, into: j, padded: {padded})"
+    (line,) = (line for line in check(RELU, MM + R + body, SIZES).module.text().splitlines() if 'name "r"' in line)
+    assert f": tensor<{shape}xf32>" in line
+
+
 def test_a_start_that_is_used_elsewhere_too_is_made_again() -> None:
     check(SHARED, MM + "let k = tile(mm, [k: 2])\nlet j = tile(mm, [n: 8])\nfuse(mm.start, into: j)", SIZES)
 
@@ -129,6 +142,33 @@ def test_a_softmax_row_by_row() -> None:
     body = Y + "let d = decompose(y)\nlet i = tile(d, [d0: 4])\n"
     check(SOFTMAX, body + "fuse(match one reduce_max in root, into: i)", exact=False)
     check(SOFTMAX, body + "fuse(match one reduce_sum in root, into: i, recompute: true)", exact=False)
+    done = check(SOFTMAX, body + "fuse(match one exp in root, into: i)", exact=False)
+    (loop,) = (op for op in done.module.walk() if isinstance(op, Loop))
+    assert {"tcp.exp", "tcp.reduce_sum", "tcp.broadcast"} <= {op.opcode for op in loop.walk()}
+
+
+TWICE = """\
+func @twice(%x: tensor<[M]x[N]xf32>, %y: tensor<[M]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M: 0.., N: 0..] {
+  %p = tcp.sub(%x, %y) : tensor<[M]x[N]xf32>
+  %e = tcp.mul(%p, %p) : tensor<[M]x[N]xf32>
+  %r = tcp.max(%e, %p) : tensor<[M]x[N]xf32>
+  tcp.return(%r)
+}
+"""
+
+
+@pytest.mark.parametrize("tail", ["none", "pad"])
+def test_what_is_used_twice_is_computed_once(tail: str) -> None:
+    """Uses on the way into the loop are fused first, and uses of the same subset share it."""
+    body = R + f'let i, j = tile(r, [d0: 4, d1: 8], tail: {tail})\nfuse(match one "p" in root, into: j)'
+    done = check(TWICE, body, SIZES)
+    (loop,) = (op for op in done.module.walk() if isinstance(op, Loop) and op.name == "r/d11")
+    assert sorted(op.opcode for op in loop.body.ops if isinstance(op, Elementwise)) == ["tcp.max", "tcp.mul", "tcp.sub"]
+
+
+RETURNED = CHAIN.replace(" -> tensor<[M]x[N]xf32>", " -> (tensor<[M]x[N]xf32>, tensor<[M]x[N]xf32>)").replace(
+    "return(%r)", "return(%r, %p)"
+)
 
 
 @pytest.mark.parametrize(
@@ -140,8 +180,8 @@ def test_a_softmax_row_by_row() -> None:
          "the loop bias/d01 does not use %mm"),
         (ROWS, S + Y + "let i, j = tile(y, [d0: 4, d1: 4])\nfuse(s, into: j)",
          "%s reduces `d1`, which the loops step in tiles"),
-        (SOFTMAX, Y + "let d = decompose(y)\nlet i = tile(d, [d0: 4])\nfuse(match one exp in root, into: i)",
-         "%y/exp is also used outside the loop y/d01"),
+        (RETURNED, R + 'let i = tile(r, [d0: 4])\nfuse(match one "p" in root, into: i)',
+         "%p is also used outside the loop r/d01"),
         (CHAIN, P + 'let q = match one "q" in root\nlet i = tile(q, [d0: 4])\nlet e = tile(p, [d0: 2])\n'
          "fuse(q, into: e)", "the loop p/d01 does not use %q"),
         (RELU, MM + R + "let i = tile(mm, [m: 6], tail: peel)\nfuse(r, into: i)",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tcpx.payload.interfaces import Structured
+from tcpx.payload.ir import Module
 from tcpx.payload.ops.gml_st import Loop
-from tcpx.payload.types import VectorType
+from tcpx.payload.ops.vector import Read, ToTensor
+from tcpx.payload.types import VectorType, shape_of
 from tests.transform.payloads import CHAIN, MM, PAYLOADS, PRODUCTS, RELU, ROWS, Sizes, check, refusal
 
 SIZES: tuple[Sizes, ...] = tuple(
@@ -50,6 +52,31 @@ def test_lanes_beyond_a_reduction_hold_its_neutral_element() -> None:
 def test_with_start_and_epilogue() -> None:
     body = MM + R + "let kc = tile(mm, [k: 2])\n" + TILED + "fuse(mm.start, into: i)\nfuse(r, into: i)\nvectorize(i)"
     check(RELU, body, SIZES)
+
+
+@pytest.mark.parametrize("across", ["", ", d1: 4"], ids=["rows", "vectors"])
+@pytest.mark.parametrize("start", ["fuse(mm.start, into: i)\n", ""], ids=["registers", "memory"])
+def test_a_loop_over_parts_of_what_is_computed(start: str, across: str) -> None:
+    """The tile is kept in memory for the loop, which reads it in vectors of its own."""
+    outer = "let kc = tile(mm, [k: 2])\n" if start else ""
+    rows = f'fuse(r, into: i)\ntile(r, [d0: 1{across}], tail: pad)\nfuse(match one "s" in i, into: r.loop(d0))\n'
+    done = check(RELU, f"{MM}{R}{outer}{TILED}{start}{rows}vectorize(i)", SIZES)
+    assert kept_of(done.module, "r/d01") == {"mm/k2" if start else "mm/k1", "zero"}
+
+
+def kept_of(module: Module, name: str) -> set[str]:
+    """The names of what computes the tensors of which a loop over rows reads parts."""
+    (loop,) = (op for op in module.walk() if isinstance(op, Loop) and op.name == name)
+    reads = [op for op in loop.walk() if isinstance(op, Read)]
+    made = [op.operands[0].defining_op for op in reads]
+    assert all(not any(d != 1 for d in shape_of(op.result.type)[:-1]) for op in reads)
+    return {(op.name or op.operands[0].name).split(".")[0] for op in made if isinstance(op, Loop | ToTensor)}
+
+
+def test_a_loop_over_parts_of_a_vector() -> None:
+    body = 'let i, j = tile(match one "r" in root, [d0: 4, d1: 16], tail: pad)\nfuse(match one "q" in root, into: j)\n'
+    done = check(CHAIN, f'{body}tile(match one "r" in root, [d0: 1])\nvectorize(j)', SIZES)
+    assert kept_of(done.module, "r/d02") == {"q"}
 
 
 @pytest.mark.parametrize("tail", ["pad", "none"])
