@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 import tcpx
-from tcpx.measure.limits import PROBE, Limits, Machine
+from tcpx.measure.limits import MOST_SECONDS, PROBE, Limits, Machine
 from tcpx.measure.peer_process import Launch, PeerError, PeerProcess
 from tcpx.measure.pinned_threads import PinnedThreads
 from tcpx.measure.protocol import Array, Task
@@ -43,7 +43,7 @@ class Session:
         self.cpus = tuple(cpus)
         self._pinned = PinnedThreads(self.cpus)
         self.machine = Machine(tcpx.load_target(target), self._pinned)
-        self.limits: Limits = self.machine.limits()
+        self.limits: Limits = self._measured_limits()
         self.calibration = self.machine.calibration
         self._launches = {launch.name: launch for launch in launches}
         self._running: dict[str, PeerProcess] = {}
@@ -58,6 +58,9 @@ class Session:
         for process in self._running.values():
             process.close()
         self._pinned.close()
+
+    def _measured_limits(self) -> Limits:
+        return self.machine.limits(min(MOST_SECONDS, self.plan.patience))
 
     def measure(self, task: Task, work: Work | None = None, check: Check | None = None) -> list[Row]:
         """One row per peer; they are also kept in `rows`. A result that `check` finds wrong is not timed."""
@@ -92,7 +95,7 @@ class Session:
 
     def finished(self) -> list[Row]:
         """All rows, judged by the best limits seen before and after; the first one holds these limits."""
-        self.limits = self.limits.with_best(self.machine.limits())
+        self.limits = self.limits.with_best(self._measured_limits())
         self.limits = self._best_limits()
         facts = {
             "limits": dict(self.limits.rates),

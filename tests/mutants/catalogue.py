@@ -418,6 +418,13 @@ MUTANTS: Final = (
         ("end_to_end/test_transposes.py",),
     ),
     Mutant(
+        "transposition: half of the lanes are combined twice",
+        "transform/vectors/transposition.py",
+        "for lanes in (stage.low, stage.high))",
+        "for lanes in (stage.low, stage.low))",
+        ("transform/ops/test_lower_vectors.py",),
+    ),
+    Mutant(
         "pieces: rows beyond a value are those before them",
         "transform/vectors/pieces.py",
         "for row in range(index[lanes.dim], index[lanes.dim] + width):",

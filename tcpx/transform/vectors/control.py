@@ -10,7 +10,7 @@ from tcpx.payload.ops.gml_st import If, Loop, StYield
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, VectorType, shape_of
 from tcpx.transform.vectors.pieces import Grid, Pieces
-from tcpx.transform.vectors.structured import neutral, total
+from tcpx.transform.vectors.structured import neutral, totals
 from tcpx.transform.vectors.widths import is_vector
 
 Cleanup = Callable[[], None]
@@ -25,7 +25,7 @@ def lower_loop(pieces: Pieces, loop: Loop, lower_block: LowerBlock) -> list[Clea
     rewriter, widths = pieces.rewriter, pieces.widths
     old: list[int] = []
     inits: list[Value] = []
-    totals: list[tuple[Value, Structured, Value, Grid]] = []
+    reduced: list[tuple[Value, Structured, Value, Grid]] = []
     for index, (init, dest, result) in enumerate(
         list(zip(loop.operands, loop.destinations, loop.results, strict=True))
     ):
@@ -51,25 +51,25 @@ def lower_loop(pieces: Pieces, loop: Loop, lower_block: LowerBlock) -> list[Clea
             final[key] = rewriter.add_result(loop, start.type, ".".join([result.name, *map(str, key)]))
         if reduction is not None:
             pieces.carried[reduction] = carried
-            totals.append((result, reduction, init, final))
+            reduced.append((result, reduction, init, final))
         else:
             pieces.grids[dest], pieces.grids[result] = carried, final
     if old:
         rewriter.set_operands(loop, [*loop.operands, *inits])
     lower_block(loop.body)
-    _total_after(pieces, loop, totals)
+    _total_after(pieces, loop, reduced)
     return [lambda: _remove_destinations(pieces, loop, old)] if old else []
 
 
-def _total_after(pieces: Pieces, loop: Loop, totals: Sequence[tuple[Value, Structured, Value, Grid]]) -> None:
+def _total_after(pieces: Pieces, loop: Loop, reduced: Sequence[tuple[Value, Structured, Value, Grid]]) -> None:
     """Combine the lanes of partial results after the loop, before whatever follows it."""
     block = loop.parent
     if block is None or loop is block.ops[-1]:
         return
     pieces.anchor = block.ops[block.index(loop) + 1]
-    for result, reduction, init, final in totals:
+    for result, reduction, init, final in reduced:
         if result.uses:
-            pieces.define(result, {key: total(pieces, reduction, key, v, init) for key, v in final.items()})
+            pieces.define(result, totals(pieces, reduction, result, final, init))
 
 
 def _remove_destinations(pieces: Pieces, loop: Loop, old: Sequence[int]) -> None:

@@ -12,6 +12,7 @@ from tcpx.payload.ops.select import Select
 from tcpx.payload.ops.vector import Insert, Read, Shuffle
 from tcpx.payload.sizes import evaluate
 from tcpx.payload.types import ScalarType
+from tcpx.target import LaneType
 from tcpx.transform.vectors.accesses import Lanes
 from tcpx.transform.vectors.dot_products import DotProduct, dot_product, factor, multiply_accumulate
 from tcpx.transform.vectors.lane_dims import LaneDim, as_size, depends, dims_of_result, extents_of, lane_step, streams
@@ -19,6 +20,7 @@ from tcpx.transform.vectors.literals import is_splat
 from tcpx.transform.vectors.pieces import Grid, Index, Pieces, shape_of_vector
 from tcpx.transform.vectors.probes import combiner_of, reduces
 from tcpx.transform.vectors.refusal import refusal
+from tcpx.transform.vectors.transposition import network
 from tcpx.transform.vectors.widths import is_vector
 
 At = dict[str, int]
@@ -37,7 +39,7 @@ def unroll(pieces: Pieces, op: Structured) -> bool:
     if lane is not None and lane.is_reduction and pieces.widths.of(op) > 1:
         partial = reduce_lanes(pieces, op, lane)
         if op.init is None or pieces.widths.partial_reduction(op.init) is not op:
-            pieces.define(op.result, {key: total(pieces, op, key, value) for key, value in partial.items()})
+            pieces.define(op.result, totals(pieces, op, op.result, partial, op.init))
         else:
             pieces.partials[op] = partial
     else:
@@ -167,14 +169,46 @@ def reduce_lanes(pieces: Pieces, op: Structured, lane: LaneDim) -> Grid:
     return {key: value for key, value in partial.items() if value is not None}
 
 
-def total(pieces: Pieces, op: Structured, key: Index, partial: Value, init: Value | None = None) -> Value:
-    """The lanes of a partial result combined, and the element of `init` with them."""
-    reduced = pieces.insert(horizontal_reduction(op, partial), piece_name(op, key), op)
-    start = init if init is not None else op.init
-    if start is None:
-        return reduced
-    first = pieces.scalar(start, key)
-    return op.combine(lambda made: pieces.insert(made, piece_name(op, key), op), first, reduced)
+def totals(pieces: Pieces, op: Structured, result: Value, partial: Grid, init: Value | None) -> Grid:
+    """The lanes of partial results combined, and `init` with them: the pieces of `result`.
+
+    Where the target can, the lanes of as many vectors as one has are combined together, in a tree of shuffles.
+    """
+    width = pieces.widths.of(result) if is_vector(result) else 1
+    if width == 1:
+        return {key: _with_init(pieces, op, key, _total(pieces, op, key, partial[key]), init, 1) for key in partial}
+    type_ = LaneType(op.acc_type.name, width)
+    tree = network(pieces.target, type_) if width == pieces.widths.of(op) else None
+    grid: Grid = {}
+    for key in pieces.keys(result.type, width):
+        first, name = pieces.start(key, width)[-1], piece_name(op, key)
+        keys = [(*key[:-1], last) for last in range(first, min(first + width, shape_of_vector(result.type)[-1]))]
+        if tree is None:
+            sums = [_total(pieces, op, k, partial[k]) for k in keys]
+            made = pieces.from_elements([*sums, *sums[-1:] * (width - len(sums))])
+        else:
+            made = tree.combined(
+                [partial[k] for k in keys],
+                lambda a, b, lanes, name=name: pieces.insert(Shuffle.of(a, b, lanes), f"{name}.t", op),
+                lambda a, b, name=name: _combined(pieces, op, name, a, b),
+            )
+        grid[key] = _with_init(pieces, op, key, made, init, width)
+    return grid
+
+
+def _total(pieces: Pieces, op: Structured, key: Index, partial: Value) -> Value:
+    return pieces.insert(horizontal_reduction(op, partial), piece_name(op, key), op)
+
+
+def _combined(pieces: Pieces, op: Structured, name: str, lhs: Value, rhs: Value) -> Value:
+    return op.combine(lambda made: pieces.insert(made, name, op), lhs, rhs)
+
+
+def _with_init(pieces: Pieces, op: Structured, key: Index, made: Value, init: Value | None, width: int) -> Value:
+    """What was reduced, and a piece of what the reduction starts from."""
+    if init is None:
+        return made
+    return _combined(pieces, op, piece_name(op, key), pieces.piece(init, key, width), made)
 
 
 def horizontal_reduction(op: Structured, vector: Value) -> Generic:

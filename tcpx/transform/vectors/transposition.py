@@ -1,8 +1,11 @@
-"""Square blocks transposed in registers: as many vectors as each has lanes, in stages of shuffles of two.
+"""Square blocks transposed in registers, or the lanes of each of their rows combined: as many vectors as each has
+lanes, in stages of shuffles of two.
 
 A place in the block has a number of a row and a number of a lane. A pair of rows of the target that takes each lane of
 two vectors once, and whose numbers of lanes exchange bits, moves bits between both numbers; a block is transposed when
 all bits of rows have become bits of lanes. Which pairs do that in as few stages as there are bits is found by search.
+Each stage moves a bit of lanes to the numbers of rows: where the two vectors that it makes are combined, half as many
+are left, and in the end one, whose lane k is what the lanes of row k give together.
 """
 
 from __future__ import annotations
@@ -50,6 +53,29 @@ class Network:
         found = dict(zip(self.columns, held, strict=True))
         return [found[column] for column in range(len(held))]
 
+    def combined(
+        self,
+        rows: Sequence[RowT],
+        shuffled: Callable[[RowT, RowT, Sequence[int]], RowT],
+        combine: Callable[[RowT, RowT], RowT],
+    ) -> RowT:
+        """The lanes of each of some rows combined: those of row k are lane k of the result. Lanes for which there is no
+        row hold anything."""
+        made: dict[tuple[int, int, Stage], RowT] = {}
+        held = {number: rows[_present(number, len(rows))] for number in range(len(self.columns))}
+        for stage in self.stages:
+            following: dict[int, RowT] = {}
+            for number, first in held.items():
+                second = held.get(number | 1 << stage.bit, first)
+                if number & 1 << stage.bit == 0:
+                    key = id(first), id(second), stage
+                    if key not in made:
+                        parts = (shuffled(first, second, lanes) for lanes in (stage.low, stage.high))
+                        made[key] = combine(*parts)
+                    following[number] = made[key]
+            held = following
+        return held[0]
+
 
 @lru_cache(maxsize=256)
 def network(target: Target, type_: LaneType) -> Network | None:
@@ -77,6 +103,13 @@ def network(target: Target, type_: LaneType) -> Network | None:
         if lanes == wanted:
             return Network(stages, tuple(_number(numbers, vector) for vector in range(type_.lanes)))
     return None
+
+
+def _present(number: int, count: int) -> int:
+    """The number of one of `count` rows that stands for another one, so that as few pairs differ as can be."""
+    while number >= count:
+        number -= 1 << number.bit_length() - 1
+    return number
 
 
 def _moved_bits(lanes: Sequence[int]) -> Bits | None:

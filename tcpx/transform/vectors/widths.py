@@ -163,7 +163,8 @@ class Widths:
                 if is_vector(value) and not is_source(value) and streams(indexing_map, lane.name):
                     self._add(value, (dtype_of(value.type),), _extent(value))
                     self._join(op, value)
-            self._keep_scalar(result)
+            if is_vector(result):
+                self._reduced(op, lane, result)
         elif is_vector(result):
             self._add(result, dtypes, _extent(result))
             last = last_result_dim(op)
@@ -175,13 +176,30 @@ class Widths:
         if op.init is not None and is_vector(op.init) and op.init not in self.partial:
             self._join_values(result, op.init)
 
+    def _reduced(self, op: Structured, lane: LaneDim, result: Value) -> None:
+        """The result of a reduction along lanes is as wide as what is reduced, unless only scalars of it are used."""
+        if any(self._takes_lanes(user, result) for user in result.users):
+            self._add(result, (op.acc_type,), max(extents_of(op)[lane.name], _extent(result)))
+        else:
+            self._keep_scalar(result)
+
+    def _takes_lanes(self, user: Operation, value: Value) -> bool:
+        if not isinstance(user, Structured):
+            return True
+        lane = choose_lane_dim(user, self.target.lanes(user.acc_type.name))
+        maps = [m for m, v in zip(user.maps(), user.inputs, strict=True) if v is value]
+        return user.init is value or (lane is not None and any(streams(m, lane.name) for m in maps))
+
     def _loop(self, op: Loop) -> None:
         for init, dest, result in zip(op.operands, op.destinations, op.results, strict=True):
             user = self._partial_reduction(op, dest)
             if user is not None:
                 self.partial[dest] = user
-                if is_vector(result):
-                    self._keep_scalar(result)
+                lane = choose_lane_dim(user, self.target.lanes(user.acc_type.name))
+                if is_vector(result) and lane is not None:
+                    self._reduced(user, lane, result)
+                    if is_vector(init):
+                        self._join_values(result, init)
             elif is_vector(dest):
                 self._join_values(dest, init)
                 self._join_values(dest, result)

@@ -403,8 +403,29 @@ def test_a_carried_row_reduction_combines_lanes_after_the_loop() -> None:
     module = lowered(text)
     inner = loop(module, "j")
     assert [str(d.type) for d in inner.destinations] == ["vector<16xf32>"] * 4
-    assert opcodes(inner)["tcp.generic"] == 0
-    assert opcodes(module.main)["tcp.generic"] == 4
+    assert opcodes(inner)["tcp.generic"] == opcodes(inner)["vector.shuffle"] == 0
+    assert opcodes(module.main)["tcp.generic"] == 0
+    assert opcodes(module.main)["vector.shuffle"] == 2 * 4 * 2  # two rows in four stages of two, of sums and maxima
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "si32"])
+@pytest.mark.parametrize("rows", [2, 3, 5, 8, 16, 19])
+def test_the_lanes_of_several_rows_are_combined_together(rows: int, dtype: str) -> None:
+    lowest = "-inf" if dtype != "si32" else "-2147483648"
+    text = f"""
+    func @f(%x: {buffer(f"{rows}x40", dtype)}, %s: {buffer(f"{rows}", dtype)}, %t: {buffer(f"{rows}", dtype)}) {{
+      %z = vector.read(%s) tile [0] [{rows}] : vector<{rows}x{dtype}>
+      %v = vector.read(%x) tile [0, 0] [{rows}, 40] : vector<{rows}x40x{dtype}>
+      %p = tcp.reduce_sum(%v, init = %z) {{dims = [1]}} : vector<{rows}x{dtype}>
+      vector.write(%p, %s) tile [0] [{rows}]
+      %u = vector.read(%x) tile [0, 0] [{rows}, 37] {{value = {lowest}}} : vector<{rows}x37x{dtype}>
+      %q = tcp.reduce_max(%u) {{dims = [1]}} : vector<{rows}x{dtype}>
+      vector.write(%q, %t) tile [0] [{rows}]
+      tcp.return
+    }}
+    """
+    check(text, [{}])
+    assert opcodes(lowered(text).main)["tcp.generic"] == 0
 
 
 def test_a_carried_scalar_reduction() -> None:
