@@ -15,6 +15,7 @@ from tcpx.payload.diagnostics import Kind
 from tcpx.payload.facts import facts_at
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ops.composite import Composite
 from tcpx.payload.size_substitution import with_facts
 from tcpx.payload.sizes import (
     Dim,
@@ -140,6 +141,16 @@ def _dot_width(args: Arguments, state: State, frame: Frame, node: ast.Node) -> R
 def _instructions(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
     held = args[0] if isinstance(args[0], tuple) else (args[0],)
     ops = [_ops(handle, state, frame, node)[0] for handle in held]
+    for op in ops:
+        if not isinstance(op, Structured):
+            raise frame.error(
+                f"%{op.name} has no instructions for a vector",
+                node,
+                required="ops that say what they do to elements",
+                found=op.opcode,
+                fix=f"decompose({op.name})" if isinstance(op, Composite) else None,
+                kind=Kind.SILENCEABLE,
+            )
     return sum(instructions_of_vector(op, state.target) for op in ops if isinstance(op, Structured))
 
 

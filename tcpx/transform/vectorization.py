@@ -67,7 +67,9 @@ class _Vectorizer:
                 self.store(op)
             case Structured():
                 self.structured(op)
-            case Const() | Read() | Empty() | Prefetch() | ToTensor():
+            case Read():
+                self.rewriter.set_operand(op, 0, self.stored(op.operands[0]))
+            case Const() | Empty() | Prefetch() | ToTensor():
                 pass
             case _:
                 if not op.is_terminator:

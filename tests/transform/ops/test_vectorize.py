@@ -79,6 +79,17 @@ def test_a_loop_over_parts_of_a_vector() -> None:
     assert kept_of(done.module, "r/d02") == {"q"}
 
 
+@pytest.mark.parametrize("outer", ["", "let kc = tile(mm, [k: 2])\n"], ids=["no guard", "guarded"])
+def test_a_loop_that_is_on_vectors_already(outer: str) -> None:
+    """What it reads of the tile round it is kept in memory when that becomes a vector."""
+    inner = "tile(r, [d1: 8], tail: pad)\nvectorize(r.loop(d1))\n"
+    start = "fuse(mm.start, into: i)\n" if outer else ""
+    done = check(RELU, f"{MM}{R}{outer}{TILED}{start}fuse(r, into: i)\n{inner}vectorize(i)", SIZES)
+    (loop,) = (op for op in done.module.walk() if isinstance(op, Loop) and op.name == "mm/m1")
+    structured = [op for op in loop.walk() if isinstance(op, Structured)]
+    assert all(isinstance(op.result.type, VectorType) for op in structured)
+
+
 @pytest.mark.parametrize("tail", ["pad", "none"])
 def test_packed_operands(tail: str) -> None:
     nest = "let jc, pc, ic = tile(mm, [n: 16, k: 4, m: 12])\n"
