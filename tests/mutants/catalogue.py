@@ -175,8 +175,8 @@ MUTANTS: Final = (
     Mutant(
         "vectorize: the fill of masked lanes is lost",
         "transform/vectorization.py",
-        "self._read(op, source.operands[0], source.subset, op.value)",
-        "self._read(op, source.operands[0], source.subset, 0)",
+        "self._read(op, self.stored(source.operands[0]), source.subset, op.value)",
+        "self._read(op, self.stored(source.operands[0]), source.subset, 0)",
         _op("vectorize"),
     ),
     Mutant(

@@ -21,6 +21,8 @@ LAST = ("bufferize", "lower_vectors", "select_instructions", "plan_memory")
 """After these there is nothing left to tile; they come at the end, in this order."""
 DRAWS = 2
 """How often a statement that fails may be drawn again; a failure may stay in the schedule, in a `try`."""
+LATE, RARE = 150, 3
+"""From so many cases of a group on, transforms that succeeded less often are tried first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,8 @@ class RandomSchedule:
         wanted = self.random.choice((3, 5, 6, 7, 8, 9, 10, 12))
         if 30 * self.counts.by_transform["hoist_accumulator"] <= self.counts.cases:
             self._accumulate_in_registers()
+        for name in self._rare():
+            self._step(name)
         for name in self._plan():
             if len(self.steps) < wanted:
                 self._step(name)
@@ -122,6 +126,11 @@ class RandomSchedule:
                 self._given("vectorize", f"vectorize({outer[0]})")
                 self._given("hoist_accumulator", f"hoist_accumulator({name}, out_of: {inner[-1]})")
                 return
+
+    def _rare(self) -> list[str]:
+        """Late in a group, the transforms that hardly ever succeeded: they come before what takes their chance away."""
+        late = self.counts.cases >= LATE
+        return [n for n in self.transforms if late and n not in LAST and self.counts.by_transform[n] < RARE]
 
     def _given(self, name: str, text: str) -> None:
         self.counts.attempts += 1
