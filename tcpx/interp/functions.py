@@ -140,8 +140,9 @@ def _dot_width(args: Arguments, state: State, frame: Frame, node: ast.Node) -> R
 
 def _instructions(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
     held = args[0] if isinstance(args[0], tuple) else (args[0],)
-    ops = [_ops(handle, state, frame, node)[0] for handle in held]
-    for op in ops:
+    total = 0
+    for handle in held:
+        op = _ops(handle, state, frame, node)[0]
         if not isinstance(op, Structured):
             raise frame.error(
                 f"%{op.name} has no instructions for a vector",
@@ -151,7 +152,8 @@ def _instructions(args: Arguments, state: State, frame: Frame, node: ast.Node) -
                 fix=f"decompose({op.name})" if isinstance(op, Composite) else None,
                 kind=Kind.SILENCEABLE,
             )
-    return sum(instructions_of_vector(op, state.target) for op in ops if isinstance(op, Structured))
+        total += instructions_of_vector(op, state.target)
+    return total
 
 
 def _bytes(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:

@@ -57,10 +57,11 @@ class Limits:
 
 @dataclass(slots=True)
 class Machine:
-    """Runs the loops of a target on pinned threads."""
+    """Runs the loops of a target on pinned threads; at most `patience` seconds go into one rate."""
 
     target: tcpx.Target
     threads: PinnedThreads
+    patience: float = MOST_SECONDS
     calibration: Calibration = field(init=False)
     library_path: Path = field(init=False)
     _loops: dict[str, Loop] = field(init=False)
@@ -75,24 +76,23 @@ class Machine:
         self.calibration = Calibration(self.probe)
         self.calibration.warm_up()
 
-    def limits(self, patience: float = MOST_SECONDS) -> Limits:
-        """Measure all of it: some seconds, half a minute on a machine that is never quiet, where `patience` seconds go
-        into one rate."""
+    def limits(self) -> Limits:
+        """Measure all of it: some seconds, half a minute on a machine that is never quiet."""
         caches = cache_sizes(self.target)
         count = len(self.threads.cpus)
         held = {name: size if name == "l3" else size * count for name, size in caches.items()}
         rates: dict[str, float] = {}
         for loop in self._loops.values():
             if loop.kind == ARITHMETIC:
-                rates[loop.name] = self._arithmetic_rate(loop.name, patience)
+                rates[loop.name] = self._arithmetic_rate(loop.name)
         sizes = {name: size // 2 // count for name, size in held.items()}
         memory = max(LEAST_IN_MEMORY, IN_MEMORY * max(caches.values())) // count
         for name, loop in self._loops.items():
             if loop.kind == READ:
-                rates |= {f"read_{level}": self._memory_rate(loop, size, patience) for level, size in sizes.items()}
-                rates["read_memory"] = self._memory_rate(loop, memory, patience)
+                rates |= {f"read_{level}": self._memory_rate(loop, size) for level, size in sizes.items()}
+                rates["read_memory"] = self._memory_rate(loop, memory)
             elif loop.kind != ARITHMETIC:
-                rates[name] = self._memory_rate(loop, memory // 2, patience)
+                rates[name] = self._memory_rate(loop, memory // 2)
         return Limits(count, rates, held)
 
     def probe(self) -> float:
@@ -116,25 +116,25 @@ class Machine:
         taken = min(function(ctypes.c_int64(rounds)) for _ in range(SAMPLES))
         return max(1, round(rounds * seconds / taken))
 
-    def _arithmetic_rate(self, name: str, patience: float) -> float:
+    def _arithmetic_rate(self, name: str) -> float:
         rounds = self._rounds(name, SAMPLE_SECONDS)
-        return self._best(lambda: self._rate(name, rounds), patience)
+        return self._best(lambda: self._rate(name, rounds))
 
-    def _best(self, sample: Callable[[], float], patience: float) -> float:
+    def _best(self, sample: Callable[[], float]) -> float:
         """The highest rate of samples, until `SAMPLES` of them count, or `MOST_SAMPLES` or `patience` seconds are over.
 
         One that does not count is not too high.
         """
         rates: list[float] = []
         counted = 0
-        end = perf_counter() + patience
+        end = perf_counter() + self.patience
         while not rates or (counted < SAMPLES and len(rates) < MOST_SAMPLES and perf_counter() < end):
             before = self.calibration.rate()
             rates.append(sample())
             counted += self.calibration.is_steady(before, self.calibration.rate())
         return max(rates)
 
-    def _memory_rate(self, loop: Loop, size: int, patience: float) -> float:
+    def _memory_rate(self, loop: Loop, size: int) -> float:
         """Bytes a second where every thread goes over arrays of `size` bytes of its own."""
         passes = 1 if loop.kind == READ else 2
         rounds = max(1, size * passes // loop.per_round)
@@ -149,7 +149,7 @@ class Machine:
         once = min(max(self.threads.run(lambda k: call(k, 1))) for _ in range(2))
         repeats = max(1, round(SAMPLE_SECONDS / max(once, 1e-9)))
         moved = len(self.threads.cpus) * repeats * rounds * loop.per_round
-        return self._best(lambda: moved / max(self.threads.run(lambda k: call(k, repeats))), patience)
+        return self._best(lambda: moved / max(self.threads.run(lambda k: call(k, repeats))))
 
 
 def cache_sizes(target: tcpx.Target, folder: Path = CACHES) -> dict[str, int]:

@@ -42,8 +42,8 @@ class Session:
         self.plan = plan or Plan()
         self.cpus = tuple(cpus)
         self._pinned = PinnedThreads(self.cpus)
-        self.machine = Machine(tcpx.load_target(target), self._pinned)
-        self.limits: Limits = self._measured_limits()
+        self.machine = Machine(tcpx.load_target(target), self._pinned, min(MOST_SECONDS, self.plan.patience))
+        self.limits: Limits = self.machine.limits()
         self.calibration = self.machine.calibration
         self._launches = {launch.name: launch for launch in launches}
         self._running: dict[str, PeerProcess] = {}
@@ -58,9 +58,6 @@ class Session:
         for process in self._running.values():
             process.close()
         self._pinned.close()
-
-    def _measured_limits(self) -> Limits:
-        return self.machine.limits(min(MOST_SECONDS, self.plan.patience))
 
     def measure(self, task: Task, work: Work | None = None, check: Check | None = None) -> list[Row]:
         """One row per peer; they are also kept in `rows`. A result that `check` finds wrong is not timed."""
@@ -95,7 +92,7 @@ class Session:
 
     def finished(self) -> list[Row]:
         """All rows, judged by the best limits seen before and after; the first one holds these limits."""
-        self.limits = self.limits.with_best(self._measured_limits())
+        self.limits = self.limits.with_best(self.machine.limits())
         self.limits = self._best_limits()
         facts = {
             "limits": dict(self.limits.rates),

@@ -115,4 +115,4 @@ def test_a_limit_is_the_highest_of_all_samples_where_the_machine_is_never_steady
         machine = Machine(tcpx.load_target("generic"), threads)
         machine.calibration.best = float("inf")
         rates = iter([1.0, 3.0, *[2.0] * MOST_SAMPLES])
-        assert machine._best(lambda: next(rates), 60.0) == 3.0
+        assert machine._best(lambda: next(rates)) == 3.0

@@ -66,13 +66,14 @@ class Network:
         for stage in self.stages:
             following: dict[int, RowT] = {}
             for number, first in held.items():
-                second = held.get(number | 1 << stage.bit, first)
-                if number & 1 << stage.bit == 0:
-                    key = id(first), id(second), stage
-                    if key not in made:
-                        parts = (shuffled(first, second, lanes) for lanes in (stage.low, stage.high))
-                        made[key] = combine(*parts)
-                    following[number] = made[key]
+                if number >> stage.bit & 1:
+                    continue
+                second = held[number | 1 << stage.bit]
+                key = id(first), id(second), stage
+                if key not in made:
+                    parts = (shuffled(first, second, lanes) for lanes in (stage.low, stage.high))
+                    made[key] = combine(*parts)
+                following[number] = made[key]
             held = following
         return held[0]
 

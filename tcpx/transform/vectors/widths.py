@@ -152,7 +152,7 @@ class Widths:
     def _structured(self, op: Structured) -> None:
         extents_of(op)
         dtypes = element_dtypes(op)
-        lane = choose_lane_dim(op, self.target.lanes(op.acc_type.name))
+        lane = self._chosen(op)
         if lane is not None and lane.is_reduction and self.feasible(dtypes) == 1:
             lane = None
         self.lane_dims[op] = lane
@@ -164,7 +164,7 @@ class Widths:
                     self._add(value, (dtype_of(value.type),), _extent(value))
                     self._join(op, value)
             if is_vector(result):
-                self._reduced(op, lane, result)
+                self._reduced(op, result)
         elif is_vector(result):
             self._add(result, dtypes, _extent(result))
             last = last_result_dim(op)
@@ -176,9 +176,13 @@ class Widths:
         if op.init is not None and is_vector(op.init) and op.init not in self.partial:
             self._join_values(result, op.init)
 
-    def _reduced(self, op: Structured, lane: LaneDim, result: Value) -> None:
+    def _chosen(self, op: Structured) -> LaneDim | None:
+        return choose_lane_dim(op, self.target.lanes(op.acc_type.name))
+
+    def _reduced(self, op: Structured, result: Value) -> None:
         """The result of a reduction along lanes is as wide as what is reduced, unless only scalars of it are used."""
-        if any(self._takes_lanes(user, result) for user in result.users):
+        lane = self._chosen(op)
+        if lane is not None and any(self._takes_lanes(user, result) for user in result.users):
             self._add(result, (op.acc_type,), max(extents_of(op)[lane.name], _extent(result)))
         else:
             self._keep_scalar(result)
@@ -186,7 +190,7 @@ class Widths:
     def _takes_lanes(self, user: Operation, value: Value) -> bool:
         if not isinstance(user, Structured):
             return True
-        lane = choose_lane_dim(user, self.target.lanes(user.acc_type.name))
+        lane = self._chosen(user)
         maps = [m for m, v in zip(user.maps(), user.inputs, strict=True) if v is value]
         return user.init is value or (lane is not None and any(streams(m, lane.name) for m in maps))
 
@@ -195,9 +199,8 @@ class Widths:
             user = self._partial_reduction(op, dest)
             if user is not None:
                 self.partial[dest] = user
-                lane = choose_lane_dim(user, self.target.lanes(user.acc_type.name))
-                if is_vector(result) and lane is not None:
-                    self._reduced(user, lane, result)
+                if is_vector(result):
+                    self._reduced(user, result)
                     if is_vector(init):
                         self._join_values(result, init)
             elif is_vector(dest):
@@ -224,7 +227,7 @@ class Widths:
             return None
         if user.init is not dest or store.operands[0] is not user.result or len(user.result.uses) != 1:
             return None
-        lane = choose_lane_dim(user, self.target.lanes(user.acc_type.name))
+        lane = self._chosen(user)
         if lane is None or not lane.is_reduction or user.neutral() is None:
             return None
         return user if self.feasible(element_dtypes(user)) > 1 else None

@@ -69,7 +69,7 @@ def kept_of(module: Module, name: str) -> set[str]:
     (loop,) = (op for op in module.walk() if isinstance(op, Loop) and op.name == name)
     reads = [op for op in loop.walk() if isinstance(op, Read)]
     made = [op.operands[0].defining_op for op in reads]
-    assert all(not any(d != 1 for d in shape_of(op.result.type)[:-1]) for op in reads)
+    assert all(d == 1 for op in reads for d in shape_of(op.result.type)[:-1])
     return {(op.name or op.operands[0].name).split(".")[0] for op in made if isinstance(op, Loop | ToTensor)}
 
 
