@@ -12,7 +12,7 @@ from tcpx.payload.indexing_maps import map_symbols
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.constant import Const
-from tcpx.payload.ops.gml_st import Materialize, StYield
+from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
 from tcpx.payload.ops.memory import Pad
 from tcpx.transform.arguments import OperandRef, ValueRef
 from tcpx.transform.language import syntax as ast
@@ -242,7 +242,10 @@ def users(value: OperandHandle | OpHandle, state: State, where: Location) -> tup
 
 
 def _readers(value: Value) -> Iterator[Operation]:
-    """The operations that read a value, seen through reads of subsets, padding, and the ends of loops and branches."""
+    """The operations that read a value, seen through reads of subsets, padding, and the ends of loops and branches.
+
+    A loop that only writes into it, like the tail of a peeled one, hands it on.
+    """
     for user in value.users:
         outer = user.parent_op
         if isinstance(user, Materialize | Pad) and user.operands[0] is value:
@@ -250,6 +253,10 @@ def _readers(value: Value) -> Iterator[Operation]:
         elif isinstance(user, StYield):
             if user.operands[0] is value and user.loop_result is not None:
                 yield from _readers(user.loop_result)
+        elif isinstance(user, Loop):
+            for k, dest in enumerate(user.destinations):
+                if user.operands[k] is value:
+                    yield from list(_readers(dest)) or _readers(user.results[k])
         elif not user.is_terminator:
             yield user
         elif outer is not None and not isinstance(outer, FuncOp):

@@ -8,7 +8,7 @@ from functools import cached_property
 from tcpx.payload.bounds import is_less_equal
 from tcpx.payload.ir import Operation
 from tcpx.payload.predicates import Comparison, Predicate
-from tcpx.payload.size_expressions import Dim, Symbol
+from tcpx.payload.size_expressions import Dim, Symbol, Var
 from tcpx.payload.size_substitution import simplify, with_facts
 
 
@@ -26,6 +26,10 @@ class Facts:
     def invariant(self) -> Facts:
         """Those that mention no loop variable."""
         return Facts([Predicate((c,)) for c in self._holding.comparisons if not Predicate((c,)).variables()])
+
+    def sizes(self) -> dict[Symbol | Var, Dim]:
+        """Each symbol that they are about, as it is where they hold: a substitution."""
+        return {symbol: symbol.size() for symbol in self._symbols.values()}
 
     def attach(self, d: Dim) -> Dim:
         """The same expression, with the facts on its symbols."""

@@ -26,6 +26,7 @@ def split_at(rewriter: Rewriter, loop: Loop, point: Dim, sides: tuple[str, str])
 
 def _split(rewriter: Rewriter, loop: Loop, point: Dim, sides: tuple[str, str]) -> tuple[Loop, Loop]:
     var = loop.var
+    _simplify_sizes(rewriter, loop)
     middle = maximum(var.lower, minimum(point, var.upper))
     split = rewriter.new_split()
     second = _copy(rewriter, loop, Var(var.name, middle, var.upper, var.step), f"~{sides[1]}")
@@ -124,6 +125,14 @@ def _copy(rewriter: Rewriter, loop: Loop, var: Var, suffix: str) -> Loop:
     made = rewriter.clone(loop, InsertPoint.after(loop), mapping, suffix)
     _set_range(rewriter, made, Var(made.var.name, var.lower, var.upper, var.step))
     return made
+
+
+def _simplify_sizes(rewriter: Rewriter, loop: Loop) -> None:
+    """Write down what the range of a loop, and what holds where it stands, say about sizes in its body.
+
+    Of parts of the range less can be proved, so sizes that are equal in all of it have to be the same expression.
+    """
+    rewriter.substitute(list(loop.body.ops), {loop.var: Size.of(loop.var), **facts_at(loop).sizes()})
 
 
 def _set_range(rewriter: Rewriter, loop: Loop, var: Var) -> None:

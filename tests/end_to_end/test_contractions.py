@@ -266,6 +266,17 @@ def test_narrow_vectors_hold_the_columns_beside_whole_vectors() -> None:
     assert "__m256" not in whole
 
 
+def test_left_factors_from_afar_are_asked_for_ahead(target: Target) -> None:
+    """Where L3 is fast, and L2 does not hold them all; their last tiles ask for nothing behind the array."""
+    sizes = {"b": 3, "m": 301, "k": 301, "n": 64}
+    module = tcpx.parse(payload("bmk,bkn->bmn", sizes))
+    check(tcpx.compile(module, target=target), "bmk,bkn->bmn", sizes)
+    assert "__builtin_prefetch(x" in tcpx.emit(module, target="x86_avx512").c_source
+    near = tcpx.parse(payload("bmk,bkn->bmn", {**sizes, "m": 60}))
+    for same, name in ((near, "x86_avx512"), (module, "sapphire_rapids")):
+        assert "__builtin_prefetch(x" not in tcpx.emit(same, target=name).c_source
+
+
 @pytest.mark.parametrize("spec", FORMS)
 def test_where_l3_is_slow_every_form_has_a_schedule(spec: str) -> None:
     assert tcpx.emit(tcpx.parse(payload(spec)), target="sapphire_rapids", threads=2).c_source

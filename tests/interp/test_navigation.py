@@ -236,6 +236,16 @@ def test_users_are_seen_through_loops_and_padding() -> None:
     run(f'{MM}{body}\nrequire len(users(match one "s" in root)) == 1')
 
 
+def test_users_are_seen_through_loops_that_write_into_a_value_or_add_to_it() -> None:
+    body = """let k = tile(mm, [k: 3])
+    for x in users(mm.start) { emit_remark(x, "adds to the start") }
+    let i = tile(match one "s" in root, [d0: 4], tail: peel)
+    for x in users(match one "s" in root) { emit_remark(x, "reads the sum") }
+    for x in users((match one "s" in root).copy("main")) { emit_remark(x, "reads the sum of the main copy") }"""
+    said = [line.text.partition(": %")[2] for line in run(MM + body).trace.output]
+    assert said == ["mm: adds to the start", "r: reads the sum", "r: reads the sum of the main copy"]
+
+
 def test_users_of_a_copy_are_copies_too() -> None:
     body = """let s = match one "s" in root
     let i = tile(match one max in root, [d0: 4])

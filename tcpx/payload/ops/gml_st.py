@@ -302,6 +302,11 @@ def full_like(value: Value) -> Tile:
     return Tile.full(shape_of(value.type))
 
 
+def never_runs(loop: Loop) -> bool:
+    """Whether a loop provably has no iteration."""
+    return is_less_equal(loop.var.upper, loop.var.lower) is True
+
+
 def runs_at_most_once(loop: Loop) -> bool:
     """Whether a loop provably has no second iteration."""
     return is_less_equal(loop.var.upper - loop.var.lower, loop.var.step) is True

@@ -7,14 +7,14 @@ from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.ops.composite import Composite
-from tcpx.payload.ops.gml_st import Loop, Materialize, runs_at_most_once
+from tcpx.payload.ops.gml_st import Loop, Materialize, never_runs, runs_at_most_once
 from tcpx.payload.ops.memory import Pad, Reshape
 from tcpx.payload.ops.vector import Read, ToTensor
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, TensorType, VectorType, dtype_of, shape_of
 from tcpx.transform.bufferization.program_order import operations
-from tcpx.transform.editing import builder_at, source_name
+from tcpx.transform.editing import builder_at, erase_dead, source_name
 from tcpx.transform.simplification import simplify_in
 
 
@@ -50,9 +50,20 @@ def _tensor_arguments(rewriter: Rewriter, func: FuncOp) -> None:
 
 
 def _only_iterations(rewriter: Rewriter, func: FuncOp) -> None:
-    """The variable of a loop of at most one iteration is where its range begins: no loop is peeled or split later."""
+    """The variable of a loop of at most one iteration is where its range begins: no loop is peeled or split later.
+
+    One that has none is left out.
+    """
     for loop in [op for op in func.walk() if isinstance(op, Loop)]:
-        if runs_at_most_once(loop):
+        if loop.func is None:  # left out with one round it
+            continue
+        if never_runs(loop):
+            for op in loop.walk():
+                rewriter.end(op, "its loop has no iteration")
+            inits = list(loop.operands)
+            rewriter.replace_op(loop, inits)
+            erase_dead(rewriter, inits)
+        elif runs_at_most_once(loop):
             body = list(loop.body.ops)
             rewriter.substitute(body, {loop.var: loop.var.lower})
             simplify_in(rewriter, body)

@@ -56,3 +56,14 @@ def test_a_loop_round_a_loop_of_one_iteration(last: str) -> None:
     body = 'let r = match one "r" in root\nlet i = tile(r, [d0: 5])\n'
     body += f"specialize r when size(r.d0) >= 3 {{ tile(r, [d0: 5], tail: peel) }} else {{ }}\n{last}"
     check(CHAIN.replace("M: 0..", "M: 1..13"), body, [{"M": m, "N": 3} for m in (1, 4, 5, 7, 13)])
+
+
+def test_what_is_equal_in_the_whole_range_is_equal_in_its_parts() -> None:
+    """A version knows more of a size than what stands in it; less can be proved of the part of a part."""
+    payload = """func @square(%x: tensor<[M]x3xf32>, %w: tensor<3x[M]xf32>) -> tensor<[M]x[M]xf32> symbols [M: 0..40] {
+      %mm = tcp.matmul(%x, %w) : tensor<[M]x[M]xf32>
+      tcp.return(%mm)
+    }"""
+    body = "let j = tile(mm, [n: max(1, ceildiv(size(mm.n), 2))], tail: peel)\n"
+    body += "specialize mm when size(mm.m) >= 20 { tile(mm, [m: 4], tail: pad) } else { tile(mm, [m: 1]) }\npeel(j)"
+    check(payload, MM + body, [{"M": m} for m in (0, 1, 2, 19, 20, 21, 39, 40)])
