@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from tcpx.emit_c.printer.compiler_faults import NO_LOOP_VECTORS, repeats_elements_of_rows
 from tcpx.emit_c.printer.context import Needs
 from tcpx.emit_c.printer.expressions import SIZE_HELPERS
 from tcpx.emit_c.printer.function import print_function
@@ -57,6 +58,8 @@ def print_file(requests: Sequence[PrintRequest], target: Target, threads: int) -
         _check_length(functions, request.func)
         signatures.append(signature)
     head = [f"/* Written by tcpx for the target {in_comment(target.name)}. */"]
+    if any(repeats_elements_of_rows(request.func) for request in requests):
+        head.append(NO_LOOP_VECTORS)
     head += [f"#include <{header}>" for header in dict.fromkeys((*_HEADERS, *target.headers))]
     definitions = [
         *target.helper_code(needs.rows.values()),

@@ -1,0 +1,79 @@
+"""What printed C says to releases of a compiler that get it wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from itertools import takewhile
+from math import prod
+from typing import Final
+
+from tcpx.payload.ir import FuncOp
+from tcpx.payload.ops.gml_st import Loop
+from tcpx.payload.ops.vector import Read, Write
+from tcpx.payload.sizes import Var, variables
+from tcpx.payload.types import BufferType, VectorType
+
+MOST_PEELED: Final = 16
+"""Iterations up to which gcc unrolls an inner loop before it vectorizes the outer one (`max-completely-peel-times`)."""
+LEAST_LANES: Final = 4
+"""Elements side by side in a vector, from which it makes one of them."""
+
+NO_LOOP_VECTORS: Final = """\
+/* Before 11.4 and 12.3, gcc vectorizes some loops so that they read behind an array (its bug 107451). */
+#if defined(__GNUC__) && !defined(__clang__)
+#if (__GNUC__ == 11 && __GNUC_MINOR__ < 4) || (__GNUC__ == 12 && __GNUC_MINOR__ < 3)
+#pragma GCC optimize("no-tree-loop-vectorize")
+#endif
+#endif"""
+
+
+def repeats_elements_of_rows(func: FuncOp) -> bool:
+    """Whether a loop reads, a row further in each iteration, a scalar that it uses for several elements side by side.
+
+    gcc makes a vector of those elements, reads another of the scalar and what lies behind it, and does not see that
+    the last one ends behind the array.
+    """
+    return any(_is_repeated(read) for read in func.walk() if isinstance(read, Read) and _is_scalar(read))
+
+
+def _is_scalar(read: Read) -> bool:
+    return not isinstance(read.result.type, VectorType)
+
+
+def _is_repeated(read: Read) -> bool:
+    buffer = read.subset_of.type
+    if not isinstance(buffer, BufferType):
+        return False
+    offsets = [(variables(offset), stride) for offset, stride in zip(read.subset.offsets, buffer.strides, strict=True)]
+    moving = {var for found, _ in offsets for var in found}
+    by_rows = {var for found, stride in offsets if stride != 1 for var in found}
+    for loop in read.ancestors():
+        if isinstance(loop, Loop):
+            if loop.var in by_rows and _written(loop, moving) >= LEAST_LANES:
+                return True
+            if _trips(loop) is None:
+                return False
+    return False
+
+
+def _written(loop: Loop, moving: Collection[Var]) -> int:
+    """Scalars written in one iteration, those not counted that a variable of `moving` tells apart."""
+    return sum(
+        prod(_trips(inner) or 1 for inner in between if inner.var not in moving)
+        for between in _loops_round_writes(loop)
+        if all(_trips(inner) is not None for inner in between)
+    )
+
+
+def _loops_round_writes(outer: Loop) -> Iterator[list[Loop]]:
+    """For each write of a scalar in a loop, the loops between them."""
+    for op in outer.walk():
+        if isinstance(op, Write) and not isinstance(op.operands[0].type, VectorType):
+            yield [loop for loop in takewhile(lambda it: it is not outer, op.ancestors()) if isinstance(loop, Loop)]
+
+
+def _trips(loop: Loop) -> int | None:
+    """The iterations of a loop that gcc unrolls whole; None for any other."""
+    extent, step = loop.var.upper - loop.var.lower, loop.var.step
+    trips = -(-extent // step) if isinstance(extent, int) and isinstance(step, int) else None
+    return trips if trips is not None and trips <= MOST_PEELED else None

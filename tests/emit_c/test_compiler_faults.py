@@ -1,0 +1,46 @@
+"""Loops that releases of gcc vectorize so that they read behind an array (its bug 107451)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcpx
+from tests.guard_pages import run_guarded
+
+PRODUCT = """func @product(%x: tensor<12x5xf32>, %w: tensor<5x16xf32>) -> tensor<12x16xf32> {
+  %mm = tcp.matmul(%x, %w) : tensor<12x16xf32>
+  tcp.return(%mm)
+}"""
+MM = "let mm = match one contract in root\n"
+
+
+def source(payload: str, body: str) -> str:
+    schedule = tcpx.parse_schedule(f"language 1\nschedule main(root: func) {{\n{body}\n}}")
+    return tcpx.emit(tcpx.parse(payload), schedule=schedule).c_source
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "tile(mm, [k: 1, n: 8], tail: peel)",
+        "tile(mm, [m: 4, n: 4])",
+        "let i, j = tile(mm, [m: 2, n: 4])\nunroll(j)",
+    ],
+)
+def test_nothing_behind_an_array_is_read(body: str) -> None:
+    schedule = tcpx.parse_schedule(f"language 1\nschedule main(root: func) {{\n{MM}{body}\n}}")
+    kernel = tcpx.compile(tcpx.parse(PRODUCT), schedule=schedule)
+    random = np.random.default_rng(3)
+    x, w = (random.integers(-4, 5, shape).astype(np.float32) for shape in ((12, 5), (5, 16)))
+    (found,) = run_guarded(kernel, x, w)
+    np.testing.assert_array_equal(found, x @ w)
+
+
+def test_only_loops_that_repeat_elements_of_rows_are_left_scalar() -> None:
+    assert "no-tree-loop-vectorize" in source(PRODUCT, MM + "tile(mm, [k: 1, n: 8])")
+    wide = PRODUCT.replace("16", "170")  # gcc vectorizes the inner loop
+    assert "no-tree-loop-vectorize" not in source(wide, MM)
+    assert "no-tree-loop-vectorize" not in source(PRODUCT, MM + "let i, j = tile(mm, [m: 4, n: 8])\nvectorize(j)")
+    assert "no-tree-loop-vectorize" not in tcpx.emit(tcpx.parse(PRODUCT)).c_source
