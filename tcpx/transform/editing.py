@@ -90,17 +90,22 @@ def _inside_pad(op: Pad, tile: Tile) -> Tile | None:
 
 def replace_with(rewriter: Rewriter, old: Operation, made: OpT) -> OpT:
     """Let a detached one-result operation take the place, the name and the handles of `old`."""
-    for inner in made.walk():
-        own = inner.results if inner is not made else []
-        for value in [*own, *(arg for block in inner.regions for arg in block.args)]:
-            value.name = rewriter.fresh_name(old, value.name) if value.name else ""
-        if own:
-            inner.name = own[0].name
+    rename_inside(rewriter, made, old)
     rewriter.insert(made, InsertPoint.before(old), source_name(old))
     made.name = old.name
     rewriter.continue_as(old, made)
     rewriter.replace_op(old, [made.result])
     return made
+
+
+def rename_inside(rewriter: Rewriter, made: Operation, place: Operation) -> None:
+    """Let what a detached operation defines inside have names that are free where it will stand."""
+    for inner in made.walk():
+        own = inner.results if inner is not made else []
+        for value in [*own, *(arg for block in inner.regions for arg in block.args)]:
+            value.name = rewriter.fresh_name(place, value.name) if value.name else ""
+        if own:
+            inner.name = own[0].name
 
 
 def is_pure(op: Operation) -> bool:

@@ -17,7 +17,7 @@ from tcpx.payload.sizes import Dim, Size, Symbol, Var, ceildiv, is_equal, maximu
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, Type, shape_of
 from tcpx.transform.bufferization.workspace import ALIGNMENT
-from tcpx.transform.editing import erase_dead, follow_reads, read_subset, source_name
+from tcpx.transform.editing import erase_dead, follow_reads, read_subset, rename_inside, source_name
 from tcpx.transform.matching import Candidate, classes_called, find_match, general, stand_ins
 from tcpx.transform.tiling import pad_value_to, read_inputs
 
@@ -133,6 +133,7 @@ def _loop(
 def _insert(rewriter: Rewriter, op: Structured, made: Operation, loop: Loop) -> Operation:
     """The partial computation at the end of the loop; the handle of `op` goes with it."""
     made.stand_for(op)
+    rename_inside(rewriter, made, op)
     rewriter.insert(made, _end(loop), source_name(op))
     made.name = op.name
     rewriter.continue_as(op, made)
@@ -148,6 +149,7 @@ def _combine(rewriter: Rewriter, op: Structured, partial: Value, reads: Sequence
     inputs, init = op.inputs, op.init
     combined = _combination(op, partial, place, init)
     combined.stand_for(op)
+    rename_inside(rewriter, combined, op)
     rewriter.insert(combined, InsertPoint.before(op), f"{source_name(op)}.combined")
     rewriter.set_origins(combined, combined.origins, op.copy_path)
     rewriter.replace_op(op, [combined.result])

@@ -165,3 +165,12 @@ def test_refused(payload: str, body: str, message: str) -> None:
 def test_a_composite_operation_is_decomposed_first() -> None:
     body = 'let y = match one "y" in root\nsplit_reduction(y, d1, parts: 2)'
     assert refusal(SOFTMAX, body).message == "the reduction of %y cannot be split"
+
+
+@pytest.mark.parametrize("way", ["parts: 3", "factor: 4"])
+def test_names_of_the_payload_are_not_taken_again(way: str) -> None:
+    payload = GREATEST.replace("%x", "%acc").replace(
+        "[M]xf32>\n  tcp", "[M]xf32>\n  %e0 = tcp.add(%mm, %mm) : tensor<[M]xf32>\n  tcp"
+    )
+    body = f"let l, c = split_reduction(mm, d1, {way})\nsplit_reduction(c, d0, factor: 2)"
+    check(payload, MM + body.replace("d0", "d1" if "factor" in way else "d0"), SIZES)
