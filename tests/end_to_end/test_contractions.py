@@ -286,6 +286,8 @@ FAR = (  # right factors within and beyond the L2 of sapphire_rapids
     ("mk,kn->mn", {"m": 4, "k": 1024, "n": 530}),
     ("mk,kn->mn", {"m": 17, "k": 1024, "n": 530}),
     ("mk,kn->mn", {"m": 49, "k": 1024, "n": 530}),
+    ("mk,kn->mn", {"m": 20, "k": 140, "n": 4200}),  # some rows of the right factor are packed at a time
+    ("mk,kn->mn", {"m": 65, "k": 70, "n": 2100}),
     ("mk,kn->mn", {"m": 48, "k": 90, "n": 70}),
     ("mk,kn->mn", {"m": 49, "k": 90, "n": 70}),
     ("bmk,bkn->bmn", {"b": 2, "m": 49, "k": 90, "n": 70}),
