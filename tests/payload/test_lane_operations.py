@@ -1,4 +1,4 @@
-"""tcp.select and vector.insert: what they compute and what they refuse."""
+"""tcp.select, tcp.less and vector.insert: what they compute and what they refuse."""
 
 from __future__ import annotations
 
@@ -41,6 +41,35 @@ def test_select_takes_the_second_operand_where_the_first_is_true() -> None:
 def test_select_refuses_operands_that_do_not_fit(old: str, new: str, message: str) -> None:
     with pytest.raises(VerifyError, match=message):
         parse(SELECT.replace(old, new))
+
+
+LESS = """
+func @f(%a: vector<4xf32>, %b: vector<4xf32>) -> vector<4xi1> {
+  %r = tcp.less(%a, %b) : vector<4xi1>
+  tcp.return(%r)
+}
+"""
+
+
+def test_less_is_false_for_nan() -> None:
+    a, b = (np.array(x, np.float32) for x in ([1, 2, np.nan, 4], [5, 2, 7, np.nan]))
+    np.testing.assert_array_equal(run(LESS, a, b), [True, False, False, False])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("%b: vector<4xf32>", "%b: vector<4xf64>", "operands have one dtype"),
+        ("vector<4xi1>", "vector<4xf32>", "the result is a truth value"),
+        ("xf32", "xi1", "truth values have no order"),
+        ("%b: vector<4xf32>", "%b: f32", "one kind"),
+        ("%b: vector<4xf32>", "%b: vector<5xf32>", "does not agree"),
+        ("(%a, %b) :", "(%a) :", "the wrong number of operands"),
+    ],
+)
+def test_less_refuses_operands_that_do_not_fit(old: str, new: str, message: str) -> None:
+    with pytest.raises(VerifyError, match=message):
+        parse(LESS.replace(old, new))
 
 
 INSERT = """

@@ -19,7 +19,7 @@ from tcpx.payload.ops.generic import generalize
 from tcpx.payload.ops.memory import Pad, Reshape
 from tcpx.payload.ops.movement import Broadcast, Fill, Transpose
 from tcpx.payload.ops.reduce import ReduceMax, ReduceSum
-from tcpx.payload.ops.select import Select
+from tcpx.payload.ops.select import Less, Select
 from tcpx.payload.types import (
     ScalarType,
     TensorType,
@@ -171,6 +171,16 @@ def test_select() -> None:
         found = run(lambda x: Select.of(*x), p, a, b)
         assert_same(found, np.where(p, a, b))
         assert_same(run(lambda x: Select.of(*x), p, a, b, generalized=True), found)
+
+
+def test_less() -> None:
+    for dtype in (*FLOATS, *INTEGERS):
+        a, b = random_array((3, 5), dtype, 1), random_array((3, 5), dtype, 2)
+        b[1] = a[1]
+        found = run(lambda x: Less.of(*x), a, b)
+        with np.errstate(invalid="ignore"):
+            assert_same(found, np.less(a, b))
+        assert_same(run(lambda x: Less.of(*x), a, b, generalized=True), found)
 
 
 def cast(dtype: ScalarType) -> Make:

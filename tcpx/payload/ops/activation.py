@@ -1,8 +1,8 @@
 """Activation functions of neural networks: elementwise operations that every target has in terms of simpler ones.
 
 At infinities they are what they tend to, of NaN they are NaN. The attribute `accuracy` says how they are computed:
-  * "accurate", the default: f32 within 4 ulp where the result is above 2e-37, f64 to 1e-12 of it; without FMA, as in
-    the target `generic`, relative errors of gelu grow to 1e-5 far to the left;
+  * "accurate", the default: f32 within 4 ulp where the result is above 2e-37, f64 to 1e-12 of it where it is above
+    1e-300; without FMA, as in the target `generic`, relative errors of gelu grow to 1e-5 far to the left;
   * "fast": as each of them says.
 """
 
@@ -33,6 +33,7 @@ from tcpx.payload.ops.elementwise import (
     exponential,
     polynomial,
 )
+from tcpx.payload.ops.select import Less, Select
 from tcpx.payload.types import dtype_of, f32, f64
 
 Wide = npt.NDArray[np.float64]
@@ -101,12 +102,18 @@ class SelfGated(Activation):
 
     __slots__ = ()
 
-    def parts(self, build: Build, x: Value, largest: float) -> tuple[Value, Value]:
-        """max(a, 0), and |a| where that is at most `largest`."""
+    def parts(self, build: Build, x: Value) -> tuple[Value, Value]:
+        """max(a, 0) and |a|."""
         zero = splat(build, 0.0, x.type)
         positive = build(Max.of(zero, x))
-        size = build(Sub.of(positive, build(Min.of(zero, x))))
-        return positive, build(Min.of(splat(build, largest, x.type), size))
+        return positive, build(Sub.of(positive, build(Min.of(zero, x))))
+
+    def gated_parts(self, build: Build, x: Value, end: float) -> tuple[Value, Value]:
+        """max(a, 0), and |a| where that is below `end`, else 0: there |a| g(-|a|) is less than the error that is
+        allowed, and subnormal numbers on the way to it would take some processors a hundred cycles for each vector."""
+        positive, size = self.parts(build, x)
+        is_inside = build(Less.of(size, splat(build, end, x.type)))
+        return positive, build(Select.of(is_inside, size, splat(build, 0.0, x.type)))
 
     def gated(self, build: Build, positive: Value, size: Value, power: Value) -> Value:
         """With g(-|a|) = power / (1 + power)."""
@@ -123,7 +130,7 @@ class Silu(SelfGated):
     semantics = "silu(a)"
 
     def expanded(self, build: Build, x: Value) -> Value:
-        positive, size = self.parts(build, x, -EXP_RANGE[dtype_of(x.type)][0])
+        positive, size = self.gated_parts(build, x, 89.25 if dtype_of(x.type) == f32 else 700.0)
         return self.gated(build, positive, size, exponential(build, size, scale=-1.0, is_fast=self.is_fast))
 
     def reference(self, x: Wide) -> Wide:
@@ -134,10 +141,9 @@ class Silu(SelfGated):
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """-(s + pole) Phi(-s) exp(s**2 / 2) for s up to `largest`, where it underflows: a minimax polynomial in
-    s / (s + pole) - centre."""
+    """-(s + pole) Phi(-s) exp(s**2 / 2) for s below `end`: a minimax polynomial in s / (s + pole) - centre."""
 
-    largest: float
+    end: float
     pole: float
     centre: float
     series: tuple[float, ...]
@@ -145,7 +151,7 @@ class Tail:
 
 TAIL = {
     f32: Tail(
-        14.4,
+        13.0,
         3.75,
         0.453125,
         (
@@ -154,7 +160,7 @@ TAIL = {
         ),
     ),
     f64: Tail(
-        38.6,
+        37.5,
         4.0,
         0.5,
         (
@@ -207,7 +213,8 @@ class Gelu(SelfGated):
 
     def _by_polynomial(self, build: Build, x: Value) -> Value:
         """s g(-s) = s / 2 - s**2 p(s**2)."""
-        positive, size = self.parts(build, x, 4.25)
+        positive, size = self.parts(build, x)
+        size = build(Min.of(splat(build, 4.25, x.type), size))
         square = build(Mul.of(size, size))
         gate = polynomial(build, square, FAST_GATE[self.form])
         half = build(Fma.of(size, splat(build, -0.5, x.type), positive))
@@ -220,7 +227,7 @@ class Gelu(SelfGated):
         def constant(number: float) -> Value:
             return splat(build, number, x.type)
 
-        positive, size = self.parts(build, x, tail.largest)
+        positive, size = self.gated_parts(build, x, tail.end)
         ratio = build(Div.of(size, build(Add.of(size, constant(tail.pole)))))
         minus = polynomial(build, build(Add.of(ratio, constant(-tail.centre))), tail.series)
         square = build(Mul.of(size, size))
@@ -241,7 +248,7 @@ class Gelu(SelfGated):
         few_bits = 2.0 ** (17 if dtype == f32 else 46)  # so that `slope - factor` is exact
         slope = round(TANH_SLOPE * few_bits) / few_bits
         cube = float(dtype.numpy.type(TANH_SLOPE * TANH_CUBE))
-        positive, size = self.parts(build, x, 10.6 if dtype == f32 else 21.5)
+        positive, size = self.gated_parts(build, x, 10.0 if dtype == f32 else 21.1)
         square = build(Mul.of(size, size))
         factor = build(Fma.of(constant(cube), square, constant(slope)))
         twice = build(Mul.of(size, factor))

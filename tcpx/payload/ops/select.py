@@ -1,4 +1,4 @@
-"""Choosing between two values, element by element."""
+"""Comparing two values and choosing between them, element by element."""
 
 from __future__ import annotations
 
@@ -9,7 +9,48 @@ import numpy as np
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.interfaces import Build, Elementwise
 from tcpx.payload.ir import Operation, Value, register
-from tcpx.payload.types import dtype_of, i1
+from tcpx.payload.types import dtype_of, i1, like, shape_of
+
+
+@register
+class Less(Elementwise):
+    """Whether a < b, as i1; false if either is NaN."""
+
+    __slots__ = ()
+    opcode = "tcp.less"
+    operand_names = ("a", "b")
+    semantics = "a < b"
+
+    @classmethod
+    def of(cls, a: Value, b: Value) -> Operation:
+        """A detached comparison; a and b have one type."""
+        return cls([a, b], [like(a.type, shape_of(a.type), i1)])
+
+    def verify(self) -> None:
+        if dtype_of(self.result.type) != i1:
+            raise self.error("the result is a truth value", required="i1", found=dtype_of(self.result.type).name)
+        a, b = self.operands
+        if dtype_of(a.type) == i1:
+            raise self.error("truth values have no order", required="a number type", found="i1")
+        if dtype_of(a.type) != dtype_of(b.type):
+            raise self.error(
+                "operands have one dtype",
+                required=dtype_of(a.type).name,
+                found=f"%{b.name}: {b.type}",
+                fix="insert a tcp.cast",
+            )
+        if not type(a.type) is type(b.type) is type(self.result.type):
+            raise self.error(
+                "operands and result are of one kind (scalar, tensor or vector)",
+                required=str(self.result.type),
+                found=f"%{a.name}: {a.type}, %{b.name}: {b.type}",
+                fix="insert a tcp.broadcast",
+            )
+        super().verify()
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        with np.errstate(invalid="ignore"):
+            return (np.less(args[0], args[1]),)
 
 
 @register
