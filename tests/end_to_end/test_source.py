@@ -36,7 +36,17 @@ SCHEDULES = {"naive": NAIVE, "tiled": TILED, "packed_gemm": PACKED}
 NESTS = {
     "naive": ["mm/m", "mm/n", "mm/k", "s/d0", "s/d1", "r/d0", "r/d1"],
     "tiled": ["r/d01", "r/d11", "mm/k1"],
-    "packed_gemm": ["mm/n1", "mm/k1", "mm.rhs/pack1", "mm/m1", "mm.lhs/pack1", "mm/n2", "mm/m2", "mm/k2"],
+    "packed_gemm": [
+        "mm/n1",
+        "mm/k1",
+        "mm.rhs/pack1",
+        "mm.rhs/pack1~tail",
+        "mm/m1",
+        "mm.lhs/pack1",
+        "mm/n2",
+        "mm/m2",
+        "mm/k2",
+    ],
 }
 TEN_TWENTY_FOUR = re.sub(r"\[[MNK]\]x", "1024x", MATMUL).replace(" symbols [K, M, N]", "")
 
