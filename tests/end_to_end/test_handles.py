@@ -166,6 +166,7 @@ SHOWN: dict[str, list[str]] = {
         "mm = tcp.matmul",
         "for mm/k2 in 0 to min(1024, K - %mm/k1) step 1; mm = tcp.matmul",
         "r = tcp.max",
+        "copies %mm.rhs.t: tensor<[min(1024, K - %mm/k1)]x24xf32> for gml_st.yield",
         "mm = tcp.matmul",
         "r = tcp.max",
     ],

@@ -131,8 +131,9 @@ def _run(module: Module, arrays: Sequence[Array], sizes: Sizes, noise: _Noise | 
 
 
 def _is_whole(array: Array) -> bool:
+    """Whole numbers and NaN: of infinities, processors make different things."""
     wide = array.astype(np.float64)
-    return bool(np.all((wide == np.rint(wide)) | ~np.isfinite(wide)))
+    return bool(np.all(np.isnan(wide) | (np.isfinite(wide) & (wide == np.rint(wide)))))
 
 
 def _perturbed(op: Operation, args: Sequence[Array], result: Array, evaluation: Evaluation, noise: _Noise) -> Array:

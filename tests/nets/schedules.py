@@ -21,7 +21,7 @@ LAST = ("bufferize", "lower_vectors", "select_instructions", "plan_memory")
 """After these there is nothing left to tile; they come at the end, in this order."""
 DRAWS = 2
 """How often a statement that fails may be drawn again; a failure may stay in the schedule, in a `try`."""
-LATE, RARE = 150, 3
+LATE, RARE = 100, 3
 """From so many cases of a group on, transforms that succeeded less often are tried first."""
 
 
