@@ -20,8 +20,8 @@ from tcpx.target import Target
 from tests.nets.counts import Counts
 from tests.nets.messages import is_located
 from tests.nets.oracle import KINDS, Array, Expected, arguments, expectation, sizes_of
-from tests.nets.payloads import RandomPayload
-from tests.nets.schedules import RandomSchedule, Step
+from tests.nets.payloads import CONSTANTS, MANY_CONSTANTS, RandomPayload
+from tests.nets.schedules import LATE, RARE, RandomSchedule, Step
 from tests.nets.session import Session, schedule_text
 
 SIZES = 3
@@ -150,8 +150,9 @@ class Checker:
 
 def new_case(seed: int, counts: Counts, target: Target, opcodes: Sequence[str] = ()) -> tuple[Case, list[Step]]:
     """Make a payload and a schedule for it, checking every step. Raises BrokenError with a reproducer, made small."""
+    part = MANY_CONSTANTS if counts.cases >= LATE and counts.by_transform["constant_fold"] < RARE else CONSTANTS
     for attempt in range(20):
-        made = RandomPayload(seed + 1_000_003 * attempt, opcodes=opcodes).make()
+        made = RandomPayload(seed + 1_000_003 * attempt, opcodes=opcodes, constant_part=part).make()
         case = Case(seed, made.text(), made.constants)
         case.trials = trials_of(case.module(), seed)
         if len(case.trials) >= 2:

@@ -40,6 +40,8 @@ STRIDED_PART = 0.3
 """How often an argument or result is strided that can be."""
 QUANTIZED = 0.12
 """How often four operations are a product of quantized factors."""
+CONSTANTS, MANY_CONSTANTS = 0.15, 0.6
+"""How often a new value of static shape is a constant, and where `constant_fold` needs them."""
 WITHOUT_VALUE = ("tcp.empty",)
 """Operations whose elements nobody has written: not for a program that is to give numbers."""
 INDIRECT = ("tcp.const",)
@@ -54,8 +56,9 @@ def drawn_classes() -> list[str]:
 class RandomPayload:
     """One function of 1 to `most` operations; the same seed gives the same one."""
 
-    def __init__(self, seed: int, most: int = 8, opcodes: Sequence[str] = ()) -> None:
+    def __init__(self, seed: int, most: int = 8, opcodes: Sequence[str] = (), constant_part: float = CONSTANTS) -> None:
         self.random = random.Random(seed)
+        self.constant_part = constant_part
         self.most = most
         self.opcodes = list(opcodes) or drawn_classes()
         self.is_any = not opcodes
@@ -231,7 +234,7 @@ class RandomPayload:
         if held and self.random.random() < 0.5:
             return self.random.choice(held)
         static = all(isinstance(d, int) for d in type_.shape)
-        if static and self.random.random() < 0.15:
+        if static and self.random.random() < self.constant_part:
             return self._constant(type_)
         if len(self.func.args) >= MOST_ARGUMENTS and held:
             return self.random.choice(held)
