@@ -335,6 +335,16 @@ class Elementwise(Structured):
         kind = args[0].type
         return build(type(self)(args, [like(kind, shape_of(kind), self.acc_type)], self.attributes))
 
+    def check_kind(self, value: Value) -> None:
+        """Raise VerifyError if an operand is not a scalar, tensor or vector as the result is."""
+        if type(value.type) is not type(self.result.type):
+            raise self.error(
+                "operands and result are of one kind (scalar, tensor or vector)",
+                required=str(self.result.type),
+                found=f"%{value.name}: {value.type}",
+                fix="insert a tcp.broadcast",
+            )
+
     def expansion(self, build: Build, args: Sequence[Value]) -> Value | None:
         """The operation in terms of simpler lane-wise ones, for targets without a row for it; None if it has none."""
         del build, args

@@ -34,13 +34,7 @@ class SameType(Elementwise):
                     found=f"%{value.name}: {value.type}",
                     fix="insert a tcp.cast",
                 )
-            if type(value.type) is not type(self.result.type):
-                raise self.error(
-                    "operands and result are of one kind (scalar, tensor or vector)",
-                    required=str(self.result.type),
-                    found=f"%{value.name}: {value.type}",
-                    fix="insert a tcp.broadcast",
-                )
+            self.check_kind(value)
         super().verify()
 
     def pad_value(self, index: int, reduced: bool) -> float | int | None:

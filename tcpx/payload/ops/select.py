@@ -39,13 +39,8 @@ class Less(Elementwise):
                 found=f"%{b.name}: {b.type}",
                 fix="insert a tcp.cast",
             )
-        if not type(a.type) is type(b.type) is type(self.result.type):
-            raise self.error(
-                "operands and result are of one kind (scalar, tensor or vector)",
-                required=str(self.result.type),
-                found=f"%{a.name}: {a.type}, %{b.name}: {b.type}",
-                fix="insert a tcp.broadcast",
-            )
+        for value in (a, b):
+            self.check_kind(value)
         super().verify()
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
@@ -76,13 +71,7 @@ class Select(Elementwise):
                 raise self.error(
                     f"operand `{role}` has the wrong dtype", required=dtype.name, found=f"%{value.name}: {value.type}"
                 )
-            if type(value.type) is not type(self.result.type):
-                raise self.error(
-                    "operands and result are of one kind (scalar, tensor or vector)",
-                    required=str(self.result.type),
-                    found=f"%{value.name}: {value.type}",
-                    fix="insert a tcp.broadcast",
-                )
+            self.check_kind(value)
         super().verify()
 
     def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
