@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 
 from tcpx.interp.arithmetic import size_text, undecided
 from tcpx.interp.conditions import AnyOf
+from tcpx.interp.dim_owners import own_dim
 from tcpx.interp.expressions import condition, dim_name, evaluate
 from tcpx.interp.frame import Frame
 from tcpx.interp.handles import partner
 from tcpx.interp.matching import is_a
 from tcpx.interp.navigation import value_ref
 from tcpx.interp.state import State
-from tcpx.interp.values import OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
+from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
 from tcpx.payload.diagnostics import Kind, ScheduleError
 from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.ops.gml_st import Loop
@@ -128,8 +129,7 @@ def _convert(made: Prepared, parameter: Parameter, node: ast.Expression, state: 
         case ParameterKind.DIM:
             return dim_name(node, made.subject, state, frame)
         case ParameterKind.DIMS:
-            items = node.items if isinstance(node, ast.ListOf) else (node,)
-            return tuple(dim_name(item, made.subject, state, frame) for item in items)
+            return _dims(made, parameter, node, state, frame)
         case ParameterKind.DIM_SIZES:
             return _sizes(made, parameter, node, state, frame)
         case ParameterKind.LAYOUT:
@@ -152,6 +152,19 @@ def _convert(made: Prepared, parameter: Parameter, node: ast.Expression, state: 
 
 def _constant_predicate(held: bool) -> Predicate:
     return Predicate() if held else Predicate.of("==", 0, 1)
+
+
+def _dims(made: Prepared, parameter: Parameter, node: ast.Expression, state: State, frame: Frame) -> tuple[str, ...]:
+    if isinstance(node, ast.ListOf):
+        return tuple(dim_name(item, made.subject, state, frame) for item in node.items)
+    held = evaluate(node, state, frame)
+    found = held if isinstance(held, tuple) else ()
+    listed = [item for item in found if isinstance(item, DimHandle)]
+    if held != tuple(listed):
+        raise _mismatch(made, parameter, describe(held), node, "list the dims: `[m, n]`")
+    return tuple(
+        item.dim if made.subject is None else own_dim(item, made.subject, state, frame, node) for item in listed
+    )
 
 
 def _sizes(made: Prepared, parameter: Parameter, node: ast.Expression, state: State, frame: Frame) -> Mapping[str, Dim]:

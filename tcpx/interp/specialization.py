@@ -57,8 +57,9 @@ def _open_branches(
     statement: ast.Specialize, state: State, frame: Frame
 ) -> tuple[list[tuple[ast.Branch, Predicate]], ast.Block | ast.Fail]:
     """The branches to choose from at run time, once per condition that `or` joins, and what is left for all other
-    sizes. What the branches round the statement rule out is left out."""
-    facts = state.handles.facts
+    sizes. What the branches round the statement rule out is left out; in a sequence, which is for any operation, also
+    what the sizes of this one rule out."""
+    facts, is_for_any = state.handles.facts, bool(frame.calls)
     branches: list[tuple[ast.Branch, Predicate]] = []
     written: list[Predicate] = []
     for branch in statement.branches:
@@ -67,14 +68,14 @@ def _open_branches(
             return branches, branch.body
         alternatives = alternatives_of(held)
         alone = [_by_itself(predicate, state) for predicate in alternatives]
-        if alternatives and all(is_covered(predicate, written) for predicate in alone):
+        if alternatives and not is_for_any and all(is_covered(predicate, written) for predicate in alone):
             raise _never_taken(branch, describe(held), written, frame)
         written += alone
         earlier = [p for _, p in branches]
         branches += [(branch, p) for p in alternatives if not is_covered(p, earlier, facts)]
     if not branches or not is_covered(Predicate(), [p for _, p in branches], facts):
         return branches, statement.orelse
-    if isinstance(statement.orelse, ast.Block) and is_covered(Predicate(), written):
+    if isinstance(statement.orelse, ast.Block) and not is_for_any and is_covered(Predicate(), written):
         raise _never_taken(statement.orelse, "`else`", written, frame)
     body = branches.pop()[0].body
     return branches, body

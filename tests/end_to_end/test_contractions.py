@@ -46,6 +46,18 @@ FORMS = (
     "mh,nh->mnh",
     "mkh,nkh->mnh",
     "hmk,hkn->mnh",
+    "mkh,knh->mnh",  # side by side in the lanes
+    "amkh,kbnh->bamnh",
+    "hgmk,kgnh->mghn",
+    "ahmk,bhnk->abmnh",
+    "hk,nkh->hn",  # vectors, and matrices stored one inside the other
+    "hk,knh->nh",
+    "kh,hnk->hn",
+    "kh,nhk->nh",
+    "khn,hk->hn",
+    "kh,kh->h",
+    "kh,hk->h",
+    "hk,kh->h",
     "k,k->",
     "kl,kl->",
     "kl,lk->",
@@ -112,6 +124,29 @@ def test_static_sizes(target: Target) -> None:
     requests = [tcpx.CompileRequest(tcpx.parse(payload(spec, sizes))) for spec, sizes in STATIC.items()]
     for (spec, sizes), kernel in zip(STATIC.items(), tcpx.compile_many(requests, target=target), strict=True):
         check(kernel, spec, sizes)
+
+
+SQUARE = {
+    "mk,kn->mn": ("[M]", "[M]", "[M]"),
+    "mk,nk->mn": ("[M]", "[M]", "7"),
+    "km,kn->mn": ("[M]", "9", "[M]"),
+    "mk,kn->nm": ("5", "[M]", "[M]"),
+}
+"""Extents of m, n and k, some of them one symbol: what a schedule asks of one says something of the others."""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_dims_of_one_symbol(target: Target, threads: int) -> None:
+    requests = []
+    for spec, extents in SQUARE.items():
+        text = payload(spec)
+        for dim, extent in zip("MNK", extents, strict=True):
+            text = text.replace(f"[{dim}]x", f"{extent.replace('M', '_')}x")
+        requests.append(tcpx.CompileRequest(tcpx.parse(text.replace("_]x", "M]x").replace("[K, M, N]", "[M]"))))
+    kernels = tcpx.compile_many(requests, target=target, threads=threads)
+    for (spec, extents), kernel in zip(SQUARE.items(), kernels, strict=True):
+        for m in (0, 1, 3, 70):
+            check(kernel, spec, {d: m if e == "[M]" else int(e) for d, e in zip("mnk", extents, strict=True)})
 
 
 @pytest.mark.parametrize("rows", [1, 3, 4])

@@ -61,6 +61,7 @@ OPS: Mapping[str, Callable[[Operation], bool]] = {
     "generalize": lambda op: isinstance(op, Structured) and not isinstance(op, Generic),
     "specialize": lambda op: isinstance(op, Generic),
     "interchange": lambda op: isinstance(op, Structured) and len(op.iterators()) > 1,
+    "transpose_result": lambda op: isinstance(op, Structured) and on_tensors(op) and len(op.result_map()) > 1,
     "group": on_tensors,
     "decompose": lambda op: isinstance(op, Composite),
     "hoist_accumulator": _accumulates,
@@ -78,7 +79,10 @@ DTYPES: Mapping[str, tuple[str, ...]] = {
 FACTOR = "lhs"
 """The factor they are tried on."""
 
-DIMS: Mapping[str, IteratorKind] = {"split_reduction": IteratorKind.REDUCTION}
+DIMS: Mapping[str, IteratorKind] = {
+    "split_reduction": IteratorKind.REDUCTION,
+    "transpose_result": IteratorKind.PARALLEL,
+}
 """The kind of dim that a transform is for."""
 ONE_OF: Mapping[str, tuple[str, ...]] = {"split_reduction": ("parts", "factor")}
 """Parameters of which a transform takes just one."""

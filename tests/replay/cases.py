@@ -84,6 +84,19 @@ func @dot(%x: tensor<[K]xf32>, %y: tensor<[K]xf32>) -> tensor<f32> symbols [K] {
 }
 """
 
+
+def heads(lhs: str, rhs: str, out: str) -> str:
+    """A product of several dims, in any order."""
+    types = ["x".join(f"[{dim.upper()}]" for dim in dims) for dims in (lhs, rhs, out)]
+    names = [str(list(dims)).replace("'", '"') for dims in (lhs, rhs, out)]
+    return (
+        f"func @heads(%x: tensor<{types[0]}xf32>, %w: tensor<{types[1]}xf32>) -> tensor<{types[2]}xf32>"
+        f" symbols [{', '.join(sorted(set((lhs + rhs).upper())))}] {{\n"
+        f"  %mm = tcp.contract(%x, %w) {{lhs = {names[0]}, rhs = {names[1]}, out = {names[2]}}}"
+        f" : tensor<{types[2]}xf32>\n  tcp.return(%mm)\n}}\n"
+    )
+
+
 LIBRARY_CALLS = {
     "lib/gemm.tcps:packed_gemm": ("contract", "packed_gemm(it, epilogue(it))"),
     "lib/panel_gemm.tcps:panel_gemm": ("contract", "panel_gemm(it, epilogue(it))"),
@@ -101,6 +114,8 @@ LIBRARY_CALLS = {
     "lib/split_k.tcps:split_gemm": ("contract", "split_gemm(it, epilogue(it))"),
     "lib/split_k.tcps:split_vecmat": ("vecmat", "split_vecmat(it, epilogue(it))"),
     "lib/split_k.tcps:split_matvec": ("matvec", "split_matvec(it, epilogue(it))"),
+    "lib/shared_dims.tcps:lane_gemm": ("lanes", "lane_gemm(it, epilogue(it))"),
+    "lib/shared_dims.tcps:product_of_vectors": ("vectors", "product_of_vectors(it, epilogue(it))"),
     "lib/rows.tcps:softmax_rows": ("softmax", "softmax_rows(it)"),
 }
 """For every sequence of the library: what it is for, and its call."""
@@ -123,6 +138,12 @@ PAYLOADS = {
     "vecmat": {"symbolic": VECMAT},
     "matvec": {"symbolic": MATVEC},
     "dot": {"symbolic": DOT},
+    "lanes": {"heads": heads("mkh", "knh", "mnh")},
+    "vectors": {
+        "lanes": heads("hk", "nkh", "hn"),
+        "rows": heads("kh", "nhk", "nh"),
+        "columns": heads("hk", "hkn", "nh"),
+    },
     "softmax": SOFTMAXES,
 }
 
@@ -170,6 +191,7 @@ class Case:
 def cases() -> Iterator[Case]:
     """All of them, in the order of the files of hashes."""
     wanted = [("default.tcps", "", name, text) for name, text in {"digits": DIGITS, **PRODUCTS}.items()]
+    wanted.append(("default.tcps", "", "interleaved", heads("hmk", "hkn", "mnh")))
     wanted.append(("digits.tcps", "", "digits", DIGITS))
     for key, (kind, _) in LIBRARY_CALLS.items():
         file, _, sequence = key.partition(":")

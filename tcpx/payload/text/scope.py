@@ -47,7 +47,7 @@ class Scope:
     def symbol(self, name: str) -> Symbol | None:
         """The symbol of this name, with the facts that hold here."""
         if self.dims_are_free:
-            return Symbol(name)
+            return Symbol(str(name))  # not a token of the parser
         return next((s.symbols[name] for s in self._chain() if name in s.symbols), None)
 
     def value_names(self) -> list[str]:

@@ -58,6 +58,7 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "fold_offset": (BYTES, MM, "fold_offset(mm.rhs)"),
     "shift_factor": (INTEGERS, MM, "shift_factor(mm.lhs, by: 128, to: ui8)"),
     "interchange": (RELU, MM, "interchange(mm, [k, m, n])"),
+    "transpose_result": (RELU, MM, "transpose_result(mm, [n])"),
     "generalize": (RELU, MM, "generalize(mm)"),
     "specialize": (RELU, MM, "specialize(mm, to: contract)"),
     "decompose": (SOFTMAX, "", 'decompose(match one "y" in root)'),

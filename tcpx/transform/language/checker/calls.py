@@ -192,11 +192,11 @@ def _check_map(transform: type[Transform], parameter: Parameter, value: ast.Expr
 def _check_list(transform: type[Transform], parameter: Parameter, value: ast.Expression, scope: Scope) -> None:
     kind = parameter.type.kind
     if kind in (ParameterKind.DIMS, ParameterKind.LAYOUT):
-        if not isinstance(value, ast.ListOf):
+        if isinstance(value, ast.ListOf):
+            for item in value.items:
+                _check_digit(transform, parameter, item, scope)
+        elif kind is ParameterKind.LAYOUT or check_expression(value, scope) not in (Static.LIST, Static.ANY):
             _wrong_type(transform, parameter, value, scope, "no list")
-            return
-        for item in value.items:
-            _check_digit(transform, parameter, item, scope)
         return
     given = check_expression(value, scope)
     if not parameter_accepts(kind, given):
