@@ -19,6 +19,7 @@ from tcpx.transform.simplification import simplify_in
 
 def split_at(rewriter: Rewriter, loop: Loop, point: Dim, sides: tuple[str, str]) -> tuple[Loop, Loop]:
     """Two loops, over [lower, point) and [point, upper); `point` is reached by whole steps or beyond the end."""
+    _simplify_sizes(rewriter, loop)
     loop, second = _split(rewriter, loop, point, sides)
     simplify_in(rewriter, [loop, second])
     return loop, second
@@ -26,7 +27,6 @@ def split_at(rewriter: Rewriter, loop: Loop, point: Dim, sides: tuple[str, str])
 
 def _split(rewriter: Rewriter, loop: Loop, point: Dim, sides: tuple[str, str]) -> tuple[Loop, Loop]:
     var = loop.var
-    _simplify_sizes(rewriter, loop)
     middle = maximum(var.lower, minimum(point, var.upper))
     split = rewriter.new_split()
     second = _copy(rewriter, loop, Var(var.name, middle, var.upper, var.step), f"~{sides[1]}")
@@ -46,6 +46,7 @@ def peel(rewriter: Rewriter, loop: Loop, scalar: bool = False) -> tuple[Loop, Lo
 
     A `scalar` tail has steps of 1. Raises VerifyError where the body cannot be written for one step of 1.
     """
+    _simplify_sizes(rewriter, loop)
     var = loop.var
     left = facts_at(loop).attach(var.upper - Size.of(var))
     rest = 0 if is_less_equal(var.step, left) is True else mod(var.upper - var.lower, var.step)
@@ -128,11 +129,13 @@ def _copy(rewriter: Rewriter, loop: Loop, var: Var, suffix: str) -> Loop:
 
 
 def _simplify_sizes(rewriter: Rewriter, loop: Loop) -> None:
-    """Write down what the range of a loop, and what holds where it stands, say about sizes in its body.
+    """Write down what the range of a loop, and what holds where it stands, say about its range and sizes in its body.
 
     Of parts of the range less can be proved, so sizes that are equal in all of it have to be the same expression.
     """
-    rewriter.substitute(list(loop.body.ops), {loop.var: Size.of(loop.var), **facts_at(loop).sizes()})
+    var, known = loop.var, facts_at(loop).sizes()
+    _set_range(rewriter, loop, Var(var.name, substitute(var.lower, known), substitute(var.upper, known), var.step))
+    rewriter.substitute(list(loop.body.ops), {loop.var: Size.of(loop.var), **known})
 
 
 def _set_range(rewriter: Rewriter, loop: Loop, var: Var) -> None:

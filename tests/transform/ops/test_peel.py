@@ -67,3 +67,14 @@ def test_what_is_equal_in_the_whole_range_is_equal_in_its_parts() -> None:
     body = "let j = tile(mm, [n: max(1, ceildiv(size(mm.n), 2))], tail: peel)\n"
     body += "specialize mm when size(mm.m) >= 20 { tile(mm, [m: 4], tail: pad) } else { tile(mm, [m: 1]) }\npeel(j)"
     check(payload, MM + body, [{"M": m} for m in (0, 1, 2, 19, 20, 21, 39, 40)])
+
+
+def test_what_a_version_knows_bounds_the_loops_too() -> None:
+    """A copy of the operand that is made outside of the version runs over nothing where the version has nothing."""
+    payload = RELU.replace("[M: 0.., K: 0.., N: 0..]", "[M: 0.., K multiple_of 4, N: 0..]")
+    body = """tile(mm, [m: 5])
+    specialize mm when size(mm.k) >= 3 { tile(mm, [k: 4], tail: pad) } else { tile(mm, [k: 5], tail: peel) }
+    pack(mm.lhs, [k, m])
+    """
+    done = check(payload, MM + body, [{"M": m, "K": k, "N": 3} for m in (0, 7) for k in (0, 4, 12)])
+    assert "in 0 to 0 step 5" in done.module.text()
