@@ -18,7 +18,7 @@ from benchmarks.reference import reference
 from benchmarks.registry import AGAIN, VARIANTS, absent, launches
 from benchmarks.registry import peers as known_peers
 from benchmarks.workloads import Workload, default_files, load_group_bars, load_workloads, select
-from tcpx.measure.options import plan_of, threads_of
+from tcpx.cli.measuring import plan_of, threads_of
 from tcpx.measure.output import write_results
 from tcpx.measure.rows import Row
 from tcpx.measure.session import Session

@@ -28,6 +28,8 @@ MOST_SIZE_FACTORS: Final = 32
 MOST_SIZE_PARTS: Final = 64
 """Symbols, loop variables and calls within one call of a size expression: what is proved of them takes time."""
 
+MOST_THREADS: Final = 4096
+"""Threads of a kernel; each has a stack and a workspace of its own."""
 MOST_ALTERNATIVES: Final = 32
 """Conditions of sizes that one condition joins by `or`; each becomes a version of the kernel."""
 MOST_VERSIONS: Final = 256

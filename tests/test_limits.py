@@ -126,6 +126,14 @@ def test_a_run_ends(body: str, message: str) -> None:
     assert schedule_error(body).message == message
 
 
+@pytest.mark.parametrize("threads", [-1, 0, 4097, 10**30])
+def test_threads(threads: int) -> None:
+    with pytest.raises(tcpx.ScheduleError) as caught:
+        tcpx.emit(tcpx.parse("func @f(%x: f32) -> f32 {\n  tcp.return(%x)\n}\n"), threads=threads)
+    found = caught.value.diagnostic
+    assert (found.message, found.required) == ("no kernel runs on so many threads", "threads from 1 to 4096")
+
+
 def test_parentheses_that_group_do_not_count() -> None:
     run(f"if {'(' * 200}1{')' * 200} == 1 {{ print(root) }}")
     found = schedule_error("require len(" + "[" * 64 + "]" * 64 + ") == 1")

@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 
 import tcpx
+from tcpx.cli.measuring import add_measuring, plan_of, threads_of
 from tcpx.cli.options import Subcommand, UsageError, checked_unique, size
-from tcpx.measure.options import add_measuring, plan_of, threads_of
 from tcpx.measure.output import checked_output, write_results
 from tcpx.measure.peer_process import Launch
 from tcpx.measure.protocol import RAW_DTYPES, Input, Task

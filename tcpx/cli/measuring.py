@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 import tcpx
+from tcpx.cli.options import positive, seconds
 from tcpx.measure.pinned_threads import available_cpus
 from tcpx.measure.rounds import Plan
 
@@ -20,10 +21,15 @@ def add_measuring(parser: argparse.ArgumentParser) -> None:
         "--threads", type=_counts, default=(1,), metavar="N,..", help="numbers of threads, one CPU each; default: 1"
     )
     parser.add_argument("--peers", metavar="NAME,..", help="peers beside tcpx; default: all that are set up")
-    parser.add_argument("--rounds", type=int, metavar="N", help=f"default: {default.rounds}")
-    parser.add_argument("--samples", type=int, metavar="N", help=f"that count, per round; default: {default.samples}")
+    parser.add_argument("--rounds", type=positive, metavar="N", help=f"default: {default.rounds}")
     parser.add_argument(
-        "--patience", type=float, metavar="S", help=f"seconds a round waits for samples; default: {default.patience:g}"
+        "--samples", type=positive, metavar="N", help=f"that count, per round; default: {default.samples}"
+    )
+    parser.add_argument(
+        "--patience",
+        type=seconds,
+        metavar="S",
+        help=f"seconds a round waits for samples; default: {default.patience:g}",
     )
     parser.add_argument("--quick", action="store_true", help="few and short samples: to try things out")
     parser.add_argument(

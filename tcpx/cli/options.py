@@ -150,6 +150,13 @@ def tolerance(word: str) -> float:
     return value
 
 
+def seconds(word: str) -> float:
+    """A time: a finite number above 0."""
+    if tolerance(word) == 0:
+        raise argparse.ArgumentTypeError(f"required a number > 0, found {word!r}")
+    return float(word)
+
+
 def positive(word: str) -> int:
     """A number of at least 1."""
     if not re.fullmatch(r"[0-9]+", word) or int(word) < 1:

@@ -17,6 +17,7 @@ from tcpx.interp.payload_texts import PayloadTexts
 from tcpx.interp.state import State, StepHook
 from tcpx.interp.statements import run_block
 from tcpx.interp.trace import Trace
+from tcpx.limits import MOST_THREADS, shortened
 from tcpx.payload.diagnostics import Diagnostic, ScheduleError, TcpxError
 from tcpx.payload.ir import FuncOp, Module
 from tcpx.payload.rewriter import Rewriter
@@ -154,9 +155,10 @@ def _state(
     threads: int,
     overrides: Overrides,
 ) -> State:
-    if threads < 1:
+    if not 1 <= threads <= MOST_THREADS:
+        found = shortened(threads)
         raise ScheduleError(
-            Diagnostic("a kernel runs on at least one thread", required="threads >= 1", found=str(threads))
+            Diagnostic("no kernel runs on so many threads", required=f"threads from 1 to {MOST_THREADS}", found=found)
         )
     rewriter = Rewriter(module)
     return State(

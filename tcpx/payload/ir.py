@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
 
 from tcpx.payload import order
 from tcpx.payload.diagnostics import Diagnostic, Location, UnprovenError, VerifyError
@@ -67,6 +67,8 @@ def _classes_of(op_class: type[Operation]) -> tuple[str, ...]:
     return tuple(n for n in names if n)
 
 
+ROW: Final = "row"
+"""The attribute of any operation that names the instruction it has become."""
 NO_NOTES: Mapping[str, str] = {}
 
 
@@ -96,6 +98,8 @@ class Operation:
     """Names of the positional operands, for navigation (`x.lhs`)."""
     optional_operand: ClassVar[str] = ""
     """Name of an optional last operand (`init`)."""
+    attribute_names: ClassVar[tuple[str, ...] | None] = None
+    """What a text may say in braces; None: anything."""
     variadic: ClassVar[bool] = False
     result_count: ClassVar[int | None] = 1
     """Number of results; None: any number."""

@@ -53,6 +53,10 @@ def test_a_payload_alone(files: SimpleNamespace, tmp_path: Path, tcpx_command: C
     "words",
     [
         ["--threads", "0", "gemm/256"],
+        ["--rounds", "-1", "gemm/256"],
+        ["--samples", "0", "gemm/256"],
+        ["--patience", "nan", "gemm/256"],
+        ["--patience", "0", "gemm/256"],
         ["x.tcp", "gemm/256"],
         ["x.tcp", "--peers", "numpy"],
         ["gemm/256", "--size", "N=4"],

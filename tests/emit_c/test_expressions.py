@@ -127,7 +127,7 @@ def test_a_quotient_of_a_branch_is_not_shared_with_others() -> None:
     """Where the numerator may be negative, the `/` of C rounds to the wrong side."""
     scope = Scope()
     scope.names["N"] = "N"
-    printer = SizePrinter(Names(), set())
+    printer = SizePrinter(Names())
     for symbol in (Symbol("N", 10), Symbol("N"), Symbol("N", 10)):
         printer.text(FloorDiv(symbol - 10, 4).size(), scope)
     assert [line.text for line in scope.lines()] == [

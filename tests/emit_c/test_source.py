@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -59,6 +60,19 @@ def test_no_warnings_about_random_programs(compiler: str, tmp_path: Path) -> Non
         pytest.skip(f"{compiler} is not installed")
     texts = [Program(1000 + k).text(f"p{k}") for k in range(40)]
     compile_strictly(source_of(texts, GENERIC, 1), compiler, GENERIC, tmp_path)
+
+
+def test_only_what_is_used_is_defined() -> None:
+    """Sizes that peeling named are gone where the loop they bound is."""
+    text = (
+        "func @f(%x: tensor<[N]x3xf32>, %y: tensor<3x8xf32>) -> tensor<[N]x8xf32> symbols [N] {\n"
+        "  %r = tcp.matmul(%x, %y) : tensor<[N]x8xf32>\n  tcp.return(%r)\n}\n"
+    )
+    for name in ("x86_avx512", "x86_avx2", "generic"):
+        source = tcpx.emit(tcpx.parse(text), target=name).c_source
+        helpers = set(re.findall(r"\btcpx_size_\w+", source))
+        assert helpers
+        assert all(source.count(f"{helper}(") > 1 for helper in helpers)
 
 
 def test_several_kernels_in_one_library() -> None:

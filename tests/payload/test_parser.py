@@ -128,6 +128,14 @@ def test_the_whole_message() -> None:
             'quote a name: "q"; declare a size: symbols [q]',
             "q",
         ),
+        (
+            "%y = tcp.fill {values = 0.0} : f32",
+            "tcp.fill has no attribute `values`",
+            "`values`",
+            "did you mean value?",
+            "values",
+        ),
+        ("%y = tcp.exp(%x) {fast = true} : f32", "tcp.exp has no attribute `fast`", "`fast`", None, "fast"),
         (r'%y = tcp.fill {value = "\q"} : f32', "the string has an unknown escape", r'"\q"', None, r'"\q"'),
         (
             "%y = gml_st.materialize(%x) tile [0, 0] [M] : f32",

@@ -15,7 +15,7 @@ from tcpx.payload.evaluator import evaluate_func
 from tcpx.payload.ir import Attribute, Block, Module, Operation, operation_classes
 from tcpx.payload.ops.elementwise import Exp
 from tcpx.payload.ops.generic import Generic, generalize
-from tcpx.payload.ops.gml_st import For, Loop
+from tcpx.payload.ops.gml_st import For, Loop, Materialize
 from tcpx.payload.predicates import Comparison, Predicate
 from tcpx.payload.sizes import (
     CeilDiv,
@@ -309,7 +309,8 @@ def test_any_attribute_round_trips(held: dict[str, Attribute]) -> None:
     b = Builder()
     with b.func("f", {"x": tensor([SYMBOLS[0]], bf16)}, SYMBOLS) as (x,):
         with b.loop(For, "i", (0, SYMBOLS[0], 3), {"o": x}):
-            b.insert(Exp([x], [x.type], held), "e")
+            whole = Tile((0,), (SYMBOLS[0].size(),))
+            b.insert(Materialize([x], [x.type], {"subset": whole, **held}), "e")
         b.returns(x)
     module = b.finish()
     again = parse(module.text())

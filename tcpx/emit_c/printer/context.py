@@ -23,7 +23,6 @@ class Needs:
     """What the functions of one file use: definitions printed once, before them."""
 
     rows: dict[str, InstructionRow] = field(default_factory=dict[str, InstructionRow])
-    size_helpers: set[str] = field(default_factory=set[str])
     filled_loads: dict[LaneType, str] = field(default_factory=dict[LaneType, str])
     thread_number: bool = False
 
@@ -64,7 +63,7 @@ class FunctionContext:
         self.needs = needs
         self.live = Liveness(func)
         self.variables = Variables(func, self.live)
-        self.sizes = SizePrinter(names, needs.size_helpers)
+        self.sizes = SizePrinter(names)
         self.buffers: dict[Value, str] = {}
         self.constant_slots: list[ConstantSlot] = []
         self.next_values: dict[Value, str] = {}

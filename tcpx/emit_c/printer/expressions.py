@@ -54,13 +54,12 @@ _HINTS: Final[dict[type[Atom], str]] = {Min: "size", Max: "size", FloorDiv: "ind
 
 
 class SizePrinter:
-    """Prints the sizes of one function; adds the helpers they need to `helpers`."""
+    """Prints the sizes of one function."""
 
-    __slots__ = ("_helpers", "_names")
+    __slots__ = ("_names",)
 
-    def __init__(self, names: Names, helpers: set[str]) -> None:
+    def __init__(self, names: Names) -> None:
         self._names = names
-        self._helpers = helpers
 
     def text(self, dim: Dim, scope: Scope) -> str:
         """A sum without parentheses round it: `4 * M + i`."""
@@ -169,7 +168,6 @@ class SizePrinter:
                 raise _unknown(atom.text)
 
     def _nested(self, helper: str, args: Sequence[Dim], home: Scope) -> str:
-        self._helpers.add(helper)
         texts = [self.text(arg, home) for arg in args]
         text = texts.pop()
         while texts:

@@ -61,9 +61,10 @@ def print_file(requests: Sequence[PrintRequest], target: Target, threads: int) -
     if any(repeats_elements_of_rows(request.func) for request in requests):
         head.append(NO_LOOP_VECTORS)
     head += [f"#include <{header}>" for header in dict.fromkeys((*_HEADERS, *target.headers))]
+    texts = [line.text for lines in functions for line in lines]
     definitions = [
         *target.helper_code(needs.rows.values()),
-        *(code for name, code in SIZE_HELPERS.items() if name in needs.size_helpers),
+        *(code for name, code in SIZE_HELPERS.items() if any(name in used for used in texts)),
         *needs.filled_loads.values(),
     ]
     if needs.thread_number:

@@ -131,16 +131,14 @@ def _without_unused(lines: list[Line]) -> list[Line]:
         lines = kept
 
 
-def _size_scope(
-    symbols: Sequence[Symbol], reserved: frozenset[str], needs: Needs
-) -> tuple[Scope, SizePrinter, str, list[str]]:
+def _size_scope(symbols: Sequence[Symbol], reserved: frozenset[str]) -> tuple[Scope, SizePrinter, str, list[str]]:
     """For a function of symbols alone: its block, a printer, its parameters, the arguments of a call."""
     names, scope = Names(reserved), Scope()
     for symbol in symbols:
         scope.names[symbol.text] = names.fresh(symbol.name)
     used = list(scope.names.values())
     parameters = ", ".join(f"int64_t {name}" for name in used) or "void"
-    return scope, SizePrinter(names, needs.size_helpers), parameters, used
+    return scope, SizePrinter(names), parameters, used
 
 
 def _size_checks(
@@ -150,11 +148,10 @@ def _size_checks(
     if not func.symbols:
         return [], ""
     checked = (*signature.symbols, *signature.strides)
-    scope, printer, parameters, arguments = _size_scope(checked, reserved, context.needs)
+    scope, printer, parameters, arguments = _size_scope(checked, reserved)
     for symbol in checked:
         _check_range(symbol, scope)
     for shape, width in [*_symbolic_shapes(func), *_strided_extents(signature)]:
-        context.needs.size_helpers.add("tcpx_size_grow")
         grown = [f"tcpx_size_grow(&bytes, {printer.text(dim, scope)})" for dim in shape if dim != 1]
         scope.block("", [f"int64_t bytes = {width};", f"if ({' || '.join(grown)}) return {OVERFLOW};"])
     for number, assertion in enumerate(_assertions(func)):
@@ -216,7 +213,7 @@ def _wide_sizes(func: FuncOp, workspace: Dim) -> tuple[Dim, ...]:
 
 
 def _workspace_function(signature: KernelSignature, context: FunctionContext, reserved: frozenset[str]) -> list[str]:
-    scope, printer, parameters, sizes = _size_scope(signature.symbols, reserved, context.needs)
+    scope, printer, parameters, sizes = _size_scope(signature.symbols, reserved)
     check = signature.symbols != ()
     if check:
         arguments = ", ".join([*sizes, *("0" for _ in signature.strides)])

@@ -1,9 +1,10 @@
 """Activation functions of neural networks: elementwise operations that every target has in terms of simpler ones.
 
-At infinities they are what they tend to, of NaN they are NaN. The attribute `accuracy` says how they are computed:
-  * "accurate", the default: f32 within 4 ulp where the result is above 2e-37, f64 to 1e-12 of it where it is above
-    1e-300; without FMA, as in the target `generic`, relative errors of gelu grow to 1e-5 far to the left;
-  * "fast": as each of them says.
+Of NaN they are NaN. The attribute `accuracy` says how they are computed:
+  * "accurate", the default: f32 within 4.5 ulp where the result is above 1.2e-36, f64 to 1e-12 of it where it is above
+    1e-300; without FMA, as in the target `generic`, relative errors of gelu grow to 1e-5 far to the left. At infinities
+    they are what they tend to;
+  * "fast": as each of them says, at infinities too.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class Activation(Unary, FloatOnly):
     """A smooth function that tends to 0 on the left."""
 
     __slots__ = ()
+    attribute_names = ("accuracy",)
 
     @property
     def is_fast(self) -> bool:
@@ -130,7 +132,7 @@ class Silu(SelfGated):
     semantics = "silu(a)"
 
     def expanded(self, build: Build, x: Value) -> Value:
-        positive, size = self.gated_parts(build, x, 89.25 if dtype_of(x.type) == f32 else 700.0)
+        positive, size = self.gated_parts(build, x, 87.25 if dtype_of(x.type) == f32 else 700.0)
         return self.gated(build, positive, size, exponential(build, size, scale=-1.0, is_fast=self.is_fast))
 
     def reference(self, x: Wide) -> Wide:
@@ -195,6 +197,7 @@ class Gelu(SelfGated):
 
     __slots__ = ()
     opcode = "tcp.gelu"
+    attribute_names = ("accuracy", "approximate")
     semantics = "gelu(a)"
 
     @property

@@ -20,6 +20,7 @@ class Assert(Operation):
 
     __slots__ = ()
     opcode = "tcp.assert"
+    attribute_names = ("any", "message")
     result_count = 0
     has_side_effects = True
 

@@ -35,6 +35,7 @@ class Softmax(Composite):
     __slots__ = ()
     opcode = "tcp.softmax"
     class_name = "softmax"
+    attribute_names = ("dim",)
     has_numbered_dims = True
     operand_names = ("operand",)
 

@@ -27,6 +27,7 @@ class Const(Operation):
 
     __slots__ = ()
     opcode = "tcp.const"
+    attribute_names = ("value", "constant")
 
     @classmethod
     def literal(cls, value: float | int, type_: Type) -> Const:

@@ -23,6 +23,7 @@ class ContractBase(Structured):
     """result = init + sum over the reduction dims of lhs * rhs, in the dtype of the result."""
 
     __slots__ = ()
+    attribute_names = ()
     class_name = "contract"
     operand_names = ("lhs", "rhs")
     optional_operand = "init"
@@ -102,6 +103,7 @@ class Contract(ContractBase):
 
     __slots__ = ()
     opcode = "tcp.contract"
+    attribute_names = ("lhs", "rhs", "out")
 
     @classmethod
     def attributes_for(cls, op: Structured) -> Mapping[str, Attribute] | None:

@@ -19,6 +19,7 @@ class SameType(Elementwise):
     """All operands and the result have one type."""
 
     __slots__ = ()
+    attribute_names = ()
 
     @classmethod
     def of(cls, *operands: Value) -> Operation:
@@ -303,6 +304,7 @@ class Cast(Elementwise):
 
     __slots__ = ()
     opcode = "tcp.cast"
+    attribute_names = ()
     operand_names = ("operand",)
     semantics = "cast(a)"
 

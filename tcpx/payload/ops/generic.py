@@ -25,6 +25,7 @@ class Yield(Operation):
 
     __slots__ = ()
     opcode = "tcp.yield"
+    attribute_names = ()
     result_count = 0
     variadic = True
     is_terminator = True
@@ -36,6 +37,7 @@ class Return(Operation):
 
     __slots__ = ()
     opcode = "tcp.return"
+    attribute_names = ()
     result_count = 0
     variadic = True
     is_terminator = True
@@ -53,6 +55,7 @@ class Generic(Structured):
 
     __slots__ = ()
     opcode = "tcp.generic"
+    attribute_names = ("iterators", "maps", "combiner")
     optional_operand = "init"
     variadic = True
     region_count = 1

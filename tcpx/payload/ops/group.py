@@ -20,6 +20,7 @@ class Group(Operation):
     __slots__ = ()
     opcode = "tcp.group"
     class_name = "group"
+    attribute_names = ("promise", "isolated")
     result_count = None
     region_count = 1
 

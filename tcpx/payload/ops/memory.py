@@ -24,6 +24,7 @@ class Empty(Operation):
 
     __slots__ = ()
     opcode = "tcp.empty"
+    attribute_names = ()
 
     @classmethod
     def of(cls, type_: Type) -> Operation:
@@ -40,6 +41,7 @@ class Pad(Operation):
 
     __slots__ = ()
     opcode = "tcp.pad"
+    attribute_names = ("value", "free")
     operand_names = ("operand",)
 
     @classmethod
@@ -89,6 +91,7 @@ class Reshape(Operation):
 
     __slots__ = ()
     opcode = "tcp.reshape"
+    attribute_names = ()
     operand_names = ("operand",)
 
     def verify(self) -> None:

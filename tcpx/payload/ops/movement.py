@@ -68,6 +68,7 @@ class Broadcast(Movement):
     __slots__ = ()
     opcode = "tcp.broadcast"
     class_name = "broadcast"
+    attribute_names = ("dims",)
 
     @classmethod
     def of(cls, operand: Value, dims_: Sequence[int], type_: Type) -> Operation:
@@ -108,6 +109,7 @@ class Transpose(Movement):
     __slots__ = ()
     opcode = "tcp.transpose"
     class_name = "transpose"
+    attribute_names = ("permutation",)
 
     @classmethod
     def of(cls, operand: Value, permutation: Sequence[int]) -> Operation:
@@ -153,6 +155,7 @@ class Fill(Movement):
     __slots__ = ()
     opcode = "tcp.fill"
     class_name = "fill"
+    attribute_names = ("value",)
     operand_names = ()
 
     @classmethod

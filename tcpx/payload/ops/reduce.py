@@ -19,6 +19,7 @@ class Reduce(Structured):
     """result = combine(init, reduction of the operand); an empty reduction is the neutral element."""
 
     __slots__ = ()
+    attribute_names = ("dims",)
     class_name = "reduce"
     has_numbered_dims = True
     operand_names = ("operand",)

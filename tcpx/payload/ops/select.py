@@ -18,6 +18,7 @@ class Less(Elementwise):
 
     __slots__ = ()
     opcode = "tcp.less"
+    attribute_names = ()
     operand_names = ("a", "b")
     semantics = "a < b"
 
@@ -54,6 +55,7 @@ class Select(Elementwise):
 
     __slots__ = ()
     opcode = "tcp.select"
+    attribute_names = ()
     operand_names = ("a", "b", "c")
     semantics = "select(a, b, c)"
 

@@ -10,7 +10,7 @@ from lark import Token
 
 from tcpx.payload.constants import Constants, NumpyArray, load_npz
 from tcpx.payload.diagnostics import ParseError, TcpxError, counted
-from tcpx.payload.ir import Block, FuncOp, Module, Operation, Value, operation_class, operation_classes
+from tcpx.payload.ir import ROW, Block, FuncOp, Module, Operation, Value, operation_class, operation_classes
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.sizes import Symbol, Var
@@ -188,6 +188,7 @@ class _ModuleParser(AttributeReader):
                 fix=suggestion(opcode, operation_classes()),
             )
         attributes = self.attributes(child(node, "attributes"), scope)
+        self._check_attributes(node, cls)
         subset = child(node, "tile")
         if subset is not None:
             if "subset" in attributes:
@@ -200,6 +201,19 @@ class _ModuleParser(AttributeReader):
         made = cls(operands, types, attributes, blocks, _result_names(node), location=self.source.location(node))
         self._check_init(node, made)
         return made
+
+    def _check_attributes(self, node: Node, cls: type[Operation]) -> None:
+        given, names = child(node, "attributes"), cls.attribute_names
+        for entry in children(given, "attribute") if given is not None and names is not None else ():
+            key = tokens(entry)[0]
+            if key not in (*(names or ()), ROW):
+                raise self.source.error(
+                    key,
+                    f"{cls.opcode} has no attribute `{key}`",
+                    required=" or ".join(f"`{name}`" for name in names or ()) or "no attributes",
+                    found=f"`{key}`",
+                    fix=suggestion(key, names or ()),
+                )
 
     def _operands(self, node: Node | None, cls: type[Operation], scope: Scope) -> list[Value]:
         found: list[Value] = []

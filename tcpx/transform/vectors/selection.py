@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import Block, FuncOp, Operation
+from tcpx.payload.ir import ROW, Block, FuncOp, Operation
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.dot_product import Dot, Repeat
 from tcpx.payload.ops.gml_st import If, Loop
@@ -24,7 +24,7 @@ from tcpx.transform.vectors.compute_rows import (
 )
 from tcpx.transform.vectors.hoisting import hoist_literals, operations
 from tcpx.transform.vectors.memory_rows import select_prefetch, select_read, select_write
-from tcpx.transform.vectors.selector import ROW, Selector, type_of
+from tcpx.transform.vectors.selector import Selector, type_of
 
 
 def select_instructions(rewriter: Rewriter, func: FuncOp, target: Target) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from tcpx.payload.interfaces import Build
-from tcpx.payload.ir import FuncOp, Operation, Value
+from tcpx.payload.ir import ROW, FuncOp, Operation, Value
 from tcpx.payload.ops.vector import Extract, FromElements
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.target import InstructionRow, LaneType, Target
@@ -15,8 +15,6 @@ from tcpx.transform.vectors.accesses import PieceTiles
 from tcpx.transform.vectors.literals import is_splat, lane_type
 from tcpx.transform.vectors.refusal import refusal
 
-ROW: Final = "row"
-"""The attribute that names a row of the target."""
 LITERAL: Final = "literal"
 """The row of a scalar constant: it stands in the code as a number."""
 
