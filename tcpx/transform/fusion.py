@@ -524,7 +524,7 @@ def _replaced(user: Operation) -> Operation:
     if not isinstance(user, Materialize):
         return user
     pads = [u for u in user.result.users if isinstance(u, Pad)]
-    free = len(pads) == 1 and len(user.result.users) == 1 and pads[0].attributes.get("free") is True
+    free = len(pads) == 1 and len(user.result.users) == 1 and pads[0].is_free
     return pads[0] if free else user
 
 

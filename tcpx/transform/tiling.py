@@ -8,7 +8,7 @@ from tcpx.payload.bounds import is_equal
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
-from tcpx.payload.ops.memory import Empty, Pad
+from tcpx.payload.ops.memory import FREE, Empty, Pad
 from tcpx.payload.ops.movement import Fill, Transpose
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Var, minimum
@@ -173,7 +173,7 @@ def pad_value_to(
         )
     turned = value.defining_op
     if isinstance(turned, Pad):
-        inner_free = turned.attributes.get("free") is True
+        inner_free = turned.is_free
         if inner_free or free or turned.value == fill:
             kept = fill if inner_free else turned.value
             return pad_value_to(rewriter, turned.operands[0], shape, kept, inner_free and free, at)
@@ -184,7 +184,7 @@ def pad_value_to(
         return rewriter.insert(Transpose.of(padded, turned.permutation), InsertPoint.before(at), base).result
     made = Pad.of(value, shape, fill)
     if free:
-        made.attributes["free"] = True
+        made.attributes[FREE] = True
     return rewriter.insert(made, InsertPoint.before(at), f"{value.name.split('.')[0]}.p").result
 
 

@@ -9,7 +9,7 @@ from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
-from tcpx.payload.ops.memory import Empty, Pad, Prefetch
+from tcpx.payload.ops.memory import FREE, Empty, Pad, Prefetch
 from tcpx.payload.ops.movement import Fill
 from tcpx.payload.ops.vector import Read, ToTensor
 from tcpx.payload.rewriter import InsertPoint
@@ -144,7 +144,7 @@ class _Vectorizer:
     def pad(self, op: Pad) -> None:
         source = op.operands[0].defining_op
         if isinstance(source, Materialize):
-            self._read(op, self.stored(source.operands[0]), source.subset, op.value)
+            self._read(op, self.stored(source.operands[0]), source.subset, op.value, op.is_free)
             return
         if isinstance(source, Empty):
             filled = Fill.of(op.value, VectorType(self._need_static(op, op.result), dtype_of(op.result.type)))
@@ -154,16 +154,18 @@ class _Vectorizer:
             return
         value = op.operands[0]
         if value not in self.vectors and (source is None or not source.is_in(self.root)):
-            self._read(op, value, Tile.full(shape_of(value.type)), op.value)
+            self._read(op, value, Tile.full(shape_of(value.type)), op.value, op.is_free)
             return
         raise self.refuse(op, "padding of a subset that is read from memory", f"padding of %{op.operands[0].name}")
 
-    def _read(self, op: Operation, source: Value, subset: Tile, fill: float | int) -> None:
+    def _read(self, op: Operation, source: Value, subset: Tile, fill: float | int, is_free: bool = False) -> None:
         result = op.results[0]
         if not result.uses:
             return
         shape = self._need_static(op, result)
         read = Read.of(source, subset, VectorType(shape, dtype_of(result.type)), fill)
+        if is_free:
+            read.attributes[FREE] = True
         made = self.rewriter.insert(read, InsertPoint.before(op), f"{result.name.split('.')[0]}.v")
         self.rewriter.continue_as(op, made)
         self.vectors[result] = made.result

@@ -175,8 +175,15 @@ MUTANTS: Final = (
     Mutant(
         "vectorize: the fill of masked lanes is lost",
         "transform/vectorization.py",
-        "self._read(op, self.stored(source.operands[0]), source.subset, op.value)",
-        "self._read(op, self.stored(source.operands[0]), source.subset, 0)",
+        "self._read(op, self.stored(source.operands[0]), source.subset, op.value, op.is_free)",
+        "self._read(op, self.stored(source.operands[0]), source.subset, 0, op.is_free)",
+        _op("vectorize"),
+    ),
+    Mutant(
+        "vectorize: all padding may hold anything",
+        "transform/vectorization.py",
+        "self._read(op, self.stored(source.operands[0]), source.subset, op.value, op.is_free)",
+        "self._read(op, self.stored(source.operands[0]), source.subset, op.value, True)",
         _op("vectorize"),
     ),
     Mutant(

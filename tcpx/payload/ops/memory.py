@@ -17,6 +17,9 @@ from tcpx.payload.sizes import Dim, Size, is_equal, is_less_equal, product, to_t
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, Type, dtype_of, like, row_major, shape_of
 
+FREE = "free"
+"""The attribute of a padding that may hold anything."""
+
 
 @register
 class Empty(Operation):
@@ -41,7 +44,7 @@ class Pad(Operation):
 
     __slots__ = ()
     opcode = "tcp.pad"
-    attribute_names = ("value", "free")
+    attribute_names = ("value", FREE)
     operand_names = ("operand",)
 
     @classmethod
@@ -50,6 +53,11 @@ class Pad(Operation):
         dtype = dtype_of(operand.type)
         held = float(value) if dtype.is_float else int(value)
         return cls([operand], [like(operand.type, tuple(shape), dtype)], {"value": held})
+
+    @property
+    def is_free(self) -> bool:
+        """Whether what the padding holds does not matter."""
+        return self.attributes.get(FREE) is True
 
     @property
     def value(self) -> float | int:

@@ -20,7 +20,8 @@ from tcpx.payload.types import BufferType, TensorType, Type, VectorType, dtype_o
 class Read(OnSubset):
     """A subset of a tensor or buffer as a vector or scalar; where the subset is smaller, the rest is `value`.
 
-    A 1-D vector may hold a subset of two dims row by row, if it has all of the inner dim.
+    A 1-D vector may hold a subset of two dims row by row, if it has all of the inner dim. `free = true`: what lies
+    outside the subset does not matter, and rows there may be read where the last one is.
     """
 
     __slots__ = ()

@@ -7,6 +7,7 @@ from tcpx.payload.ops.gml_st import Loop, Materialize
 from tcpx.payload.ops.memory import Prefetch as PrefetchOp
 from tcpx.payload.ops.vector import Read
 from tcpx.payload.rewriter import InsertPoint
+from tcpx.payload.sizes import Dim, Size, ceildiv, floordiv, mod, to_text, upper_bound, variables
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform.declaration import (
@@ -29,7 +30,9 @@ from tcpx.transform.declaration import (
 class Prefetch(Transform):
     """Prefetch, at the start of the body of `at`, the subsets of its destinations that the iteration writes
     (`for: write`), or the subset of an operand that it reads (`for: read`). With `ahead: n`, those of n iterations
-    later, of the loop `at` or of the loop `of` round it: a tile streams in while the one before it is computed.
+    later, of the loop `at` or of the loop `of` round it: a tile streams in while the one before it is computed. Where a
+    loop between these two reads the same tile again and again, `shared_by` lets each of its iterations ask for an equal
+    part: no line is asked for much more than once.
 
     before:
         func @f(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
@@ -66,6 +69,7 @@ class Prefetch(Transform):
         Parameter("for", enum("read", "write"), "read", doc="what the memory is wanted for"),
         Parameter("ahead", INT, 0, doc="how many iterations before their use"),
         Parameter("of", LOOP, None, doc="the loop whose iterations `ahead` counts; `at` if not given"),
+        Parameter("shared_by", LOOP, None, doc="a loop between the two whose iterations ask for equal parts of it"),
     )
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
@@ -90,13 +94,49 @@ class Prefetch(Transform):
                 else "an operand read from memory that is filled before the loop",
                 found="none",
             )
-        distance = args.int("ahead")
+        distance, sharing = args.int("ahead"), args.optional_loop("shared_by")
         for value, now in targets:
-            subset = _later(now, counted, distance)
+            part = now if sharing is None else _part(ctx, now, loop, sharing, counted)
+            subset = _later(part, counted, distance)
             op: Operation = PrefetchOp([value], [], {"subset": subset, "write": write})
             op.schedule_location = ctx.location
             ctx.rewriter.insert(op, InsertPoint.start(loop.body))
         return ()
+
+
+def _part(ctx: TransformContext, subset: Tile, loop: Loop, sharing: Loop, counted: Loop) -> Tile:
+    """What one iteration of `loop` asks for where those of `sharing` ask for equal parts of what all of `loop` reads.
+
+    Row by row: each iteration of `sharing` has some of the rows that the iterations of `loop` read, and as many of
+    these in turn as `sharing` has iterations divide one row among them.
+    """
+    if not loop.is_in(sharing) or not sharing.is_in(counted) or sharing in (loop, counted):
+        raise ctx.fail(
+            f"{sharing.name} does not stand between {counted.name} and {loop.name}",
+            op=sharing,
+            required=f"a loop in {counted.name} and round {loop.name}",
+            found=sharing.name,
+        )
+    count, rows = upper_bound(_iterations(sharing)), _iterations(loop)
+    used = {v for part in (*subset.offsets, *subset.sizes) for v in variables(part)}
+    if count is None or sharing.var in used or loop.var not in used:
+        raise ctx.fail(
+            f"the iterations of {sharing.name} cannot share what {loop.name} reads",
+            op=sharing,
+            required=f"boundedly many iterations, which all read the same, and a part of it in each of {loop.name}",
+            found=f"{to_text(_iterations(sharing))} iterations, {subset.text()}",
+        )
+    turn = floordiv(Size.of(loop.var) - loop.var.lower, loop.var.step)
+    own = floordiv(Size.of(sharing.var) - sharing.var.lower, sharing.var.step)
+    row = own * ceildiv(rows, count) + floordiv(turn, count)
+    moved = subset.substitute({loop.var: loop.var.lower + row * loop.var.step})
+    piece = ceildiv(subset.sizes[-1], count)
+    offsets = (*moved.offsets[:-1], moved.offsets[-1] + mod(turn, count) * piece)
+    return Tile(offsets, (*subset.sizes[:-1], piece), subset.strides, subset.dropped)
+
+
+def _iterations(loop: Loop) -> Dim:
+    return ceildiv(loop.var.upper - loop.var.lower, loop.var.step)
 
 
 def _later(subset: Tile, loop: Loop, distance: int) -> Tile:

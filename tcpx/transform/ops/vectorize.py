@@ -43,7 +43,8 @@ class Vectorize(Transform):
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
           %mm.out = tcp.empty : tensor<[M]x32xf32>
           %mm.1 = gml_st.for %mm/m1 in 0 to M step 6 (%mm.2 = %mm.out) {
-            %x.v = vector.read(%x) tile [%mm/m1, 0] [min(6, M - %mm/m1), 64] {value = 0.0} : vector<6x64xf32>
+            %x.v = vector.read(%x) tile [%mm/m1, 0] [min(6, M - %mm/m1), 64] {value = 0.0, free = true} :
+                vector<6x64xf32>
             %w.v = vector.read(%w) tile [0, 0] [64, 32] {value = 0.0} : vector<64x32xf32>
             %mm.v = tcp.matmul(%x.v, %w.v) : vector<6x32xf32> name "mm"
             gml_st.yield(%mm.v, %mm.2) tile [%mm/m1, 0] [min(6, M - %mm/m1), 32]

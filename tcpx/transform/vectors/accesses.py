@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tcpx.payload.sizes import Dim, Min, Size, ceildiv, maximum, minimum
+from tcpx.payload.sizes import Dim, Min, Size, ceildiv, is_less_equal, maximum, minimum
 from tcpx.payload.subsets import Tile
 
 
@@ -30,8 +30,11 @@ class PieceTiles:
         default_factory=dict[tuple[int, int, int, int], tuple[Dim, Dim]]
     )
 
-    def piece(self, tile: Tile, index: Sequence[int], *lanes: Lanes) -> Tile:
-        """The tile of the piece that starts at `index` of the vector: a scalar, or `lanes` of it along each dim."""
+    def piece(self, tile: Tile, index: Sequence[int], *lanes: Lanes, is_free: bool = False) -> Tile:
+        """The tile of the piece that starts at `index` of the vector: a scalar, or `lanes` of it along each dim.
+
+        Where what lies outside the tile does not matter, `is_free`, the last of the tile stands for it.
+        """
         along = {entry.dim: entry for entry in lanes}
         offsets, sizes, strides = list(tile.offsets), list(tile.sizes), list(tile.strides)
         dropped = set(tile.dropped)
@@ -39,7 +42,11 @@ class PieceTiles:
             start = index[position]
             offsets[dim] = tile.offsets[dim] + tile.strides[dim] * start
             entry = along.get(position)
-            if entry is not None:
+            if is_free and entry is None and is_less_equal(1, tile.sizes[dim]) is True:
+                offsets[dim] = tile.offsets[dim] + tile.strides[dim] * self._nearest(tile.sizes[dim], start)
+                sizes[dim], strides[dim] = 1, 1
+                dropped.add(dim)
+            elif entry is not None:
                 sizes[dim] = self._clamp(tile.sizes[dim], start, entry.step, entry.width)
                 strides[dim] = tile.strides[dim] * entry.step
             else:
@@ -47,6 +54,13 @@ class PieceTiles:
                 strides[dim] = 1
                 dropped.add(dim)
         return Tile(tuple(offsets), tuple(sizes), tuple(strides), tuple(sorted(dropped)))
+
+    def _nearest(self, size: Dim, start: int) -> Dim:
+        key = (id(size), start, 0, 0)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = (size, minimum(start, size - 1))
+        return known[1]
 
     def _clamp(self, size: Dim, start: int, step: int, width: int) -> Dim:
         if isinstance(size, int):

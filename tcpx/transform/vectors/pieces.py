@@ -16,7 +16,7 @@ from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.dot_product import Repeat
 from tcpx.payload.ops.gml_st import StYield
-from tcpx.payload.ops.memory import Prefetch
+from tcpx.payload.ops.memory import FREE, Prefetch
 from tcpx.payload.ops.movement import Broadcast
 from tcpx.payload.ops.vector import Extract, FromElements, Read, Shuffle
 from tcpx.payload.rewriter import InsertPoint, Rewriter
@@ -297,10 +297,11 @@ class Pieces:
         known = self._made.get(key)
         if known is not None and self.visible(known):
             return known
-        tile = self.tiles.piece(op.subset, index, *lanes)
+        attributes = {key: held for key, held in op.attributes.items() if key != FREE}
+        tile = self.tiles.piece(op.subset, index, *lanes, is_free=FREE in op.attributes)
         kind = op.result.type if lanes else dtype_of(op.result.type)
         type_ = like(kind, (prod(entry.width for entry in lanes),) if lanes else (), dtype_of(op.result.type))
-        made = type(op)([op.operands[0]], [type_], {**op.attributes, "subset": tile})
+        made = type(op)([op.operands[0]], [type_], {**attributes, "subset": tile})
         name = ".".join([op.results[0].name, *map(str, index)])
         place = self.anchor if self._may_move(op) else op
         value = self._made[key] = self.insert(made, name, op, place)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tcpx.payload.ops.memory import Prefetch
+from tcpx.payload.sizes import evaluate, variables
 from tests.transform.payloads import MM, RELU, check, refusal
 
 TILED = "let j, i = tile(mm, [n: 8, m: 6])\n"
@@ -48,6 +49,36 @@ def test_ahead(arguments: str, offsets: str) -> None:
     assert found.subset.text() == f"tile {offsets} [1, 8]"
 
 
+SHARED = (
+    RELU.replace("%x: tensor<[M]", "%x: tensor<24")
+    .replace("tensor<[M]x[N]xf32>", "tensor<24x[N]xf32>")
+    .replace("M: 0.., ", "")
+)
+"""A product of 24 rows: four tiles of 6."""
+
+
+def test_shared_by_the_iterations_of_a_loop() -> None:
+    done = check(SHARED, MM + STEPS + "prefetch(mm.rhs, at: k, ahead: 1, of: j, shared_by: i)")
+    (found,) = [op for op in done.module.walk() if isinstance(op, Prefetch)]
+    row = "ceildiv(K, 4)*floordiv(%mm/m1, 6) + floordiv(%mm/k1, 4)"
+    assert found.subset.text() == f"tile [{row}, %mm/n1 + 2*mod(%mm/k1, 4) + 8] [1, 2]"
+
+
+def test_every_line_is_asked_for() -> None:
+    """The parts of all iterations cover what the next ones read, but for the last rows where these are no multiple."""
+    sizes, asked = {"K": 12, "N": 24}, set[tuple[int, int]]()
+    done = check(SHARED, MM + STEPS + "prefetch(mm.rhs, at: k, ahead: 1, of: j, shared_by: i)", [sizes])
+    (found,) = [op for op in done.module.walk() if isinstance(op, Prefetch)]
+    symbols = sorted({v for part in found.subset.offsets for v in variables(part)}, key=str)
+    for m in range(0, 24, 6):
+        for k in range(12):
+            at = {"mm/m1": m, "mm/k1": k, "mm/n1": 0, **sizes}
+            row, column = (evaluate(part, at) if not isinstance(part, int) else part for part in found.subset.offsets)
+            asked |= {(row, column), (row, column + 1)}
+    assert symbols
+    assert asked >= {(row, column) for row in range(12) for column in range(8, 16)}
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -55,6 +86,11 @@ def test_ahead(arguments: str, offsets: str) -> None:
          "the body of mm/m1 reads no subset that could be prefetched"),
         (TILED + "let k = tile(mm, [k: 1])\nprefetch(mm.lhs, at: i, ahead: 1, of: k)",
          "mm/k1 is not round mm/m1, so it has no iterations ahead of it"),
+        (STEPS + "prefetch(mm.rhs, at: k, of: i, shared_by: j)", "mm/n1 does not stand between mm/m1 and mm/k1"),
+        (STEPS + "prefetch(mm.rhs, at: k, of: j, shared_by: i)",
+         "the iterations of mm/m1 cannot share what mm/k1 reads"),
+        (STEPS + "prefetch(mm.lhs, at: k, of: j, shared_by: i)",
+         "the iterations of mm/m1 cannot share what mm/k1 reads"),
         (TILED + "prefetch(mm.rhs, at: i)", "the body of mm/m1 reads no subset that could be prefetched"),
     ],
 )  # fmt: skip
