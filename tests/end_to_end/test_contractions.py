@@ -149,6 +149,29 @@ def test_dims_of_one_symbol(target: Target, threads: int) -> None:
             check(kernel, spec, {d: m if e == "[M]" else int(e) for d, e in zip("mnk", extents, strict=True)})
 
 
+@pytest.mark.parametrize("spec", ["hmk,hkn->mnh", "mkh,knh->mnh", "hk,nkh->hn", "kh,nhk->nh"])
+def test_what_follows_a_result_in_another_order(target: Target, spec: str) -> None:
+    text, out = payload(spec), "x".join(f"[{d.upper()}]" for d in spec.partition("->")[2])
+    type_ = f"tensor<{out}xf32>"
+    text = text.replace(") -> ", f", %z: {type_}) -> ").replace(
+        "  tcp.return(%r)",
+        f"  %s = tcp.add(%r, %z) : {type_}\n  %q = tcp.mul(%s, %z) : {type_}\n  tcp.return(%q)",
+    )
+    kernel, random = tcpx.compile(tcpx.parse(text), target=target, threads=2), np.random.default_rng(3)
+    lhs, rhs = spec.partition("->")[0].split(",")
+    for sizes in (
+        {"h": 5, "m": 7, "n": 19, "k": 33},
+        {"h": 1, "m": 1, "n": 1, "k": 1},
+        {"h": 18, "m": 3, "n": 2, "k": 0},
+    ):
+        x, w, z = (
+            random.integers(-4, 5, [sizes[d] for d in dims]).astype(np.float32)
+            for dims in (lhs, rhs, spec.partition("->")[2])
+        )
+        (found,) = run_guarded(kernel, x, w, z)
+        np.testing.assert_array_equal(found, (np.einsum(spec, x, w) + z) * z, err_msg=f"{spec} {sizes}")
+
+
 @pytest.mark.parametrize("rows", [1, 3, 4])
 def test_few_rows_and_any_number_of_columns(target: Target, rows: int) -> None:
     """Whatever caches the target has, no version that the schedule makes hides another one."""

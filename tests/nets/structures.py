@@ -191,13 +191,16 @@ def _dtypes(cls: type[Operation], count: int) -> Iterator[tuple[ScalarType, ...]
 def _attributes(
     cls: type[Operation], structure: Structure, dtypes: tuple[ScalarType, ...]
 ) -> list[dict[str, Attribute]]:
-    """What the class derives from an operation of this structure; for a class outside the tree, the usual words."""
+    """What the class derives from an operation of this structure; for a class outside the tree, the usual words that
+    it has."""
     if issubclass(cls, Structured):
         derived = cls.attributes_for(plain_generic(structure, _values(structure.operands, dtypes), dtypes[-1]))
         return [] if derived is None else [dict(derived)]
     rank = max((len(s) for s in structure.operands), default=0)
     one: list[dict[str, Attribute]] = [{"dim": k} for k in range(rank)]
-    return [{}, *one, *({"dims": (k,)} for k in range(rank)), {"value": 0.0 if dtypes[-1].is_float else 0}]
+    usual = [{}, *one, *({"dims": (k,)} for k in range(rank)), {"value": 0.0 if dtypes[-1].is_float else 0}]
+    names = cls.attribute_names
+    return [held for held in usual if names is None or held.keys() <= set(names)]
 
 
 def _other_shapes(structure: Structure) -> Iterator[Structure]:

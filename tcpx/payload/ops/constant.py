@@ -45,7 +45,10 @@ class Const(Operation):
             )
         if any(not isinstance(d, int) for d in shape):
             raise self.error(
-                "a constant has a static shape", required="dims that are numbers", found=str(self.result.type)
+                "a constant has a static shape",
+                required="dims that are numbers",
+                found=str(self.result.type),
+                fix="tcp.fill repeats a value in a tensor of any size" if "value" in self.attributes else None,
             )
         if "value" in self.attributes:
             check_literal(self, self.attributes["value"], dtype_of(self.result.type))
