@@ -11,7 +11,7 @@ from tcpx.payload.facts import facts_at
 from tcpx.payload.indexing_maps import IndexingMap, map_digit, map_dim
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
-from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
+from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield, trip_count
 from tcpx.payload.ops.memory import Empty, Pad
 from tcpx.payload.ops.movement import Transpose
 from tcpx.payload.rewriter import InsertPoint
@@ -21,7 +21,6 @@ from tcpx.payload.sizes import (
     Symbol,
     Var,
     align_up,
-    ceildiv,
     floordiv,
     substitute,
     to_text,
@@ -87,7 +86,7 @@ def pack(ctx: TransformContext, operand: OperandRef, layout: Sequence[Digit], at
     pitches = tuple(
         align_up(size, digit.pad) if digit.pad is not None else size for digit, size in zip(layout, digits, strict=True)
     )
-    trips = tuple(ceildiv(loop.var.upper - loop.var.lower, loop.var.step) for loop in depends)
+    trips = tuple(trip_count(loop) for loop in depends)
     dtype = dtype_of(operand.value.type)
     base = f"{source_name(op)}.{op.operand_roles[operand.index] if operand.index < len(op.operand_roles) else 'packed'}"
     shape = tuple(upper_expression(size, lambda v: v.name not in inside) for size in (*(trips or (1,)), *pitches))

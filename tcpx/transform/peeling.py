@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tcpx.payload.bounds import is_less_equal
@@ -134,14 +135,12 @@ def _simplify_sizes(rewriter: Rewriter, loop: Loop) -> None:
     Of parts of the range less can be proved, so sizes that are equal in all of it have to be the same expression.
     """
     var, known = loop.var, facts_at(loop).sizes()
-    _set_range(rewriter, loop, Var(var.name, substitute(var.lower, known), substitute(var.upper, known), var.step))
-    rewriter.substitute(list(loop.body.ops), {loop.var: Size.of(loop.var), **known})
+    narrowed = Var(var.name, substitute(var.lower, known), substitute(var.upper, known), var.step)
+    _set_range(rewriter, loop, narrowed, known)
 
 
-def _set_range(rewriter: Rewriter, loop: Loop, var: Var) -> None:
-    """Give a loop another range and let its body know."""
+def _set_range(rewriter: Rewriter, loop: Loop, var: Var, known: Mapping[Symbol | Var, Dim] | None = None) -> None:
+    """Give a loop another range and let its body know, and what else is `known` of sizes."""
     old = loop.var
     rewriter.set_attribute(loop, "var", var)
-    sizes: dict[Symbol | Var, Dim] = {old: Size.of(var)}
-    body: list[Operation] = list(loop.body.ops)
-    rewriter.substitute(body, sizes)
+    rewriter.substitute(list(loop.body.ops), {old: Size.of(var), **(known or {})})

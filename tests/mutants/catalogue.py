@@ -126,7 +126,7 @@ MUTANTS: Final = (
     Mutant(
         "pack: the buffer has a slot too few",
         "transform/packing.py",
-        "trips = tuple(ceildiv(loop.var.upper - loop.var.lower, loop.var.step) for",
+        "trips = tuple(trip_count(loop) for",
         "trips = tuple(floordiv(loop.var.upper - loop.var.lower, loop.var.step) for",
         _op("pack"),
     ),

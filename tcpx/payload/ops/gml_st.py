@@ -10,7 +10,7 @@ import numpy as np
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.ir import Block, Operation, Value, register
 from tcpx.payload.predicates import Predicate
-from tcpx.payload.sizes import Var, is_equal, is_less_equal, to_text
+from tcpx.payload.sizes import Dim, Var, ceildiv, is_equal, is_less_equal, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, VectorType, dtype_of, like, shape_of
 
@@ -305,6 +305,11 @@ def full_like(value: Value) -> Tile:
 def never_runs(loop: Loop) -> bool:
     """Whether a loop provably has no iteration."""
     return is_less_equal(loop.var.upper, loop.var.lower) is True
+
+
+def trip_count(loop: Loop) -> Dim:
+    """The number of iterations of a loop that has any; of one that has none, not above 0."""
+    return ceildiv(loop.var.upper - loop.var.lower, loop.var.step)
 
 
 def runs_at_most_once(loop: Loop) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tcpx.payload.ir import Operation, Value
-from tcpx.payload.ops.gml_st import Loop, Materialize
+from tcpx.payload.ops.gml_st import Loop, Materialize, trip_count
 from tcpx.payload.ops.memory import Prefetch as PrefetchOp
 from tcpx.payload.ops.vector import Read
 from tcpx.payload.rewriter import InsertPoint
-from tcpx.payload.sizes import Dim, Size, ceildiv, floordiv, mod, to_text, upper_bound, variables
+from tcpx.payload.sizes import Size, ceildiv, floordiv, mod, to_text, upper_bound, variables
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform.declaration import (
@@ -117,14 +117,14 @@ def _part(ctx: TransformContext, subset: Tile, loop: Loop, sharing: Loop, counte
             required=f"a loop in {counted.name} and round {loop.name}",
             found=sharing.name,
         )
-    count, rows = upper_bound(_iterations(sharing)), _iterations(loop)
+    count, rows = upper_bound(trip_count(sharing)), trip_count(loop)
     used = {v for part in (*subset.offsets, *subset.sizes) for v in variables(part)}
     if count is None or sharing.var in used or loop.var not in used:
         raise ctx.fail(
             f"the iterations of {sharing.name} cannot share what {loop.name} reads",
             op=sharing,
             required=f"boundedly many iterations, which all read the same, and a part of it in each of {loop.name}",
-            found=f"{to_text(_iterations(sharing))} iterations, {subset.text()}",
+            found=f"{to_text(trip_count(sharing))} iterations, {subset.text()}",
         )
     turn = floordiv(Size.of(loop.var) - loop.var.lower, loop.var.step)
     own = floordiv(Size.of(sharing.var) - sharing.var.lower, sharing.var.step)
@@ -133,10 +133,6 @@ def _part(ctx: TransformContext, subset: Tile, loop: Loop, sharing: Loop, counte
     piece = ceildiv(subset.sizes[-1], count)
     offsets = (*moved.offsets[:-1], moved.offsets[-1] + mod(turn, count) * piece)
     return Tile(offsets, (*subset.sizes[:-1], piece), subset.strides, subset.dropped)
-
-
-def _iterations(loop: Loop) -> Dim:
-    return ceildiv(loop.var.upper - loop.var.lower, loop.var.step)
 
 
 def _later(subset: Tile, loop: Loop, distance: int) -> Tile:

@@ -23,7 +23,7 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
-from tcpx.transform.editing import source_name
+from tcpx.transform.editing import replace_with, source_name
 from tcpx.transform.matching import classes_called, find_match, general, stand_ins
 from tcpx.transform.tiling import check_on_tensors
 
@@ -84,13 +84,11 @@ class TransposeResult(Transform):
             start.stand_for(op)
             rewriter.insert(start, InsertPoint.before(op), f"{source_name(op)}.init")
             operands[-1] = start.results[0]
-        made = rewriter.insert(_in_order(op, order, inward, operands), InsertPoint.before(op), source_name(op))
-        turned = Transpose.of(made.results[0], [order.index(dim) for dim in have])
+        made = replace_with(rewriter, op, _in_order(op, order, inward, operands))
+        turned = Transpose.of(made.result, [order.index(dim) for dim in have])
         turned.stand_for(op)
-        rewriter.insert(turned, InsertPoint.before(op), f"{source_name(op)}.turned")
-        made.name = op.name
-        rewriter.continue_as(op, made)
-        rewriter.replace_op(op, [turned.results[0]])
+        rewriter.insert(turned, InsertPoint.after(made), f"{source_name(op)}.turned")
+        rewriter.replace_uses(made.result, turned.results[0], lambda user: user is not turned)
         return (turned,)
 
 

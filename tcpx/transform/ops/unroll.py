@@ -5,7 +5,8 @@ from __future__ import annotations
 from tcpx.limits import MOST_COPIES, MOST_OPERATIONS, shortened
 from tcpx.payload.bounds import is_equal
 from tcpx.payload.facts import facts_at
-from tcpx.payload.sizes import ceildiv, mod, to_text
+from tcpx.payload.ops.gml_st import trip_count
+from tcpx.payload.sizes import mod, to_text
 from tcpx.transform.declaration import (
     INT,
     LOOP,
@@ -70,7 +71,7 @@ class Unroll(Transform):
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         loop = args.loop("loop")
         var = loop.var
-        trips = facts_at(loop).value(ceildiv(var.upper - var.lower, var.step))
+        trips = facts_at(loop).value(trip_count(loop))
         given = args.optional_int("factor")
         factor = given if given is not None else trips
         if not isinstance(factor, int):

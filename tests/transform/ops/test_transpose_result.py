@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tests.transform.payloads import INTEGERS, MIN_PLUS, MM, RELU, SOFTMAX, TRANSPOSED, TWO_K, Sizes, check, refusal
+from tests.transform.payloads import (
+    CHAIN,
+    INTEGERS,
+    MIN_PLUS,
+    MM,
+    RELU,
+    SOFTMAX,
+    TRANSPOSED,
+    TWO_K,
+    Sizes,
+    check,
+    refusal,
+)
 
 SIZES: tuple[Sizes, ...] = (
     {"H": 3, "M": 5, "N": 4, "K": 7},
@@ -41,6 +53,12 @@ def test_of_the_nearest_class(payload: str) -> None:
 def test_what_no_class_says_is_a_generic() -> None:
     check(MIN_PLUS, MM + "transpose_result(mm, [n])\ntile(mm, [n: 4, m: 3, k: 2])")
     check(RELU, 'let s = match one "s" in root\nlet t = transpose_result(s, [d1])\ntile(s, [d0: 2])')
+
+
+def test_names_in_a_generic_are_its_own() -> None:
+    payload = CHAIN.replace("%p", "%e0")
+    text = check(payload, 'let x = match one "q" in root\ntranspose_result(x, [d1])').module.text()
+    assert "%e0.1: f32" in text
 
 
 def test_there_and_back() -> None:
