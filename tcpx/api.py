@@ -11,6 +11,7 @@ import numpy as np
 
 from tcpx.emit_c.kernel import Kernel, KernelRequest, build_many
 from tcpx.interp import ParamValue, Run, StepHook, check_schedule, run_schedule
+from tcpx.interp.settable_names import unknown_params
 from tcpx.interp.space.search_space import SearchSpace, survey
 from tcpx.payload.diagnostics import Diagnostic, unusable_argument
 from tcpx.payload.evaluator import Array, evaluate_func
@@ -79,12 +80,13 @@ def check(
 ) -> tuple[Diagnostic, ...]:
     """What is wrong with a schedule, by itself or for a payload; () if nothing is. No step is taken.
 
-    Without a payload: names, types, arity, what can never run. With one also: matches that find nothing, dims that do
-    not exist, sizes out of range, an `expects` that is not met. Remarks, which are no errors, are among the findings.
+    Without a payload: names, types, arity, what can never run, params of a name that no knob has. With one also:
+    matches that find nothing, dims that do not exist, sizes out of range, an `expects` that is not met. Remarks, which
+    are no errors, are among the findings.
     """
     program = program_of(schedule)
     if module is None:
-        return check_program(program)
+        return (*check_program(program), *unknown_params(program, params))
     chosen = load_target(target) if isinstance(target, str) else target
     return check_schedule(copy_module(module), program, chosen, threads=threads, params=params)
 

@@ -188,20 +188,16 @@ def _rebuilt(node: Any, change: Callable[[object], object]) -> Any:  # noqa: ANN
 def _local_names(program: Program) -> set[str]:
     """What parameters, knobs, loops and `let` are called anywhere: a declaration of another file may not be."""
     names: set[str] = set()
-
-    def note(node: object) -> object:
-        match node:
-            case ast.Let(names=several) | ast.ForEach(variables=several):
-                names.update(several)
-            case ast.Knob(name=name) | ast.Param(name=name):
-                names.add(name)
-            case _:
-                pass
-        return node
-
     for unit in program.units:
         for held in (unit.sequences, unit.functions, unit.matchers, unit.schedules):
-            _rebuilt(tuple(held.values()), note)
+            for node in ast.walk(tuple(held.values())):
+                match node:
+                    case ast.Let(names=several) | ast.ForEach(variables=several):
+                        names.update(several)
+                    case ast.Knob(name=name) | ast.Param(name=name):
+                        names.add(name)
+                    case _:
+                        pass
     return names
 
 

@@ -100,15 +100,17 @@ class Overrides:
         """An override that matched nothing is an error."""
         for key, value in self.values.items():
             if key not in self._matched:
-                names = sorted(self._names)
-                raise ScheduleError(
-                    Diagnostic(
-                        f"the parameter `{key}` (= {describe(value)}) matches no knob of the schedule",
-                        required="the name of a knob, or a path such as `*/fc1/*.mc`",
-                        found=", ".join(n for n in names if "." in n) or "no knobs",
-                        fix=_fix(key, names),
-                    )
-                )
+                raise ScheduleError(matches_nothing(key, value, sorted(self._names)))
+
+
+def matches_nothing(key: str, value: ParamValue, names: list[str]) -> Diagnostic:
+    """What is wrong with an override of no knob; `names` are knobs by name, and by path where uses are known."""
+    return Diagnostic(
+        f"the parameter `{key}` (= {describe(value)}) matches no knob of the schedule",
+        required="the name of a knob, or a path such as `*/fc1/*.mc`",
+        found=", ".join([n for n in names if "." in n] or names) or "no knobs",
+        fix=_fix(key, names),
+    )
 
 
 def overrides_of(params: Mapping[str, ParamValue] | None) -> Overrides:

@@ -86,6 +86,12 @@ def facts_at(op: Operation) -> Facts:
     return Facts(found) if found else NOTHING
 
 
+def facts_in_iterations(op: Operation) -> Facts:
+    """What holds where an operation stands, with what it says that all loops round it have an iteration."""
+    loops = [var for outer in op.ancestors() if isinstance(var := outer.attributes.get("var"), Var)]
+    return Facts([*_branch_conditions(op), *(Predicate.of("<", var.lower, var.upper) for var in loops)])
+
+
 def facts_in(conditional: Operation, region: int) -> Facts:
     """What holds in one region of a conditional."""
     own = _condition(conditional, region)

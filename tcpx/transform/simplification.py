@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tcpx.payload.bounds import is_equal
-from tcpx.payload.facts import facts_at
+from tcpx.payload.facts import facts_at, facts_in_iterations
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import If, Materialize
 from tcpx.payload.ops.memory import Pad
@@ -56,6 +56,8 @@ def fold_branches(rewriter: Rewriter, root: Operation) -> None:
 
 def _fold_branch(rewriter: Rewriter, op: If) -> bool:
     decided = facts_at(op).decide(op.predicate)
+    if decided is None:
+        decided = facts_in_iterations(op).decide(op.predicate)
     if decided is None:
         return False
     taken = op.then if decided else op.orelse

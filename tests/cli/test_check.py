@@ -26,6 +26,24 @@ def test_a_schedule_as_file(files: SimpleNamespace, tcpx_command: Command) -> No
     assert "this looks like a schedule" in tcpx_command("check", disguised).err
 
 
+def test_params_of_a_schedule_alone(files: SimpleNamespace, tcpx_command: Command) -> None:
+    path = files.write(
+        "knobs.tcps",
+        "language 1\nschedule s(root: func, wide: bool = false) {\n  let mm = match any matmul in root\n"
+        "  for one in mm { rows(one) }\n}\n"
+        "sequence rows(mm: op) {\n  knob mr: int = 4 in 1..8\n"
+        "  tune { tile(mm, [m: mr]) } or { tile(mm, [n: mr]) }\n}\n",
+    )
+    for good in ("mr=2", "wide=true", "tune1=1", "*.mr=2", "*/rows.mr=2", "*r=2", "s/[ab]*/rows.mr=2"):
+        assert tcpx_command("check", path, "--param", good).status == 0, good
+    for bad, fix in (("mrr=2", "did you mean `mr`?"), ("?r=2", None), ("*.nr=2", None), ("tune2=1", "`tune1`?")):
+        done = tcpx_command("check", path, "--param", bad)
+        assert done.status == 1, bad
+        assert f"the parameter `{bad.partition('=')[0]}` (= " in done.err
+        assert "mr, tune1, wide" in done.err
+        assert fix is None or fix in done.err
+
+
 def test_payload_alone(files: SimpleNamespace, tcpx_command: Command) -> None:
     done = tcpx_command("check", files.payload)
     assert (done.status, done.err) == (0, "")

@@ -29,7 +29,7 @@ ENDS = {
 }
 SEQUENCES = {
     "gemm": ("packed_gemm",),
-    "panel_gemm": ("panel_gemm", "column_panel_gemm"),
+    "panel_gemm": ("panel_gemm", "column_panel_gemm", "tile_gemm"),
     "small_gemm": ("direct_gemm",),
     "gemv": ("stream_gemm",),
 }

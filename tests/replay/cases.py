@@ -101,6 +101,7 @@ LIBRARY_CALLS = {
     "lib/gemm.tcps:packed_gemm": ("contract", "packed_gemm(it, epilogue(it))"),
     "lib/panel_gemm.tcps:panel_gemm": ("contract", "panel_gemm(it, epilogue(it))"),
     "lib/panel_gemm.tcps:column_panel_gemm": ("contract", "column_panel_gemm(it, epilogue(it))"),
+    "lib/panel_gemm.tcps:tile_gemm": ("contract", "tile_gemm(it, epilogue(it))"),
     "lib/panel_gemm.tcps:large_gemm": ("contract", "large_gemm(it, epilogue(it))"),
     "lib/small_gemm.tcps:direct_gemm": ("contract", "direct_gemm(it, epilogue(it))"),
     "lib/small_gemm.tcps:dot_gemm": ("transposed", "dot_gemm(it, epilogue(it))"),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import PurePath
+from typing import cast
 
 from tcpx.payload.diagnostics import Location
 
@@ -14,6 +15,20 @@ class Node:
     """Anything with a place in the text."""
 
     location: Location = field(compare=False, repr=False)
+
+
+def walk(part: object) -> Iterator[Node]:
+    """All nodes of a part of a tree, outer ones first."""
+    match part:
+        case tuple():
+            for item in cast("tuple[object, ...]", part):
+                yield from walk(item)
+        case Node():
+            yield part
+            for held in fields(part):
+                yield from walk(getattr(part, held.name))
+        case _:
+            pass
 
 
 # -- expressions -------------------------------------------------------------------------------------------------

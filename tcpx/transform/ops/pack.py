@@ -71,6 +71,9 @@ class Pack(Transform):
         Parameter("layout", LAYOUT, doc="the operand's dims in the order they are stored"),
         Parameter("at", LOOP, None, doc="the loop in whose body the buffer is filled; without it, outside all loops"),
         Parameter("parallel", BOOL, False, doc="share the filling among threads"),
+        Parameter(
+            "filled_by", LOOP, None, doc="the loop whose first iteration fills the buffer as it reads the operand"
+        ),
     )
     results = (Result.LOOP,)
 
@@ -83,5 +86,5 @@ class Pack(Transform):
                 required="an operand such as `mm.rhs`",
                 found=f"%{operand.name}",
             )
-        at = args.optional_loop("at")
-        return (pack(ctx, operand, args.layout("layout"), at, args.bool("parallel")),)
+        at, filled_by = args.optional_loop("at"), args.optional_loop("filled_by")
+        return (pack(ctx, operand, args.layout("layout"), at, args.bool("parallel"), filled_by),)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Final
+
+from tcpx.payload.facts import facts_at
 from tcpx.payload.ir import Operation, Value
-from tcpx.payload.ops.gml_st import Loop, Materialize, trip_count
+from tcpx.payload.ops.gml_st import If, Loop, Materialize, trip_count
 from tcpx.payload.ops.memory import Prefetch as PrefetchOp
 from tcpx.payload.ops.vector import Read
 from tcpx.payload.rewriter import InsertPoint
-from tcpx.payload.sizes import Size, ceildiv, floordiv, mod, to_text, upper_bound, variables
+from tcpx.payload.sizes import Size, ceildiv, floordiv, lower_bound, minimum, mod, upper_bound, variables
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform.declaration import (
@@ -25,6 +29,10 @@ from tcpx.transform.declaration import (
     register,
 )
 
+MOST_SHARES: Final = 8
+"""Iterations that share what is asked for, where it is not known how many there are: as many as there mostly are, and
+so few that each asks for little."""
+
 
 @register
 class Prefetch(Transform):
@@ -32,7 +40,8 @@ class Prefetch(Transform):
     (`for: write`), or the subset of an operand that it reads (`for: read`). With `ahead: n`, those of n iterations
     later, of the loop `at` or of the loop `of` round it: a tile streams in while the one before it is computed. Where a
     loop between these two reads the same tile again and again, `shared_by` lets each of its iterations ask for an equal
-    part: no line is asked for much more than once.
+    part, or the first few, if it is not known how many there are: no line is asked for much more than once. Where one
+    of two branches reads the operand from memory that is filled before, that is asked for.
 
     before:
         func @f(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
@@ -117,22 +126,30 @@ def _part(ctx: TransformContext, subset: Tile, loop: Loop, sharing: Loop, counte
             required=f"a loop in {counted.name} and round {loop.name}",
             found=sharing.name,
         )
-    count, rows = upper_bound(trip_count(sharing)), trip_count(loop)
+    count, rows = _shares(sharing), trip_count(loop)
     used = {v for part in (*subset.offsets, *subset.sizes) for v in variables(part)}
-    if count is None or sharing.var in used or loop.var not in used:
+    if sharing.var in used or loop.var not in used:
         raise ctx.fail(
             f"the iterations of {sharing.name} cannot share what {loop.name} reads",
             op=sharing,
-            required=f"boundedly many iterations, which all read the same, and a part of it in each of {loop.name}",
-            found=f"{to_text(trip_count(sharing))} iterations, {subset.text()}",
+            required=f"iterations that all read the same, and a part of it in each of {loop.name}",
+            found=subset.text(),
         )
     turn = floordiv(Size.of(loop.var) - loop.var.lower, loop.var.step)
-    own = floordiv(Size.of(sharing.var) - sharing.var.lower, sharing.var.step)
+    own = minimum(count - 1, floordiv(Size.of(sharing.var) - sharing.var.lower, sharing.var.step))
     row = own * ceildiv(rows, count) + floordiv(turn, count)
     moved = subset.substitute({loop.var: loop.var.lower + row * loop.var.step})
     piece = ceildiv(subset.sizes[-1], count)
     offsets = (*moved.offsets[:-1], moved.offsets[-1] + mod(turn, count) * piece)
     return Tile(offsets, (*subset.sizes[:-1], piece), subset.strides, subset.dropped)
+
+
+def _shares(loop: Loop) -> int:
+    """Among how many of the iterations of a loop something is shared: all, if their number is known within a factor
+    of two, else some of the first."""
+    trips = facts_at(loop).attach(trip_count(loop))
+    least, most = lower_bound(trips) or 0, upper_bound(trips)
+    return min(MOST_SHARES, most or MOST_SHARES) if most is None or most > 2 * least else max(1, most)
 
 
 def _later(subset: Tile, loop: Loop, distance: int) -> Tile:
@@ -152,17 +169,32 @@ def _written(loop: Loop) -> list[tuple[Value, Tile]]:
 
 def _read(value: Value, loop: Loop, counted: Loop) -> list[tuple[Value, Tile]]:
     """Where an operand is read from memory; a vector that is masked at the border is asked for whole."""
+    for op in _reads(value):
+        if op.parent is loop.body or (isinstance(op.parent_op, If) and op.parent_op.parent is loop.body):
+            source, subset = op.operands[0], op.subset
+            if not _is_filled_in(source, counted):
+                if isinstance(op, Read):
+                    whole = dict(zip(subset.kept, shape_of(op.result.type), strict=True))
+                    sizes = tuple(whole.get(dim, size) for dim, size in enumerate(subset.sizes))
+                    subset = Tile(subset.offsets, sizes, subset.strides, subset.dropped)
+                return [(source, subset)]
+    return []
+
+
+def _reads(value: Value) -> Iterator[Materialize | Read]:
+    """What reads memory for a value, in either branch where there are two."""
     op = value.defining_op
-    while op is not None and op.operands and not isinstance(op, Materialize | Read):
-        op = op.operands[0].defining_op
-    if not (isinstance(op, Materialize | Read) and op.parent is loop.body):
-        return []
-    source = op.operands[0].defining_op
-    if source is not None and source.is_in(counted):
-        return []
-    subset = op.subset
-    if isinstance(op, Read):
-        whole = dict(zip(subset.kept, shape_of(op.result.type), strict=True))
-        sizes = tuple(whole.get(dim, size) for dim, size in enumerate(subset.sizes))
-        subset = Tile(subset.offsets, sizes, subset.strides, subset.dropped)
-    return [(op.operands[0], subset)]
+    if isinstance(op, Materialize | Read):
+        yield op
+    elif isinstance(op, If):
+        for block in op.regions:
+            if block.terminator is not None:
+                yield from _reads(block.terminator.operands[op.results.index(value)])
+    elif op is not None and op.operands:
+        yield from _reads(op.operands[0])
+
+
+def _is_filled_in(source: Value, counted: Loop) -> bool:
+    """Whether what is read is made in the body of a loop: some iterations before, it is not there."""
+    maker = source.owner if isinstance(source.owner, Operation) else source.owner.parent
+    return maker is not None and maker.is_in(counted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tcpx.payload.ops.gml_st import If
 from tests.transform.payloads import INTEGERS, MM, PAYLOADS, RELU, TRANSPOSED, TWO_K, Sizes, check, refusal
 
 SIZES: tuple[Sizes, ...] = tuple(
@@ -30,6 +31,48 @@ PACKS = {
 @pytest.mark.parametrize("name", PACKS)
 def test_computes_the_same(name: str, payload: str) -> None:
     check(PAYLOADS[payload], MM + NEST + PACKS[name], SIZES)
+
+
+ROWS_OF_TILES = "let pc = tile(mm, [k: 4])\nlet jr, ir = tile(mm, [n: 8, m: 6], tail: pad)\nlet kk = tile(mm, [k: 1])\n"
+FIRST_READS = {
+    "a tile": ROWS_OF_TILES + "let f = pack(mm.rhs, [k, n], at: jr, filled_by: ir)",
+    "a tile, transposed": ROWS_OF_TILES + "let f = pack(mm.rhs, [n, k], at: jr, filled_by: ir)",
+    "a panel": "let pc = tile(mm, [k: 4])\nlet ir, jr = tile(mm, [m: 6, n: 8])\n"
+    "let f = pack(mm.rhs, [k, n], at: pc, filled_by: ir)",
+    "the other operand": "let pc = tile(mm, [k: 4])\nlet ir, jr = tile(mm, [m: 6, n: 8], tail: pad)\n"
+    "let f = pack(mm.lhs, [m, k], at: ir, filled_by: jr)",
+    "by an inner loop": "let jr = tile(mm, [n: 8])\nlet ir = tile(mm, [m: 6])\nlet i = tile(mm, [m: 2])\n"
+    "let f = pack(mm.rhs, [k, n], at: ir, filled_by: i)",
+    "split": ROWS_OF_TILES + "let f = pack(mm.rhs, [k, n], at: jr, filled_by: ir)\nsplit(ir, at: 6)",
+    "vectorized": ROWS_OF_TILES
+    + "pack(mm.rhs, [k, n], at: jr, filled_by: ir)\nvectorize(ir)\nhoist_accumulator(mm, out_of: kk)",
+    "vectorized and split": ROWS_OF_TILES
+    + "pack(mm.rhs, [k, n], at: jr, filled_by: ir)\nvectorize(ir)\nhoist_accumulator(mm, out_of: kk)\nsplit(ir, at: 6)",
+}
+
+
+@pytest.mark.parametrize("payload", ["relu", "transposed", "integers", "two_k"])
+@pytest.mark.parametrize("name", FIRST_READS)
+def test_filled_by_the_first_that_reads(name: str, payload: str) -> None:
+    body = FIRST_READS[name]
+    if payload in ("integers", "two_k"):
+        body = body.partition("vectorize")[0]
+    if payload == "two_k":
+        body = body.replace("[k, n]", "[k, j, n]").replace("[n, k]", "[n, k, j]").replace("[m, k]", "[m, j, k]")
+    if name == "by an inner loop":
+        body = "let kk = tile(mm, [k: 4])\n" + body
+    check(PAYLOADS[payload], MM + body, SIZES)
+
+
+def test_the_first_iteration_reads_what_it_always_did_and_stores_it() -> None:
+    body = FIRST_READS["a tile"]
+    done = check(RELU, MM + body, SIZES)
+    (branch,) = [op for op in done.module.walk() if isinstance(op, If)]
+    assert branch.predicate.to_text() == "%mm/m1 == 0"
+    assert [op.opcode for op in branch.then.ops] == ["gml_st.materialize", "tcp.pad", "gml_st.yield", "tcp.yield"]
+    assert [op.opcode for op in branch.orelse.ops] == ["gml_st.materialize", "tcp.yield"]
+    split = check(RELU, MM + body + "\nsplit(ir, at: 6)", SIZES)
+    assert not [op for op in split.module.walk() if isinstance(op, If)]
 
 
 def test_two_reduction_dims() -> None:
@@ -68,6 +111,16 @@ def test_a_padded_reduction_dim_is_packed_with_zeros(payload: str) -> None:
         (NEST + "pack(mm.rhs, [k, m], at: pc)", "the layout [n, k, m] does not fit the operand"),
         (NEST + "pack(mm.out, [m, n], at: pc)", "pack takes an operand of an operation, not a value"),
         ("let i = tile(mm, [m: 4])\npack(mm.rhs, [k, n], at: i)", "the tile of %w has no bound in dim 0"),
+        (NEST + "pack(mm.rhs, [k, n], at: ic, filled_by: jc)", "mm/n1 does not stand between the buffer and %mm"),
+        (
+            NEST + "pack(mm.rhs, [k, n], at: ic, filled_by: jr)",
+            "the iterations of mm/n2 do not all read the same tiles of %mm",
+        ),
+        (
+            "let i = tile(mm, [m: 4])\nlet k = tile(mm, [k: 4])\nlet j = tile(mm, [n: 8])\nparallelize(j)\n"
+            "pack(mm.lhs, [m, k], at: k, filled_by: j)",
+            "mm/n1 is parallel: its iterations hand no buffer to the next",
+        ),
     ],
 )
 def test_refused(body: str, message: str) -> None:

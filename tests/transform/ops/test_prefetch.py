@@ -49,6 +49,16 @@ def test_ahead(arguments: str, offsets: str) -> None:
     assert found.subset.text() == f"tile {offsets} [1, 8]"
 
 
+def test_of_what_one_of_two_branches_reads() -> None:
+    """The first tile of rows reads the operand and fills a buffer, which is not there before."""
+    tiles = STEPS.replace("vectorize", "pack(mm.rhs, [k, n], at: j, filled_by: i)\nvectorize", 1)
+    done = check(RELU, MM + tiles.replace("let j,", "let pc = tile(mm, [k: 4])\nlet j,") + PREFETCH)
+    (found,) = [op for op in done.module.walk() if isinstance(op, Prefetch)]
+    assert found.operands[0].name == "w"
+    assert found.subset.text() == "tile [%mm/k1 + %mm/k2, %mm/n1 + 8] [1, 8]"
+
+
+PREFETCH = "prefetch(mm.rhs, at: k, ahead: 1, of: j)"
 SHARED = (
     RELU.replace("%x: tensor<[M]", "%x: tensor<24")
     .replace("tensor<[M]x[N]xf32>", "tensor<24x[N]xf32>")
@@ -62,6 +72,13 @@ def test_shared_by_the_iterations_of_a_loop() -> None:
     (found,) = [op for op in done.module.walk() if isinstance(op, Prefetch)]
     row = "ceildiv(K, 4)*floordiv(%mm/m1, 6) + floordiv(%mm/k1, 4)"
     assert found.subset.text() == f"tile [{row}, %mm/n1 + 2*mod(%mm/k1, 4) + 8] [1, 2]"
+
+
+def test_shared_by_the_first_iterations_where_it_is_not_known_how_many_there_are() -> None:
+    done = check(RELU, MM + STEPS + "prefetch(mm.rhs, at: k, ahead: 1, of: j, shared_by: i)")
+    (found,) = [op for op in done.module.walk() if isinstance(op, Prefetch)]
+    row = "ceildiv(K, 8)*min(7, floordiv(%mm/m1, 6)) + floordiv(%mm/k1, 8)"
+    assert found.subset.text() == f"tile [{row}, %mm/n1 + mod(%mm/k1, 8) + 8] [1, 1]"
 
 
 def test_every_line_is_asked_for() -> None:
@@ -87,8 +104,6 @@ def test_every_line_is_asked_for() -> None:
         (TILED + "let k = tile(mm, [k: 1])\nprefetch(mm.lhs, at: i, ahead: 1, of: k)",
          "mm/k1 is not round mm/m1, so it has no iterations ahead of it"),
         (STEPS + "prefetch(mm.rhs, at: k, of: i, shared_by: j)", "mm/n1 does not stand between mm/m1 and mm/k1"),
-        (STEPS + "prefetch(mm.rhs, at: k, of: j, shared_by: i)",
-         "the iterations of mm/m1 cannot share what mm/k1 reads"),
         (STEPS + "prefetch(mm.lhs, at: k, of: j, shared_by: i)",
          "the iterations of mm/m1 cannot share what mm/k1 reads"),
         (TILED + "prefetch(mm.rhs, at: i)", "the body of mm/m1 reads no subset that could be prefetched"),

@@ -1,0 +1,281 @@
+"""Filling a packed buffer: before it is read, or by the first of the iterations that read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tcpx.payload.bounds import is_equal, is_less_equal
+from tcpx.payload.facts import facts_at
+from tcpx.payload.indexing_maps import IndexingMap
+from tcpx.payload.ir import Block, Operation, Value
+from tcpx.payload.ops.generic import Yield
+from tcpx.payload.ops.gml_st import For, If, Loop, Materialize, Parallel, StYield
+from tcpx.payload.ops.memory import Pad
+from tcpx.payload.ops.movement import Transpose
+from tcpx.payload.rewriter import InsertPoint
+from tcpx.payload.sizes import Dim, Size, Symbol, Var, floordiv, substitute, to_text, variables
+from tcpx.payload.subsets import Tile
+from tcpx.payload.types import shape_of, substitute_type
+from tcpx.transform.arguments import TransformContext
+from tcpx.transform.destinations import first
+from tcpx.transform.digits import split_digits
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentTile:
+    """What an operand reads now: a subset of `source`, padded, its dims in the order `permutation`, of this shape."""
+
+    source: Value
+    subset: Tile
+    shape: tuple[Dim, ...]
+    pad: Pad | None
+    permutation: tuple[int, ...]
+
+
+def current_tile(value: Value) -> CurrentTile:
+    definition = value.defining_op
+    shape = shape_of(value.type)
+    straight = tuple(range(len(shape)))
+    if isinstance(definition, Transpose):
+        inner = current_tile(definition.operands[0])
+        turned = tuple(inner.permutation[k] for k in definition.permutation)
+        return CurrentTile(inner.source, inner.subset, shape, inner.pad, turned)
+    if isinstance(definition, Pad):
+        inner = current_tile(definition.operands[0])
+        if inner.pad is None and inner.permutation == straight:
+            return CurrentTile(inner.source, inner.subset, shape, definition, straight)
+    if isinstance(definition, Materialize):
+        return CurrentTile(definition.operands[0], definition.subset, shape, None, straight)
+    return CurrentTile(value, Tile.full(shape), shape, None, straight)
+
+
+def loops_below(op: Operation, at: Loop | None) -> list[Loop]:
+    """The loops between `at`, or any place outside all loops, and `op`, innermost first."""
+    found: list[Loop] = []
+    for ancestor in op.ancestors():
+        if ancestor is at:
+            break
+        if isinstance(ancestor, Loop):
+            found.append(ancestor)
+    return found
+
+
+def dependent_loops(current: CurrentTile, op: Operation, at: Loop | None) -> list[Loop]:
+    """The loops between `at` and `op` whose variables the tile, or the range of such a loop, depends on, outermost
+    first."""
+    padded = shape_of(current.pad.result.type) if current.pad is not None else ()
+    used = {v for d in (*current.subset.offsets, *current.subset.sizes, *padded) for v in variables(d)}
+    between = loops_below(op, at)
+    for loop in between:
+        if loop.var in used:
+            used |= {v for d in (loop.var.lower, loop.var.upper, loop.var.step) for v in variables(d)}
+    return [loop for loop in reversed(between) if loop.var in used]
+
+
+def slots_of(depends: Sequence[Loop]) -> tuple[Dim, ...]:
+    """The slot of an iteration of the loops that a tile depends on."""
+    return tuple(floordiv(Size.of(loop.var) - loop.var.lower, loop.var.step) for loop in depends) or (0,)
+
+
+def slot_tile(slots: Sequence[Dim], digits: Sequence[Dim]) -> Tile:
+    rank = len(slots) + len(digits)
+    return Tile(
+        (*slots, *(0 for _ in digits)),
+        (*(1 for _ in slots), *digits),
+        (1,) * rank,
+        tuple(range(len(slots))),
+    )
+
+
+def _check_inside(ctx: TransformContext, subset: Tile, source: Value, before: Operation) -> None:
+    """What is packed is read where no loop or branch further inside has said that it is there: it always must be."""
+    facts = facts_at(before)
+    extents = shape_of(source.type)
+    for offset, size, stride, extent in zip(subset.offsets, subset.sizes, subset.strides, extents, strict=True):
+        end = offset + (size - 1) * stride + 1
+        if is_less_equal(facts.attach(end), facts.attach(extent)) is not True:
+            raise ctx.fail(
+                f"a tile of %{source.name} may end behind it where it is packed: the loop that reads it may be empty",
+                op=before,
+                required=f"a tile that ends at {to_text(extent)} at the latest",
+                found=f"{to_text(size)} from {to_text(offset)}",
+                fix="pack further inside, in the loop that reads the tile",
+            )
+
+
+def fill_before(
+    ctx: TransformContext,
+    current: CurrentTile,
+    depends: Sequence[Loop],
+    maps: tuple[IndexingMap, IndexingMap],
+    digits: Sequence[Dim],
+    start: Value,
+    base: str,
+    before: Operation,
+    parallel: bool,
+) -> tuple[Value, Loop]:
+    """The loops that fill the buffer; returns the filled buffer and the outermost loop. `maps`: by which the operation
+    reads what is packed, and by which it reads the buffer."""
+    rewriter = ctx.rewriter
+    renamed: dict[Symbol | Var, Dim] = {}
+    fresh: list[Var] = []
+    ranges = [(loop.var.lower, loop.var.upper, loop.var.step) for loop in depends] or [(0, 1, 1)]
+    for depth, (lower, upper, step) in enumerate(ranges):
+        name = rewriter.ordinal_name(before, f"{base}/pack")
+        var = Var(name, *(substitute(d, renamed) for d in (lower, upper, step)))
+        fresh.append(var)
+        if depends:
+            renamed[depends[depth].var] = Size.of(var)
+    slots = tuple(floordiv(Size.of(v) - v.lower, v.step) if depends else Size.of(v) for v in fresh)
+    loops: list[Loop] = []
+    value, point = start, InsertPoint.before(before)
+    for depth, var in enumerate(fresh):
+        if depth:
+            part = slot_tile(slots[depth - 1 : depth], shape_of(value.type)[1:])
+            value = rewriter.insert(Materialize.of(value, part), point, f"{base}.slot").result
+            point = InsertPoint(point.block, len(point.block.ops))
+        kind = Parallel if parallel and depth == 0 else For
+        loop = kind.over(var, [value], Block([("", value.type)]))
+        loop.location = before.location
+        loops.append(rewriter.insert(loop, point, base))
+        value, point = loop.body.args[0], InsertPoint(loop.body, 0)
+    inner = loops[-1]
+
+    subset = current.subset.substitute(renamed)
+    _check_inside(ctx, subset, current.source, before)
+    tile = _stored_tile(ctx, current, subset, renamed, maps, inner.body, base)
+    inner_digits = tuple(shape_of(tile.type))
+    stored = StYield.of(tile, inner.destinations[0], slot_tile(slots[-1:], inner_digits))
+    rewriter.insert(stored, InsertPoint(inner.body, len(inner.body.ops)))
+    for depth, (outer, nested) in enumerate(pairwise(loops)):
+        part = slot_tile(slots[depth : depth + 1], shape_of(nested.results[0].type))
+        rewriter.insert(
+            StYield.of(nested.results[0], outer.destinations[0], part), InsertPoint(outer.body, len(outer.body.ops))
+        )
+    if any(is_equal(a, b) is not True for a, b in zip(digits, inner_digits, strict=True)) and not depends:
+        raise ctx.fail(
+            "the packed tile changes its size inside the loop",
+            required="a tile of one size in all iterations",
+            op=before,
+        )
+    return loops[0].results[0], loops[0]
+
+
+def _stored_tile(
+    ctx: TransformContext,
+    current: CurrentTile,
+    subset: Tile,
+    renamed: Mapping[Symbol | Var, Dim],
+    maps: tuple[IndexingMap, IndexingMap],
+    block: Block,
+    base: str,
+) -> Value:
+    """What goes into a slot, read at the end of a block: the tile, padded, in the order in which it is stored."""
+
+    def build(op: Operation) -> Value:
+        return ctx.rewriter.insert(op, InsertPoint(block, len(block.ops)), f"{base}.t").result
+
+    tile = current.source
+    if subset.is_full(shape_of(tile.type)) is not True:
+        tile = build(Materialize.of(tile, subset))
+    if current.pad is not None:
+        padded = substitute_type(current.pad.result.type, renamed)
+        made = Pad.of(tile, shape_of(padded), current.pad.value)
+        made.attributes.update(current.pad.attributes)
+        tile = build(made)
+    held_by, stored_by = maps
+    if set(held_by) != set(stored_by):
+        return build(split_digits(tile, held_by, stored_by))
+    if held_by != stored_by:
+        return build(Transpose.of(tile, [held_by.index(e) for e in stored_by]))
+    return tile
+
+
+def check_filled_by(
+    ctx: TransformContext, filled_by: Loop, op: Operation, below: Sequence[Loop], depends: Sequence[Loop]
+) -> None:
+    """The iterations of `filled_by` all read the same tiles, and nothing keeps the first from reading each of them.
+
+    `below`: the loops between the buffer and `op`, innermost first; `depends`: those that its tile depends on.
+    """
+    if filled_by not in below:
+        raise ctx.fail(
+            f"{filled_by.name} does not stand between the buffer and %{op.name}",
+            op=filled_by,
+            required=", ".join(loop.name for loop in reversed(below)) or "a loop in the one given as `at`",
+            found=filled_by.name,
+        )
+    inner = below[: below.index(filled_by)]
+    ranged = [loop for loop in inner if filled_by.var in _range_variables(loop)]
+    for loop in (*(loop for loop in depends if loop is filled_by), *ranged):
+        raise ctx.fail(
+            f"the iterations of {filled_by.name} do not all read the same tiles of %{op.name}",
+            op=loop,
+            required=f"tiles that do not depend on {filled_by.name}",
+            found=f"{loop.name}, which they depend on",
+            fix="let a loop that the operand does not depend on fill the buffer",
+        )
+    for loop in below:
+        if loop.is_parallel:
+            raise ctx.fail(
+                f"{loop.name} is parallel: its iterations hand no buffer to the next",
+                op=loop,
+                required=f"sequential loops between the buffer and %{op.name}",
+                found=loop.opcode,
+                fix="pack further inside",
+            )
+    straight = [op, *below]
+    for inside, outside in pairwise(straight):
+        if inside.parent is not outside.regions[0]:
+            raise ctx.fail(
+                f"%{op.name} stands in a branch in {outside.name}",
+                op=inside,
+                required="an operation that every iteration runs",
+                found=inside.parent_op.opcode if inside.parent_op is not None else "no loop",
+            )
+
+
+def _range_variables(loop: Loop) -> set[Symbol | Var]:
+    return {v for d in (loop.var.lower, loop.var.upper, loop.var.step) for v in variables(d)}
+
+
+def fill_while_read(
+    ctx: TransformContext,
+    current: CurrentTile,
+    below: Sequence[Loop],
+    depends: Sequence[Loop],
+    maps: tuple[IndexingMap, IndexingMap],
+    start: Value,
+    base: str,
+    op: Operation,
+    filled_by: Loop,
+) -> Value:
+    """The tile as the operation reads it: on the first iteration of `filled_by` where it lies, and stored in the
+    buffer, later from there. The loops between hand the buffer on."""
+    rewriter = ctx.rewriter
+    whole = Tile.full(shape_of(start.type))
+    held = start
+    for loop in reversed(below):
+        given = held
+        if held is not start:
+            given = rewriter.insert(Materialize.of(held, whole), InsertPoint.before(loop), f"{base}.t").result
+        rewriter.set_operands(loop, [*loop.operands, given])
+        inside = rewriter.add_block_arg(loop.body, start.type, base)
+        result = rewriter.add_result(loop, start.type, base)
+        if held is not start:
+            rewriter.insert(StYield.of(result, held, whole), InsertPoint.after(loop))
+        held = inside
+    then, orelse = Block(), Block()
+    guard = If([], [start.type], {"predicate": first((filled_by,))}, [then, orelse])
+    guard.schedule_location = ctx.location
+    read = rewriter.insert(guard, InsertPoint.before(op), f"{base}.t").results[0]
+    tile = _stored_tile(ctx, current, current.subset, {}, maps, then, base)
+    slot = slot_tile(slots_of(depends), shape_of(tile.type))
+    kept = rewriter.insert(Materialize.of(held, slot), InsertPoint(orelse, 0), f"{base}.t").result
+    rewriter.insert(StYield.of(tile, held, slot), InsertPoint(then, len(then.ops)))
+    for block, value in ((then, tile), (orelse, kept)):
+        rewriter.insert(Yield([value]), InsertPoint(block, len(block.ops)))
+    rewriter.set_type(read, tile.type)
+    return read
