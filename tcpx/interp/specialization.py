@@ -62,10 +62,12 @@ def _open_branches(
     facts, is_for_any = state.handles.facts, bool(frame.calls)
     branches: list[tuple[ast.Branch, Predicate]] = []
     written: list[Predicate] = []
+    last, last_text = statement.orelse, "`else`"
     for branch in statement.branches:
         held = condition(branch.condition, state, frame)
         if held is True:
-            return branches, branch.body
+            last, last_text = branch.body, describe(held)
+            break
         alternatives = alternatives_of(held)
         alone = [_by_itself(predicate, state) for predicate in alternatives]
         if alternatives and not is_for_any and all(is_covered(predicate, written) for predicate in alone):
@@ -74,9 +76,9 @@ def _open_branches(
         earlier = [p for _, p in branches]
         branches += [(branch, p) for p in alternatives if not is_covered(p, earlier, facts)]
     if not branches or not is_covered(Predicate(), [p for _, p in branches], facts):
-        return branches, statement.orelse
-    if isinstance(statement.orelse, ast.Block) and not is_for_any and is_covered(Predicate(), written):
-        raise _never_taken(statement.orelse, "`else`", written, frame)
+        return branches, last
+    if isinstance(last, ast.Block) and not is_for_any and is_covered(Predicate(), written):
+        raise _never_taken(last, last_text, written, frame)
     body = branches.pop()[0].body
     return branches, body
 

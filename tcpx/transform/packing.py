@@ -68,9 +68,8 @@ def pack(
     if outermost is None or outermost is op:
         outermost = op
     depends = dependent_loops(current, op, at)
-    if filled_by is None:
-        _check_source(ctx, current, outermost, op)
-    else:
+    _check_source(ctx, current, outermost, op)
+    if filled_by is not None:
         check_filled_by(ctx, filled_by, op, loops_below(op, at), depends)
     for position, size in enumerate(current.shape):
         if upper_bound(size) is None:

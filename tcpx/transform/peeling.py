@@ -86,6 +86,7 @@ def _step_by_one(rewriter: Rewriter, loop: Loop) -> None:
     for op in inside:
         subset = op.attributes.get("subset")
         if isinstance(subset, Tile):
+            _check_rest_moves(old, subset, op)
             offsets[op] = tuple(substitute(_moving_with(old, offset, op), here) for offset in subset.offsets)
         predicate = op.attributes.get("predicate")
         if isinstance(predicate, Predicate) and predicate.substitute(last) != predicate:
@@ -119,6 +120,19 @@ def _moving_with(var: Var, offset: Dim, op: Operation) -> Dim:
         found=to_text(offset),
         fix="peel without `scalar`, or before the operand is packed",
     )
+
+
+def _check_rest_moves(var: Var, subset: Tile, op: Operation) -> None:
+    """What is left of a range lies where the loop variable is, or is all of a value that is no larger."""
+    extents = shape_of(op.operands[-1].type)
+    for offset, size, extent in zip(subset.offsets, subset.sizes, extents, strict=True):
+        if var in variables(size) and var not in {*variables(offset), *variables(extent)}:
+            raise op.error(
+                f"the tail of %{var.name} cannot step by 1: a subset in its body is numbered by whole steps",
+                required=f"offsets that move with %{var.name}",
+                found=subset.text(),
+                fix="peel without `scalar`, or before the operand is packed",
+            )
 
 
 def _copy(rewriter: Rewriter, loop: Loop, var: Var, suffix: str) -> Loop:

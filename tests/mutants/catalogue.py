@@ -139,9 +139,23 @@ MUTANTS: Final = (
     ),
     Mutant(
         "pack: padding of a tile is not 0",
-        "transform/packing.py",
+        "transform/filling.py",
         "made = Pad.of(tile, shape_of(padded), current.pad.value)",
         "made = Pad.of(tile, shape_of(padded), 1)",
+        _op("pack"),
+    ),
+    Mutant(
+        "pack: all iterations but the first fill the buffer",
+        "transform/filling.py",
+        '{"predicate": first((filled_by,))}, [then, orelse])',
+        '{"predicate": first((filled_by,))}, [orelse, then])',
+        _op("pack"),
+    ),
+    Mutant(
+        "pack: the first iteration stores what it reads in the first slot",
+        "transform/filling.py",
+        "slot = slot_tile(slots_of(depends), shape_of(tile.type))",
+        "slot = slot_tile(tuple(0 for _ in slots_of(depends)), shape_of(tile.type))",
         _op("pack"),
     ),
     Mutant(

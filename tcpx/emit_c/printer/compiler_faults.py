@@ -1,13 +1,14 @@
-"""What printed C says to releases of a compiler that get it wrong."""
+"""What printed C says to compilers that get it wrong, or take minutes over it."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from itertools import takewhile
 from math import prod
 from typing import Final
 
-from tcpx.payload.ir import FuncOp
+from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.ops.vector import Read, Write
 from tcpx.payload.sizes import Var, variables
@@ -25,6 +26,26 @@ NO_LOOP_VECTORS: Final = """\
 #pragma GCC optimize("no-tree-loop-vectorize")
 #endif
 #endif"""
+
+
+MOST_STORES: Final = 64
+"""Stores in the body of a loop up to which gcc distributes it in a moment; it takes minutes over 256."""
+
+NO_DISTRIBUTION: Final = """\
+/* gcc looks at every pair of stores in a loop, to make several loops of it: of hundreds it would take minutes. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-tree-loop-distribution")
+#endif"""
+
+
+def has_loop_of_many_stores(func: FuncOp) -> bool:
+    """Whether a loop writes to memory in more places than gcc distributes among loops in reasonable time."""
+    stores = Counter(_loop_round(op) for op in func.walk() if isinstance(op, Write))
+    return any(loop is not None and count > MOST_STORES for loop, count in stores.items())
+
+
+def _loop_round(op: Operation) -> Loop | None:
+    return next((outer for outer in op.ancestors() if isinstance(outer, Loop)), None)
 
 
 def repeats_elements_of_rows(func: FuncOp) -> bool:

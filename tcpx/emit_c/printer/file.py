@@ -6,7 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tcpx.emit_c.printer.compiler_faults import NO_LOOP_VECTORS, repeats_elements_of_rows
+from tcpx.emit_c.printer.compiler_faults import (
+    NO_DISTRIBUTION,
+    NO_LOOP_VECTORS,
+    has_loop_of_many_stores,
+    repeats_elements_of_rows,
+)
 from tcpx.emit_c.printer.context import Needs
 from tcpx.emit_c.printer.expressions import SIZE_HELPERS
 from tcpx.emit_c.printer.function import print_function
@@ -60,6 +65,8 @@ def print_file(requests: Sequence[PrintRequest], target: Target, threads: int) -
     head = [f"/* Written by tcpx for the target {in_comment(target.name)}. */"]
     if any(repeats_elements_of_rows(request.func) for request in requests):
         head.append(NO_LOOP_VECTORS)
+    if any(has_loop_of_many_stores(request.func) for request in requests):
+        head.append(NO_DISTRIBUTION)
     head += [f"#include <{header}>" for header in dict.fromkeys((*_HEADERS, *target.headers))]
     texts = [line.text for lines in functions for line in lines]
     definitions = [

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
+from typing import Final
 
 from tcpx.limits import DEEPEST_NESTING
 from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
@@ -14,6 +16,8 @@ from tcpx.transform.language.parser import parse_schedule
 from tcpx.transform.suggestions import did_you_mean
 
 VERSION = 1
+REMEMBERED: Final = 64
+"""Files whose syntax trees are kept: most schedules import the same few."""
 _PACKAGE = Path(__file__).resolve().parents[2]
 _INSTALLED = _PACKAGE / "schedules"
 LIBRARY = _INSTALLED if _INSTALLED.is_dir() else _PACKAGE.parent / "schedules"
@@ -72,9 +76,7 @@ class Program:
 def load_program(path: str | Path, schedule_path: Sequence[str | Path] = ()) -> Program:
     """Read a `.tcps` file and what it imports. Raises ParseError and ScheduleError."""
     file = Path(path)
-    return _Loader(tuple(Path(p) for p in schedule_path)).program(
-        parse_schedule(schedule_text(file), str(file)), file.parent
-    )
+    return _Loader(tuple(Path(p) for p in schedule_path)).program(_tree(schedule_text(file), str(file)), file.parent)
 
 
 def program_of_text(
@@ -97,6 +99,12 @@ def schedule_text(path: str | Path) -> str:
     except UnreadableError as error:
         known = error.diagnostic("a schedule text")
         raise ScheduleError(replace(known, schedule=known.payload, payload=None)) from error
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _tree(text: str, path: str) -> ast.File:
+    """The syntax tree of a file with this text. Raises ParseError."""
+    return parse_schedule(text, path)
 
 
 class _Loader:
@@ -157,7 +165,7 @@ class _Loader:
             raise ScheduleError(Diagnostic(message, schedule=item.location, required=required, found=found))
         if path not in self._units:
             self._open.append(path)
-            self._units[path] = self._unit(parse_schedule(schedule_text(path), str(path)), path.parent)
+            self._units[path] = self._unit(_tree(schedule_text(path), str(path)), path.parent)
             self._open.pop()
         return self._units[path]
 

@@ -75,6 +75,15 @@ def test_the_first_iteration_reads_what_it_always_did_and_stores_it() -> None:
     assert not [op for op in split.module.walk() if isinstance(op, If)]
 
 
+def test_what_is_made_in_the_loop_is_not_filled_by_its_first_iteration() -> None:
+    body = 'let k = tile(mm, [k: 3])\nfuse(match one "x2" in root, into: k, recompute: true)\n'
+    payload = RELU.replace(
+        "  %mm = tcp.matmul(%x,", "  %x2 = tcp.exp(%x) : tensor<[M]x[K]xf32>\n  %mm = tcp.matmul(%x2,"
+    )
+    found = refusal(payload, MM + "let i = tile(mm, [m: 4])\n" + body + "pack(mm.lhs, [m, k], at: i, filled_by: k)")
+    assert found.message.endswith("too late to pack it there")
+
+
 def test_two_reduction_dims() -> None:
     check(TWO_K, MM + NEST + "let b = pack(mm.rhs, [k, j, n], at: pc)\nlet a = pack(mm.lhs, [j, m, k], at: ic)", SIZES)
 

@@ -78,3 +78,23 @@ def test_what_a_version_knows_bounds_the_loops_too() -> None:
     """
     done = check(payload, MM + body, [{"M": m, "K": k, "N": 3} for m in (0, 7) for k in (0, 4, 12)])
     assert "in 0 to 0 step 5" in done.module.text()
+
+
+PACKED = """func @f(%x: tensor<6x8xf32>, %y: tensor<6x8xf32>) -> tensor<6x8xf32> {
+  %d = tcp.sub(%x, %x) : tensor<6x8xf32>
+  %r = tcp.sub(%d, %y) : tensor<6x8xf32>
+  tcp.return(%r)
+}
+"""
+
+
+def test_a_scalar_tail_does_not_read_slots_of_whole_steps() -> None:
+    """The tail reads one slot of a packed operand, from its start to what is left: one element would be the first."""
+    body = (
+        'let d = match one "d" in root\nlet r = match one "r" in root\nlet i = tile(d, [d1: 5])\n'
+        "fuse(r, into: i, padded: false)\npack(r.rhs, [d1, d0])\npeel(i, scalar: SCALAR)"
+    )
+    found = refusal(PACKED, body.replace("SCALAR", "true"))
+    assert found.message.endswith("cannot step by 1: a subset in its body is numbered by whole steps")
+    assert found.fix == "peel without `scalar`, or before the operand is packed"
+    check(PACKED, body.replace("SCALAR", "false"))

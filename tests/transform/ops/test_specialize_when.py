@@ -71,6 +71,18 @@ def test_a_branch_that_is_never_taken(branches: str, found: str) -> None:
     assert (failed.message, failed.found) == ("this branch is never taken", found)
 
 
+def test_a_branch_that_always_holds_behind_all_there_is() -> None:
+    """In a sequence the last of those that are needed is for the rest; else a branch that never runs is an error."""
+    payload = RELU.replace("M: 0..", "M: 0..48")
+    branches = (
+        "when size(mm.m) <= 16 { } else when 9000 <= 2000 * size(mm.m) { } else when size(mm.m) < 99 { } else { }"
+    )
+    text = f"{MM}rows(mm)\n}}\nsequence rows(mm: op) {{\n  specialize mm {branches}"
+    assert run(payload, text).module.text().count("gml_st.if") == 1
+    failed = refusal(payload, f"{MM}specialize mm {branches}")
+    assert (failed.message, failed.found) == ("this branch is never taken", "true after M <= 16, 9000 <= 2000*M")
+
+
 def test_else_fail_behind_all_there_is_needs_no_check() -> None:
     body = 'specialize mm when size(mm.m) < 8 { } else when size(mm.m) >= 8 { tile(mm, [m: 3]) } else fail "no"'
     done = check(RELU, MM + body, SIZES)
