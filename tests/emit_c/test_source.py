@@ -75,6 +75,32 @@ def test_only_what_is_used_is_defined() -> None:
         assert all(source.count(f"{helper}(") > 1 for helper in helpers)
 
 
+ROWS = """
+func @f(%x: buffer<[N]x8xf32, strides [8, 1], space argument>, %r: buffer<[N]x8xf32, strides [8, 1], space result>)
+    symbols [N] {results = 1} {
+  gml_st.for %i in 0 to N {
+    %v = vector.read(%x) tile [OFFSET, 3] [1, 1] drop [0, 1] {row = "load_f32"} : f32
+    vector.write(%v, %r) tile [%i, 0] [1, 1] drop [0, 1] {row = "store_f32"}
+  }
+  tcp.return
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("offset", "pointer"),
+    [
+        ("%i + 2", "x + i * 8 + 19"),  # at a fixed distance from the row `i`
+        ("%i - 1", "x + (i - 1) * 8 + 3"),  # no pointer before the array, not even on the way
+        ("7 - %i", "x + (7 - i) * 8 + 3"),
+        ("N - %i", "x + (N - i) * 8 + 3"),
+        ("5", "x + 43"),
+    ],
+)
+def test_rows_at_a_fixed_distance(offset: str, pointer: str) -> None:
+    assert f"*({pointer})" in source_of([ROWS.replace("OFFSET", offset)], GENERIC, 1)
+
+
 def test_several_kernels_in_one_library() -> None:
     first, second, again = build_many(
         [KernelRequest(module(COPY)), KernelRequest(module(AXPY), "copy_workspace"), KernelRequest(module(COPY))],

@@ -413,8 +413,8 @@ MUTANTS: Final = (
     Mutant(
         "emit_c: a constant offset is not multiplied by its stride",
         "emit_c/printer/memory_access.py",
-        "constant += offset * stride",
-        "constant += offset",
+        "constant += ahead * stride",
+        "constant += ahead",
         ("emit_c/test_kernels.py", NUMBERS),
     ),
     Mutant(

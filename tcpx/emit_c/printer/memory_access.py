@@ -59,13 +59,22 @@ class Access:
         base = context.read(self.value)
         constant, texts = 0, [base]
         for offset, stride in zip(self.tile.offsets, self.buffer.strides, strict=True):
-            if isinstance(offset, int) and isinstance(stride, int):
-                constant += offset * stride
-            elif offset != 0 and stride != 0:
-                texts.append(context.sizes.product(offset, stride, f"{base}_row", scope))
+            ahead = _constant_part(offset) if isinstance(stride, int) else 0
+            if isinstance(stride, int):
+                constant += ahead * stride
+            if offset != ahead and stride != 0:
+                texts.append(context.sizes.product(offset - ahead, stride, f"{base}_row", scope))
         for variable, distance in moved:
             texts.append(variable if distance == 1 else f"{variable} * {context.sizes.factor(distance, scope)}")
         if constant:
             texts.append(str(constant))
         first, *rest = texts
         return first + "".join(f" - {t[1:]}" if t.startswith("-") else f" + {t}" for t in rest)
+
+
+def _constant_part(offset: Dim) -> int:
+    """What an offset is beyond its variables, so that elements at a fixed distance are read so from one pointer; 0
+    where they may make it smaller: C has no pointers before an array."""
+    if isinstance(offset, int):
+        return offset
+    return max(0, offset.constant) if all(c > 0 for _, c in offset.terms) else 0
