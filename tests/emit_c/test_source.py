@@ -101,6 +101,22 @@ def test_rows_at_a_fixed_distance(offset: str, pointer: str) -> None:
     assert f"*({pointer})" in source_of([ROWS.replace("OFFSET", offset)], GENERIC, 1)
 
 
+@pytest.mark.parametrize(
+    ("offset", "pointer"),
+    [
+        ("%i + floordiv(%k, 4)", "x + i * 8 + k_index * 8 + 3"),  # `x + i * 8` does not change in the loop over k
+        ("floordiv(%k, 4)", "x + k_index * 8 + 3"),
+        ("%i + %k", "x + (i + k) * 8 + 3"),
+        ("%k + floordiv(%k, 4)", "x + (k + k_index) * 8 + 3"),
+        ("%i + floordiv(%i, 4)", "x + (i + i_index) * 8 + 3"),
+    ],
+)
+def test_what_changes_in_a_loop_is_added_last(offset: str, pointer: str) -> None:
+    body = ROWS[ROWS.index("    %v") : ROWS.index("  }\n")]
+    inner = f"    gml_st.for %k in 0 to 9 {{\n{body.replace('OFFSET', offset)}    }}\n"
+    assert f"*({pointer})" in source_of([ROWS.replace(body, inner)], GENERIC, 1)
+
+
 def test_several_kernels_in_one_library() -> None:
     first, second, again = build_many(
         [KernelRequest(module(COPY)), KernelRequest(module(AXPY), "copy_workspace"), KernelRequest(module(COPY))],

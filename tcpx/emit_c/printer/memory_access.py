@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from tcpx.emit_c.printer.context import FunctionContext
 from tcpx.emit_c.printer.scopes import Scope
 from tcpx.payload.ir import Operation, Value
-from tcpx.payload.sizes import Dim, product
+from tcpx.payload.size_expressions import Monomial
+from tcpx.payload.sizes import Dim, Size, Symbol, Var, product
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType
 
@@ -57,13 +58,16 @@ class Access:
     def pointer(self, context: FunctionContext, scope: Scope, moved: tuple[tuple[str, Dim], ...] = ()) -> str:
         """The address of the first element, moved by C variables times elements: `x + x_row + j + 16`."""
         base = context.read(self.value)
-        constant, texts = 0, [base]
+        constant, texts, late = 0, [base], list[str]()
         for offset, stride in zip(self.tile.offsets, self.buffer.strides, strict=True):
             ahead = _constant_part(offset) if isinstance(stride, int) else 0
             if isinstance(stride, int):
                 constant += ahead * stride
-            if offset != ahead and stride != 0:
-                texts.append(context.sizes.product(offset - ahead, stride, f"{base}_row", scope))
+            here = _computed_here(offset - ahead, scope)
+            for part, place in ((offset - ahead - here, texts), (here, late)):
+                if part != 0 and stride != 0:
+                    place.append(context.sizes.product(part, stride, f"{base}_row", scope))
+        texts += late
         for variable, distance in moved:
             texts.append(variable if distance == 1 else f"{variable} * {context.sizes.factor(distance, scope)}")
         if constant:
@@ -78,3 +82,19 @@ def _constant_part(offset: Dim) -> int:
     if isinstance(offset, int):
         return offset
     return max(0, offset.constant) if all(c > 0 for _, c in offset.terms) else 0
+
+
+def _computed_here(offset: Dim, scope: Scope) -> Dim:
+    """The terms of an offset for which this block computes something, such as the quotient by an outer loop's variable,
+    if the others are known outside of it: added last, they leave a pointer that does not change here. 0 if there are
+    none."""
+    home = scope.home([offset])
+    if isinstance(offset, int) or home is None:
+        return 0
+    here = [t for t in offset.terms if not _is_variable(t[0]) and scope.home([Size((t,))]) is home]
+    rest = [t for t in offset.terms if t not in here]
+    return Size(tuple(here)) if here and rest and scope.home([Size(tuple(rest))]) is not home else 0
+
+
+def _is_variable(monomial: Monomial) -> bool:
+    return all(isinstance(atom, Symbol | Var) for atom in monomial)
