@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from tcpx.emit_c.printer.context import FunctionContext
 from tcpx.emit_c.printer.scopes import Scope
 from tcpx.payload.ir import Operation, Value
-from tcpx.payload.size_expressions import Monomial
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, product
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType
@@ -58,16 +57,18 @@ class Access:
     def pointer(self, context: FunctionContext, scope: Scope, moved: tuple[tuple[str, Dim], ...] = ()) -> str:
         """The address of the first element, moved by C variables times elements: `x + x_row + j + 16`."""
         base = context.read(self.value)
-        constant, texts, late = 0, [base], list[str]()
+        constant, texts, last = 0, [base], list[str]()
         for offset, stride in zip(self.tile.offsets, self.buffer.strides, strict=True):
-            ahead = _constant_part(offset) if isinstance(stride, int) else 0
+            rest = offset
             if isinstance(stride, int):
+                ahead = _constant_part(offset)
                 constant += ahead * stride
-            here = _computed_here(offset - ahead, scope)
-            for part, place in ((offset - ahead - here, texts), (here, late)):
+                rest -= ahead
+            here = _computed_here(rest, scope)
+            for part, place in ((rest - here, texts), (here, last)):
                 if part != 0 and stride != 0:
                     place.append(context.sizes.product(part, stride, f"{base}_row", scope))
-        texts += late
+        texts += last
         for variable, distance in moved:
             texts.append(variable if distance == 1 else f"{variable} * {context.sizes.factor(distance, scope)}")
         if constant:
@@ -91,10 +92,7 @@ def _computed_here(offset: Dim, scope: Scope) -> Dim:
     home = scope.home([offset])
     if isinstance(offset, int) or home is None:
         return 0
-    here = [t for t in offset.terms if not _is_variable(t[0]) and scope.home([Size((t,))]) is home]
+    computed = [t for t in offset.terms if not all(isinstance(atom, Symbol | Var) for atom in t[0])]
+    here = [t for t in computed if scope.home([Size((t,))]) is home]
     rest = [t for t in offset.terms if t not in here]
     return Size(tuple(here)) if here and rest and scope.home([Size(tuple(rest))]) is not home else 0
-
-
-def _is_variable(monomial: Monomial) -> bool:
-    return all(isinstance(atom, Symbol | Var) for atom in monomial)
