@@ -14,6 +14,8 @@ LOADS: Final = 8
 """Vectors that one round of a loop over memory takes."""
 
 ARITHMETIC: Final = "arithmetic"
+PRODUCT: Final = "product"
+"""Draws power as a matrix product does, which may cost the processor some of its clock."""
 READ: Final = "read"
 COPY: Final = "copy"
 
@@ -111,9 +113,11 @@ def _arithmetic(
     accumulator: str,
     factors: tuple[str, str],
     steps: Sequence[tuple[str, str, dict[str, str]]],
+    is_fed: bool = False,
 ) -> Loop | None:
     """A loop of instructions on registers. `steps` are the kind, the semantics and the operands of each instruction,
-    which leaves its result in the accumulator `x`; the factors are `b` and `c`."""
+    which leaves its result in the accumulator `x`; the factors are `b` and `c`. If it `is_fed`, they are read from L1
+    as a register tile of two vectors a row reads them: two vectors and an element for each row."""
     lanes = target.lanes(accumulator)
     wide = [(dtype, target.lanes(dtype)) for dtype in factors]
     found = [
@@ -132,10 +136,19 @@ def _arithmetic(
         return None
     rows = [row for row in found if row is not None]
     load_b, load_c, load_x = [row for row in loads if row is not None]
+    splat = target.find("splat", result=wide[1], operands=[(factors[1], 1)])
     lines: list[str] = []
+    if is_fed:
+        pairs = [load_b.render(p=f"({_data(factors[0], target)} + {k * wide[0][1]})") for k in range(2)]
+        lines.append('    __asm__ volatile("" ::: "memory");')
+        lines += [f"    const {target.c_type(*wide[0])} b{k} = {pair};" for k, pair in enumerate(pairs)]
     for k in range(ACCUMULATORS):
         for row, (_, _, operands) in zip(rows, steps, strict=True):
-            named = {slot: f"x{k}" if value == "x" else value for slot, value in operands.items()}
+            held = {"x": f"x{k}", "b": f"b{k % 2}" if is_fed else "b", "c": "c"}
+            if is_fed:
+                element = f"{_data(factors[1], target)}[{k // 2}]"
+                held["c"] = splat.render(a=element) if splat is not None else element
+            named = {slot: held[value] for slot, value in operands.items()}
             lines.append(f"    x{k} = {row.render(**named)};")
     data, register = _data(accumulator, target), target.c_type(accumulator, lanes)
     code = ARITHMETIC_LOOP.format(
@@ -149,15 +162,16 @@ def _arithmetic(
         keep="\n".join(f"  {store.render(p=f'({data} + {k * lanes})', v=f'x{k}')};" for k in range(ACCUMULATORS)),
     )
     work = 2 * max(count for _, count in wide)
-    return Loop(name, ARITHMETIC, work * ACCUMULATORS, code, (*rows, load_b, load_c, load_x, store))
+    used = [row for row in (*rows, load_b, load_c, load_x, splat, store) if row is not None]
+    return Loop(name, PRODUCT if is_fed else ARITHMETIC, work * ACCUMULATORS, code, tuple(used))
 
 
-def _fma(dtype: str) -> Callable[[tcpx.Target], Loop | None]:
+def _fma(name: str, dtype: str, is_fed: bool = False) -> Callable[[tcpx.Target], Loop | None]:
     fused = [("compute", "fma(a, b, c)", {"a": "b", "b": "c", "c": "x"})]
     apart = [("compute", "a * b", {"a": "x", "b": "b"}), ("compute", "a + b", {"a": "x", "b": "c"})]
 
     def make(target: tcpx.Target) -> Loop | None:
-        made = (_arithmetic(target, f"fma_{dtype}", dtype, (dtype, dtype), steps) for steps in (fused, apart))
+        made = (_arithmetic(target, name, dtype, (dtype, dtype), steps, is_fed) for steps in (fused, apart))
         return next((loop for loop in made if loop is not None), None)
 
     return make
@@ -212,8 +226,9 @@ def _memory(name: str, kind: str, store_kind: str | None) -> Callable[[tcpx.Targ
 
 
 LOOPS: Final[dict[str, Callable[[tcpx.Target], Loop | None]]] = {
-    "fma_f32": _fma("f32"),
-    "fma_f64": _fma("f64"),
+    "fma_f32": _fma("fma_f32", "f32"),
+    "product_f32": _fma("product_f32", "f32", is_fed=True),
+    "fma_f64": _fma("fma_f64", "f64"),
     "dot_bf16": _dot("dot_bf16", "f32", ("bf16", "bf16")),
     "dot_ui8_si8": _dot("dot_ui8_si8", "si32", ("ui8", "si8")),
     "add_min_f32": _add_min,

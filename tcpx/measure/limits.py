@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 import tcpx
 from tcpx.measure.calibration import Calibration
-from tcpx.measure.instruction_loops import ARITHMETIC, READ, Loop, instruction_loops, source_of
+from tcpx.measure.instruction_loops import ARITHMETIC, COPY, READ, Loop, instruction_loops, source_of
 from tcpx.measure.pinned_threads import PinnedThreads
 
 SAMPLE_SECONDS: Final = 4e-3
@@ -24,6 +24,8 @@ MOST_SECONDS: Final = 3.0
 """For one rate, on a machine that is never quiet."""
 PROBE_SECONDS: Final = 2e-4
 PROBE: Final = "fma_f32"
+LOAD_SECONDS: Final = 5e-3
+LOAD: Final = "product_f32"
 CACHES: Final = Path("/sys/devices/system/cpu/cpu0/cache")
 IN_MEMORY: Final = 4
 """An array of so many times the last cache is in memory."""
@@ -67,13 +69,14 @@ class Machine:
     _loops: dict[str, Loop] = field(init=False)
     _library: ctypes.CDLL = field(init=False)
     _probe_rounds: int = 0
+    _load_rounds: int = 0
 
     def __post_init__(self) -> None:
         loops = instruction_loops(self.target)
         self._loops = {loop.name: loop for loop in loops}
         self.library_path = tcpx.build_library(source_of(self.target, loops), self.target, 1, "instruction_loops")
         self._library = ctypes.CDLL(str(self.library_path))
-        self.calibration = Calibration(self.probe)
+        self.calibration = Calibration(self.probe, self.load)
         self.calibration.warm_up()
 
     def limits(self) -> Limits:
@@ -91,7 +94,7 @@ class Machine:
             if loop.kind == READ:
                 rates |= {f"read_{level}": self._memory_rate(loop, size) for level, size in sizes.items()}
                 rates["read_memory"] = self._memory_rate(loop, memory)
-            elif loop.kind != ARITHMETIC:
+            elif loop.kind == COPY:
                 rates[name] = self._memory_rate(loop, memory // 2)
         return Limits(count, rates, held)
 
@@ -100,6 +103,12 @@ class Machine:
         if not self._probe_rounds:
             self._probe_rounds = self._rounds(PROBE, PROBE_SECONDS)
         return self._rate(PROBE, self._probe_rounds)
+
+    def load(self) -> None:
+        """Keep the vector units of all threads busy as a product does, for some milliseconds."""
+        if not self._load_rounds:
+            self._load_rounds = self._rounds(LOAD, LOAD_SECONDS)
+        self._rate(LOAD, self._load_rounds)
 
     def _function(self, name: str) -> Callable[..., float]:
         found = self._library[f"loop_{name}"]

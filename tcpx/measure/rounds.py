@@ -81,6 +81,7 @@ def interleave(
 
 def _round(sample: Sample, held: Timed, calibration: Calibration, plan: Plan, clock: Clock) -> None:
     """One round of one run; the first sample only warms the caches that others used meanwhile."""
+    calibration.warm_up(1)
     sample()
     kept: list[float] = []
     held.rounds.append(kept)

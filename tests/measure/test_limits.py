@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 import tcpx
-from tcpx.measure.instruction_loops import instruction_loops, source_of
+from tcpx.measure.instruction_loops import PRODUCT, instruction_loops, source_of
 from tcpx.measure.limits import MOST_SAMPLES, Limits, Machine, cache_sizes
 from tcpx.measure.output import checked_output
 from tcpx.measure.pinned_threads import PinnedThreads, available_cpus
 from tcpx.measure.roofline import Work, bound
 from tcpx.measure.rows import Row, read_rows, write_rows
 
-EVERYWHERE = {"fma_f32", "fma_f64", "add_min_f32", "read", "copy", "stream_copy"}
+EVERYWHERE = {"fma_f32", "product_f32", "fma_f64", "add_min_f32", "read", "copy", "stream_copy"}
 
 
 @pytest.mark.parametrize("name", tcpx.targets())
@@ -34,6 +34,15 @@ def test_the_inner_loop_is_the_instruction() -> None:
     (loop,) = [loop for loop in instruction_loops(target) if loop.name == "fma_f32"]
     assert loop.code.count("_mm512_fmadd_ps") == 12
     assert loop.per_round == 12 * 2 * 16
+
+
+def test_the_load_is_that_of_a_register_tile() -> None:
+    target = tcpx.load_target("x86_avx512")
+    (loop,) = [loop for loop in instruction_loops(target) if loop.kind == PRODUCT]
+    inside = loop.code[loop.code.index("for (") :]
+    inside = inside[: inside.index("const double end")]
+    counts = {name: inside.count(name) for name in ("_mm512_fmadd_ps", "_mm512_loadu_ps", "_mm512_set1_ps")}
+    assert counts == {"_mm512_fmadd_ps": 12, "_mm512_loadu_ps": 2, "_mm512_set1_ps": 12}
 
 
 def test_cache_sizes_of_the_system(tmp_path: Path) -> None:
@@ -113,6 +122,6 @@ def test_where_rows_cannot_go(name: str, tmp_path: Path) -> None:
 def test_a_limit_is_the_highest_of_all_samples_where_the_machine_is_never_steady() -> None:
     with PinnedThreads(available_cpus()[:1]) as threads:
         machine = Machine(tcpx.load_target("generic"), threads)
-        machine.calibration.best = float("inf")
+        machine.calibration.probe = lambda: 0.0
         rates = iter([1.0, 3.0, *[2.0] * MOST_SAMPLES])
         assert machine._best(lambda: next(rates)) == 3.0

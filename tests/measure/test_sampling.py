@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, repeat
 
 import pytest
 
-from tcpx.measure.calibration import Calibration
+from tcpx.measure.calibration import WARM_UP, Calibration
 from tcpx.measure.rounds import Plan, interleave
 from tcpx.measure.timer import MOST_CALLS, calls_per_sample, seconds_per_call, summary
 
@@ -60,20 +60,54 @@ def test_seconds_per_call_is_the_mean() -> None:
     assert seconds_per_call(lambda: clock.take(next(took)), 3, clock) == pytest.approx(3.0)
 
 
+def calibrated(*rates: float) -> Calibration:
+    """A calibration whose full rate is 100; the probes behind its warm-up have these rates, then the last of them."""
+    left = chain([100.0] * WARM_UP, rates, repeat(rates[-1]))
+    made = Calibration(lambda: next(left))
+    made.warm_up()
+    return made
+
+
 @pytest.mark.parametrize(
     ("before", "after", "counts"),
-    [(100.0, 100.0, True), (93.0, 93.0, True), (92.9, 100.0, False), (100.0, 92.9, False), (120.0, 100.0, False)],
+    [(100.0, 100.0, True), (90.0, 90.0, True), (89.9, 100.0, False), (100.0, 89.9, False), (120.0, 100.0, True)],
 )
 def test_a_sample_counts_if_the_machine_is_steady_round_it(before: float, after: float, counts: bool) -> None:
-    rates = iter([100.0, before, after])
-    calibration = Calibration(lambda: next(rates))
-    calibration.warm_up(1)
+    calibration = calibrated(before, after)
     assert calibration.steady(lambda: 7) == (7 if counts else None)
-    assert calibration.best == max(100.0, before)
+    assert (calibration.full, calibration.best) == (100.0, max(100.0, before))
 
 
-def steady() -> Calibration:
-    return Calibration(lambda: 100.0, best=100.0)
+def test_full_speed_is_that_behind_a_load() -> None:
+    speed = 120.0
+
+    def load() -> None:
+        nonlocal speed
+        speed = 80.0
+
+    calibration = Calibration(lambda: speed, load)
+    assert calibration.rate() == 120.0
+    calibration.warm_up()
+    assert (calibration.full, calibration.best) == (80.0, 120.0)
+    assert calibration.is_steady(80.0, 120.0)
+    assert not calibration.is_steady(70.0, 120.0)
+
+
+@pytest.mark.parametrize(("fast", "full"), [(24, 100.0), (26, 130.0)])
+def test_a_faster_clock_for_a_moment_is_not_full_speed(fast: int, full: float) -> None:
+    rates = chain([130.0] * fast, repeat(100.0))
+    calibration = Calibration(lambda: next(rates))
+    calibration.warm_up(100)
+    assert calibration.full == full
+
+
+def test_full_speed_is_found_by_a_machine_that_was_slow_at_first() -> None:
+    rates = chain([50.0] * 100, repeat(100.0))
+    calibration = Calibration(lambda: next(rates))
+    calibration.warm_up(100)
+    assert calibration.full == 50.0
+    calibration.warm_up(40)
+    assert calibration.full == 100.0
 
 
 def test_rounds_alternate_and_the_first_sample_warms_up() -> None:
@@ -84,7 +118,7 @@ def test_rounds_alternate_and_the_first_sample_warms_up() -> None:
         return float(len(order))
 
     plan = Plan(rounds=2, samples=2)
-    timed = interleave({name: lambda name=name: run(name) for name in "ab"}, steady(), plan, clock=FakeClock())
+    timed = interleave({name: lambda name=name: run(name) for name in "ab"}, calibrated(100.0), plan, clock=FakeClock())
     assert "".join(order) == "aaabbb" + "bbbaaa"
     assert timed["a"].rounds == [[2.0, 3.0], [11.0, 12.0]]
     assert timed["b"].rounds == [[5.0, 6.0], [8.0, 9.0]]
@@ -95,13 +129,8 @@ def test_rounds_alternate_and_the_first_sample_warms_up() -> None:
 
 
 def test_samples_that_do_not_count_are_taken_again() -> None:
-    def rates() -> Iterator[float]:
-        yield from (50.0, 100.0, 100.0, 100.0, 100.0, 50.0)
-        while True:
-            yield 100.0
-
-    probe, taken = rates(), iter(range(100))
-    calibration = Calibration(lambda: next(probe), best=100.0)
+    taken = iter(range(100))
+    calibration = calibrated(100.0, 50.0, 100.0, 100.0, 100.0, 100.0, 50.0, 100.0)
     timed = interleave({"a": lambda: float(next(taken))}, calibration, Plan(rounds=1, samples=2), clock=FakeClock())
     assert timed["a"].rounds == [[2.0, 4.0]]
     assert timed["a"].rejected == 2
@@ -109,7 +138,7 @@ def test_samples_that_do_not_count_are_taken_again() -> None:
 
 def test_patience_ends_on_a_machine_that_is_always_slow() -> None:
     clock = FakeClock()
-    slow = Calibration(lambda: 50.0, best=100.0)
+    slow = calibrated(50.0)
     timed = interleave({"a": lambda: clock.take(1.0)}, slow, Plan(rounds=2, samples=5, patience=3.0), clock=clock)
     assert (timed["a"].count, timed["a"].rejected) == (0, 6)
     assert timed["a"].best_round is None
@@ -126,8 +155,8 @@ def test_one_that_fails_is_left_out_and_the_others_go_on() -> None:
             raise RuntimeError("gone") from None
 
     plan = Plan(rounds=3, samples=2)
-    timed = interleave({"a": fails, "b": lambda: 1.0}, steady(), plan, RuntimeError, FakeClock())
+    timed = interleave({"a": fails, "b": lambda: 1.0}, calibrated(100.0), plan, RuntimeError, FakeClock())
     assert str(timed["a"].error) == "gone"
     assert timed["b"].count == 6
     with pytest.raises(RuntimeError, match="gone"):
-        interleave({"a": fails}, steady(), plan, clock=FakeClock())
+        interleave({"a": fails}, calibrated(100.0), plan, clock=FakeClock())

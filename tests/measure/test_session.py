@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tcpx.measure import session as session_module
+from tcpx.measure.calibration import Calibration
 from tcpx.measure.limits import Limits
 from tcpx.measure.output import write_results
 from tcpx.measure.peer_process import Launch, PeerProcess
@@ -32,8 +33,8 @@ RATES = {"fma_f32", "fma_f64", "add_min_f32", "read_l1", "read_l2", "read_l3", "
 def session() -> Iterator[Session]:
     second = Launch("fake-2", FAKE.module)
     with Session([FAKE, second], available_cpus()[:1], target="generic", plan=PLAN) as made:
-        made.calibration.probe = lambda: 1.0  # the machine that runs the tests may be as slow and busy as it likes
-        made.calibration.best = 1.0
+        made.calibration = Calibration(lambda: 1.0)  # the machine that runs the tests may be slow and busy
+        made.calibration.warm_up()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(session_module, "MOST_WAITING", float("inf"))
             yield made
@@ -80,11 +81,11 @@ def test_no_figure_without_a_right_result(
 
 
 def test_a_slow_machine_gives_no_figure(session: Session, task: MakeTask) -> None:
-    session.calibration.best = 2.0
+    session.calibration.probe = lambda: 0.5
     try:
         row = session.measure(task("ok"), check=doubled)[0]
     finally:
-        session.calibration.best = 1.0
+        session.calibration.probe = lambda: 1.0
     assert (row.status, row.median_s) == ("unsteady", None)
     assert row.rejected > 0
 
