@@ -44,6 +44,11 @@ class Constants:
         """The array of this name, or None."""
         return self._arrays.get(name)
 
+    def name_of(self, array: NumpyArray) -> str | None:
+        """The name of an array of the same type and shape with the same bytes, or None."""
+        like = (n for n, a in self._arrays.items() if (a.dtype, a.shape) == (array.dtype, array.shape))
+        return next((name for name in like if np.array_equal(_bytes(self._arrays[name]), _bytes(array))), None)
+
     def put(self, name: str, array: NumpyArray) -> None:
         """Store an array; called by the builder, the loader and the Rewriter."""
         held = np.array(array, order="C")
@@ -53,6 +58,10 @@ class Constants:
     def remove(self, name: str) -> None:
         """Forget an array; called by the Rewriter's rollback."""
         del self._arrays[name]
+
+
+def _bytes(array: NumpyArray) -> npt.NDArray[np.uint8]:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 def load_npz(path: Path, source: str, location: Location | None) -> Constants:

@@ -33,7 +33,7 @@ from tcpx.transform.editing import erase_dead
 class ConstantFold(Transform):
     """Evaluate an operation, or a loop, that reads only constants: its result becomes a constant of the module, and
     what only led to it is gone. The handle then denotes the constant. A weight that is packed outside all loops is
-    packed when the kernel is compiled:
+    packed when the kernel is compiled, once for all versions that pack it alike:
 
         let bp = pack(mm.rhs, [k, n])
         constant_fold(bp)
@@ -79,9 +79,11 @@ class ConstantFold(Transform):
             for each in needed:
                 evaluation.run(each)
         base = op.results[0].name
-        held = ctx.rewriter.module.constants
-        name = next(n for n in (base, *(f"{base}.{k}" for k in range(1, len([*held]) + 2))) if n not in held)
-        ctx.rewriter.add_constant(name, evaluation.values[op.results[0]])
+        held, computed = ctx.rewriter.module.constants, evaluation.values[op.results[0]]
+        name = held.name_of(computed)
+        if name is None:
+            name = next(n for n in (base, *(f"{base}.{k}" for k in range(1, len([*held]) + 2))) if n not in held)
+            ctx.rewriter.add_constant(name, computed)
         made = Const([], [type_], {"constant": name}, location=op.location)
         made.stand_for(op)
         ctx.rewriter.insert(made, InsertPoint.before(op), base)

@@ -11,7 +11,7 @@ from tcpx.payload.ops.gml_st import If, Loop, Materialize, trip_count
 from tcpx.payload.ops.memory import Prefetch as PrefetchOp
 from tcpx.payload.ops.vector import Read
 from tcpx.payload.rewriter import InsertPoint
-from tcpx.payload.sizes import Size, ceildiv, floordiv, lower_bound, minimum, mod, upper_bound, variables
+from tcpx.payload.sizes import Size, ceildiv, floordiv, lower_bound, maximum, minimum, mod, upper_bound, variables
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform.declaration import (
@@ -29,9 +29,11 @@ from tcpx.transform.declaration import (
     register,
 )
 
-MOST_SHARES: Final = 8
-"""Iterations that share what is asked for, where it is not known how many there are: as many as there mostly are, and
-so few that each asks for little."""
+FIXED_POINT: Final = 1 << 20
+"""One, where a number of turns is divided by one that only the kernel knows, by a multiplication: of a thousand
+iterations, each asks for what is ahead by one row in a thousand at most."""
+PIECES: Final = (1, 2, 4)
+"""Pieces of a row: some cache lines in each."""
 
 
 @register
@@ -40,8 +42,8 @@ class Prefetch(Transform):
     (`for: write`), or the subset of an operand that it reads (`for: read`). With `ahead: n`, those of n iterations
     later, of the loop `at` or of the loop `of` round it: a tile streams in while the one before it is computed. Where a
     loop between these two reads the same tile again and again, `shared_by` lets each of its iterations ask for an equal
-    part, or the first few, if it is not known how many there are: no line is asked for much more than once. Where one
-    of two branches reads the operand from memory that is filled before, that is asked for.
+    part: of each row, so that no line is asked for much more than once, if it is known within a factor of two how many
+    there are. Where one of two branches reads the operand from memory that is filled before, that is asked for.
 
     before:
         func @f(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
@@ -116,8 +118,9 @@ class Prefetch(Transform):
 def _part(ctx: TransformContext, subset: Tile, loop: Loop, sharing: Loop, counted: Loop) -> Tile:
     """What one iteration of `loop` asks for where those of `sharing` ask for equal parts of what all of `loop` reads.
 
-    Row by row: each iteration of `sharing` has some of the rows that the iterations of `loop` read, and as many of
-    these in turn as `sharing` has iterations divide one row among them.
+    Each iteration of `sharing` has some of the rows that the iterations of `loop` read. As many of these in turn as
+    `sharing` has iterations, if that is known, divide one row among them. If it is not, they ask for the whole row, or,
+    if `sharing` has so many at least, 2 or 4 of its iterations for a piece of each row.
     """
     if not loop.is_in(sharing) or not sharing.is_in(counted) or sharing in (loop, counted):
         raise ctx.fail(
@@ -126,7 +129,6 @@ def _part(ctx: TransformContext, subset: Tile, loop: Loop, sharing: Loop, counte
             required=f"a loop in {counted.name} and round {loop.name}",
             found=sharing.name,
         )
-    count, rows = _shares(sharing), trip_count(loop)
     used = {v for part in (*subset.offsets, *subset.sizes) for v in variables(part)}
     if sharing.var in used or loop.var not in used:
         raise ctx.fail(
@@ -135,21 +137,22 @@ def _part(ctx: TransformContext, subset: Tile, loop: Loop, sharing: Loop, counte
             required=f"iterations that all read the same, and a part of it in each of {loop.name}",
             found=subset.text(),
         )
+    count, rows = facts_at(sharing).attach(trip_count(sharing)), trip_count(loop)
+    least, most = lower_bound(count) or 0, upper_bound(count)
     turn = floordiv(Size.of(loop.var) - loop.var.lower, loop.var.step)
-    own = minimum(count - 1, floordiv(Size.of(sharing.var) - sharing.var.lower, sharing.var.step))
-    row = own * ceildiv(rows, count) + floordiv(turn, count)
+    own = floordiv(Size.of(sharing.var) - sharing.var.lower, sharing.var.step)
+    if most is not None and most <= 2 * least:
+        pieces, piece = max(1, most), mod(turn, max(1, most))
+        row = minimum(pieces - 1, own) * ceildiv(rows, pieces) + floordiv(turn, pieces)
+    else:
+        pieces = max(number for number in PIECES if number <= max(1, least))
+        piece, groups = mod(own, pieces), maximum(1, floordiv(count, pieces))
+        turns = minimum(groups - 1, floordiv(own, pieces)) * rows + turn
+        row = floordiv(turns * ceildiv(FIXED_POINT, groups), FIXED_POINT)
     moved = subset.substitute({loop.var: loop.var.lower + row * loop.var.step})
-    piece = ceildiv(subset.sizes[-1], count)
-    offsets = (*moved.offsets[:-1], moved.offsets[-1] + mod(turn, count) * piece)
-    return Tile(offsets, (*subset.sizes[:-1], piece), subset.strides, subset.dropped)
-
-
-def _shares(loop: Loop) -> int:
-    """Among how many of the iterations of a loop something is shared: all, if their number is known within a factor
-    of two, else some of the first."""
-    trips = facts_at(loop).attach(trip_count(loop))
-    least, most = lower_bound(trips) or 0, upper_bound(trips)
-    return min(MOST_SHARES, most or MOST_SHARES) if most is None or most > 2 * least else max(1, most)
+    width = ceildiv(subset.sizes[-1], pieces)
+    offsets = (*moved.offsets[:-1], moved.offsets[-1] + piece * width)
+    return Tile(offsets, (*subset.sizes[:-1], width), subset.strides, subset.dropped)
 
 
 def _later(subset: Tile, loop: Loop, distance: int) -> Tile:

@@ -8,6 +8,7 @@ import pytest
 import tcpx
 from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import ScheduleError
+from tcpx.payload.ops.constant import Const
 
 PRODUCT = """\
 func @f(%x: tensor<[M]x70xf32>) -> tensor<[M]x37xf32> symbols [M] {
@@ -44,6 +45,29 @@ def test_the_result_is_a_constant(body: str) -> None:
     x = np.random.default_rng(2).random((7, 70), dtype=np.float32)
     found, wanted = (np.asarray(tcpx.evaluate(m, x), dtype=np.float32) for m in (made, given))
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("other", "count"), [("k: 32", 1), ("k: 35", 2)])
+def test_versions_that_pack_alike_share_a_constant(other: str, count: int) -> None:
+    """`w` itself is read by none of them."""
+    versions = [PACKED.replace("k: 32", depth) + "constant_fold(bp)\n" for depth in ("k: 32", other)]
+    first, second = versions
+    fold = "constant_fold(producer(mm.rhs))\n"
+    made = run(f"{fold}specialize mm when size(mm.m) <= 6 {{\n{first}}} else {{\n{second}}}")
+    used = {op.attributes["constant"] for op in made.walk() if isinstance(op, Const) and "constant" in op.attributes}
+    assert len(used) == count
+    for rows in (3, 13):
+        x = np.random.default_rng(2).random((rows, 70), dtype=np.float32)
+        found, wanted = (np.asarray(tcpx.evaluate(m, x), dtype=np.float32) for m in (made, module()))
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+def test_bytes_decide_what_is_alike() -> None:
+    held = Constants({"a": np.array([[0.0, np.nan]], np.float32)})
+    assert held.name_of(np.array([[0.0, np.nan]], np.float32)) == "a"
+    others = [np.array([[-0.0, np.nan]], np.float32), np.array([0.0, np.nan], np.float32), np.array([[0, 1]], np.int32)]
+    assert [held.name_of(other) for other in others] == [None] * 3
+    assert Constants({"n": np.array(1.5, np.float32)}).name_of(np.array(1.5, np.float32)) == "n"
 
 
 @pytest.mark.parametrize(

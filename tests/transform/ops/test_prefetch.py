@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tcpx.payload.ops.memory import Prefetch
-from tcpx.payload.sizes import evaluate, variables
+from tcpx.payload.sizes import evaluate
 from tests.transform.payloads import MM, RELU, check, refusal
 
 TILED = "let j, i = tile(mm, [n: 8, m: 6])\n"
@@ -74,26 +74,49 @@ def test_shared_by_the_iterations_of_a_loop() -> None:
     assert found.subset.text() == f"tile [{row}, %mm/n1 + 2*mod(%mm/k1, 4) + 8] [1, 2]"
 
 
-def test_shared_by_the_first_iterations_where_it_is_not_known_how_many_there_are() -> None:
-    done = check(RELU, MM + STEPS + "prefetch(mm.rhs, at: k, ahead: 1, of: j, shared_by: i)")
-    (found,) = [op for op in done.module.walk() if isinstance(op, Prefetch)]
-    row = "ceildiv(K, 8)*min(7, floordiv(%mm/m1, 6)) + floordiv(%mm/k1, 8)"
-    assert found.subset.text() == f"tile [{row}, %mm/n1 + mod(%mm/k1, 8) + 8] [1, 1]"
+ASKS = STEPS + "prefetch(mm.rhs, at: k, ahead: 1, of: j, shared_by: i)"
 
 
-def test_every_line_is_asked_for() -> None:
-    """The parts of all iterations cover what the next ones read, but for the last rows where these are no multiple."""
-    sizes, asked = {"K": 12, "N": 24}, set[tuple[int, int]]()
-    done = check(SHARED, MM + STEPS + "prefetch(mm.rhs, at: k, ahead: 1, of: j, shared_by: i)", [sizes])
+def test_shared_by_iterations_whose_number_the_kernel_knows() -> None:
+    done = check(RELU, MM + ASKS)
     (found,) = [op for op in done.module.walk() if isinstance(op, Prefetch)]
-    symbols = sorted({v for part in found.subset.offsets for v in variables(part)}, key=str)
-    for m in range(0, 24, 6):
-        for k in range(12):
+    part = "ceildiv(1048576, max(1, ceildiv(M, 6)))"
+    row = f"floordiv(K*{part}*floordiv(%mm/m1, 6) + %mm/k1*{part}, 1048576)"
+    assert found.subset.text() == f"tile [{row}, %mm/n1 + 8] [1, 8]"
+
+
+def asked_for(found: Prefetch, sizes: dict[str, int]) -> set[tuple[int, int]]:
+    """Elements that the iterations of the first tile of columns ask for."""
+    asked = set[tuple[int, int]]()
+    for m in range(0, sizes["M"], 6):
+        for k in range(sizes["K"]):
             at = {"mm/m1": m, "mm/k1": k, "mm/n1": 0, **sizes}
-            row, column = (evaluate(part, at) if not isinstance(part, int) else part for part in found.subset.offsets)
-            asked |= {(row, column), (row, column + 1)}
-    assert symbols
-    assert asked >= {(row, column) for row in range(12) for column in range(8, 16)}
+            row, column = (part if isinstance(part, int) else evaluate(part, at) for part in found.subset.offsets)
+            width = found.subset.sizes[1]
+            assert isinstance(width, int)
+            asked |= {(row, column + each) for each in range(width)}
+    return asked
+
+
+@pytest.mark.parametrize("m", [18, 24])
+def test_every_line_is_asked_for(m: int) -> None:
+    """The parts of all iterations cover what the next ones read, but for the last rows where these are no multiple."""
+    done = check(SHARED.replace("24", str(m)), MM + ASKS, [{"K": 12, "N": 24}])
+    (found,) = [op for op in done.module.walk() if isinstance(op, Prefetch)]
+    assert asked_for(found, {"M": m, "K": 12, "N": 24}) >= {(r, c) for r in range(12) for c in range(8, 16)}
+
+
+@pytest.mark.parametrize(("least", "pieces"), [(1, 1), (7, 2), (19, 4), (100, 4)])
+@pytest.mark.parametrize("tiles", [1, 2, 3, 5, 17, 300])
+def test_every_line_is_asked_for_by_any_number_of_iterations(least: int, pieces: int, tiles: int) -> None:
+    body = f"specialize mm when size(mm.m) >= {least} {{\n{ASKS}\n}} else {{\n}}\n"
+    done = check(RELU, MM + body)
+    (found,) = [op for op in done.module.walk() if isinstance(op, Prefetch)]
+    assert found.subset.sizes[1] == 8 // pieces
+    sizes = {"M": max(6 * tiles, least), "K": 35, "N": 24}
+    asked = asked_for(found, sizes)
+    assert asked >= {(r, c) for r in range(35) for c in range(8, 16)}
+    assert max(row for row, _ in asked) <= 35
 
 
 @pytest.mark.parametrize(
