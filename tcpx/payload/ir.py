@@ -199,6 +199,11 @@ class Operation:
             yield op
             op = op.parent_op
 
+    @property
+    def written_at(self) -> Location | None:
+        """Where this operation was written, or the innermost that encloses it, if a transform made this one."""
+        return next((op.location for op in (self, *self.ancestors()) if op.location is not None), None)
+
     def is_in(self, other: Operation) -> bool:
         """Whether `other` encloses this operation (an operation encloses itself)."""
         return self is other or any(a is other for a in self.ancestors())

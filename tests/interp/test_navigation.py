@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import tcpx
 from tcpx.interp import Run, run_schedule
 from tcpx.payload.diagnostics import ScheduleError
 from tcpx.payload.text.parser import parse
@@ -321,3 +322,13 @@ def test_dims_of_merged_operations_are_dims_of_both() -> None:
         "  tcp.return(%fc2)", "  %s = tcp.add(%fc1, %fc2) : tensor<8x32xf32>\n  tcp.return(%s)"
     )
     run(BOTH + "let d = fc2.k\ncse(root)\ntile(one, [d: 4])", payload)
+
+
+def test_the_place_of_an_operation_that_nobody_wrote_is_what_it_stands_in() -> None:
+    module = tcpx.parse(TWO_PRODUCTS)
+    for op in module.main.body.ops:
+        op.location = None
+    schedule = tcpx.parse_schedule(f"language 1\nschedule s(root: func) {{\n{BOTH}let d = fc2.k\ntile(one, [d: 3])\n}}")
+    with pytest.raises(tcpx.ScheduleError) as caught:
+        tcpx.apply_schedule(module, schedule)
+    assert caught.value.diagnostic.payload == module.main.location is not None
