@@ -87,7 +87,7 @@ def run_step(
 
 def _place(ops: Iterable[Operation]) -> Location | None:
     """Where the first of them that was written by a person stands, or what it stands in."""
-    return next((op.written_at for op in ops if op.written_at is not None), None)
+    return next((place for op in ops if (place := op.written_at) is not None), None)
 
 
 def _apply_to_copies(made: Prepared, context: TransformContext, state: State, where: Location) -> Values:
