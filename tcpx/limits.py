@@ -53,6 +53,8 @@ DEEPEST_NEST: Final = 40
 """Loops and branches of a payload within one another, at any time while a schedule runs and is lowered."""
 MOST_COPIES: Final = 1024
 """Copies of a loop's body that `unroll` makes."""
+MOST_UNROLLED: Final = 64
+"""Copies of a loop's body that the C compiler is asked to make."""
 MOST_INSTRUCTIONS: Final = 1024
 """Instructions that one operation on vectors becomes."""
 MOST_VECTORS: Final = 384

@@ -25,6 +25,13 @@ from tcpx.target.detection import cpu_flags
 COMPILERS: Final = ("gcc", "cc", "clang")
 LIBRARIES: Final = ("-lm",)
 _SHARED: Final = ("-shared", "-fPIC")
+_UNROLLED: Final = (
+    "--param=max-unrolled-insns=800",
+    "--param=max-average-unrolled-insns=200",
+    "-Wno-unused-command-line-argument",
+)
+"""GCC unrolls what it is asked to if the loop is small enough: a register tile of 24 vectors is not, by its own bounds.
+Clang has no such bounds, and is not to warn of them."""
 SANITIZERS: Final = (
     "-fsanitize=address,undefined",
     "-fno-sanitize-recover=all",
@@ -84,7 +91,7 @@ def cache_directory(environment: Mapping[str, str] | None = None) -> Path:
 
 def compiler_flags(target: Target, threads: int) -> tuple[str, ...]:
     """The flags for kernels of this target; threads are OpenMP's."""
-    return (*target.flags, *_SHARED, *_openmp(threads))
+    return (*target.flags, *_UNROLLED, *_SHARED, *_openmp(threads))
 
 
 def _openmp(threads: int) -> tuple[str, ...]:

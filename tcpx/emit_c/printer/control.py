@@ -65,6 +65,8 @@ def _print_loop(loop: Loop, context: FunctionContext, scope: Scope) -> None:
     for k in delayed:
         inner.statement(f"{context.read(loop.destinations[k])} = {context.next_values[loop.destinations[k]]};")
     scope.statement(_loop_comment(loop))
+    if not often and loop.unrolled > 1:
+        scope.statement(f"#pragma GCC unroll {loop.unrolled}")
     heads = {"once": "", "at most once": f"if ({lower} < {upper})"}
     scope.block(heads.get(often, head), inner)
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 
+from tcpx.limits import MOST_UNROLLED
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.ir import Block, Operation, Value, register
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Var, ceildiv, is_equal, is_less_equal, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, VectorType, dtype_of, like, shape_of
+
+UNROLLED: Final = "unrolled"
 
 
 class Loop(Operation):
@@ -55,12 +58,26 @@ class Loop(Operation):
         """Whether iterations may run in any order or at once."""
         return False
 
+    @property
+    def unrolled(self) -> int:
+        """Iterations that the C compiler is asked to put one after the other: 1, or the attribute `unrolled`."""
+        held = self.attributes.get(UNROLLED, 1)
+        if not isinstance(held, int) or isinstance(held, bool) or not 1 <= held <= MOST_UNROLLED:
+            raise self.error(
+                "the compiler is asked for a number of copies",
+                required=f"`{UNROLLED}` in 1..{MOST_UNROLLED}",
+                found=str(held),
+            )
+        return held
+
     def yields_to(self, index: int) -> list[StYield]:
         """The yields to destination `index`, in program order."""
         dest = self.destinations[index]
         return [op for op, k in dest.uses if k == 1 and isinstance(op, StYield)]
 
     def verify(self) -> None:
+        if self.unrolled > 1 and self.is_parallel:
+            raise self.error("the iterations of a parallel loop are in no order", required="a sequential loop")
         if not len(self.operands) == len(self.destinations) == len(self.results):
             raise self.error(
                 "a loop has as many inits, destinations and results", required="one destination and one result per init"

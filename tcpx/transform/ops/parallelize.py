@@ -108,6 +108,14 @@ def _is_grid(outer: Loop, inner: Loop) -> bool:
 
 def _check(ctx: TransformContext, loop: Loop) -> None:
     """No iteration touches what another writes."""
+    if loop.unrolled > 1:
+        raise ctx.fail(
+            f"the compiler is asked to unroll {loop.name}",
+            op=loop,
+            required="a loop whose iterations may run in any order",
+            found=f"{loop.unrolled} iterations one after the other",
+            fix="unroll a loop inside of it",
+        )
     grid = {loop, *_grid_round(loop), *_grid_in(loop)}
     around = [a for a in (*loop.ancestors(), *loop.walk()) if isinstance(a, Loop) and a.is_parallel]
     nested = [a for a in around if a not in grid]

@@ -6,12 +6,25 @@ from collections.abc import Iterator
 from typing import Final
 
 from tcpx.payload.facts import facts_at
-from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, trip_count
 from tcpx.payload.ops.memory import Prefetch as PrefetchOp
 from tcpx.payload.ops.vector import Read
 from tcpx.payload.rewriter import InsertPoint
-from tcpx.payload.sizes import Size, ceildiv, floordiv, lower_bound, maximum, minimum, mod, upper_bound, variables
+from tcpx.payload.sizes import (
+    Size,
+    ceildiv,
+    floordiv,
+    is_equal,
+    lower_bound,
+    maximum,
+    minimum,
+    mod,
+    product,
+    upper_bound,
+    variables,
+)
+from tcpx.payload.strided import strided_positions
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform.declaration import (
@@ -107,7 +120,7 @@ class Prefetch(Transform):
             )
         distance, sharing = args.int("ahead"), args.optional_loop("shared_by")
         for value, now in targets:
-            part = now if sharing is None else _part(ctx, now, loop, sharing, counted)
+            part = now if sharing is None else _part(ctx, value, now, loop, sharing, counted)
             subset = _later(part, counted, distance)
             op: Operation = PrefetchOp([value], [], {"subset": subset, "write": write})
             op.schedule_location = ctx.location
@@ -115,12 +128,14 @@ class Prefetch(Transform):
         return ()
 
 
-def _part(ctx: TransformContext, subset: Tile, loop: Loop, sharing: Loop, counted: Loop) -> Tile:
+def _part(ctx: TransformContext, source: Value, subset: Tile, loop: Loop, sharing: Loop, counted: Loop) -> Tile:
     """What one iteration of `loop` asks for where those of `sharing` ask for equal parts of what all of `loop` reads.
 
-    Each iteration of `sharing` has some of the rows that the iterations of `loop` read. As many of these in turn as
-    `sharing` has iterations, if that is known, divide one row among them. If it is not, they ask for the whole row, or,
-    if `sharing` has so many at least, 2 or 4 of its iterations for a piece of each row.
+    If what the iterations of `loop` read lies one behind the other, each iteration of `sharing` has a part of that, and
+    goes along it in equal steps. Else it has some of the rows that the iterations of `loop` read. As many of these in
+    turn as `sharing` has iterations, if that is known, divide one row among them: a power of two, since the innermost
+    loop divides by it. If it is not, they ask for the whole row, or, if `sharing` has so many at least, 2 or 4 of its
+    iterations for a piece of each row.
     """
     if not loop.is_in(sharing) or not sharing.is_in(counted) or sharing in (loop, counted):
         raise ctx.fail(
@@ -139,10 +154,21 @@ def _part(ctx: TransformContext, subset: Tile, loop: Loop, sharing: Loop, counte
         )
     count, rows = facts_at(sharing).attach(trip_count(sharing)), trip_count(loop)
     least, most = lower_bound(count) or 0, upper_bound(count)
+    parts = max(1, most) if most is not None and most <= 2 * least else None
     turn = floordiv(Size.of(loop.var) - loop.var.lower, loop.var.step)
     own = floordiv(Size.of(sharing.var) - sharing.var.lower, sharing.var.step)
-    if most is not None and most <= 2 * least:
-        pieces, piece = max(1, most), mod(turn, max(1, most))
+    start = subset.substitute({loop.var: loop.var.lower})
+    inner = _slab(source, subset, loop)
+    if inner is not None:
+        divisor = parts or maximum(1, count)
+        width = product(subset.sizes[inner:])
+        along = own * ceildiv(rows * width, divisor) + turn * ceildiv(width, divisor)
+        offsets = (*start.offsets[:-1], start.offsets[-1] + along)
+        sizes = (*(1 for _ in subset.sizes[:-1]), ceildiv(width, parts or max(1, least)))
+        return Tile(offsets, sizes, subset.strides, subset.dropped)
+    if parts is not None:
+        pieces = 1 << max(1, least).bit_length() - 1
+        piece = mod(turn, pieces)
         row = minimum(pieces - 1, own) * ceildiv(rows, pieces) + floordiv(turn, pieces)
     else:
         pieces = max(number for number in PIECES if number <= max(1, least))
@@ -153,6 +179,28 @@ def _part(ctx: TransformContext, subset: Tile, loop: Loop, sharing: Loop, counte
     width = ceildiv(subset.sizes[-1], pieces)
     offsets = (*moved.offsets[:-1], moved.offsets[-1] + piece * width)
     return Tile(offsets, (*subset.sizes[:-1], width), subset.strides, subset.dropped)
+
+
+def _slab(source: Value, subset: Tile, loop: Loop) -> int | None:
+    """The dim from which on the subsets of the iterations of a loop lie one behind the other, if they do: `loop` goes
+    along it without gaps, and all of the dims inside of it is read."""
+    moved = [dim for dim, offset in enumerate(subset.offsets) if loop.var in variables(offset)]
+    if len(moved) != 1 or not subset.has_unit_strides:
+        return None
+    (outer,), shape = moved, shape_of(source.type)
+    step = subset.offsets[outer] - subset.substitute({loop.var: loop.var.lower}).offsets[outer]
+    follows = is_equal(step, Size.of(loop.var) - loop.var.lower) and is_equal(subset.sizes[outer], loop.var.step)
+    whole = all(
+        is_equal(subset.offsets[dim], 0) and is_equal(subset.sizes[dim], shape[dim])
+        for dim in range(outer + 1, len(shape))
+    )
+    return outer if follows and whole and not _is_strided(source) else None
+
+
+def _is_strided(source: Value) -> bool:
+    """Whether the rows of an argument lie any distance apart."""
+    func = source.owner.parent if isinstance(source.owner, Block) else None
+    return isinstance(func, FuncOp) and func.args.index(source) in strided_positions(func)
 
 
 def _later(subset: Tile, loop: Loop, distance: int) -> Tile:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from tcpx.limits import MOST_COPIES, MOST_OPERATIONS, shortened
+from tcpx.limits import MOST_COPIES, MOST_OPERATIONS, MOST_UNROLLED, shortened
 from tcpx.payload.bounds import is_equal
 from tcpx.payload.facts import facts_at
-from tcpx.payload.ops.gml_st import trip_count
+from tcpx.payload.ops.gml_st import UNROLLED, Loop, trip_count
 from tcpx.payload.sizes import mod, to_text
 from tcpx.transform.declaration import (
+    BOOL,
     INT,
     LOOP,
     Arguments,
@@ -26,7 +27,11 @@ from tcpx.transform.unrolling import unroll
 class Unroll(Transform):
     """Run `factor` iterations per step of the loop, as copies of the body; without a factor, all of them.
 
-    The number of iterations must be a multiple of the factor: peel first where it is not. Handles to what the body
+    With `explicit: false` the C compiler makes the copies: the payload stays as it is, and the loop in C has
+    `#pragma GCC unroll`, which GCC and Clang know. There may be any number of iterations then; it spares the loop its
+    bookkeeping, and the C is no longer.
+
+    Else the number of iterations must be a multiple of the factor: peel first where it is not. Handles to what the body
     holds denote every copy; `x.copy("0")` is the first. A loop all of whose iterations are copies stays in the payload,
     where it holds what they write, and its handle stays a position; it runs once, and the C has no loop for it.
 
@@ -65,6 +70,7 @@ class Unroll(Transform):
     parameters = (
         Parameter("loop", LOOP, doc="the loop"),
         Parameter("factor", INT, None, doc="copies of the body; all iterations if not given"),
+        Parameter("explicit", BOOL, True, doc="whether the payload has the copies, or the C compiler makes them"),
     )
     results = (Result.LOOP,)
 
@@ -73,6 +79,9 @@ class Unroll(Transform):
         var = loop.var
         trips = facts_at(loop).value(trip_count(loop))
         given = args.optional_int("factor")
+        if not args.bool("explicit"):
+            _leave_to_the_compiler(ctx, loop, given)
+            return (loop,)
         factor = given if given is not None else trips
         if not isinstance(factor, int):
             raise ctx.fail(
@@ -118,3 +127,23 @@ class Unroll(Transform):
             )
         unroll(ctx, loop, factor)
         return (loop,)
+
+
+def _leave_to_the_compiler(ctx: TransformContext, loop: Loop, factor: int | None) -> None:
+    """Ask the C compiler for the copies."""
+    if loop.is_parallel:
+        raise ctx.fail(
+            f"the iterations of {loop.name} are in no order that copies could have",
+            op=loop,
+            required="a sequential loop",
+            found=loop.opcode,
+        )
+    if factor is None or not 2 <= factor <= MOST_UNROLLED:
+        raise ctx.fail(
+            f"the compiler is not told how often to unroll {loop.name}",
+            op=loop,
+            required=f"a factor in 2..{MOST_UNROLLED}",
+            found="no factor" if factor is None else shortened(factor),
+            fix="factor: 4",
+        )
+    ctx.rewriter.set_attribute(loop, UNROLLED, factor)

@@ -77,6 +77,37 @@ def test_shared_by_the_iterations_of_a_loop() -> None:
 ASKS = STEPS + "prefetch(mm.rhs, at: k, ahead: 1, of: j, shared_by: i)"
 
 
+PANELS = """\
+func @panels(%x: tensor<24x[K]xf32>, %w: tensor<2x[K]x8xf32>) -> tensor<2x24x8xf32> symbols [K] {
+  %mm = tcp.contract(%x, %w) {lhs = ["m", "k"], rhs = ["j", "k", "n"], out = ["j", "m", "n"]} : tensor<2x24x8xf32>
+  tcp.return(%mm)
+}
+"""
+"""Two products with columns that are stored in panels of 8: what tiles of columns read lies one behind the other."""
+IN_PANELS = (
+    "let j = tile(mm, [j: 1])\nlet i = tile(mm, [m: 6])\nlet k = tile(mm, [k: 1])\n"
+    "prefetch(mm.rhs, at: k, ahead: 1, of: j, shared_by: i)"
+)
+
+
+@pytest.mark.parametrize(("rows", "along"), [
+    ("24", "2*K*floordiv(%mm/m1, 6) + 2*%mm/k1"),
+    ("[M]", "%mm/k1*ceildiv(8, max(1, ceildiv(M, 6))) + ceildiv(8*K, max(1, ceildiv(M, 6)))*floordiv(%mm/m1, 6)"),
+])  # fmt: skip
+def test_what_lies_one_behind_the_other_is_shared_in_steps(rows: str, along: str) -> None:
+    payload = PANELS.replace("24", rows).replace("[K] {", "[K, M] {" if rows == "[M]" else "[K] {")
+    done = check(payload, MM + IN_PANELS)
+    (found,) = [op for op in done.module.walk() if isinstance(op, Prefetch)]
+    assert found.subset.text() == f"tile [%mm/j1 + 1, 0, {along}] [1, 1, {2 if rows == '24' else 8}]"
+
+
+def test_rows_of_an_argument_that_lie_apart_do_not_follow_one_another() -> None:
+    strided = PANELS.replace("2x[K]x8xf32>", "2x[K]x8xf32> strided")
+    done = check(strided, MM + IN_PANELS)
+    (found,) = [op for op in done.module.walk() if isinstance(op, Prefetch)]
+    assert found.subset.text().startswith("tile [%mm/j1 + 1, ceildiv(K, 4)*floordiv(%mm/m1, 6) + ")
+
+
 def test_shared_by_iterations_whose_number_the_kernel_knows() -> None:
     done = check(RELU, MM + ASKS)
     (found,) = [op for op in done.module.walk() if isinstance(op, Prefetch)]

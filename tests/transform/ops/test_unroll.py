@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import tcpx
 from tcpx.limits import DEEPEST_NEST
-from tcpx.payload.diagnostics import Kind
+from tcpx.payload.diagnostics import Kind, VerifyError
+from tcpx.payload.ops.gml_st import Loop
 from tests.transform.payloads import MM, PAYLOADS, PRODUCTS, RELU, TWO_K, Sizes, check, refusal
 
 SIZES: tuple[Sizes, ...] = tuple(
@@ -64,6 +66,92 @@ def test_a_loop_of_copies_alone_remains_a_position_and_is_no_loop_in_c(factor: s
     source = tcpx.emit(tcpx.parse(STATIC), schedule=tcpx.parse_schedule(text), target="generic").c_source
     assert "/* mm/m1, once" in source
     assert "for (int64_t mm_m1 " not in source
+
+
+LEFT = MM + (
+    "let i, j = tile(mm, [m: 6, n: 8], tail: pad)\nlet kk = tile(mm, [k: 1])\n"
+    "unroll(kk, factor: 4, explicit: false)\nvectorize(j)\nhoist_accumulator(mm, out_of: kk)"
+)
+
+
+@pytest.mark.parametrize("payload", PRODUCTS)
+def test_the_compiler_makes_the_copies(payload: str) -> None:
+    done = check(PAYLOADS[payload], LEFT, SIZES)
+    (loop,) = [op for op in done.module.walk() if isinstance(op, Loop) and op.unrolled > 1]
+    assert loop.unrolled == 4
+    assert loop.var.step == 1
+
+
+def schedule(body: str) -> tcpx.Schedule:
+    return tcpx.parse_schedule(f"language 1\nschedule main(root: func) {{\n{body}\n}}\n")
+
+
+def test_the_loop_in_c_says_so_and_runs() -> None:
+    kernel = tcpx.compile(tcpx.parse(RELU), schedule=schedule(LEFT))
+    lines = [line.strip() for line in kernel.c_source.splitlines()]
+    at = lines.index("#pragma GCC unroll 4")
+    assert lines[at - 1].startswith("/* mm/k1 ")
+    assert lines[at + 1].startswith("for (int64_t mm_k1 = 0; ")
+    assert lines.count("#pragma GCC unroll 4") == 1
+    for m, n, k in ((7, 17, 0), (13, 9, 3), (6, 8, 4), (1, 1, 9)):
+        x = np.arange(m * k, dtype=np.float32).reshape(m, k) - 7
+        w = np.arange(k * n, dtype=np.float32).reshape(k, n) % 5 - 2
+        np.testing.assert_array_equal(kernel(x, w, np.ones(n, np.float32)), np.maximum(x @ w + 1, 0))
+
+
+def test_a_loop_that_runs_once_is_none_to_unroll() -> None:
+    text = MM + "let i, j = tile(mm, [m: 8, n: 32])\nlet k = tile(mm, [k: 16])\nunroll(k, factor: 2, explicit: false)"
+    source = tcpx.emit(tcpx.parse(STATIC), schedule=schedule(text), target="generic").c_source
+    assert "/* mm/k1, once" in source
+    assert "#pragma GCC unroll" not in source
+
+
+def test_peeled_loops_are_unrolled_too() -> None:
+    done = check(RELU, MM + "let k = tile(mm, [k: 4])\nunroll(k, factor: 2, explicit: false)\npeel(k)", SIZES)
+    assert [op.unrolled for op in done.module.walk() if isinstance(op, Loop) and "k1" in op.name] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [("", "no factor"), (", factor: 1", "1"), (", factor: 0", "0"), (", factor: 65", "65")],
+)
+def test_the_compiler_is_told_how_often(given: str, found: str) -> None:
+    error = refusal(RELU, MM + f"let k = tile(mm, [k: 2])\nunroll(k{given}, explicit: false)")
+    assert error.message == "the compiler is not told how often to unroll mm/k1"
+    assert (error.required, error.found, error.fix) == ("a factor in 2..64", found, "factor: 4")
+
+
+def test_parallel_iterations_are_in_no_order() -> None:
+    error = refusal(RELU, MM + "let i = tile(mm, [m: 4], parallel: true)\nunroll(i, factor: 4, explicit: false)")
+    assert error.message == "the iterations of mm/m1 are in no order that copies could have"
+    assert (error.required, error.found) == ("a sequential loop", "gml_st.parallel")
+    error = refusal(RELU, MM + "let i = tile(mm, [m: 4])\nunroll(i, factor: 4, explicit: false)\nparallelize(i)")
+    assert error.message == "the compiler is asked to unroll mm/m1"
+    assert error.found == "4 iterations one after the other"
+
+
+@pytest.mark.parametrize(
+    ("op", "attribute", "message"),
+    [
+        ("for", "unrolled = 65", "the compiler is asked for a number of copies"),
+        ("for", "unrolled = true", "the compiler is asked for a number of copies"),
+        ("parallel", "unrolled = 2", "the iterations of a parallel loop are in no order"),
+    ],
+)
+def test_payloads_that_say_otherwise_are_refused(op: str, attribute: str, message: str) -> None:
+    text = f"""func @f(%x: tensor<8xf32>) -> tensor<8xf32> {{
+      %out = tcp.empty : tensor<8xf32>
+      %r = gml_st.{op} %i in 0 to 8 step 4 (%o = %out) {{{attribute}}} {{
+        %t = gml_st.materialize(%x) tile [%i] [4] : tensor<4xf32>
+        gml_st.yield(%t, %o) tile [%i] [4]
+      }} : tensor<8xf32>
+      tcp.return(%r)
+    }}
+    """
+    with pytest.raises(VerifyError) as found:
+        tcpx.parse(text)
+    assert message in str(found.value)
+    assert tcpx.parse(text.replace(attribute, "unrolled = 2").replace("parallel", "for")).main.name == "f"
 
 
 @pytest.mark.parametrize(
