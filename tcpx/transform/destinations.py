@@ -128,13 +128,14 @@ def run_at_least_once(rewriter: Rewriter, loops: tuple[Loop, ...]) -> None:
         rewriter.substitute(loop.body.ops, sizes)
         for op in list(loop.walk()):
             if isinstance(op, Materialize):
-                _read_nothing_beyond(rewriter, op, raised, loop)
+                _read_nothing_beyond(rewriter, op, raised, loop, var)
 
 
-def _read_nothing_beyond(rewriter: Rewriter, op: Materialize, var: Var, loop: Loop) -> None:
+def _read_nothing_beyond(rewriter: Rewriter, op: Materialize, var: Var, loop: Loop, before: Var) -> None:
     """Let a tile whose size was the whole step end where its source does: in a loop without iterations it is empty.
 
-    Raises VerifyError where what reads the tile needs all of it, or would pad it: a sum over padding is no empty sum.
+    Raises VerifyError where what reads the tile needs all of it, or would pad it (a sum over padding is no empty sum),
+    and where the tile is one slot of a dim that its value does not have, which cannot be empty.
     """
     subset = op.subset
     sizes = list(subset.sizes)
@@ -148,6 +149,7 @@ def _read_nothing_beyond(rewriter: Rewriter, op: Materialize, var: Var, loop: Lo
     rewriter.set_attribute(op, "subset", shorter)
     rewriter.set_type(op.result, with_shape(op.result.type, shorter.shape))
     try:
+        _check_slots(op)
         for user in op.result.users:
             user.verify()
             if isinstance(user, Pad):
@@ -156,9 +158,20 @@ def _read_nothing_beyond(rewriter: Rewriter, op: Materialize, var: Var, loop: Lo
         raise loop.error(
             f"{loop.name} may have no iteration, and its body has a tile of fixed size",
             required=f"at least one iteration, or operations on tiles that may be empty: {error.diagnostic.message}",
-            found=f"{to_text(var.lower)} to {to_text(var.upper)} step {to_text(var.step)}",
+            found=f"{to_text(before.lower)} to {to_text(before.upper)} step {to_text(before.step)}",
             fix="state in the payload that the size is at least 1, or fuse before the producers",
         ) from error
+
+
+def _check_slots(op: Materialize) -> None:
+    """Raise VerifyError where a dim that the value of a tile does not have may be empty."""
+    for dim in op.subset.dropped:
+        if is_less_equal(1, op.subset.sizes[dim]) is not True:
+            raise op.error(
+                "a slot would be empty",
+                required=f"a tile of 1 in dim {dim}",
+                found=to_text(op.subset.sizes[dim]),
+            )
 
 
 def _check_padding(op: Pad, before: tuple[Dim, ...]) -> None:

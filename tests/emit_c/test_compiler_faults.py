@@ -1,4 +1,4 @@
-"""Loops that releases of gcc vectorize so that they read behind an array (its bug 107451), or take minutes over."""
+"""Loops that gcc vectorizes so that they read behind an array (its bug 107451), takes minutes over, or rolls up."""
 
 from __future__ import annotations
 
@@ -63,3 +63,12 @@ def test_a_loop_of_hundreds_of_stores_is_compiled_in_seconds() -> None:
     (found,) = run_guarded(kernel, x)
     np.testing.assert_array_equal(found, x.transpose(2, 0, 1))
     assert "no-tree-loop-distribution" not in source(TURNED, nest.replace("16", "2"), "generic")
+
+
+@pytest.mark.parametrize(("threads", "parallel", "asked"), [(2, True, 1), (1, True, 0), (2, False, 0)])
+def test_loops_in_threads_are_unrolled_too(threads: int, parallel: bool, asked: int) -> None:
+    outer = f"tile(mm, [m: 3], parallel: {str(parallel).lower()})"
+    body = f"{outer}\nlet k = tile(mm, [k: 1])\nunroll(k, factor: 4, explicit: false)"
+    emitted = tcpx.emit(tcpx.parse(PRODUCT), schedule=schedule_of(MM + body), threads=threads).c_source
+    assert emitted.count("#pragma GCC unroll 4") == 1
+    assert emitted.count('"unroll-loops"') == asked

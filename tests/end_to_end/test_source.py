@@ -114,7 +114,7 @@ def test_strict_compilers_are_content_and_loops_have_comments(compiler: str, tmp
     command = [compiler, "-std=c11", *flags, "-Wall", "-Wextra", "-Werror", "-c", "-o", "kernel.o", "kernel.c"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    lines = source.split("\nint ", 1)[1].splitlines()
+    lines = [line for line in source.split("\nint ", 1)[1].splitlines() if not line.lstrip().startswith("#pragma")]
     loops = [k for k, line in enumerate(lines) if line.lstrip().startswith("for (")]
     bare = [lines[k] for k in loops if not lines[k - 1].lstrip().startswith("/*")]
     assert loops
@@ -148,12 +148,13 @@ def test_the_inner_loop_holds_what_it_computes(tmp_path: Path) -> None:
     )
     (loop,) = [body for body in innermost_loops(done.stdout) if any("vfmadd" in text for text in body)]
     fmas = [text for text in loop if text.startswith("vfmadd")]
-    assert len(fmas) == 24, "6 rows of 4 vectors"
+    steps, left = divmod(len(fmas), 24)
+    assert (steps, left) == (4, 0), "6 rows of 4 vectors, of four steps"
     others = [text.split()[0] for text in loop if not text.startswith("vfmadd")]
     loads = [name for name in others if name in {"vmovups", "vmovaps", "vbroadcastss"}]
-    assert len(loads) <= 10, "4 vectors of one operand, 6 elements of the other"
+    assert len(loads) <= 10 * steps, "4 vectors of one operand, 6 elements of the other"
     counting = [name for name in others if name not in {"vmovups", "vmovaps", "vbroadcastss"}]
     assert set(counting) <= {"add", "sub", "inc", "dec", "lea", "cmp", "test", "jne", "je", "jl", "jg", "jb", "ja"}
-    assert len(counting) <= 5, counting
+    assert len(counting) <= 6, counting
     assert [text for text in loop if VECTOR.search(text) and REFERENCE.search(text)] == []
     assert not any(text.startswith(("vmovups %zmm", "vmovaps %zmm")) for text in loop)

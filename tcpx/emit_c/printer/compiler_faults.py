@@ -38,6 +38,19 @@ NO_DISTRIBUTION: Final = """\
 #endif"""
 
 
+UNROLLED_IN_THREADS: Final = """\
+/* gcc makes functions of parallel loops, and forgets that it is asked to unroll loops in them. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("unroll-loops")
+#endif"""
+
+
+def unrolls_in_threads(func: FuncOp) -> bool:
+    """Whether the compiler is asked to unroll a loop in a parallel one."""
+    unrolled = (op for op in func.walk() if isinstance(op, Loop) and op.unrolled > 1)
+    return any(isinstance(outer, Loop) and outer.is_parallel for op in unrolled for outer in op.ancestors())
+
+
 def has_loop_of_many_stores(func: FuncOp) -> bool:
     """Whether a loop writes to memory in more places than gcc distributes among loops in reasonable time."""
     stores = Counter(_loop_round(op) for op in func.walk() if isinstance(op, Write))

@@ -9,8 +9,10 @@ from typing import Final
 from tcpx.emit_c.printer.compiler_faults import (
     NO_DISTRIBUTION,
     NO_LOOP_VECTORS,
+    UNROLLED_IN_THREADS,
     has_loop_of_many_stores,
     repeats_elements_of_rows,
+    unrolls_in_threads,
 )
 from tcpx.emit_c.printer.context import Needs
 from tcpx.emit_c.printer.expressions import SIZE_HELPERS
@@ -67,6 +69,8 @@ def print_file(requests: Sequence[PrintRequest], target: Target, threads: int) -
         head.append(NO_LOOP_VECTORS)
     if any(has_loop_of_many_stores(request.func) for request in requests):
         head.append(NO_DISTRIBUTION)
+    if threads > 1 and any(unrolls_in_threads(request.func) for request in requests):
+        head.append(UNROLLED_IN_THREADS)
     head += [f"#include <{header}>" for header in dict.fromkeys((*_HEADERS, *target.headers))]
     texts = [line.text for lines in functions for line in lines]
     definitions = [

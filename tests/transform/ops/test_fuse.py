@@ -197,6 +197,18 @@ def test_refused(payload: str, body: str, message: str) -> None:
     assert refusal(payload, body).message == message
 
 
+def test_a_slot_of_a_packed_operand_is_not_empty() -> None:
+    """With K = 0 the reduction would run once for its start, and read a slot that is not there."""
+    payload = RELU.replace("K: 0..", "K: 0.. multiple_of 4")
+    assert payload != RELU
+    body = MM + "let k, i = tile(mm, [k: 4, m: 1])\npack(mm.lhs, layout: [k/4, k%4])\nfuse(mm.start, into: k)"
+    error = refusal(payload, body)
+    assert error.message == "%mm/k1 (gml_st.for): mm/k1 may have no iteration, and its body has a tile of fixed size"
+    assert error.required is not None
+    assert error.required.endswith("%mm.lhs.t.2 (gml_st.materialize): a slot would be empty")
+    assert error.found == "0 to K step 4"
+
+
 @pytest.mark.parametrize(
     "body", ["let i = tile(p, [d0: 4])", "let i = tile(p, [d1: 4])", "let j, i = tile(p, [d1: 3, d0: 2])"]
 )
