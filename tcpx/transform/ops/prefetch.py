@@ -7,9 +7,11 @@ from typing import Final
 
 from tcpx.payload.facts import facts_at
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
+from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, trip_count
 from tcpx.payload.ops.memory import Prefetch as PrefetchOp
 from tcpx.payload.ops.vector import Read
+from tcpx.payload.predicates import Comparison, Predicate
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import (
     Size,
@@ -45,8 +47,6 @@ from tcpx.transform.declaration import (
 FIXED_POINT: Final = 1 << 20
 """One, where a number of turns is divided by one that only the kernel knows, by a multiplication: of a thousand
 iterations, each asks for what is ahead by one row in a thousand at most."""
-PIECES: Final = (1, 2, 4)
-"""Pieces of a row: some cache lines in each."""
 
 
 @register
@@ -55,8 +55,9 @@ class Prefetch(Transform):
     (`for: write`), or the subset of an operand that it reads (`for: read`). With `ahead: n`, those of n iterations
     later, of the loop `at` or of the loop `of` round it: a tile streams in while the one before it is computed. Where a
     loop between these two reads the same tile again and again, `shared_by` lets each of its iterations ask for an equal
-    part: of each row, so that no line is asked for much more than once, if it is known within a factor of two how many
-    there are. Where one of two branches reads the operand from memory that is filled before, that is asked for.
+    part: in equal steps where the tile lies in one piece, else some of its rows, one at a time. No line is asked for
+    much more than once, if it is known within a factor of two how many iterations there are. Where one of two branches
+    reads the operand from memory that is filled before, that is asked for.
 
     before:
         func @f(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
@@ -120,22 +121,37 @@ class Prefetch(Transform):
             )
         distance, sharing = args.int("ahead"), args.optional_loop("shared_by")
         for value, now in targets:
-            part = now if sharing is None else _part(ctx, value, now, loop, sharing, counted)
+            part, turns = (now, None) if sharing is None else _part(ctx, value, now, loop, sharing, counted)
             subset = _later(part, counted, distance)
             op: Operation = PrefetchOp([value], [], {"subset": subset, "write": write})
             op.schedule_location = ctx.location
-            ctx.rewriter.insert(op, InsertPoint.start(loop.body))
+            ctx.rewriter.insert(op, _on_turns(ctx, loop, turns))
         return ()
 
 
-def _part(ctx: TransformContext, source: Value, subset: Tile, loop: Loop, sharing: Loop, counted: Loop) -> Tile:
+def _on_turns(ctx: TransformContext, loop: Loop, turns: Predicate | None) -> InsertPoint:
+    """The start of the body of a loop, in a branch of it if only some iterations have a turn."""
+    start = InsertPoint.start(loop.body)
+    if turns is None:
+        return start
+    branches = (Block(), Block())
+    guard = If([], [], {"predicate": turns}, list(branches))
+    guard.schedule_location = ctx.location
+    ctx.rewriter.insert(guard, start)
+    for branch in branches:
+        ctx.rewriter.insert(Yield([]), InsertPoint.start(branch))
+    return InsertPoint.start(branches[0])
+
+
+def _part(
+    ctx: TransformContext, source: Value, subset: Tile, loop: Loop, sharing: Loop, counted: Loop
+) -> tuple[Tile, Predicate | None]:
     """What one iteration of `loop` asks for where those of `sharing` ask for equal parts of what all of `loop` reads.
 
     If what the iterations of `loop` read lies one behind the other, each iteration of `sharing` has a part of that, and
-    goes along it in equal steps. Else it has some of the rows that the iterations of `loop` read. As many of these in
-    turn as `sharing` has iterations, if that is known, divide one row among them: a power of two, since the innermost
-    loop divides by it. If it is not, they ask for the whole row, or, if `sharing` has so many at least, 2 or 4 of its
-    iterations for a piece of each row.
+    goes along it in equal steps. Else it has some of the rows that the iterations of `loop` read, and asks for one of
+    them on some turns, which a predicate tells: one of as many as `sharing` has iterations at least, a power of two,
+    since the innermost loop divides by it.
     """
     if not loop.is_in(sharing) or not sharing.is_in(counted) or sharing in (loop, counted):
         raise ctx.fail(
@@ -165,20 +181,14 @@ def _part(ctx: TransformContext, source: Value, subset: Tile, loop: Loop, sharin
         along = own * ceildiv(rows * width, divisor) + turn * ceildiv(width, divisor)
         offsets = (*start.offsets[:-1], start.offsets[-1] + along)
         sizes = (*(1 for _ in subset.sizes[:-1]), ceildiv(width, parts or max(1, least)))
-        return Tile(offsets, sizes, subset.strides, subset.dropped)
+        return Tile(offsets, sizes, subset.strides, subset.dropped), None
+    period = 1 << max(1, least).bit_length() - 1
     if parts is not None:
-        pieces = 1 << max(1, least).bit_length() - 1
-        piece = mod(turn, pieces)
-        row = minimum(pieces - 1, own) * ceildiv(rows, pieces) + floordiv(turn, pieces)
+        row = minimum(period - 1, own) * ceildiv(rows, period) + floordiv(turn, period)
     else:
-        pieces = max(number for number in PIECES if number <= max(1, least))
-        piece, groups = mod(own, pieces), maximum(1, floordiv(count, pieces))
-        turns = minimum(groups - 1, floordiv(own, pieces)) * rows + turn
-        row = floordiv(turns * ceildiv(FIXED_POINT, groups), FIXED_POINT)
-    moved = subset.substitute({loop.var: loop.var.lower + row * loop.var.step})
-    width = ceildiv(subset.sizes[-1], pieces)
-    offsets = (*moved.offsets[:-1], moved.offsets[-1] + piece * width)
-    return Tile(offsets, (*subset.sizes[:-1], width), subset.strides, subset.dropped)
+        row = floordiv((own * rows + turn) * ceildiv(FIXED_POINT, maximum(1, count)), FIXED_POINT)
+    turns = None if period == 1 else Predicate((Comparison("==", mod(turn, period), 0),))
+    return subset.substitute({loop.var: loop.var.lower + row * loop.var.step}), turns
 
 
 def _slab(source: Value, subset: Tile, loop: Loop) -> int | None:
