@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from tcpx.payload.bounds import is_less_equal
 from tcpx.payload.diagnostics import VerifyError
-from tcpx.payload.ir import Operation, Value
-from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
+from tcpx.payload.ir import Block, Operation, Value
+from tcpx.payload.ops.gml_st import Loop, Materialize, OnSubset, StYield, trip_count
 from tcpx.payload.ops.memory import Empty, Pad
 from tcpx.payload.predicates import Comparison, Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
@@ -117,18 +117,71 @@ def complete(loops: tuple[Loop, ...]) -> Predicate:
 
 
 def run_at_least_once(rewriter: Rewriter, loops: tuple[Loop, ...]) -> None:
-    """Raise the upper bound of each loop so that it has an iteration, where it may have none."""
-    for loop in loops:
-        var = loop.var
-        if is_less_equal(var.lower + 1, var.upper) is True:
-            continue
-        raised = Var(var.name, var.lower, maximum(var.upper, var.lower + 1), var.step)
-        rewriter.set_attribute(loop, "var", raised)
-        sizes: dict[Symbol | Var, Dim] = {var: Size.of(raised)}
+    """Raise the upper bound of each loop, outermost first, so that it has an iteration, where it may have none.
+
+    Raises VerifyError where the body cannot have an iteration with nothing in it: it reads what a loop in it would not
+    have filled, or a tile whose size is what is left behind its offset.
+    """
+    raised = [loop for loop in loops if is_less_equal(loop.var.lower + 1, loop.var.upper) is not True]
+    if not raised:
+        return
+    vars_before = {loop: loop.var for loop in raised}
+    sound = [op for op in raised[0].walk() if _fault_on_nothing(op) is None]
+    for loop, var in vars_before.items():
+        new = Var(var.name, loop.var.lower, maximum(loop.var.upper, loop.var.lower + 1), loop.var.step)
+        sizes: dict[Symbol | Var, Dim] = {loop.var: Size.of(new)}
+        rewriter.set_attribute(loop, "var", new)
         rewriter.substitute(loop.body.ops, sizes)
         for op in list(loop.walk()):
             if isinstance(op, Materialize):
-                _read_nothing_beyond(rewriter, op, raised, loop, var)
+                _read_nothing_beyond(rewriter, op, new, loop, var)
+    for op in sound:
+        fault = _fault_on_nothing(op)
+        if fault is not None:
+            raise _needs_iteration(raised[0], vars_before[raised[0]], fault)
+
+
+def _needs_iteration(loop: Loop, var: Var, why: str) -> VerifyError:
+    return loop.error(
+        f"{loop.name} may have no iteration, and its body has a tile of fixed size",
+        required=f"at least one iteration, or operations on tiles that may be empty: {why}",
+        found=f"{to_text(var.lower)} to {to_text(var.upper)} step {to_text(var.step)}",
+        fix="state in the payload that the size is at least 1, or fuse before the producers",
+    )
+
+
+def _fault_on_nothing(op: Operation) -> str | None:
+    """What is not known to be right about an operation: that its tile has a size, that its loop fills what it makes."""
+    if isinstance(op, OnSubset) and any(is_less_equal(0, size) is not True for size in op.subset.sizes):
+        return f"{op.subset.text()} of %{op.subset_of.name} would have no size"
+    if isinstance(op, Loop) and is_less_equal(op.var.lower + 1, op.var.upper) is not True:
+        for index, dest in enumerate(op.destinations):
+            if _is_unwritten(op.operands[index]) and not all(_fills(op, dest, s) for s in op.yields_to(index)):
+                return f"{op.name} would fill nothing of %{op.operands[index].name}"
+    return None
+
+
+def _is_unwritten(value: Value) -> bool:
+    """Whether a destination is part of memory that nothing has written yet."""
+    while not isinstance(value.defining_op, Empty):
+        maker, owner = value.defining_op, value.owner
+        if isinstance(maker, Materialize):
+            value = maker.operands[0]
+        elif isinstance(owner, Block) and isinstance(owner.parent, Loop) and value in owner.parent.destinations:
+            value = owner.parent.operands[owner.parent.destinations.index(value)]
+        else:
+            return False
+    return True
+
+
+def _fills(loop: Loop, dest: Value, store: StYield) -> bool:
+    """Whether a destination is known to be empty where the loop that fills it, along a dim of it, has no iteration."""
+    extents = (loop.var.upper - loop.var.lower, trip_count(loop))
+    return any(
+        loop.var in variables(offset) and is_less_equal(size, extent) is True
+        for offset, size in zip(store.subset.offsets, shape_of(dest.type), strict=True)
+        for extent in extents
+    )
 
 
 def _read_nothing_beyond(rewriter: Rewriter, op: Materialize, var: Var, loop: Loop, before: Var) -> None:
@@ -155,12 +208,7 @@ def _read_nothing_beyond(rewriter: Rewriter, op: Materialize, var: Var, loop: Lo
             if isinstance(user, Pad):
                 _check_padding(user, whole)
     except VerifyError as error:
-        raise loop.error(
-            f"{loop.name} may have no iteration, and its body has a tile of fixed size",
-            required=f"at least one iteration, or operations on tiles that may be empty: {error.diagnostic.message}",
-            found=f"{to_text(before.lower)} to {to_text(before.upper)} step {to_text(before.step)}",
-            fix="state in the payload that the size is at least 1, or fuse before the producers",
-        ) from error
+        raise _needs_iteration(loop, before, error.diagnostic.message) from error
 
 
 def _check_slots(op: Materialize) -> None:

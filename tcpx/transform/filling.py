@@ -95,7 +95,8 @@ def _check_inside(ctx: TransformContext, subset: Tile, source: Value, before: Op
     extents = shape_of(source.type)
     for offset, size, stride, extent in zip(subset.offsets, subset.sizes, subset.strides, extents, strict=True):
         end = offset + (size - 1) * stride + 1
-        if is_less_equal(facts.attach(end), facts.attach(extent)) is not True:
+        pairs = ((end, extent), (size, extent - offset)) if stride == 1 else ((end, extent),)
+        if not any(is_less_equal(facts.attach(a), facts.attach(b)) is True for a, b in pairs):
             raise ctx.fail(
                 f"a tile of %{source.name} may end behind it where it is packed: the loop that reads it may be empty",
                 op=before,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tcpx.payload.ir import CloneMap, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
+from tcpx.payload.ops.memory import Prefetch
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Size, Var, variables
 from tcpx.payload.subsets import disjoint
@@ -28,6 +29,8 @@ def unroll(ctx: TransformContext, loop: Loop, factor: int) -> None:
             mapping.values[loop.destinations[k]] = value
         for op in body:
             if isinstance(op, StYield) and _index(loop, op) in current:
+                continue
+            if isinstance(op, Prefetch) and _of_handed(loop, op, current):
                 continue
             if isinstance(op, Materialize) and op.operands[0] in mapping.values and _of_handed(loop, op, current):
                 mapping.values[op.result] = mapping.values[op.operands[0]]
@@ -55,7 +58,7 @@ def _yielded(loop: Loop, index: int) -> Value:
     return loop.yields_to(index)[0].operands[0]
 
 
-def _of_handed(loop: Loop, op: Materialize, current: dict[int, Value]) -> bool:
+def _of_handed(loop: Loop, op: Materialize | Prefetch, current: dict[int, Value]) -> bool:
     source = op.operands[0]
     return source in loop.destinations and loop.destinations.index(source) in current
 
@@ -67,8 +70,11 @@ def _handed_value(loop: Loop, index: int) -> Value | None:
         return None
     if not isinstance(dest.type, TensorType):
         return stores[0].operands[0]
-    reads: list[Operation] = [u for u in dest.users if u is not stores[0]]
-    fixed = all(isinstance(u, Materialize) and u.subset == stores[0].subset and u.parent is loop.body for u in reads)
+    uses: list[Operation] = [u for u in dest.users if u is not stores[0]]
+    reads = [u for u in uses if not isinstance(u, Prefetch)]
+    fixed = all(
+        isinstance(u, Materialize | Prefetch) and u.subset == stores[0].subset and u.parent is loop.body for u in uses
+    )
     varies = loop.var in _variables(stores[0])
     return stores[0].operands[0] if reads and fixed and not varies else None
 

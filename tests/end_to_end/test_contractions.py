@@ -393,3 +393,32 @@ def test_where_l3_is_slow() -> None:
     kernels = tcpx.compile_many([*symbolic, *static], target=target, threads=2)
     for (spec, sizes), kernel in zip((*FAR, *FAR), kernels, strict=True):
         check(kernel, spec, sizes)
+
+
+BOUNDED = """func @f(%x: tensor<{x}xf32>, %w: tensor<{w}xf32>) -> tensor<[M]x[N]xf32> symbols [M{m}, K, N{n}] {{
+  %mm = tcp.contract(%x, %w) {{lhs = ["{l0}", "{l1}"], rhs = ["{r0}", "{r1}"], out = ["m", "n"]}} : tensor<[M]x[N]xf32>
+  tcp.return(%mm)
+}}
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("lhs", "rhs", "m", "n"),
+    [
+        ("mk", "kn", (0, 600), (0, 18)), ("mk", "kn", (0, 600), (9, 24)), ("mk", "kn", (1, 40), (17, 20)),
+        ("km", "nk", (0, 600), (0, 600)), ("km", "nk", (1, 134), (462, 462)), ("mk", "nk", (0, 300), (0, 24)),
+    ],
+)  # fmt: skip
+def test_sizes_within_bounds(lhs: str, rhs: str, m: tuple[int, int], n: tuple[int, int], threads: int) -> None:
+    """What a bound lets a schedule choose holds for all sizes within it."""
+    (l0, l1), (r0, r1) = lhs, rhs
+    shapes = {"x": "x".join(f"[{d.upper()}]" for d in lhs), "w": "x".join(f"[{d.upper()}]" for d in rhs)}
+    ranges = {"m": f": {m[0]}..{m[1]}", "n": f": {n[0]}..{n[1]}"}
+    text = BOUNDED.format(l0=l0, l1=l1, r0=r0, r1=r1, **shapes, **ranges)
+    kernel = tcpx.compile(tcpx.parse(text), target="native", threads=threads)
+    random = np.random.default_rng(5)
+    for rows, columns in {(m[0], n[1]), (m[1], n[0]), (sum(m) // 2, sum(n) // 2)}:
+        sizes = {"m": rows, "n": columns, "k": 19}
+        x, w = (random.integers(-4, 5, [sizes[d] for d in each]).astype(np.float32) for each in (lhs, rhs))
+        np.testing.assert_array_equal(kernel(x, w), np.einsum(f"{lhs},{rhs}->mn", x, w))

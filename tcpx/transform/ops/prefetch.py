@@ -20,7 +20,6 @@ from tcpx.payload.sizes import (
     is_equal,
     lower_bound,
     maximum,
-    minimum,
     mod,
     product,
     upper_bound,
@@ -55,9 +54,9 @@ class Prefetch(Transform):
     (`for: write`), or the subset of an operand that it reads (`for: read`). With `ahead: n`, those of n iterations
     later, of the loop `at` or of the loop `of` round it: a tile streams in while the one before it is computed. Where a
     loop between these two reads the same tile again and again, `shared_by` lets each of its iterations ask for an equal
-    part: in equal steps where the tile lies in one piece, else some of its rows, one at a time. No line is asked for
-    much more than once, if it is known within a factor of two how many iterations there are. Where one of two branches
-    reads the operand from memory that is filled before, that is asked for.
+    part: in equal steps where the tile lies in one piece, else some of its rows, one at a time. If it is known how many
+    iterations there are, no row is asked for more than twice. Where one of two branches reads the operand from memory
+    that is filled before, that is asked for.
 
     before:
         func @f(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
@@ -120,6 +119,13 @@ class Prefetch(Transform):
                 found="none",
             )
         distance, sharing = args.int("ahead"), args.optional_loop("shared_by")
+        if distance < 0:
+            raise ctx.fail(
+                f"iterations of {counted.name} that are over need nothing any more",
+                op=counted,
+                required="ahead: 0 or more",
+                found=f"ahead: {distance}",
+            )
         for value, now in targets:
             part, turns = (now, None) if sharing is None else _part(ctx, value, now, loop, sharing, counted)
             subset = _later(part, counted, distance)
@@ -184,7 +190,7 @@ def _part(
         return Tile(offsets, sizes, subset.strides, subset.dropped), None
     period = 1 << max(1, least).bit_length() - 1
     if parts is not None:
-        row = minimum(period - 1, own) * ceildiv(rows, period) + floordiv(turn, period)
+        row = mod(own, period) * ceildiv(rows, period) + floordiv(turn, period)
     else:
         row = floordiv((own * rows + turn) * ceildiv(FIXED_POINT, maximum(1, count)), FIXED_POINT)
     turns = None if period == 1 else Predicate((Comparison("==", mod(turn, period), 0),))

@@ -107,6 +107,14 @@ class Unroll(Transform):
                 found="1 iteration" if given is None else "factor: 1",
                 fix="optional unroll(..)" if given is None else None,
             )
+        if trips == 0:
+            raise ctx.fail(
+                f"unrolling {loop.name} changes nothing",
+                op=loop,
+                required="a loop of at least 2 iterations",
+                found="no iteration",
+                fix="optional unroll(..)",
+            )
         whole = is_equal(mod(trips, factor), 0) is True and is_equal(mod(var.upper - var.lower, var.step), 0) is True
         if not whole and trips != factor:
             raise ctx.fail(
@@ -140,10 +148,19 @@ def _leave_to_the_compiler(ctx: TransformContext, loop: Loop, factor: int | None
         )
     if factor is None or not 2 <= factor <= MOST_UNROLLED:
         raise ctx.fail(
-            f"the compiler is not told how often to unroll {loop.name}",
+            f"the compiler is not told how often to unroll {loop.name}"
+            if factor is None
+            else f"the compiler cannot be asked to unroll {loop.name} {shortened(factor)} times",
             op=loop,
             required=f"a factor in 2..{MOST_UNROLLED}",
             found="no factor" if factor is None else shortened(factor),
             fix="factor: 4",
+        )
+    if loop.unrolled == factor:
+        raise ctx.fail(
+            f"the compiler is asked to unroll {loop.name} {factor} times already",
+            op=loop,
+            required="another factor",
+            found=f"factor: {factor}",
         )
     ctx.rewriter.set_attribute(loop, UNROLLED, factor)

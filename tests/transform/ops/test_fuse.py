@@ -210,6 +210,27 @@ def test_a_slot_of_a_packed_operand_is_not_empty() -> None:
 
 
 @pytest.mark.parametrize(
+    ("sizes", "body", "fault"),
+    [
+        ("K: 0..", "let a, b, c = tile(mm, [m: 4, k: 4, n: 4])\nlet k = tile(mm, [k: 8])\n"
+         "pack(mm.rhs, [k/4, n, k%4], at: c)\npack(mm.lhs, [m, k/4, k%4], at: b)\nfuse(mm.start, into: k)",
+         "mm.lhs/pack1 would fill nothing of %mm.lhs.buffer"),
+        ("K: 0.. multiple_of 4", "let a, b, c = tile(mm, [m: 1, k: 8, n: 8], tail: pad)\nlet k = tile(mm, [k: 4])\n"
+         "pack(mm.lhs, [m, k], at: b)\nfuse(mm.start, into: c)",
+         "tile [%mm/m1, %mm.lhs/pack1 + %mm/k1] [1, min(4, min(8, K - %mm/k1) - %mm.lhs/pack1)] of %x would have "
+         "no size"),
+    ],
+)  # fmt: skip
+def test_an_iteration_of_nothing_finds_buffers_filled(sizes: str, body: str, fault: str) -> None:
+    """With K = 0 the reduction would run once for its start, and read what no loop has packed."""
+    error = refusal(RELU.replace("K: 0..", sizes), MM + body)
+    assert error.message == "%mm/k1 (gml_st.for): mm/k1 may have no iteration, and its body has a tile of fixed size"
+    assert error.required == f"at least one iteration, or operations on tiles that may be empty: {fault}"
+    stated = RELU.replace("K: 0..", sizes.replace("0..", "4.."))
+    check(stated, MM + body, [{"M": 3, "N": 9, "K": k} for k in (4, 8, 12)])
+
+
+@pytest.mark.parametrize(
     "body", ["let i = tile(p, [d0: 4])", "let i = tile(p, [d1: 4])", "let j, i = tile(p, [d1: 3, d0: 2])"]
 )
 def test_a_consumer_that_nothing_uses(body: str) -> None:

@@ -9,6 +9,7 @@ import tcpx
 from tcpx.limits import DEEPEST_NEST
 from tcpx.payload.diagnostics import Kind, VerifyError
 from tcpx.payload.ops.gml_st import Loop
+from tcpx.payload.ops.memory import Prefetch
 from tests.transform.payloads import MM, PAYLOADS, PRODUCTS, RELU, TWO_K, Sizes, check, refusal
 
 SIZES: tuple[Sizes, ...] = tuple(
@@ -82,6 +83,9 @@ def test_the_compiler_makes_the_copies(payload: str) -> None:
     assert loop.var.step == 1
 
 
+TILES = "let i, j = tile(mm, [m: 6, n: 8])\n"
+
+
 def schedule(body: str) -> tcpx.Schedule:
     return tcpx.parse_schedule(f"language 1\nschedule main(root: func) {{\n{body}\n}}\n")
 
@@ -117,8 +121,36 @@ def test_peeled_loops_are_unrolled_too() -> None:
 )
 def test_the_compiler_is_told_how_often(given: str, found: str) -> None:
     error = refusal(RELU, MM + f"let k = tile(mm, [k: 2])\nunroll(k{given}, explicit: false)")
-    assert error.message == "the compiler is not told how often to unroll mm/k1"
+    asked = f"the compiler cannot be asked to unroll mm/k1 {found} times"
+    assert error.message == (asked if given else "the compiler is not told how often to unroll mm/k1")
     assert (error.required, error.found, error.fix) == ("a factor in 2..64", found, "factor: 4")
+
+
+def test_asking_again_is_for_another_number() -> None:
+    twice = (
+        MM + "let k = tile(mm, [k: 2])\nunroll(k, factor: 4, explicit: false)\nunroll(k, factor: {}, explicit: false)"
+    )
+    error = refusal(RELU, twice.format(4))
+    assert error.message == "the compiler is asked to unroll mm/k1 4 times already"
+    assert (error.required, error.found) == ("another factor", "factor: 4")
+    done = check(RELU, twice.format(8), SIZES)
+    assert [op.unrolled for op in done.module.walk() if isinstance(op, Loop) and op.name == "mm/k1"] == [8]
+
+
+def test_no_iteration_has_no_copies() -> None:
+    empty = RELU.replace("[K]", "0").replace("K: 0.., ", "")
+    error = refusal(empty, MM + "let k = tile(mm, [k: 8])\nunroll(k, factor: 2)")
+    assert error.message == "unrolling mm/k1 changes nothing"
+    assert (error.required, error.found, error.fix) == (
+        "a loop of at least 2 iterations", "no iteration", "optional unroll(..)",
+    )  # fmt: skip
+
+
+def test_the_place_of_a_carried_value_is_prefetched_once() -> None:
+    even = RELU.replace("K: 0..", "K: 0.. multiple_of 8")
+    body = TILES + "let k = tile(mm, [k: 4])\nprefetch(mm.out, at: k, for: write)\nunroll(k, factor: 2)"
+    done = check(even, MM + body, [{"M": m, "N": n, "K": k} for m, n, k in ((7, 9, 16), (3, 0, 8), (5, 5, 0))])
+    assert sum(isinstance(op, Prefetch) for op in done.module.walk()) == 1
 
 
 def test_parallel_iterations_are_in_no_order() -> None:
