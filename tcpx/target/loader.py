@@ -261,7 +261,7 @@ def _expand(group: Node, variables: Variables) -> Iterator[tuple[Node, dict[str,
             yield node, fields, variables
             continue
         if set(fields) - {"for", "rows"}:
-            raise node.fail("a group with only the keys for and rows, or a row", found=", ".join(fields))
+            raise node.fail("a group with only the keys for and rows, or a row", found=", ".join(fields) or "no keys")
         for local in bindings(fields.get("for"), variables):
             yield from _expand(fields["rows"], local)
 
@@ -278,7 +278,7 @@ def _row(
 
     name, signature, c = text("name"), text("type"), text("c")
     if name is None or signature is None or c is None:
-        raise node.fail("a row with at least the keys name, type and c", found=", ".join(fields))
+        raise node.fail("a row with at least the keys name, type and c", found=", ".join(fields) or "no keys")
     place = Node(name, f"{node.where} {name}")
     kind = text("kind") or "compute"
     if kind not in KINDS:

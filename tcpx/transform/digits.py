@@ -34,7 +34,7 @@ def layout_map(ctx: TransformContext, op: Structured, index: int, layout: Sequen
             f"the layout [{', '.join(map(str, layout))}] does not fit the operand",
             op=op,
             required=f"dims of {', '.join(names)}, each at most once, whole or by its digits",
-            found=", ".join(map(str, layout)),
+            found=", ".join(map(str, layout)) or "no dims",
         )
     return tuple(Symbol(digit.dim).size() if part is None else part.size() for digit, part in parts)
 

@@ -300,6 +300,12 @@ def refused_module(module: Module) -> Diagnostic:
             "f64",
         ),
         (
+            GENERIC.format(*POINTWISE, "", "%e: f32", "tcp.yield()"),
+            "%y (tcp.generic): the body hands out one element of the result",
+            "tcp.yield of one f32",
+            "nothing",
+        ),
+        (
             GENERIC.format(*POINTWISE, "", "%e: f32", "%q = tcp.exp(%e) : f32"),
             "%y (tcp.generic): the region ends in a tcp.yield",
             "tcp.yield as the last operation",

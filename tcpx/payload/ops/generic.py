@@ -203,10 +203,11 @@ class Generic(Structured):
             )
         end = block.terminator
         if end is None or [v.type for v in end.operands] != [self.acc_type]:
+            given = ", ".join(str(v.type) for v in end.operands) or "nothing" if end is not None else "no tcp.yield"
             raise self.error(
                 "the body hands out one element of the result",
                 required=f"tcp.yield of one {self.acc_type}",
-                found=", ".join(str(v.type) for v in end.operands) if end is not None else "no tcp.yield",
+                found=given,
             )
 
     def on_tiles(self, operands: Sequence[Value], result_shape: Sequence[Size | int]) -> Operation:
