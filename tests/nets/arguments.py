@@ -162,7 +162,7 @@ class Arguments:
         """An operand of an operation in a loop, by role; or its result."""
         del parameter
         known = {n: op for n, op in self.session.ops().items() if isinstance(op, Structured)}
-        if self.transform.name in plausible.FACTORS:
+        if self.transform.name in plausible.FACTORS + plausible.RESULTS:
             known = {n: op for n, op in known.items() if plausible.OPS[self.transform.name](op)}
         else:
             known = {n: op for n, op in known.items() if op.inputs and any(isinstance(a, Loop) for a in op.ancestors())}
@@ -171,7 +171,7 @@ class Arguments:
             return None
         self.op, self.name = known[chosen], chosen
         roles = list(self.op.operand_roles)[: len(self.op.inputs)]
-        if not roles or self.random.random() < 0.1:
+        if not roles or self.transform.name in plausible.RESULTS or self.random.random() < 0.1:
             return f"{chosen}.out"
         role = plausible.FACTOR if self.transform.name in plausible.FACTORS else self.random.choice(roles)
         self.operand = roles.index(role)

@@ -13,6 +13,7 @@ from tcpx.payload.ir import Operation
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.ops.generic import Generic
 from tcpx.payload.ops.gml_st import Loop, StYield
+from tcpx.payload.ops.memory import Empty
 from tcpx.payload.sizes import ceildiv, mod, upper_bound
 from tcpx.payload.types import TensorType, shape_of
 
@@ -52,6 +53,17 @@ def _factor_by(op: Operation, semantics: str) -> bool:
     return isinstance(made, Elementwise) and made.semantics == semantics
 
 
+def _writes_in_parts(loop: Loop) -> bool:
+    """Whether an iteration of a loop writes what a loop in it makes from nothing."""
+    made = [(s.operands[0], s.operands[0].defining_op) for k in range(len(loop.results)) for s in loop.yields_to(k)]
+    starts = [op.operands[op.results.index(value)] for value, op in made if isinstance(op, Loop)]
+    return any(isinstance(v.defining_op, Empty) and not v.defining_op.is_own for v in starts)
+
+
+def _is_written_in_parts(op: Operation) -> bool:
+    return any(isinstance(a, Loop) and _writes_in_parts(a) for a in op.ancestors())
+
+
 OPS: Mapping[str, Callable[[Operation], bool]] = {
     "tile": _iterates,
     "split_reduction": _reduces_tensors,
@@ -69,7 +81,10 @@ OPS: Mapping[str, Callable[[Operation], bool]] = {
     "unfold_cast": _contracts,
     "fold_offset": lambda op: _factor_by(op, "a - b") and _adds_integers(op),
     "shift_factor": _adds_integers,
+    "promote": _is_written_in_parts,
 }
+RESULTS = ("promote",)
+"""Transforms of the result of an operation in a loop."""
 FACTORS = ("fold_cast", "unfold_cast", "fold_offset", "shift_factor")
 """Transforms of a factor of a contraction, in a loop or not."""
 DTYPES: Mapping[str, tuple[str, ...]] = {
@@ -120,5 +135,6 @@ LOOPS: Mapping[str, Callable[[Loop], bool]] = {
     "unroll": _unrolls,
     "split": lambda loop: isinstance(loop.var.lower, int),
     "parallelize": _is_alone,
+    "promote": _writes_in_parts,
     "hoist_accumulator": _reduces,
 }

@@ -19,20 +19,35 @@ from tcpx.payload.types import BufferType, Type, dtype_of, like, row_major, shap
 
 FREE = "free"
 """The attribute of a padding that may hold anything."""
+OWN = "own"
+"""The attribute of what is made in memory of its own, and copied where it goes."""
 
 
 @register
 class Empty(Operation):
-    """A tensor whose elements have no value yet: the first init of a destination."""
+    """A tensor whose elements have no value yet: the first init of a destination.
+
+    What a loop makes of one with `own = true` is not made where it will be wanted: it is copied there.
+    """
 
     __slots__ = ()
     opcode = "tcp.empty"
-    attribute_names = ()
+    attribute_names = (OWN,)
 
     @classmethod
-    def of(cls, type_: Type) -> Operation:
-        """A detached empty tensor."""
-        return cls([], [type_])
+    def of(cls, type_: Type, own: bool = False) -> Operation:
+        """A detached empty tensor, in memory of its own if that is asked for."""
+        return cls([], [type_], {OWN: True} if own else {})
+
+    @property
+    def is_own(self) -> bool:
+        """Whether what is made of it has memory of its own."""
+        return self.attributes.get(OWN) is True
+
+    def verify(self) -> None:
+        held = self.attributes.get(OWN, True)
+        if held is not True:
+            raise self.error("`own` is true where it is given", required="own = true", found=f"own = {held}")
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         return (poison(evaluation.shape(self.result.type), dtype_of(self.result.type)),)

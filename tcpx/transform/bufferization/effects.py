@@ -88,9 +88,10 @@ class Effects:
     def _define(self, op: Operation) -> None:
         match op:
             case Loop():
-                for dest, result in zip(op.destinations, op.results, strict=True):
+                for init, dest, result in zip(op.operands, op.destinations, op.results, strict=True):
                     self._add(result, StorageKind.DESTINATION, op)
                     if result in self.of_value:
+                        self.of_value[result].own = isinstance(init.defining_op, Empty) and init.defining_op.is_own
                         self.of_value[result].destination = dest
                         self.of_value[dest] = self.of_value[result]
             case Empty():

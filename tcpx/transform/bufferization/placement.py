@@ -50,6 +50,9 @@ class Placement:
         storage = self.effects.of(value)
         if storage is None or storage.link is not None or storage.kind in (*READ_ONLY, StorageKind.EMPTY):
             return
+        if storage.own:
+            self.reasons[storage] = "it is promoted"
+            return
         for link in choices:
             if self._try(storage, link):
                 return

@@ -65,7 +65,7 @@ class Storage:
     """The storage of one tensor value. `op` defines the value; None for arguments and results of the function.
 
     `value` is the value it holds behind `op`; a loop's `destination` holds its elements inside the loop. The rows of a
-    `strided` one, an argument or a result, need not lie next to one another.
+    `strided` one, an argument or a result, need not lie next to one another. An `own` one is no part of another.
     """
 
     name: str
@@ -76,6 +76,7 @@ class Storage:
     destination: Value | None = None
     link: Link | None = None
     strided: bool = False
+    own: bool = False
 
     def full(self) -> Tile:
         """All of it."""

@@ -47,6 +47,7 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "vectorize": (RELU, MM + NEST, "vectorize(i)"),
     "hoist_accumulator": (RELU, MM + NEST + "vectorize(i)\n", "hoist_accumulator(mm, out_of: k)"),
     "prefetch": (RELU, MM + NEST, "prefetch(mm.out, at: i, for: write)"),
+    "promote": (RELU, MM + "let j = tile(mm, [n: 8])\nlet i = tile(mm, [m: 6])\n", "promote(mm.out, at: j)"),
     "peel": (RELU, MM + NEST, "peel(i)"),
     "split": (RELU, MM + NEST, "split(kc, at: 4)"),
     "split_reduction": (RELU, MM, "split_reduction(mm, k, parts: 2)"),

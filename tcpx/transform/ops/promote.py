@@ -1,0 +1,161 @@
+"""promote: compute what an iteration writes in a buffer of its own, and copy it where it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
+from tcpx.payload.ops.memory import Empty
+from tcpx.payload.rewriter import InsertPoint
+from tcpx.transform.declaration import (
+    LOOP,
+    VALUE,
+    Arguments,
+    Category,
+    OperandRef,
+    Parameter,
+    Results,
+    Transform,
+    TransformContext,
+    register,
+)
+from tcpx.transform.editing import erase_dead, source_name
+
+
+@register
+class Promote(Transform):
+    """Compute what an iteration of a loop writes of a result in a buffer of its own, and copy it where it goes when all
+    of it is there.
+
+    Sums that every step of a reduction reads and writes again are then in memory of one thread. In the result, two
+    threads write parts of one cache line where their parts meet, and would take it from one another in every step. The
+    rows of the buffer lie next to one another.
+
+    before:
+        func @f(%x: tensor<8x64xf32>, %w: tensor<64x32xf32>) -> tensor<8x32xf32> {
+          %mm.out = tcp.empty : tensor<8x32xf32>
+          %mm.1 = gml_st.parallel %mm/n1 in 0 to 32 step 16 (%mm.2 = %mm.out) {
+            %mm.start.out = tcp.empty : tensor<8x16xf32>
+            %mm.4 = gml_st.for %mm/k1 in 0 to 64 step 4 (%mm.5 = %mm.start.out) {
+              %x.t = gml_st.materialize(%x) tile [0, %mm/k1] [8, 4] : tensor<8x4xf32>
+              %w.t = gml_st.materialize(%w) tile [%mm/k1, %mm/n1] [4, 16] : tensor<4x16xf32>
+              %mm.start = gml_st.if %mm/k1 == 0 {
+                %zero = tcp.fill {value = 0.0} : tensor<8x16xf32>
+                tcp.yield(%zero)
+              } else {
+                %mm.acc = gml_st.materialize(%mm.5) tile [0, 0] [8, 16] : tensor<8x16xf32>
+                tcp.yield(%mm.acc)
+              } : tensor<8x16xf32>
+              %mm.6 = tcp.matmul(%x.t, %w.t, init = %mm.start) : tensor<8x16xf32> name "mm"
+              gml_st.yield(%mm.6, %mm.5) tile [0, 0] [8, 16]
+            } : tensor<8x16xf32>
+            gml_st.yield(%mm.4, %mm.2) tile [0, %mm/n1] [8, 16]
+          } : tensor<8x32xf32>
+          tcp.return(%mm.1)
+        }
+    statement:
+        promote(mm.out, at: mm.loop(n))
+    after:
+        func @f(%x: tensor<8x64xf32>, %w: tensor<64x32xf32>) -> tensor<8x32xf32> {
+          %mm.out = tcp.empty : tensor<8x32xf32>
+          %mm.1 = gml_st.parallel %mm/n1 in 0 to 32 step 16 (%mm.2 = %mm.out) {
+            %mm.own = tcp.empty {own = true} : tensor<8x16xf32>
+            %mm.4 = gml_st.for %mm/k1 in 0 to 64 step 4 (%mm.5 = %mm.own) {
+              %x.t = gml_st.materialize(%x) tile [0, %mm/k1] [8, 4] : tensor<8x4xf32>
+              %w.t = gml_st.materialize(%w) tile [%mm/k1, %mm/n1] [4, 16] : tensor<4x16xf32>
+              %mm.start = gml_st.if %mm/k1 == 0 {
+                %zero = tcp.fill {value = 0.0} : tensor<8x16xf32>
+                tcp.yield(%zero)
+              } else {
+                %mm.acc = gml_st.materialize(%mm.5) tile [0, 0] [8, 16] : tensor<8x16xf32>
+                tcp.yield(%mm.acc)
+              } : tensor<8x16xf32>
+              %mm.6 = tcp.matmul(%x.t, %w.t, init = %mm.start) : tensor<8x16xf32> name "mm"
+              gml_st.yield(%mm.6, %mm.5) tile [0, 0] [8, 16]
+            } : tensor<8x16xf32>
+            gml_st.yield(%mm.4, %mm.2) tile [0, %mm/n1] [8, 16]
+          } : tensor<8x32xf32>
+          tcp.return(%mm.1)
+        }
+    """
+
+    name = "promote"
+    category = Category.LAYOUT_AND_MEMORY
+    parameters = (
+        Parameter("value", VALUE, doc="`x.out`: a result that is computed in `at`, in several steps"),
+        Parameter("at", LOOP, doc="the loop whose iterations have a buffer each"),
+    )
+
+    def apply(self, ctx: TransformContext, args: Arguments) -> Results:
+        loop, held = args.loop("at"), args.value("value")
+        value = held.value if isinstance(held, OperandRef) else held
+        store = self._store(ctx, loop, value)
+        maker = store.operands[0].defining_op
+        if not isinstance(maker, Loop):
+            raise ctx.fail(
+                f"an iteration of {loop.name} writes %{value.name} at once",
+                op=store,
+                required=f"a loop in {loop.name} that computes it in several steps",
+                found=maker.opcode if maker is not None else f"%{store.operands[0].name}",
+            )
+        index = maker.results.index(store.operands[0])
+        start = maker.operands[index]
+        made = start.defining_op
+        if not isinstance(made, Empty):
+            raise ctx.fail(
+                f"{maker.name} goes on from what is there before",
+                op=maker,
+                required=f"a loop that computes %{value.name} from the start",
+                found=f"%{start.name} at first",
+                fix=f"fuse the start of the sums into {maker.name}, or promote in a loop round that",
+            )
+        if made.is_own:
+            raise ctx.fail(
+                f"%{value.name} is promoted in {loop.name} already",
+                op=maker,
+                required="a result without a buffer of its own",
+                found=f"%{start.name}",
+            )
+        own = Empty.of(start.type, own=True)
+        own.schedule_location = ctx.location
+        ctx.rewriter.insert(own, InsertPoint.before(maker), f"{_name(value)}.own")
+        ctx.rewriter.set_operands(maker, [own.result if k == index else v for k, v in enumerate(maker.operands)])
+        erase_dead(ctx.rewriter, [start])
+        return ()
+
+    def _store(self, ctx: TransformContext, loop: Loop, value: Value) -> StYield:
+        """The yield of a loop that writes what it computes of a value."""
+        stores = [s for k in range(len(loop.destinations)) for s in loop.yields_to(k)]
+        found = [s for s in stores if any(v is value for v in _ways_to(s.operands[0]))]
+        if not found:
+            raise ctx.fail(
+                f"no iteration of {loop.name} writes %{value.name}",
+                op=loop,
+                required="the result of an operation in the loop that it yields",
+                found=", ".join(f"%{s.operands[0].name}" for s in stores) or "nothing",
+            )
+        return found[0]
+
+
+def _name(value: Value) -> str:
+    """The name of a buffer for a value."""
+    return source_name(value.defining_op) if value.defining_op is not None else value.name
+
+
+def _ways_to(value: Value) -> Iterator[Value]:
+    """A value, and the values that it is made of by loops, branches and subsets alone."""
+    yield value
+    op: Operation | None = value.defining_op
+    match op:
+        case Loop():
+            for store in op.yields_to(op.results.index(value)):
+                yield from _ways_to(store.operands[0])
+        case If():
+            for block in op.regions:
+                if block.terminator is not None:
+                    yield from _ways_to(block.terminator.operands[op.results.index(value)])
+        case Materialize():
+            yield from _ways_to(op.operands[0])
+        case _:
+            pass
