@@ -31,6 +31,7 @@ from tcpx.payload.sizes import (
     variables,
 )
 from tcpx.payload.types import ScalarType, dtype_of, shape_of
+from tcpx.transform.arguments import value_of
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.vectors.instruction_count import instructions_of_vector
 
@@ -93,7 +94,7 @@ def _values(value: RuntimeValue, state: State, frame: Frame, node: ast.Node) -> 
     handle = OperandHandle(value, "out") if isinstance(value, OpHandle) else value
     if not isinstance(handle, OperandHandle):
         raise _wrong((value,), "a value such as `mm.lhs`, or an op", frame, node)
-    return [navigation.value_of(ref) for ref in navigation.value_refs(handle, state, node.location)]
+    return [value_of(ref) for ref in navigation.value_refs(handle, state, node.location)]
 
 
 def _ops(value: RuntimeValue, state: State, frame: Frame, node: ast.Node) -> list[Operation]:

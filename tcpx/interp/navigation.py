@@ -14,7 +14,7 @@ from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
 from tcpx.payload.ops.memory import Pad
-from tcpx.transform.arguments import OperandRef, ValueRef
+from tcpx.transform.arguments import OperandRef, ValueRef, value_of
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.suggestions import did_you_mean
 from tcpx.transform.tiling import first_value_of, start_of
@@ -191,10 +191,6 @@ def dims_of_value(handle: OperandHandle, state: State, frame: Frame, node: ast.N
     return tuple(
         DimHandle(handle.base, name) for name in dict.fromkeys(n for e in indexing_map for n in map_symbols(e))
     )
-
-
-def value_of(ref: ValueRef) -> Value:
-    return ref.value if isinstance(ref, OperandRef) else ref
 
 
 def definition_of(value: Value) -> Operation | None:

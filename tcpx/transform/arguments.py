@@ -32,6 +32,11 @@ ValueRef = OperandRef | Value
 """`mm.rhs` is an OperandRef; `mm.out` and a value made by a transform are Values."""
 
 
+def value_of(ref: ValueRef) -> Value:
+    """The value itself: of an operand, what the operation reads."""
+    return ref.value if isinstance(ref, OperandRef) else ref
+
+
 @dataclass(frozen=True, slots=True)
 class Digit:
     """One digit of a layout. `k` is a whole dim, `k/4` and `k%4` parts of one; `k pad 16` rounds the pitch up to 16."""

@@ -43,6 +43,7 @@ from tcpx.transform.arguments import (
     OperandRef,
     TransformContext,
     ValueRef,
+    value_of,
 )
 from tcpx.transform.suggestions import did_you_mean
 
@@ -52,6 +53,7 @@ __all__ = [
     "ArgumentValue", "Arguments", "Category", "Digit", "DimSizes", "OperandRef", "Parameter", "ParameterKind",
     "ParameterType", "Required", "Result", "Results", "Transform", "TransformContext", "ValueRef",
     "enum", "find", "is_own", "known_transform", "op_of", "plugin_notes", "plugin_problems", "register", "transforms",
+    "value_of",
 ]  # fmt: skip
 
 

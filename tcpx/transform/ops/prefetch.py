@@ -34,13 +34,13 @@ from tcpx.transform.declaration import (
     VALUE,
     Arguments,
     Category,
-    OperandRef,
     Parameter,
     Results,
     Transform,
     TransformContext,
     enum,
     register,
+    value_of,
 )
 
 FIXED_POINT: Final = 1 << 20
@@ -106,8 +106,7 @@ class Prefetch(Transform):
                 required=f"{loop.name} or a loop round it",
                 found=counted.name,
             )
-        held = args.value("value")
-        read = held.value if isinstance(held, OperandRef) else held
+        read = value_of(args.value("value"))
         targets = _written(loop) if write else _read(read, loop, counted)
         if not targets:
             raise ctx.fail(

@@ -13,12 +13,12 @@ from tcpx.transform.declaration import (
     VALUE,
     Arguments,
     Category,
-    OperandRef,
     Parameter,
     Results,
     Transform,
     TransformContext,
     register,
+    value_of,
 )
 from tcpx.transform.editing import erase_dead, source_name
 
@@ -88,8 +88,7 @@ class Promote(Transform):
     )
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
-        loop, held = args.loop("at"), args.value("value")
-        value = held.value if isinstance(held, OperandRef) else held
+        loop, value = args.loop("at"), value_of(args.value("value"))
         store = self._store(ctx, loop, value)
         maker = store.operands[0].defining_op
         if not isinstance(maker, Loop):
@@ -120,7 +119,7 @@ class Promote(Transform):
         own = Empty.of(start.type, own=True)
         own.schedule_location = ctx.location
         ctx.rewriter.insert(own, InsertPoint.before(maker), f"{_name(value)}.own")
-        ctx.rewriter.set_operands(maker, [own.result if k == index else v for k, v in enumerate(maker.operands)])
+        ctx.rewriter.set_operand(maker, index, own.result)
         erase_dead(ctx.rewriter, [start])
         return ()
 
