@@ -30,10 +30,20 @@ def run_on_save(run: Callable[[], Iterable[Path]], files: Iterable[Path]) -> int
             print(f"\nwatching {len(watched)} file(s); Ctrl-C ends", flush=True)
             while _stamps(watched) == stamps:
                 time.sleep(POLL_SECONDS)
+            _await_rest(watched)
             print("\n" + "=" * 80 + "\n")
     except KeyboardInterrupt:
         print()
         return 0
+
+
+def _await_rest(files: set[Path]) -> None:
+    """Wait until nothing is written any more: an editor empties a file before it fills it."""
+    stamps = _stamps(files)
+    time.sleep(POLL_SECONDS)
+    while stamps != (now := _stamps(files)):
+        stamps = now
+        time.sleep(POLL_SECONDS)
 
 
 def _stamps(files: Iterable[Path]) -> dict[Path, tuple[int, int] | None]:

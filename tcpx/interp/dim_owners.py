@@ -29,7 +29,8 @@ def own_dim(held: DimHandle, of: OpHandle, state: State, frame: Frame, node: ast
         found=describe(held),
         fix=either([f"`{name}.{dim}`" for dim in known]) or None,
         kind=Kind.SILENCEABLE,
-    ).with_places(payload=op.written_at)
+        payload=op.written_at,
+    )
 
 
 def _same_computation(owner: OpHandle, of: OpHandle, state: State) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 from tcpx.interp import arithmetic, methods, navigation
 from tcpx.interp.conditions import AnyOf, Condition, conjunction, disjunction, opposite
 from tcpx.interp.dim_owners import own_dim
@@ -13,7 +16,7 @@ from tcpx.interp.matching import WHERE_RANK, Candidates, Miss, Outcome, fits, ma
 from tcpx.interp.parameters import call_frame, checked_parameter
 from tcpx.interp.state import State
 from tcpx.interp.target_queries import has_feature, target_attribute
-from tcpx.interp.values import DimHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
+from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
 from tcpx.payload.diagnostics import Kind, ScheduleError, TcpxError
 from tcpx.payload.ir import Operation
 from tcpx.payload.predicates import Predicate
@@ -87,7 +90,8 @@ def _evaluate(expression: ast.Expression, state: State, frame: Frame) -> Runtime
             base = evaluate(expression.base, state, frame)
             if isinstance(base, Target):
                 return target_attribute(base, expression, frame)
-            return navigation.attribute(base, expression.name, state, frame, expression)
+            with _asked(base, state):
+                return navigation.attribute(base, expression.name, state, frame, expression)
         case ast.Call():
             return _call(expression, state, frame)
         case ast.Unary() | ast.Binary():
@@ -151,7 +155,8 @@ def _name(expression: ast.Name, state: State, frame: Frame) -> RuntimeValue:
     if frame.candidate is not None:
         if name == "it":
             return frame.candidate
-        return navigation.attribute(frame.candidate, name, state, frame, expression)
+        with _asked(frame.candidate, state):
+            return navigation.attribute(frame.candidate, name, state, frame, expression)
     raise frame.error(
         f"`{name}` is not bound", expression, required="a name in scope", fix=did_you_mean(name, frame.names)
     )
@@ -224,7 +229,19 @@ def _method(
         pattern = ast.Pattern(print_expression(argument), "", location=argument.location)
         return not any(isinstance(pattern_outcome(pattern, None, op, state, frame), Miss) for op in ops)
     text = dim_name(argument, base, state, frame) if method.takes == "dim" else _text(argument, state, frame)
-    return methods.METHODS[method.name](base, text, state, frame, node)
+    with _asked(base, state):
+        return methods.METHODS[method.name](base, text, state, frame, node)
+
+
+@contextmanager
+def _asked(base: RuntimeValue, state: State) -> Generator[None]:
+    """What is asked of a handle, and goes wrong, shows where in the payload the operation is that it denotes."""
+    try:
+        yield
+    except TcpxError as error:
+        of = base.base if isinstance(base, DimHandle | OperandHandle) else base
+        ops = state.handles.live(of) if isinstance(of, OpHandle) else []
+        raise error.with_places(payload=next((op.written_at for op in ops), None)) from error
 
 
 def _text(expression: ast.Expression, state: State, frame: Frame) -> str:

@@ -45,13 +45,22 @@ class Frame:
         fix: str | None = None,
         kind: Kind = Kind.DEFINITE,
         notes: tuple[str, ...] = (),
+        payload: Location | None = None,
     ) -> ScheduleError:
         """An error at a place of this sequence, with its call stack; what was found is the text there, if not given."""
         place = where if isinstance(where, Location) else where.location
         found = place.span if found is None else found
         return ScheduleError(
             Diagnostic(
-                message, kind, schedule=place, required=required, found=found, fix=fix, notes=notes, calls=self.calls
+                message,
+                kind,
+                schedule=place,
+                payload=payload,
+                required=required,
+                found=found,
+                fix=fix,
+                notes=notes,
+                calls=self.calls,
             )
         )
 

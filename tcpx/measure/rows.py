@@ -63,11 +63,11 @@ def read_rows(path: Path) -> list[Row]:
     except (OSError, ValueError) as error:
         raise _refused(path, str(error)) from error
     if not isinstance(held, list):
-        raise _refused(path, type(held).__name__)
+        raise _refused(path, f"{json.dumps(held):.200}")
     rows: list[Row] = []
     for k, given in enumerate(cast("list[object]", held)):
         if not isinstance(given, dict) or not FIELDS >= set(cast("dict[str, Any]", given)) >= REQUIRED:
-            raise _refused(path, f"row {k}: {given!r:.200}")
+            raise _refused(path, f"row {k}: {json.dumps(given):.200}")
         rows.append(Row(**cast("dict[str, Any]", given)))
     return rows
 

@@ -6,11 +6,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+
+from tcpx.cli.watching import POLL_SECONDS, run_on_save
 
 Command = Callable[..., SimpleNamespace]
 
@@ -188,3 +192,26 @@ def test_watch_runs_again_on_a_save_and_ends_cleanly(files: SimpleNamespace) -> 
         finally:
             process.kill()  # one that is done already does not mind
     assert process.returncode == 0
+
+
+def test_a_file_that_is_emptied_before_it_is_filled_is_read_once(tmp_path: Path) -> None:
+    file = tmp_path / "main.tcps"
+    file.write_text("first", encoding="utf-8")
+    read: list[str] = []
+
+    def save() -> None:
+        file.write_text("", encoding="utf-8")
+        time.sleep(POLL_SECONDS / 2)
+        file.write_text("second", encoding="utf-8")
+
+    def run() -> list[Path]:
+        read.append(file.read_text(encoding="utf-8"))
+        if len(read) == 2:
+            raise KeyboardInterrupt
+        saver.start()
+        return []
+
+    saver = threading.Thread(target=save)
+    assert run_on_save(run, [file]) == 0
+    saver.join()
+    assert read == ["first", "second"]

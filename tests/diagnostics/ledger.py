@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
@@ -92,14 +92,11 @@ class Ledger:
         self.records[self._next] = record
         return self._next
 
-    def plain(self) -> list[dict[str, Any]]:
-        """One record per template and stack, as xdist carries it from a worker."""
-        chosen: dict[tuple[str, str, bool, bool, bool, bool], Record] = {}
+    def plain(self, problems: Callable[[Record], Iterable[str]]) -> list[dict[str, Any]]:
+        """One record per template, place and what is wrong with it, as xdist carries it from a worker."""
+        chosen: dict[tuple[str, str, tuple[str, ...]], Record] = {}
         for record in self.records.values():
-            key = (
-                record.template, record.place, record.has_schedule, record.has_payload, bool(record.required),
-                bool(record.found),
-            )  # fmt: skip
+            key = record.template, record.place, tuple(problems(record))
             if key not in chosen or order(record) < order(chosen[key]):
                 chosen[key] = record
         return [asdict(record) for record in chosen.values()]

@@ -32,9 +32,9 @@ class DiagnosticPolicy:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         output: dict[str, object] | None = getattr(self.config, "workeroutput", None)
         if output is not None:
-            output["diagnostics"] = self.ledger.plain()
+            output["diagnostics"] = self.ledger.plain(problems)
             return
-        records = sorted([*self.gathered, *read(self.ledger.plain())], key=order)
+        records = sorted([*self.gathered, *read(self.ledger.plain(problems))], key=order)
         self.path.write_text(page(records), encoding="utf-8")
         self.wrong = sorted(
             {f"{r.template}  [{r.place}]: {problem}" for r in records for problem in problems(r)}
