@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from tcpx.payload.bounds import is_equal
+from tcpx.payload.diagnostics import ScheduleError
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.generic import Yield
@@ -80,6 +81,9 @@ def fuse_consumer(ctx: TransformContext, consumer: Tileable, into: Loop, padded:
             found=f"%{sources[0].name} has another structure",
         )
     for link in chain.links:
+        before = None if link.is_reduction else _copy_before(link.loop, link.index)
+        if before is not None:
+            raise _several_copies(ctx, consumer, before, link.loop)
         if not link.is_reduction and not link.is_disjoint:
             raise ctx.fail(
                 f"the loop {link.loop.name} does not step its producer in disjoint tiles",
@@ -110,13 +114,7 @@ def _path(ctx: TransformContext, top: Loop, consumer: Tileable) -> list[Tileable
         if id(op) not in needed:
             continue
         if isinstance(op, Loop) and op.copy_path:
-            raise ctx.fail(
-                f"%{consumer.name} needs what several copies of a loop compute: {top.name} and {op.name}",
-                op=op,
-                required="one loop that computes all of it",
-                found=f"{op.name}, on the way to %{consumer.name}",
-                fix=f"fuse({consumer.name}, into: ...) before the loop is peeled or split",
-            )
+            raise _several_copies(ctx, consumer, top, op)
         if not isinstance(op, Tileable):
             raise ctx.fail(f"%{op.name} on the way cannot be tiled", op=op, required="Tiling", found=op.opcode)
         outside = [u for r in op.results for u in r.users if id(u) not in needed]
@@ -136,6 +134,25 @@ def _path(ctx: TransformContext, top: Loop, consumer: Tileable) -> list[Tileable
             found="none",
         )
     return path
+
+
+def _several_copies(ctx: TransformContext, consumer: Operation, first: Loop, last: Loop) -> ScheduleError:
+    return ctx.fail(
+        f"%{consumer.name} needs what several copies of a loop compute: {first.name} and {last.name}",
+        op=last,
+        required="one loop that computes all of it",
+        found=f"{last.name}, on the way to %{consumer.name}",
+        fix=f"fuse({consumer.name}, into: ...) before the loop is peeled or split",
+    )
+
+
+def _copy_before(loop: Loop, index: int) -> Loop | None:
+    """The copy of a peeled or split loop that computes what this one goes on from; None of a loop that is whole."""
+    value = loop.operands[index]
+    while isinstance(value.defining_op, Materialize):
+        value = value.defining_op.operands[0]
+    made = value.defining_op
+    return made if isinstance(made, Loop) and not set(made.origins).isdisjoint(loop.origins) else None
 
 
 class _FusedConsumer:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from tcpx.payload.facts import Facts, facts_at, facts_in
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.memory import Alloc, View
@@ -22,9 +23,11 @@ from tcpx.payload.sizes import (
     is_equal,
     is_less_equal,
     maximum,
+    minimum,
     mod,
     product,
     substitute,
+    symbols,
     upper_expression,
 )
 from tcpx.payload.types import BufferType, row_major
@@ -76,6 +79,7 @@ def plan(func: FuncOp) -> Workspace:
 class _Planner:
     def __init__(self, func: FuncOp) -> None:
         self.func, self.order = func, ProgramOrder(func)
+        self.symbols = {symbol.name: symbol.size() for symbol in func.symbols}
         self.thread: Dim = 0
         self.in_thread: dict[Operation, Dim] = {}
 
@@ -86,8 +90,19 @@ class _Planner:
 
     def _everywhere(self, size: Dim) -> Dim:
         """A size that is asked for outside the branches: what holds in one of them is not known there."""
-        plain: dict[Symbol, Dim] = {symbol: symbol.size() for symbol in self.func.symbols}
+        plain: dict[Symbol, Dim] = {symbol: self.symbols[symbol.name] for symbol in symbols(size)}
         return substitute(size, plain)
+
+    def _outside(self, size: Dim, facts: Facts) -> Dim:
+        """A size that is needed in branches, as it is asked for outside of them: no larger than their facts allow.
+
+        Only such sizes can be compared with those of other branches.
+        """
+        bounded: dict[Symbol, Dim] = {}
+        for symbol in symbols(facts.attach(size)):
+            held = self.symbols[symbol.name]
+            bounded[symbol] = held if symbol.upper is None else minimum(held, symbol.upper)
+        return maximum(0, substitute(size, bounded))
 
     def _block(self, block: Block, in_parallel: bool) -> tuple[Dim, dict[Operation, Dim]]:
         """Bytes that the buffers of a block need, and where each lies in them."""
@@ -111,13 +126,14 @@ class _Planner:
                 return _Item(here, self._last_use(op.result, here), size_in_bytes(op.result.type), {op: 0})
             case Loop() if op.is_parallel and not in_parallel:
                 size, offsets = self._block(op.body, True)
-                self.thread = maximum(self.thread, pitch(size))
+                self.thread = maximum(self.thread, self._outside(pitch(size), facts_at(op)))
                 self.in_thread.update(offsets)
                 return None
             case Loop() | If():
                 planned = [self._block(region, in_parallel) for region in op.regions]
                 offsets = {key: offset for _, held in planned for key, offset in held.items()}
-                return _Item(here, here, maximum(*(size for size, _ in planned)), offsets) if offsets else None
+                size = maximum(*(self._outside(size, facts_in(op, k)) for k, (size, _) in enumerate(planned)))
+                return _Item(here, here, size, offsets) if offsets else None
             case _:
                 return None
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from tcpx.payload.facts import facts_at
+from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, trip_count
@@ -34,6 +35,7 @@ from tcpx.transform.declaration import (
     VALUE,
     Arguments,
     Category,
+    OperandRef,
     Parameter,
     Results,
     Transform,
@@ -55,8 +57,9 @@ class Prefetch(Transform):
     later, of the loop `at` or of the loop `of` round it: a tile streams in while the one before it is computed. Where a
     loop between these two reads the same tile again and again, `shared_by` lets each of its iterations ask for an equal
     part: in equal steps where the tile lies in one piece, else some of its rows, one at a time. If it is known how many
-    iterations there are, no row is asked for more than twice. Where one of two branches reads the operand from memory
-    that is filled before, that is asked for.
+    iterations there are, no row is asked for more than twice; where there may be up to twice as many as there are at
+    least, the parts are those of the most, and of fewer not all of the tile is asked for. Where one of two branches
+    reads the operand from memory that is filled before, that is asked for.
 
     before:
         func @f(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
@@ -107,6 +110,14 @@ class Prefetch(Transform):
                 found=counted.name,
             )
         read = value_of(args.value("value"))
+        if not write and isinstance(read.defining_op, Structured) and not isinstance(args.value("value"), OperandRef):
+            raise ctx.fail(
+                f"%{read.name} is computed, not read",
+                op=read.defining_op,
+                required="an operand, or `for: write`",
+                found=f"a result of {read.defining_op.opcode}",
+                fix=f"prefetch(.., at: {loop.name}, for: write)",
+            )
         targets = _written(loop) if write else _read(read, loop, counted)
         if not targets:
             raise ctx.fail(
@@ -125,8 +136,15 @@ class Prefetch(Transform):
                 required="ahead: 0 or more",
                 found=f"ahead: {distance}",
             )
+        if sharing is not None and counted is loop:
+            raise ctx.fail(
+                f"iterations of {sharing.name} cannot share what only the next iterations of {loop.name} need",
+                op=sharing,
+                required=f"`of`: a loop round {sharing.name}, whose iterations `ahead` counts",
+                found=f"of: {loop.name}",
+            )
         for value, now in targets:
-            part, turns = (now, None) if sharing is None else _part(ctx, value, now, loop, sharing, counted)
+            part, turns = (now, None) if sharing is None else _part(ctx, value, now, loop, sharing, counted, write)
             subset = _later(part, counted, distance)
             op: Operation = PrefetchOp([value], [], {"subset": subset, "write": write})
             op.schedule_location = ctx.location
@@ -149,7 +167,7 @@ def _on_turns(ctx: TransformContext, loop: Loop, turns: Predicate | None) -> Ins
 
 
 def _part(
-    ctx: TransformContext, source: Value, subset: Tile, loop: Loop, sharing: Loop, counted: Loop
+    ctx: TransformContext, source: Value, subset: Tile, loop: Loop, sharing: Loop, counted: Loop, write: bool
 ) -> tuple[Tile, Predicate | None]:
     """What one iteration of `loop` asks for where those of `sharing` ask for equal parts of what all of `loop` reads.
 
@@ -167,10 +185,11 @@ def _part(
         )
     used = {v for part in (*subset.offsets, *subset.sizes) for v in variables(part)}
     if sharing.var in used or loop.var not in used:
+        access = "write" if write else "read"
         raise ctx.fail(
-            f"the iterations of {sharing.name} cannot share what {loop.name} reads",
+            f"the iterations of {sharing.name} cannot share what {loop.name} {access}s",
             op=sharing,
-            required=f"iterations that all read the same, and a part of it in each of {loop.name}",
+            required=f"iterations that all {access} the same, and a part of it in each of {loop.name}",
             found=subset.text(),
         )
     count, rows = facts_at(sharing).attach(trip_count(sharing)), trip_count(loop)

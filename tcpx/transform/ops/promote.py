@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tcpx.payload.ir import Operation, Value
+from tcpx.payload.diagnostics import ScheduleError
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
 from tcpx.payload.ops.memory import Empty
+from tcpx.payload.ops.vector import Write
 from tcpx.payload.rewriter import InsertPoint
+from tcpx.payload.subsets import disjoint_between_iterations
 from tcpx.transform.declaration import (
     LOOP,
     VALUE,
@@ -30,7 +34,8 @@ class Promote(Transform):
 
     Sums that every step of a reduction reads and writes again are then in memory of one thread. In the result, two
     threads write parts of one cache line where their parts meet, and would take it from one another in every step. The
-    rows of the buffer lie next to one another.
+    rows of the buffer lie next to one another. Sums that go on from a value made outside of the loop are refused: start
+    them in the loop (`fuse(mm.start, into: ..)`), and do so before a loop over a summed dim is peeled or split.
 
     before:
         func @f(%x: tensor<8x64xf32>, %w: tensor<64x32xf32>) -> tensor<8x32xf32> {
@@ -89,33 +94,31 @@ class Promote(Transform):
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         loop, value = args.loop("at"), value_of(args.value("value"))
-        store = self._store(ctx, loop, value)
-        maker = store.operands[0].defining_op
+        store = _store(ctx, loop, value)
+        written = _seen_through(store.operands[0])
+        maker = written.defining_op
         if not isinstance(maker, Loop):
+            raise _at_once(ctx, loop, value, store, maker)
+        if loop.is_parallel and maker.is_parallel:
             raise ctx.fail(
-                f"an iteration of {loop.name} writes %{value.name} at once",
-                op=store,
-                required=f"a loop in {loop.name} that computes it in several steps",
-                found=maker.opcode if maker is not None else f"%{store.operands[0].name}",
+                f"{loop.name} and {maker.name} are a grid: what runs in parallel is an iteration of both",
+                op=maker,
+                required="the innermost loop of the grid",
+                found=loop.name,
+                fix=f"promote in {maker.name}",
             )
-        index = maker.results.index(store.operands[0])
+        index = maker.results.index(written)
         start = maker.operands[index]
         made = start.defining_op
-        if not isinstance(made, Empty):
-            raise ctx.fail(
-                f"{maker.name} goes on from what is there before",
-                op=maker,
-                required=f"a loop that computes %{value.name} from the start",
-                found=f"%{start.name} at first",
-                fix=f"fuse the start of the sums into {maker.name}, or promote in a loop round that",
-            )
-        if made.is_own:
+        if isinstance(made, Empty) and made.is_own:
             raise ctx.fail(
                 f"%{value.name} is promoted in {loop.name} already",
                 op=maker,
                 required="a result without a buffer of its own",
                 found=f"%{start.name}",
             )
+        if not _is_undefined(start):
+            raise _goes_on(ctx, maker, value, start)
         own = Empty.of(start.type, own=True)
         own.schedule_location = ctx.location
         ctx.rewriter.insert(own, InsertPoint.before(maker), f"{_name(value)}.own")
@@ -123,23 +126,117 @@ class Promote(Transform):
         erase_dead(ctx.rewriter, [start])
         return ()
 
-    def _store(self, ctx: TransformContext, loop: Loop, value: Value) -> StYield:
-        """The yield of a loop that writes what it computes of a value."""
-        stores = [s for k in range(len(loop.destinations)) for s in loop.yields_to(k)]
-        found = [s for s in stores if any(v is value for v in _ways_to(s.operands[0]))]
-        if not found:
-            raise ctx.fail(
-                f"no iteration of {loop.name} writes %{value.name}",
-                op=loop,
-                required="the result of an operation in the loop that it yields",
-                found=", ".join(f"%{s.operands[0].name}" for s in stores) or "nothing",
-            )
-        return found[0]
+
+def _store(ctx: TransformContext, loop: Loop, value: Value) -> StYield:
+    """The yield of a loop that writes what it computes of a value."""
+    if any(isinstance(op, Write) for op in loop.walk()):
+        raise ctx.fail(
+            f"the body of {loop.name} is on buffers",
+            op=loop,
+            required="a loop that yields what it computes",
+            found="vector.write",
+            fix="do this before `bufferize`",
+        )
+    stores = [s for k in range(len(loop.destinations)) for s in loop.yields_to(k)]
+    found = [s for s in stores if any(v is value for v in _ways_to(s.operands[0]))]
+    if not found:
+        raise ctx.fail(
+            f"no iteration of {loop.name} writes %{value.name}",
+            op=loop,
+            required="the result of an operation in the loop that it yields",
+            found=", ".join(f"%{s.operands[0].name}" for s in stores) or "nothing",
+        )
+    return found[0]
+
+
+def _at_once(ctx: TransformContext, loop: Loop, value: Value, store: StYield, maker: Operation | None) -> ScheduleError:
+    """The error where no loop computes what an iteration writes."""
+    required = f"a loop in {loop.name} that computes it in several steps"
+    if isinstance(maker, If):
+        return ctx.fail(
+            f"%{value.name} is computed in branches, of which an iteration of {loop.name} takes one",
+            op=store,
+            required=required,
+            found=maker.opcode,
+            fix="promote before `specialize`",
+        )
+    return ctx.fail(
+        f"an iteration of {loop.name} writes %{value.name} at once",
+        op=store,
+        required=required,
+        found=maker.opcode if maker is not None else f"%{store.operands[0].name}",
+    )
+
+
+def _goes_on(ctx: TransformContext, maker: Loop, value: Value, start: Value) -> ScheduleError:
+    """The error where a loop adds to what is there before it."""
+    first = _seen_through(start)
+    round_it = first.owner.parent if isinstance(first.owner, Block) else None
+    given = _given(first)
+    found, fix = f"%{first.name} at first", None
+    if given is not None:
+        found = f"%{given.name} at first"
+        fix = f"add %{given.name} to the sums when they are done, instead of starting from it"
+    elif isinstance(round_it, Loop):
+        found = f"what an iteration of {round_it.name} leaves to the next"
+        fix = f"promote in a loop round {round_it.name}"
+    elif isinstance(first.defining_op, Loop):
+        found = f"what {first.defining_op.name} computes"
+        fix = "promote before the loop is peeled or split"
+    elif isinstance(first.defining_op, Structured):
+        fix = f"fuse the start of the sums into {maker.name}"
+    return ctx.fail(
+        f"{maker.name} goes on from what is there before",
+        op=maker,
+        required=f"a loop that computes %{value.name} from the start",
+        found=found,
+        fix=fix,
+    )
+
+
+def _is_undefined(value: Value) -> bool:
+    """Whether no element of a value has been computed."""
+    op = value.defining_op
+    if not isinstance(op, Materialize):
+        return isinstance(op, Empty)
+    source = op.operands[0]
+    loop = source.owner.parent if isinstance(source.owner, Block) else None
+    if not isinstance(loop, Loop):
+        return _is_undefined(source)
+    index = loop.destinations.index(source)
+    return (
+        all(store.subset == op.subset for store in loop.yields_to(index))
+        and disjoint_between_iterations(op.subset, loop.var) is True
+        and _is_undefined(loop.operands[index])
+    )
+
+
+def _given(value: Value) -> Value | None:
+    """The value that sums go on from, if they start neither from nothing nor from one number everywhere."""
+    op, owner = value.defining_op, value.owner
+    match op:
+        case None:
+            if isinstance(owner, Block) and isinstance(owner.parent, Loop) and value in owner.parent.destinations:
+                return _given(_seen_through(owner.parent.operands[owner.parent.destinations.index(value)]))
+            return value
+        case Loop():
+            return _given(_seen_through(op.operands[op.results.index(value)]))
+        case Empty():
+            return None
+        case _:
+            return value if op.operands else None
 
 
 def _name(value: Value) -> str:
     """The name of a buffer for a value."""
     return source_name(value.defining_op) if value.defining_op is not None else value.name
+
+
+def _seen_through(value: Value) -> Value:
+    """What a value is a subset of."""
+    while isinstance(value.defining_op, Materialize):
+        value = value.defining_op.operands[0]
+    return value
 
 
 def _ways_to(value: Value) -> Iterator[Value]:
@@ -148,8 +245,11 @@ def _ways_to(value: Value) -> Iterator[Value]:
     op: Operation | None = value.defining_op
     match op:
         case Loop():
-            for store in op.yields_to(op.results.index(value)):
+            index = op.results.index(value)
+            for store in op.yields_to(index):
                 yield from _ways_to(store.operands[0])
+            if isinstance(_seen_through(op.operands[index]).defining_op, Loop):
+                yield from _ways_to(op.operands[index])
         case If():
             for block in op.regions:
                 if block.terminator is not None:

@@ -188,6 +188,13 @@ RETURNED = CHAIN.replace(" -> tensor<[M]x[N]xf32>", " -> (tensor<[M]x[N]xf32>, t
          "it is not clear which copy of %mm/m1 goes with %r"),
         (RELU, MM + R + 'let i = tile(mm, [m: 6], tail: peel)\nfuse(r, into: i.copy("main"))',
          "%r needs what several copies of a loop compute: mm/m1 and mm/m1~tail"),
+        (RELU, MM + R + 'let i = tile(mm, [m: 6], tail: peel)\nfuse(r, into: i.copy("tail"))',
+         "%r needs what several copies of a loop compute: mm/m1 and mm/m1~tail"),
+        (RELU, MM + R + 'let k, i = tile(mm, [k: 2, m: 2])\nsplit(i, at: 4)\nfuse(r, into: i.copy("high"))',
+         "%r needs what several copies of a loop compute: mm/m1 and mm/m1~high"),
+        (CHAIN, P + 'let q = match one "q" in root\nlet i = tile(p, [d1: 4])\nsplit(i, at: 4)\n'
+         'fuse(q, into: i.copy("high"))',
+         "%q needs what several copies of a loop compute: p/d11 and p/d11~high"),
         (GIVEN, MM + "let k = tile(mm, [k: 2])\nfuse(mm.start, into: k)", "%mm has no start: its first value is given"),
         (RELU, MM + "let k = tile(mm, [k: 1])\nlet i, j = tile(mm, [m: 6, n: 8], tail: pad)\nfuse(mm.start, into: j)",
          "%mm/k1 (gml_st.for): mm/k1 may have no iteration, and its body has a tile of fixed size"),
@@ -195,6 +202,10 @@ RETURNED = CHAIN.replace(" -> tensor<[M]x[N]xf32>", " -> (tensor<[M]x[N]xf32>, t
 )  # fmt: skip
 def test_refused(payload: str, body: str, message: str) -> None:
     assert refusal(payload, body).message == message
+
+
+def test_the_last_copy_of_a_reduction_takes_a_consumer() -> None:
+    check(RELU, MM + R + 'let i, k = tile(mm, [m: 6, k: 2])\npeel(k)\nfuse(r, into: k.copy("tail"))')
 
 
 def test_a_slot_of_a_packed_operand_is_not_empty() -> None:

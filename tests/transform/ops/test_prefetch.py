@@ -163,6 +163,9 @@ def test_every_line_is_asked_for_by_any_number_of_iterations(least: int, period:
     assert max(row for row, _ in asked) <= 35
 
 
+WRITTEN = "let j, i = tile(mm, [n: 8, m: 6], tail: pad)\nlet k = tile(mm, [k: 1])\n"
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -173,6 +176,11 @@ def test_every_line_is_asked_for_by_any_number_of_iterations(least: int, period:
         (STEPS + "prefetch(mm.rhs, at: k, of: i, shared_by: j)", "mm/n1 does not stand between mm/m1 and mm/k1"),
         (STEPS + "prefetch(mm.lhs, at: k, of: j, shared_by: i)",
          "the iterations of mm/m1 cannot share what mm/k1 reads"),
+        (STEPS + "prefetch(mm.rhs, at: k, ahead: 1, shared_by: i)",
+         "iterations of mm/m1 cannot share what only the next iterations of mm/k1 need"),
+        (WRITTEN + "prefetch(mm.out, at: k, for: write, of: j, shared_by: i)",
+         "the iterations of mm/m1 cannot share what mm/k1 writes"),
+        (STEPS + "prefetch(mm.out, at: k)", "%mm.v.1 is computed, not read"),
         (TILED + "prefetch(mm.out, at: i, for: write, ahead: -1)",
          "iterations of mm/m1 that are over need nothing any more"),
         (TILED + "prefetch(mm.rhs, at: i)", "the body of mm/m1 reads no subset that could be prefetched"),

@@ -70,7 +70,43 @@ def test_in_a_grid(payload: str) -> None:
             "mm/k1 goes on from what is there before",
             "a loop that computes %mm.6 from the start",
             "%mm.start at first",
-            "fuse the start of the sums into mm/k1, or promote in a loop round that",
+            "fuse the start of the sums into mm/k1",
+        ),
+        (
+            SUMS + "promote(mm.out, at: k)",
+            "mm/m1 goes on from what is there before",
+            "a loop that computes %mm.9 from the start",
+            "what an iteration of mm/k1 leaves to the next",
+            "promote in a loop round mm/k1",
+        ),
+        (
+            SUMS + "peel(k)\npromote(mm.out, at: j)",
+            "mm/k1~tail goes on from what is there before",
+            "a loop that computes %mm.9 from the start",
+            "what mm/k1 computes",
+            "promote before the loop is peeled or split",
+        ),
+        (
+            "let j = tile(mm, [n: 8])\n"
+            "specialize mm when size(mm.m) > 4 { tile(mm, [k: 2]) } else { tile(mm, [k: 3]) }\npromote(mm.out, at: j)",
+            "%mm.7 is computed in branches, of which an iteration of mm/n1 takes one",
+            "a loop in mm/n1 that computes it in several steps",
+            "gml_st.if",
+            "promote before `specialize`",
+        ),
+        (
+            "let j, l = tile(mm, [n: 16, m: 8], parallel: true)\ntile(mm, [k: 2])\npromote(mm.out, at: j)",
+            "mm/n1 and mm/m1 are a grid: what runs in parallel is an iteration of both",
+            "the innermost loop of the grid",
+            "mm/n1",
+            "promote in mm/m1",
+        ),
+        (
+            SUMS + "bufferize(root)\npromote(mm.out, at: j)",
+            "the body of mm/n1 is on buffers",
+            "a loop that yields what it computes",
+            "vector.write",
+            "do this before `bufferize`",
         ),
         (
             SUMS + "promote(mm.out, at: j)\npromote(mm.out, at: j)",
@@ -84,6 +120,46 @@ def test_in_a_grid(payload: str) -> None:
 def test_refused(body: str, message: str, required: str, found: str, fix: str | None) -> None:
     wrong = refusal(RELU, MM + 'let s = match one "s" in root\n' + body)
     assert (wrong.message, wrong.required, wrong.found, wrong.fix) == (message, required, found, fix)
+
+
+GIVEN = """\
+func @f(%x: tensor<[M]x[K]xf32>, %w: tensor<[K]x[N]xf32>, %c: tensor<[M]x[N]xf32>) -> tensor<[M]x[N]xf32>
+    symbols [M: 0.., K: 0.., N: 0..] {
+  %z = START : tensor<[M]x[N]xf32>
+  %mm = tcp.matmul(%x, %w, init = %z) : tensor<[M]x[N]xf32>
+  tcp.return(%mm)
+}
+"""
+
+
+@pytest.mark.parametrize("start", ["tcp.fill {value = 2.0}", "tcp.max(%c, %c)"])
+@pytest.mark.parametrize("parallel", ["true", "false"])
+def test_a_first_value_that_is_computed_there(start: str, parallel: str) -> None:
+    """What an iteration goes on from is a part of the result that nothing has written yet."""
+    tiles = f"let j = tile(mm, [n: 8], parallel: {parallel})\nlet k, i = tile(mm, [k: 2, m: 4])\n"
+    done = check(GIVEN.replace("START", start), MM + tiles + "fuse(mm.start, into: i)\npromote(mm.out, at: j)")
+    assert owned(done.module.text()) == ["%mm.own"]
+
+
+def test_a_first_value_from_outside_is_refused() -> None:
+    payload = GIVEN.replace("  %z = START : tensor<[M]x[N]xf32>\n", "").replace("init = %z", "init = %c")
+    wrong = refusal(payload, MM + "let j, k = tile(mm, [n: 8, k: 2])\npromote(mm.out, at: j)")
+    assert (wrong.message, wrong.found) == ("mm/k1 goes on from what is there before", "%c at first")
+    assert wrong.fix == "add %c to the sums when they are done, instead of starting from it"
+
+
+def test_a_padded_tile() -> None:
+    tiles = "let j = tile(mm, [n: 8], tail: pad)\nlet k, i = tile(mm, [k: 2, m: 4])\n"
+    done = check(RELU, MM + tiles + "fuse(mm.start, into: i)\npromote(mm.out, at: j)")
+    assert "%mm.own = tcp.empty {own = true} : tensor<[M]x8xf32>" in done.module.text()
+
+
+def test_a_sum_that_is_cast_on_its_last_step() -> None:
+    payload = RELU.replace("-> tensor<[M]x[N]xf32> sym", "-> tensor<[M]x[N]xf64> sym").replace(
+        "tcp.return(%r)", "%wide = tcp.cast(%r) : tensor<[M]x[N]xf64>\n  tcp.return(%wide)"
+    )
+    body = MM + 'let wide = match one "wide" in root\n' + SUMS + "fuse(wide, into: i)\npromote(wide.out, at: j)"
+    assert owned(check(payload, body).module.text()) == ["%wide.own"]
 
 
 PRODUCT = """\
