@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from tcpx.payload.bounds import is_less_equal
 from tcpx.payload.diagnostics import VerifyError
-from tcpx.payload.ir import Block, Operation, Value
+from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize, OnSubset, StYield, trip_count
 from tcpx.payload.ops.memory import Empty, Pad
 from tcpx.payload.predicates import Comparison, Predicate
@@ -14,7 +14,7 @@ from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, maximum, minimum, to_text, variables
 from tcpx.payload.subsets import Tile, compose, disjoint_between_iterations
 from tcpx.payload.types import shape_of, with_shape
-from tcpx.transform.editing import erase_dead
+from tcpx.transform.editing import erase_dead, first_of, whole_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,15 +163,10 @@ def _fault_on_nothing(op: Operation) -> str | None:
 
 def _is_unwritten(value: Value) -> bool:
     """Whether a destination is part of memory that nothing has written yet."""
-    while not isinstance(value.defining_op, Empty):
-        maker, owner = value.defining_op, value.owner
-        if isinstance(maker, Materialize):
-            value = maker.operands[0]
-        elif isinstance(owner, Block) and isinstance(owner.parent, Loop) and value in owner.parent.destinations:
-            value = owner.parent.operands[owner.parent.destinations.index(value)]
-        else:
-            return False
-    return True
+    value = whole_of(value)
+    while (first := first_of(value)) is not None:
+        value = whole_of(first)
+    return isinstance(value.defining_op, Empty)
 
 
 def _fills(loop: Loop, dest: Value, store: StYield) -> bool:

@@ -25,6 +25,21 @@ def is_destination(value: Value) -> bool:
     return isinstance(value.owner, Block) and isinstance(value.owner.parent, Loop)
 
 
+def first_of(value: Value) -> Value | None:
+    """What the destination of a loop holds before the loop; None of any other value."""
+    loop = value.owner.parent if isinstance(value.owner, Block) else None
+    if not isinstance(loop, Loop) or value not in loop.destinations:
+        return None
+    return loop.operands[loop.destinations.index(value)]
+
+
+def whole_of(value: Value) -> Value:
+    """What a value is a subset of; itself if it is none."""
+    while isinstance(value.defining_op, Materialize):
+        value = value.defining_op.operands[0]
+    return value
+
+
 def read_subset(rewriter: Rewriter, value: Value, tile: Tile, at: Operation | InsertPoint) -> Value:
     """The value of a subset: the value itself if the subset is all of it; subsets of subsets are composed."""
     if tile.is_full(shape_of(value.type)) is True and not is_destination(value):

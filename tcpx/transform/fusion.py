@@ -28,7 +28,7 @@ from tcpx.transform.destinations import (
     run_at_least_once,
     sink_destination,
 )
-from tcpx.transform.editing import Copies, erase_dead, read_subset, source_name
+from tcpx.transform.editing import Copies, erase_dead, read_subset, source_name, whole_of
 from tcpx.transform.tiling import pad_value_to
 
 
@@ -148,10 +148,7 @@ def _several_copies(ctx: TransformContext, consumer: Operation, first: Loop, las
 
 def _copy_before(loop: Loop, index: int) -> Loop | None:
     """The copy of a peeled or split loop that computes what this one goes on from; None of a loop that is whole."""
-    value = loop.operands[index]
-    while isinstance(value.defining_op, Materialize):
-        value = value.defining_op.operands[0]
-    made = value.defining_op
+    made = whole_of(loop.operands[index]).defining_op
     return made if isinstance(made, Loop) and not set(made.origins).isdisjoint(loop.origins) else None
 
 

@@ -15,7 +15,7 @@ from tcpx.payload.sizes import Dim, Size, Var, minimum
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform.arguments import TransformContext
-from tcpx.transform.editing import erase_dead, follow_reads, read_subset, source_name
+from tcpx.transform.editing import erase_dead, first_of, follow_reads, read_subset, source_name
 
 
 def tile(rewriter: Rewriter, op: Tileable, dim: str, size: Dim, parallel: bool = False) -> tuple[Loop, Tileable]:
@@ -206,11 +206,10 @@ def first_value_of(op: Tileable) -> Value | None:
     while value is not None:
         definition = value.defining_op
         if definition is None:
-            owner = value.owner
-            loop = owner.parent if isinstance(owner, Block) else None
-            if not isinstance(loop, Loop):
+            first = first_of(value)
+            if first is None:
                 return value
-            value = loop.operands[loop.destinations.index(value)]
+            value = first
         elif isinstance(definition, Materialize | Pad):
             value = definition.operands[0]
         else:

@@ -86,7 +86,7 @@ class _Planner:
     def run(self) -> Workspace:
         shared, offsets = self._block(self.func.body, False)
         planned = {op: self._everywhere(offset) for op, offset in {**offsets, **self.in_thread}.items()}
-        return Workspace(self._everywhere(shared), self._everywhere(self.thread), planned, frozenset(self.in_thread))
+        return Workspace(self._everywhere(shared), self.thread, planned, frozenset(self.in_thread))
 
     def _everywhere(self, size: Dim) -> Dim:
         """A size that is asked for outside the branches: what holds in one of them is not known there."""

@@ -24,7 +24,7 @@ from tcpx.transform.declaration import (
     register,
     value_of,
 )
-from tcpx.transform.editing import erase_dead, source_name
+from tcpx.transform.editing import erase_dead, first_of, source_name, whole_of
 
 
 @register
@@ -95,7 +95,7 @@ class Promote(Transform):
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         loop, value = args.loop("at"), value_of(args.value("value"))
         store = _store(ctx, loop, value)
-        written = _seen_through(store.operands[0])
+        written = whole_of(store.operands[0])
         maker = written.defining_op
         if not isinstance(maker, Loop):
             raise _at_once(ctx, loop, value, store, maker)
@@ -170,7 +170,7 @@ def _at_once(ctx: TransformContext, loop: Loop, value: Value, store: StYield, ma
 
 def _goes_on(ctx: TransformContext, maker: Loop, value: Value, start: Value) -> ScheduleError:
     """The error where a loop adds to what is there before it."""
-    first = _seen_through(start)
+    first = whole_of(start)
     round_it = first.owner.parent if isinstance(first.owner, Block) else None
     given = _given(first)
     found, fix = f"%{first.name} at first", None
@@ -213,14 +213,13 @@ def _is_undefined(value: Value) -> bool:
 
 def _given(value: Value) -> Value | None:
     """The value that sums go on from, if they start neither from nothing nor from one number everywhere."""
-    op, owner = value.defining_op, value.owner
+    op: Operation | None = value.defining_op
     match op:
         case None:
-            if isinstance(owner, Block) and isinstance(owner.parent, Loop) and value in owner.parent.destinations:
-                return _given(_seen_through(owner.parent.operands[owner.parent.destinations.index(value)]))
-            return value
+            first = first_of(value)
+            return _given(whole_of(first)) if first is not None else value
         case Loop():
-            return _given(_seen_through(op.operands[op.results.index(value)]))
+            return _given(whole_of(op.operands[op.results.index(value)]))
         case Empty():
             return None
         case _:
@@ -232,13 +231,6 @@ def _name(value: Value) -> str:
     return source_name(value.defining_op) if value.defining_op is not None else value.name
 
 
-def _seen_through(value: Value) -> Value:
-    """What a value is a subset of."""
-    while isinstance(value.defining_op, Materialize):
-        value = value.defining_op.operands[0]
-    return value
-
-
 def _ways_to(value: Value) -> Iterator[Value]:
     """A value, and the values that it is made of by loops, branches and subsets alone."""
     yield value
@@ -248,7 +240,7 @@ def _ways_to(value: Value) -> Iterator[Value]:
             index = op.results.index(value)
             for store in op.yields_to(index):
                 yield from _ways_to(store.operands[0])
-            if isinstance(_seen_through(op.operands[index]).defining_op, Loop):
+            if isinstance(whole_of(op.operands[index]).defining_op, Loop):
                 yield from _ways_to(op.operands[index])
         case If():
             for block in op.regions:
