@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import tcpx
+from tcpx.emit_c.kernel import KernelRequest, build_many
+from tests.emit_c.payloads import GENERIC, module
 
 PAYLOAD = """\
 func @f(%x: tensor<{shape}xf32>) -> tensor<{shape}xf32>{symbols} {{
@@ -31,15 +33,16 @@ def pragmas(shape: str, symbols: str, threads: int) -> list[str]:
 
 
 SHARED = "#pragma omp parallel for num_threads(2) schedule(static)"
+COPIED = " firstprivate(x, out)"
 
 
 @pytest.mark.parametrize(
     ("shape", "symbols", "found"),
     [
         ("16x16", "", []),
-        ("1024x1024", "", [SHARED]),
-        ("[M]x64", " symbols [M]", [f"{SHARED} if (256 * M >= 65536)"]),
-        ("[M]x64", " symbols [M: 1000..]", [SHARED]),
+        ("1024x1024", "", [SHARED + COPIED]),
+        ("[M]x64", " symbols [M]", [f"{SHARED} if (256 * M >= 65536){COPIED}"]),
+        ("[M]x64", " symbols [M: 1000..]", [SHARED + COPIED]),
         ("[M]x64", " symbols [M: 0..20]", []),
     ],
 )
@@ -86,3 +89,39 @@ def test_grids(name: str) -> None:
     for m, n, k in ((1, 1, 1), (0, 5, 3), (7, 33, 0), (131, 67, 29)):
         x, w = (random.integers(-4, 5, shape).astype(np.float32) for shape in ((m, k), (k, n)))
         assert np.array_equal(np.asarray(kernel(x, w)), x @ w)
+
+
+SUMS = """
+func @sums(%x: buffer<8x[N]xf32, strides [N, 1], space argument>, %r: buffer<8xf32, strides [1], space result>)
+    symbols [N] {results = 1} {
+  %last = buffer.alloc : buffer<8xf32, strides [1], space stack>
+  %again = buffer.alloc : buffer<8xf32, strides [1], space stack>
+  %first = tcp.const {value = 1.5, row = "literal"} : f32
+  gml_st.parallel %i in 0 to 8 {
+    %sum = gml_st.for %j in 0 to N - max(0, N - 7) (%s = %first) {
+      %v = vector.read(%x) tile [%i, %j + max(0, N - 7)] [1, 1] drop [0, 1] {row = "load_f32"} : f32
+      %t = tcp.add(%v, %s) {row = "add_f32"} : f32
+      gml_st.yield(%t, %s) tile [] []
+    } : f32
+    vector.write(%sum, %last) tile [%i] [1] drop [0] {row = "store_f32"}
+    gml_st.for %j in 0 to N {
+      vector.write(%sum, %again) tile [%i] [1] drop [0] {row = "store_f32"}
+    }
+  }
+  gml_st.for %i in 0 to 8 {
+    %v = vector.read(%last) tile [%i] [1] drop [0] {row = "load_f32"} : f32
+    vector.write(%v, %r) tile [%i] [1] drop [0] {row = "store_f32"}
+  }
+  tcp.return
+}
+"""
+
+
+def test_each_thread_has_copies_of_what_it_reads() -> None:
+    """Arguments, sizes and numbers from outside of the loop; an array is shared by the threads."""
+    (kernel,) = build_many([KernelRequest(module(SUMS))], GENERIC, threads=2)
+    assert kernel.c_source.count("firstprivate(x, N, first, size)\n") == 1
+    assert re.findall(r"float (last|again)\[8\];", kernel.c_source) == ["last", "again"]
+    for n in (0, 9, 20000):
+        x = np.random.default_rng(n).integers(-4, 5, (8, n)).astype(np.float32)
+        assert np.array_equal(np.asarray(kernel(x)), 1.5 + x[:, max(0, n - 7) :].sum(1))

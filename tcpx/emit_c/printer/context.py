@@ -25,6 +25,7 @@ class Needs:
     rows: dict[str, InstructionRow] = field(default_factory=dict[str, InstructionRow])
     filled_loads: dict[LaneType, str] = field(default_factory=dict[LaneType, str])
     thread_number: bool = False
+    memcpy: bool = False
 
 
 class FunctionContext:

@@ -6,13 +6,15 @@ from pathlib import PurePath
 
 from tcpx.emit_c.printer.buffers import is_buffer_op, print_buffer
 from tcpx.emit_c.printer.context import FunctionContext
+from tcpx.emit_c.printer.moves import move_of, print_move
 from tcpx.emit_c.printer.names import in_comment
-from tcpx.emit_c.printer.scopes import Scope
+from tcpx.emit_c.printer.scopes import Scope, without_unused, words_in
 from tcpx.emit_c.printer.statements import print_row
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.gml_st import If, Loop, StYield, runs_at_most_once, trip_count_is_one
 from tcpx.payload.sizes import is_less_equal, variables
+from tcpx.payload.types import BufferType
 from tcpx.payload.work import estimated_work
 
 
@@ -47,12 +49,17 @@ def _print_loop(loop: Loop, context: FunctionContext, scope: Scope) -> None:
     if loop.is_parallel and not context.in_parallel and not _how_often(loop) and context.threads > 1:
         _print_workshared(_grid_of(loop, context), context, scope)
         return
+    often = _how_often(loop)
+    move = None if often else move_of(loop, context)
+    if move is not None:
+        scope.statement(_loop_comment(loop))
+        print_move(move, context, scope)
+        return
     carried = [k for k, dest in enumerate(loop.destinations) if context.live.has_use(dest)]
     for k in carried:
         init, dest = loop.operands[k], loop.destinations[k]
         if context.variables.of(init) is not context.variables.of(dest):
             context.define(dest, context.read(init), loop, scope)
-    often = _how_often(loop)
     inner = Scope(scope)
     lower, upper, name, head = _head(loop, context, scope, inner)
     if often:
@@ -101,6 +108,7 @@ def _grid_of(loop: Loop, context: FunctionContext) -> list[Loop]:
 
 def _print_workshared(grid: list[Loop], context: FunctionContext, scope: Scope) -> None:
     """Loops whose iterations are shared among threads as those of one."""
+    known = set(context.names.given)
     inner = Scope(scope)
     heads = [_head(loop, context, scope, inner)[-1] for loop in grid]
     context.in_parallel, context.slot_name = True, ""
@@ -108,7 +116,7 @@ def _print_workshared(grid: list[Loop], context: FunctionContext, scope: Scope) 
     print_block(grid[-1].body, context, inner)
     context.in_parallel, context.slot_name = False, ""
     scope.statement(_loop_comment(grid[0]))
-    _print_worksharing(grid, context, scope)
+    _print_worksharing(grid, context, scope, _read_in(inner, known | scope.sizes(), context))
     for k in reversed(range(1, len(grid))):
         around = Scope(scope)
         around.statement(_loop_comment(grid[k]))
@@ -117,7 +125,21 @@ def _print_workshared(grid: list[Loop], context: FunctionContext, scope: Scope) 
     scope.block(heads[0], inner)
 
 
-def _print_worksharing(grid: list[Loop], context: FunctionContext, scope: Scope) -> None:
+def _read_in(body: Scope, known: set[str], context: FunctionContext) -> list[str]:
+    """The variables from outside that a parallel loop reads: each thread gets a copy.
+
+    Else clang has a pointer to each of them, and reads it again after every write to memory.
+    """
+    used = words_in(without_unused(body.lines()))
+    arrays = {
+        name
+        for buffer, name in context.buffers.items()
+        if isinstance(buffer.type, BufferType) and buffer.type.space == "stack"
+    }
+    return [name for name in context.names.given if name in known & used - arrays]
+
+
+def _print_worksharing(grid: list[Loop], context: FunctionContext, scope: Scope, copied: list[str]) -> None:
     """The pragma that shares the iterations among threads, where there is enough to do for them."""
     work, threshold = estimated_work(grid[0]), context.target.parallel_threshold
     enough = is_less_equal(threshold, work)
@@ -125,7 +147,9 @@ def _print_worksharing(grid: list[Loop], context: FunctionContext, scope: Scope)
         return
     collapsed = f" collapse({len(grid)})" if len(grid) > 1 else ""
     condition = "" if enough else f" if ({context.sizes.text(work, scope)} >= {threshold})"
-    scope.statement(f"#pragma omp parallel for{collapsed} num_threads({context.threads}) schedule(static){condition}")
+    copies = f" firstprivate({', '.join(copied)})" if copied else ""
+    shared = f"{collapsed} num_threads({context.threads}) schedule(static){condition}{copies}"
+    scope.statement(f"#pragma omp parallel for{shared}")
 
 
 def _loop_comment(loop: Loop) -> str:

@@ -71,7 +71,8 @@ def print_file(requests: Sequence[PrintRequest], target: Target, threads: int) -
         head.append(NO_DISTRIBUTION)
     if threads > 1 and any(unrolls_in_threads(request.func) for request in requests):
         head.append(UNROLLED_IN_THREADS)
-    head += [f"#include <{header}>" for header in dict.fromkeys((*_HEADERS, *target.headers))]
+    headers = (*_HEADERS, *(["string.h"] if needs.memcpy else []), *target.headers)
+    head += [f"#include <{header}>" for header in dict.fromkeys(headers)]
     texts = [line.text for lines in functions for line in lines]
     definitions = [
         *target.helper_code(needs.rows.values()),

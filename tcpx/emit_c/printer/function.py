@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -12,7 +10,7 @@ from tcpx.emit_c.printer.context import FunctionContext, Needs
 from tcpx.emit_c.printer.control import print_block
 from tcpx.emit_c.printer.expressions import SizePrinter
 from tcpx.emit_c.printer.names import Names, in_comment, words_of
-from tcpx.emit_c.printer.scopes import INDENT, Line, Scope
+from tcpx.emit_c.printer.scopes import INDENT, Line, Scope, without_unused, words_in
 from tcpx.emit_c.signature import FIRST_ASSERTION, OUT_OF_RANGE, OVERFLOW, RETURN_CODES, KernelSignature
 from tcpx.limits import INT64_MAX
 from tcpx.payload.constants import Constants
@@ -29,8 +27,6 @@ LARGEST_EXTENT: Final = 1 << 47
 """No array has more elements: addresses have fewer bits."""
 _WIDTH: Final = 120
 _SUFFIXES: Final = ("", "_workspace", "_check", "_bound")
-_LOCAL = re.compile(r"\s*const int64_t (\w+) = .*;")
-_COMMENT = re.compile(r"/\*.*?\*/")
 
 
 def print_function(
@@ -79,7 +75,7 @@ def print_function(
         wide_sizes=_wide_sizes(func, context.workspace_shared + threads * context.workspace_thread),
         assertions=tuple(op.diagnostic for op in _assertions(func)),
     )
-    used = words_of(_COMMENT.sub("", line.text) for line in body.lines())
+    used = words_in(body.lines())
     unused = [p.rpartition(" ")[2].lstrip("*") for p in parameters]
     checks, call = _size_checks(func, signature, context, reserved)
     called = words_of([call])
@@ -98,7 +94,7 @@ def print_function(
         *_head(c_name, parameters),
         *(INDENT + line for line in prologue),
     ]
-    printed = [line.indented() for line in _without_unused(body.lines())]
+    printed = [line.indented() for line in without_unused(body.lines())]
     return [*map(Line, head), *printed, Line(f"{INDENT}return 0;"), Line("}")], signature
 
 
@@ -119,16 +115,6 @@ def _result_count(func: FuncOp) -> int:
             found=str(held),
         )
     return held
-
-
-def _without_unused(lines: list[Line]) -> list[Line]:
-    """The lines without named sizes that nothing reads."""
-    while True:
-        counts = Counter(word for line in lines for word in re.findall(r"\w+", _COMMENT.sub("", line.text)))
-        kept = [line for line in lines if (m := _LOCAL.fullmatch(line.text)) is None or counts[m.group(1)] > 1]
-        if len(kept) == len(lines):
-            return kept
-        lines = kept
 
 
 def _size_scope(symbols: Sequence[Symbol], reserved: frozenset[str]) -> tuple[Scope, SizePrinter, str, list[str]]:
@@ -159,7 +145,7 @@ def _size_checks(
         fails = " && ".join(f"!({condition})" for condition in conditions)
         scope.statement(f"if ({fails}) return {FIRST_ASSERTION + number};")
     name = f"{signature.c_name}_check"
-    body = [line.indented().text for line in _without_unused(scope.lines())]
+    body = [line.indented().text for line in without_unused(scope.lines())]
     call = f"{name}({', '.join(arguments)})"
     return [f"static int {name}({parameters}) {{", *body, f"{INDENT}return 0;", "}", ""], call
 

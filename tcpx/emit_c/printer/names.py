@@ -32,10 +32,12 @@ def words_of(code: Iterable[str]) -> set[str]:
 class Names:
     """Hands out identifiers, each once: names that mangle alike are told apart by a number."""
 
-    __slots__ = ("_numbers", "_taken")
+    __slots__ = ("_numbers", "_taken", "given")
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken: set[str] = set(taken)
+        self.given: list[str] = []
+        """Every name that was handed out, without suffixes."""
         self._numbers: dict[tuple[str, tuple[str, ...]], int] = {}
         """By beginning of a name and suffixes: the numbers up to this one are known to be taken."""
 
@@ -49,6 +51,7 @@ class Names:
             name = f"{stem}{'' if stem.endswith('_') else '_'}{number}"
         self._numbers[stem, ends] = number
         self._taken.update(name + end for end in ends)
+        self.given.append(name)
         return name
 
 

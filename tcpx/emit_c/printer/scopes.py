@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from tcpx.emit_c.printer.names import words_of
 from tcpx.payload.ir import Operation
 from tcpx.payload.sizes import Dim, symbols, variables
 
 INDENT = "  "
+_LOCAL = re.compile(r"\s*const int64_t (\w+) = .*;")
+_COMMENT = re.compile(r"/\*.*?\*/")
 
 
 class Line(NamedTuple):
@@ -41,6 +46,10 @@ class Scope:
     def lookup(self, text: str) -> str | None:
         """The C name a size has here, or None."""
         return next((scope.names[text] for scope in self._outwards() if text in scope.names), None)
+
+    def sizes(self) -> set[str]:
+        """The C names that sizes have here."""
+        return {name for scope in self._outwards() for name in scope.names.values()}
 
     def home(self, dims: Iterable[Dim]) -> Scope | None:
         """The outermost block in which all these sizes can be computed; None if a name is not known at all."""
@@ -97,3 +106,18 @@ class Scope:
         while scope is not None:
             yield scope
             scope = scope.parent
+
+
+def words_in(lines: Iterable[Line]) -> set[str]:
+    """The identifiers in lines of C, without those in comments."""
+    return words_of(_COMMENT.sub("", line.text) for line in lines)
+
+
+def without_unused(lines: list[Line]) -> list[Line]:
+    """The lines without named sizes that nothing reads."""
+    while True:
+        counts = Counter(word for line in lines for word in re.findall(r"\w+", _COMMENT.sub("", line.text)))
+        kept = [line for line in lines if (m := _LOCAL.fullmatch(line.text)) is None or counts[m.group(1)] > 1]
+        if len(kept) == len(lines):
+            return kept
+        lines = kept
