@@ -89,6 +89,22 @@ def test_left(name: str) -> None:
     check(kernel, LEFT[name], *([] if name == "what may not be there" else [(0, 8), (1, 8), (5, 8)]), (9, 8))
 
 
+def test_a_loop_with_a_carried_value_is_left() -> None:
+    text = MOVED["a row"][0].replace("gml_st.for %j in 0 to 8 {", "%last = gml_st.for %j in 0 to 8 (%held = %one) {")
+    text = text.replace(
+        """    }
+  }
+  tcp.return""",
+        """    } : f32
+    vector.write(%last, %r) tile [%i, 0] [1, 1] drop [0, 1] {row = "store_f32"}
+  }
+  tcp.return""",
+    )
+    kernel = built(text)
+    assert "memcpy" not in kernel.c_source
+    check(kernel, text, (0, 8), (5, 8))
+
+
 PRODUCT = """func @product(%x: tensor<[M]x40x{t}>, %w: tensor<40x[N]x{t}>) -> tensor<[M]x[N]x{t}> symbols [M, N] {{
   %mm = tcp.matmul(%x, %w) : tensor<[M]x[N]x{t}>
   tcp.return(%mm)

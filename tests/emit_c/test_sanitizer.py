@@ -165,6 +165,19 @@ def test_a_planted_fault_is_found_where_it_is(fault: str, monkeypatch: pytest.Mo
     assert any(note.startswith("C at ") for note in held.notes)
 
 
+@pytest.mark.usefixtures("compiler")
+def test_a_move_to_where_it_overlaps(monkeypatch: pytest.MonkeyPatch) -> None:
+    planted(monkeypatch, lambda c: c.replace(", x", ", out + 1"))
+    text = "func @same(%x: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] {\n  tcp.return(%x)\n}"
+    kernel = tcpx.compile(tcpx.parse(text), target="generic", sanitize=True)
+    with pytest.raises(tcpx.SanitizerError) as raised:
+        kernel(np.ones(7, np.float32))
+    held = raised.value.diagnostic
+    assert held.message == "the kernel moves memory to where it overlaps"
+    assert held.found == "from: at byte 4 of `out` (28 bytes); to: at byte 0 of `out` (28 bytes)"
+    assert any(note.startswith("C at ") and "memcpy(out, out + 1, " in note for note in held.notes)
+
+
 def test_addresses_are_refused() -> None:
     kernel = tcpx.compile(tcpx.parse(SCALE), tcpx.parse_schedule(TILED), target="generic", sanitize=True)
     with pytest.raises(tcpx.ArgumentError, match="a call with arrays"):

@@ -26,10 +26,15 @@ schedule rows(root: func) {
 """
 
 
+def unbroken(source: str) -> str:
+    """C without line breaks in pragmas."""
+    return re.sub(r" \\\n\s*", " ", source)
+
+
 def pragmas(shape: str, symbols: str, threads: int) -> list[str]:
     module = tcpx.parse(PAYLOAD.format(shape=shape, symbols=symbols))
     source = tcpx.emit(module, tcpx.parse_schedule(SCHEDULE), target="generic", threads=threads).c_source
-    return re.findall(r"#pragma omp parallel for.*", source)
+    return re.findall(r"#pragma omp parallel for.*", unbroken(source))
 
 
 SHARED = "#pragma omp parallel for num_threads(2) schedule(static)"
@@ -120,8 +125,57 @@ func @sums(%x: buffer<8x[N]xf32, strides [N, 1], space argument>, %r: buffer<8xf
 def test_each_thread_has_copies_of_what_it_reads() -> None:
     """Arguments, sizes and numbers from outside of the loop; an array is shared by the threads."""
     (kernel,) = build_many([KernelRequest(module(SUMS))], GENERIC, threads=2)
-    assert kernel.c_source.count("firstprivate(x, N, first, size)\n") == 1
+    assert unbroken(kernel.c_source).count("firstprivate(x, N, first, size)\n") == 1
     assert re.findall(r"float (last|again)\[8\];", kernel.c_source) == ["last", "again"]
     for n in (0, 9, 20000):
         x = np.random.default_rng(n).integers(-4, 5, (8, n)).astype(np.float32)
         assert np.array_equal(np.asarray(kernel(x)), 1.5 + x[:, max(0, n - 7) :].sum(1))
+
+
+@pytest.mark.parametrize("name", ["unroll", "GCC", "firstprivate", "schedule", "omp", "collapse"])
+def test_words_of_pragmas_are_no_variables(name: str) -> None:
+    module = tcpx.parse(f"""
+func @f(%x: tensor<[M]x[K]xf32>, %w: tensor<[K]x[N]xf32>) -> (tensor<[M]x[K]xf32>, tensor<[M]x[N]xf32>)
+    symbols [M, N, K] {{
+  %{name} = tcp.add(%x, %x) : tensor<[M]x[K]xf32>
+  %mm = tcp.matmul(%x, %w) : tensor<[M]x[N]xf32>
+  tcp.return(%{name}, %mm)
+}}""")
+    schedule = tcpx.parse_schedule("""language 1
+schedule s(root: func) {
+  let mm = match one matmul in root
+  tile(mm, [m: 4, n: 4], parallel: true)
+  let k = tile(mm, [k: 1])
+  unroll(k, factor: 4, explicit: false)
+}""")
+    kernel = tcpx.compile(module, schedule, target="generic", threads=2)
+    assert re.search(rf"collapse\(2\) num_threads\(2\) .*firstprivate\((?!.*\b{name}\b)", unbroken(kernel.c_source))
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    twice, product = kernel(x, x.T.copy())
+    assert np.array_equal(np.asarray(twice), 2 * x)
+    assert np.array_equal(np.asarray(product), x @ x.T)
+
+
+def test_lines_of_pragmas_are_short() -> None:
+    """What a line of C has no room for follows on the next."""
+    names = [f"an_argument_with_a_long_name_{k}" for k in range(6)]
+    arguments = ", ".join(f"%{name}: tensor<[M]x64xf32>" for name in names)
+    sums = [
+        f"  %s{k} = tcp.add(%{f's{k - 1}' if k > 1 else names[0]}, %{names[k]}) : tensor<[M]x64xf32>"
+        for k in range(1, 6)
+    ]
+    body = "\n".join(sums)
+    module = tcpx.parse(f"func @f({arguments}) -> tensor<[M]x64xf32> symbols [M] {{\n{body}\n  tcp.return(%s5)\n}}")
+    schedule = tcpx.parse_schedule("""language 1
+schedule rows(root: func) {
+  let y = match one "s5" in root
+  let i = tile(y, [d0: 1], parallel: true)
+  fuse(producer(y.lhs), into: i)
+}""")
+    kernel = tcpx.compile(module, schedule, target="generic", threads=2)
+    lines = kernel.c_source.splitlines()
+    pragma = next(k for k, line in enumerate(lines) if "omp parallel" in line)
+    assert lines[pragma].endswith(" \\")
+    assert all(len(line) <= 120 for line in lines[pragma : pragma + 2])
+    given = [np.full((1500, 64), k, np.float32) for k in range(6)]
+    assert np.array_equal(np.asarray(kernel(*given)), np.full((1500, 64), 15, np.float32))

@@ -49,6 +49,7 @@ def _print_stack(op: Operation, type_: BufferType, context: FunctionContext, sco
         raise op.error("a buffer on the stack has a static shape", required="dims that are numbers", found=str(type_))
     elements = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if prod(shape) > 0 else 1
     name = context.buffers[op.result] = context.names.fresh(op.result.name)
+    context.arrays.add(name)
     scope.statement(f"_Alignas({ALIGNMENT}) {context.target.c_type(type_.dtype.name)} {name}[{elements}];")
 
 

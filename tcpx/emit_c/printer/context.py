@@ -32,6 +32,7 @@ class FunctionContext:
     """Everything about one function that its parts share while they are printed."""
 
     __slots__ = (
+        "arrays",
         "buffers",
         "constant_slots",
         "constants",
@@ -66,6 +67,8 @@ class FunctionContext:
         self.variables = Variables(func, self.live)
         self.sizes = SizePrinter(names)
         self.buffers: dict[Value, str] = {}
+        self.arrays: set[str] = set()
+        """The buffers that are arrays on the stack; the others are pointers."""
         self.constant_slots: list[ConstantSlot] = []
         self.next_values: dict[Value, str] = {}
         self.said: Mapping[str, str] = {}

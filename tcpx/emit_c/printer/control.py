@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from pathlib import PurePath
+from textwrap import wrap
+from typing import Final
 
 from tcpx.emit_c.printer.buffers import is_buffer_op, print_buffer
 from tcpx.emit_c.printer.context import FunctionContext
 from tcpx.emit_c.printer.moves import move_of, print_move
 from tcpx.emit_c.printer.names import in_comment
-from tcpx.emit_c.printer.scopes import Scope, without_unused, words_in
+from tcpx.emit_c.printer.scopes import INDENT, Scope, without_unused, words_in
 from tcpx.emit_c.printer.statements import print_row
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.gml_st import If, Loop, StYield, runs_at_most_once, trip_count_is_one
 from tcpx.payload.sizes import is_less_equal, variables
-from tcpx.payload.types import BufferType
 from tcpx.payload.work import estimated_work
+
+_WIDTH: Final = 110
+"""Characters of a line of a pragma, from where it begins."""
 
 
 def print_block(block: Block, context: FunctionContext, scope: Scope) -> None:
@@ -50,12 +54,12 @@ def _print_loop(loop: Loop, context: FunctionContext, scope: Scope) -> None:
         _print_workshared(_grid_of(loop, context), context, scope)
         return
     often = _how_often(loop)
-    move = None if often else move_of(loop, context)
+    carried = [k for k, dest in enumerate(loop.destinations) if context.live.has_use(dest)]
+    move = None if often or carried else move_of(loop, context)
     if move is not None:
         scope.statement(_loop_comment(loop))
         print_move(move, context, scope)
         return
-    carried = [k for k, dest in enumerate(loop.destinations) if context.live.has_use(dest)]
     for k in carried:
         init, dest = loop.operands[k], loop.destinations[k]
         if context.variables.of(init) is not context.variables.of(dest):
@@ -108,7 +112,7 @@ def _grid_of(loop: Loop, context: FunctionContext) -> list[Loop]:
 
 def _print_workshared(grid: list[Loop], context: FunctionContext, scope: Scope) -> None:
     """Loops whose iterations are shared among threads as those of one."""
-    known = set(context.names.given)
+    known = len(context.names.given)
     inner = Scope(scope)
     heads = [_head(loop, context, scope, inner)[-1] for loop in grid]
     context.in_parallel, context.slot_name = True, ""
@@ -116,7 +120,7 @@ def _print_workshared(grid: list[Loop], context: FunctionContext, scope: Scope) 
     print_block(grid[-1].body, context, inner)
     context.in_parallel, context.slot_name = False, ""
     scope.statement(_loop_comment(grid[0]))
-    _print_worksharing(grid, context, scope, _read_in(inner, known | scope.sizes(), context))
+    _print_worksharing(grid, context, scope, _read_in(inner, known, context))
     for k in reversed(range(1, len(grid))):
         around = Scope(scope)
         around.statement(_loop_comment(grid[k]))
@@ -125,18 +129,20 @@ def _print_workshared(grid: list[Loop], context: FunctionContext, scope: Scope) 
     scope.block(heads[0], inner)
 
 
-def _read_in(body: Scope, known: set[str], context: FunctionContext) -> list[str]:
+def _read_in(body: Scope, known: int, context: FunctionContext) -> list[str]:
     """The variables from outside that a parallel loop reads: each thread gets a copy.
 
-    Else clang has a pointer to each of them, and reads it again after every write to memory.
+    Else clang has a pointer to each of them, and reads it again after every write to memory. From outside are the
+    first `known` names, and sizes that were named there while the body was printed; arrays are shared.
     """
-    used = words_in(without_unused(body.lines()))
-    arrays = {
+    given = context.names.given
+    outside = body.parent.sizes() if body.parent is not None else set[str]()
+    read = [
         name
-        for buffer, name in context.buffers.items()
-        if isinstance(buffer.type, BufferType) and buffer.type.space == "stack"
-    }
-    return [name for name in context.names.given if name in known & used - arrays]
+        for name in words_in(without_unused(body.lines()))
+        if name in given and name not in context.arrays and (given[name] < known or name in outside)
+    ]
+    return sorted(read, key=given.__getitem__)
 
 
 def _print_worksharing(grid: list[Loop], context: FunctionContext, scope: Scope, copied: list[str]) -> None:
@@ -149,7 +155,10 @@ def _print_worksharing(grid: list[Loop], context: FunctionContext, scope: Scope,
     condition = "" if enough else f" if ({context.sizes.text(work, scope)} >= {threshold})"
     copies = f" firstprivate({', '.join(copied)})" if copied else ""
     shared = f"{collapsed} num_threads({context.threads}) schedule(static){condition}{copies}"
-    scope.statement(f"#pragma omp parallel for{shared}")
+    *firsts, last = wrap(f"#pragma omp parallel for{shared}", _WIDTH, subsequent_indent=INDENT, break_long_words=False)
+    for line in firsts:
+        scope.statement(f"{line} \\")
+    scope.statement(last)
 
 
 def _loop_comment(loop: Loop) -> str:

@@ -36,8 +36,8 @@ class Names:
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken: set[str] = set(taken)
-        self.given: list[str] = []
-        """Every name that was handed out, without suffixes."""
+        self.given: dict[str, int] = {}
+        """Every name that was handed out, without suffixes, and how many were before it."""
         self._numbers: dict[tuple[str, tuple[str, ...]], int] = {}
         """By beginning of a name and suffixes: the numbers up to this one are known to be taken."""
 
@@ -51,7 +51,7 @@ class Names:
             name = f"{stem}{'' if stem.endswith('_') else '_'}{number}"
         self._numbers[stem, ends] = number
         self._taken.update(name + end for end in ends)
-        self.given.append(name)
+        self.given[name] = len(self.given)
         return name
 
 

@@ -1,4 +1,4 @@
-"""Words of C11 and its library that an emitted identifier may not be.
+"""Words of C11, its library and the pragmas we print that an emitted identifier may not be.
 
 A kernel called `memcpy` would be called by the compiler's own copies; a variable called `expf` would hide the function
 that an instruction template calls. Names that begin with an underscore or with `tcpx_` are kept free as a whole.
@@ -15,6 +15,10 @@ asm typeof fortran near far and and_eq bitand bitor compl not not_eq or or_eq xo
 alignas alignof bool complex false imaginary noreturn static_assert thread_local true nullptr constexpr
 catch class delete explicit export friend mutable namespace new operator private protected public template this throw
 try typeid typename using virtual wchar_t char8_t char16_t char32_t
+"""
+
+_PRAGMAS = """
+pragma GCC unroll omp parallel collapse num_threads schedule firstprivate
 """
 
 _TYPES_AND_MACROS = """
@@ -56,12 +60,16 @@ ungetwc vfprintf vfscanf vfwprintf vfwscanf vfork vprintf vscanf vsnprintf vspri
 vwscanf wcrtomb wcscat wcschr wcscmp wcscoll wcscpy wcscspn wcsftime wcslen wcsncat wcsncmp wcsncpy wcspbrk wcsrchr
 wcsrtombs wcsspn wcsstr wcstod wcstof wcstoimax wcstok wcstol wcstold wcstoll wcstombs wcstoul wcstoull wcstoumax
 wcsxfrm wctob wctomb wctrans wctype wmemchr wmemcmp wmemcpy wmemmove wmemset wprintf wscanf
+memrchr memmem rawmemchr memfrob explicit_bzero strtok_r strsep strsignal strnlen strlcpy strlcat strchrnul strcasestr
+strverscmp strfry strdupa strndupa basename strerror_r strerror_l strcoll_l strxfrm_l strcasecmp_l strncasecmp_l
+sigabbrev_np sigdescr_np strerrorname_np strerrordesc_np
 execl execle execlp execv execve execvp omp_get_thread_num
 """
 
 RESERVED: Final[frozenset[str]] = frozenset(
     (
         *_KEYWORDS.split(),
+        *_PRAGMAS.split(),
         *_TYPES_AND_MACROS.split(),
         *_FUNCTIONS.split(),
         *(name + suffix for name in _MATH.split() for suffix in ("", "f", "l", "_r", "f_r", "l_r")),

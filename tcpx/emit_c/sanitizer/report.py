@@ -14,6 +14,10 @@ from tcpx.payload.diagnostics import Diagnostic, Kind, Location
 from tcpx.payload.ir import Operation
 
 _ADDRESS: Final = re.compile(r"ERROR: AddressSanitizer: (\S+)(?: on (?:unknown )?address (0x[0-9a-f]+))?")
+_RANGE: Final = r"\[(0x[0-9a-f]+),\s*0x[0-9a-f]+\)"
+_OVERLAP: Final = re.compile(
+    rf"ERROR: AddressSanitizer: \S+-param-overlap: memory ranges {_RANGE} and {_RANGE} overlap"
+)
 _ACCESS: Final = re.compile(r"\b(READ|WRITE) (?:of size (\d+)|memory access)")
 _UNDEFINED: Final = re.compile(r"^(\S+?):(\d+):\d+: runtime error: (.*)$", re.MULTILINE)
 _UNSYMBOLIZED: Final = re.compile(r"^\s+#\d+ 0x[0-9a-f]+ .*\((\S+)\+(0x[0-9a-f]+)\)", re.MULTILINE)
@@ -86,19 +90,31 @@ def _facts(text: str, memory: Sequence[Memory]) -> tuple[str, str, str]:
     undefined = _UNDEFINED.search(text)
     if undefined is not None:
         return "the kernel computes something that C does not define", "C whose behaviour is defined", undefined[3]
+    overlap = _OVERLAP.search(text)
+    if overlap is not None:
+        destination, source = (_place(int(start, 16), memory) for start in overlap.groups())
+        return (
+            "the kernel moves memory to where it overlaps",
+            "memory apart from what is moved",
+            f"from: {source}; to: {destination}",
+        )
     address, access = _ADDRESS.search(text), _ACCESS.search(text)
     kind = address[1] if address is not None else "error"
     verb = access[1].lower() if access is not None else "access"
     size = f" of {access[2]} byte(s)" if access is not None and access[2] else ""
-    where = f"address {address[2]}" if address is not None and address[2] else "no address"
-    if address is not None and address[2] and memory:
-        at = int(address[2], 16)
-        where = min(memory, key=lambda held: held.distance(at)).describe(at)
+    where = _place(int(address[2], 16), memory) if address is not None and address[2] else "no address"
     return (
         f"the kernel leaves its memory ({kind})",
         "reads and writes within arrays, constants and workspace",
         f"a {verb}{size}, {where}",
     )
+
+
+def _place(address: int, memory: Sequence[Memory]) -> str:
+    """Where an address is, seen from the block next to it."""
+    if not memory:
+        return f"address {address:#x}"
+    return min(memory, key=lambda held: held.distance(address)).describe(address)
 
 
 def _line(text: str, program: Path, source: str) -> int | None:
