@@ -38,17 +38,20 @@ NO_DISTRIBUTION: Final = """\
 #endif"""
 
 
-UNROLLED_IN_THREADS: Final = """\
-/* gcc makes functions of parallel loops, and forgets that it is asked to unroll loops in them. */
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("unroll-loops")
-#endif"""
+UNROLLING: Final = """\
+/* gcc makes functions of parallel loops, and forgets that it is asked to unroll loops in them, unless it inlines a loop
+   there of which it is asked the same: this one, which runs 0 times. */
+static inline void tcpx_unroll(int n) {
+  #pragma GCC unroll 2
+  for (int i = 0; i < n; i++) __asm__ volatile("");
+}"""
+UNROLL: Final = "tcpx_unroll(0);"
+"""Called in a parallel loop in which the compiler is asked to unroll one."""
 
 
-def unrolls_in_threads(func: FuncOp) -> bool:
-    """Whether the compiler is asked to unroll a loop in a parallel one."""
-    unrolled = (op for op in func.walk() if isinstance(op, Loop) and op.unrolled > 1)
-    return any(isinstance(outer, Loop) and outer.is_parallel for op in unrolled for outer in op.ancestors())
+def is_asked_to_unroll(parallel: Loop) -> bool:
+    """Whether the compiler is asked to unroll a loop in this one."""
+    return any(isinstance(op, Loop) and op.unrolled > 1 for op in parallel.walk())
 
 
 def has_loop_of_many_stores(func: FuncOp) -> bool:

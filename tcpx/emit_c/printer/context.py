@@ -26,6 +26,7 @@ class Needs:
     filled_loads: dict[LaneType, str] = field(default_factory=dict[LaneType, str])
     thread_number: bool = False
     memcpy: bool = False
+    unrolling: bool = False
 
 
 class FunctionContext:

@@ -7,6 +7,7 @@ from textwrap import wrap
 from typing import Final
 
 from tcpx.emit_c.printer.buffers import is_buffer_op, print_buffer
+from tcpx.emit_c.printer.compiler_faults import UNROLL, is_asked_to_unroll
 from tcpx.emit_c.printer.context import FunctionContext
 from tcpx.emit_c.printer.moves import move_of, print_move
 from tcpx.emit_c.printer.names import in_comment
@@ -116,6 +117,9 @@ def _print_workshared(grid: list[Loop], context: FunctionContext, scope: Scope) 
     inner = Scope(scope)
     heads = [_head(loop, context, scope, inner)[-1] for loop in grid]
     context.in_parallel, context.slot_name = True, ""
+    if is_asked_to_unroll(grid[-1]):
+        context.needs.unrolling = True
+        inner.statement(UNROLL)
     _declare_slot(grid[-1], context, inner)
     print_block(grid[-1].body, context, inner)
     context.in_parallel, context.slot_name = False, ""

@@ -9,10 +9,9 @@ from typing import Final
 from tcpx.emit_c.printer.compiler_faults import (
     NO_DISTRIBUTION,
     NO_LOOP_VECTORS,
-    UNROLLED_IN_THREADS,
+    UNROLLING,
     has_loop_of_many_stores,
     repeats_elements_of_rows,
-    unrolls_in_threads,
 )
 from tcpx.emit_c.printer.context import Needs
 from tcpx.emit_c.printer.expressions import SIZE_HELPERS
@@ -69,8 +68,6 @@ def print_file(requests: Sequence[PrintRequest], target: Target, threads: int) -
         head.append(NO_LOOP_VECTORS)
     if any(has_loop_of_many_stores(request.func) for request in requests):
         head.append(NO_DISTRIBUTION)
-    if threads > 1 and any(unrolls_in_threads(request.func) for request in requests):
-        head.append(UNROLLED_IN_THREADS)
     headers = (*_HEADERS, *(["string.h"] if needs.memcpy else []), *target.headers)
     head += [f"#include <{header}>" for header in dict.fromkeys(headers)]
     texts = [line.text for lines in functions for line in lines]
@@ -79,6 +76,8 @@ def print_file(requests: Sequence[PrintRequest], target: Target, threads: int) -
         *(code for name, code in SIZE_HELPERS.items() if any(name in used for used in texts)),
         *needs.filled_loads.values(),
     ]
+    if needs.unrolling:
+        definitions.append(UNROLLING)
     if needs.thread_number:
         definitions.insert(0, "int omp_get_thread_num(void); /* of the OpenMP runtime */")
     lines = [Line(text) for text in "\n\n".join(["\n".join(head), *definitions]).split("\n")]
