@@ -124,7 +124,7 @@ def _print_workshared(grid: list[Loop], context: FunctionContext, scope: Scope) 
     print_block(grid[-1].body, context, inner)
     context.in_parallel, context.slot_name = False, ""
     scope.statement(_loop_comment(grid[0]))
-    _print_worksharing(grid, context, scope, _read_in(inner, known, context))
+    _print_worksharing(grid, inner, known, context, scope)
     for k in reversed(range(1, len(grid))):
         around = Scope(scope)
         around.statement(_loop_comment(grid[k]))
@@ -133,14 +133,14 @@ def _print_workshared(grid: list[Loop], context: FunctionContext, scope: Scope) 
     scope.block(heads[0], inner)
 
 
-def _read_in(body: Scope, known: int, context: FunctionContext) -> list[str]:
+def _read_in(body: Scope, known: int, context: FunctionContext, scope: Scope) -> list[str]:
     """The variables from outside that a parallel loop reads: each thread gets a copy.
 
     Else clang has a pointer to each of them, and reads it again after every write to memory. From outside are the
     first `known` names, and sizes that were named there while the body was printed; arrays are shared.
     """
     given = context.names.given
-    outside = body.parent.sizes() if body.parent is not None else set[str]()
+    outside = scope.sizes()
     read = [
         name
         for name in words_in(without_unused(body.lines()))
@@ -149,7 +149,7 @@ def _read_in(body: Scope, known: int, context: FunctionContext) -> list[str]:
     return sorted(read, key=given.__getitem__)
 
 
-def _print_worksharing(grid: list[Loop], context: FunctionContext, scope: Scope, copied: list[str]) -> None:
+def _print_worksharing(grid: list[Loop], body: Scope, known: int, context: FunctionContext, scope: Scope) -> None:
     """The pragma that shares the iterations among threads, where there is enough to do for them."""
     work, threshold = estimated_work(grid[0]), context.target.parallel_threshold
     enough = is_less_equal(threshold, work)
@@ -157,6 +157,7 @@ def _print_worksharing(grid: list[Loop], context: FunctionContext, scope: Scope,
         return
     collapsed = f" collapse({len(grid)})" if len(grid) > 1 else ""
     condition = "" if enough else f" if ({context.sizes.text(work, scope)} >= {threshold})"
+    copied = _read_in(body, known, context, scope)
     copies = f" firstprivate({', '.join(copied)})" if copied else ""
     shared = f"{collapsed} num_threads({context.threads}) schedule(static){condition}{copies}"
     *firsts, last = wrap(f"#pragma omp parallel for{shared}", _WIDTH, subsequent_indent=INDENT, break_long_words=False)
