@@ -1,10 +1,7 @@
-"""The repository itself: the digits example's data, the packaging, the skip policy."""
+"""The repository itself: the digits example's data, the packaging."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tomllib
 from importlib import metadata, resources
 from pathlib import Path
@@ -84,59 +81,3 @@ def test_schedule_library_is_installed_inside_the_package() -> None:
     installed = resources.files("tcpx.schedules")
     assert shipped
     assert all(installed.joinpath(name).is_file() for name in shipped)
-
-
-SKIPPING_TESTS = """
-import pytest
-
-@pytest.mark.parametrize("k", [1])
-def test_skips(k):
-    pytest.skip("no GPU here")
-
-@pytest.mark.xfail(reason="known")
-def test_expected_failure():
-    assert False
-
-def test_passes():
-    pass
-"""
-
-
-def run_pytest(folder: Path, allowed: str, test: str, workers: int) -> subprocess.CompletedProcess[str]:
-    """Run `test`, beside one test that passes, under this project's conftest and the given list of allowed skips."""
-    (folder / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"))
-    (folder / "allowed_skips.txt").write_text(f"# comment\n{allowed}\n")
-    (folder / "test_it.py").write_text(test)
-    (folder / "test_other.py").write_text("def test_passes():\n    pass\n")
-    command = [sys.executable, "-m", "pytest", "-q", "-n", str(workers), "-p", "no:cacheprovider", "."]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}  # the conftest imports from `tests`
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environment)
-
-
-@pytest.mark.parametrize(
-    ("allowed", "status", "workers"),
-    [
-        ("test_it.py::test_skips*: no * here", 0, 2),
-        ("test_it.py::test_skips[*]: no GPU here", 0, 0),
-        ("", 1, 2),
-        ("test_it.py::test_skips*: another reason", 1, 0),
-    ],
-)
-def test_a_skip_must_be_allowed(tmp_path: Path, allowed: str, status: int, workers: int) -> None:
-    run = run_pytest(tmp_path, allowed, SKIPPING_TESTS, workers)
-    assert run.returncode == status, run.stdout + run.stderr
-    verdict = "allowed" if status == 0 else "NOT ALLOWED"
-    assert f"{verdict}: test_it.py::test_skips[1]: no GPU here" in run.stdout
-    assert "test_expected_failure: " not in run.stdout
-
-
-def test_a_skipped_module_must_be_allowed(tmp_path: Path) -> None:
-    run = run_pytest(tmp_path, "", "import pytest\npytest.importorskip('no_such_module')\n", workers=2)
-    assert run.returncode == 1, run.stdout + run.stderr
-    assert run.stdout.count("NOT ALLOWED: test_it.py: could not import 'no_such_module'") == 1
-
-
-def test_a_malformed_line_is_named(tmp_path: Path) -> None:
-    run = run_pytest(tmp_path, "test_it.py no colon", SKIPPING_TESTS, workers=0)
-    assert run.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "allowed_skips.txt:2: required `nodeid-glob: reason-glob`" in run.stderr

@@ -7,13 +7,13 @@ import io
 import json
 import sys
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 import tcpx
+from tests.optional_tools import RICH
 
 Command = Callable[..., SimpleNamespace]
 
@@ -158,7 +158,7 @@ def test_a_ledger_that_cannot_be_made(tune: Command, tmp_path: Path) -> None:
     assert "choose another --storage" in done.err
 
 
-@pytest.mark.skipif(find_spec("rich") is None, reason="rich is not installed")
+@RICH.needed
 def test_the_live_view(tune: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     done = tune("--trials", "2")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from tcpx.emit_c.kernel import build_kernel
 from tcpx.emit_c.printer.file import PrintRequest, print_file
 from tcpx.target import load_target
 from tests.emit_c.payloads import lanes_of, module
+from tests.optional_tools import GCC
 
 ROWS, VECTORS = 6, 4
 
@@ -48,8 +48,7 @@ def register_tile() -> str:
 
 
 def test_accumulators_stay_in_registers(tmp_path: Path) -> None:
-    if shutil.which("gcc") is None:
-        pytest.skip("gcc is not installed")
+    GCC.require()
     target = load_target("x86_avx512")
     payload = module(register_tile(), lanes_of(target))
     (tmp_path / "tile.c").write_text(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +14,8 @@ from tcpx.cli import main
 from tcpx.emit_c import kernel as kernel_module
 from tcpx.emit_c.printer.file import PrintedFile, PrintRequest, print_file
 from tcpx.target import Target, load_target
-from tcpx.target.detection import cpu_flags
 from tests.end_to_end.payloads import DIGITS, DIGITS_SCHEDULE, LINEAR, PACKED, arguments
+from tests.optional_tools import GCC_SANITIZERS, SANITIZED, require_cpu_of
 
 SOFTMAX = """\
 func @rows(%x: tensor<[B]x13xf32>) -> tensor<[B]x13xf32> symbols [B] {
@@ -47,17 +46,21 @@ schedule main(root: func) {
 @pytest.fixture(params=["gcc", "clang"])
 def compiler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The compiler that $CC names for the test."""
-    if shutil.which(request.param) is None:
-        pytest.skip(f"{request.param} is not installed")
+    SANITIZED[request.param].require()
     monkeypatch.setenv("CC", request.param)
     return request.param
+
+
+@pytest.fixture
+def usual_compiler() -> None:
+    """The compiler where $CC names none."""
+    GCC_SANITIZERS.require()
 
 
 @pytest.fixture(params=["generic", "x86_avx512"])
 def target(request: pytest.FixtureRequest) -> Target:
     found = load_target(request.param)
-    if not set(found.cpu_flags) <= cpu_flags():
-        pytest.skip(f"this CPU does not run {found.name}")
+    require_cpu_of(found)
     return found
 
 
@@ -97,6 +100,7 @@ func @product(%x: tensor<[M]x[K]xf32> strided, %w: tensor<[K]x[N]xf32> strided) 
 """
 
 
+@pytest.mark.usefixtures("usual_compiler")
 def test_strided_arrays_are_blocks_with_gaps(target: Target) -> None:
     kernel = tcpx.compile(tcpx.parse(STRIDED), target=target, sanitize=True)
     whole = np.arange(30 * 40, dtype=np.float32).reshape(30, 40) % 7
@@ -178,6 +182,7 @@ def test_a_move_to_where_it_overlaps(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(note.startswith("C at ") and "memcpy(out, out + 1, " in note for note in held.notes)
 
 
+@pytest.mark.usefixtures("usual_compiler")
 def test_addresses_are_refused() -> None:
     kernel = tcpx.compile(tcpx.parse(SCALE), tcpx.parse_schedule(TILED), target="generic", sanitize=True)
     with pytest.raises(tcpx.ArgumentError, match="a call with arrays"):
@@ -195,6 +200,7 @@ def words(tmp_path: Path) -> list[str]:
     return ["run", *files, "--random", "0", "--size", "N=7", "--target", "generic", "--sanitize"]
 
 
+@pytest.mark.usefixtures("usual_compiler")
 def test_the_command_says_that_nothing_is_found(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*words, "--check"]) == 0
     printed = capsys.readouterr()
@@ -203,6 +209,7 @@ def test_the_command_says_that_nothing_is_found(words: list[str], capsys: pytest
     assert printed.err == ""
 
 
+@pytest.mark.usefixtures("usual_compiler")
 def test_the_command_says_what_is_found(
     words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

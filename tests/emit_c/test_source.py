@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from tests.emit_c.payloads import (
 )
 from tests.emit_c.test_variables import Program
 from tests.guard_pages import run_guarded
+from tests.optional_tools import COMPILERS
 
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
 
@@ -47,8 +47,7 @@ def compile_strictly(source: str, compiler: str, target: Target, tmp_path: Path)
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("name", ["generic", "x86_avx2", "x86_avx512"])
 def test_no_warnings(name: str, compiler: str, tmp_path: Path) -> None:
-    if shutil.which(compiler) is None:
-        pytest.skip(f"{compiler} is not installed")
+    COMPILERS[compiler].require()
     target = load_target(name)
     texts = [COPY, AXPY, MATMUL, BRANCHES, *([MEMORY] if name == "generic" else [])]
     compile_strictly(source_of(texts, target, 2), compiler, target, tmp_path)
@@ -56,8 +55,7 @@ def test_no_warnings(name: str, compiler: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_no_warnings_about_random_programs(compiler: str, tmp_path: Path) -> None:
-    if shutil.which(compiler) is None:
-        pytest.skip(f"{compiler} is not installed")
+    COMPILERS[compiler].require()
     texts = [Program(1000 + k).text(f"p{k}") for k in range(40)]
     compile_strictly(source_of(texts, GENERIC, 1), compiler, GENERIC, tmp_path)
 

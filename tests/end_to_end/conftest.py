@@ -7,16 +7,15 @@ import pytest
 import tcpx
 from tcpx import Kernel
 from tcpx.target import Target, load_target
-from tcpx.target.detection import cpu_flags
 from tests.end_to_end.payloads import PACKED, PRODUCTS, TARGETS, load_digits
+from tests.optional_tools import require_cpu_of
 
 
 @pytest.fixture(scope="session", params=TARGETS)
 def target(request: pytest.FixtureRequest) -> Target:
     """The shipped targets that this CPU runs, one for each instruction set."""
     found = load_target(request.param)
-    if not set(found.cpu_flags) <= cpu_flags():
-        pytest.skip(f"this CPU does not run {found.name}")
+    require_cpu_of(found)
     return found
 
 

@@ -9,8 +9,8 @@ import tcpx
 from tcpx import Kernel
 from tcpx.payload.constants import Constants
 from tcpx.target import Target
-from tcpx.target.detection import cpu_flags
 from tests.guard_pages import run_guarded
+from tests.optional_tools import require_cpu_of
 
 FORMS = (
     "bmk,bkn->bmn",  # batches, and transposed operands and results
@@ -386,8 +386,7 @@ def test_no_version_hides_another_one(rows: str, target_name: str) -> None:
 
 def test_where_l3_is_slow() -> None:
     target = tcpx.load_target("sapphire_rapids", ())
-    if not set(target.cpu_flags) <= cpu_flags():
-        pytest.skip(f"this CPU does not run {target.name}")
+    require_cpu_of(target)
     symbolic = [tcpx.CompileRequest(tcpx.parse(payload(spec))) for spec, _ in FAR]
     static = [tcpx.CompileRequest(tcpx.parse(payload(spec, sizes))) for spec, sizes in FAR]
     kernels = tcpx.compile_many([*symbolic, *static], target=target, threads=2)

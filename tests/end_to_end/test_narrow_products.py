@@ -9,8 +9,8 @@ import pytest
 import tcpx
 from tcpx.payload.constants import Constants
 from tcpx.target import Target
-from tcpx.target.detection import cpu_flags
 from tests.guard_pages import run_guarded
+from tests.optional_tools import require_cpu
 from tests.tolerance import Array, Bounded, assert_close
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -206,6 +206,5 @@ def test_denormals_and_specials_of_bf16(target: Target) -> None:
 
 
 def test_this_machine_has_the_instructions() -> None:
-    if not {"avx512_vnni", "avx512_bf16"} <= cpu_flags():
-        pytest.skip("this CPU has no dot products of bytes and bf16")
+    require_cpu(("avx512_vnni", "avx512_bf16"), "dot products of bytes and bf16")
     assert tcpx.load_target("native").has("avx512_vnni")

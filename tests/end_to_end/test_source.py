@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 import tcpx
 from tcpx.target import load_target
 from tests.end_to_end.payloads import LINEAR, MATMUL, PACKED, ROOT, arguments, check_product
+from tests.optional_tools import COMPILERS
 
 NAIVE = """\
 language 1
@@ -105,8 +105,7 @@ def matmul_source(target: str) -> str:
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_strict_compilers_are_content_and_loops_have_comments(compiler: str, tmp_path: Path) -> None:
-    if shutil.which(compiler) is None:
-        pytest.skip(f"{compiler} is not installed")
+    COMPILERS[compiler].require()
     target = load_target("x86_avx512")
     source = matmul_source("x86_avx512")
     (tmp_path / "kernel.c").write_text(source)

@@ -11,7 +11,6 @@ import fcntl
 import hashlib
 import mmap
 import os
-import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from tcpx.target import InstructionRow, LaneType, Target, available_targets, loa
 from tcpx.target.detection import cpu_flags
 from tcpx.target.loader import TABLES
 from tcpx.target.table import read_table
+from tests.optional_tools import CLANG, COMPILERS, require_cpu_of
 
 Array = npt.NDArray[Any]
 
@@ -151,12 +151,6 @@ def foreign() -> Any:
     return ffi
 
 
-def require_compiler(compiler: str) -> None:
-    """Skip where the compiler is absent; that is a skip the session must allow by name."""
-    if shutil.which(compiler) is None:
-        pytest.skip(f"{compiler} not installed")
-
-
 ROWS_OF_THEIR_OWN = [name for name in available_targets() if "base" not in read_table(TABLES / f"{name}.yaml").fields()]
 
 
@@ -174,19 +168,18 @@ def build_folder(request: pytest.FixtureRequest) -> Path:
 
 def usable_target(target: Target) -> Target:
     """The target less the features this CPU lacks; skips where the CPU does not run it at all."""
-    if not set(target.cpu_flags) <= cpu_flags():
-        pytest.skip(f"this CPU does not run {target.name}")
+    require_cpu_of(target)
     return load_target(target.name, tuple(f for f in target.features if f in cpu_flags()))
 
 
-COMPILERS = ["gcc", pytest.param("clang", marks=pytest.mark.slow)]
+BUILT_BY = ["gcc", pytest.param("clang", marks=pytest.mark.slow)]
 
 
-@pytest.fixture(scope="session", params=COMPILERS)
+@pytest.fixture(scope="session", params=BUILT_BY)
 def rows(request: pytest.FixtureRequest, target: Target, build_folder: Path) -> RowLibrary:
     """The rows of the target as built by the compiler."""
     usable = usable_target(target)
-    require_compiler(request.param)
+    COMPILERS[request.param].require()
     library = foreign().dlopen(str(build(request.param, usable, build_folder)))
     return RowLibrary(usable, library.run_row)
 
@@ -194,7 +187,7 @@ def rows(request: pytest.FixtureRequest, target: Target, build_folder: Path) -> 
 @pytest.fixture
 def clang_library(target: Target, build_folder: Path) -> Path:
     """The rows of the target, built by clang."""
-    require_compiler("clang")
+    CLANG.require()
     return build("clang", target, build_folder)
 
 

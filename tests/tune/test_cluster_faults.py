@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import closing
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -12,12 +11,13 @@ import pytest
 import tcpx
 from tcpx.tune.ledger import Ledger
 from tcpx.tune.verdicts import Verdict
+from tests.optional_tools import DISTRIBUTED
 from tests.tune.cluster import AT_SECOND, Cluster, tune_on
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("default"),
-    pytest.mark.skipif(find_spec("distributed") is None, reason="distributed is not installed"),
+    DISTRIBUTED.needed,
 ]
 ELSEWHERE = """\
 import os, types

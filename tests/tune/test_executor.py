@@ -6,7 +6,6 @@ import pickle
 import signal
 import threading
 import time
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -17,11 +16,11 @@ from tcpx.tune.progress import Progress
 from tcpx.tune.slots import TrialError
 from tcpx.tune.verdicts import Verdict
 from tcpx.tuned import read_records
+from tests.optional_tools import DISTRIBUTED
 from tests.tune.cluster import DIES, Cluster, free_port, tune_on
 from tests.tune.test_tuner import PAYLOAD, SCHEDULE
 
 pytestmark = pytest.mark.slow
-needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="distributed is not installed")
 
 
 def test_measurements_are_alone_and_builds_are_together() -> None:
@@ -55,7 +54,7 @@ def test_there_is_no_such_executor() -> None:
         tcpx.tune(tcpx.parse(PAYLOAD), tcpx.parse_schedule(SCHEDULE), executor="slurm", sizes=[{"N": 4}])
 
 
-@needs_dask
+@DISTRIBUTED.needed
 @pytest.mark.filterwarnings("default")
 def test_a_worker_that_dies_loses_nothing(cluster: Cluster, tmp_path: Path) -> None:
     first = cluster.start("large")
@@ -74,7 +73,7 @@ def test_a_worker_that_dies_loses_nothing(cluster: Cluster, tmp_path: Path) -> N
     assert study.best is not None
 
 
-@needs_dask
+@DISTRIBUTED.needed
 @pytest.mark.filterwarnings("default")
 def test_each_kind_of_processor_gets_a_study_and_a_record(cluster: Cluster, tmp_path: Path) -> None:
     cluster.start("small")
@@ -90,7 +89,7 @@ def test_each_kind_of_processor_gets_a_study_and_a_record(cluster: Cluster, tmp_
     assert found == {"a large processor", "a small processor"}
 
 
-@needs_dask
+@DISTRIBUTED.needed
 @pytest.mark.filterwarnings("default")
 def test_a_kind_whose_workers_are_gone_ends_its_study_alone(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -120,7 +119,7 @@ def test_a_kind_whose_workers_are_gone_ends_its_study_alone(
     assert resumed.candidates[0] == cut.candidates[0]
 
 
-@needs_dask
+@DISTRIBUTED.needed
 @pytest.mark.filterwarnings("default")
 def test_another_worker_with_the_same_processor_goes_on(cluster: Cluster, tmp_path: Path) -> None:
     cluster.start("small")
@@ -137,7 +136,7 @@ def test_another_worker_with_the_same_processor_goes_on(cluster: Cluster, tmp_pa
     assert [[c.verdict for c in held.candidates] for held in (study, *study.others)] == [[Verdict.OK] * 3] * 2
 
 
-@needs_dask
+@DISTRIBUTED.needed
 @pytest.mark.filterwarnings("default")
 def test_no_worker_is_left(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tcpx.tune import dask_workers
@@ -155,7 +154,7 @@ def test_no_worker_is_left(cluster: Cluster, tmp_path: Path, monkeypatch: pytest
     assert diagnostic.fix == "start what is gone again, then add --resume (resume=True)"
 
 
-@needs_dask
+@DISTRIBUTED.needed
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("protocol", ["", "tls://", "carrier-pigeon://"])
 def test_no_scheduler_answers(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
 
 import tcpx
 from tcpx.tune.samplers import sampler as samplers
 from tcpx.tune.samplers.sampler import default_sampler, make_sampler
 from tcpx.tune.space import Point, Space, point_key
+from tests.optional_tools import OPTUNA
 from tests.tune.conftest import MakeSpace
 
 BODY = """
@@ -23,7 +22,7 @@ or { knob kc: int = 8 in pow2(4, 64)
   tile(mm, [m: mc, k: kc]) }
 tile(mm, [m: mr])
 """
-LEARNING = ["evolutionary", *(["tpe"] if importlib.util.find_spec("optuna") is not None else [])]
+LEARNING = ["evolutionary", pytest.param("tpe", marks=OPTUNA.needed)]
 
 
 def cost(point: Point) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from tcpx.tune.page.history import history_svg
 from tcpx.tune.roof import Roof
 from tcpx.tune.study import Study
 from tcpx.tune.verdicts import Candidate, Comparison, Verdict
+from tests.optional_tools import CHROMIUM
 from tests.report.test_page import Page
 from tests.tune.test_tuner import PAYLOAD, SCHEDULE
 
@@ -104,7 +104,7 @@ def test_a_study_without_a_winner_has_a_page(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+@CHROMIUM.needed
 def test_a_browser_draws_it(study: Study, tmp_path: Path) -> None:
     study.html(tmp_path / "study.html")
     words = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]

@@ -1,0 +1,102 @@
+"""What some tests need and a machine may lack: each with how to get it. Without it the test is skipped with `reason`,
+which `skips.py` knows: a failure in CI, one line of the summary elsewhere."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tcpx.emit_c.driver import SANITIZERS
+from tcpx.target import Target
+from tcpx.target.detection import cpu_flags
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalTool:
+    """A program, a library or a package of Python that tests may do without."""
+
+    name: str
+    how_to_get_it: str
+    is_there: Callable[[], bool]
+
+    @property
+    def reason(self) -> str:
+        """Why a test is skipped."""
+        return f"{self.name} is not installed; to get it: {self.how_to_get_it}"
+
+    @property
+    def needed(self) -> pytest.MarkDecorator:
+        """The mark of a test that needs it."""
+        return pytest.mark.skipif(not self.is_there(), reason=self.reason)
+
+    def require(self) -> None:
+        """Skip the test that calls this, if the tool is missing."""
+        if not self.is_there():
+            pytest.skip(self.reason)
+
+
+@cache
+def _links(compiler: str, *flags: str) -> bool:
+    """Whether the compiler is there and links an empty program with these flags."""
+    if shutil.which(compiler) is None:
+        return False
+    with tempfile.TemporaryDirectory() as scratch:
+        text = Path(scratch, "empty.c")
+        text.write_text("int main(void) { return 0; }\n", encoding="ascii")
+        command = [compiler, *flags, "-o", str(Path(scratch, "empty")), str(text)]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def _program(name: str, packages: str) -> OptionalTool:
+    return OptionalTool(name, f"apt-get install {packages} (Debian)", lambda: shutil.which(name) is not None)
+
+
+def _sanitizers(compiler: str, packages: str) -> OptionalTool:
+    flags = (*SANITIZERS, "-fopenmp")
+    how = f"apt-get install {packages} (Debian)"
+    return OptionalTool(f"{compiler} with sanitizers and OpenMP", how, partial(_links, compiler, *flags))
+
+
+def _package(name: str) -> OptionalTool:
+    return OptionalTool(name, f"python -m pip install {name}", lambda: find_spec(name) is not None)
+
+
+GCC = _program("gcc", "gcc libc6-dev")
+CLANG = _program("clang", "clang libc6-dev")
+GCC_SANITIZERS = _sanitizers("gcc", "gcc libc6-dev")
+CLANG_SANITIZERS = _sanitizers("clang", "clang libc6-dev libclang-rt-dev libomp-dev")
+CHROMIUM = _program("chromium", "chromium")
+DISTRIBUTED = _package("distributed")
+OPTUNA = _package("optuna")
+RICH = _package("rich")
+COMPILERS = {"gcc": GCC, "clang": CLANG}
+SANITIZED = {"gcc": GCC_SANITIZERS, "clang": CLANG_SANITIZERS}
+TOOLS = (*COMPILERS.values(), *SANITIZED.values(), CHROMIUM, DISTRIBUTED, OPTUNA, RICH)
+
+_CPU = re.compile(r"this CPU has no \w+(, \w+)* for .+; to get it: another machine")
+
+
+def require_cpu(flags: Iterable[str], purpose: str) -> None:
+    """Skip the test that calls this, if the processor lacks one of these extensions."""
+    missing = sorted(set(flags) - cpu_flags())
+    if missing:
+        pytest.skip(f"this CPU has no {', '.join(missing)} for {purpose}; to get it: another machine")
+
+
+def require_cpu_of(target: Target) -> None:
+    """Skip the test that calls this, if the processor does not run code of the target."""
+    require_cpu(target.cpu_flags, f"target {target.name}")
+
+
+def is_missing_tool(reason: str) -> bool:
+    """Whether a test was skipped because the machine lacks what this file declares."""
+    return reason in {tool.reason for tool in TOOLS} or _CPU.fullmatch(reason) is not None
