@@ -33,6 +33,9 @@ if TYPE_CHECKING:
         Diagnostic as Diagnostic,
     )
     from tcpx.public import (
+        EvaluationProgress as EvaluationProgress,
+    )
+    from tcpx.public import (
         Explanation as Explanation,
     )
     from tcpx.public import (

@@ -16,6 +16,7 @@ from tcpx.interp.space.search_space import SearchSpace, survey
 from tcpx.payload.diagnostics import Diagnostic, unusable_argument
 from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, operation_classes
+from tcpx.payload.progress import EvaluationProgress
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.strided import mark_strided
 from tcpx.payload.structure import fingerprint as function_fingerprint
@@ -277,9 +278,14 @@ def tuned_record(
     return matching_record(path, module, program_or_default(schedule), chosen, threads)
 
 
-def evaluate(module: Module, *arrays: Array, seed: int = 0) -> Array | tuple[Array, ...]:
-    """Run the reference evaluator: one array per argument of the payload; returns its result or a tuple of them."""
-    results = evaluate_func(module, module.main, [np.asarray(a) for a in arrays], seed)
+def evaluate(
+    module: Module, *arrays: Array, seed: int = 0, progress: EvaluationProgress | None = None
+) -> Array | tuple[Array, ...]:
+    """Run the reference evaluator: one array per argument of the payload; returns its result or a tuple of them.
+
+    Another thread may look at `progress` meanwhile: its `fraction` of the work, and the `operation` at hand.
+    """
+    results = evaluate_func(module, module.main, [np.asarray(a) for a in arrays], seed, progress)
     return results[0] if len(results) == 1 else results
 
 

@@ -39,6 +39,7 @@ from tcpx.payload.diagnostics import (
     VerifyError,
 )
 from tcpx.payload.ir import Module
+from tcpx.payload.progress import EvaluationProgress
 from tcpx.report import Explanation, ExplanationText, explain, html_page
 from tcpx.source import LineOrigin, Source, emit
 from tcpx.target import InstructionRow, Target, TargetError, load_target
@@ -60,6 +61,7 @@ __all__ = [
     "CompileRequest",
     "Constraint",
     "Diagnostic",
+    "EvaluationProgress",
     "Explanation",
     "ExplanationText",
     "InstructionRow",

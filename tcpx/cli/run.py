@@ -28,6 +28,7 @@ from tcpx.cli.options import (
     tolerance,
     tuned_of,
 )
+from tcpx.cli.progress import showing, time_left
 
 Array = npt.NDArray[np.generic]
 
@@ -125,8 +126,19 @@ def _execute(options: argparse.Namespace) -> int:
         print(f"  saved to {output}")
     if options.check:
         names = [argument.name for argument in signature.outputs]
-        compare(names, results, _as_tuple(tcpx.evaluate(module, *arrays)), allowed)
+        compare(names, results, _reference(module, arrays), allowed)
     return 0
+
+
+def _reference(module: tcpx.Module, arrays: Sequence[Array]) -> tuple[Array, ...]:
+    """The results of the reference evaluator; where that takes long, stderr shows how far it is."""
+    progress = tcpx.EvaluationProgress()
+
+    def describe(seconds: float) -> str:
+        return f"reference evaluator at {progress.operation}: {time_left(seconds, progress.fraction)}"
+
+    with showing(describe):
+        return _as_tuple(tcpx.evaluate(module, *arrays, progress=progress))
 
 
 def _tolerance(options: argparse.Namespace) -> Tolerance | None:

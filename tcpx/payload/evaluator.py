@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,12 +23,28 @@ NOBODY: Final = int(np.iinfo(np.int64).min)
 SEVERAL: Final = NOBODY + 1
 
 
-class Evaluation:
-    """One run of a function: values, sizes of symbols and loop variables, constants, a seeded random order."""
+class Observer(Protocol):
+    """Is told how far an evaluation is: `payload/progress.py`."""
 
-    def __init__(self, constants: Constants, sizes: Mapping[str, int], seed: int = 0) -> None:
+    def begin(self, body: Block, sizes: Mapping[str, int]) -> None: ...
+    def start(self, op: Operation) -> None: ...
+    def advance(self, points: int) -> None: ...
+    def finish(self, op: Operation) -> None: ...
+
+
+class Evaluation:
+    """One run of a function: values, sizes of symbols and loop variables, constants, a seeded random order.
+
+    `batch` is the shape of scalars: in the body of a generic, that of the points that are computed at once.
+    """
+
+    def __init__(
+        self, constants: Constants, sizes: Mapping[str, int], seed: int = 0, observer: Observer | None = None
+    ) -> None:
+        self.observer = observer
         self.constants = constants
         self.sizes: dict[str, int] = dict(sizes)
+        self.batch: tuple[int, ...] = ()
         self.values: dict[Value, Array] = {}
         self.carried: dict[Value, Array] = {}
         self.accesses: dict[Value, Accesses] = {}
@@ -40,7 +57,17 @@ class Evaluation:
         return dim if isinstance(dim, int) else evaluate(dim, self.sizes)
 
     def shape(self, type_: Type) -> tuple[int, ...]:
-        return tuple(self.size(d) for d in shape_of(type_))
+        """The shape of a value; that of a scalar is `batch`."""
+        return self.batch if isinstance(type_, ScalarType) else tuple(self.size(d) for d in shape_of(type_))
+
+    @contextmanager
+    def batched(self, shape: tuple[int, ...]) -> Generator[None]:
+        """Scalars have this shape within."""
+        outer, self.batch = self.batch, shape
+        try:
+            yield
+        finally:
+            self.batch = outer
 
     def holds(self, predicate: Predicate) -> bool:
         return predicate.evaluate(self.sizes)
@@ -101,6 +128,11 @@ class Evaluation:
             held.check(held.readers[index], dest, "writes what another iteration reads")
             held.writers[index] = held.iteration
 
+    def note_points(self, points: int) -> None:
+        """So many points more of the operation at hand are done."""
+        if self.observer is not None:
+            self.observer.advance(points)
+
     def run_block(self, block: Block, args: Sequence[Array] = ()) -> tuple[Array, ...]:
         """Run a block; returns what its terminator carries."""
         for formal, actual in zip(block.args, args, strict=True):
@@ -117,6 +149,8 @@ class Evaluation:
             for value in op.operands:
                 if isinstance(value.type, TensorType):
                     self.note_read(value, Tile.full(shape_of(value.type)))
+        if self.observer is not None:
+            self.observer.start(op)
         try:
             results = op.evaluate([self.values[v] for v in op.operands], self)
         except IndexError as error:
@@ -131,6 +165,8 @@ class Evaluation:
                     found=f"{array.dtype} of shape {array.shape}",
                 )
             self.values[value] = array
+        if self.observer is not None:
+            self.observer.finish(op)
 
 
 @dataclass
@@ -248,12 +284,15 @@ def _argument_error(value: Value, required: str, found: str) -> ArgumentError:
     )
 
 
-def evaluate_func(module: Module, func: FuncOp, arrays: Sequence[Array], seed: int = 0) -> tuple[Array, ...]:
+def evaluate_func(
+    module: Module, func: FuncOp, arrays: Sequence[Array], seed: int = 0, observer: Observer | None = None
+) -> tuple[Array, ...]:
     """Run a function of any level on arrays; returns its results. The arguments are not changed."""
     if "results" in func.attributes:
         return evaluate_buffers(module, func, arrays, seed)
-    sizes = check_arguments(func, arrays)
-    evaluation = Evaluation(module.constants, sizes, seed)
+    evaluation = Evaluation(module.constants, check_arguments(func, arrays), seed, observer)
+    if observer is not None:
+        observer.begin(func.body, evaluation.sizes)
     with np.errstate(all="ignore"):
         return evaluation.run_block(func.body, [a.copy() for a in arrays])
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 
 import ml_dtypes
@@ -11,7 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import tcpx
+from tcpx.cli import progress, run
 from tcpx.cli.differences import largest_difference
+from tcpx.cli.progress import time_left
+from tcpx.payload.evaluator import Array
 
 Command = Callable[..., SimpleNamespace]
 ROOT = Path(__file__).resolve().parents[2]
@@ -160,7 +167,7 @@ def test_largest_difference(found: npt.NDArray[np.generic], wanted: npt.NDArray[
 def test_a_difference_above_the_tolerance_is_1(
     files: SimpleNamespace, tcpx_command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tcpx.evaluate", lambda module, x, y: x * y)
+    monkeypatch.setattr("tcpx.evaluate", lambda module, x, y, progress: x * y)
     words = ["--random", "0", "--size", "N=3", "--check"]
     assert tcpx_command("run", files.payload, "-s", files.schedule, *words).status == 0
     done = tcpx_command("run", files.payload, "-s", files.schedule, *words, "--tolerance", "1e-6")
@@ -174,7 +181,7 @@ def test_a_difference_relative_to_the_largest_magnitude(
     for name in "xy":
         np.save(files.folder / f"{name}.npy", np.full((3, 8), 1000, np.float32))
     inputs = [word for name in "xy" for word in ("--input", f"{name}={files.folder / name}.npy")]
-    monkeypatch.setattr("tcpx.evaluate", lambda module, x, y: x * y)
+    monkeypatch.setattr("tcpx.evaluate", lambda module, x, y, progress: x * y)
     words = ["run", files.payload, "-s", files.schedule, *inputs, "--check"]
     line = "check %out: largest difference 1e+03 (0.001 of the largest magnitude 1e+06) from the reference evaluator\n"
     for allowed in (["--relative-tolerance", "0.001"], ["--tolerance", "500", "--relative-tolerance", "0.0005"]):
@@ -189,3 +196,45 @@ def test_a_difference_relative_to_the_largest_magnitude(
         "  found: 1e+03 (0.001 of the largest magnitude 1e+06)\n"
     )
     assert tcpx_command(*words, "--relative-tolerance", "-1").status == 2
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_long_check_shows_how_far_it_is(
+    terminal: bool, files: SimpleNamespace, tcpx_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A convolution was checked for minutes without a word: stderr says what is computed, and how long it will take."""
+    shown = Event()
+
+    def described(seconds: float, fraction: float) -> str:
+        shown.set()
+        return time_left(seconds, fraction)
+
+    def slow(module: tcpx.Module, *arrays: Array, progress: tcpx.EvaluationProgress) -> object:
+        results = evaluate(module, *arrays, progress=progress)
+        assert shown.wait(60)
+        return results
+
+    evaluate = tcpx.evaluate
+    monkeypatch.setattr(progress, "FIRST_ELSEWHERE", 0.001)
+    monkeypatch.setattr(progress, "FIRST_ON_TERMINAL", 0.001)
+    monkeypatch.setattr(run, "time_left", described)
+    monkeypatch.setattr("tcpx.evaluate", slow)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
+    done = tcpx_command("run", files.payload, "-s", files.schedule, "--random", "1", "--size", "N=7", "--check")
+    assert done.status == 0
+    assert "check %out: largest difference" in done.out
+    assert re.search(r"reference evaluator at %\w+ \(tcp\.\w+\): ", done.err)
+    assert done.err.endswith("\r\x1b[K" if terminal else "\n")
+    assert ("\n" in done.err) != terminal  # one line that is written over, cleared in the end
+
+
+def test_a_short_check_shows_nothing(files: SimpleNamespace, tcpx_command: Command) -> None:
+    done = tcpx_command("run", files.payload, "-s", files.schedule, "--random", "1", "--size", "N=7", "--check")
+    assert (done.status, done.err) == (0, "")
+
+
+def test_time_left() -> None:
+    assert time_left(7, 0.001) == "7 s so far"
+    assert time_left(10, 0.25) == "25% after 10 s, about 30 s left"
+    assert time_left(100, 0.1) == "10% after 100 s, about 15 min left"
+    assert time_left(3600, 0.1) == "10% after 3600 s, about 9.0 h left"

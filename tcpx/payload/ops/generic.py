@@ -12,6 +12,7 @@ from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.indexing_maps import IndexingMap, map_dim, map_name, map_symbols
 from tcpx.payload.interfaces import Build, Elementwise, Iterator, IteratorKind, Structured
 from tcpx.payload.ir import Attribute, Block, CloneMap, Operation, Value, operation_class, register
+from tcpx.payload.ops.batched_body import is_batchable, run_batched
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.elementwise import Binary
 from tcpx.payload.ops.movement import Broadcast
@@ -231,7 +232,6 @@ class Generic(Structured):
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         extents = [evaluation.size(d) for d in self.domain()]
-        names = [it.name for it in self.iterators()]
         shape, dtype = evaluation.shape(self.result.type), self.acc_type
         inputs = list(args[: len(self.maps())])
         neutral = self.neutral()
@@ -239,13 +239,20 @@ class Generic(Structured):
             made = args[-1].copy()
         else:
             made = np.full(shape, 0 if neutral is None else neutral).astype(dtype.numpy)
+        names = [it.name for it in self.iterators()]
+        sizes = dict(zip(names, extents, strict=True))
+        reading = list(zip(inputs, self.maps(), strict=True))
+        body = self.regions[0]
+        if is_batchable(body):
+            return (run_batched(body, self.iterators(), sizes, reading, made, self.result_map(), evaluation),)
         for point in product(*(range(n) for n in extents)):
             at = dict(zip(names, point, strict=True))
-            elements = [np.asarray(a[_index(m, at)]) for a, m in zip(inputs, self.maps(), strict=True)]
+            elements = [np.asarray(a[_index(m, at)]) for a, m in reading]
             out = _index(self.result_map(), at)
-            if len(self.regions[0].args) > len(inputs):
+            if len(body.args) > len(inputs):
                 elements.append(np.asarray(made[out]))
-            made[out] = evaluation.run_block(self.regions[0], elements)[0]
+            made[out] = evaluation.run_block(body, elements)[0]
+            evaluation.note_points(1)
         return (made,)
 
 
