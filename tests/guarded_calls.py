@@ -28,8 +28,9 @@ def guarded_calls() -> Iterator[None]:
     known: WeakKeyDictionary[Any, set[Shapes]] = WeakKeyDictionary()
     plain = Kernel.__call__
 
-    def call(self: Kernel, *arrays: Any, out: Any = None) -> Any:
-        result = plain(self, *arrays, out=out)
+    def call(self: Kernel, /, *arrays: Any, out: Any = None, **named: Any) -> Any:
+        result = plain(self, *arrays, out=out, **named)
+        arrays += tuple(named[a.name] for a in self.signature.inputs if a.name in named)
         shapes = tuple(np.shape(a) for a in arrays)
         seen = known.setdefault(self._call, set())
         plainly = threading.current_thread() is threading.main_thread() and not is_sanitized(self)

@@ -5,7 +5,7 @@ The generated wrapper only finds out that something is wrong; what it is, is fou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NoReturn, SupportsIndex, cast
 
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tcpx.emit_c.signature import FIRST_ASSERTION, OVERFLOW, Argument, KernelSignature
 from tcpx.emit_c.strides import has_places_of_its_own, is_writable_in_rows, outer_strides, overlap
 from tcpx.limits import INT64_MAX
-from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Kind, TcpxError
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Kind, TcpxError, counted
 from tcpx.payload.size_excess import magnitude
 from tcpx.payload.sizes import Symbol, as_symbol, evaluate, to_text
 from tcpx.payload.types import TensorType, dim_text
@@ -165,6 +165,27 @@ class ArgumentCheck:
         if 0 <= code - FIRST_ASSERTION < len(self._signature.assertions):
             raise ArgumentError(replace(self._signature.assertions[code - FIRST_ASSERTION], found=shown))
         raise _internal(f"@{self._signature.name} returned {code}", shown)
+
+
+def in_order(signature: KernelSignature, arrays: Sequence[object], named: Mapping[str, object]) -> tuple[object, ...]:
+    """The inputs in the order of the signature, of which the last are given by name. Raises ArgumentError."""
+    names = [argument.name for argument in signature.inputs]
+    rest = names[len(arrays) :]
+    unknown = [name for name in named if name not in names]
+    twice = [name for name in named if name in names[: len(arrays)]]
+    missing = [name for name in rest if name not in named]
+    message, found = "", ", ".join(f"`{name}`" for name in unknown or twice or missing)
+    if unknown:
+        message = f"@{signature.name} has no argument {found}"
+    elif twice:
+        message = f"@{signature.name} is given {found} by position and by name"
+    elif missing:
+        message = f"@{signature.name} is not given {found}"
+    if message:
+        required = f"one array each for {', '.join(names)}" if names else "no arguments"
+        given = [f"{counted(len(arrays), 'array')} by position"] if arrays else []
+        raise ArgumentError(Diagnostic(message, required=required, found=", ".join([*given, *named])))
+    return (*arrays, *(named[name] for name in rest))
 
 
 def as_array(value: object) -> Array | None:

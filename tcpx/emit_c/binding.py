@@ -14,6 +14,7 @@ from cffi import FFI
 from tcpx.emit_c.arguments import ArgumentCheck, Array
 from tcpx.emit_c.driver import build_library
 from tcpx.emit_c.memory import Bytes, WorkspacePool, aligned_block
+from tcpx.emit_c.openmp import Serial, Team, team_of
 from tcpx.emit_c.printer.file import PrintedFile
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.emit_c.strides import is_writable_in_rows, outer_strides, overlap
@@ -50,7 +51,7 @@ class Wrapper:
 class Library:
     """An opened shared library of kernels."""
 
-    __slots__ = ("_ffi", "_library", "path")
+    __slots__ = ("_ffi", "_library", "_team", "path")
 
     def __init__(self, path: Path, kernels: Sequence[KernelSignature]) -> None:
         self.path = path
@@ -70,6 +71,15 @@ class Library:
                     fix="remove the file, it is made again",
                 )
             ) from error
+        self._team = self._openmp() if flags & os.RTLD_NODELETE else Serial()
+
+    def _openmp(self) -> Team | Serial:
+        """The team of the OpenMP runtime that the library is linked with."""
+        self._ffi.cdef("void omp_set_max_active_levels(int); void __kmpc_fork_call(void);")
+        if hasattr(self._library, "__kmpc_fork_call"):  # LLVM's runtime
+            return Serial()
+        function = getattr(self._library, "omp_set_max_active_levels", None)
+        return Serial() if function is None else team_of(int(self._ffi.cast("intptr_t", function)), function)
 
     @classmethod
     def build(cls, printed: PrintedFile, target: Target, threads: int) -> Library:
@@ -100,13 +110,16 @@ class Library:
             null=ffi.NULL,
             take=pool.take,
             give_back=pool.give_back,
+            team=self._team,
         )
 
     def raw(self, kernel: KernelSignature) -> Callable[[Sequence[int], Sequence[int], int, int], int]:
         """The kernel on addresses: (arrays, sizes and strides, constants, workspace) -> return code, unchecked."""
-        function = getattr(self._library, kernel.c_name)
+        function, team = getattr(self._library, kernel.c_name), self._team
 
         def call(arrays: Sequence[int], sizes: Sequence[int], constants: int, workspace: int) -> int:
+            if not team.is_ready:
+                team.prepare(3)
             pointers = [self._ffi.cast("void *", address) for address in (*arrays, constants, workspace)]
             return function(*pointers[:-2], *sizes, *pointers[-2:])
 
@@ -129,12 +142,13 @@ def wrapper_of(
     null: object,
     take: Callable[[int], object],
     give_back: Callable[[FFI.CData], None] | Callable[[int], None],
+    team: Team | Serial,
 ) -> Wrapper:
     """The generated wrapper round a function with the parameters of the kernel.
 
     `bound(packed(words))`, with a workspace behind it where there is one, calls it on words that stay the same.
     Contiguous arrays are passed by `from_buffer`, others by `from_rows`. `take(bytes)` gives a workspace, `give_back`
-    gets it after the call.
+    gets it after the call. `team` is that of the calling thread.
     """
     namespace: dict[str, object] = {
         "ndarray": np.ndarray,
@@ -153,6 +167,7 @@ def wrapper_of(
         "null": null,
         "take": take,
         "give_back": give_back,
+        "team": team,
         **{f"t{k}": argument.dtype.numpy for k, argument in enumerate(kernel.inputs)},
         **{f"u{k}": argument.dtype.numpy for k, argument in enumerate(kernel.outputs)},
     }

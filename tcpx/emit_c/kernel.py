@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
+from weakref import ref
 
-from tcpx.emit_c.arguments import Array
+import numpy as np
+
+from tcpx.emit_c.arguments import Array, in_order
 from tcpx.emit_c.binding import Library, Result, constants_block
 from tcpx.emit_c.kernel_report import KernelReport, report_of
 from tcpx.emit_c.memory import Bytes
@@ -21,11 +25,12 @@ from tcpx.target import Target
 class BoundCall:
     """A kernel and the arrays that `Kernel.bind` checked: `bound()` runs it on them and returns the results, `out`.
 
-    It keeps the kernel and the arrays alive. What is in the inputs when it is called is what it reads; each call
-    overwrites the outputs. A call raises ArgumentError for sizes that the kernel itself refuses.
+    It keeps the kernel and the arrays alive, and their memory where it is: as long as there is a bound call, NumPy
+    refuses to resize them, also with `refcheck=False`. What is in the inputs when it is called is what it reads; each
+    call overwrites the outputs. A call raises ArgumentError for sizes that the kernel itself refuses.
     """
 
-    __slots__ = ("__call__", "arrays", "kernel", "out")
+    __slots__ = ("__call__", "_references", "arrays", "kernel", "out")
     __call__: Callable[[], Result]
 
     def __init__(self, kernel: Kernel, run: Callable[[], Result], arrays: tuple[Array, ...], out: Result) -> None:
@@ -35,19 +40,33 @@ class BoundCall:
         """The inputs."""
         self.out = out
         """The output, or a tuple of them: what a call returns."""
+        self._references = [
+            ref(owner) for array in (*arrays, *(out if isinstance(out, tuple) else (out,))) for owner in _owners(array)
+        ]
 
     def __repr__(self) -> str:
         shapes = ", ".join(str(array.shape) for array in self.arrays)
         return f"<call of {self.kernel!r} bound to {f'arrays of shapes {shapes}' if shapes else 'no arrays'}>"
 
 
+def _owners(array: Array) -> Iterator[Array]:
+    """The array and those that it is a view of. NumPy resizes no array that there are weak references to."""
+    owner: object = array
+    while isinstance(owner, np.ndarray):
+        yield cast("Array", owner)
+        owner = owner.base
+
+
 class Kernel:
     """A compiled function. Call it with one array per input; it returns one array, or a tuple of them.
 
-    Inputs need the dtype and shape of the signature; those that are not contiguous are copied, unless the signature
-    says `strided` and they have whole rows. `out` takes an array, or a tuple of arrays, to write the results to:
-    contiguous or strided in the same way, writable and apart from the inputs. Safe to call from several threads at
-    once. Raises ArgumentError.
+    Inputs may also be given by the names that the payload has for them, `kernel(x, w=w)`; one named `out` only by
+    position. They need the dtype and shape of the signature; those that are not contiguous are copied, unless the
+    signature says `strided` and they have whole rows. `out` takes an array, or a tuple of arrays, to write the results
+    to: contiguous or strided in the same way, writable and apart from the inputs. Safe to call from several threads at
+    once; while a call runs, no other thread may resize its arrays with `refcheck=False`, as for NumPy's own functions.
+    In a process that was forked from a thread that had called a kernel on several threads, that thread runs kernels on
+    one (a RuntimeWarning says so) where the OpenMP runtime is libgomp. Raises ArgumentError.
     """
 
     __slots__ = (
@@ -86,18 +105,20 @@ class Kernel:
         self.schedule = schedule
         self.tuned: object = None
 
-    def __call__(self, *arrays: object, out: Array | tuple[Array, ...] | None = None) -> Result:
+    def __call__(self, /, *arrays: object, out: Array | tuple[Array, ...] | None = None, **named: object) -> Result:
+        if named:
+            arrays = in_order(self.signature, arrays, named)
         return self._call(arrays, out)
 
-    def bind(self, *arrays: Array, out: Array | tuple[Array, ...] | None = None) -> BoundCall:
+    def bind(self, /, *arrays: Array, out: Array | tuple[Array, ...] | None = None, **named: Array) -> BoundCall:
         """A call of the kernel on these arrays, checked once: for calls again and again on the same memory.
 
         The arrays are as for a call, except that each input has to be a NumPy array that is passed as it is: a copy
         would not follow the array. Without `out`, the outputs are allocated here, once. Two calls at the same time
-        write to the same outputs, as calls with the same `out` do: bind once per thread. An array may not be resized
-        with `refcheck=False`, which is NumPy's own rule. Raises ArgumentError.
+        write to the same outputs, as calls with the same `out` do: bind once per thread. Raises ArgumentError.
         """
-        run, inputs, results = self._bind(arrays, out)
+        given = in_order(self.signature, arrays, named) if named else arrays
+        run, inputs, results = self._bind(given, out)
         return BoundCall(self, run, inputs, results)
 
     def __repr__(self) -> str:

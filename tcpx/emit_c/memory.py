@@ -55,9 +55,13 @@ def huge_page_policy() -> str:
 
 
 def _pages(size: int) -> mmap.mmap:
-    """Pages for `size` bytes from any multiple of HUGE_PAGE in them on."""
+    """Pages for `size` bytes from any multiple of HUGE_PAGE in them on.
+
+    They are private. Shared ones, Python's default, would be those of a child process too, which would work in them at
+    the same time, and Linux puts no shared ones on huge pages.
+    """
     try:
-        return mmap.mmap(-1, size + HUGE_PAGE)
+        return mmap.mmap(-1, size + HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except (OSError, OverflowError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ArgumentError(

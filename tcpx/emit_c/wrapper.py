@@ -27,8 +27,8 @@ def wrapper_source(signature: KernelSignature) -> str:
     `bind(arrays, out)`, which checks and returns a function that runs it on these arrays, the inputs and the results.
 
     It refers to `ndarray`, `empty`, `may_share_memory`, `check`, `from_buffer`, `kernel`, `bound`, `packed`,
-    `constants`, `null`, `take`, `give_back`, to the dtypes `t0, t1, ..` of the inputs and `u0, u1, ..` of the outputs,
-    and for strided arrays to `from_rows`, `outer_strides`, `is_writable_in_rows` and `overlap`.
+    `constants`, `null`, `take`, `give_back`, `team`, to the dtypes `t0, t1, ..` of the inputs and `u0, u1, ..` of the
+    outputs, and for strided arrays to `from_rows`, `outer_strides`, `is_writable_in_rows` and `overlap`.
     """
     symbols = {symbol.name: f"s{k}" for k, symbol in enumerate(signature.symbols)}
     inputs = {f"a{k}": argument for k, argument in enumerate(signature.inputs)}
@@ -42,6 +42,7 @@ def wrapper_source(signature: KernelSignature) -> str:
     call = [
         *_checks(signature, inputs, outputs, symbols, "adapt"),
         *rows,
+        *_prepared(signature, 3),
         *_run(signature, f"kernel({', '.join([*words, own])})", workspace_bytes, sizes, results),
     ]
     bind = [
@@ -49,7 +50,9 @@ def wrapper_source(signature: KernelSignature) -> str:
         *rows,
         f"held, size, results = {_tuple(words)}, {workspace_bytes}, {results}",
         "words = packed(held)",
-        *_function("run()", _run(signature, f"bound({bound_words})", "size", sizes, "results")),
+        *_function(
+            "run()", [*_prepared(signature, 2), *_run(signature, f"bound({bound_words})", "size", sizes, "results")]
+        ),
         "run.held = held",
         f"return run, {_tuple(inputs)}, results",
     ]
@@ -115,6 +118,11 @@ def _words(
             strides.append(f"*l{name}")
         pointers.append(f"p{name}" if argument.is_strided else f"from_buffer({name})")
     return lines, [*pointers, *symbols.values(), *strides, "constants"]
+
+
+def _prepared(signature: KernelSignature, stacklevel: int) -> list[str]:
+    """See that the calling thread can enter parallel loops; the caller of the kernel is so many frames outwards."""
+    return [f"if not team.is_ready: team.prepare({stacklevel})"] if signature.threads > 1 else []
 
 
 def _run(signature: KernelSignature, call: str, workspace_bytes: str, sizes: str, results: str) -> list[str]:

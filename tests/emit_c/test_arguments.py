@@ -178,6 +178,31 @@ def test_outputs_that_are_refused(axpy: Kernel, case: str) -> None:
     assert str(caught.value) == f"definite error: {message}"
 
 
+def test_arguments_by_name(axpy: Kernel) -> None:
+    wanted = axpy(X, ones(3))
+    out = ones(3)
+    for found in (axpy(x=X, y=ones(3)), axpy(y=ones(3), x=X), axpy(X, y=ones(3)), axpy(y=ones(3), x=X, out=out)):
+        np.testing.assert_array_equal(np.asarray(found), np.asarray(wanted))
+    np.testing.assert_array_equal(out, np.asarray(wanted))
+
+
+NAMED_ERRORS: dict[str, tuple[tuple[Array, ...], dict[str, object], str, str]] = {
+    "unknown": ((X,), {"z": X}, "@axpy has no argument `z`", "1 array by position, z"),
+    "twice": ((X,), {"x": X, "y": X}, "@axpy is given `x` by position and by name", "1 array by position, x, y"),
+    "missing": ((), {"y": X}, "@axpy is not given `x`", "y"),
+    "too many": ((X, X, X), {"y": X}, "@axpy is given `y` by position and by name", "3 arrays by position, y"),
+    "a list": ((), {"x": [1.0], "y": X}, "argument `x` does not fit tensor<[N]xf32>", "list"),
+}
+
+
+@pytest.mark.parametrize("case", NAMED_ERRORS)
+def test_arguments_by_name_that_are_refused(axpy: Kernel, case: str) -> None:
+    arrays, named, message, found = NAMED_ERRORS[case]
+    with pytest.raises(ArgumentError) as caught:
+        axpy(*arrays, **named)
+    assert (caught.value.diagnostic.message, caught.value.diagnostic.found) == (message, found)
+
+
 def test_dtypes_need_not_be_the_same_object(axpy: Kernel) -> None:
     out = pickle.loads(pickle.dumps(np.zeros(3, np.float32)))
     assert axpy(X, ones(3), out=out) is out

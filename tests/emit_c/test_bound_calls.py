@@ -207,8 +207,29 @@ def test_a_bound_array_cannot_be_resized(kernels: dict[str, Kernel]) -> None:
     for array in (x, y, out, block):
         with pytest.raises(ValueError, match="cannot resize"):
             array.resize(1 << 20)
+        with pytest.raises(ValueError, match="cannot resize"):
+            array.resize(1 << 20, refcheck=False)
     for call in bound:
         call()
+
+
+def test_what_was_bound_can_be_resized_again(axpy: Kernel) -> None:
+    whole, out = ones(4), ones(3)
+    bound = axpy.bind(whole[:3], ones(3), out=out)
+    made = bound.out
+    for array in (whole, made):
+        with pytest.raises(ValueError, match="cannot resize"):
+            array.resize(1 << 20, refcheck=False)
+    del bound
+    for array in (whole, made):
+        array.resize(8, refcheck=False)
+        assert array.shape == (8,)
+
+
+def test_arrays_are_bound_by_name(axpy: Kernel) -> None:
+    np.testing.assert_array_equal(axpy.bind(y=ones(3), x=X)(), axpy(X, ones(3)))
+    with pytest.raises(ArgumentError, match="@axpy is not given `y`"):
+        axpy.bind(x=X)
 
 
 def test_kernel_and_arrays_live_as_long_as_the_bound_call() -> None:

@@ -15,6 +15,7 @@ from tcpx.emit_c.arguments import Array
 from tcpx.emit_c.binding import Wrapper, wrapper_of
 from tcpx.emit_c.driver import build_sanitized_program
 from tcpx.emit_c.memory import Bytes
+from tcpx.emit_c.openmp import Serial
 from tcpx.emit_c.printer.file import PrintedFile
 from tcpx.emit_c.sanitizer.program import program_source
 from tcpx.emit_c.sanitizer.report import Memory, diagnostic_of, is_report
@@ -72,6 +73,7 @@ class SanitizedLibrary:
             null=0,
             take=take,
             give_back=give_back,
+            team=Serial(),
         )
 
     def raw(self, kernel: KernelSignature) -> Callable[[Sequence[int], Sequence[int], int, int], int]:
