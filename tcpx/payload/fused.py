@@ -2,33 +2,57 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from math import inf
+
 import numpy as np
 import numpy.typing as npt
 
 Doubles = npt.NDArray[np.float64]
 
 _SPLITTER = 2.0**27 + 1
-_BELOW_SINGLE = 2**29 - 1
+_LARGEST, _SMALLEST = 2.0**990, 2.0**-900
+"""Algorithm 5 neither over- nor underflows where factors and sum are below the one, and the product above the other."""
 
 
 def fused_multiply_add(a: Doubles, b: Doubles, c: Doubles, target: np.dtype[np.generic]) -> npt.NDArray[np.generic]:
-    """a * b + c, rounded once to `target`; the arguments hold values of `target`.
+    """a * b + c, rounded once to `target`, a float of at most 64 bits; the arguments hold values of `target`.
 
     Below f64 the product is exact in f64, and a sum rounded to odd rounds correctly again (Boldo and Melquiond,
-    "Emulation of a FMA and correctly rounded sums", 2008). For f64 their algorithm 5 is used; where a partial product
-    over- or underflows it falls back to two roundings, which also give a zero its sign.
+    "Emulation of a FMA and correctly rounded sums", 2008). For f64 their algorithm 5 is used, and rational arithmetic
+    where it might over- or underflow.
     """
     product = np.multiply(a, b)
     if target != np.float64:
         total = _odd_sum(product, c)
-        return np.asarray(_odd_single(total) if target.itemsize == 2 and target != np.float16 else total).astype(target)
-    plain = np.add(product, c)
+        is_brain = target.itemsize == 2 and target != np.float16  # NumPy takes it from f64 by way of f32
+        return np.asarray(_odd_single(total) if is_brain else total).astype(target)
+    is_factor = np.isfinite(a) & np.isfinite(b)  # else a product that overflows is no infinity
+    plain = np.where(is_factor & np.isinf(c), c, np.add(product, c))
     low = _product_error(a, b, product)
     high_of_sum, low_of_sum = _two_sum(c, low)
     high, rest = _two_sum(product, high_of_sum)
     fused = np.add(high, _odd_sum(low_of_sum, rest))
-    is_zero = (fused == 0) & (plain == 0)
-    return np.asarray(np.where(np.isfinite(fused) & np.isfinite(low) & ~is_zero, fused, plain))
+    is_plain = ~(is_factor & np.isfinite(c)) | (a == 0) | (b == 0)
+    is_zero = (fused == 0) & (plain == 0)  # of the sign that a sum of zeros has
+    result = np.array(np.where(is_plain | is_zero, plain, fused))
+    factors = np.maximum(np.abs(a), np.abs(b))
+    is_extreme = (np.maximum(factors, np.abs(plain)) > _LARGEST) | (np.abs(product) < _SMALLEST)
+    given = [np.ravel(x) for x in np.broadcast_arrays(a, b, c)]
+    for k in np.flatnonzero(is_extreme & ~is_plain):
+        result.reshape(-1)[k] = _exact(*(float(x[k]) for x in given))
+    return result
+
+
+def _exact(a: float, b: float, c: float) -> float:
+    """a * b + c for finite numbers, in rational arithmetic."""
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    if exact == 0:
+        return a * b + c
+    try:
+        return float(exact)
+    except OverflowError:
+        return inf if exact > 0 else -inf
 
 
 def _two_sum(x: Doubles, y: Doubles) -> tuple[Doubles, Doubles]:
@@ -47,11 +71,12 @@ def _odd_sum(x: Doubles, y: Doubles) -> Doubles:
     return np.where((rest != 0) & np.isfinite(rest) & even, towards, total).reshape(np.shape(x))
 
 
-def _odd_single(x: Doubles) -> Doubles:
-    """x with the 24 leading bits, the last one set if others were: no later rounding is off by what passes f32."""
-    bits = np.ascontiguousarray(x).view(np.int64)
-    kept = np.where((bits & _BELOW_SINGLE) != 0, (bits & ~_BELOW_SINGLE) | (_BELOW_SINGLE + 1), bits)
-    return np.where(np.isfinite(x), kept.view(np.float64).reshape(np.shape(x)), x)
+def _odd_single(x: Doubles) -> npt.NDArray[np.float32]:
+    """x in f32; if that is inexact, the neighbour whose last bit is 1."""
+    single = np.ascontiguousarray(x, np.float32)
+    even = (single.view(np.int32) & 1) == 0
+    towards = np.nextafter(single, np.where(x > single, np.float32(np.inf), np.float32(-np.inf)))
+    return np.where((single != x) & ~np.isnan(x) & even, towards, single).reshape(np.shape(x))
 
 
 def _product_error(a: Doubles, b: Doubles, product: Doubles) -> Doubles:

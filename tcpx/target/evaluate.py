@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
+from tcpx.payload.fused import fused_multiply_add
 from tcpx.target.errors import TargetError
 from tcpx.target.rows import DTYPE_BITS, InstructionRow, LaneType
 from tcpx.target.semantics import COMPARISONS, OPERANDS, Binary, Call, Expression, Operand, parse_semantics
@@ -133,41 +133,9 @@ def _cast(x: Array, result: np.dtype[np.generic]) -> Array:
 
 def _fma(a: Array, b: Array, c: Array) -> Array:
     """a * b + c rounded once."""
-    if a.dtype == np.float64:
-        return _by_element(_fma_f64, a, b, c)
-    if a.dtype != np.float32:
-        raise TargetError("fma is defined on f32 and f64", required="f32 or f64", found=str(a.dtype))
-    return _fma_f32(a.astype(np.float64), b.astype(np.float64), c.astype(np.float64)).astype(np.float32)
-
-
-def _fma_f32(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64], c: npt.NDArray[np.float64]) -> Array:
-    """a * b + c for values that are f32, in f64 rounded to odd, so that rounding it to f32 gives one rounding.
-
-    The product is exact in f64; the sum's error is found by TwoSum; where there is one and the last bit of the sum is
-    even, the sum moves by one unit towards the error (Boldo and Melquiond, Emulation of FMA with round to odd, 2008).
-    """
-    product = a * b
-    total = product + c
-    part = total - product
-    error = (product - (total - part)) + (c - part)
-    even = (total.view(np.int64) & 1) == 0
-    inexact = np.isfinite(total) & (error != 0) & even
-    towards = np.nextafter(total, np.where(error > 0, np.inf, -np.inf))
-    return np.where(inexact, towards, total)
-
-
-def _fma_f64(a: float, b: float, c: float) -> float:
-    if not (math.isfinite(a) and math.isfinite(b)):
-        return a * b + c
-    if not math.isfinite(c):
-        return c
-    product = Fraction(a) * Fraction(b)
-    if product == 0:
-        return a * b + c
-    try:
-        return float(product + Fraction(c))
-    except OverflowError:
-        return math.inf if product > 0 else -math.inf
+    if a.dtype.kind not in "fV":  # V: bf16
+        raise TargetError("fma is defined on floats", required="f16, bf16, f32 or f64", found=str(a.dtype))
+    return fused_multiply_add(a.astype(np.float64), b.astype(np.float64), c.astype(np.float64), a.dtype)
 
 
 def _scale2(a: Array, b: Array) -> Array:

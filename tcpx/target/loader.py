@@ -11,6 +11,7 @@
     rows:     [{for: [{T: f32x16, ...}], rows: [{name: add_$T, ...}]}]      groups nest; a group is a row or has `rows`
     helpers:  [{for: [...], define: {tcpx_max_$T: C code}}]
 
+A row says `slow: true` if other operations that give nearly the same are faster: only what asks for just it gets it.
 A row or helper uses a helper by naming it in its C; a C type that is the name of a helper needs that helper.
 """
 
@@ -35,7 +36,7 @@ _SIZES = ("vector_bits", "vector_registers", "l1", "l2", "l3", "l3_rate", "paral
 _SHARED_KEYS = ("types", "rows", "helpers", "tolerances")
 _DERIVED_KEYS = ("name", "base", "flags", "found_on", "slow", *_SIZES)
 _KEYS = (*_DERIVED_KEYS, "include", "headers", "cpu_flags", "features", *_SHARED_KEYS)
-_ROW_KEYS = ("name", "kind", "type", "semantics", "c", "requires", "condition", "alignment", "lanes")
+_ROW_KEYS = ("name", "kind", "type", "semantics", "c", "requires", "condition", "alignment", "lanes", "slow")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -308,6 +309,7 @@ def _row(
         alignment=int(alignment or 0),
         helpers=_closure(_named(c, needs) | _type_helpers(operands, result, types, needs), needs),
         lanes=tuple(entry.number() for entry in fields["lanes"].items()) if "lanes" in fields else (),
+        is_slow="slow" in fields and fields["slow"].truth(),
     )
     _check(row, place)
     return row

@@ -112,7 +112,8 @@ class InstructionRow:
 
     `operands` and `result` are lane types; of a store, the operand is the stored value. `semantics` is in normal form.
     `requires` is a feature of the target, `condition` one of CONDITIONS, `alignment` the bytes {p} must be aligned to
-    (0: the element's own). `helpers` are names of C definitions the template needs, in order of definition. Lane i of a
+    (0: the element's own). A row that `is_slow` is the last choice: an operation that can be expanded into other
+    operations is. `helpers` are names of C definitions the template needs, in order of definition. Lane i of a
     `shuffle` is lane `lanes[i]` of the lanes of both operands, one behind the other.
     """
 
@@ -127,6 +128,7 @@ class InstructionRow:
     alignment: int = 0
     helpers: tuple[str, ...] = ()
     lanes: tuple[int, ...] = ()
+    is_slow: bool = False
 
     @property
     def placeholders(self) -> tuple[str, ...]:

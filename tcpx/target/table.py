@@ -82,6 +82,12 @@ class Node:
             raise self.fail("a whole number that is not negative")
         return self.value
 
+    def truth(self) -> bool:
+        """True or false."""
+        if not isinstance(self.value, bool):
+            raise self.fail("true or false")
+        return self.value
+
     def texts(self) -> tuple[str, ...]:
         """A list of texts."""
         return tuple(x.text() for x in self.items())

@@ -140,7 +140,8 @@ class Target:
 
         `result` or `operands` left None matches any. A row with a condition is taken only if the condition is among
         `conditions`, and then goes before those without: it is there because it is cheaper. Otherwise the first row
-        of the table wins. Raises TargetError on an unknown kind or semantics that are not in the language.
+        of the table wins, a slow one only where there is no other. Raises TargetError on an unknown kind or semantics
+        that are not in the language.
         """
         if kind not in KINDS:
             raise unknown_name("kind of row", kind, KINDS, where=f"target {self.name}")
@@ -150,7 +151,7 @@ class Target:
             if (result is not None and row.result != result) or (wanted is not None and row.operands != wanted):
                 continue
             if row.condition is None:
-                fallback = fallback or row
+                fallback = row if fallback is None or (fallback.is_slow and not row.is_slow) else fallback
             elif row.condition in conditions:
                 return row
         return fallback

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from ml_dtypes import finfo
 
 from tcpx.payload.fused import fused_multiply_add
 from tcpx.payload.types import ScalarType, bf16, f16, f32, f64
@@ -35,6 +36,37 @@ def test_rounds_once(dtype: ScalarType) -> None:
         assert float(fused[k]) == nearest(exact, float(fused[k]), target), (a[k], b[k], c[k])
 
 
+@pytest.mark.parametrize("dtype", [bf16, f16, f32, f64], ids=str)
+def test_rounds_once_at_both_ends_of_the_range(dtype: ScalarType) -> None:
+    """Products near the smallest and the largest number, sums that leave the range, that come back or that cancel."""
+    target, count = dtype.numpy, 3000
+    limits, random = finfo(target), np.random.default_rng(2)
+    low, high = int(limits.minexp) - int(limits.nmant), int(limits.maxexp)
+    first = random.integers(low // 2, high // 2, count)
+    second = np.where(random.integers(0, 2, count) == 0, low, high) + random.integers(-3, 4, count) - first
+    third = first + second + random.integers(-4, 3, count)
+    with np.errstate(all="ignore"):
+        parts = [np.ldexp(random.uniform(1, 2, count), e) for e in (first, second, np.minimum(third, high))]
+        a, b, c = (np.where(np.isfinite(x.astype(target)), x.astype(target), limits.max) for x in parts)
+        a, b, c = (x.astype(np.float64) for x in (a, b, -c * random.choice([-1, 1, 1], count).astype(target)))
+        near = np.multiply(a, b).astype(target).astype(np.float64)
+        c[::4] = np.where(np.isfinite(near), -near, c)[::4]
+        fused = fused_multiply_add(a, b, c, target)
+    finite = infinite = small = 0
+    for k in range(count):
+        exact, got = Fraction(a[k]) * Fraction(b[k]) + Fraction(c[k]), float(fused[k])
+        if np.isinf(got):
+            infinite += 1
+            half = Fraction(float(limits.max)) - Fraction(float(np.nextafter(limits.max, target.type(0))))
+            assert abs(exact) >= Fraction(float(limits.max)) + half / 2, (a[k], b[k], c[k])
+            assert (got > 0) == (exact > 0)
+        else:
+            finite += 1
+            small += 0 < abs(exact) < Fraction(float(limits.smallest_normal))
+            assert got == nearest(exact, got, target), (a[k], b[k], c[k])
+    assert min(finite, infinite, small) > 200
+
+
 @pytest.mark.parametrize(
     ("target", "largest", "smallest"),
     [
@@ -49,7 +81,7 @@ def test_special_values(target: type[np.floating], largest: float, smallest: flo
     a, b, c = (x.reshape(-1) for x in np.meshgrid(values, values, values))
     with np.errstate(all="ignore"):
         fused = fused_multiply_add(a, b, c, dtype)
-        plain = (a * b + c).astype(dtype)
+        plain = np.where(np.isfinite(a) & np.isfinite(b) & np.isinf(c), c, a * b + c).astype(dtype)
     np.testing.assert_array_equal(np.isnan(fused), np.isnan(plain))
     np.testing.assert_allclose(fused.astype(np.float64), plain.astype(np.float64), rtol=1e-6)
     assert fused_multiply_add(np.array(2.0), np.array(3.0), np.array(4.0), dtype)[()] == 10

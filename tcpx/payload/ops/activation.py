@@ -2,8 +2,8 @@
 
 Of NaN they are NaN. The attribute `accuracy` says how they are computed:
   * "accurate", the default: f32 within 4.1 ulp where the result is above 1.2e-36, f64 to 1e-12 of it where it is above
-    1e-300; without FMA, as in the target `generic`, relative errors of gelu grow to 1e-5 far to the left. At infinities
-    they are what they tend to;
+    1e-300; without FMA instructions, as in the target `generic`, relative errors of gelu grow to 1e-5 far to the left.
+    At infinities they are what they tend to;
   * "fast": as each of them says, at infinities too.
 """
 
@@ -25,10 +25,10 @@ from tcpx.payload.ops.elementwise import (
     Add,
     Div,
     FloatOnly,
-    Fma,
     Max,
     Min,
     Mul,
+    MultiplyAdd,
     Sub,
     Unary,
     exponential,
@@ -220,8 +220,8 @@ class Gelu(SelfGated):
         size = build(Min.of(splat(build, 4.25, x.type), size))
         square = build(Mul.of(size, size))
         gate = polynomial(build, square, FAST_GATE[self.form])
-        half = build(Fma.of(size, splat(build, -0.5, x.type), positive))
-        return build(Fma.of(square, gate, half))
+        half = build(MultiplyAdd.of(size, splat(build, -0.5, x.type), positive))
+        return build(MultiplyAdd.of(square, gate, half))
 
     def _by_tail(self, build: Build, x: Value) -> Value:
         """s Phi(-s) = exp(-s**2 / 2) p(t) t where t = s / (s + pole); what rounding takes from s**2 is made up for."""
@@ -234,9 +234,9 @@ class Gelu(SelfGated):
         ratio = build(Div.of(size, build(Add.of(size, constant(tail.pole)))))
         minus = polynomial(build, build(Add.of(ratio, constant(-tail.centre))), tail.series)
         square = build(Mul.of(size, size))
-        lost = build(Fma.of(size, size, build(Sub.of(constant(0.0), square))))
+        lost = build(MultiplyAdd.of(size, size, build(Sub.of(constant(0.0), square))))
         power = exponential(build, square, rest=lost, scale=-0.5)
-        return build(Fma.of(build(Mul.of(minus, power)), ratio, positive))
+        return build(MultiplyAdd.of(build(Mul.of(minus, power)), ratio, positive))
 
     def _by_logistic(self, build: Build, x: Value) -> Value:
         """(1 + tanh(-u)) / 2 = e / (1 + e), e = exp(-2 u); what rounding takes from 2 u is made up for."""
@@ -253,13 +253,13 @@ class Gelu(SelfGated):
         cube = float(dtype.numpy.type(TANH_SLOPE * TANH_CUBE))
         positive, size = self.gated_parts(build, x, 10.0 if dtype == f32 else 21.1)
         square = build(Mul.of(size, size))
-        factor = build(Fma.of(constant(cube), square, constant(slope)))
+        factor = build(MultiplyAdd.of(constant(cube), square, constant(slope)))
         twice = build(Mul.of(size, factor))
-        lost = build(Fma.of(constant(cube), square, build(Sub.of(constant(slope), factor))))
-        lost = build(Fma.of(constant(cube), build(Fma.of(size, size, minus(square))), lost))
-        lost = build(Fma.of(constant(TANH_SLOPE * TANH_CUBE - cube), square, lost))
+        lost = build(MultiplyAdd.of(constant(cube), square, build(Sub.of(constant(slope), factor))))
+        lost = build(MultiplyAdd.of(constant(cube), build(MultiplyAdd.of(size, size, minus(square))), lost))
+        lost = build(MultiplyAdd.of(constant(TANH_SLOPE * TANH_CUBE - cube), square, lost))
         lost = build(Add.of(lost, constant(TANH_SLOPE - slope)))
-        lost = build(Fma.of(size, lost, build(Fma.of(size, factor, minus(twice)))))
+        lost = build(MultiplyAdd.of(size, lost, build(MultiplyAdd.of(size, factor, minus(twice)))))
         power = exponential(build, twice, rest=lost, scale=-1.0)
         return self.gated(build, positive, size, power)
 

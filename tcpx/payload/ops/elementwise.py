@@ -185,6 +185,14 @@ class Fma(FloatOnly):
         a, b, c = (x.astype(np.float64) for x in args)
         return (fused_multiply_add(a, b, c, args[0].dtype),)
 
+
+@register
+class MultiplyAdd(Fma):
+    """a * b + c, with one rounding where the target has an instruction for it, else with two."""
+
+    __slots__ = ()
+    opcode = "tcp.multiply_add"
+
     def expansion(self, build: Build, args: Sequence[Value]) -> Value | None:
         """A product and a sum, each rounded."""
         return build(Add.of(build(Mul.of(args[0], args[1])), args[2]))
@@ -271,8 +279,8 @@ def exponential(
     dtype = dtype_of(x.type)
     n = build(Round.of(build(Mul.of(x, constant(scale / log(2))))))
     high, low = _split_ln2(dtype)
-    r = build(Fma.of(n, constant(-high / scale), x))
-    r = build(Fma.of(n, constant(-low / scale), r))
+    r = build(MultiplyAdd.of(n, constant(-high / scale), x))
+    r = build(MultiplyAdd.of(n, constant(-low / scale), r))
     if rest is not None:
         r = build(Add.of(r, rest))
     series = FAST_EXP_SERIES if is_fast else EXP_SERIES[dtype]
@@ -280,10 +288,10 @@ def exponential(
 
 
 def polynomial(build: Build, x: Value, coefficients: Sequence[float]) -> Value:
-    """c0 + c1 x + c2 x**2 + .. by Horner's rule, an FMA for each coefficient but the last."""
+    """c0 + c1 x + c2 x**2 + .. by Horner's rule, a multiply-add for each coefficient but the last."""
     sum_ = splat(build, coefficients[-1], x.type)
     for coefficient in reversed(coefficients[:-1]):
-        sum_ = build(Fma.of(sum_, x, splat(build, coefficient, x.type)))
+        sum_ = build(MultiplyAdd.of(sum_, x, splat(build, coefficient, x.type)))
     return sum_
 
 

@@ -50,10 +50,12 @@ def _select_lane_wise(selector: Selector, op: Elementwise) -> None:
     result, operands = type_of(op.result, op), [type_of(v, op) for v in op.operands]
     whole = not any(is_loose(v) for v in op.operands)
     row = _row(selector, op, result, operands) if whole else None
-    if row is not None:
+    if row is not None and not row.is_slow:
         selector.give(op, row)
     elif whole and selector.rewrite(op, lambda build: op.expansion(build, op.operands)):
         pass
+    elif row is not None:
+        selector.give(op, row)
     elif whole and _in_half(selector, op, result, operands):
         selector.rewrite(op, lambda build: _in_f32(op, build))
     elif whole and (middle := _between(selector, op, result, operands)) is not None:

@@ -24,7 +24,8 @@ def fuse_multiply_add(rewriter: Rewriter, root: Operation, target: Target) -> No
 
 def _fuse(rewriter: Rewriter, op: Operation, target: Target) -> None:
     types = lane_type(op.result.type)
-    if types is None or target.find("compute", FUSED, types, (types,) * 3) is None:
+    row = target.find("compute", FUSED, types, (types,) * 3) if types is not None else None
+    if row is None or row.is_slow:
         return
     for index in (1, 0):
         product = op.operands[index].defining_op
