@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import linecache
+from dataclasses import dataclass
 from itertools import islice
 from types import FrameType
 
@@ -25,14 +26,31 @@ def location_outside(*packages: str) -> Location:
     return location_of(frame_outside(*packages))
 
 
-def location_of(frame: FrameType) -> Location:
-    """The expression that a frame is at."""
-    code = frame.f_code
-    spans = next(islice(code.co_positions(), frame.f_lasti // 2, None), (None, None, None, None))
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where an expression stands: lines from 1, columns in bytes of UTF-8 from 0, as in the nodes of `ast`."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+def span_of(frame: FrameType) -> Span | None:
+    """The expression that a frame is at; None where Python does not keep it (`-X no_debug_ranges`)."""
+    spans = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
     line, end_line, column, end_column = spans
-    first = line or frame.f_lineno
-    text = linecache.getline(code.co_filename, first, frame.f_globals).rstrip("\r\n")
-    if column is None or end_column is None:
-        return Location(code.co_filename, first, 1, first, len(text) + 1, text)
-    start, stop = (len(text.encode()[:k].decode(errors="replace")) + 1 for k in (column, end_column))
-    return Location(code.co_filename, first, start, end_line or first, stop, text)
+    if line is None or end_line is None or column is None or end_column is None:
+        return None
+    return Span(line, column, end_line, end_column)
+
+
+def location_of(frame: FrameType) -> Location:
+    """The expression that a frame is at; its line, where Python keeps no more."""
+    name, span = frame.f_code.co_filename, span_of(frame)
+    first = span.line if span is not None else frame.f_lineno
+    text = linecache.getline(name, first, frame.f_globals).rstrip("\r\n")
+    if span is None:
+        return Location(name, first, 1, first, len(text) + 1, text)
+    start, stop = (len(text.encode()[:k].decode(errors="replace")) + 1 for k in (span.column, span.end_column))
+    return Location(name, first, start, span.end_line, stop, text)

@@ -17,7 +17,6 @@ from tcpx.payload.text.file import printable
 from tcpx.payload.text.tables import collector_paused, tables_file
 from tcpx.transform.language.builder import Builder
 from tcpx.transform.language.hints import FOREIGN_WORDS, ITEM_FORMS, hint
-from tcpx.transform.language.reductions import Reductions, Scanner
 from tcpx.transform.language.source import Source
 from tcpx.transform.language.syntax import File
 from tcpx.transform.language.tokens import Comment, TokenFilter, UnclosedBracketError
@@ -42,7 +41,7 @@ _ENDS = {"_NL": "the line", "$END": "the file"}
 _STRING_START = re.compile(r'"(\\["\\nt]|[^"\\\n])*')
 _STARTERS = frozenset(("_NL", "LBRACE", "RBRACE"))
 _PARSING = Lock()
-"""The parser keeps the tokens of one text."""
+"""The token filter keeps the tokens of one text."""
 
 
 class _TextParser(Protocol):
@@ -57,8 +56,9 @@ def _parser() -> tuple[_TextParser, TokenFilter]:
     grammar = GRAMMAR.read_text(encoding="utf-8")
     cache = tables_file(GRAMMAR)
     with collector_paused():
-        lark = Lark(grammar, parser="lalr", lexer="basic", postlex=tokens, cache=cache)
-        return Reductions(lark, Scanner(lark, frozenset(("NEWLINE",))), tokens), tokens
+        return Lark(
+            grammar, parser="lalr", lexer="basic", postlex=tokens, propagate_positions=True, cache=cache
+        ), tokens
 
 
 @dataclass(frozen=True, slots=True)

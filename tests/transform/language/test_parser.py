@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import ast as syntax
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from lark import Lark, Token, Tree, UnexpectedInput
 
 from tcpx.payload.diagnostics import ParseError
 from tcpx.transform.language import format_schedule, parse_schedule, print_expression, print_file
 from tcpx.transform.language import syntax as ast
-from tcpx.transform.language.parser import GRAMMAR
-from tcpx.transform.language.reductions import Reductions, Scanner
-from tcpx.transform.language.tokens import TokenFilter
 
 ROOT = Path(__file__).parents[3]
+OF_LARK = {
+    "lark.Lark",
+    "lark.Token",
+    "lark.Tree",
+    "lark.lark.PostLex",
+    "lark.lexer.PatternStr",
+    "lark.exceptions.UnexpectedCharacters",
+    "lark.exceptions.UnexpectedInput",
+    "lark.exceptions.UnexpectedToken",
+}
+"""What its documentation names."""
 
 GEMM = """\
 // schedules/lib/gemm.tcps
@@ -319,39 +327,19 @@ def test_fixes_of_items(item: str, fix: str) -> None:
     assert caught.value.diagnostic.fix == fix
 
 
-def _described(tree: Tree[Token] | Token) -> object:
-    if isinstance(tree, Token):
-        return tree.type, str(tree), tree.line, tree.column
-    place = () if tree.meta.empty else (tree.meta.line, tree.meta.column, tree.meta.end_line, tree.meta.end_column)
-    return str(tree.data), place, [_described(child) for child in tree.children]
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "schedules").rglob("*.tcps")), ids=lambda path: path.stem)
-def test_reductions_left_out_change_no_tree(path: Path) -> None:
-    lark, bare = (
-        Lark(
-            GRAMMAR.read_text(encoding="utf-8"),
-            parser="lalr",
-            lexer="basic",
-            postlex=TokenFilter(),
-            propagate_positions=places,
-        )
-        for places in (True, False)
-    )
-    fast = Reductions(bare, Scanner(bare, frozenset(("NEWLINE",))), TokenFilter())
-    text = path.read_text(encoding="utf-8")
-    assert _described(fast.parse(text)) == _described(lark.parse(text))
-    for wrong in (
-        text + "\nlet",
-        text.replace("{", "{ = ", 1),
-        text.replace(" = ", " == ", 3),
-        text.replace(")", "\\)", 1),
-    ):
-        with pytest.raises(UnexpectedInput) as ours:
-            fast.parse(wrong)
-        with pytest.raises(UnexpectedInput) as theirs:
-            lark.parse(wrong)
-        assert (ours.value.line, ours.value.column) == (theirs.value.line, theirs.value.column)
+def test_of_lark_only_what_it_documents_is_used() -> None:
+    """Its tables and its lexer change with its versions."""
+    trees = [syntax.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "tcpx").rglob("*.py")]
+    nodes = [node for tree in trees for node in syntax.walk(tree)]
+    imported = {
+        f"{node.module}.{alias.name}"
+        for node in nodes
+        if isinstance(node, syntax.ImportFrom) and (node.module or "").split(".")[0] == "lark"
+        for alias in node.names
+    }
+    assert imported == OF_LARK
+    asked = {node.attr for node in nodes if isinstance(node, syntax.Attribute)}
+    assert not asked & {"lexer_conf", "parser_state", "parse_conf", "parse_interactive", "interactive_parser"}
 
 
 def test_texts_are_read_by_several_threads_at_once() -> None:

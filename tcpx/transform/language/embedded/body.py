@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from tcpx.payload.diagnostics import Location
+from tcpx.payload.diagnostics import Location, counted
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.checker.expressions import check_expression
 from tcpx.transform.language.checker.patterns import check_type
@@ -129,6 +129,14 @@ class Body(Steps):
         place = caller()
         node = ast.Range(tree_of(lower, place.location), tree_of(upper, place.location), location=place.location)
         return self._recorder.made(node, place, any_free([lower, upper]))
+
+    def each(self, items: Argument, *names: str) -> Iterator[Value]:
+        """`for a, b in s.each(pairs, "a", "b"):`, a loop whose variables are named here and not by the source text."""
+        where = here()
+        if not names:
+            raise refused("this loop has no variable", "a name for each", "none", 'write `s.each(.., "x")`')
+        wanted = tuple(checked_name(name, where) for name in names)
+        return self._recorder.for_each(tree_of(items, where), where, wanted, len(wanted) > 1)
 
     def if_else(self, condition: Argument, then: Argument, orelse: Argument) -> Value:
         """The conditional expression `then if condition else orelse`."""
@@ -283,5 +291,8 @@ def _names(name: str, place: Caller, what: str) -> tuple[str, ...]:
     """The name said, or the one that Python assigns to."""
     names = (name,) if name else place.names if place.use is Use.ASSIGNED else ()
     if not names or (len(names) > 1 and what != "`let`"):
-        raise refused(f"this {what} has no name", "an assignment to one name, or `name=`", f"{len(names)} names")
+        is_unknown = place.use is Use.UNKNOWN
+        found = "no source text of this line" if is_unknown else counted(len(names), "name")
+        fix = 'say it: `name=".."`' if is_unknown else None
+        raise refused(f"this {what} has no name", "an assignment to one name, or `name=`", found, fix)
     return names if what == "`let`" else tuple(checked_name(n, place.location) for n in names)

@@ -48,6 +48,8 @@ class Recorder:
     """The `for` that Python left by `break`."""
     is_closed: bool = False
     """Its `with` has ended."""
+    count: int = 0
+    """The statements added so far."""
 
     def record(self, statement: ast.Statement) -> None:
         """Check a statement and add it to the open block."""
@@ -56,6 +58,7 @@ class Recorder:
 
     def add(self, statement: ast.Statement) -> None:
         """Add a statement that is checked already."""
+        self.count += 1
         self.blocks[-1].append(statement)
 
     def check_header(self, statement: ast.Statement, again: bool = False) -> None:
@@ -137,10 +140,11 @@ class Recorder:
     def made(self, node: ast.Expression, place: Caller, is_free: bool) -> Value:
         """A new expression: bound by `let` where Python assigns it to a name."""
         has_parts = isinstance(node, ast.Match) and node.cardinality == "one"
-        is_bound = place.use is Use.ASSIGNED and not self.is_function
-        if is_bound and (has_parts or not place.unpacked) and not is_free:
+        can_be_bound = not self.is_function and not is_free
+        if can_be_bound and place.use is Use.ASSIGNED and (has_parts or not place.unpacked):
             return self.let(node, place.names, place.location, unpacked=place.unpacked)
-        return Value(self, node, is_free)
+        is_nameless = can_be_bound and place.use is Use.UNKNOWN
+        return Value(self, node, is_free, made_before=self.count if is_nameless else None)
 
     # -- blocks --------------------------------------------------------------------------------------------------
 
@@ -162,15 +166,17 @@ class Recorder:
         self.scope = outer if outer is not None else self.scope
         return ast.Block(tuple(self.blocks.pop()), location=where)
 
-    def for_each(self, items: ast.Expression, place: Caller) -> Iterator[Value]:
+    def for_each(
+        self, items: ast.Expression, where: Location, wanted: tuple[str, ...], unpacked: bool
+    ) -> Iterator[Value]:
         """Record a loop: Python runs its body once."""
-        where, names = place.location, tuple(self.free_name(name) for name in place.names)
+        names = tuple(self.free_name(name) for name in wanted)
         self.check_header(ast.ForEach(names, items, ast.Block((), location=where), location=where))
         self.open(names, where)
         values = [self.named(name, where) for name in names]
         depth, is_done = len(self.blocks), False
         try:
-            yield Results(values, values[0]) if place.unpacked else values[0]
+            yield Results(values, values[0]) if unpacked else values[0]
             is_done = True
         finally:
             if not is_done and len(self.blocks) == depth:

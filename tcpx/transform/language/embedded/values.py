@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from tcpx.limits import INT64_MAX, shortened
 from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
 from tcpx.transform.language import syntax as ast
-from tcpx.transform.language.embedded.places import Caller, Use, caller, here
+from tcpx.transform.language.embedded.places import Caller, Use, caller, here, looper
 from tcpx.transform.language.printed_expressions import print_expression
 from tcpx.transform.language.tokens import is_name
 
@@ -40,16 +40,31 @@ class Value:
     """
 
     def __init__(
-        self, recorder: Recorder, node: ast.Expression, is_free: bool = False, scope: Scope | None = None
+        self,
+        recorder: Recorder,
+        node: ast.Expression,
+        is_free: bool = False,
+        scope: Scope | None = None,
+        made_before: int | None = None,
     ) -> None:
+        """`made_before`: how many statements were recorded then, where no source text says whether it has a name."""
         self._recorder = recorder
         self._node = node
         self._scope = scope
+        self._made_before = made_before
         self.is_free_ = is_free
 
     @property
     def node_(self) -> ast.Expression:
-        """The expression. Raises ScheduleError where the block that bound its name has ended."""
+        """The expression. Raises ScheduleError where the block that bound its name has ended, or where it has none and
+        needs one."""
+        if self._made_before is not None and self._recorder.count != self._made_before:
+            raise refused(
+                f"`{print_expression(self._node)}` is used behind a later statement, and has no name",
+                "a `let` where it is made: Python has no source text here that says what it is assigned to",
+                f"made at {self._node.location}",
+                'write `x = s.let(.., name="x")`',
+            )
         if self._scope is not None and not self._recorder.is_open(self._scope):
             raise refused(
                 f"`{print_expression(self._node)}` is used behind the end of its block",
@@ -228,14 +243,21 @@ class Value:
         )
 
     def __iter__(self) -> Iterator[Value]:
-        made = caller()
+        made = looper()
+        if made.use is Use.UNKNOWN:
+            raise refused(
+                "Python has no source text here that names what a loop goes through",
+                "code from a file or a cell, or names that are said",
+                f"`{print_expression(self.node_)}` gone through",
+                'write `for x in s.each(.., "x"):`',
+            )
         if made.use is not Use.LOOPED or not made.names:
             raise refused(
                 "how many there are is known when the schedule runs",
                 "a `for` over it",
                 f"`{print_expression(self.node_)}` taken apart",
             )
-        yield from self._recorder.for_each(self.node_, made)
+        yield from self._recorder.for_each(self.node_, made.location, made.names, made.unpacked)
 
     def __repr__(self) -> str:
         return f"<{print_expression(self._node)}>"

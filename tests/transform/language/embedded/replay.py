@@ -156,12 +156,10 @@ class Replay:
             self.known[name] = one
 
     def loop(self, statement: ast.ForEach) -> None:
-        items: Any = self.value(statement.items)
-        namespace = {"items": items, "replay": self, "body": statement.body}
-        variables = ", ".join(statement.variables)
-        keep = "; ".join(f"replay.known[{name!r}] = {name}" for name in statement.variables)
-        source = f"for {variables} in items:\n    {keep}\n    replay.block(body)\n"
-        exec(compile(source, "<loop>", "exec"), namespace)  # noqa: S102 - the names of the variables are its own
+        names = statement.variables
+        for made in self.s.each(self.value(statement.items), *names):
+            self.known.update(zip(names, made if len(names) > 1 else [made], strict=True))
+            self.block(statement.body)
 
     def is_step(self, call: ast.Call) -> bool:
         function = call.function
@@ -182,14 +180,13 @@ class Replay:
             step = (
                 getattr(step, getattr(function.base, "name", "")) if self.is_step(call) else self.value(function.base)
             )
-        step = getattr(step, function.name)
         positional = [self.value(a.value) for a in call.arguments if not a.name]
         named: Mapping[str, Any] = {
             f"{a.name}_" if a.name in ("for", "as", "in") else a.name: self.value(a.value)
             for a in call.arguments
             if a.name
         }
-        return step, positional, named
+        return getattr(step, function.name), positional, named
 
     def where(self, node: ast.Expression | None) -> Any:
         """A condition: its bare names are what is asked of the candidate."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -298,6 +299,8 @@ def left_early(s: Any, root: Any, mm: Any) -> None:
          "there is no class `contrct` in the operation tree", "did you mean `contract`?"),
         (lambda s, root, mm: s.else_(), "`else_` continues nothing", None),
         (lambda s, root, mm: list(mm.loops("k")), "how many there are is known when the schedule runs", None),
+        (lambda s, root, mm: [x for _, x in enumerate(mm.loops("k"))],
+         "how many there are is known when the schedule runs", None),
         (unfinished, "`tune` lacks its last block", None),
         (left_early, "a recorded loop has no `break`", None),
     ],
@@ -399,13 +402,139 @@ def test_an_import_that_is_not_there() -> None:
     assert caught.value.diagnostic.schedule.file == __file__
 
 
-def test_the_example_of_the_page_runs() -> None:
+def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "python-schedules.md").read_text(encoding="utf-8")
     example = page.split("```python\n")[1].split("```")[0].replace("kernel = tcpx.compile", "checked = tcpx.check")
-    namespace: dict[str, Any] = {"payload": None}
-    exec(compile(example.replace("(payload, file)", "(file)"), "page.py", "exec"), namespace)  # noqa: S102
+    path = tmp_path / "page.py"
+    path.write_text(example.replace("(payload, file)", "(file)"), encoding="utf-8")
+    namespace = runpy.run_path(str(path), {"payload": None})
     assert [d for d in namespace["checked"] if d.kind.value != "warning"] == []
     assert parsed(namespace["file"]) == namespace["file"].tree
+
+
+# ---- names ---------------------------------------------------------------------------------------------------------
+
+
+def test_names_are_those_that_the_source_text_assigns_to() -> None:
+    file = tcpx.ScheduleFile("f.tcps")
+    with file.schedule("f") as s:
+        root: Any = s.param("func")
+        first = s.match_one("contract", root)
+        mm: Any = (
+            s
+            .match_one(
+                "contract",
+                root,
+            )
+        )  # fmt: skip
+        count = s.size(mm.m)
+        count += 1
+        rows, depth = s.size(mm.n) // 2, s.size(mm.k)
+        chosen = s.epilogue(mm) if file else None
+        s.print(taken := s.match_one("softmax", root))
+        s.print(taken)
+        many = [s.rank(one) for one in s.match_any("elementwise", root)]
+        s.require((count > rows) & (depth > 1))
+        s.print(first)
+        s.print(chosen)
+        s.tile(mm, {"m": 4})
+        outer, inner = s.tile(mm, {"n": 8, "k": 4})
+    del many, outer, inner
+    assert str(file).splitlines()[3:-1] == [
+        "  let first = match one contract in root",
+        "  let mm = match one contract in root",
+        "  let count = size(mm.m)",
+        "  let count_2 = count + 1",
+        "  let rows = size(mm.n) / 2",
+        "  let depth = size(mm.k)",
+        "  let chosen = epilogue(mm)",
+        "  let taken = match one softmax in root",
+        "  print(taken)",
+        "  print(taken)",
+        "  for one in match any elementwise in root {}",
+        "  require count_2 > rows and depth > 1",
+        "  print(first)",
+        "  print(chosen)",
+        "  tile(mm, [m: 4])",
+        "  let outer, inner = tile(mm, [n: 8, k: 4])",
+    ]
+
+
+WITHOUT_TEXT = """
+with file.schedule("f") as s:
+    root = s.param("func", name="root")
+    mm = s.let(s.match_one("contract", root), name="mm")
+    rows = s.knob("int", 4, name="rows")
+    loop = s.tile(mm, {"m": rows * 2})
+    jr, ir = s.named("jr", "ir").tile(mm, {"n": 8, "k": 4})
+    for x in s.each(s.match_any("softmax", root), "x"):
+        s.print(x)
+    s.unroll(ir)
+    s.unroll(loop)
+"""
+
+
+def test_without_source_text_names_are_said() -> None:
+    file = tcpx.ScheduleFile("f.tcps")
+    exec(WITHOUT_TEXT, {"file": file})  # noqa: S102
+    assert str(file).splitlines()[3:-1] == [
+        "  let mm = match one contract in root",
+        "  knob rows: int = 4",
+        "  let loop = tile(mm, [m: rows * 2])",
+        "  let jr, ir = tile(mm, [n: 8, k: 4])",
+        "  for x in match any softmax in root { print(x) }",
+        "  let loop_2 = unroll(ir)",
+        "  let loop_3 = unroll(loop)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "found", "fix"),
+    [
+        ("x = s.param('op')", "this parameter has no name", "no source text of this line", 'say it: `name=".."`'),
+        ("x = s.let(s.threads)", "this `let` has no name", "no source text of this line", 'say it: `name=".."`'),
+        (
+            "x = s.match_one('contract', root)\ns.dce(root)\ns.vectorize(x.loop('k'))",
+            "`match one contract in root` is used behind a later statement, and has no name",
+            "made at <string>:1:1",
+            'write `x = s.let(.., name="x")`',
+        ),
+        (
+            "for x in s.match_some('contract', root):\n    s.print(x)",
+            "Python has no source text here that names what a loop goes through",
+            "`match some contract in root` gone through",
+            'write `for x in s.each(.., "x"):`',
+        ),
+        ("s.each(s.match_some('contract', root))", "this loop has no variable", "none", 'write `s.each(.., "x")`'),
+    ],
+)
+def test_without_source_text_what_needs_a_name_is_refused(line: str, message: str, found: str, fix: str) -> None:
+    file = tcpx.ScheduleFile("f.tcps")
+
+    def record() -> None:
+        with file.schedule("f") as s:
+            root = s.param("func")
+            exec(line, {"s": s, "root": root})  # noqa: S102
+
+    with pytest.raises(tcpx.ScheduleError) as caught:
+        record()
+    diagnostic = caught.value.diagnostic
+    assert (diagnostic.message, diagnostic.found, diagnostic.fix) == (message, found, fix)
+
+
+def test_a_text_that_changed_since_it_was_compiled_names_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "changed.py"
+    path.write_text("root = 1", encoding="utf-8")
+    code = compile("mine = s.param('func')", str(path), "exec")
+    path.write_text("your = s.param('func')", encoding="utf-8")
+    file = tcpx.ScheduleFile("f.tcps")
+
+    def record() -> None:
+        with file.schedule("f") as s:
+            exec(code, {"s": s})  # noqa: S102
+
+    with pytest.raises(tcpx.ScheduleError, match="this parameter has no name"):
+        record()
 
 
 def refusal_of(record: Callable[[Body], None]) -> tcpx.Diagnostic:
