@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 import tcpx
@@ -124,6 +125,41 @@ def test_static_sizes(target: Target) -> None:
     requests = [tcpx.CompileRequest(tcpx.parse(payload(spec, sizes))) for spec, sizes in STATIC.items()]
     for (spec, sizes), kernel in zip(STATIC.items(), tcpx.compile_many(requests, target=target), strict=True):
         check(kernel, spec, sizes)
+
+
+ALONE = ("b,c->c", "c,b->c", "bc,c->", "bd,d->d", "bd,de->e", "db,d->")
+"""Every `b` is a reduction dim of one factor alone, of extent 4; the others may be summed as well."""
+
+
+def test_factors_are_multiplied_before_a_dim_of_one_alone_is_summed(target: Target) -> None:
+    """So says the definition: sums of one factor overflow where sums of products do not, and hide 0 times infinity."""
+    modules = [tcpx.parse(payload(spec)) for spec in ALONE]
+    kernels = tcpx.compile_many([tcpx.CompileRequest(module) for module in modules], target=target)
+    for spec, module, kernel in zip(ALONE, modules, kernels, strict=True):
+        lhs, rhs = spec.partition("->")[0].split(",")
+        for large, small in (([3e38, 3e38, -3e38, 0], 0.25 / 3), ([0, 1, 2, 3], np.inf)):
+            factors: list[npt.NDArray[np.float32]] = []
+            for dims in (lhs, rhs):
+                shape = [4 if d == "b" else 3 for d in dims]
+                along = np.array(large if "b" in dims else small, np.float32)
+                axis = [-1 if d == "b" else 1 for d in dims] if "b" in dims else []
+                factors.append(np.broadcast_to(along.reshape(axis), shape).copy())
+            with np.errstate(invalid="ignore"):
+                space = list(dict.fromkeys(lhs + rhs))
+                wide = [_in_space(f, dims, space) for f, dims in zip(factors, (lhs, rhs), strict=True)]
+                summed = tuple(k for k, d in enumerate(space) if d not in spec.partition("->")[2])
+                wanted = np.multiply(*wide).sum(axis=summed)
+                evaluated = np.asarray(tcpx.evaluate(module, *factors))
+            assert np.isnan(wanted).all() if small == np.inf else np.isfinite(wanted).all()
+            for found in (evaluated, np.asarray(kernel(*factors))):
+                np.testing.assert_allclose(found.astype(np.float64), wanted, rtol=1e-5, err_msg=spec)
+
+
+def _in_space(factor: npt.NDArray[np.float32], dims: str, space: list[str]) -> npt.NDArray[np.float64]:
+    """A factor in f64 with its dims among those of the whole iteration space."""
+    order = [dims.index(d) for d in space if d in dims]
+    shape = [factor.shape[dims.index(d)] if d in dims else 1 for d in space]
+    return factor.astype(np.float64).transpose(order).reshape(shape)
 
 
 SQUARE = {

@@ -60,7 +60,11 @@ class ContractBase(Structured):
         spec = ["".join(letters[name] for name in names) for _, names in inputs]
         spec.append("".join(letters[map_dim(e) or ""] for e in self.result_map()))
         lhs, rhs = (cast("npt.NDArray[np.float64]", a.astype(wide)) for a, _ in inputs)  # its stubs want one dtype
-        if any(it.is_reduction for it in self.iterators()):
+        reduced = [letters[it.name] for it in self.iterators() if it.is_reduction]
+        if reduced:
+            given = {letters[name]: extent for name, extent in extents.items()}
+            lhs, spec[0] = _repeated(lhs, spec[0], {c: given[c] for c in reduced})
+            rhs, spec[1] = _repeated(rhs, spec[1], {c: given[c] for c in reduced})
             total: Array = np.asarray(np.einsum(f"{spec[0]},{spec[1]}->{spec[2]}", lhs, rhs))
         else:
             total = np.multiply(_along(lhs, spec[0], spec[2]), _along(rhs, spec[1], spec[2]))
@@ -85,6 +89,22 @@ def _without_digits(array: Array, indexing_map: IndexingMap, extents: Mapping[st
         names[at : at + 2] = [quotient.dim]
         indexing_map = (*indexing_map[:at], Symbol(quotient.dim).size(), *indexing_map[at + 2 :])
     return array, names
+
+
+def _repeated(
+    array: npt.NDArray[np.float64], own: str, reduced: Mapping[str, int]
+) -> tuple[npt.NDArray[np.float64], str]:
+    """A factor and its dims with every reduction dim: one that it lacks is repeated, in memory.
+
+    `einsum` sums the other factor over that dim before it multiplies, which overflows elsewhere and hides 0 times
+    infinity.
+    """
+    lacking = [name for name in reduced if name not in own]
+    if not lacking:
+        return array, own
+    shape = (*array.shape, *(reduced[name] for name in lacking))
+    wider = array.reshape(*array.shape, *(1 for _ in lacking))
+    return np.ascontiguousarray(np.broadcast_to(wider, shape)), own + "".join(lacking)
 
 
 def _along(array: Array, own: str, wanted: str) -> npt.NDArray[np.float64]:
