@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
@@ -12,6 +13,7 @@ import numpy as np
 from cffi import FFI
 
 from tcpx.emit_c.arguments import ArgumentCheck, Array
+from tcpx.emit_c.build_cache import discard
 from tcpx.emit_c.driver import build_library
 from tcpx.emit_c.memory import Bytes, WorkspacePool, aligned_block
 from tcpx.emit_c.openmp import Serial, Team, team_of
@@ -58,20 +60,18 @@ class Library:
         self._ffi = FFI()
         self._ffi.cdef("\n".join(map(_declaration, kernels)))
         flags = os.RTLD_NOW | os.RTLD_LOCAL
-        if any(kernel.threads > 1 for kernel in kernels):
-            flags |= os.RTLD_NODELETE  # OpenMP's threads outlive a call: their code must not be unmapped
         try:
             self._library = self._ffi.dlopen(str(path), flags)
         except OSError as error:
-            raise CompileError(
-                Diagnostic(
-                    "the compiled kernel cannot be loaded",
-                    required=f"a shared library: {path}",
-                    found=str(error),
-                    fix="remove the file, it is made again",
-                )
-            ) from error
-        self._team = self._openmp() if flags & os.RTLD_NODELETE else Serial()
+            raise _unloadable(f"a shared library: {path}", str(error)) from error
+        missing = [kernel.c_name for kernel in kernels if not hasattr(self._library, kernel.c_name)]
+        if missing:
+            self._ffi.dlclose(self._library)
+            raise _unloadable(f"a shared library with {', '.join(missing)}", f"none of this name in {path}")
+        has_threads = any(kernel.threads > 1 for kernel in kernels)
+        if has_threads:  # OpenMP's threads outlive a call: their code must not be unmapped
+            self._library = self._ffi.dlopen(str(path), flags | os.RTLD_NODELETE)
+        self._team = self._openmp() if has_threads else Serial()
 
     def _openmp(self) -> Team | Serial:
         """The team of the OpenMP runtime that the library is linked with."""
@@ -83,9 +83,24 @@ class Library:
 
     @classmethod
     def build(cls, printed: PrintedFile, target: Target, threads: int) -> Library:
-        """Of the kernels of a C file, each with the function behind `Kernel.bind`. Raises CompileError."""
+        """Of the kernels of a C file, each with the function behind `Kernel.bind`. Raises CompileError.
+
+        A library that cannot be loaded leaves the cache; it may come from another machine, so it is built again, once.
+        """
         source = "\n".join([printed.source, *map(_bound_function, printed.kernels)])
-        return cls(build_library(source, target, threads, printed.kernels[0].c_name), printed.kernels)
+        name = printed.kernels[0].c_name
+        path = build_library(source, target, threads, name)
+        with suppress(CompileError):
+            return cls._loaded(path, printed.kernels)
+        return cls._loaded(build_library(source, target, threads, name), printed.kernels)
+
+    @classmethod
+    def _loaded(cls, path: Path, kernels: Sequence[KernelSignature]) -> Library:
+        try:
+            return cls(path, kernels)
+        except CompileError:
+            discard(path)
+            raise
 
     def wrapper(self, kernel: KernelSignature, constants: Bytes) -> Wrapper:
         """The checked calls of a kernel on arrays. `constants` stays alive as long as the wrapper."""
@@ -185,6 +200,17 @@ def constants_block(kernel: KernelSignature, constants: Constants) -> Bytes:
         if array is not None:
             block[slot.offset : slot.offset + slot.bytes] = np.frombuffer(array.tobytes(), dtype=np.uint8)
     return block
+
+
+def _unloadable(required: str, found: str) -> CompileError:
+    return CompileError(
+        Diagnostic(
+            "the compiled kernel cannot be loaded",
+            required=required,
+            found=found,
+            fix="set CC to a C compiler for this machine, and TCPX_CACHE_DIR to a directory that code may run from",
+        )
+    )
 
 
 def _pointer(ffi: FFI, block: Bytes) -> FFI.CData:

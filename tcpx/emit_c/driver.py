@@ -1,7 +1,7 @@
 """The C compiler: from source to a shared library in the build cache.
 
-The compiler is $CC, else gcc, cc or clang. A library is kept in $TCPX_CACHE_DIR, else $XDG_CACHE_HOME/tcpx, else
-~/.cache/tcpx, under a name made of everything that it depends on, so a library that is there is never stale.
+The compiler is $CC, else gcc, cc or clang. A library is kept under a name made of everything that it depends on, so a
+library that is there is never stale; `build_cache.py` says where.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from tcpx.emit_c.build_cache import build_directories, executable_fault, is_intact, put, seal
 from tcpx.payload.diagnostics import CompileError, Diagnostic
 from tcpx.target import Target
 from tcpx.target.detection import cpu_flags
@@ -54,7 +55,7 @@ class Compiler:
 def find_compiler(environment: Mapping[str, str] | None = None) -> Compiler:
     """The compiler named by $CC, else the first of `COMPILERS` that is installed. Raises CompileError."""
     known = os.environ if environment is None else environment
-    wanted = shlex.split(known.get("CC", ""))
+    wanted = _words(known.get("CC", ""))
     path = known.get("PATH")
     for command in [wanted] if wanted else [[name] for name in COMPILERS]:
         found = shutil.which(command[0], path=path)
@@ -70,23 +71,25 @@ def find_compiler(environment: Mapping[str, str] | None = None) -> Compiler:
     )
 
 
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise CompileError(
+            Diagnostic(
+                "$CC cannot be split into words",
+                required="a command in the syntax of a shell, with its quotes closed",
+                found=f"{command}: {error}",
+                fix="quote a path that has spaces: CC='\"/opt/my tools/gcc\" -O2'",
+            )
+        ) from error
+
+
 @lru_cache(maxsize=16)
 def _compiler(command: tuple[str, ...], modified: int) -> Compiler:
     """Asked once as long as the file is the same: `modified` is its time in nanoseconds."""
     del modified
     return Compiler(command, _run([*command, "--version"]))
-
-
-def cache_directory(environment: Mapping[str, str] | None = None) -> Path:
-    """Where libraries are kept; it need not exist yet."""
-    known = os.environ if environment is None else environment
-    if known.get("TCPX_CACHE_DIR"):
-        return Path(known["TCPX_CACHE_DIR"]).expanduser().absolute()
-    shared = Path(known.get("XDG_CACHE_HOME", ""))
-    if shared.is_absolute():
-        return shared / "tcpx"
-    home = known.get("HOME")
-    return (Path(home) if home else Path.home()) / ".cache" / "tcpx"
 
 
 def compiler_flags(target: Target, threads: int) -> tuple[str, ...]:
@@ -136,30 +139,42 @@ def _require_sanitizers(compiler: Compiler) -> None:
 
 
 def _build(source: str, compiler: Compiler, flags: Sequence[str], name: str, suffix: str) -> Path:
-    """What the compiler makes of the source, from the cache if it is there."""
-    directory = cache_directory()
+    """What the compiler makes of the source, from the cache if it is there and intact."""
     stem = f"{name[:60]}-{_key(source, compiler, flags)}"
-    product = directory / f"{stem}{suffix}"
-    if not product.is_file():
-        _make_directory(directory)
+    directory = Path()
+    for directory in build_directories():
+        if is_intact(directory / f"{stem}{suffix}"):
+            return directory / f"{stem}{suffix}"
+    try:
         with tempfile.TemporaryDirectory(prefix=f"{stem}-", dir=directory) as scratch:
-            made, text = Path(scratch, product.name), Path(scratch, f"{stem}.c")
+            made, text = Path(scratch, f"{stem}{suffix}"), Path(scratch, f"{stem}.c")
             text.write_text(source, encoding="ascii")
             command = [*compiler.command, *flags, "-o", str(made), str(text), *LIBRARIES]
             _run(command)
-            if not made.is_file():
-                raise _made_nothing(command)
-            text.replace(directory / text.name)
-            made.replace(product)
-    return product
+            fault = executable_fault(made) if made.is_file() else "no such file"
+            if fault:
+                raise _made_nothing(command, fault)
+            seal(made)
+            put(text, directory / text.name)
+            put(made, directory / made.name)
+    except OSError as error:
+        raise CompileError(
+            Diagnostic(
+                "the compiled kernel cannot be stored",
+                required=f"space and permission in {directory}",
+                found=str(error),
+                fix="free some space, or set TCPX_CACHE_DIR to another directory",
+            )
+        ) from error
+    return directory / f"{stem}{suffix}"
 
 
-def _made_nothing(command: Sequence[str]) -> CompileError:
+def _made_nothing(command: Sequence[str], found: str) -> CompileError:
     return CompileError(
         Diagnostic(
-            "the C compiler made nothing",
+            "the C compiler made nothing that can be loaded",
             required=f"a C compiler, which writes the file behind -o: {shlex.join(command)}",
-            found="exit status 0, and no such file",
+            found=f"exit status 0, and {found}",
             fix="set CC to a C compiler, such as gcc",
         )
     )
@@ -174,27 +189,6 @@ def _key(source: str, compiler: Compiler, flags: Sequence[str]) -> str:
     for text in depends:
         digest.update(f"{len(text)}:{text}".encode())
     return digest.hexdigest()[:24]
-
-
-def _make_directory(directory: Path) -> None:
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        writable = os.access(directory, os.W_OK | os.X_OK)
-    except OSError as error:
-        raise _no_cache(directory, str(error)) from error
-    if not writable:
-        raise _no_cache(directory, "a directory that cannot be written to")
-
-
-def _no_cache(directory: Path, found: str) -> CompileError:
-    return CompileError(
-        Diagnostic(
-            "there is no place for compiled kernels",
-            required=f"a directory to write to: {directory}",
-            found=found,
-            fix="set TCPX_CACHE_DIR to a directory that can be written to",
-        )
-    )
 
 
 def _run(command: Sequence[str]) -> str:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tcpx.emit_c.driver import build_library, cache_directory, find_compiler
+from tcpx.emit_c.build_cache import cache_directory
+from tcpx.emit_c.driver import build_library, find_compiler
 from tcpx.payload.diagnostics import CompileError
 from tcpx.target import load_target
 from tests.emit_c.payloads import GENERIC
@@ -139,7 +140,7 @@ def test_a_compiler_that_makes_nothing(cache: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(CompileError) as caught:
         build_library("int f(void) { return 0; }\n", load_target("generic"), 1)
     found = caught.value.diagnostic
-    assert found.message == "the C compiler made nothing"
+    assert found.message == "the C compiler made nothing that can be loaded"
     assert found.required is not None
     assert found.required.startswith("a C compiler, which writes the file behind -o: /")
     assert (found.found, found.fix) == ("exit status 0, and no such file", "set CC to a C compiler, such as gcc")

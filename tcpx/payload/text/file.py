@@ -1,8 +1,12 @@
-"""Reading a text file: UTF-8 of a bounded size, or an error with a place."""
+"""Reading a file: a regular one, text in UTF-8 of a bounded size, or an error with a place."""
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from pathlib import Path
+from typing import BinaryIO
 
 from tcpx.limits import LARGEST_TEXT
 from tcpx.payload.diagnostics import Diagnostic, Location
@@ -27,11 +31,22 @@ def printable(character: str) -> str:
     return f"`{character}`" if character.isprintable() else f"U+{ord(character):04X}"
 
 
+def open_regular(path: str | Path) -> BinaryIO:
+    """A file opened for reading its bytes. Raises OSError, also for what is no file: a pipe may never end."""
+    number = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
+    if stat.S_ISREG(os.fstat(number).st_mode):
+        return os.fdopen(number, "rb")
+    is_folder = stat.S_ISDIR(os.fstat(number).st_mode)
+    os.close(number)
+    code = errno.EISDIR if is_folder else errno.EINVAL
+    raise OSError(code, os.strerror(code) if is_folder else "Not a regular file", str(path))
+
+
 def read_text(path: Path) -> str:
     """The text of a file, without a byte order mark. Raises UnreadableError."""
     start = Location(str(path), 1, 1)
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             held = file.read(LARGEST_TEXT + 1)
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
