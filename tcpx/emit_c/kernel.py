@@ -17,6 +17,7 @@ from tcpx.emit_c.memory import Bytes
 from tcpx.emit_c.printer.file import PrintedFile, PrintRequest, print_file
 from tcpx.emit_c.sanitizer.library import SanitizedLibrary
 from tcpx.emit_c.signature import KernelSignature
+from tcpx.payload.diagnostics import VerifyError
 from tcpx.payload.ir import Module
 from tcpx.payload.sizes import evaluate
 from tcpx.target import Target
@@ -199,17 +200,15 @@ def build_many(
 def build_printed(
     printed: PrintedFile, requests: Sequence[KernelRequest], target: Target, threads: int, *, sanitize: bool = False
 ) -> list[Kernel]:
-    """The kernels of a C file that was printed for these requests. Raises CompileError."""
+    """The kernels of a C file that was printed for these requests. Raises CompileError, and VerifyError for a kernel
+    that cannot be called from Python: with a size that no argument tells."""
     library = SanitizedLibrary(printed, target, threads) if sanitize else Library.build(printed, target, threads)
-    return [
-        Kernel(
-            library,
-            signature,
-            constants_block(signature, request.module.constants),
-            printed.source,
-            target,
-            request.trace,
-            request.schedule,
-        )
-        for request, signature in zip(requests, printed.kernels, strict=True)
-    ]
+    made: list[Kernel] = []
+    for request, signature in zip(requests, printed.kernels, strict=True):
+        constants = constants_block(signature, request.module.constants)
+        try:
+            kernel = Kernel(library, signature, constants, printed.source, target, request.trace, request.schedule)
+        except VerifyError as error:
+            raise error.with_places(payload=request.module.main.location) from error
+        made.append(kernel)
+    return made

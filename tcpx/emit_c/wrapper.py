@@ -176,6 +176,7 @@ def _bind_symbols(signature: KernelSignature, symbols: Mapping[str, str]) -> lis
                     f"the size `{symbol.name}` follows from no argument",
                     required=f"an argument with a dimension [{symbol.name}]",
                     found=", ".join(map(str, signature.inputs)) or "no arguments",
+                    fix=f"make the whole dim a symbol: [{symbol.name}]",
                 )
             )
         name = symbols[symbol.name]

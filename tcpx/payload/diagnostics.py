@@ -96,7 +96,7 @@ class Diagnostic:
         ]
         lines += [f"  note: {note}" for note in self.notes]
         if self.fix is not None:
-            lines.append(f"  fix: {self.fix}")
+            lines.append(f"  fix: {self.fix}".replace("\n", "\n       "))
         lines += [f"  in {name}, called from {place}" for name, place in self.calls]
         return "\n".join(lines)
 
@@ -109,6 +109,12 @@ def counted(number: int, thing: str) -> str:
 def either(words: Sequence[str]) -> str:
     """`a, b or c`; empty if there are none."""
     return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
+def statements_to_write(statements: Sequence[str], note: str = "") -> str:
+    """The fix that is payload text: one statement on the line of the fix, several below it."""
+    lead = f"write ({note})" if note else "write"
+    return f"{lead}: {statements[0]}" if len(statements) == 1 else "\n".join((f"{lead}:", *statements))
 
 
 class TcpxError(Exception):

@@ -225,6 +225,8 @@ def bind_symbols(func: FuncOp, arrays: Sequence[Array]) -> dict[str, int]:
                     f"the size `{symbol.name}` follows from no argument",
                     required=f"an argument with a dimension [{symbol.name}]",
                     found=", ".join(f"%{v.name}: {v.type}" for v in inputs) or "no arguments",
+                    fix=f"make the whole dim a symbol: [{symbol.name}]",
+                    payload=func.location,
                 )
             )
     for symbol in func.symbols:

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
+from tcpx.payload.broadcasting import broadcasts_to_write, have_equal_extents
+from tcpx.payload.diagnostics import VerifyError
 from tcpx.payload.facts import facts_at
 from tcpx.payload.indexing_maps import DimDigit, IndexingMap, dims, map_digit, map_dim
 from tcpx.payload.ir import Attribute, Operation, Value
 from tcpx.payload.sizes import Dim, Symbol, Var, ceildiv, floordiv, is_equal, is_less_equal, mod, substitute, to_text
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import ScalarType, VectorType, dtype_of, like, shape_of
+from tcpx.payload.types import ScalarType, TensorType, VectorType, dtype_of, like, shape_of
 
 Build = Callable[[Operation], Value]
 """Inserts a detached one-result operation and returns its result."""
@@ -288,10 +290,11 @@ class Structured(Tileable):
         ]
         for indexing_map, value, role in checked:
             if len(shape_of(value.type)) != len(indexing_map):
-                raise self.error(
+                raise self.wrong_result() or self.error(
                     f"`{role}` has the wrong rank",
                     required=f"rank {len(indexing_map)}",
                     found=f"%{value.name}: {value.type}",
+                    fix=self.correction(),
                 )
         extents: Mapping[Symbol | Var, Dim] = {it.dim: d for it, d in zip(self.iterators(), self.domain(), strict=True)}
         last: Mapping[Symbol | Var, Dim] = {n: d - 1 for n, d in extents.items()}
@@ -301,15 +304,49 @@ class Structured(Tileable):
                 required = substitute(expression, extents) if name else substitute(expression, last) + 1
                 holds = is_equal(required, extent) if name else is_less_equal(required, extent)
                 if holds is not True:
-                    raise self.error(
+                    raise self.wrong_result() or self.error(
                         f"dim {position} of `{role}` does not agree with `{name or to_text(expression)}`",
                         required=f"{to_text(required)}, the extent of `{name}`"
                         if name
                         else f"at least {to_text(required)}, for `{to_text(expression)}`",
                         found=f"{to_text(extent)} in %{value.name}: {value.type}",
-                        fix=None if holds is False else "make the sizes the same expression",
+                        fix=self.correction() or (None if holds is False else "make the sizes the same expression"),
                         unproven=holds is None,
                     )
+
+    def shape_from_inputs(self) -> Sequence[Dim] | None:
+        """The shape that the inputs give the result; None where they do not agree, or leave a dim of it open."""
+        known: dict[str, Dim] = {}
+        for indexing_map, value in zip(self.maps(), self.inputs, strict=True):
+            if len(indexing_map) != len(shape_of(value.type)):
+                return None
+            for expression, extent in zip(indexing_map, shape_of(value.type), strict=True):
+                name = map_dim(expression)
+                if name is not None and is_equal(known.setdefault(name, extent), extent) is not True:
+                    return None
+        named = [map_dim(expression) or "" for expression in self.result_map()]
+        return [known[name] for name in named] if all(name in known for name in named) else None
+
+    def wrong_result(self) -> VerifyError | None:
+        """The error where the inputs agree and the type of the result is none that they give."""
+        shape, type_ = self.shape_from_inputs(), self.result.type
+        if shape is None or not isinstance(type_, TensorType):
+            return None
+        same = [is_equal(a, b) for a, b in zip(shape, type_.shape, strict=False)]
+        if len(shape) == len(type_.shape) and all(held is True for held in same):
+            return None
+        wanted = TensorType(tuple(shape), type_.dtype)
+        return self.error(
+            "the operands give the result another shape than its type",
+            required=str(wanted),
+            found=str(type_),
+            fix=f"write `: {wanted}`",
+            unproven=len(shape) == len(type_.shape) and False not in same,
+        )
+
+    def correction(self) -> str | None:
+        """What to write in place of the operation, whose operands do not fit it; None if that is not known."""
+        return None
 
 
 class Elementwise(Structured):
@@ -342,8 +379,19 @@ class Elementwise(Structured):
                 "operands and result are of one kind (scalar, tensor or vector)",
                 required=str(self.result.type),
                 found=f"%{value.name}: {value.type}",
-                fix="insert a tcp.broadcast",
+                fix=self.correction() or "insert a tcp.broadcast",
             )
+
+    def shape_from_inputs(self) -> Sequence[Dim] | None:
+        """That of the operands, if they have one."""
+        shapes = [shape_of(value.type) for value in self.operands]
+        agree = bool(shapes) and all(have_equal_extents(shapes[0], shape) for shape in shapes)
+        return shapes[0] if agree else None
+
+    def correction(self) -> str | None:
+        """The broadcasts that give every operand the shape of the result, as NumPy would."""
+        result = self.result.type
+        return broadcasts_to_write(self.operands, result.shape) if isinstance(result, TensorType) else None
 
     def expansion(self, build: Build, args: Sequence[Value]) -> Value | None:
         """The operation in terms of simpler lane-wise ones, for targets without a row for it; None if it has none."""

@@ -61,7 +61,7 @@ class Value:
 
 
 @cache
-def _classes_of(op_class: type[Operation]) -> tuple[str, ...]:
+def tree_classes_of(op_class: type[Operation]) -> tuple[str, ...]:
     """The names of a class and its ancestors in the operation tree, nearest first."""
     names = [c.__dict__.get("class_name", "") for c in op_class.__mro__]
     return tuple(n for n in names if n)
@@ -222,7 +222,7 @@ class Operation:
 
     def tree_classes(self) -> tuple[str, ...]:
         """Names of this class and its ancestors in the operation tree, nearest first."""
-        return _classes_of(type(self))
+        return tree_classes_of(type(self))
 
     def error(
         self,

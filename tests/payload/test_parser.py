@@ -34,7 +34,7 @@ def test_the_whole_message() -> None:
         "  --> f.tcp:2:8 (payload)\n"
         "    2 |   %y = tcp.epx(%x) : tensor<[M]x8xf32>\n"
         "      |        ^^^^^^^\n"
-        "  required: a registered operation\n"
+        "  required: an operation that `tcpx ops` lists\n"
         "  found: `tcp.epx`\n"
         "  fix: did you mean tcp.exp?"
     )
@@ -232,9 +232,9 @@ def test_heads_of_functions(head: str, message: str) -> None:
 
 def test_declared_results_are_those_returned() -> None:
     error = refused("func @f(%x: f32) -> (f32, f64) { tcp.return(%x) }")
-    assert (error.required, error.found) == ("f32, f64", "f32")
+    assert (error.required, error.found) == ("f32, f64, declared at <text>:1:18", "%x: f32")
     error = refused("func @f(%x: f32) { tcp.return(%x) }")
-    assert (error.required, error.found) == ("no results", "f32")
+    assert (error.required, error.found) == ("no results, declared at <text>:1:6", "%x: f32")
 
 
 def test_only_what_a_caller_passes_is_strided() -> None:

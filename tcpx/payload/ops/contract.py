@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from string import ascii_letters
@@ -10,13 +11,14 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
+from tcpx.payload.diagnostics import statements_to_write
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.indexing_maps import DimDigit, IndexingMap, dims, map_digit, map_dim, map_dims, map_name
 from tcpx.payload.interfaces import Build, Iterator, Structured, parallel, reduction
 from tcpx.payload.ir import Attribute, Value, register
 from tcpx.payload.ops.elementwise import Add, Mul, cast_to
-from tcpx.payload.sizes import Dim, Symbol
-from tcpx.payload.types import dtype_of
+from tcpx.payload.sizes import Dim, Symbol, is_equal
+from tcpx.payload.types import dtype_of, shape_of
 
 
 class ContractBase(Structured):
@@ -213,3 +215,39 @@ class Matmul(ContractBase):
 
     def result_map(self) -> IndexingMap:
         return dims("m", "n")
+
+    def correction(self) -> str | None:
+        """The contraction that NumPy's matmul would be, or that of a factor that lies there transposed."""
+        ranks = [len(shape_of(value.type)) for value in self.inputs]
+        if 0 in ranks:
+            return None
+        found = next((names for names in _as_numpy(*ranks) if self._fits(names)), None)
+        if found is None:
+            return None
+        listed = ", ".join(
+            f"{key} = {json.dumps(names)}" for key, names in zip(("lhs", "rhs", "out"), found, strict=True)
+        )
+        operands = ", ".join(f"%{value.name}" for value in self.inputs)
+        init = f", init = %{self.init.name}" if self.init is not None else ""
+        text = f"%{self.result.name} = tcp.contract({operands}{init}) {{{listed}}} : {self.result.type}"
+        return statements_to_write([text])
+
+    def _fits(self, names: Sequence[Sequence[str]]) -> bool:
+        """Whether the dims of these names have one extent each."""
+        known: dict[str, Dim] = {}
+        shapes = [shape_of(value.type) for value in (*self.inputs, self.result)]
+        return all(
+            len(shape) == len(dims_)
+            and all(is_equal(known.setdefault(d, e), e) is True for d, e in zip(dims_, shape, strict=True))
+            for shape, dims_ in zip(shapes, names, strict=True)
+        )
+
+
+def _as_numpy(left: int, right: int) -> list[tuple[list[str], list[str], list[str]]]:
+    """The names of the dims of lhs, rhs and result for factors of these ranks: as NumPy has them, then transposed."""
+    count = max(left, right, 2) - 2
+    batch = ["b"] if count == 1 else [f"b{k}" for k in range(count)]
+    lhs, rhs = (["m", "k"] if left > 1 else ["k"]), (["k", "n"] if right > 1 else ["k"])
+    out = [*batch, *(name for name in ("m", "n") if name in (*lhs, *rhs))]
+    leading = [batch[count - max(rank - 2, 0) :] for rank in (left, right)]
+    return [([*leading[0], *a], [*leading[1], *b], out) for b in (rhs, rhs[::-1]) for a in (lhs, lhs[::-1])]

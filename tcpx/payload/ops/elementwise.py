@@ -27,13 +27,23 @@ class SameType(Elementwise):
         return cls(operands, [operands[0].type])
 
     def verify(self) -> None:
-        for value in self.operands:
-            if dtype_of(value.type) != dtype_of(self.result.type):
+        dtypes = [dtype_of(value.type) for value in self.operands]
+        result = dtype_of(self.result.type)
+        for value, dtype in zip(self.operands, dtypes, strict=True):
+            if dtype != result and len(set(dtypes)) == 1:
+                raise self.error(
+                    "the result has another dtype than the operands",
+                    required=dtype.name,
+                    found=str(self.result.type),
+                    fix=f"write `: {like(self.result.type, shape_of(self.result.type), dtype)}`, and a tcp.cast of it",
+                )
+            if dtype != result:
                 raise self.error(
                     "operands and result have one dtype",
-                    required=dtype_of(self.result.type).name,
+                    required=result.name,
                     found=f"%{value.name}: {value.type}",
-                    fix="insert a tcp.cast",
+                    fix=f"%{value.name}.{result} = tcp.cast(%{value.name})"
+                    f" : {like(value.type, shape_of(value.type), result)}",
                 )
             self.check_kind(value)
         super().verify()

@@ -6,6 +6,7 @@ is folded), so that printing and parsing an expression gives the same one whatev
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Final
@@ -13,11 +14,12 @@ from typing import Final
 from lark import Token
 
 from tcpx.limits import DEEPEST_NESTING, INT64_MAX
-from tcpx.payload.diagnostics import counted
+from tcpx.payload.diagnostics import ParseError, counted
 from tcpx.payload.predicates import Comparison, Predicate, Relation
 from tcpx.payload.size_excess import Excess, excess, excess_of_memory, excess_of_product
 from tcpx.payload.sizes import CeilDiv, Dim, FloorDiv, Max, Min, Mod, Size, evaluate
 from tcpx.payload.subsets import Tile
+from tcpx.payload.text.hints import dtype_fix
 from tcpx.payload.text.scope import Scope, suggestion
 from tcpx.payload.text.syntax import Node, Source, child, children, nodes, tokens
 from tcpx.payload.types import SCALARS, BufferType, ScalarType, TensorType, Type, VectorType
@@ -25,6 +27,8 @@ from tcpx.payload.types import SCALARS, BufferType, ScalarType, TensorType, Type
 _RELATIONS: Final[dict[str, Relation]] = {"==": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _CHAINED: Final = frozenset(("sum", "difference", "product"))
 _DIGITS: Final = len(str(INT64_MAX)) + 1
+_BARE_SYMBOLS: Final = re.compile(rf"((?:(?:[0-9]+|[A-Za-wyz_][A-Za-wyz0-9_]*)x)+)({'|'.join(SCALARS)})")
+"""What stands in the place of an element type where symbols lack their brackets: `NxMx4xf32`."""
 ALWAYS = Comparison("==", 0, 0)
 """How the predicate that always holds is written."""
 
@@ -204,10 +208,10 @@ class DimReader:
     def type(self, node: Node, scope: Scope) -> Type:
         """A scalar, tensor, vector or buffer type."""
         if node.data == "scalar":
-            return self._scalar(tokens(node)[0])
+            return self._scalar(tokens(node)[0], scope)
         shape = nodes(node)[0]
         extents = list(children(shape, "static", "dynamic"))
-        dtype = self._scalar(tokens(shape)[0])
+        dtype = self._scalar(tokens(shape)[0], scope)
         dims = tuple(self._extent(n, scope) for n in extents)
         self.checked(node, excess_of_memory(dims, dtype.bytes))
         if node.data == "tensor":
@@ -236,17 +240,34 @@ class DimReader:
             raise self.source.error(node, "a dim is not negative", required="0 or more", found=str(held))
         return held
 
-    def _scalar(self, token: Token) -> ScalarType:
+    def _scalar(self, token: Token, scope: Scope) -> ScalarType:
         found = SCALARS.get(token)
         if found is None:
+            shape = _BARE_SYMBOLS.fullmatch(token)
+            if shape is not None:
+                raise self._bare_symbols(token, shape[1].split("x")[:-1], shape[2], scope)
             raise self.source.error(
                 token,
                 f"unknown element type `{token}`",
                 required=", ".join(SCALARS),
                 found=f"`{token}`",
-                fix=suggestion(token, SCALARS),
+                fix=dtype_fix(token) or suggestion(token, SCALARS),
             )
         return found
+
+    def _bare_symbols(self, token: Token, dims: Sequence[str], dtype: str, scope: Scope) -> ParseError:
+        """The error for `NxMx4xf32`."""
+        names = [d for d in dict.fromkeys(dims) if not d.isdigit()]
+        unknown = [name for name in names if scope.symbol(name) is None]
+        written = "x".join([d if d.isdigit() else f"[{d}]" for d in dims] + [dtype])
+        return self.source.error(
+            token,
+            f"the size `{names[0]}` stands without brackets",
+            required="sizes that are no numbers in brackets, and declared",
+            found=f"`{token}`",
+            fix=f"write {written}"
+            + (f", and declare symbols [{', '.join(unknown)}] behind the results" if unknown else ""),
+        )
 
 
 def _shown(dims: Sequence[Dim]) -> str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lark import Token
 
 from tcpx.payload.constants import Constants, NumpyArray, load_npz
-from tcpx.payload.diagnostics import ParseError, TcpxError, counted
-from tcpx.payload.ir import ROW, Block, FuncOp, Module, Operation, Value, operation_class, operation_classes
+from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, TcpxError, counted
+from tcpx.payload.ir import ROW, Block, FuncOp, Module, Operation, Value, operation_class
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
+from tcpx.payload.ops.other_names import advice
 from tcpx.payload.sizes import Symbol, Var
 from tcpx.payload.strided import STRIDED
 from tcpx.payload.text.attributes import AttributeReader
@@ -41,8 +42,10 @@ def parse(
     text = text.removeprefix("\ufeff")
     source = Source.of(text, file)
     held = constants if constants is None or isinstance(constants, Constants) else Constants(constants)
-    module = _ModuleParser(source, base_path or Path(), held).module(parse_tree(text, source))
+    parser = _ModuleParser(source, base_path or Path(), held)
+    module = parser.module(parse_tree(text, source))
     verify_module(module)
+    parser.check_headers()
     return module
 
 
@@ -64,6 +67,7 @@ class _ModuleParser(AttributeReader):
         super().__init__(source)
         self.base_path = base_path
         self.constants = constants
+        self.headers: list[_Header] = []
 
     def module(self, tree: Node) -> Module:
         made = Module(self._constants(child(tree, "constants")))
@@ -93,7 +97,9 @@ class _ModuleParser(AttributeReader):
         self._mark_strided(func, arguments, child(node, "func_results"))
         self._define_arguments(arguments, func.body, scope)
         self._statements(_required(child(node, "body")), func.body, scope)
-        self._check_results(node, func, scope)
+        clause = child(node, "func_results")
+        declared = [self.type(nodes(n)[0], scope) for n in nodes(clause)] if clause is not None else []
+        self.headers.append(_Header(func, self.source.location(clause or name), declared))
         return func
 
     def _symbols(self, node: Node | None) -> dict[str, Symbol]:
@@ -140,16 +146,23 @@ class _ModuleParser(AttributeReader):
         if found:
             func.attributes[STRIDED] = found
 
-    def _check_results(self, node: Node, func: FuncOp, scope: Scope) -> None:
-        clause = child(node, "func_results")
-        declared = [self.type(nodes(n)[0], scope) for n in nodes(clause)] if clause is not None else []
-        returned = [v.type for v in func.returned]
-        if declared != returned:
-            raise self.source.error(
-                clause if clause is not None else tokens(node)[0],
-                f"@{func.name} does not return what it declares",
-                required=", ".join(map(str, declared)) or "no results",
-                found=", ".join(map(str, returned)) or "no results",
+    def check_headers(self) -> None:
+        """What functions return is what they declare; the operations themselves are verified by now."""
+        for header in self.headers:
+            returned = header.func.returned
+            if [value.type for value in returned] == header.declared:
+                continue
+            pairs = zip(header.declared, returned, strict=False)
+            wrong = [value for type_, value in pairs if type_ != value.type] or returned[len(header.declared) :]
+            made = wrong[0].defining_op if wrong else None
+            end = header.func.body.terminator
+            raise ParseError(
+                Diagnostic(
+                    f"@{header.func.name} does not return what it declares",
+                    payload=made.location if made is not None else end.location if end is not None else header.place,
+                    required=f"{', '.join(map(str, header.declared)) or 'no results'}, declared at {header.place}",
+                    found=", ".join(f"%{v.name}: {v.type}" for v in returned) or "no results",
+                )
             )
 
     # -- statements ----------------------------------------------------------------------------------------------
@@ -180,13 +193,7 @@ class _ModuleParser(AttributeReader):
         opcode = tokens(node)[0]
         cls = operation_class(opcode)
         if cls is None:
-            raise self.source.error(
-                opcode,
-                f"unknown operation `{opcode}`",
-                required="a registered operation",
-                found=f"`{opcode}`",
-                fix=suggestion(opcode, operation_classes()),
-            )
+            raise self._unknown_operation(node, opcode)
         attributes = self.attributes(child(node, "attributes"), scope)
         self._check_attributes(node, cls)
         subset = child(node, "tile")
@@ -201,6 +208,19 @@ class _ModuleParser(AttributeReader):
         made = cls(operands, types, attributes, blocks, _result_names(node), location=self.source.location(node))
         self._check_init(node, made)
         return made
+
+    def _unknown_operation(self, node: Node, opcode: Token) -> ParseError:
+        operands, results, types = (child(node, rule) for rule in ("operands", "results", "types"))
+        given = [str(t) for t in tokens(operands)] if operands is not None else []
+        names = tokens(results) if results is not None else ["%y"]
+        shown = [self.source.location(n).span for n in nodes(types)] if types is not None else ["TYPE"]
+        return self.source.error(
+            opcode,
+            f"unknown operation `{opcode}`",
+            required="an operation that `tcpx ops` lists",
+            found=f"`{opcode}`",
+            fix=advice(opcode, given, str(names[0]), shown[0]),
+        )
 
     def _check_attributes(self, node: Node, cls: type[Operation]) -> None:
         given, names = child(node, "attributes"), cls.attribute_names
@@ -350,6 +370,15 @@ class _ModuleParser(AttributeReader):
                 token, f"the value {token} is defined twice", required="a name that is free here", found=str(token)
             )
         scope.values[value.name] = value
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """What a function declares to return, and where."""
+
+    func: FuncOp
+    place: Location
+    declared: list[Type]
 
 
 _LOOP_CLAUSES = frozenset(

@@ -14,6 +14,7 @@ from lark.lexer import PatternStr
 
 from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, either
 from tcpx.payload.text.file import printable
+from tcpx.payload.text.hints import syntax_fix
 from tcpx.payload.text.tables import collector_paused, tables_file
 
 Node = Tree[Token]
@@ -119,6 +120,7 @@ def _syntax_error(error: UnexpectedInput, source: Source) -> ParseError:
         case _:
             pass
     required = _in_words(expected)
+    fix = fix or syntax_fix(place, source.at(place.line - 1, 1).text)
     return ParseError(
         Diagnostic("the text does not follow the grammar", payload=place, required=required, found=found, fix=fix)
     )

@@ -1,0 +1,267 @@
+"""What other systems call operations, and what to write here in their place: a table, and the advice made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from string import Template
+from typing import Final
+
+from tcpx.payload.diagnostics import statements_to_write
+from tcpx.payload.ir import operation_classes, tree_classes_of
+
+_LEAST_LIKENESS: Final = 0.8
+"""Of a misspelt name and the one that is meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherName:
+    """Names of one meaning, without the dialect before the dot, and the statements that compute it.
+
+    In `write`, `$a`, `$b` and `$c` stand for the operands, `$y` for the result and `$type` for its type. Without
+    statements no operation computes it: `note` says so, and the operations of `family`, a class of the operation
+    tree, are listed.
+    """
+
+    names: tuple[str, ...]
+    write: tuple[str, ...] = ()
+    note: str = ""
+    family: str = ""
+
+
+def _unary(*names: str, opcode: str) -> OtherName:
+    return OtherName(names, (f"$y = {opcode}($a) : $type",))
+
+
+def _binary(*names: str, opcode: str) -> OtherName:
+    return OtherName(names, (f"$y = {opcode}($a, $b) : $type",))
+
+
+def _missing(*names: str, note: str, family: str = "") -> OtherName:
+    return OtherName(names, (), note, family)
+
+
+_CONV2D = """\
+$y = tcp.generic($a, $b) {iterators = [["n", "parallel"], ["f", "parallel"], ["i", "parallel"], ["j", "parallel"],
+    ["c", "reduction"], ["p", "reduction"], ["q", "reduction"]],
+    maps = [[n, c, i + p, j + q], [f, c, p, q], [n, f, i, j]], combiner = "tcp.add"} ({ (%e: f32, %g: f32, %acc: f32):
+  %next = tcp.multiply_add(%e, %g, %acc) : f32
+  tcp.yield(%next)
+}) : $type"""
+_REDUCE_MIN = """\
+$y = tcp.generic($a) {iterators = [["i", "parallel"], ["j", "reduction"]], maps = [[i, j], [i]], combiner = "tcp.min"}
+    ({ (%e: f32, %acc: f32):
+  %next = tcp.min(%acc, %e) : f32
+  tcp.yield(%next)
+}) : $type"""
+_DIMS = "`dims` are those that are summed"
+_ADD_BIAS = ("%bias = tcp.broadcast($c) {dims = [1]} : $type", "$y = tcp.add(%mm, %bias) : $type")
+
+OTHER_NAMES: Final = (
+    _binary("addf", "addi", "plus", "addition", opcode="tcp.add"),
+    _binary("subtract", "subf", "subi", "minus", opcode="tcp.sub"),
+    _binary("multiply", "mulf", "muli", "times", "mult", opcode="tcp.mul"),
+    _binary("divide", "divf", "truediv", "true_divide", "quotient", opcode="tcp.div"),
+    _binary("maximum", "maximumf", "maxnumf", "maxf", "fmax", opcode="tcp.max"),
+    _binary("minimum", "minimumf", "minnumf", "minf", "fmin", opcode="tcp.min"),
+    _binary("lt", "cmp", "cmpf", "cmpi", "compare", "less_than", opcode="tcp.less"),
+    OtherName(("greater", "gt", "greater_than"), ("$y = tcp.less($b, $a) : $type",)),
+    OtherName(("where", "ifelse", "if_then_else", "choose"), ("$y = tcp.select($a, $b, $c) : $type",)),
+    OtherName(("mad", "fmadd", "muladd", "addcmul"), ("$y = tcp.multiply_add($a, $b, $c) : $type",)),
+    _unary("swish", opcode="tcp.silu"),
+    _unary("logistic", "expit", opcode="tcp.sigmoid"),
+    _unary("rint", "roundeven", "round_nearest_even", opcode="tcp.round"),
+    _unary("exponential", opcode="tcp.exp"),
+    _unary(
+        "astype", "convert", "to", "extf", "truncf", "sitofp", "uitofp", "fptosi", "fptoui", "extsi", "extui", "trunci",
+        "convert_element_type", opcode="tcp.cast",
+    ),
+    _unary(
+        "view", "flatten", "squeeze", "unsqueeze", "expand_dims", "collapse_shape", "expand_shape", "ravel",
+        opcode="tcp.reshape",
+    ),
+    OtherName(("permute", "permute_dims", "swapaxes", "t"), ("$y = tcp.transpose($a) {permutation = [1, 0]} : $type",)),
+    OtherName(
+        ("broadcast_to", "broadcast_in_dim", "expand", "tile", "repeat"),
+        ("$y = tcp.broadcast($a) {dims = [1]} : $type",),
+        "dim k of the operand is dim `dims[k]` of the result",
+    ),
+    OtherName(("constant", "full", "splat", "full_like"), ("$y = tcp.fill {value = 1} : $type",)),
+    OtherName(("zeros", "zeros_like", "zero"), ("$y = tcp.fill {value = 0} : $type",)),
+    OtherName(("ones", "ones_like"), ("$y = tcp.fill {value = 1} : $type",)),
+    OtherName(("relu",), ("%zero = tcp.fill {value = 0} : $type", "$y = tcp.max($a, %zero) : $type")),
+    OtherName(
+        ("relu6", "clip", "clamp", "clampf"),
+        (
+            "%low = tcp.fill {value = 0} : $type",
+            "%high = tcp.fill {value = 6} : $type",
+            "%above = tcp.max($a, %low) : $type",
+            "$y = tcp.min(%above, %high) : $type",
+        ),
+    ),
+    OtherName(
+        ("leaky_relu", "leakyrelu", "prelu"),
+        (
+            "%slope = tcp.fill {value = 0.01} : $type",
+            "%scaled = tcp.mul($a, %slope) : $type",
+            "$y = tcp.max($a, %scaled) : $type",
+        ),
+        "for slopes below 1",
+    ),
+    OtherName(("square", "sqr"), ("$y = tcp.mul($a, $a) : $type",)),
+    OtherName(
+        ("neg", "negate", "negf", "negative"),
+        ("%minus = tcp.fill {value = -1} : $type", "$y = tcp.mul($a, %minus) : $type"),
+    ),
+    OtherName(
+        ("abs", "absf", "absolute", "fabs"),
+        (
+            "%minus = tcp.fill {value = -1} : $type",
+            "%negative = tcp.mul($a, %minus) : $type",
+            "$y = tcp.max($a, %negative) : $type",
+        ),
+    ),
+    OtherName(
+        ("reciprocal", "recip", "inv"),
+        ("%one = tcp.fill {value = 1.0} : $type", "$y = tcp.div(%one, $a) : $type"),
+    ),
+    OtherName(
+        ("tanh",),
+        (
+            "%two = tcp.fill {value = 2.0} : $type",
+            "%double = tcp.mul($a, %two) : $type",
+            "%half = tcp.sigmoid(%double) : $type",
+            "%range = tcp.mul(%half, %two) : $type",
+            "%one = tcp.fill {value = 1.0} : $type",
+            "$y = tcp.sub(%range, %one) : $type",
+        ),
+        "tanh x = 2 sigmoid(2 x) - 1",
+    ),
+    OtherName(
+        ("exp2",),
+        ("%ln2 = tcp.fill {value = 0.6931471805599453} : $type", "%power = tcp.mul($a, %ln2) : $type",
+         "$y = tcp.exp(%power) : $type"),
+    ),
+    OtherName(("sum", "reduce_add", "reduce"), ("$y = tcp.reduce_sum($a) {dims = [1]} : $type",), _DIMS),
+    OtherName(
+        ("amax", "reduce_maximum"), ("$y = tcp.reduce_max($a) {dims = [1]} : $type",), "over the dims `dims`"
+    ),
+    OtherName(("amin", "reduce_min", "reduce_minimum"), tuple(_REDUCE_MIN.split("\n"))),
+    OtherName(
+        ("mean", "average", "reduce_mean", "avg"),
+        (
+            "%sum = tcp.reduce_sum($a) {dims = [1]} : $type",
+            "%count = tcp.fill {value = 64.0} : $type",
+            "$y = tcp.div(%sum, %count) : $type",
+        ),
+        f"{_DIMS}; 64.0 stands for the number of elements summed",
+    ),
+    OtherName(("mm", "matrix_multiply", "dot_general_2d"), ("$y = tcp.matmul($a, $b) : $type",)),
+    OtherName(("gemm", "matmul_acc"), ("$y = tcp.matmul($a, $b, init = $c) : $type",)),
+    OtherName(("addmm",), ("$y = tcp.matmul($b, $c, init = $a) : $type",)),
+    OtherName(
+        ("linear",),
+        ('%mm = tcp.contract($a, $b) {lhs = ["m", "k"], rhs = ["n", "k"], out = ["m", "n"]} : $type', *_ADD_BIAS),
+        "of weights [n, k]; those of [k, n] go into a tcp.matmul",
+    ),
+    OtherName(
+        ("dense", "fully_connected", "inner_product", "fc"),
+        ("%mm = tcp.matmul($a, $b) : $type", *_ADD_BIAS),
+    ),
+    OtherName(
+        ("bmm", "batch_matmul", "batched_matmul", "batch_mm"),
+        ('$y = tcp.contract($a, $b) {lhs = ["b", "m", "k"], rhs = ["b", "k", "n"], out = ["b", "m", "n"]} : $type',),
+    ),
+    OtherName(
+        ("einsum", "tensordot", "dot_general"),
+        ('$y = tcp.contract($a, $b) {lhs = ["m", "k"], rhs = ["k", "n"], out = ["m", "n"]} : $type',),
+        "one name per dim of each; what is not in `out` is summed",
+    ),
+    OtherName(
+        ("matvec", "mv", "gemv"),
+        ('$y = tcp.contract($a, $b) {lhs = ["m", "k"], rhs = ["k"], out = ["m"]} : $type',),
+    ),
+    OtherName(
+        ("dot", "vdot", "inner"), ('$y = tcp.contract($a, $b) {lhs = ["k"], rhs = ["k"], out = []} : $type',)
+    ),
+    OtherName(
+        ("outer", "ger"), ('$y = tcp.contract($a, $b) {lhs = ["m"], rhs = ["n"], out = ["m", "n"]} : $type',)
+    ),
+    OtherName(
+        ("conv2d", "conv", "convolution", "conv_2d", "conv_2d_nchw_fchw"),
+        tuple(_CONV2D.split("\n")),
+        "of NCHW and FCHW, without padding",
+    ),
+    OtherName(("slice", "extract_slice", "narrow"), ("$y = gml_st.materialize($a) tile [0, 0] [4, 8] : $type",),
+              "offsets, then sizes"),
+    OtherName(("ret", "func_return"), ("tcp.return($a)",)),
+    _missing("sqrt", "rsqrt", "cbrt", note="there are no roots", family="elementwise"),
+    _missing("pow", "powf", "power", note="there are no powers but products", family="elementwise"),
+    _missing("log", "log2", "log10", "log1p", "ln", "logsumexp", "log_softmax", note="there are no logarithms",
+             family="elementwise"),
+    _missing("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", note="there is no trigonometry",
+             family="elementwise"),
+    _missing("erf", note="there is no erf by itself; tcp.gelu is made of it", family="elementwise"),
+    _missing("floor", "ceil", "trunc", note="tcp.round, to the nearest, is the only rounding", family="elementwise"),
+    _missing("mod", "rem", "remf", "floordiv", "floor_divide", note="there are no remainders of values",
+             family="elementwise"),
+    _missing("and", "or", "xor", "not", "andi", "ori", "xori", "shl", "shr", note="nothing works on bits",
+             family="elementwise"),
+    _missing("eq", "equal", "ne", "not_equal", "le", "ge", note="tcp.less is the only comparison",
+             family="elementwise"),
+    _missing("sign", note="tcp.less and tcp.select choose by the sign", family="elementwise"),
+    _missing("layer_norm", "layernorm", "rms_norm", "rmsnorm", "batch_norm", "group_norm",
+             note="there are no roots, which norms need"),
+    _missing("reduce_prod", "prod", "argmax", "argmin", "reduce_and", "reduce_or", "any", "all",
+             note="a tcp.generic reduces by its `combiner`, such as tcp.mul", family="reduce"),
+    _missing("cumsum", "cumprod", "scan", note="there are no prefix sums", family="reduce"),
+    _missing("gather", "scatter", "take", "embedding", "index_select", "index", "dynamic_slice",
+             note="nothing reads at places that are values: sizes and symbols alone say what is read"),
+    _missing("concat", "cat", "concatenate", "stack", "insert_slice",
+             note="nothing joins tensors: return them one by one"),
+    _missing("sort", "topk", "argsort", note="nothing sorts"),
+    _missing("dropout", "rand", "randn", "uniform", "normal", note="there are no random numbers: pass them in"),
+    _missing("max_pool", "maxpool", "max_pool2d", "pooling_max",
+             note="write a tcp.generic over windows, with combiner = \"tcp.max\""),
+)  # fmt: skip
+_BY_NAME: Final = {name: other for other in OTHER_NAMES for name in other.names}
+
+
+def advice(name: str, operands: Sequence[str] = (), result: str = "%y", type_: str = "TYPE") -> str | None:
+    """What to write in place of an operation that is not there; None where nothing is near.
+
+    In this order: the operation of the same name in another dialect, a name that other systems use, a misspelling.
+    """
+    dialect, _, word = name.rpartition(".")
+    word = word.lower()
+    known = _words(dialect)
+    if word in known:
+        return f"write {known[word]}"
+    if word in _BY_NAME:
+        return _spelt_out(_BY_NAME[word], operands, result, type_)
+    near = max(known, key=lambda candidate: _likeness(word, candidate))
+    return f"did you mean {known[near]}?" if _likeness(word, near) >= _LEAST_LIKENESS else None
+
+
+def _spelt_out(other: OtherName, operands: Sequence[str], result: str, type_: str) -> str:
+    if not other.write:
+        members = [opcode for opcode, cls in operation_classes().items() if other.family in tree_classes_of(cls)]
+        listed = [opcode for opcode in members if opcode.startswith("tcp.")]
+        return f"{other.note}; of its kind there are {', '.join(listed)}" if listed else other.note
+    given = dict(zip("abc", operands, strict=False))
+    names = {letter: given.get(letter, f"%{letter}") for letter in "abc"}
+    statements = [Template(line).substitute(names, y=result, type=type_) for line in other.write]
+    return statements_to_write(statements, other.note)
+
+
+def _words(dialect: str) -> Mapping[str, str]:
+    """The operations of `dialect` and those a person writes, by their names without it; `dialect` has precedence."""
+    rank = {"gml_st": 1, "tcp": 2} | {dialect: 3}
+    ranked = [(rank.get(opcode.rpartition(".")[0]), opcode) for opcode in operation_classes()]
+    return {opcode.rpartition(".")[2]: opcode for _, opcode in sorted((r, o) for r, o in ranked if r is not None)}
+
+
+def _likeness(word: str, candidate: str) -> float:
+    """From 0 to 1; letters that changed places count for nothing."""
+    return 1.0 if sorted(word) == sorted(candidate) else SequenceMatcher(None, word, candidate).ratio()

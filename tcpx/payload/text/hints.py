@@ -1,0 +1,75 @@
+"""The fix of a syntax error in a payload written as in another system, from the line it stands in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from tcpx.payload.diagnostics import Location
+
+_AT: Final = "\0"
+"""Stands before the place of the error in the line that patterns are matched with."""
+_TYPE: Final = r"(?P<type>(?:tensor|vector)<[^<>]*>|\w+)"
+_OPERANDS: Final = r"\((?:\s*%[\w./~]+\s*,)*\s*"
+_NUMBER: Final = r"(?P<number>-?[0-9][0-9.]*(?:[eE][+-]?[0-9]+)?)"
+_NAMED_SIZE: Final = "name the size: tensor<[N]x4xf32>, and declare symbols [N] behind the results"
+
+_HINTS: Final = tuple(
+    (re.compile(pattern), fix)
+    for pattern, fix in (
+        (rf"tensor<[^<>]*{_AT}(?:\?|\*|-)", _NAMED_SIZE),
+        (rf"tensor<[^<>]*\[{_AT}\?", _NAMED_SIZE),
+        (rf"tensor<[^<>]*{_AT},", "join sizes and dtype by x: tensor<4x8xf32>"),
+        (
+            rf"{_OPERANDS}{_AT}{_NUMBER}[^:]*:\s*{_TYPE}",
+            "write:\n%c = tcp.fill {value = \\g<number>} : \\g<type>\nand %c in place of \\g<number>",
+        ),
+        (rf"{_OPERANDS}{_AT}{_NUMBER}", "fill a value with it: %c = tcp.fill {value = \\g<number>} : TYPE"),
+        (rf"{_OPERANDS}%[\w./~]+\s*{_AT}:", "operands have no types here: write the names alone"),
+        (
+            rf"(?m)(?:=|^)\s*[A-Za-z][\w.]*\s+%[\w./~]+(?:\s*,\s*%[\w./~]+)*\s*{_AT}",
+            "operands stand in parentheses: tcp.exp(%x), tcp.return(%y)",
+        ),
+        (rf":\s*{_AT}\(", "write the type of the result alone behind the colon"),
+        (rf":\s*{_TYPE}\s*{_AT}->", "write the type of the result alone behind the colon"),
+        (rf":\s*{_TYPE}\s*{_AT}\{{", "attributes stand before the colon: tcp.fill {value = 0.0} : TYPE"),
+        (rf'{_AT}"[\w.]+"\s*\(', "write the name of the operation without quotes"),
+        (rf"(?m)^\s*{_AT}module\b", "a file is a list of functions, without a module round them"),
+        (rf"\bfunc{_AT}\.func\b", "write func @NAME(..)"),
+        (rf"{_AT}(?:#|;|/\*)", "a comment begins with //; nothing ends a statement"),
+        (rf"{_AT}'", "quote with double quotes"),
+        (rf"\([^()]*{_AT}[A-Za-z_]\w*\s*:", "names of values begin with %"),
+    )
+)
+
+_DTYPES: Final[Mapping[str, tuple[str, ...]]] = {
+    "f64": ("double", "float64", "fp64"),
+    "f32": ("float", "float32", "fp32"),
+    "f16": ("half", "float16", "fp16"),
+    "bf16": ("bfloat16", "bfloat"),
+    "si64": ("i64", "int64", "s64", "long"),
+    "si32": ("i32", "int32", "s32", "int"),
+    "si16": ("i16", "int16", "s16", "short"),
+    "si8": ("i8", "int8", "s8", "char"),
+    "ui64": ("u64", "uint64"),
+    "ui32": ("u32", "uint32"),
+    "ui16": ("u16", "uint16"),
+    "ui8": ("u8", "uint8", "byte"),
+    "i1": ("bool", "pred"),
+}
+"""The names that other systems give to dtypes."""
+_DTYPE_OF: Final = {name: dtype for dtype, names in _DTYPES.items() for name in names}
+
+
+def syntax_fix(place: Location, before: str = "") -> str | None:
+    """What to write where the grammar was left, if it is known what was meant; `before` is the line before."""
+    line = f"{before}\n{place.text[: place.column - 1]}{_AT}{place.text[place.column - 1 :]}"
+    found = ((pattern.search(line), fix) for pattern, fix in _HINTS)
+    return next((match.expand(fix) for match, fix in found if match is not None), None)
+
+
+def dtype_fix(name: str) -> str | None:
+    """The dtype that another system calls so."""
+    dtype = _DTYPE_OF.get(name.lower())
+    return f"write {dtype}" if dtype is not None else None

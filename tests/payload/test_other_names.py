@@ -1,0 +1,172 @@
+"""Names that other systems give to operations: what is advised is payload text, and computes what the name says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tcpx.payload.diagnostics import Diagnostic, ParseError
+from tcpx.payload.evaluator import evaluate_func
+from tcpx.payload.ir import operation_classes
+from tcpx.payload.ops.other_names import OTHER_NAMES, advice
+from tcpx.payload.text.parser import parse
+
+Floats = npt.NDArray[np.float32]
+VECTOR, MATRIX, SQUARE = "tensor<64xf32>", "tensor<4x64xf32>", "tensor<4x4xf32>"
+Case = tuple[tuple[str, ...], str, Callable[..., npt.ArrayLike]]
+
+
+def _conv(x: Floats, w: Floats) -> npt.ArrayLike:
+    windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], axis=(2, 3))
+    return np.einsum("ncijpq,fcpq->nfij", windows, w)
+
+
+def _elementwise(count: int, of: Callable[..., npt.ArrayLike]) -> Case:
+    return ((MATRIX,) * count, MATRIX, of)
+
+
+CASES: dict[str, Case] = {
+    "addf": _elementwise(2, np.add),
+    "subtract": _elementwise(2, np.subtract),
+    "multiply": _elementwise(2, np.multiply),
+    "divide": _elementwise(2, np.divide),
+    "maximum": _elementwise(2, np.maximum),
+    "minimum": _elementwise(2, np.minimum),
+    "lt": ((MATRIX,) * 2, "tensor<4x64xi1>", np.less),
+    "greater": ((MATRIX,) * 2, "tensor<4x64xi1>", np.greater),
+    "where": (("tensor<4x64xi1>", MATRIX, MATRIX), MATRIX, np.where),
+    "mad": _elementwise(3, lambda a, b, c: a * b + c),
+    "swish": _elementwise(1, lambda a: a / (1 + np.exp(-a))),
+    "logistic": _elementwise(1, lambda a: 1 / (1 + np.exp(-a))),
+    "rint": _elementwise(1, np.rint),
+    "exponential": _elementwise(1, np.exp),
+    "astype": ((MATRIX,), "tensor<4x64xsi32>", lambda a: a.astype(np.int32)),
+    "view": ((MATRIX,), "tensor<256xf32>", np.ravel),
+    "permute": ((MATRIX,), "tensor<64x4xf32>", np.transpose),
+    "broadcast_to": ((VECTOR,), MATRIX, lambda a: np.broadcast_to(a, (4, 64))),
+    "constant": ((), MATRIX, lambda: np.ones((4, 64))),
+    "zeros": ((), MATRIX, lambda: np.zeros((4, 64))),
+    "ones": ((), MATRIX, lambda: np.ones((4, 64))),
+    "relu": _elementwise(1, lambda a: np.maximum(a, 0)),
+    "relu6": _elementwise(1, lambda a: np.clip(a, 0, 6)),
+    "leaky_relu": _elementwise(1, lambda a: np.where(a > 0, a, 0.01 * a)),
+    "square": _elementwise(1, np.square),
+    "neg": _elementwise(1, np.negative),
+    "abs": _elementwise(1, np.abs),
+    "reciprocal": _elementwise(1, np.reciprocal),
+    "tanh": _elementwise(1, np.tanh),
+    "exp2": _elementwise(1, np.exp2),
+    "sum": ((MATRIX,), "tensor<4xf32>", lambda a: np.sum(a, 1)),
+    "amax": ((MATRIX,), "tensor<4xf32>", lambda a: np.max(a, 1)),
+    "amin": ((MATRIX,), "tensor<4xf32>", lambda a: np.min(a, 1)),
+    "mean": ((MATRIX,), "tensor<4xf32>", lambda a: np.mean(a, 1)),
+    "mm": ((SQUARE, MATRIX), MATRIX, np.matmul),
+    "gemm": ((SQUARE, MATRIX, MATRIX), MATRIX, lambda a, b, c: a @ b + c),
+    "addmm": ((MATRIX, SQUARE, MATRIX), MATRIX, lambda a, b, c: b @ c + a),
+    "linear": ((MATRIX, "tensor<5x64xf32>", "tensor<5xf32>"), "tensor<4x5xf32>", lambda x, w, b: x @ w.T + b),
+    "dense": ((SQUARE, MATRIX, VECTOR), MATRIX, lambda x, w, b: x @ w + b),
+    "bmm": (("tensor<3x4x5xf32>", "tensor<3x5x6xf32>"), "tensor<3x4x6xf32>", np.matmul),
+    "einsum": ((SQUARE, MATRIX), MATRIX, np.matmul),
+    "matvec": ((MATRIX, VECTOR), "tensor<4xf32>", np.matmul),
+    "dot": ((VECTOR, VECTOR), "tensor<f32>", np.dot),
+    "outer": (("tensor<4xf32>", VECTOR), MATRIX, np.outer),
+    "conv2d": (("tensor<2x3x8x7xf32>", "tensor<4x3x3x2xf32>"), "tensor<2x4x6x6xf32>", _conv),
+    "slice": ((MATRIX,), "tensor<4x8xf32>", lambda a: a[:, :8]),
+}
+"""For the first name of each entry with statements: types of operands and result, and what NumPy computes."""
+
+
+def refused(statement: str, arguments: tuple[str, ...] = (MATRIX,), result: str = MATRIX) -> Diagnostic:
+    head = ", ".join(f"%{name}: {type_}" for name, type_ in zip("xwb", arguments, strict=False))
+    with pytest.raises(ParseError) as caught:
+        parse(f"func @f({head}) -> {result} {{\n  {statement}\n  tcp.return(%y)\n}}")
+    return caught.value.diagnostic
+
+
+def advised(name: str, arguments: tuple[str, ...], result: str) -> str:
+    """The statements of the fix for an operation that is not there."""
+    operands = ", ".join(f"%{a}" for a, _ in zip("xwb", arguments, strict=False))
+    fix = refused(f"%y = tcp.{name}({operands}) : {result}", arguments, result).fix
+    assert fix is not None
+    assert fix.startswith("write"), fix
+    return fix.partition(":\n" if ":\n" in fix else ": ")[2]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_advised_computes_what_the_name_says(name: str) -> None:
+    arguments, result, of = CASES[name]
+    head = ", ".join(f"%{a}: {type_}" for a, type_ in zip("xwb", arguments, strict=False))
+    module = parse(f"func @f({head}) -> {result} {{\n{advised(name, arguments, result)}\n  tcp.return(%y)\n}}")
+    draw = np.random.default_rng(4)
+    arrays: list[npt.NDArray[np.generic]] = []
+    for value in module.main.args:
+        shape = tuple(d for d in getattr(value.type, "shape", ()) if isinstance(d, int))
+        drawn = draw.standard_normal(shape) * 4
+        arrays.append(drawn > 0 if str(value.type).endswith("i1>") else drawn.astype(np.float32))
+    (found,) = evaluate_func(module, module.main, arrays)
+    np.testing.assert_allclose(np.asarray(found, np.float64), np.asarray(of(*arrays), np.float64), rtol=1e-4, atol=1e-4)
+
+
+def test_every_entry_with_statements_is_computed() -> None:
+    assert {other.names[0] for other in OTHER_NAMES if other.write} - {"ret"} == CASES.keys()
+
+
+def test_every_name_stands_once_and_is_no_operation() -> None:
+    names = sorted(name for other in OTHER_NAMES for name in other.names)
+    assert [a for a, b in pairwise(names) if a == b] == []
+    assert [name for name in names if f"tcp.{name}" in operation_classes()] == []
+
+
+ELEMENTWISE = (
+    "tcp.add, tcp.cast, tcp.div, tcp.exp, tcp.fma, tcp.gelu, tcp.less, tcp.max, tcp.min, tcp.mul, tcp.multiply_add,"
+    " tcp.round, tcp.scale2, tcp.select, tcp.sigmoid, tcp.silu, tcp.sub"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [
+        ("tcp.sqrt", f"there are no roots; of its kind there are {ELEMENTWISE}"),
+        ("tcp.rsqrt", f"there are no roots; of its kind there are {ELEMENTWISE}"),
+        ("tcp.gather", "nothing reads at places that are values: sizes and symbols alone say what is read"),
+        ("tcp.relu", f"write:\n%zero = tcp.fill {{value = 0}} : {MATRIX}\n%y = tcp.max(%x, %zero) : {MATRIX}"),
+        ("tcp.multiply", f"write: %y = tcp.mul(%x, %b) : {MATRIX}"),
+        ("arith.addf", f"write: %y = tcp.add(%x, %b) : {MATRIX}"),
+        ("linalg.matmul", "write tcp.matmul"),
+        ("matmul", "write tcp.matmul"),
+        ("MatMul", "write tcp.matmul"),
+        ("scf.execute_region", None),
+        ("tcp.sotfmax", "did you mean tcp.softmax?"),
+        ("tcp.brodcast", "did you mean tcp.broadcast?"),
+        ("tcp.epx", "did you mean tcp.exp?"),
+        ("vector.raed", "did you mean vector.read?"),
+        ("tcp.frobnicate", None),
+        ("tcp.mux", None),
+    ],
+)
+def test_by_meaning_then_by_spelling_then_not_at_all(name: str, fix: str | None) -> None:
+    error = refused(f"%y = {name}(%x) : {MATRIX}")
+    assert (error.message, error.found) == (f"unknown operation `{name}`", f"`{name}`")
+    assert error.fix == fix
+
+
+def test_several_statements_stand_below_one_another() -> None:
+    assert (
+        refused(f"%y = tcp.relu(%x) : {MATRIX}")
+        .render()
+        .endswith(
+            "  required: an operation that `tcpx ops` lists\n"
+            "  found: `tcp.relu`\n"
+            "  fix: write:\n"
+            f"       %zero = tcp.fill {{value = 0}} : {MATRIX}\n"
+            f"       %y = tcp.max(%x, %zero) : {MATRIX}"
+        )
+    )
+
+
+def test_without_a_statement_to_name_there_are_placeholders() -> None:
+    assert advice("relu") == "write:\n%zero = tcp.fill {value = 0} : TYPE\n%y = tcp.max(%a, %zero) : TYPE"
