@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 
@@ -13,24 +12,18 @@ from tcpx.emit_c.kernel import Kernel, KernelRequest, build_many
 from tcpx.interp import ParamValue, Run, StepHook, check_schedule, run_schedule
 from tcpx.interp.settable_names import unknown_params
 from tcpx.interp.space.search_space import SearchSpace, survey
+from tcpx.lowering import run_and_lower
 from tcpx.payload.diagnostics import Diagnostic, unusable_argument
 from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, operation_classes
 from tcpx.payload.progress import EvaluationProgress
-from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.strided import mark_strided
 from tcpx.payload.structure import fingerprint as function_fingerprint
 from tcpx.payload.text.parser import load, parse
-from tcpx.payload.verifier import verify_module
 from tcpx.target import Target, load_target
-from tcpx.transform.cleanup import canonicalize
 from tcpx.transform.language.checker import check_program
 from tcpx.transform.language.embedded import Schedulable, program_of
 from tcpx.transform.language.loader import Program, load_program, program_of_text
-from tcpx.transform.ops.bufferize import bufferize
-from tcpx.transform.ops.plan_memory import plan_memory
-from tcpx.transform.vectors.lowering import lower_vectors
-from tcpx.transform.vectors.selection import select_instructions
 from tcpx.tuned import TunedRecord, matching_record
 
 __all__ = [
@@ -127,7 +120,9 @@ def with_strides(module: Module) -> Module:
 
 def program_or_default(schedule: Schedulable | None) -> Program:
     """The program of a schedule; for None that of `schedules/default.tcps`."""
-    return program_of(schedule) if schedule is not None else load_schedule(library_folder() / "default.tcps")
+    if schedule is not None:
+        return program_of(schedule)
+    return replace(load_schedule(library_folder() / "default.tcps"), is_default=True)
 
 
 def apply_schedule(
@@ -170,27 +165,6 @@ def search_space(
     return survey(*copies, program, chosen, threads=threads, params=params, sizes=sizes)
 
 
-LOWERING: Final[tuple[tuple[str, Callable[[Rewriter, FuncOp, Target, int], object]], ...]] = (
-    ("canonicalize", lambda rewriter, func, target, threads: canonicalize(rewriter, func)),
-    ("bufferize", lambda rewriter, func, target, threads: bufferize(rewriter, func)),
-    ("lower_vectors", lambda rewriter, func, target, threads: lower_vectors(rewriter, func, target)),
-    ("select_instructions", lambda rewriter, func, target, threads: select_instructions(rewriter, func, target)),
-    ("plan_memory", lambda rewriter, func, target, threads: plan_memory(rewriter, func, threads)),
-)
-"""The lowering steps a schedule did not write: cleanup, memory, registers, instructions, the memory plan."""
-
-
-def lower(
-    rewriter: Rewriter, func: FuncOp, target: Target, threads: int, on_step: Callable[[str], None] | None = None
-) -> None:
-    """Apply the steps of `LOWERING`; `on_step` is called with the name of each when it is done."""
-    for name, step in LOWERING:
-        rewriter.step += 1
-        step(rewriter, func, target, threads)
-        if on_step is not None:
-            on_step(name)
-
-
 @dataclass(frozen=True, slots=True)
 class CompileRequest:
     """One kernel of `compile_many`."""
@@ -204,11 +178,9 @@ class CompileRequest:
 
 def lowered(request: CompileRequest, target: Target, threads: int) -> Run:
     """Schedule a copy of a payload and lower it to what emission takes."""
-    module = with_strides(request.module) if request.strided else request.module
-    run = apply_schedule(module, request.schedule, params=request.params, target=target, threads=threads)
-    lower(run.rewriter, run.module.main, target, threads)
-    verify_module(run.module)
-    return run
+    module = with_strides(request.module) if request.strided else copy_module(request.module)
+    program = program_or_default(request.schedule)
+    return run_and_lower(module, program, target, threads=threads, params=request.params)
 
 
 def compile_many(
@@ -219,7 +191,7 @@ def compile_many(
     kernels: list[KernelRequest] = []
     for request in requests:
         run = lowered(request, chosen, threads)
-        kernels.append(KernelRequest(run.module, request.name, run.trace, request.schedule))
+        kernels.append(KernelRequest(run.module, request.name, run.trace, request.schedule, run.remarks))
     return build_many(kernels, chosen, threads, sanitize=sanitize)
 
 

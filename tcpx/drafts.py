@@ -37,7 +37,7 @@ class Draft:
 
     def build(self) -> Kernel:
         """Compile it. Raises CompileError."""
-        request = KernelRequest(self.run.module, trace=self.run.trace, schedule=self.schedule)
+        request = KernelRequest(self.run.module, trace=self.run.trace, schedule=self.schedule, remarks=self.run.remarks)
         return build_printed(self.printed, [request], self.target, self.threads)[0]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tcpx.api import CompileRequest, lowered
 from tcpx.emit_c.binding import constants_block
@@ -34,6 +34,7 @@ class Source:
     """A kernel as text. `constants` is the block its `constants` argument points to, 64-byte aligned; maybe empty.
 
     `origins` says, by line number from 1, where the lines of `c_source` come from that an operation accounts for.
+    `remarks` are about what the schedule left as it is where it could.
     """
 
     signature: KernelSignature
@@ -42,6 +43,7 @@ class Source:
     constants: bytes
     flags: tuple[str, ...]
     origins: Mapping[int, LineOrigin]
+    remarks: tuple[Diagnostic, ...] = ()
 
     @property
     def name(self) -> str:
@@ -71,7 +73,7 @@ def emit(
     """
     chosen = load_target(target) if isinstance(target, str) else target
     run = lowered(CompileRequest(module, schedule, params, name, strided), chosen, threads)
-    return source_of(run.module, chosen, threads, name)
+    return replace(source_of(run.module, chosen, threads, name), remarks=run.remarks)
 
 
 def source_of(module: Module, target: Target, threads: int, name: str | None = None) -> Source:

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from time import perf_counter
 
-from tcpx.api import lower
-from tcpx.interp import ParamValue, Run, StepHook, TraceEntry, run_schedule
+from tcpx.interp import ParamValue, Run, StepHook, TraceEntry
 from tcpx.interp.payload_texts import PayloadTexts
+from tcpx.lowering import StepDone, run_and_lower
 from tcpx.payload.ir import Module
 from tcpx.payload.rewriter import Rewriter
-from tcpx.payload.verifier import verify_module
 from tcpx.target import Target
 from tcpx.transform.language.loader import Program
 from tcpx.transform.loop_nest import Nests
 
 
-def run_and_lower(
+def run_stepwise(
     module: Module,
     program: Program,
     target: Target,
@@ -30,11 +29,20 @@ def run_and_lower(
 
     Steps of the lowering come after those of the schedule, with no place in it. Raises ScheduleError and VerifyError.
     """
-    run = run_schedule(module, program, target, threads=threads, params=params, on_step=on_step, keep_texts=keep_texts)
-    lowering = _LoweringSteps(module, run.rewriter, len(run.trace.entries), on_step, keep_texts)
-    lower(run.rewriter, module.main, target, threads, lowering.done)
-    verify_module(module)
-    return run
+
+    def on_lowering(run: Run) -> StepDone:
+        return _LoweringSteps(module, run.rewriter, len(run.trace.entries), on_step, keep_texts).done
+
+    return run_and_lower(
+        module,
+        program,
+        target,
+        threads=threads,
+        params=params,
+        on_step=on_step,
+        on_lowering=on_lowering,
+        keep_texts=keep_texts,
+    )
 
 
 class _LoweringSteps:

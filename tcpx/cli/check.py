@@ -42,6 +42,8 @@ def _execute(options: argparse.Namespace) -> int:
         return 0
     run = tcpx.apply_schedule(module, schedule, params=params, target=target, threads=threads)
     print(f"{schedule_path}: {len(run.trace.entries)} step(s) apply to @{module.main.name} of {path}")
+    for remark in run.remarks:
+        print(remark.render(), file=sys.stderr)
     for line in run.coverage.text().splitlines():
         print(f"  remark: {line}")
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import sys
 from pathlib import Path
 
 import tcpx
@@ -60,6 +61,8 @@ def _execute(options: argparse.Namespace) -> int:
         path = folder / f"{source.name}.{suffix}"
         path.write_bytes(content)
         print(f"  wrote {path}: {meanings[suffix]}, {len(content)} bytes")
+    for remark in source.remarks:
+        print(remark.render(), file=sys.stderr)
     print("to compile it:")
     print(f"  cd {shlex.quote(str(folder))} && {source.compile_command}")
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
@@ -119,6 +120,8 @@ def _execute(options: argparse.Namespace) -> int:
         print(f"  tuned: {', '.join(f'{name}={value}' for name, value in kernel.tuned.params.items())}")
     lines = kernel.c_source.count("\n")
     print(f"  {lines} lines of C, ready in {compiled - started:.2f} s, first call {(called - compiled) * 1e6:.0f} us")
+    for remark in kernel.remarks:
+        print(remark.render(), file=sys.stderr)
     if options.sanitize:
         print("  sanitizers (address, undefined): nothing found")
     if output is not None:

@@ -17,7 +17,7 @@ from tcpx.emit_c.memory import Bytes
 from tcpx.emit_c.printer.file import PrintedFile, PrintRequest, print_file
 from tcpx.emit_c.sanitizer.library import SanitizedLibrary
 from tcpx.emit_c.signature import KernelSignature
-from tcpx.payload.diagnostics import VerifyError
+from tcpx.payload.diagnostics import Diagnostic, VerifyError
 from tcpx.payload.ir import Module
 from tcpx.payload.sizes import evaluate
 from tcpx.target import Target
@@ -76,6 +76,7 @@ class Kernel:
         "_constants",
         "_library",
         "c_source",
+        "remarks",
         "schedule",
         "signature",
         "target",
@@ -93,6 +94,7 @@ class Kernel:
         target: Target,
         trace: object = None,
         schedule: object = None,
+        remarks: tuple[Diagnostic, ...] = (),
     ) -> None:
         self._library = library
         self._constants = constants
@@ -104,6 +106,8 @@ class Kernel:
         self.threads = signature.threads
         self.trace = trace
         self.schedule = schedule
+        self.remarks = remarks
+        """What the schedule left as it is where it could, and why: warnings."""
         self.tuned: object = None
 
     def __call__(self, /, *arrays: object, out: Array | tuple[Array, ...] | None = None, **named: object) -> Result:
@@ -135,11 +139,12 @@ class Kernel:
         return evaluate(self.signature.workspace_bytes, sizes)
 
     def report(self, sizes: Mapping[str, int] | None = None) -> KernelReport:
-        """What the kernel is and the memory it works in, for these values of the symbols: `print(kernel.report())`.
+        """What the kernel is, the memory it works in for these values of the symbols, and what the schedule left as it
+        is: `print(kernel.report())`.
 
         Raises ArgumentError for a name that is no symbol of the kernel.
         """
-        return report_of(self.signature, self.target, self.library_path, sizes or {})
+        return report_of(self.signature, self.target, self.library_path, sizes or {}, self.remarks)
 
     def call_raw(
         self, arrays: Sequence[int], sizes: Sequence[int], workspace: int, constants: int | None = None
@@ -162,6 +167,7 @@ class KernelRequest:
     name: str | None = None
     trace: object = None
     schedule: object = None
+    remarks: tuple[Diagnostic, ...] = ()
 
 
 def build_kernel(
@@ -207,7 +213,8 @@ def build_printed(
     for request, signature in zip(requests, printed.kernels, strict=True):
         constants = constants_block(signature, request.module.constants)
         try:
-            kernel = Kernel(library, signature, constants, printed.source, target, request.trace, request.schedule)
+            known = (request.trace, request.schedule, request.remarks)
+            kernel = Kernel(library, signature, constants, printed.source, target, *known)
         except VerifyError as error:
             raise error.with_places(payload=request.module.main.location) from error
         made.append(kernel)

@@ -31,6 +31,8 @@ class KernelReport:
     workspace_bytes: int | None
     constants_bytes: int
     huge_pages: str
+    remarks: tuple[Diagnostic, ...] = ()
+    """What the schedule left as it is where it could, and why."""
 
     @property
     def workspace_on_huge_pages(self) -> int | None:
@@ -56,10 +58,17 @@ class KernelReport:
             "constants": _memory(self.constants_bytes),
             "huge pages": self.huge_pages,
         }
-        return "\n".join(f"{name:<11} {text}" for name, text in lines.items())
+        table = [f"{name:<11} {text}" for name, text in lines.items()]
+        return "\n".join([*table, *(remark.render() for remark in self.remarks)])
 
 
-def report_of(signature: KernelSignature, target: Target, library: Path, sizes: Mapping[str, int]) -> KernelReport:
+def report_of(
+    signature: KernelSignature,
+    target: Target,
+    library: Path,
+    sizes: Mapping[str, int],
+    remarks: tuple[Diagnostic, ...] = (),
+) -> KernelReport:
     """The facts of a kernel for these values of its symbols, of none or some. Raises ArgumentError for other names."""
     symbols = {symbol.name for symbol in signature.symbols}
     unknown = sorted(set(sizes) - symbols)
@@ -83,6 +92,7 @@ def report_of(signature: KernelSignature, target: Target, library: Path, sizes: 
         workspace_bytes=evaluate(size, sizes) if is_known else None,
         constants_bytes=signature.constants_bytes,
         huge_pages=huge_page_policy(),
+        remarks=remarks,
     )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from tcpx.interp.attempts import left_as_it_is
 from tcpx.interp.engine import Coverage, Run, StepHook, check_schedule, run_schedule
 from tcpx.interp.knobs import KnobUse, ParamValue
-from tcpx.interp.trace import OutputLine, Trace, TraceEntry
+from tcpx.interp.trace import AttemptKey, OutputLine, Trace, TraceEntry
 
 __all__ = [
+    "AttemptKey",
     "Coverage",
     "KnobUse",
     "OutputLine",
@@ -16,5 +18,6 @@ __all__ = [
     "Trace",
     "TraceEntry",
     "check_schedule",
+    "left_as_it_is",
     "run_schedule",
 ]

@@ -16,7 +16,7 @@ from tcpx.interp.payload_check import check_on_payload
 from tcpx.interp.payload_texts import PayloadTexts
 from tcpx.interp.state import State, StepHook
 from tcpx.interp.statements import run_block
-from tcpx.interp.trace import Trace
+from tcpx.interp.trace import AttemptKey, Trace
 from tcpx.limits import MOST_THREADS, shortened
 from tcpx.payload.diagnostics import Diagnostic, ScheduleError, TcpxError
 from tcpx.payload.ir import FuncOp, Module
@@ -45,6 +45,11 @@ class Run:
     knobs: tuple[KnobUse, ...]
     coverage: Coverage
 
+    @property
+    def remarks(self) -> tuple[Diagnostic, ...]:
+        """What the schedule left as it is where it could, and why: warnings."""
+        return tuple(self.trace.remarks)
+
 
 def run_schedule(
     module: Module,
@@ -57,14 +62,15 @@ def run_schedule(
     func: str = "",
     on_step: StepHook | None = None,
     keep_texts: bool = False,
+    refused: Mapping[AttemptKey, Diagnostic] | None = None,
 ) -> Run:
     """Check a schedule and run it over one function of the module, in place.
 
     `params` overrides knobs and schedule parameters by name or by a glob of their path; `schedule` names one of
     several schedules in the file; `func` one of several functions. With `keep_texts` the trace has what every step
     changed in the payload text. Where an override reaches only a later use of a shared knob, the run begins anew with
-    its value for all of them; `on_step` sees the last run alone. Raises ScheduleError, and then leaves the module as it
-    was.
+    its value for all of them; `on_step` sees the last run alone. `refused` is what `else remark` is to leave as it is,
+    and the remarks that say so. Raises ScheduleError, and then leaves the module as it was.
     """
     require_checked(program)
     called = program.schedule(schedule)
@@ -74,7 +80,7 @@ def run_schedule(
     hook = None if overrides.by_path else on_step
     while True:
         state = _state(module, function, program, target, threads, overrides)
-        state.on_step = hook
+        state.on_step, state.refused = hook, refused or {}
         state.texts = PayloadTexts(function) if keep_texts else None
         try:
             run = _run(called, state)

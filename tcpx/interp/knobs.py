@@ -59,6 +59,8 @@ class Overrides:
     settled_beyond: frozenset[str] = frozenset()
     """Structures whose settled value need not be in the domain."""
     uses: list[KnobUse] = field(default_factory=list[KnobUse])
+    hits: int = 0
+    """How often a knob was found to be overridden."""
     _matched: set[str] = field(default_factory=set[str])
     _names: set[str] = field(default_factory=set[str])
 
@@ -83,6 +85,7 @@ class Overrides:
         bare = {key: key.removesuffix(BEYOND) for key in self.values}
         keys = [key for key, held in bare.items() if held == name or fnmatchcase(path, held)]
         self._matched.update(keys)
+        self.hits += bool(keys)
         ranked = sorted(keys, key=lambda key: (bare[key] == path, bare[key] != name, list(self.values).index(key)))
         return ranked[-1] if ranked else None
 

@@ -18,6 +18,8 @@ class Savepoint:
     marked: frozenset[Mark]
     knobs: tuple[KnobUse, ...]
     branches: int
+    attempts: int
+    remarks: int
 
     @staticmethod
     def take(state: State) -> Savepoint:
@@ -29,6 +31,8 @@ class Savepoint:
             frozenset(state.marked),
             tuple(state.overrides.uses),
             len(state.handles.branches),
+            len(trace.attempts),
+            len(trace.remarks),
         )
 
     def restore(self, state: State) -> None:
@@ -42,6 +46,8 @@ class Savepoint:
         del state.handles.branches[self.branches :]
         trace = state.trace
         del trace.entries[self.entries :]
+        del trace.attempts[self.attempts :]
+        del trace.remarks[self.remarks :]
         trace.output[self.output :] = [replace(line, rolled_back=True) for line in trace.output[self.output :]]
         state.marked.clear()
         state.marked.update(self.marked)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tcpx.interp.foresight import Foresight
 from tcpx.interp.handles import Handles
 from tcpx.interp.knobs import Overrides
 from tcpx.interp.payload_texts import PayloadTexts
-from tcpx.interp.trace import Trace, TraceEntry
+from tcpx.interp.trace import AttemptKey, Trace, TraceEntry
 from tcpx.interp.work import Work
+from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.ir import CopyPath, FuncOp, Module, Operation
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import Rewriter
@@ -38,6 +39,8 @@ class State:
     handles: Handles
     overrides: Overrides
     trace: Trace
+    refused: Mapping[AttemptKey, Diagnostic] = field(default_factory=dict[AttemptKey, Diagnostic])
+    """What `else remark` leaves as it is without an attempt, and why: what it had become could not be lowered."""
     on_step: StepHook | None = None
     texts: PayloadTexts | None = None
     """The payload text, where the trace keeps what every step changed in it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tcpx.interp.attempts import run_try
 from tcpx.interp.calls import frame_of_call
 from tcpx.interp.declared_knobs import bind_knob, chosen_alternative
 from tcpx.interp.expressions import evaluate, pattern_outcome, truth, where_miss
@@ -55,7 +56,7 @@ def run_statement(statement: ast.Statement, state: State, frame: Frame) -> Value
         case ast.Case():
             return _case(statement, state, frame)
         case ast.Try():
-            return _try(statement, state, frame)
+            return run_try(statement, state, frame, run_block)
         case ast.Tune():
             return run_block(chosen_alternative(statement, state, frame), state, frame.block())
         case ast.Specialize():
@@ -226,25 +227,3 @@ def _arm_miss(arm: ast.Arm, op: Operation, state: State, frame: Frame) -> str | 
     if not isinstance(outcome, Miss):
         return None
     return near_misses([outcome])[0] if op.name else outcome.reason
-
-
-def _try(statement: ast.Try, state: State, frame: Frame) -> Values | None:
-    failures: list[ScheduleError] = []
-    for alternative in statement.alternatives:
-        saved = Savepoint.take(state)
-        try:
-            return run_block(alternative, state, frame.block())
-        except ScheduleError as error:
-            if error.diagnostic.kind is not Kind.SILENCEABLE:
-                raise
-            saved.restore(state)
-            failures.append(error)
-    if statement.orelse is None and len(failures) == 1:
-        return None
-    raise frame.error(
-        statement.orelse.message if statement.orelse is not None else "every alternative of `try` failed",
-        statement,
-        required="an alternative that applies",
-        notes=tuple(f"{f.diagnostic.schedule}: {f.diagnostic.message}" for f in failures),
-        kind=Kind.SILENCEABLE,
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tcpx.interp.payload_texts import Edit
-from tcpx.payload.diagnostics import Location
+from tcpx.payload.diagnostics import Diagnostic, Location
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.loop_nest import Nest
 
@@ -61,6 +61,24 @@ class OutputLine:
         return f"{self.text} (rolled back)" if self.rolled_back else self.text
 
 
+AttemptKey = tuple[str, int, int, tuple[str, ...]]
+"""File, line and column of a `try`, and the operations that its `else remark` names: the same in every run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A `try { } else remark x` one of whose alternatives was taken: in steps `first` to `last`, from 1."""
+
+    key: AttemptKey
+    label: str
+    place: Location | None
+    """Where the operation stands in the payload."""
+    first: int
+    last: int
+    overridden: bool
+    """Whether `params` set a knob in it: what was asked for is not left out."""
+
+
 @dataclass(slots=True)
 class Trace:
     """All committed steps and all output, in order."""
@@ -71,6 +89,10 @@ class Trace:
     """Places of statements that ran."""
     used: list[ast.Sequence | ast.Schedule] = field(default_factory=list["ast.Sequence | ast.Schedule"])
     """Sequences that were called, each once."""
+    attempts: list[Attempt] = field(default_factory=list[Attempt])
+    """What `else remark` stands behind and has not failed."""
+    remarks: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    """What `else remark` says of operations that are left as they are: warnings."""
 
     @property
     def snapshots(self) -> tuple[tuple[str, str], ...]:

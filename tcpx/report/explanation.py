@@ -11,7 +11,7 @@ from tcpx.interp.payload_texts import PayloadTexts
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Location, TcpxError
 from tcpx.payload.ir import Module
 from tcpx.source import LineOrigin, Source, source_of
-from tcpx.stepwise import run_and_lower
+from tcpx.stepwise import run_stepwise
 from tcpx.target import Target, load_target
 from tcpx.transform.language.embedded import Schedulable
 from tcpx.transform.loop_nest import Nest, Nests
@@ -22,7 +22,8 @@ from tcpx.transform.suggestions import did_you_mean
 class Explanation:
     """A run of a schedule, step by step, those of the lowering last; `error` is what ended it early, if anything did.
 
-    `before` is the payload text the first step found; each step has its edits. `source` is the C at the end.
+    `before` is the payload text the first step found; each step has its edits. `remarks` are about what the schedule
+    left as it is where it could. `source` is the C at the end.
     """
 
     func: str
@@ -35,6 +36,7 @@ class Explanation:
     steps: tuple[TraceEntry, ...]
     knobs: tuple[KnobUse, ...] = ()
     output: tuple[tuple[str, Location], ...] = ()
+    remarks: tuple[Diagnostic, ...] = ()
     left_alone: str = ""
     source: Source | None = None
     error: Diagnostic | None = None
@@ -96,7 +98,7 @@ def explain(
     run: Run | None = None
     source, error = None, None
     try:
-        run = run_and_lower(copy, program, chosen, threads=threads, params=params, on_step=keep, keep_texts=True)
+        run = run_stepwise(copy, program, chosen, threads=threads, params=params, on_step=keep, keep_texts=True)
         source = source_of(copy, chosen, threads)
     except TcpxError as raised:
         error = raised.diagnostic
@@ -104,7 +106,7 @@ def explain(
     if run is None:
         return made
     output = tuple((str(line), line.location) for line in run.trace.output)
-    return replace(made, knobs=run.knobs, output=output, left_alone=run.coverage.text())
+    return replace(made, knobs=run.knobs, output=output, remarks=run.remarks, left_alone=run.coverage.text())
 
 
 def _with_one_function(module: Module, func: str) -> Module:

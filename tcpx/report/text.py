@@ -71,6 +71,8 @@ class ExplanationText:
             yield f"  {knob.path} = {knob.value} ({'overridden' if knob.overridden else 'its default'})"
         for text, place in explanation.output:
             yield f"\nprinted at {place}:\n{text}"
+        for remark in explanation.remarks:
+            yield f"\n{remark.render()}"
         if explanation.left_alone:
             yield f"\nleft alone:\n{indent(explanation.left_alone, '  ')}"
         if explanation.source is not None:

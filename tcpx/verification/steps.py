@@ -10,7 +10,7 @@ from tcpx.api import copy_module, program_or_default
 from tcpx.interp import ParamValue, TraceEntry
 from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.ir import Module
-from tcpx.stepwise import run_and_lower
+from tcpx.stepwise import run_stepwise
 from tcpx.target import Target, load_target
 from tcpx.transform.language.embedded import Schedulable
 from tcpx.transform.language.loader import Program
@@ -77,7 +77,7 @@ class Setting:
     def run(self, on_step: Callable[[TraceEntry, Module], None]) -> Module:
         """Run and lower a copy of the payload; every step is shown with the copy as it then is."""
         copy = copy_module(self.module)
-        run_and_lower(
+        run_stepwise(
             copy,
             self.program,
             self.target,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 import tcpx
-from tcpx.api import lower
+from tcpx.lowering import lower
 from tcpx.target import load_target
 
 EXTRAS = ("onnx", "torch", "jax", "optuna", "distributed", "safetensors", "rich", "sklearn", "scipy", "pandas")

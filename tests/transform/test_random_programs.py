@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tcpx.api import lower
 from tcpx.emit_c.kernel import build_kernel
+from tcpx.lowering import lower
 from tcpx.payload.diagnostics import VerifyError
 from tcpx.payload.evaluator import evaluate_func
 from tcpx.payload.ir import Module

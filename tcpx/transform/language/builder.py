@@ -218,9 +218,7 @@ class Builder:
                 return self._case(tree, trivia)
             case "try":
                 blocks = tuple(self.block(k) for k in _trees(tree, "block"))
-                fails = _trees(tree, "fail")
-                orelse = self._fail(fails[0]) if fails else None
-                return ast.Try(blocks, orelse, trivia=trivia, location=location)
+                return ast.Try(blocks, self._end_of_try(tree), trivia=trivia, location=location)
             case "tune":
                 blocks = tuple(self.block(k) for k in _trees(tree, "block"))
                 return ast.Tune(blocks, trivia=trivia, location=location)
@@ -259,6 +257,13 @@ class Builder:
 
     def _block_or_fail(self, tree: Tree[Token]) -> ast.Block | ast.Fail:
         return self._fail(tree) if tree.data == "fail" else self.block(tree)
+
+    def _end_of_try(self, tree: Tree[Token]) -> ast.Fail | ast.Remark | None:
+        for last in _trees(tree, "fail"):
+            return self._fail(last)
+        for last in _trees(tree, "remark"):
+            return ast.Remark(self.expression(_trees(last)[0]), location=self.source.of(last))
+        return None
 
     def _fail(self, tree: Tree[Token]) -> ast.Fail:
         return ast.Fail(_string(tree), location=self.source.of(tree))

@@ -53,6 +53,8 @@ class Program:
 
     main: Unit
     units: tuple[Unit, ...]
+    is_default: bool = False
+    """Whether it is what tcpx takes where no schedule is given: nobody could mend it, so it refuses no payload."""
 
     def schedule(self, name: str = "") -> ast.Schedule:
         """The schedule of this name, or the only one of the main file."""

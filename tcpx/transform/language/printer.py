@@ -140,7 +140,7 @@ def _statement(statement: ast.Statement) -> list[str]:
             return _case(statement)
         case ast.Try():
             parts = [("try" if k == 0 else "else", block) for k, block in enumerate(statement.alternatives)]
-            return _headed(parts, f"else {_fail(statement.orelse)}" if statement.orelse is not None else "")
+            return _headed(parts, f"else {_end_of_try(statement.orelse)}" if statement.orelse is not None else "")
         case ast.Tune():
             return _headed([("tune" if k == 0 else "or", block) for k, block in enumerate(statement.alternatives)])
 
@@ -179,6 +179,10 @@ def _case(statement: ast.Case) -> list[str]:
 
 def _glob(pattern: ast.Pattern) -> str:
     return quoted(pattern.glob) if pattern.glob else ""
+
+
+def _end_of_try(last: ast.Fail | ast.Remark) -> str:
+    return _fail(last) if isinstance(last, ast.Fail) else f"remark {print_expression(last.target)}"
 
 
 def _fail(fail: ast.Fail) -> str:

@@ -266,6 +266,13 @@ class Fail(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Remark(Node):
+    """`else remark x`: what `x` denotes stays as it is, and a remark says what failed."""
+
+    target: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class Arm(Node):
     """`class "glob" where condition => { ... }`."""
 
@@ -286,7 +293,7 @@ class Try(Commented):
     """Alternatives in order; the first that does not fail counts."""
 
     alternatives: tuple[Block, ...]
-    orelse: Fail | None
+    orelse: Fail | Remark | None
 
 
 @dataclass(frozen=True, slots=True)

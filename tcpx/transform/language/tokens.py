@@ -19,7 +19,7 @@ HARD_KEYWORDS = frozenset(
 )
 """Reserved, except behind a `.`, as the name of an argument, and `specialize` as a transform that is called."""
 
-SOFT_KEYWORDS = frozenset("language as expects fail pad one some any function matcher separate".split())
+SOFT_KEYWORDS = frozenset("language as expects fail remark pad one some any function matcher separate".split())
 """Words that are keywords in one place only."""
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -138,6 +138,8 @@ def _is_soft_keyword(word: str, before: str, after: str, inner: str) -> bool:
             return before == "RPAR" and after == "STRING"
         case "fail":
             return before in ("ELSE", "_FATARROW")
+        case "remark":
+            return before == "ELSE" and after == "NAME"
         case "function" | "matcher":
             return after == "NAME" and not inner and before != "CARDINALITY"
         case "separate":

@@ -40,7 +40,8 @@ def _is_safe(statement: ast.Statement) -> bool:
         case ast.Return():
             return all(isinstance(v, ast.Literal | ast.Name) for v in statement.values)
         case ast.Try():
-            return statement.orelse is None and len(statement.alternatives) == 1
+            is_lone = statement.orelse is None and len(statement.alternatives) == 1
+            return is_lone or isinstance(statement.orelse, ast.Remark)
         case _:
             return False
 

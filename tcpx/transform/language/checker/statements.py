@@ -52,9 +52,7 @@ def check_statement(statement: ast.Statement, scope: Scope, results: Results) ->
         case ast.Case():
             return _check_case(statement, scope, results)
         case ast.Try():
-            check_alternatives(statement, scope)
-            ends = [check_block(b, scope.inner(), results) for b in statement.alternatives]
-            return all(ends)
+            return _check_try(statement, scope, results)
         case ast.Tune():
             ends = [check_block(b, scope.inner(), results) for b in statement.alternatives]
             return all(ends)
@@ -214,6 +212,19 @@ def _check_case(statement: ast.Case, scope: Scope, results: Results) -> bool:
     else:
         ends.append(statement.orelse is not None)
     return all(ends)
+
+
+def _check_try(statement: ast.Try, scope: Scope, results: Results) -> bool:
+    check_alternatives(statement, scope)
+    ends = [check_block(b, scope.inner(), results) for b in statement.alternatives]
+    if not isinstance(statement.orelse, ast.Remark):
+        return all(ends)
+    target = statement.orelse.target
+    given = check_expression(target, scope)
+    if given not in (Static.OP, Static.LOOP, Static.ANY):
+        required = "the operation that stays as it is"
+        scope.problems.add("a remark is about an operation", target.location, required=required, given=given.value)
+    return False
 
 
 def _check_specialize(statement: ast.Specialize, scope: Scope, results: Results) -> None:

@@ -243,6 +243,12 @@ class Body(Steps):
             raise refused("`if_` has no `else_fail`", "`with s.else_():`", "`else_fail`", where=where)
         self._recorder.blocks[-1][-1] = replace(last, orelse=ast.Fail(message, location=where))
 
+    def else_remark(self, target: Argument) -> None:
+        """In the place of the last block of `try_`: what `target` denotes stays as it is, and a remark says why."""
+        where, last = here(), self._last(ast.Try, "else_remark", "`try_`")
+        end = ast.Remark(tree_of(target, where), location=where)
+        self._recorder.blocks[-1][-1] = replace(last, orelse=end)
+
     def _block(self, statement_of: StatementOf) -> BlockContext:
         where, recorder = here(), self._recorder
         recorder.check_header(statement_of(_empty(where)))

@@ -139,9 +139,11 @@ class Replay:
                     self.inside(start(*subject, arm.pattern.op_class, **named), arm.body)
         self.orelse(statement.orelse)
 
-    def orelse(self, orelse: ast.Block | ast.Fail | None) -> None:
+    def orelse(self, orelse: ast.Block | ast.Fail | ast.Remark | None) -> None:
         if isinstance(orelse, ast.Fail):
             self.s.else_fail(orelse.message)
+        elif isinstance(orelse, ast.Remark):
+            self.s.else_remark(self.value(orelse.target))
         elif orelse is not None:
             self.inside(self.s.else_(), orelse)
 

@@ -1,0 +1,105 @@
+"""`try { } else { }`: the first block that does not fail; `else remark x` where none may be had."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tcpx.interp.expressions import evaluate
+from tcpx.interp.frame import Frame
+from tcpx.interp.recovery import Savepoint
+from tcpx.interp.state import State
+from tcpx.interp.trace import Attempt
+from tcpx.interp.values import OpHandle, RuntimeValue, describe
+from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError
+from tcpx.payload.ir import Operation
+from tcpx.transform.language import syntax as ast
+
+Values = tuple[RuntimeValue, ...]
+RunBlock = Callable[[ast.Block, State, Frame], Values | None]
+
+
+def run_try(statement: ast.Try, state: State, frame: Frame, run_block: RunBlock) -> Values | None:
+    """Take the first alternative that does not fail. Raises ScheduleError where none does and the statement does not
+    say what then."""
+    if isinstance(statement.orelse, ast.Remark):
+        return _try_or_remark(statement, statement.orelse, state, frame, run_block)
+    failures: list[ScheduleError] = []
+    for alternative in statement.alternatives:
+        saved = Savepoint.take(state)
+        try:
+            return run_block(alternative, state, frame.block())
+        except ScheduleError as error:
+            if error.diagnostic.kind is not Kind.SILENCEABLE:
+                raise
+            saved.restore(state)
+            failures.append(error)
+    if statement.orelse is None and len(failures) == 1:
+        return None
+    raise frame.error(
+        statement.orelse.message if statement.orelse is not None else "every alternative of `try` failed",
+        statement,
+        required="an alternative that applies",
+        notes=_reasons(failures),
+        kind=Kind.SILENCEABLE,
+    )
+
+
+def _try_or_remark(
+    statement: ast.Try, remark: ast.Remark, state: State, frame: Frame, run_block: RunBlock
+) -> Values | None:
+    """The same where the statement says what to remark on: that stays as it was then."""
+    ops = _remarked(remark, state, frame)
+    label, place = ops[0].name or ops[0].opcode, ops[0].written_at
+    where = statement.location
+    key = (where.file, where.line, where.column, tuple(op.name for op in ops))
+    known = state.refused.get(key)
+    if known is not None:
+        state.trace.remarks.append(known)
+        return None
+    failures: list[ScheduleError] = []
+    for alternative in statement.alternatives:
+        saved, hits, first = Savepoint.take(state), state.overrides.hits, len(state.trace.entries) + 1
+        try:
+            returned = run_block(alternative, state, frame.block())
+        except ScheduleError as error:
+            if not _is_recovered(error, state) or state.overrides.hits > hits:
+                raise
+            saved.restore(state)
+            failures.append(error)
+        else:
+            overridden = state.overrides.hits > hits
+            state.trace.attempts.append(Attempt(key, label, place, first, len(state.trace.entries), overridden))
+            return returned
+    state.trace.remarks.append(left_as_it_is(label, place, failures[-1].diagnostic, _reasons(failures[:-1])))
+    return None
+
+
+def _is_recovered(error: ScheduleError, state: State) -> bool:
+    """Whether what stands in a `try` may fail so: as everywhere, or in the schedule that nobody chose."""
+    kind = error.diagnostic.kind
+    return kind is Kind.SILENCEABLE or (kind is Kind.DEFINITE and state.program.is_default)
+
+
+def _remarked(remark: ast.Remark, state: State, frame: Frame) -> list[Operation]:
+    """The operations that a remark is about. Raises ScheduleError where there are none."""
+    value = evaluate(remark.target, state, frame)
+    if not isinstance(value, OpHandle):
+        raise frame.error("a remark is about an operation", remark.target, required="op or loop", found=describe(value))
+    return state.handles.resolve(value, remark.target.location)
+
+
+def left_as_it_is(label: str, place: Location | None, why: Diagnostic, others: tuple[str, ...] = ()) -> Diagnostic:
+    """The remark on an operation that a schedule could not be applied to: its place, the step that failed, and why."""
+    kind = "" if why.kind is Kind.SILENCEABLE else f"{why.kind.value}: "
+    return replace(
+        why,
+        message=f"%{label} is left as it is: {kind}{why.message}",
+        kind=Kind.WARNING,
+        payload=place or why.payload,
+        notes=(*why.notes, *others),
+    )
+
+
+def _reasons(failures: list[ScheduleError]) -> tuple[str, ...]:
+    return tuple(f"{f.diagnostic.schedule}: {f.diagnostic.message}" for f in failures)

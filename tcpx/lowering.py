@@ -1,0 +1,94 @@
+"""A schedule and the lowering behind it; what cannot be lowered is scheduled again without what made it so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from tcpx.interp import AttemptKey, ParamValue, Run, StepHook, left_as_it_is, run_schedule
+from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError, VerifyError
+from tcpx.payload.ir import FuncOp, Module
+from tcpx.payload.rewriter import Rewriter
+from tcpx.payload.verifier import verify_module
+from tcpx.target import Target
+from tcpx.transform.cleanup import canonicalize
+from tcpx.transform.language.loader import Program
+from tcpx.transform.ops.bufferize import bufferize
+from tcpx.transform.ops.plan_memory import plan_memory
+from tcpx.transform.vectors.lowering import lower_vectors
+from tcpx.transform.vectors.selection import select_instructions
+
+StepDone = Callable[[str], None]
+"""Called with the name of each step of the lowering when it is done."""
+
+START: Final = 0
+"""The mark of a rewriter that has changed nothing yet."""
+
+LOWERING: Final[tuple[tuple[str, Callable[[Rewriter, FuncOp, Target, int], object]], ...]] = (
+    ("canonicalize", lambda rewriter, func, target, threads: canonicalize(rewriter, func)),
+    ("bufferize", lambda rewriter, func, target, threads: bufferize(rewriter, func)),
+    ("lower_vectors", lambda rewriter, func, target, threads: lower_vectors(rewriter, func, target)),
+    ("select_instructions", lambda rewriter, func, target, threads: select_instructions(rewriter, func, target)),
+    ("plan_memory", lambda rewriter, func, target, threads: plan_memory(rewriter, func, threads)),
+)
+"""The lowering steps a schedule did not write: cleanup, memory, registers, instructions, the memory plan."""
+
+
+def lower(rewriter: Rewriter, func: FuncOp, target: Target, threads: int, on_step: StepDone | None = None) -> None:
+    """Apply the steps of `LOWERING`; `on_step` is called with the name of each when it is done."""
+    for name, step in LOWERING:
+        rewriter.step += 1
+        step(rewriter, func, target, threads)
+        if on_step is not None:
+            on_step(name)
+
+
+def run_and_lower(
+    module: Module,
+    program: Program,
+    target: Target,
+    *,
+    threads: int,
+    params: Mapping[str, ParamValue] | None = None,
+    on_step: StepHook | None = None,
+    on_lowering: Callable[[Run], StepDone] | None = None,
+    keep_texts: bool = False,
+) -> Run:
+    """Run a schedule over a module, in place, and lower it to what emission takes.
+
+    Where the lowering refuses what the schedule made of an operation that an `else remark` names, the schedule runs
+    again and leaves it as it is; all of them, where it is not known which one that is. `on_lowering` is called with
+    each run that is to be lowered. Raises ScheduleError and VerifyError.
+    """
+    refused: dict[AttemptKey, Diagnostic] = {}
+    while True:
+        run = run_schedule(
+            module,
+            program,
+            target,
+            threads=threads,
+            params=params,
+            on_step=on_step,
+            keep_texts=keep_texts,
+            refused=refused,
+        )
+        try:
+            lower(run.rewriter, module.main, target, threads, on_lowering(run) if on_lowering is not None else None)
+        except (ScheduleError, VerifyError) as error:
+            found = _refused(run, error.diagnostic)
+            if not found or error.diagnostic.kind is Kind.INTERNAL:
+                raise
+            run.rewriter.rollback(START)
+            refused |= found
+            continue
+        verify_module(module)
+        return run
+
+
+def _refused(run: Run, why: Diagnostic) -> dict[AttemptKey, Diagnostic]:
+    """The attempts of a run in whose steps an operation that could not be lowered was made or changed, with remarks;
+    all of them where none is found. An attempt whose knobs were set is no such one."""
+    steps = {step for op in run.module.main.walk() if why.payload in (op.location, op.written_at) for step in op.steps}
+    attempts = [a for a in run.trace.attempts if not a.overridden]
+    those = [a for a in attempts if why.payload is not None and steps.intersection(range(a.first, a.last + 1))]
+    return {a.key: left_as_it_is(a.label, a.place, why) for a in those or attempts}
