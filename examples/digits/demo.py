@@ -34,8 +34,8 @@ HELD_OUT_EVERY = 5  # the rows train.py left out
 LEAST_ACCURACY = 0.97
 LARGEST_DIFFERENCE = 1e-5
 BATCHES = (1, 64, 1024)
-ROUNDS = 31
-SAMPLE_SECONDS = 2e-3  # a sample repeats the call until it takes about this long
+ROUNDS = 151
+SAMPLE_SECONDS = 2e-4  # a sample repeats the call until it takes about this long: short beside a turn of the scheduler
 
 
 def numpy_forward(weights: dict[str, FloatArray]) -> Forward:
@@ -60,15 +60,22 @@ def seconds_per_call(forward: Forward, x: FloatArray, repeat: int) -> float:
 
 
 def median_times(forwards: dict[str, Forward], x: FloatArray) -> dict[str, float]:
-    """Median seconds per call of each function; their rounds alternate, so that both see the same machine."""
+    """Median seconds per call of each function.
+
+    They take turns, the one that goes first in each round too, so that all see the same machine. Where others use it,
+    most samples are not interrupted, for they are short, and the median is one of those.
+    """
     repeats: dict[str, int] = {}
     for name, forward in forwards.items():
         seconds_per_call(forward, x, 3)  # warm
-        repeats[name] = max(1, round(SAMPLE_SECONDS / seconds_per_call(forward, x, 3)))
+        shortest = min(seconds_per_call(forward, x, 1) for _ in range(5))
+        repeats[name] = max(1, round(SAMPLE_SECONDS / shortest))
     samples: dict[str, list[float]] = {name: [] for name in forwards}
+    order = list(forwards)
     for _ in range(ROUNDS):
-        for name, forward in forwards.items():
-            samples[name].append(seconds_per_call(forward, x, repeats[name]))
+        for name in order:
+            samples[name].append(seconds_per_call(forwards[name], x, repeats[name]))
+        order.reverse()
     return {name: median(taken) for name, taken in samples.items()}
 
 

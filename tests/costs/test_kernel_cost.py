@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from tcpx.drafts import draft
 from tcpx.measure.limits import Limits
 from tcpx.tune.model import Estimate, Trust, estimate, pressure_refusal
 
+ROOT = Path(__file__).parents[2]
 PAYLOAD = """\
 func @f(%x: tensor<{m}x512xf32>, %w: tensor<512x512xf32>) -> tensor<{m}x512xf32> {{
   %mm = tcp.matmul(%x, %w) : tensor<{m}x512xf32>
@@ -94,3 +96,11 @@ def test_the_model_orders_row_counts_as_machines_do() -> None:
     target = tcpx.load_target("x86_avx512")
     found = [estimate([cost(256, rows=rows)], [1.0], target, LIMITS).seconds for rows in (1, 2, 4)]
     assert all(more > fewer for more, fewer in pairwise(found))
+
+
+def test_one_image_does_not_pay_for_a_tile_of_rows() -> None:
+    """`make demo` at B = 1: a tile of seven rows computed seven times what was asked for, and could lose to NumPy."""
+    module = tcpx.load(ROOT / "examples" / "digits" / "digits.tcp")
+    made = draft(module, tcpx.load_schedule(ROOT / "schedules" / "digits.tcps"), target="x86_avx512")
+    one, seven = (made.cost(tcpx.random_inputs(module, sizes={"B": size})).slots for size in (1, 7))
+    assert one < seven / 2
