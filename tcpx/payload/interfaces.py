@@ -393,6 +393,15 @@ class Elementwise(Structured):
         result = self.result.type
         return broadcasts_to_write(self.operands, result.shape) if isinstance(result, TensorType) else None
 
+    @classmethod
+    def accumulating_operands(cls, combiner: type[Operation]) -> tuple[tuple[int, ...], ...]:
+        """Sets of operands with which the result is `combiner` of them and of something that the others give.
+
+        A set of several is for operations that hand on one of them: each of these has to be an accumulator.
+        """
+        del combiner
+        return ()
+
     def expansion(self, build: Build, args: Sequence[Value]) -> Value | None:
         """The operation in terms of simpler lane-wise ones, for targets without a row for it; None if it has none."""
         del build, args

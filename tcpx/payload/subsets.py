@@ -16,6 +16,7 @@ from tcpx.payload.sizes import (
     lower_bound,
     substitute,
     to_text,
+    upper_bound,
     variables,
 )
 
@@ -69,6 +70,16 @@ class Tile:
         facts += [_is_zero_throughout(offset) for offset in self.offsets]
         facts += [is_equal(stride, 1) for stride in self.strides]
         return False if False in facts else None if None in facts else True
+
+    def leaves(self, dim: int, extent: Dim) -> bool:
+        """Whether an element of the tile provably lies outside of a dim of this extent, for all sizes."""
+        offset, size, stride = self.offsets[dim], self.sizes[dim], self.strides[dim]
+        if (lower_bound(size) or 0) < 1:
+            return False
+        places = (offset, offset + (size - 1) * stride)
+        most = [upper_bound(place) for place in places]
+        beyond = [lower_bound(place - extent) for place in places]
+        return any(b is not None and b < 0 for b in most) or any(b is not None and b >= 0 for b in beyond)
 
     def substitute(self, mapping: Substitution) -> Tile:
         """The tile with symbols and loop variables replaced."""

@@ -78,12 +78,15 @@ def _body(rng: random.Random, dtype: str, inputs: int, accumulates: bool, seen: 
         else:
             known.append(add(f"tcp.{kind}({pick()}, {pick()})"))
     if accumulates:
-        style = rng.choice(["combine", "combine", "combine", "twice", "ignore"])
+        style = rng.choice(["combine", "combine", "combine", "where", "ignore"])
         seen.add(f"accumulator: {style}")
-        if style != "ignore":
-            known.append(add(f"tcp.add(%acc, {rng.choice(known)})"))
-        if style == "twice":
-            known.append(add(f"tcp.max({known[-1]}, %acc)"))
+        if style == "ignore":
+            known.append("%acc")
+        else:
+            element = rng.choice(known)
+            known.append(add(f"tcp.add(%acc, {element})"))
+        if style == "where":
+            known.append(add(f"tcp.select({add(f'tcp.less({known[0]}, {element})', 'i1')}, {known[-1]}, %acc)"))
     return "\n".join([*lines, f"    tcp.yield({known[-1]})"])
 
 
@@ -166,7 +169,7 @@ def test_batches_compute_what_points_compute(monkeypatch: pytest.MonkeyPatch) ->
         exercised.update(drawn.seen)
     for what in (*FLOATS, *INTEGERS, "empty", "diagonal", "select", "fma", "cast", "const", "exp"):
         assert exercised[what] >= 10, exercised
-    for what in ("combine", "twice", "ignore"):
+    for what in ("combine", "where", "ignore"):
         assert exercised[f"accumulator: {what}"] >= 10, exercised
 
 

@@ -21,6 +21,10 @@ from tcpx.payload.verifier import verify_module, verify_ops
 
 FUNC = "func @f(%x: tensor<[M]x8xf32>, %v: vector<4xf32>, %u: vector<4xsi32>) symbols [M: 1..9] {{\n {}\n tcp.return }}"
 GENERIC = "%y = tcp.generic(%x) {{iterators = {}, maps = {}{}}} ({{ ({}): {} }}) : tensor<[M]x8xf32>"
+SUM = (
+    '%y = tcp.generic(%x) {{iterators = [["m", "parallel"], ["k", "reduction"]], maps = [[m, k], [m]], '
+    'combiner = "tcp.add"}} ({{ (%e: f32, %acc: f32): {} tcp.yield(%q) }}) : tensor<[M]xf32>'
+)
 POINTWISE = ('[["m", "parallel"], ["n", "parallel"]]', "[[m, n], [m, n]]")
 
 
@@ -323,6 +327,66 @@ def refused_module(module: Module) -> Diagnostic:
             "one of m, n",
             "q",
         ),
+        (
+            GENERIC.format(POINTWISE[0], "[[m, n], [2*m, n]]", "", "%e: f32", "tcp.yield(%e)"),
+            "%y (tcp.generic): the result map names each parallel dim once",
+            "m, n, each once and in any order",
+            "[2*m, n]",
+        ),
+        (
+            SUM.format("%q = tcp.mul(%acc, %e) : f32"),
+            "%y (tcp.generic): the body joins its accumulator by the `combiner`, with what does not depend on it",
+            "tcp.yield of tcp.add of %acc and an element",
+            "%q = tcp.mul",
+        ),
+        (
+            SUM.format("%q = tcp.add(%acc, %acc) : f32"),
+            "%y (tcp.generic): the body joins its accumulator by the `combiner`, with what does not depend on it",
+            "tcp.yield of tcp.add of %acc and an element",
+            "%q = tcp.add",
+        ),
+        (
+            SUM.format("%q = tcp.sub(%e, %acc) : f32"),
+            "%y (tcp.generic): the body joins its accumulator by the `combiner`, with what does not depend on it",
+            "tcp.yield of tcp.add of %acc and an element",
+            "%q = tcp.sub",
+        ),
+        (
+            SUM.format("%s = tcp.less(%e, %acc) : i1 %q = tcp.select(%s, %acc, %e) : f32"),
+            "%y (tcp.generic): the body joins its accumulator by the `combiner`, with what does not depend on it",
+            "tcp.yield of tcp.add of %acc and an element",
+            "%q = tcp.select",
+        ),
+        (
+            '%y = tcp.contract(%x, %x) {lhs = ["m", "n"], rhs = ["m", "n"], out = ["m", "m"]} : tensor<[M]x[M]xf32>',
+            "%y (tcp.contract): `out` lists `m` twice",
+            "dims of the operands, each once: m, n",
+            '"m", "m"',
+        ),
+        (
+            '%y = tcp.contract(%x, %x) {lhs = ["m", "n"], rhs = ["m", "n"], out = ["m", "b"]} : tensor<[M]x3xf32>',
+            "%y (tcp.contract): `out` lists `b`, which no operand has",
+            "dims of the operands, each once: m, n",
+            '"m", "b"',
+        ),
+        (
+            "%y = gml_st.materialize(%x) tile [0, 6] [M, 3] : tensor<[M]x3xf32>",
+            "%y (gml_st.materialize): the subset leaves its source in dim 1",
+            "elements 0 to 7 of %x: tensor<[M]x8xf32>",
+            "tile [0, 6] [M, 3]",
+        ),
+        (
+            "%y = gml_st.materialize(%x) tile [M, 0] [1, 8] : tensor<1x8xf32>",
+            "%y (gml_st.materialize): the subset leaves its source in dim 0",
+            "elements 0 to M - 1 of %x: tensor<[M]x8xf32>",
+            "tile [M, 0] [1, 8]",
+        ),
+        (
+            "%y = gml_st.materialize(%x) tile [0, 1] [M, 4] [1, 0 - 1] : tensor<[M]x4xf32>",
+            "%y (gml_st.materialize): the subset leaves its source in dim 1",
+            "elements 0 to 7 of %x: tensor<[M]x8xf32>",
+            "tile [0, 1] [M, 4] [1, -1]",
+        ),
     ],
 )
 def test_texts(statement: str, message: str, required: str | None, found: str | None) -> None:
@@ -330,6 +394,19 @@ def test_texts(statement: str, message: str, required: str | None, found: str | 
     assert (error.message, error.required, error.found) == (message, required, found)
     assert error.payload is not None
     assert error.payload.line == 2
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "%q = tcp.fma(%e, %e, %acc) : f32",
+        "%q = tcp.sub(%acc, %e) : f32",
+        "%r = tcp.add(%e, %acc) : f32 %q = tcp.add(%r, %e) : f32",
+        "%s = tcp.less(%e, %e) : i1 %r = tcp.add(%acc, %e) : f32 %q = tcp.select(%s, %r, %acc) : f32",
+    ],
+)
+def test_bodies_that_join_their_accumulator(body: str) -> None:
+    parse(FUNC.format(SUM.format(body)))
 
 
 def test_a_function_returns() -> None:

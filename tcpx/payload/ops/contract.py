@@ -168,6 +168,16 @@ class Contract(ContractBase):
         return {self.operand_names[index]: names} if names is not None else None
 
     def verify(self) -> None:
+        read = dict.fromkeys(name for m in self.maps() for e in m if (name := map_name(e)) is not None)
+        out = self._dims("out")
+        wrong = next((d for d in out if out.count(d) > 1 or d not in read), None)
+        if wrong is not None:
+            raise self.error(
+                f"`out` lists `{wrong}`" + (" twice" if out.count(wrong) > 1 else ", which no operand has"),
+                required=f"dims of the operands, each once: {', '.join(read) or 'there are none'}",
+                found=", ".join(f'"{d}"' for d in out),
+                fix=None if wrong in read else f"tcp.broadcast the result along `{wrong}`",
+            )
         for key, indexing_map in zip(self.operand_names, self.maps(), strict=True):
             digits = [digit for e in indexing_map if (digit := map_digit(e)) is not None]
             alone = next((d for d in digits if digits.count(d) > 1 or digits.count(d.partner) != 1), None)

@@ -72,6 +72,10 @@ class Binary(SameType):
         del dtype
         return None
 
+    @classmethod
+    def accumulating_operands(cls, combiner: type[Operation]) -> tuple[tuple[int, ...], ...]:
+        return ((0,), (1,)) if cls is combiner else ()
+
 
 class FloatOnly(SameType):
     """Defined on floats only."""
@@ -108,6 +112,10 @@ class Sub(Binary):
     __slots__ = ()
     opcode = "tcp.sub"
     semantics = "a - b"
+
+    @classmethod
+    def accumulating_operands(cls, combiner: type[Operation]) -> tuple[tuple[int, ...], ...]:
+        return ((0,),) if combiner is Add else ()
 
     def verify(self) -> None:
         if dtype_of(self.result.type) == i1:
@@ -190,6 +198,10 @@ class Fma(FloatOnly):
     opcode = "tcp.fma"
     operand_names = ("a", "b", "c")
     semantics = "fma(a, b, c)"
+
+    @classmethod
+    def accumulating_operands(cls, combiner: type[Operation]) -> tuple[tuple[int, ...], ...]:
+        return ((2,),) if combiner is Add else ()
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         a, b, c = (x.astype(np.float64) for x in args)

@@ -16,7 +16,7 @@ from tcpx.payload.ops.batched_body import is_batchable, run_batched
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.elementwise import Binary
 from tcpx.payload.ops.movement import Broadcast
-from tcpx.payload.sizes import Size, Symbol, evaluate
+from tcpx.payload.sizes import Size, Symbol, evaluate, to_text
 from tcpx.payload.types import ScalarType, VectorType, dtype_of, like, shape_of
 
 
@@ -183,12 +183,12 @@ class Generic(Structured):
                 if name not in names:
                     raise self.error(f"a map uses `{name}`", required=f"one of {', '.join(sorted(names))}", found=name)
         self._verify_body(block)
-        result_dims = [map_dim(e) for e in self.result_map()]
-        if sorted(d or "" for d in result_dims) != sorted(it.name for it in its if not it.is_reduction):
+        parallel_dims = [it.name for it in its if not it.is_reduction]
+        if sorted(map_dim(e) or "" for e in self.result_map()) != sorted(parallel_dims):
             raise self.error(
                 "the result map names each parallel dim once",
-                required="every parallel dim, once",
-                found=str(result_dims),
+                required=f"{', '.join(parallel_dims) or 'nothing'}, each once and in any order",
+                found=f"[{', '.join(map(to_text, self.result_map()))}]",
             )
         super().verify()
 
@@ -209,6 +209,18 @@ class Generic(Structured):
                 "the body hands out one element of the result",
                 required=f"tcp.yield of one {self.acc_type}",
                 found=given,
+            )
+        if len(block.args) > len(self.maps()):
+            self._verify_accumulation(block.args[-1], end.operands[0])
+
+    def _verify_accumulation(self, acc: Value, result: Value) -> None:
+        """The body joins the accumulator with what one iteration gives by the combiner, and reads it nowhere else."""
+        combiner = self.combiner
+        if combiner is not None and result is not acc and not _accumulates(result, acc, combiner):
+            raise self.error(
+                "the body joins its accumulator by the `combiner`, with what does not depend on it",
+                required=f"tcp.yield of {combiner.opcode} of %{acc.name} and an element",
+                found=f"%{result.name}" + (f" = {result.defining_op.opcode}" if result.defining_op is not None else ""),
             )
 
     def on_tiles(self, operands: Sequence[Value], result_shape: Sequence[Size | int]) -> Operation:
@@ -254,6 +266,23 @@ class Generic(Structured):
             made[out] = evaluation.run_block(body, elements)[0]
             evaluation.note_points(1)
         return (made,)
+
+
+def _accumulates(value: Value, acc: Value, combiner: type[Operation]) -> bool:
+    """Whether a value of the body is the combiner of the accumulator and of something that does not depend on it."""
+    op = value.defining_op
+    if value is acc or not isinstance(op, Elementwise):
+        return value is acc
+    depends = {k for k, operand in enumerate(op.operands) if _depends(operand, acc)}
+    return any(
+        depends <= set(places) and all(_accumulates(op.operands[k], acc, combiner) for k in places)
+        for places in op.accumulating_operands(combiner)
+    )
+
+
+def _depends(value: Value, on: Value) -> bool:
+    op = value.defining_op
+    return value is on or (op is not None and any(_depends(operand, on) for operand in op.operands))
 
 
 def _index(indexing_map: IndexingMap, at: dict[str, int]) -> tuple[int, ...]:

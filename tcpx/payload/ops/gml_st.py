@@ -213,6 +213,13 @@ class OnSubset(Operation):
                 required=f"rank {rank} of %{self.subset_of.name}: {self.subset_of.type}",
                 found=self.subset.text(),
             )
+        for dim, extent in enumerate(shape_of(self.subset_of.type)):
+            if self.subset.leaves(dim, extent):
+                raise self.error(
+                    f"the subset leaves its source in dim {dim}",
+                    required=f"elements 0 to {to_text(extent - 1)} of %{self.subset_of.name}: {self.subset_of.type}",
+                    found=self.subset.text(),
+                )
 
     def check_value(self, value: Value) -> None:
         """The value has the shape of the subset, or is a vector that is at least as large."""

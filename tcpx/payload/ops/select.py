@@ -64,6 +64,11 @@ class Select(Elementwise):
         """A detached select; b and c have one type."""
         return cls([a, b, c], [b.type])
 
+    @classmethod
+    def accumulating_operands(cls, combiner: type[Operation]) -> tuple[tuple[int, ...], ...]:
+        del combiner
+        return ((1, 2),)
+
     def verify(self) -> None:
         if len(self.operands) != 3:
             raise self.error("a select has three operands", required="a, b, c", found=f"{len(self.operands)} operands")
