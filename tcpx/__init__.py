@@ -189,6 +189,9 @@ if TYPE_CHECKING:
         random_inputs as random_inputs,
     )
     from tcpx.public import (
+        read_array as read_array,
+    )
+    from tcpx.public import (
         schedule_text as schedule_text,
     )
     from tcpx.public import (

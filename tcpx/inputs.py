@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import FuncOp, Module, Value
 from tcpx.payload.sizes import Dim, Symbol, evaluate, symbols
+from tcpx.payload.stored_arrays import UnreadableArrayError, read_npy
 from tcpx.payload.types import ScalarType, dtype_of, shape_of
 from tcpx.transform.suggestions import did_you_mean
 
@@ -20,6 +22,20 @@ INTEGER_RANGE = 8
 def argument_dtypes(module: Module) -> dict[str, np.dtype[np.generic]]:
     """The NumPy dtype of every argument of the payload by name, in order."""
     return {value.name: dtype_of(value.type).numpy for value in module.main.args}
+
+
+def read_array(path: str | Path, dtype: np.dtype[np.generic] | None = None) -> Array:
+    """The array in a `.npy` file. NumPy writes dtypes that it does not know, such as bf16, as raw bytes of their width:
+    they are read as `dtype`. Raises ArgumentError."""
+    try:
+        array = read_npy(path)
+    except UnreadableArrayError as error:
+        raise ArgumentError(
+            Diagnostic(f"cannot read the array {path}", required="one array that numpy.save wrote", found=str(error))
+        ) from error
+    if dtype is not None and array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
+        return array.view(dtype)
+    return array
 
 
 def random_inputs(

@@ -23,7 +23,7 @@ from tcpx.emit_c.kernel import BoundCall, Kernel
 from tcpx.emit_c.kernel_report import KernelReport
 from tcpx.emit_c.memory import huge_page_policy
 from tcpx.frozen import freeze
-from tcpx.inputs import argument_dtypes, random_inputs
+from tcpx.inputs import argument_dtypes, random_inputs, read_array
 from tcpx.interp import Run, TraceEntry
 from tcpx.interp.space.search_space import SearchSpace
 from tcpx.interp.space.variables import Constraint, Variable
@@ -113,6 +113,7 @@ __all__ = [
     "parse_schedule",
     "program_or_default",
     "random_inputs",
+    "read_array",
     "schedule_text",
     "search_space",
     "targets",

@@ -24,6 +24,7 @@ from tcpx.payload.diagnostics import ArgumentError, Diagnostic, TcpxError
 from tcpx.payload.ir import Module
 from tcpx.payload.structural_difference import structural_differences
 from tcpx.payload.structure import fingerprint
+from tcpx.payload.text.file import UnreadableError, read_text
 from tcpx.payload.text.parser import parse
 from tcpx.payload.text.printer import print_func
 from tcpx.target import Target
@@ -98,8 +99,12 @@ def cpu_name() -> str:
 def read_records(path: str | Path) -> tuple[TunedRecord, ...]:
     """All records of a file. Raises ArgumentError."""
     try:
-        held: Any = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        held: Any = yaml.safe_load(read_text(Path(path)))
+    except UnreadableError as error:
+        raise _unreadable(path, error.found) from error
+    except RecursionError as error:
+        raise _unreadable(path, "lists and mappings too deep in one another") from error
+    except (ValueError, yaml.YAMLError) as error:  # ValueError: a date that there is not
         raise _unreadable(path, str(error)) from error
     if not isinstance(held, dict) or not isinstance(cast("dict[str, Any]", held).get("records"), list):
         raise _unreadable(path, "no list `records`")
@@ -184,15 +189,28 @@ def _as_yaml(record: TunedRecord) -> dict[str, object]:
 
 def _record(path: str | Path, entry: object) -> TunedRecord:
     if not isinstance(entry, dict):
-        raise _unreadable(path, f"a record that is no mapping: {entry}")
+        raise _unreadable(path, "a record that is no mapping")
     held = cast("dict[str, Any]", entry)
     names = [made.name for made in fields(Setting)]
     missing = [name for name in (*names, "params", "structure") if name not in held]
-    if missing or not isinstance(held["params"], dict):
-        raise _unreadable(path, f"a record without {', '.join(missing) or 'params'}")
-    params = cast("dict[str, ParamValue]", held["params"])
-    setting = Setting(**{name: held[name] for name in names})
-    return TunedRecord(setting, params, str(held["structure"]), held.get("provenance") or {})
+    if missing:
+        raise _unreadable(path, f"a record without {', '.join(missing)}")
+    params: Any = held["params"]
+    provenance: Any = held.get("provenance") or {}
+    for name, value in (("params", params), ("provenance", provenance)):
+        if not _is_flat(value):
+            raise _unreadable(path, f"a record whose `{name}` are no mapping of names to numbers and texts")
+    for name in (*names, "structure"):
+        if not isinstance(held[name], int if name == "threads" else str):
+            raise _unreadable(path, f"a record whose `{name}` is no {'number' if name == 'threads' else 'text'}")
+    return TunedRecord(Setting(**{name: held[name] for name in names}), params, held["structure"], provenance)
+
+
+def _is_flat(value: object) -> bool:
+    if not isinstance(value, dict):
+        return False
+    entries = cast("dict[object, object]", value).items()
+    return all(isinstance(name, str) and isinstance(entry, bool | int | float | str) for name, entry in entries)
 
 
 def _unreadable(path: str | Path, found: str, required: str = "a file that tcpx tune --record wrote") -> ArgumentError:

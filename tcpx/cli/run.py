@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -158,7 +157,7 @@ def _inputs(module: tcpx.Module, options: argparse.Namespace) -> tuple[Array, ..
     if chosen is None and sizes:
         raise UsageError("--size needs --random")
     dtypes = tcpx.argument_dtypes(module)
-    given = {name: _read(path, dtypes.get(name)) for name, path in files.items()}
+    given = {name: tcpx.read_array(path, dtypes.get(name)) for name, path in files.items()}
     missing = [name for name in dtypes if name not in files]
     if chosen is None and missing:
         raise tcpx.ArgumentError(
@@ -170,27 +169,6 @@ def _inputs(module: tcpx.Module, options: argparse.Namespace) -> tuple[Array, ..
             )
         )
     return tcpx.random_inputs(module, chosen or 0, given=given, sizes=sizes)
-
-
-def _read(path: str, dtype: np.dtype[np.generic] | None) -> Array:
-    """The array in a file. NumPy writes dtypes that it does not know, such as bf16, as raw bytes of their width."""
-    try:
-        with open(path, "rb") as file:
-            found = cast("object", np.load(file, allow_pickle=False))
-    except (OSError, ValueError, EOFError) as error:
-        raise _unreadable(path, str(error)) from error
-    if not isinstance(found, np.ndarray):
-        raise _unreadable(path, "several arrays")
-    array = cast("Array", found)
-    if dtype is not None and array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
-        return array.view(dtype)
-    return array
-
-
-def _unreadable(path: str, found: str) -> tcpx.ArgumentError:
-    return tcpx.ArgumentError(
-        tcpx.Diagnostic(f"cannot read the array {path}", required="one array that numpy.save wrote", found=found)
-    )
 
 
 def _check_single(module: tcpx.Module, output: str | None) -> None:

@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tcpx.payload.constants import Constants
-from tcpx.payload.diagnostics import Diagnostic, ParseError, ScheduleError, VerifyError
+from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, ScheduleError, VerifyError
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.structural_difference import Difference, signature_differences, structural_differences
 from tcpx.payload.structure import fingerprint
-from tcpx.payload.text.file import UnreadableError, read_text
+from tcpx.payload.text.file import UnreadableError, read_text, unusual_path
 from tcpx.payload.text.parser import parse
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.loader import Program
@@ -57,15 +56,18 @@ def _payload(program: Program, schedule: ast.Schedule) -> FuncOp:
     """The function in the payload file that `expects` names, beside the schedule."""
     path = Path(program.main.file.path).parent / schedule.expects
     try:
-        return parse(read_text(path), str(path), path.parent, Constants()).main
-    except (UnreadableError, ParseError, VerifyError) as error:
-        known = None if isinstance(error, UnreadableError) else error.diagnostic
+        strange = unusual_path(schedule.expects, [path], ".tcp")
+        if strange:
+            raise UnreadableError(Location(schedule.expects, 1, 1), strange)
+        return parse(read_text(path), str(path), path.parent).main
+    except (UnreadableError, ParseError, VerifyError, OSError, ValueError, RuntimeError) as error:
+        known = error.diagnostic if isinstance(error, ParseError | VerifyError) else None
         raise ScheduleError(
             Diagnostic(
                 f'the payload "{schedule.expects}" that the schedule expects cannot be read',
                 schedule=schedule.location,
                 payload=known.payload if known is not None else None,
-                required="a payload beside the schedule, or a signature such as `(tensor<[B]x64xf32>) -> ...`",
+                required="the relative path of a payload (.tcp), or a signature such as `(tensor<[B]x64xf32>) -> ...`",
                 found=str(error) if known is None else known.message,
             )
         ) from error

@@ -33,12 +33,12 @@ def _path(machine: Machine) -> Path:
 
 
 def _read(path: Path) -> Limits | None:
-    """None for a file that is not there, or that was cut short."""
+    """None for a file that is not there, or that is damaged: it is written anew."""
     try:
         held: Any = json.loads(path.read_text(encoding="utf-8"))
         rates, caches = (cast("Mapping[str, float]", held[name]) for name in ("rates", "caches"))
         return Limits(int(held["threads"]), dict(rates), {name: int(size) for name, size in caches.items()})
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Final
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from tcpx.payload.diagnostics import Diagnostic, Location, ParseError
+from tcpx.payload.stored_arrays import Header
 
 NumpyArray = npt.NDArray[np.generic]
-BF16: Final = np.dtype(ml_dtypes.bfloat16)
-RAW_BF16: Final = np.dtype("V2")
 
 
 class Constants:
-    """Named arrays. Arrays are never written to after they are stored."""
+    """Named arrays. Arrays are never written to after they are stored.
 
-    __slots__ = ("_arrays", "source")
+    `unread` are those of a file of which only the headers have been read so far.
+    """
+
+    __slots__ = ("_arrays", "source", "unread")
 
     def __init__(self, arrays: Mapping[str, NumpyArray] | None = None, source: str = "") -> None:
         self._arrays: dict[str, NumpyArray] = {}
+        self.unread: dict[str, Header] = {}
         self.source = source
         for name, array in (arrays or {}).items():
             self.put(name, array)
@@ -32,7 +31,7 @@ class Constants:
         return name in self._arrays
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._arrays)
+        return iter(dict.fromkeys((*self._arrays, *self.unread)))
 
     def copy(self) -> Constants:
         """The same arrays under the same names, to which others can be added."""
@@ -43,6 +42,11 @@ class Constants:
     def get(self, name: str) -> NumpyArray | None:
         """The array of this name, or None."""
         return self._arrays.get(name)
+
+    def header(self, name: str) -> Header | None:
+        """What the array of this name is, or None."""
+        array = self._arrays.get(name)
+        return self.unread.get(name) if array is None else Header(array.dtype, array.shape)
 
     def name_of(self, array: NumpyArray) -> str | None:
         """The name of an array of the same type and shape with the same bytes, or None."""
@@ -62,26 +66,3 @@ class Constants:
 
 def _bytes(array: NumpyArray) -> npt.NDArray[np.uint8]:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-
-
-def load_npz(path: Path, source: str, location: Location | None) -> Constants:
-    """The arrays of an npz file; NumPy writes bf16 as two bytes without a type, which are read as bf16.
-
-    A missing or unreadable file is a located `ParseError`.
-    """
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            constants = Constants(source=source)
-            for name in archive.files:
-                array = archive[name]
-                constants.put(name, array.view(BF16) if array.dtype == RAW_BF16 else array)
-            return constants
-    except (OSError, ValueError) as error:
-        raise ParseError(
-            Diagnostic(
-                f'cannot read the constants "{source}"',
-                payload=location,
-                required="an npz file of arrays beside the payload",
-                found=f"{path}: {error}",
-            )
-        ) from error

@@ -372,19 +372,19 @@ def _check_constant(op: Operation, constants: Constants) -> None:
     name = op.attributes.get("constant")
     if not isinstance(name, str):
         return
-    array = constants.get(name)
-    if array is None:
+    header = constants.header(name)
+    if header is None:
         raise op.error(
             f'there is no constant "{name}"',
             required="a stored array",
             found=f"stored: {', '.join(constants) or 'none'}",
         )
     type_ = op.results[0].type
-    if array.dtype != dtype_of(type_).numpy or array.shape != shape_of(type_):
+    if header.dtype != dtype_of(type_).numpy or header.shape != shape_of(type_):
         raise op.error(
             f'the constant "{name}" does not fit its type',
             required=str(type_),
-            found=f"{array.dtype} of shape {array.shape}",
+            found=str(header),
         )
 
 

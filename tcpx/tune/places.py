@@ -21,14 +21,19 @@ def place_of(where: yaml.Node | yaml.Mark, path: str, lines: Sequence[str]) -> t
 
 def compose(text: str) -> yaml.Node | None:
     """The tree of a YAML text; None for an empty one. Raises YAMLError."""
-    return cast("Any", yaml).compose(text, Loader=yaml.SafeLoader)
+    try:
+        return cast("Any", yaml).compose(text, Loader=yaml.SafeLoader)
+    except RecursionError as error:
+        raise yaml.YAMLError("lists and mappings too deep in one another") from error
 
 
 def value_of(node: yaml.Node) -> object:
-    """What a node stands for."""
+    """What a node stands for. Raises YAMLError, also for a date that there is not."""
     loader = cast("Any", yaml.SafeLoader(""))
     try:
         return loader.construct_document(node)
+    except (ValueError, RecursionError) as error:
+        raise yaml.MarkedYAMLError(problem=str(error), problem_mark=node.start_mark) from error
     finally:
         loader.dispose()
 

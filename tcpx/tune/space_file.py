@@ -123,6 +123,11 @@ class SpaceFile:
 
 def read_space_file(path: str | Path) -> SpaceFile:
     """Read the file. Raises ArgumentError, with the place of what it cannot use, and OSError."""
+    if Path(path).exists() and not Path(path).is_file():
+        required, found = "a YAML mapping in UTF-8", "a folder, a pipe or a device"
+        raise tcpx.ArgumentError(
+            tcpx.Diagnostic(f"the space file {path} cannot be read", required=required, found=found)
+        )
     try:
         text = Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -151,7 +156,7 @@ class _Reader:
 
     def file(self) -> SpaceFile:
         try:
-            root = compose(self._text)
+            return self._file(compose(self._text))
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
             found = str(getattr(error, "problem", None) or error)
@@ -160,6 +165,8 @@ class _Reader:
                 "the space file cannot be read", schedule=place, required="a YAML mapping", found=found
             )
             raise tcpx.ArgumentError(diagnostic) from error
+
+    def _file(self, root: yaml.Node | None) -> SpaceFile:
         if root is None:
             return SpaceFile(self._path, text=self._lines)
         entries = dict(self._entries(root, "a mapping with `knobs`, `sampler`, .."))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tcpx
@@ -108,3 +109,22 @@ def test_expecting_nothing_is_no_contract(folder: Path) -> None:
     with pytest.raises(tcpx.ParseError) as caught:
         run(folder, "", tcpx.parse(RELU))
     assert caught.value.diagnostic.message == "`expects` says no payload"
+
+
+@pytest.mark.parametrize("expects", ["{folder}/relu.tcp", "secret", "link.tcp", "circle.tcp"])
+def test_what_is_no_payload_is_not_quoted(folder: Path, expects: str) -> None:
+    (folder / "secret").write_text("root:x:0:0")
+    (folder / "link.tcp").symlink_to("secret")
+    (folder / "circle.tcp").symlink_to("circle.tcp")
+    found = refusal(folder, expects.format(folder=folder), tcpx.load(folder / "relu.tcp"))
+    assert found.message.endswith("that the schedule expects cannot be read")
+    assert "root:x" not in found.render()
+
+
+def test_a_payload_with_constants(folder: Path) -> None:
+    np.savez(folder / "w.npz", allow_pickle=False, w=np.ones(4, np.float32))
+    (folder / "c.tcp").write_text(
+        'constants "w.npz"\nfunc @f() -> tensor<4xf32> {\n  %w = tcp.const {constant = "w"} : tensor<4xf32>\n'
+        "  tcp.return(%w)\n}\n"
+    )
+    run(folder, "c.tcp", tcpx.load(folder / "c.tcp"))

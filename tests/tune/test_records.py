@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -109,3 +110,50 @@ def test_a_study_is_recorded(tmp_path: Path, module: tcpx.Module, schedule: tcpx
     kernel = tcpx.compile(module, schedule, target=TARGET, tuned=path)
     assert isinstance(kernel.tuned, TunedRecord)
     assert kernel.tuned.params == study.params
+
+
+UNREADABLE = {
+    "brackets of JSON": ("[" * 100_000, "lists and mappings too deep in one another"),
+    "brackets in a record": ("version: 1\nrecords: " + "{a: " * 50_000, "lists and mappings too deep in one another"),
+    "a date that there is not": ("version: 1\nrecords: [2026-99-99]", "month must be in 1..12"),
+    "a tag of Python": ("version: 1\nrecords: [!!python/object/apply:os.system [true]]", "could not determine"),
+    "a byte": (b"records: \xff", "the byte 0xff, which is no character"),
+    "a list": ("[1, 2]", "no list `records`"),
+    "a word for a record": ("version: 1\nrecords: [fast]", "a record that is no mapping"),
+    "a number for a name": ("version: 1\nrecords: [{1: 2}]", "a record without payload, schedule"),
+}
+
+
+@pytest.mark.parametrize("case", UNREADABLE)
+def test_a_file_that_holds_no_records(case: str, tmp_path: Path) -> None:
+    content, found = UNREADABLE[case]
+    path = tmp_path / "s.tuned.yaml"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(tcpx.ArgumentError) as caught:
+        read_records(path)
+    assert caught.value.diagnostic.message == f"cannot read the tuned records {path}"
+    assert found in str(caught.value.diagnostic.found)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("threads: 1", "threads: one", "`threads` is no number"),
+        ("target: generic", "target: [generic]", "`target` is no text"),
+        ("s.mr: 5", "s.mr: [5]", "`params` are no mapping of names to numbers and texts"),
+        ("study: abc", "study: {a: {b: c}}", "`provenance` are no mapping of names to numbers and texts"),
+    ],
+)
+def test_a_record_with_values_of_another_kind(path: Path, old: str, new: str, found: str) -> None:
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(tcpx.ArgumentError) as caught:
+        read_records(path)
+    assert found in str(caught.value.diagnostic.found)
+
+
+def test_a_pipe_in_place_of_a_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(tcpx.ArgumentError) as caught:
+        read_records(tmp_path / "pipe")
+    assert caught.value.diagnostic.found == "Not a regular file"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -114,3 +115,27 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
         read_space_file(path)
     assert caught.value.diagnostic.message == f"the space file {path} cannot be read"
     assert caught.value.diagnostic.found == "the byte 0xae, which is no character"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("[" * 100_000, "lists and mappings too deep in one another"),
+        ("budget: 2026-99-99", "month must be in 1..12"),
+        ("sampler: !!python/name:os.system", "could not determine a constructor"),
+        ("{[1]: 2}", "found unhashable key"),
+    ],
+)
+def test_values_that_there_are_not(text: str, found: str) -> None:
+    with pytest.raises(tcpx.ArgumentError) as caught:
+        space_file_of(text, "space.yaml")
+    diagnostic = caught.value.diagnostic
+    assert diagnostic.message in ("the space file cannot be read", "the file has no part `[1]`")
+    assert found in str(diagnostic.found) or diagnostic.found == "[1]"
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(tcpx.ArgumentError) as caught:
+        read_space_file(tmp_path / "pipe")
+    assert caught.value.diagnostic.found == "a folder, a pipe or a device"

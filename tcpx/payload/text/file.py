@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -40,6 +41,25 @@ def open_regular(path: str | Path) -> BinaryIO:
     os.close(number)
     code = errno.EISDIR if is_folder else errno.EINVAL
     raise OSError(code, os.strerror(code) if is_folder else "Not a regular file", str(path))
+
+
+def file_below(folder: Path, name: str) -> Path:
+    """The file of a relative path, in a folder or below it also once links are followed. Raises OSError otherwise."""
+    base = folder.resolve()
+    try:
+        found = (base / name).resolve()
+    except (RuntimeError, ValueError) as error:  # links in a circle; a NUL
+        raise OSError(errno.EINVAL, str(error), name) from error
+    if Path(name).is_absolute() or not found.is_relative_to(base):
+        raise OSError(errno.EACCES, f"{found} is not below {base}", name)
+    return found
+
+
+def unusual_path(name: str, files: Iterable[Path], suffix: str) -> str:
+    """Why a path that stands in a text is not followed, empty if it is: an error in what is no such file quotes it."""
+    if Path(name).is_absolute():
+        return "an absolute path"
+    return next((f"the file {file}" for file in files if file.resolve().suffix != suffix), "")
 
 
 def read_text(path: Path) -> str:

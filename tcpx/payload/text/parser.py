@@ -8,13 +8,14 @@ from pathlib import Path
 
 from lark import Token
 
-from tcpx.payload.constants import Constants, NumpyArray, load_npz
+from tcpx.payload.constants import Constants, NumpyArray
 from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, TcpxError, counted
 from tcpx.payload.ir import ROW, Block, FuncOp, Module, Operation, Value, operation_class
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.other_names import advice
 from tcpx.payload.sizes import Symbol, Var
+from tcpx.payload.stored_arrays import ArrayArchive, UnreadableArrayError
 from tcpx.payload.strided import STRIDED
 from tcpx.payload.text.attributes import AttributeReader
 from tcpx.payload.text.file import UnreadableError, read_text
@@ -34,19 +35,52 @@ def parse(
 ) -> Module:
     """The verified module a payload text stands for.
 
-    The constants file is looked for in `base_path` (the current folder if None), unless `constants` are given: arrays
-    by name.
+    The constants file lies in the folder `base_path` (the current one if None) or below it, unless `constants` are
+    given: arrays by name. Of its arrays those are read that the payload refers to, once their headers are known to fit.
     Raises ParseError for text that does not follow the grammar or names what is not there, VerifyError for a module
     that breaks a rule of the IR; both with the place in the text.
     """
     text = text.removeprefix("\ufeff")
     source = Source.of(text, file)
-    held = constants if constants is None or isinstance(constants, Constants) else Constants(constants)
-    parser = _ModuleParser(source, base_path or Path(), held)
-    module = parser.module(parse_tree(text, source))
-    verify_module(module)
-    parser.check_headers()
+    tree = parse_tree(text, source)
+    reader = _ModuleParser(source)
+    module = reader.module(tree)
+    node = child(tree, "constants")
+    if constants is None and node is not None:
+        name = reader.string(tokens(node)[0])
+        _verify_with_file(module, reader, base_path or Path(), name, source.location(node))
+    else:
+        module.constants = constants.copy() if isinstance(constants, Constants) else Constants(constants)
+        _verify(module, reader)
     return module
+
+
+def _verify(module: Module, reader: _ModuleParser) -> None:
+    verify_module(module)
+    reader.check_headers()
+
+
+def _verify_with_file(module: Module, reader: _ModuleParser, folder: Path, name: str, location: Location) -> None:
+    """Read the arrays that the module refers to, once it is verified that they fit. Raises ParseError, VerifyError."""
+    module.constants = Constants(source=name)
+    try:
+        with ArrayArchive(folder, name) as archive:
+            module.constants.unread = archive.headers()
+            _verify(module, reader)
+            used = dict.fromkeys(op.attributes.get("constant") for op in module.walk())
+            for array in archive.names:
+                if array in used:
+                    module.constants.put(array, archive.read(array))
+            module.constants.unread = {}
+    except UnreadableArrayError as error:
+        raise ParseError(
+            Diagnostic(
+                f'cannot read the constants "{name}"',
+                payload=location,
+                required="an npz file of arrays, in the folder of the payload or below it",
+                found=str(error),
+            )
+        ) from error
 
 
 def load(path: str | Path) -> Module:
@@ -63,14 +97,12 @@ def load(path: str | Path) -> Module:
 class _ModuleParser(AttributeReader):
     """Builds the IR from the syntax tree, top down, with the names in scope."""
 
-    def __init__(self, source: Source, base_path: Path, constants: Constants | None) -> None:
+    def __init__(self, source: Source) -> None:
         super().__init__(source)
-        self.base_path = base_path
-        self.constants = constants
         self.headers: list[_Header] = []
 
     def module(self, tree: Node) -> Module:
-        made = Module(self._constants(child(tree, "constants")))
+        made = Module(Constants())
         for node in children(tree, "func"):
             func = self._func(node)
             if func.name in made.funcs:
@@ -79,12 +111,6 @@ class _ModuleParser(AttributeReader):
                 )
             made.funcs[func.name] = func
         return made
-
-    def _constants(self, node: Node | None) -> Constants:
-        if node is None or self.constants is not None:
-            return self.constants.copy() if self.constants is not None else Constants()
-        name = self.string(tokens(node)[0])
-        return load_npz(self.base_path / name, name, self.source.location(node))
 
     def _func(self, node: Node) -> FuncOp:
         name = tokens(node)[0]

@@ -10,7 +10,7 @@ from typing import Final
 
 from tcpx.limits import DEEPEST_NESTING
 from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
-from tcpx.payload.text.file import UnreadableError, read_text
+from tcpx.payload.text.file import UnreadableError, read_text, unusual_path
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.parser import parse_schedule
 from tcpx.transform.suggestions import did_you_mean
@@ -175,12 +175,22 @@ class _Loader:
         places = [folder, *self._path, LIBRARY]
         try:
             found = list(dict.fromkeys((p / item.path).resolve() for p in places if (p / item.path).is_file()))
-        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+            strange = unusual_path(item.path, found, ".tcps")
+        except (OSError, ValueError, RuntimeError) as error:  # a NUL in the path; links in a circle
             message, required = "this cannot be the path of a file", "the path of a schedule"
             found_text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             raise ScheduleError(
                 Diagnostic(message, schedule=item.location, required=required, found=found_text)
             ) from error
+        if strange:
+            raise ScheduleError(
+                Diagnostic(
+                    f'"{item.path}" is not imported',
+                    schedule=item.location,
+                    required="the relative path of a schedule, which ends in .tcps also once links are followed",
+                    found=strange,
+                )
+            )
         if not found:
             raise ScheduleError(
                 Diagnostic(
