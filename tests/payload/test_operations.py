@@ -20,6 +20,7 @@ from tcpx.payload.ops.memory import Pad, Reshape
 from tcpx.payload.ops.movement import Broadcast, Fill, Transpose
 from tcpx.payload.ops.reduce import ReduceMax, ReduceSum
 from tcpx.payload.ops.select import Less, Select
+from tcpx.payload.text.parser import parse
 from tcpx.payload.types import (
     ScalarType,
     TensorType,
@@ -387,3 +388,37 @@ def test_softmax_of_infinity_is_nan() -> None:
     x = np.array([[np.inf, 0.0], [-np.inf, 0.0]], np.float32)
     made = run(lambda v: Softmax([v[0]], [v[0].type], {"dim": 1}), x)
     np.testing.assert_array_equal(wide(made), [[np.nan, np.nan], [0.0, 1.0]])
+
+
+def test_factors_of_an_integer_contraction_are_cast_as_by_tcp_cast() -> None:
+    module = parse(
+        "func @f(%x: tensor<2x3xf32>, %y: tensor<3x2xui32>) -> tensor<2x2xui32> {\n"
+        "  %z = tcp.matmul(%x, %y) : tensor<2x2xui32>\n  tcp.return(%z)\n}\n"
+    )
+    x = np.array([[1.9, 2.9, 3.9], [-1.5, 4, 5]], np.float32)
+    y = np.array([[0, 2], [1, 2], [1, 1]], np.uint32)
+    np.testing.assert_array_equal(evaluate_func(module, module.main, [x, y])[0], [[5, 9], [9, 13]])
+
+
+def test_factors_wider_than_the_sum_are_rounded_first() -> None:
+    """7e4 is infinite in f16; the evaluator sums in f32, where 7e4 * 0.5 would be finite."""
+    module = parse(
+        "func @f(%x: tensor<1xf32>, %y: tensor<1xf16>) -> tensor<f16> {\n"
+        '  %z = tcp.contract(%x, %y) {lhs = ["k"], rhs = ["k"], out = []} : tensor<f16>\n  tcp.return(%z)\n}\n'
+    )
+    arrays = [np.array([7e4], np.float32), np.array([0.5], np.float16)]
+    assert evaluate_func(module, module.main, arrays)[0] == np.inf
+
+
+@pytest.mark.parametrize("out", [["h"], ["h", "n"], ["n", "h"]])
+def test_a_contraction_reads_a_diagonal(out: list[str]) -> None:
+    kind = "x".join({"h": "3", "n": "2"}[dim] for dim in out)
+    text = (
+        "func @f(%x: tensor<3x3xf64>, %y: tensor<3x2xf64>) -> tensor<KINDxf64> {\n"
+        '  %z = tcp.contract(%x, %y) {lhs = ["h", "h"], rhs = ["h", "n"], out = [OUT]} : tensor<KINDxf64>\n'
+        "  tcp.return(%z)\n}\n"
+    )
+    module = parse(text.replace("KIND", kind).replace("OUT", ", ".join(f'"{dim}"' for dim in out)))
+    x, y = np.arange(9.0).reshape(3, 3), np.arange(6.0).reshape(3, 2)
+    wanted = np.einsum(f"hh,hn->{''.join(out)}", x, y)
+    np.testing.assert_array_equal(evaluate_func(module, module.main, [x, y])[0], wanted)

@@ -16,7 +16,7 @@ from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.indexing_maps import DimDigit, IndexingMap, dims, map_digit, map_dim, map_dims, map_name
 from tcpx.payload.interfaces import Build, Iterator, Structured, parallel, reduction
 from tcpx.payload.ir import Attribute, Value, register
-from tcpx.payload.ops.elementwise import Add, Mul, cast_to
+from tcpx.payload.ops.elementwise import Add, Mul, cast_to, converted
 from tcpx.payload.sizes import Dim, Symbol, is_equal
 from tcpx.payload.types import dtype_of, shape_of
 
@@ -61,7 +61,11 @@ class ContractBase(Structured):
         inputs = [_without_digits(a, m, extents) for a, m in zip(args, self.maps(), strict=False)]
         spec = ["".join(letters[name] for name in names) for _, names in inputs]
         spec.append("".join(letters[map_dim(e) or ""] for e in self.result_map()))
-        lhs, rhs = (cast("npt.NDArray[np.float64]", a.astype(wide)) for a, _ in inputs)  # its stubs want one dtype
+        factors = [
+            converted(array, dtype_of(value.type), self.acc_type).astype(wide)
+            for (array, _), value in zip(inputs, self.operands[:2], strict=True)
+        ]
+        lhs, rhs = (cast("npt.NDArray[np.float64]", factor) for factor in factors)  # the stubs of einsum want one dtype
         reduced = [letters[it.name] for it in self.iterators() if it.is_reduction]
         if reduced:
             given = {letters[name]: extent for name, extent in extents.items()}
@@ -109,11 +113,14 @@ def _repeated(
     return np.ascontiguousarray(np.broadcast_to(wider, shape)), own + "".join(lacking)
 
 
-def _along(array: Array, own: str, wanted: str) -> npt.NDArray[np.float64]:
+def _along(array: npt.NDArray[np.float64], own: str, wanted: str) -> npt.NDArray[np.float64]:
     """The array with its dims, called `own`, placed among those of the result; nothing is added to it, not even 0."""
+    if len(set(own)) < len(own):
+        distinct = "".join(dict.fromkeys(own))
+        array, own = np.einsum(f"{own}->{distinct}", array), distinct
     placed = np.transpose(array, [own.index(name) for name in wanted if name in own])
     extents = dict(zip(own, array.shape, strict=True))
-    return cast("npt.NDArray[np.float64]", placed.reshape([extents.get(name, 1) for name in wanted]))
+    return placed.reshape([extents.get(name, 1) for name in wanted])
 
 
 @register
