@@ -38,8 +38,8 @@ KEYS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar: a figure (`fraction`, `seconds`, `best_peer`, `peer`, `apart`, `workload`), what it is against, and the
-    value: the most for `seconds` and `apart`, the least for the others."""
+    """One bar: a figure (`fraction`, `seconds`, `best_peer`, `peer`, `apart`, `workload`, `over_one_thread`), what it is
+    against, and the value: the most for `seconds`, `apart` and `over_one_thread`, the least for the others."""
 
     figure: str
     value: float
@@ -49,7 +49,7 @@ class Bar:
     @property
     def is_upper(self) -> bool:
         """Whether the value is the most there may be."""
-        return self.figure in ("seconds", "apart")
+        return self.figure in ("seconds", "apart", "over_one_thread")
 
     @property
     def is_parity(self) -> bool:

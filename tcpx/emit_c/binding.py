@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
@@ -16,7 +16,7 @@ from tcpx.emit_c.arguments import ArgumentCheck, Array
 from tcpx.emit_c.build_cache import discard
 from tcpx.emit_c.driver import build_library
 from tcpx.emit_c.memory import Bytes, WorkspacePool, aligned_block
-from tcpx.emit_c.openmp import Serial, Team, team_of
+from tcpx.emit_c.openmp import Serial, Team, brief_waits, team_of
 from tcpx.emit_c.printer.file import PrintedFile
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.emit_c.strides import is_writable_in_rows, outer_strides, overlap
@@ -60,15 +60,16 @@ class Library:
         self._ffi = FFI()
         self._ffi.cdef("\n".join(map(_declaration, kernels)))
         flags = os.RTLD_NOW | os.RTLD_LOCAL
+        has_threads = any(kernel.threads > 1 for kernel in kernels)
         try:
-            self._library = self._ffi.dlopen(str(path), flags)
+            with brief_waits() if has_threads else nullcontext():
+                self._library = self._ffi.dlopen(str(path), flags)
         except OSError as error:
             raise _unloadable(f"a shared library: {path}", str(error)) from error
         missing = [kernel.c_name for kernel in kernels if not hasattr(self._library, kernel.c_name)]
         if missing:
             self._ffi.dlclose(self._library)
             raise _unloadable(f"a shared library with {', '.join(missing)}", f"none of this name in {path}")
-        has_threads = any(kernel.threads > 1 for kernel in kernels)
         if has_threads:  # OpenMP's threads outlive a call: their code must not be unmapped
             self._library = self._ffi.dlopen(str(path), flags | os.RTLD_NODELETE)
         self._team = self._openmp() if has_threads else Serial()

@@ -1,4 +1,8 @@
-"""The OpenMP runtime of kernels that run on several threads, in a process that was forked.
+"""The OpenMP runtime of kernels that run on several threads: how its threads wait, and a process that was forked.
+
+gcc's libgomp lets a thread that waits run in circles for milliseconds. Beside other programs that keeps the CPU from
+the thread that it waits for: see docs/adr/0018-threads-wait-briefly.md. LLVM's runtime offers its CPU to others while
+it waits, and is left as it is.
 
 A child process has only the thread that called `fork`. libgomp does not notice: it would wait for ever for the other
 threads of the team with which that thread ran a parallel loop before. LLVM's runtime starts new ones.
@@ -9,14 +13,37 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Final
 
+SPIN_COUNT: Final = 500
+"""Turns that a thread of libgomp waits before it sleeps: 10 to 25 us, about what it takes to wake it."""
+_SPIN_VARIABLE: Final = "GOMP_SPINCOUNT"
+_CHOICES: Final = (_SPIN_VARIABLE, "OMP_WAIT_POLICY")
 _WARNING: Final = (
     "this process was forked from a thread that had called a kernel on several threads, and libgomp cannot start them "
     "again: kernels called from this thread run on one thread. Call them from a new thread, or start workers by "
     "`multiprocessing.get_context('spawn')`"
 )
+
+
+@contextmanager
+def brief_waits() -> Generator[None]:
+    """A libgomp that is loaded within lets its threads sleep after `SPIN_COUNT` turns, unless the environment says how
+    threads wait.
+
+    libgomp reads this from the environment of the process when it is loaded, and never again. `os.environ` does not
+    show it; afterwards it is gone, so that no child process and no other runtime sees it.
+    """
+    if any(name in os.environ for name in _CHOICES):
+        yield
+        return
+    os.putenv(_SPIN_VARIABLE, str(SPIN_COUNT))
+    try:
+        yield
+    finally:
+        os.unsetenv(_SPIN_VARIABLE)
 
 
 class Team(threading.local):
