@@ -1,17 +1,23 @@
-"""What a schedule left alone: payload operations no statement touched, statements that never ran."""
+"""What a schedule left alone: payload operations no statement touched, statements that never ran, what stays scalar."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from tcpx.interp.state import State
 from tcpx.interp.trace import Trace
-from tcpx.payload.diagnostics import Location
+from tcpx.payload.diagnostics import Diagnostic, Kind, Location
+from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, Operation
-from tcpx.payload.ops.gml_st import If
+from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.group import Group
+from tcpx.payload.types import TensorType, Type, VectorType
 from tcpx.transform.language import syntax as ast
+
+MOST_NAMED: Final = 8
+"""Operations that a remark names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,54 @@ def coverage_of(state: State) -> Coverage:
     """The report at the end of a run."""
     ops = [op for op in _open_ops(state.func.body) if _counts(op) and not state.is_scheduled(op)]
     return Coverage(tuple(op.name for op in ops), tuple(_never_ran(state)))
+
+
+def scalar_remark(state: State) -> Diagnostic | None:
+    """A remark on operations that are computed one element at a time in a function where others are on vectors.
+
+    What is left of peeled loops is meant to be, and what is only moved computes nothing.
+    """
+    ops = list(state.func.walk())
+    if not any(isinstance(result.type, VectorType) for op in ops for result in op.results):
+        return None
+    scalar: dict[str, Tileable] = {}
+    for op in ops:
+        if _computes(op) and isinstance(op, Tileable) and _has_elements(op.results[0].type):
+            scalar.setdefault(op.name.split("~")[0], op)
+    if not scalar:
+        return None
+    names = [f"%{name}" for name in scalar]
+    first = next(iter(scalar.values()))
+    shown = names[:MOST_NAMED]
+    more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+    return Diagnostic(
+        f"{', '.join(shown)}{more}: computed one element at a time, beside operations on vectors",
+        Kind.WARNING,
+        payload=first.written_at,
+        required="`vectorize` of a loop round them, or `fuse` into one that is vectorized",
+        found=_whereabouts(first, state),
+        notes=tuple(
+            f"%{name} at {op.written_at}: {_whereabouts(op, state)}" for name, op in list(scalar.items())[1:MOST_NAMED]
+        ),
+    )
+
+
+def _has_elements(type_: Type) -> bool:
+    return isinstance(type_, TensorType) and bool(type_.shape)
+
+
+def _computes(op: Operation) -> bool:
+    moves = isinstance(op, Structured) and op.is_movement
+    return not moves and not any(side == "tail" for _, side in op.copy_path)
+
+
+def _whereabouts(op: Operation, state: State) -> str:
+    """The innermost loop round an operation and the statement that made it, or that there is none."""
+    loop = next((a for a in op.ancestors() if isinstance(a, Loop)), None)
+    if loop is None:
+        return "no loop round it" if state.is_scheduled(op) else "no statement touched it"
+    made = f", made at {loop.schedule_location}" if loop.schedule_location is not None else ""
+    return f"the loop {loop.name}{made}, which no `vectorize` reaches"
 
 
 def _open_ops(block: Block) -> Iterator[Operation]:

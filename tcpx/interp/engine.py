@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tcpx.interp.contract import check_contract
-from tcpx.interp.coverage import Coverage, coverage_of
+from tcpx.interp.coverage import Coverage, coverage_of, scalar_remark
 from tcpx.interp.declared_knobs import schedule_parameter
 from tcpx.interp.frame import Frame
 from tcpx.interp.handles import Handles
@@ -104,6 +104,8 @@ def _run(called: ast.Schedule, state: State) -> Run:
         run_block(called.body, state, _frame(called, state))
         state.overrides.check_all_matched()
         verify_module(state.module)
+        scalar = scalar_remark(state) if not state.program.is_default else None
+        state.trace.remarks += [scalar] if scalar is not None else []
     except BaseException:
         state.rewriter.rollback(START)
         raise

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 
 from tcpx.interp.frame import Frame
 from tcpx.interp.handles import path_text
-from tcpx.interp.navigation import UnknownAttributeError, narrowed, source_name
+from tcpx.interp.navigation import UnknownAttributeError, narrowed
 from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OpHandle, RuntimeValue
 from tcpx.payload.diagnostics import Kind
@@ -16,6 +15,7 @@ from tcpx.payload.ir import Attribute, Operation
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.sizes import Size
 from tcpx.payload.types import ScalarType
+from tcpx.transform.editing import loops_stepping
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.suggestions import did_you_mean
 
@@ -23,7 +23,7 @@ from tcpx.transform.suggestions import did_you_mean
 def loops_of(base: OpHandle, dim: str, state: State, frame: Frame, node: ast.Node) -> tuple[OpHandle, ...]:
     """`x.loops(k)`: the loops that step the dim, outermost first; one handle per nesting level."""
     ops = state.handles.resolve(base, node.location)
-    nests = [_loops_stepping(op, dim) for op in ops]
+    nests = [loops_stepping(op, dim) for op in ops]
     if not any(nests):
         _check_dim(ops[0], dim, base, frame, node)
     deepest = max(len(nest) for nest in nests)
@@ -34,7 +34,7 @@ def loops_of(base: OpHandle, dim: str, state: State, frame: Frame, node: ast.Nod
 def loop_of(base: OpHandle, dim: str, state: State, frame: Frame, node: ast.Node) -> OpHandle:
     """`x.loop(k)`: the innermost loop that steps the dim."""
     ops = state.handles.resolve(base, node.location)
-    found = [nest[-1] for nest in (_loops_stepping(op, dim) for op in ops) if nest]
+    found = [nest[-1] for nest in (loops_stepping(op, dim) for op in ops) if nest]
     if not found:
         _check_dim(ops[0], dim, base, frame, node)
         around = [a.name for a in ops[0].ancestors() if isinstance(a, Loop)]
@@ -59,12 +59,6 @@ def _check_dim(op: Operation, dim: str, base: OpHandle, frame: Frame, node: ast.
             fix=did_you_mean(dim, known),
             kind=Kind.SILENCEABLE,
         )
-
-
-def _loops_stepping(op: Operation, dim: str) -> list[Loop]:
-    stem = f"{source_name(op)}/{dim}"
-    loops = [a for a in op.ancestors() if isinstance(a, Loop)]
-    return [a for a in reversed(loops) if re.fullmatch(rf"{re.escape(stem)}\d*", a.name.split("~")[0])]
 
 
 def copies(base: OpHandle, side: str, state: State, frame: Frame, node: ast.Node) -> OpHandle:

@@ -67,6 +67,8 @@ def run_step(
         _undo(state, recording.mark)
         raise crash(transform.name, error, where, frame).with_places(payload=first_place) from error
     state.trace.output += [OutputLine(text, where) for text in context.remarks]
+    if not state.program.is_of_library(where):
+        state.trace.remarks += context.warnings
     state.handles.note_ends(where)
     if transform.marks:
         state.marked.update(marks)

@@ -214,6 +214,8 @@ class TransformContext:
     """Text for the user (`print`, `emit_remark`): shown when the step commits."""
     snapshots: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Names and payload texts that the trace keeps."""
+    warnings: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    """What is legal and hardly meant: a remark of the run when the step commits."""
 
     def fail(
         self,
@@ -237,6 +239,15 @@ class TransformContext:
                 fix=fix,
             )
         )
+
+    def warn(self, message: str, op: Operation, required: str, found: str, fix: str | None = None) -> None:
+        """Say that the step does what is hardly meant. Of all copies of an operation the first one that says so does:
+        the message names no copy."""
+        if all(message != known.message for known in self.warnings):
+            place = op.written_at
+            self.warnings.append(
+                Diagnostic(message, Kind.WARNING, self.location, place, required=required, found=found, fix=fix)
+            )
 
     def remark(self, text: str) -> None:
         """Tell the user something once the step is committed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from tcpx.payload.interfaces import Build
@@ -18,6 +19,13 @@ from tcpx.payload.types import shape_of
 def source_name(op: Operation) -> str:
     """The name of the operation in the source: without loop dims and copy marks."""
     return op.name.split("~")[0] or op.opcode.split(".")[-1]
+
+
+def loops_stepping(op: Operation, dim: str) -> list[Loop]:
+    """The loops round an operation that were made of this dim of it, outermost first."""
+    stem = re.escape(f"{source_name(op)}/{dim}")
+    loops = [a for a in op.ancestors() if isinstance(a, Loop)]
+    return [a for a in reversed(loops) if re.fullmatch(rf"{stem}\d*", a.name.split("~")[0])]
 
 
 def is_destination(value: Value) -> bool:

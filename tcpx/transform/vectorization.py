@@ -19,6 +19,7 @@ from tcpx.payload.types import TensorType, VectorType, dtype_of, shape_of
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.editing import erase_dead, source_name
 from tcpx.transform.known_sizes import write_known_sizes
+from tcpx.transform.static_tiles import is_tail, symbolic_dim
 from tcpx.transform.vectors.instruction_count import check_instructions
 
 
@@ -88,22 +89,24 @@ class _Vectorizer:
     def _need_static(self, op: Operation, value: Value) -> tuple[int, ...]:
         static = _static(shape_of(value.type), self.facts)
         if static is None:
-            raise self.refuse(
-                op,
-                "full static tiles",
-                f"%{value.name}: {value.type}",
-                self._towards_static(op),
-            )
+            raise self._not_static(op, value)
         return static
 
-    def _towards_static(self, op: Operation) -> str:
-        if any(side == "tail" for _, side in op.copy_path):
-            return 'vectorize the loop of whole tiles alone: `x.copy("main")`'
-        if not op.operands and any(isinstance(user, Loop) for user in op.results[0].users):
-            return (
-                f"fuse({op.name}, into: ...), a loop of full tiles, or pad what it starts before tiling its reduction"
-            )
-        return "tile that dim, with tail: pad, or peel the loop"
+    def _not_static(self, op: Operation, value: Value) -> Exception:
+        """The error for a tile without a static size: its dim, the loop that makes the tile, the statement to write."""
+        required, found = "full static tiles", f"%{value.name}: {value.type}"
+        symbolic = symbolic_dim(value, self.facts)
+        starts_loop = not op.operands and any(isinstance(user, Loop) for user in op.results[0].users)
+        statement = symbolic.statement(self.ctx.target) if symbolic is not None else None
+        if is_tail(op):
+            fix = 'vectorize the loop of whole tiles alone: `x.copy("main")`'
+        elif symbolic is not None and statement is not None and not (starts_loop and symbolic.loop is None):
+            found, fix = f"{found}; {symbolic.found}", statement
+        elif starts_loop:
+            fix = f"fuse({op.name}, into: ...), a loop of full tiles, or pad what it starts before tiling its reduction"
+        else:
+            fix = "tile that dim, with tail: pad, or peel the loop"
+        return self.refuse(op, required, found, fix)
 
     def vector_of(self, value: Value, user: Operation) -> Value:
         """The vector (or scalar) that stands for a value where `user` uses it."""

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tcpx.api import compile as compile_kernel
 from tcpx.api import program_or_default
+from tcpx.cli import main
 from tcpx.interp import ParamValue, Run, run_schedule
 from tcpx.lowering import run_and_lower
-from tcpx.payload.diagnostics import Kind, ScheduleError, VerifyError
+from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError, VerifyError
 from tcpx.payload.text.parser import parse
 from tcpx.target import load_target
 from tcpx.transform.language import program_of_text
 from tcpx.transform.language.checker import check_program
+from tcpx.transform.language.loader import LIBRARY
 
 PAYLOAD = """\
 func @two(%x: tensor<[B]x64xf32>, %w: tensor<64x32xf32>, %v: tensor<32x8xf32>) -> tensor<[B]x8xf32> symbols [B] {
@@ -119,3 +122,138 @@ def test_a_remark_is_about_an_operation(target: str) -> None:
     text = A + f"let count = 3\ntry {{ dce(root) }} else remark {target}"
     found = check_program(program_of_text(schedule(text)))
     assert [d.message for d in found if d.is_error] == ["a remark is about an operation"]
+
+
+STATIC = """\
+func @f(%x: tensor<5x64xf32>, %w: tensor<64x32xf32>) -> tensor<5x32xf32> {
+  %mm = tcp.matmul(%x, %w) : tensor<5x32xf32>
+  %r = tcp.exp(%mm) : tensor<5x32xf32>
+  tcp.return(%r)
+}
+"""
+EXP = "func @f(%x: tensor<5x32xf32>) -> tensor<5x32xf32> { %r = tcp.exp(%x) : tensor<5x32xf32> tcp.return(%r) }"
+MM = "let mm = match one contract in root\n"
+ONE = 'let mm = match one "a" in root\n'
+
+
+def remarks(body: str, payload: str = PAYLOAD) -> list[Diagnostic]:
+    return list(run_schedule(parse(payload), program_of_text(schedule(body)), TARGET).remarks)
+
+
+def test_a_tile_of_what_is_tiled_so_has_one_iteration() -> None:
+    (remark,) = remarks(f"{ONE}tile(mm, [m: 6])\ntile(mm, [m: 6])")
+    assert remark.render() == (
+        "warning: the loop over `m` of %a has one iteration\n"
+        "  --> <schedule>:5:1 (schedule)\n"
+        "    5 | tile(mm, [m: 6])\n"
+        "      | ^^^^^^^^^^^^^^^^\n"
+        "  --> <text>:2:3 (payload)\n"
+        "    2 |   %a = tcp.matmul(%x, %w) : tensor<[B]x32xf32>\n"
+        "      |   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
+        "  required: tiles of less than 6, the step of the loop a/m1 round it\n"
+        "  found: m: 6\n"
+        "  fix: `a.loop(m)` is that loop"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "payload", "required", "found", "fix"),
+    [
+        ("tile(mm, [m: 8])", STATIC, "at most 5, the extent of `m`", "m: 8", "[m: 5]"),
+        ("tile(mm, [m: 8], tail: pad)", STATIC, "at most 5, the extent of `m`", "m: 8, of which 3 are padding", None),
+        ("tile(mm, [m: 8], tail: peel)", STATIC, "at most 5, the extent of `m`", "m: 8", "[m: 5]"),
+        ("tile(mm, [k: 128])", STATIC, "at most 64, the extent of `k`", "k: 128", "[k: 64]"),
+        ("tile(mm, [m: 2])\ntile(mm, [m: 4])", STATIC, "at most 2, the step of the loop mm/m1 round it", "m: 4", None),
+    ],
+)
+def test_a_tile_wider_than_its_dim(body: str, payload: str, required: str, found: str, fix: str | None) -> None:
+    (remark,) = remarks(MM + body, payload)
+    assert remark.message in (
+        "the tile of `m` is wider than the dim of %mm",
+        "the tile of `k` is wider than the dim of %mm",
+    )
+    assert (remark.kind, remark.required, remark.found, remark.fix) == (Kind.WARNING, required, found, fix)
+    assert remark.schedule is not None
+    assert remark.payload is not None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "tile(mm, [m: 5])",  # the loop that `vectorize` takes
+        "tile(mm, [n: 16, k: 64])\ntile(mm, [n: 8, k: 1])",
+        "tile(mm, [m: 4])\ntile(mm, [m: 2])",
+        'try { tile(mm, [m: 8])\nrequire false "no" } else { tile(mm, [m: 4]) }',
+    ],
+)
+def test_tiles_that_are_meant_are_not_remarked_on(body: str) -> None:
+    assert remarks(MM + body, STATIC) == []
+
+
+def test_one_remark_for_all_copies() -> None:
+    (remark,) = remarks(f"{MM}tile(mm, [n: 8])\nunroll(mm.loop(n), factor: 2)\ntile(mm, [n: 8])", STATIC)
+    assert remark.message == "the loop over `n` of %mm has one iteration"
+
+
+VECTORIZED = "let i, j = tile(mm, [m: 6, n: 16], tail: pad)\ntile(mm, [k: 1])\nvectorize(j)"
+
+
+def test_what_stays_scalar_beside_vectors_is_one_remark() -> None:
+    (remark,) = remarks(f'{ONE}{VECTORIZED}\nlet b = match one "b" in root\ntile(b, [m: 4])')
+    assert remark.message == "%b: computed one element at a time, beside operations on vectors"
+    assert remark.payload is not None
+    assert remark.payload.line == 3
+    assert remark.required == "`vectorize` of a loop round them, or `fuse` into one that is vectorized"
+    assert remark.found == "the loop b/m1, made at <schedule>:8:1, which no `vectorize` reaches"
+
+
+def test_what_no_statement_touched_is_in_it() -> None:
+    (remark,) = remarks(ONE + VECTORIZED)
+    assert remark.found == "no statement touched it"
+
+
+def test_all_of_them_are_named() -> None:
+    rows = "".join(f"  %e{k} = tcp.exp(%e{k - 1 if k else ''}) : tensor<64xf32>\n" for k in range(10)).replace(
+        "(%e)", "(%x)"
+    )
+    payload = f"func @f(%x: tensor<64xf32>) -> tensor<64xf32> {{\n{rows}  tcp.return(%e9)\n}}"
+    (remark,) = remarks('let e = match one "e0" in root\nlet i = tile(e, [d0: 16])\nvectorize(i)', payload)
+    assert remark.message.startswith("%e1, %e2, %e3, %e4, %e5, %e6, %e7, %e8 and 1 more: ")
+    assert remark.notes[0] == "%e2 at <text>:4:3: no statement touched it"
+    assert len(remark.notes) == 7
+
+
+@pytest.mark.parametrize(
+    ("body", "payload"),
+    [
+        (ONE + "tile(mm, [m: 6])", PAYLOAD),  # nothing is on vectors
+        (f'{MM}let r = match one "r" in root\nlet i, j = tile(r, [d0: 5, d1: 16])\nfuse(mm, into: j)\n'
+         "tile(mm, [k: 1])\nvectorize(j)", STATIC),
+        ('let r = match one "r" in root\nlet j = tile(r, [d1: 24], tail: peel)\nvectorize(j.copy("main"))', EXP),
+    ],
+)  # fmt: skip
+def test_what_is_vectorized_but_for_its_tail_has_no_remark(body: str, payload: str) -> None:
+    assert remarks(body, payload) == []
+
+
+def test_statements_of_the_library_are_not_remarked_on() -> None:
+    narrow = STATIC.replace("5x", "1x").replace("32xf32>", "3xf32>")
+    imported = 'language 1\nimport "lib/gemm.tcps" as lib\nschedule main(root: func) { print(root) }'
+    assert run_schedule(parse(narrow), program_or_default(None), TARGET).remarks == ()
+    program = program_of_text(imported, "own.tcps", [LIBRARY])
+    for path, own in ((LIBRARY / "lib" / "gemm.tcps", False), (Path("own.tcps"), True), (Path("beside.tcps"), True)):
+        assert program.is_of_library(Location(str(path), 1, 1)) is not own
+
+
+def test_kernels_and_commands_show_them(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    kernel = compile_kernel(parse(STATIC), program_of_text(schedule(f"{MM}tile(mm, [m: 8])")), target="generic")
+    assert [remark.message for remark in kernel.remarks] == ["the tile of `m` is wider than the dim of %mm"]
+    assert "warning: the tile of `m` is wider than the dim of %mm" in str(kernel.report())
+    payload, scheduled = tmp_path / "p.tcp", tmp_path / "s.tcps"
+    payload.write_text(STATIC, encoding="utf-8")
+    scheduled.write_text(schedule(f"{MM}tile(mm, [m: 8])"), encoding="utf-8")
+    for command in ("check", "emit", "explain"):
+        words = [command, str(payload), "-s", str(scheduled), "--target", "generic"]
+        assert main([*words, *(["-o", str(tmp_path)] if command == "emit" else [])]) == 0
+        done = capfd.readouterr()
+        assert (done.out + done.err).count("warning: the tile of `m` is wider than the dim of %mm") == 1, command

@@ -56,6 +56,11 @@ class Program:
     is_default: bool = False
     """Whether it is what tcpx takes where no schedule is given: nobody could mend it, so it refuses no payload."""
 
+    def is_of_library(self, place: Location) -> bool:
+        """Whether a statement stands in the installed library, which the user of a schedule did not write."""
+        own = not self.is_default and place.file == self.main.file.path
+        return not own and Path(place.file).is_relative_to(LIBRARY)
+
     def schedule(self, name: str = "") -> ast.Schedule:
         """The schedule of this name, or the only one of the main file."""
         known = self.main.schedules

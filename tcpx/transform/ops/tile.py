@@ -6,7 +6,7 @@ from tcpx.payload.bounds import is_less_equal, lower_bound, upper_bound
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop
-from tcpx.payload.sizes import to_text
+from tcpx.payload.sizes import Dim, to_text
 from tcpx.transform.declaration import (
     BOOL,
     DIM_SIZES,
@@ -21,6 +21,7 @@ from tcpx.transform.declaration import (
     enum,
     register,
 )
+from tcpx.transform.editing import loops_stepping, source_name
 from tcpx.transform.peeling import peel
 from tcpx.transform.tiling import check_on_tensors, pad, tile
 
@@ -36,6 +37,7 @@ class Tile(Transform):
     a reduction dim turns the operation into its accumulating form, whose first value is `x.start`. The last tile
     of a dim is shorter, unless `tail` says otherwise: `pad` computes full tiles on padded operands and slices the
     result; `peel` makes a main loop of full tiles and a tail loop, of which a consumer cannot be fused any more.
+    A tile wider than its dim, and a loop of one iteration inside a loop over the same dim, are remarked on.
 
     An operand that is transposed is read in tiles that are transposed one by one; the handle of a transpose that
     nothing else uses follows it there.
@@ -85,6 +87,7 @@ class Tile(Transform):
         for dim, size in sizes.items():
             if here.iterator(dim).is_reduction:
                 here = pad(ctx.rewriter, here, {d: full[d] for d in list(sizes)[: len(loops)] if d in full})
+            _warn(ctx, here, dim, size, tail)
             loop, here = tile(ctx.rewriter, here, dim, size, parallel)
             loops.append(loop)
         if tail == "pad":
@@ -94,6 +97,30 @@ class Tile(Transform):
                 peel(ctx.rewriter, loop, scalar=tail == "scalar")
         results: list[Operation] = list(loops)
         return tuple(results)
+
+
+def _warn(ctx: TransformContext, op: Tileable, dim: str, size: Dim, tail: str) -> None:
+    """Say so where the loop has one iteration because its tiles are wider than the dim, or are tiles of it already."""
+    extent = op.size_of(dim)
+    most, least = upper_bound(extent), lower_bound(size)
+    around = loops_stepping(op, dim)
+    source = f"the step of the loop {around[-1].name} round it" if around else f"the extent of `{dim}`"
+    if most is not None and least is not None and least > most:
+        ctx.warn(
+            f"the tile of `{dim}` is wider than the dim of %{source_name(op)}",
+            op,
+            required=f"at most {most}, {source}",
+            found=f"{dim}: {to_text(size)}" + (f", of which {least - most} are padding" if tail == "pad" else ""),
+            fix=f"[{dim}: {most}]" if tail != "pad" and most > 0 and not around else None,
+        )
+    elif around and is_less_equal(extent, size) is True:
+        ctx.warn(
+            f"the loop over `{dim}` of %{source_name(op)} has one iteration",
+            op,
+            required=f"tiles of less than {to_text(around[-1].var.step)}, {source}",
+            found=f"{dim}: {to_text(size)}",
+            fix=f"`{source_name(op)}.loop({dim})` is that loop",
+        )
 
 
 def _check(ctx: TransformContext, op: Tileable, args: Arguments) -> None:

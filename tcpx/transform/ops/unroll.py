@@ -20,6 +20,7 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
+from tcpx.transform.static_tiles import with_argument
 from tcpx.transform.unrolling import unroll
 
 
@@ -87,9 +88,10 @@ class Unroll(Transform):
             raise ctx.fail(
                 f"the number of iterations of {loop.name} is known only when the kernel runs",
                 op=loop,
-                required="a static range, or a factor",
+                required="a number of iterations that is known now",
                 found=f"{to_text(trips)} iterations",
-                fix="factor: 4, after peel with a tile size it divides",
+                fix=_by_the_compiler(ctx, loop, 4),
+                notes=_ways(loop, 4),
             )
         if not 1 <= factor <= MOST_COPIES:
             raise ctx.fail(
@@ -122,7 +124,8 @@ class Unroll(Transform):
                 op=loop,
                 required=f"a multiple of {factor} whole steps",
                 found=f"{to_text(trips)} steps of {to_text(var.step)} over {to_text(var.lower)}..{to_text(var.upper)}",
-                fix=f"tile by a multiple of {factor} steps and peel first",
+                fix=_by_the_compiler(ctx, loop, factor),
+                notes=_ways(loop, factor),
             )
         made = ctx.rewriter.operations + (factor - 1) * sum(1 for op in loop.body.ops for _ in op.walk())
         if made > MOST_OPERATIONS:
@@ -135,6 +138,26 @@ class Unroll(Transform):
             )
         unroll(ctx, loop, factor)
         return (loop,)
+
+
+def _by_the_compiler(ctx: TransformContext, loop: Loop, factor: int) -> str | None:
+    """The statement for any number of iterations, where the compiler may be asked for so many copies."""
+    if loop.is_parallel or not 2 <= factor <= MOST_UNROLLED:
+        return None
+    text = with_argument(ctx.location, "unroll", "explicit", "false") if ctx.location is not None else None
+    if text is not None and "factor:" not in text:
+        text = text.replace(", explicit:", f", factor: {factor}, explicit:")
+    return f"`{text or f'factor: {factor}, explicit: false'}` for any number: the C compiler makes the copies"
+
+
+def _ways(loop: Loop, factor: int) -> tuple[str, ...]:
+    """How to get a number of iterations that the factor divides."""
+    stem, dim = (*loop.name.split("~")[0].split("/"), "")[:2]
+    dim, step = dim.rstrip("0123456789") or dim, loop.var.step
+    if not dim or not isinstance(step, int):
+        return ()
+    whole = f"tile({stem}, [{dim}: {factor * step}], tail: peel)"
+    return (f'behind `{whole}`, a tile of `{dim}` by {step} in `{stem}.copy("main")` has {factor} iterations',)
 
 
 def _leave_to_the_compiler(ctx: TransformContext, loop: Loop, factor: int | None) -> None:

@@ -228,3 +228,32 @@ def test_a_loop_of_the_schedule_cannot_nest_loops_without_end() -> None:
 def test_a_static_loop_of_many_iterations() -> None:
     found = refusal(LONG, MM + "let k = tile(mm, [k: 1])\nunroll(k)")
     assert (found.message, found.fix) == ("mm/k1 cannot be unrolled 1048576 times", "give a factor")
+
+
+COMPILER = "for any number: the C compiler makes the copies"
+WAY = 'behind `tile(mm, [m: 16], tail: peel)`, a tile of `m` by 4 in `mm.copy("main")` has 4 iterations'
+
+
+@pytest.mark.parametrize(
+    ("statement", "message", "required", "found"),
+    [
+        ("unroll(i)", "the number of iterations of mm/m1 is known only when the kernel runs",
+         "a number of iterations that is known now", "ceildiv(M, 4) iterations"),
+        ("unroll(i, factor: 4)", "4 does not divide the iterations of mm/m1", "a multiple of 4 whole steps",
+         "ceildiv(M, 4) steps of 4 over 0..M"),
+    ],
+)  # fmt: skip
+def test_a_loop_of_symbolic_length_is_told_the_ways(statement: str, message: str, required: str, found: str) -> None:
+    """Both of which work."""
+    tiled = "let i = tile(mm, [m: 4])\n"
+    error = refusal(RELU, MM + tiled + statement)
+    assert (error.message, error.required, error.found) == (message, required, found)
+    assert error.fix == f"`unroll(i, factor: 4, explicit: false)` {COMPILER}"
+    assert error.notes == (WAY,)
+    check(RELU, MM + tiled + error.fix.split("`")[1], SIZES)
+    check(RELU, f'{MM}tile(mm, [m: 16], tail: peel)\nlet i = tile(mm.copy("main"), [m: 4])\n{statement}', SIZES)
+
+
+def test_iterations_in_no_order_are_no_work_for_the_compiler() -> None:
+    error = refusal(RELU, MM + "let i = tile(mm, [m: 4], parallel: true)\nunroll(i)")
+    assert (error.fix, error.notes) == (None, (WAY,))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from tcpx.payload.diagnostics import ScheduleError
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Module
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.ops.vector import Read, ToTensor
 from tcpx.payload.types import VectorType, shape_of
-from tests.transform.payloads import CHAIN, MM, PAYLOADS, PRODUCTS, RELU, ROWS, Sizes, check, refusal
+from tests.transform.payloads import CHAIN, MM, PAYLOADS, PRODUCTS, RELU, ROWS, Sizes, check, refusal, run
 
 SIZES: tuple[Sizes, ...] = tuple(
     {"M": m, "N": n, "K": k} for m, n, k in ((0, 1, 5), (1, 0, 3), (7, 17, 0), (13, 17, 5), (1, 1, 1), (12, 16, 4))
@@ -115,10 +116,17 @@ def test_other_classes(payload: str, body: str) -> None:
     ("body", "message", "fix"),
     [
         ("let i = tile(mm, [m: 6])\nvectorize(i)", "%x.t in the loop mm/m1 cannot be vectorized",
-         "tile that dim, with tail: pad, or peel the loop"),
+         "`tile(mm, [m: 6], tail: pad)` at <schedule>:4:1"),
+        ("let i = tile(mm, [m: 6], tail: none)\nvectorize(i)", "%x.t in the loop mm/m1 cannot be vectorized",
+         "`tile(mm, [m: 6], tail: pad)` at <schedule>:4:1"),
         ("let i, j = tile(mm, [m: 6, n: 8])\nlet k = tile(mm, [k: 1])\nvectorize(j)",
-         "%mm.start in the loop mm/n1 cannot be vectorized",
-         "fuse(mm.start, into: ...), a loop of full tiles, or pad what it starts before tiling its reduction"),
+         "%mm.start in the loop mm/n1 cannot be vectorized", "`tile(mm, [m: 6, n: 8], tail: pad)` at <schedule>:4:1"),
+        ("let i = tile(mm, [m: 6], tail: pad)\nvectorize(i)", "%x.p in the loop mm/m1 cannot be vectorized",
+         "`tile(mm, [m: 6, n: 16], tail: pad)` at <schedule>:4:1, then `vectorize(mm.loop(n))`"),
+        ("let r = match one \"r\" in root\nlet i, j = tile(r, [d0: 6, d1: 16])\nfuse(mm, into: j)\nvectorize(j)",
+         "%x.t in the loop r/d11 cannot be vectorized", "`tile(r, [d0: 6, d1: 16], tail: pad)` at <schedule>:5:1"),
+        ("let i = tile(\nmm, [m: 6])\nvectorize(i)", "%x.t in the loop mm/m1 cannot be vectorized",
+         "`tail: pad` in the `tile` of `m` at <schedule>:4:1"),
         ("let i = tile(mm, [m: 6], tail: peel)\nlet j, k = tile(mm, [n: 8, k: 2], tail: pad)\nvectorize(j)",
          "%mm.start.1 in the loop mm/n2 cannot be vectorized",
          'vectorize the loop of whole tiles alone: `x.copy("main")`'),
@@ -128,3 +136,27 @@ def test_refused(body: str, message: str, fix: str) -> None:
     found = refusal(RELU, MM + body)
     assert found.message == message
     assert found.fix == fix
+
+
+def test_the_statement_to_write_is_told_until_everything_is_static() -> None:
+    """Each fix is done as it is told, where it is told; then the loop is on vectors."""
+    body, fixes = MM + "tile(mm, [m: 6])\nvectorize(mm.loop(m))", list[str]()
+    for _ in range(3):
+        with pytest.raises(ScheduleError) as caught:
+            run(RELU, body)
+        fixes.append(caught.value.diagnostic.fix or "")
+        told = fixes[-1].split("`")[1::2]
+        *statements, last = body.split("\n")
+        if "at <schedule>" in fixes[-1]:
+            statements[1:2] = told[:1]
+            last = told[-1] if len(told) > 1 else last
+        else:
+            statements += told
+        body = "\n".join([*statements, last])
+    done = run(RELU, body)
+    assert fixes == [
+        "`tile(mm, [m: 6], tail: pad)` at <schedule>:4:1",
+        "`tile(mm, [m: 6, n: 16], tail: pad)` at <schedule>:4:1, then `vectorize(mm.loop(n))`",
+        "`tile(mm, [k: 1])` before it",
+    ]
+    assert any(isinstance(r.type, VectorType) for op in done.module.main.walk() for r in op.results)

@@ -1,0 +1,113 @@
+"""Why a tile has no static size, and the statement that gives it one."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tcpx.payload.diagnostics import Location
+from tcpx.payload.facts import Facts
+from tcpx.payload.indexing_maps import map_dim
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ops.gml_st import Loop, Materialize
+from tcpx.payload.ops.memory import Pad
+from tcpx.payload.sizes import Dim, to_text, variables
+from tcpx.payload.types import ScalarType, dtype_of
+from tcpx.target import Target
+from tcpx.transform.editing import source_name
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolicDim:
+    """A dim of an operation whose tile has no static size. `loop` makes its tiles, of which the last may be shorter;
+    None where nothing tiles it."""
+
+    op: Structured
+    dim: str
+    size: Dim
+    loop: Loop | None
+
+    @property
+    def found(self) -> str:
+        """What is there, in words."""
+        what = f"`{self.dim}` of %{source_name(self.op)}"
+        if self.loop is None:
+            return f"{what}, of size {to_text(self.size)}, is not tiled"
+        return f"the last tile that the loop {self.loop.name} makes of {what} may be shorter"
+
+    def statement(self, target: Target) -> str | None:
+        """The statement to write; None where it stands there."""
+        if self.loop is None:
+            return self._new_tile(target)
+        where = self.loop.schedule_location
+        padded = with_argument(where, "tile", "tail", "pad") if where is not None else None
+        if where is None or padded is None:
+            return f"`tail: pad` in the `tile` of `{self.dim}`" + (f" at {where}" if where is not None else "")
+        return f"`{padded}` at {where}" if not where.span.endswith(padded) else None
+
+    def _new_tile(self, target: Target) -> str:
+        """One element of a reduction, a vector of what lies side by side in the result, a few of any other dim; in the
+        statement that tiles other dims, where there is one."""
+        name = source_name(self.op)
+        if self.op.iterator(self.dim).is_reduction:
+            return f"`tile({name}, [{self.dim}: 1])` before it"
+        last = self.op.result_map()[-1]
+        size = _lanes(target, dtype_of(self.op.result.type)) if map_dim(last) == self.dim else 4
+        loop = next((a for a in self.op.ancestors() if isinstance(a, Loop)), None)
+        where = loop.schedule_location if loop is not None else None
+        padded = with_argument(where, "tile", "tail", "pad") if where is not None else None
+        if padded is None or "]" not in padded:
+            return f"`tile({name}, [{self.dim}: {size}], tail: pad)` before it"
+        wider = padded.replace("]", f", {self.dim}: {size}]", 1)
+        return f"`{wider}` at {where}, then `vectorize({name}.loop({self.dim}))`"
+
+
+def _lanes(target: Target, dtype: ScalarType) -> int:
+    return max(1, target.vector_bits // dtype.bits)
+
+
+def symbolic_dim(value: Value, facts: Facts) -> SymbolicDim | None:
+    """The dim to tile first where a tile has no static size, of the operation that computes or reads it: parallel dims
+    go before reduction dims, whose tiling fills a first value of all the others."""
+    op = _computation(value)
+    if op is None:
+        return None
+    dims = zip(op.iterators(), op.extents(), strict=True)
+    symbolic = [(it, extent) for it, extent in dims if not isinstance(facts.value(extent), int)]
+    if not symbolic:
+        return None
+    it, extent = min(symbolic, key=lambda pair: pair[0].is_reduction)
+    names = {variable.name for variable in variables(extent)}
+    loop = next((a for a in op.ancestors() if isinstance(a, Loop) and a.var.name in names), None)
+    return SymbolicDim(op, it.name, extent, loop)
+
+
+def _computation(value: Value) -> Structured | None:
+    """The operation that computes a value, or else one that reads it, maybe padded or a part of it."""
+    if isinstance(value.defining_op, Structured):
+        return value.defining_op
+    for user in value.users:
+        if isinstance(user, Structured):
+            return user
+        found = _computation(user.result) if isinstance(user, Pad | Materialize) else None
+        if found is not None:
+            return found
+    return None
+
+
+def with_argument(where: Location, name: str, parameter: str, value: str) -> str | None:
+    """The call of a transform in the statement at this place, with an argument set; None where it is no such call, or
+    on several lines, or in Python."""
+    call = re.search(rf"\b{name}\(.*\)$", where.span)
+    if call is None or where.printed is not None:
+        return None
+    text = call[0]
+    if re.search(rf"\b{parameter}:", text):
+        return re.sub(rf"\b{parameter}:\s*[^,)]+", f"{parameter}: {value}", text)
+    return f"{text[:-1]}, {parameter}: {value})"
+
+
+def is_tail(op: Operation) -> bool:
+    """Whether an operation stands in what is left of a peeled loop."""
+    return any(side == "tail" for _, side in op.copy_path)
