@@ -38,8 +38,8 @@ KEYS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar: a figure (`fraction`, `seconds`, `best_peer`, `peer`, `apart`, `workload`, `over_one_thread`), what it is
-    against, and the value: the most for `seconds`, `apart` and `over_one_thread`, the least for the others."""
+    """One bar: a figure (`fraction`, `seconds`, `best_peer`, `peer`, `apart`, `workload`, `over_one_thread`), what it
+    is against, and the value: the most for `seconds`, `apart` and `over_one_thread`, the least for the others."""
 
     figure: str
     value: float

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -14,10 +15,12 @@ import numpy as np
 import tcpx
 from tcpx.cli.measuring import add_measuring, plan_of, threads_of
 from tcpx.cli.options import Subcommand, UsageError, checked_unique, size
+from tcpx.cli.progress import showing
 from tcpx.measure.output import checked_output, write_results
 from tcpx.measure.peer_process import Launch
 from tcpx.measure.protocol import RAW_DTYPES, Input, Task
 from tcpx.measure.roofline import Work
+from tcpx.measure.rounds import Plan
 from tcpx.measure.rows import Row
 from tcpx.measure.session import Session
 from tcpx.measure.table import table
@@ -72,7 +75,9 @@ def _time_alone(payload: Path, options: argparse.Namespace) -> int:
     module = tcpx.load(payload)
     arrays = tcpx.random_inputs(module, sizes=checked_unique(options.size, "--size"))
     schedule = tcpx.schedule_text(options.schedule) if options.schedule is not None else None
+    plan = plan_of(options)
     print(f"tcpx alone on {payload}: no peers, results unchecked (tcpx run --check does that)")
+    print(_what_is_measured(options.quick, plan), flush=True)
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="tcpx-bench-") as folder:
         inputs: list[Input] = []
@@ -91,13 +96,34 @@ def _time_alone(payload: Path, options: argparse.Namespace) -> int:
                 payload_folder=str(payload.parent.resolve()),
                 schedule=schedule,
             )
-            with Session([ALONE], cpus, plan=plan_of(options)) as session:
-                made = session.measure(task, Work(0, sum(array.nbytes for array in arrays)))
-                print(table(made, head=not rows))
-                rows += session.finished()
+            made = _rows(task, cpus, plan, options.quick, sum(array.nbytes for array in arrays))
+            print(table(made[1:], head=not rows), flush=True)
+            rows += made
     for path in write_results(rows, options.output):
         print(f"wrote {path}")
     return 0 if all(row.median_s is not None for row in rows if row.peer == ALONE.name) else 1
+
+
+def _rows(task: Task, cpus: Sequence[int], plan: Plan, is_quick: bool, count: int) -> list[Row]:
+    """The rows of one number of threads, for arrays of `count` bytes, that of the machine first."""
+    work = Work(0, count)
+    stage = "measuring the limits of the machine"
+    with (
+        showing(lambda seconds: f"{stage}, {seconds:.0f} s"),
+        Session([ALONE], cpus, plan=plan, only=work if is_quick else None) as session,
+    ):
+        stage = "compiling the kernel and timing it"
+        session.measure(task, work)
+        stage = "measuring the limits of the machine again"
+        return session.finished()
+
+
+def _what_is_measured(is_quick: bool, plan: Plan) -> str:
+    """How much is measured, in a line."""
+    samples = f"{plan.rounds} rounds of {plan.samples} samples of {plan.shortest * 1e3:g} ms"
+    if is_quick:
+        return f"{samples}; of the machine's limits the one that counts, once (--quick)"
+    return f"{samples}; all limits of the machine before and after, which takes longest (--quick: one of them, once)"
 
 
 def _no_checkout() -> tcpx.ArgumentError:

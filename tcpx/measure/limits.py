@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Final
@@ -79,24 +80,27 @@ class Machine:
         self.calibration = Calibration(self.probe, self.load)
         self.calibration.warm_up()
 
-    def limits(self) -> Limits:
-        """Measure all of it: some seconds, half a minute on a machine that is never quiet."""
+    def limits(self, only: Collection[str] | None = None) -> Limits:
+        """Measure all of it: some seconds, half a minute on a machine that is never quiet; or the rates in `only`."""
         caches = cache_sizes(self.target)
         count = len(self.threads.cpus)
-        held = {name: size if name == "l3" else size * count for name, size in caches.items()}
-        rates: dict[str, float] = {}
-        for loop in self._loops.values():
-            if loop.kind == ARITHMETIC:
-                rates[loop.name] = self._arithmetic_rate(loop.name)
+        held = self.caches()
         sizes = {name: size // 2 // count for name, size in held.items()}
-        memory = max(LEAST_IN_MEMORY, IN_MEMORY * max(caches.values())) // count
+        sizes["memory"] = max(LEAST_IN_MEMORY, IN_MEMORY * max(caches.values())) // count
+        rates: dict[str, Callable[[], float]] = {}
         for name, loop in self._loops.items():
-            if loop.kind == READ:
-                rates |= {f"read_{level}": self._memory_rate(loop, size) for level, size in sizes.items()}
-                rates["read_memory"] = self._memory_rate(loop, memory)
+            if loop.kind == ARITHMETIC:
+                rates[name] = partial(self._arithmetic_rate, name)
+            elif loop.kind == READ:
+                rates |= {f"read_{level}": partial(self._memory_rate, loop, size) for level, size in sizes.items()}
             elif loop.kind == COPY:
-                rates[name] = self._memory_rate(loop, memory // 2)
-        return Limits(count, rates, held)
+                rates[name] = partial(self._memory_rate, loop, sizes["memory"] // 2)
+        return Limits(count, {name: rate() for name, rate in rates.items() if only is None or name in only}, held)
+
+    def caches(self) -> dict[str, int]:
+        """The bytes of each level that these threads have together."""
+        count = len(self.threads.cpus)
+        return {name: size if name == "l3" else size * count for name, size in cache_sizes(self.target).items()}
 
     def probe(self) -> float:
         """Operations a second of a short FMA loop on all threads now: those of the slowest, times their number."""

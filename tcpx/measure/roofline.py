@@ -29,11 +29,15 @@ def bound(work: Work, limits: Limits) -> Bound | None:
 
     None where the target has no such instructions, or there is nothing to do.
     """
-    level = f"read_{limits.level(work.bytes)}"
     parts: list[Bound] = []
-    for amount, rate in ((work.operations, work.peak), (work.bytes, level)):
-        if amount > 0:
-            if rate not in limits.rates:
-                return None
-            parts.append(Bound(amount / limits.rates[rate], rate))
+    for rate, amount in amounts(work, limits).items():
+        if rate not in limits.rates:
+            return None
+        parts.append(Bound(amount / limits.rates[rate], rate))
     return max(parts, key=lambda part: part.seconds, default=None)
+
+
+def amounts(work: Work, limits: Limits) -> dict[str, float]:
+    """What a call has to do, by the rate that limits it; of `limits`, the caches count."""
+    each = {work.peak: work.operations, f"read_{limits.level(work.bytes)}": work.bytes}
+    return {rate: amount for rate, amount in each.items() if amount > 0}

@@ -18,7 +18,7 @@ from tcpx.measure.limits import MOST_SECONDS, PROBE, Limits, Machine
 from tcpx.measure.peer_process import Launch, PeerError, PeerProcess
 from tcpx.measure.pinned_threads import PinnedThreads
 from tcpx.measure.protocol import Array, Task
-from tcpx.measure.roofline import Work, bound
+from tcpx.measure.roofline import Work, amounts, bound
 from tcpx.measure.rounds import Plan, Sample, Timed, interleave
 from tcpx.measure.rows import Row
 
@@ -34,16 +34,26 @@ Check = Callable[[Array, str], float]
 
 
 class Session:
-    """Measures tasks on peers with one thread per CPU of `cpus`. A context manager."""
+    """Measures tasks on peers with one thread per CPU of `cpus`. A context manager.
+
+    The limits of the machine are measured before and after; with `only`, those of this work, and before alone.
+    """
 
     def __init__(
-        self, launches: Sequence[Launch], cpus: Sequence[int], target: str = "native", plan: Plan | None = None
+        self,
+        launches: Sequence[Launch],
+        cpus: Sequence[int],
+        target: str = "native",
+        plan: Plan | None = None,
+        only: Work | None = None,
     ) -> None:
         self.plan = plan or Plan()
         self.cpus = tuple(cpus)
         self._pinned = PinnedThreads(self.cpus)
         self.machine = Machine(tcpx.load_target(target), self._pinned, min(MOST_SECONDS, self.plan.patience))
-        self.limits: Limits = self.machine.limits()
+        self._is_brief = only is not None
+        rates = amounts(only, Limits(len(self.cpus), {}, self.machine.caches())) if only is not None else None
+        self.limits: Limits = self.machine.limits(rates)
         self.calibration = self.machine.calibration
         self._launches = {launch.name: launch for launch in launches}
         self._running: dict[str, PeerProcess] = {}
@@ -91,8 +101,9 @@ class Session:
         return made
 
     def finished(self) -> list[Row]:
-        """All rows, judged by the best limits seen before and after; the first one holds these limits."""
-        self.limits = self.limits.with_best(self.machine.limits())
+        """All rows, judged by the best limits seen; the first one holds these limits."""
+        if not self._is_brief:
+            self.limits = self.limits.with_best(self.machine.limits())
         self.limits = self._best_limits()
         facts = {
             "limits": dict(self.limits.rates),
