@@ -137,7 +137,8 @@ def _reference(module: tcpx.Module, arrays: Sequence[Array]) -> tuple[Array, ...
     progress = tcpx.EvaluationProgress()
 
     def describe(seconds: float) -> str:
-        return f"reference evaluator at {progress.operation}: {time_left(seconds, progress.fraction)}"
+        place = f" at {progress.operation}" if progress.operation else ""
+        return f"reference evaluator{place}: {time_left(seconds, progress.fraction)}"
 
     with showing(describe):
         return _as_tuple(tcpx.evaluate(module, *arrays, progress=progress))
