@@ -17,6 +17,7 @@ from tcpx.payload.diagnostics import Diagnostic, unusable_argument
 from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, operation_classes
 from tcpx.payload.progress import EvaluationProgress
+from tcpx.payload.size_values import size_choices
 from tcpx.payload.strided import mark_strided
 from tcpx.payload.structure import fingerprint as function_fingerprint
 from tcpx.payload.text.parser import load, parse
@@ -150,19 +151,19 @@ def search_space(
     params: Mapping[str, ParamValue] | None = None,
     target: str | Target = "native",
     threads: int = 1,
-    sizes: Sequence[Mapping[str, int]] = (),
+    sizes: Mapping[str, int] | Sequence[Mapping[str, int]] = (),
 ) -> SearchSpace:
     """The knobs of a schedule for a payload that `params` does not set, and the constraints among them.
 
     Constraints that depend on what steps do to the payload are not among them: they are checked when the schedule
-    runs. `sizes` are values of the symbols that the kernel will be called with: knobs that stand only in versions of
-    `specialize` that none of them takes are `untaken`. Raises ScheduleError for a schedule that is wrong whatever its
-    knobs are.
+    runs. `sizes` are values of the symbols that the kernel will be called with, one mapping or several: knobs that
+    stand only in versions of `specialize` that none of them takes are `untaken`. Raises ScheduleError for a schedule
+    that is wrong whatever its knobs are.
     """
     chosen = load_target(target) if isinstance(target, str) else target
     program = program_or_default(schedule)
     copies = copy_module(module), copy_module(module)
-    return survey(*copies, program, chosen, threads=threads, params=params, sizes=sizes)
+    return survey(*copies, program, chosen, threads=threads, params=params, sizes=size_choices(sizes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import numpy as np
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import FuncOp, Module, Value
+from tcpx.payload.size_values import size_values
 from tcpx.payload.sizes import Dim, Symbol, evaluate, symbols
 from tcpx.payload.stored_arrays import UnreadableArrayError, read_npy
 from tcpx.payload.types import ScalarType, dtype_of, shape_of
@@ -51,7 +52,7 @@ def random_inputs(
     names = [value.name for value in func.args]
     for name in held:
         _check_known(name, names, f"@{func.name} has no argument `{name}`")
-    known = _sizes(func, held, sizes or {})
+    known = _sizes(func, held, size_values(sizes or {}))
     generator = np.random.default_rng(seed)
     arrays: list[Array] = []
     for value in func.args:

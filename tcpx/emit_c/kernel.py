@@ -19,6 +19,7 @@ from tcpx.emit_c.sanitizer.library import SanitizedLibrary
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.payload.diagnostics import Diagnostic, VerifyError
 from tcpx.payload.ir import Module
+from tcpx.payload.size_values import size_values
 from tcpx.payload.sizes import evaluate
 from tcpx.target import Target
 
@@ -136,7 +137,7 @@ class Kernel:
 
     def workspace_bytes(self, sizes: Mapping[str, int]) -> int:
         """Bytes of workspace for these values of the symbols, by name."""
-        return evaluate(self.signature.workspace_bytes, sizes)
+        return evaluate(self.signature.workspace_bytes, size_values(sizes))
 
     def report(self, sizes: Mapping[str, int] | None = None) -> KernelReport:
         """What the kernel is, the memory it works in for these values of the symbols, and what the schedule left as it
@@ -144,7 +145,7 @@ class Kernel:
 
         Raises ArgumentError for a name that is no symbol of the kernel.
         """
-        return report_of(self.signature, self.target, self.library_path, sizes or {}, self.remarks)
+        return report_of(self.signature, self.target, self.library_path, size_values(sizes or {}), self.remarks)
 
     def call_raw(
         self, arrays: Sequence[int], sizes: Sequence[int], workspace: int, constants: int | None = None

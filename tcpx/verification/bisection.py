@@ -10,6 +10,7 @@ from tcpx.emit_c.kernel import build_kernel
 from tcpx.interp import ParamValue, TraceEntry
 from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.ir import Module
+from tcpx.payload.size_values import size_choices
 from tcpx.target import Target
 from tcpx.transform.language.embedded import Schedulable
 from tcpx.verification.numbers import Case, Mismatch, compare, first_mismatch
@@ -48,7 +49,7 @@ def bisect(
     params: Mapping[str, ParamValue] | None = None,
     target: str | Target = "native",
     threads: int = 1,
-    sizes: Sequence[Mapping[str, int]] = (),
+    sizes: Mapping[str, int] | Sequence[Mapping[str, int]] = (),
     seed: int = 0,
     run_kernel: bool = True,
 ) -> Bisection:
@@ -56,12 +57,13 @@ def bisect(
 
     Where errors are not undone by later steps, which is the rule, there is one such step. The payload is evaluated
     after about log2(n) of n steps, at the sizes and inputs of `verify_steps`; a step that only large sizes show is
-    found by giving them. If all steps are right, the kernel is compiled and run on the same inputs, unless `run_kernel`
-    is false. Raises what running the schedule raises.
+    found by giving them, as one mapping or several. If all steps are right, the kernel is compiled and run on the same
+    inputs, unless `run_kernel` is false. Raises what running the schedule raises.
     """
     setting = Setting.of(module, schedule, params, target, threads)
-    cases = setting.cases(sizes, seed)
-    limit = 0 if sizes else WORK_LIMIT
+    choices = size_choices(sizes)
+    cases = setting.cases(choices, seed)
+    limit = 0 if choices else WORK_LIMIT
     ordinals = _committed_steps(setting)
     probes = 0
 

@@ -10,6 +10,7 @@ from tcpx.api import copy_module, program_or_default
 from tcpx.interp import ParamValue, TraceEntry
 from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.ir import Module
+from tcpx.payload.size_values import size_choices
 from tcpx.stepwise import run_stepwise
 from tcpx.target import Target, load_target
 from tcpx.transform.language.embedded import Schedulable
@@ -103,20 +104,21 @@ def verify_steps(
     params: Mapping[str, ParamValue] | None = None,
     target: str | Target = "native",
     threads: int = 1,
-    sizes: Sequence[Mapping[str, int]] = (),
+    sizes: Mapping[str, int] | Sequence[Mapping[str, int]] = (),
     seed: int = 0,
     on_step: Callable[[TraceEntry], None] | None = None,
 ) -> StepVerification:
     """Evaluate the payload after every step of the schedule and of the lowering, and compare with it before the first.
 
-    `sizes` are values of its symbols; those given are all evaluated, whatever it takes. By default they are 0, 1, odd
-    ones, and those at and above every tile size, as far as the reference evaluator gets with them in reasonable time:
-    with random data, and once with NaN and infinities among them. Stops at the first step that is wrong. Raises what
-    running the schedule raises.
+    `sizes` are values of its symbols, one mapping or several; those given are all evaluated, whatever it takes. By
+    default they are 0, 1, odd ones, and those at and above every tile size, as far as the reference evaluator gets with
+    them in reasonable time: with random data, and once with NaN and infinities among them. Stops at the first step that
+    is wrong. Raises what running the schedule raises.
     """
     setting = Setting.of(module, schedule, params, target, threads)
-    cases = setting.cases(sizes, seed)
-    limit = 0 if sizes else WORK_LIMIT
+    choices = size_choices(sizes)
+    cases = setting.cases(choices, seed)
+    limit = 0 if choices else WORK_LIMIT
     checked, left_out = 0, 0
 
     def check(step: TraceEntry, now: Module) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import numpy as np
 import pytest
 
 import tcpx
@@ -111,3 +113,47 @@ def test_even_sizes_do_not_show_it() -> None:
 def test_a_schedule_that_fails_is_its_own_diagnostic() -> None:
     with pytest.raises(tcpx.ScheduleError):
         tcpx.bisect(tcpx.parse(PAYLOAD), schedule("let i = tile(a, [d0: 0])"), target="generic")
+
+
+@pytest.mark.parametrize("sizes", [{"N": 8}, [{"N": 8}], ({"N": np.int64(8)},)])
+def test_sizes_are_one_mapping_or_several(sizes: Any) -> None:
+    module = tcpx.parse(PAYLOAD)
+    found = tcpx.bisect(module, schedule(*STATEMENTS), target="generic", sizes=sizes, run_kernel=False)
+    assert {case.sizes for case in found.cases} == {(("N", 8),)}
+    assert tcpx.verify_steps(module, schedule(*STATEMENTS), target="generic", sizes=sizes).cases[0].sizes == (("N", 8),)
+    assert tcpx.search_space(module, schedule(*STATEMENTS), target="generic", sizes=sizes).variables == ()
+
+
+UNUSABLE: dict[str, tuple[object, str, str]] = {
+    "a number": (8, "a mapping such as {'M': 64}, or a list of them", "8"),
+    "a text": ("N=8", "a mapping such as {'M': 64}, or a list of them", '"N=8"'),
+    "a list of numbers": ([8], "a mapping such as {'M': 64}", "8"),
+    "pairs": ([("N", 8)], "a mapping such as {'M': 64}", "something of the Python type tuple"),
+    "a text for a number": ({"N": "8"}, "a whole number for `N`", '"8"'),
+    "half a number": ([{"N": 8.5}], "a whole number for `N`", "8.5"),
+    "a truth value": ({"N": True}, "a whole number for `N`", "true"),
+    "a number for a name": ({8: 8}, "the names of symbols", "8"),
+}
+
+
+@pytest.mark.parametrize("case", UNUSABLE)
+def test_what_are_no_sizes(case: str) -> None:
+    sizes, required, found = UNUSABLE[case]
+    given: Any = sizes
+    module = tcpx.parse(PAYLOAD)
+    for run in (tcpx.bisect, tcpx.verify_steps, tcpx.search_space):
+        with pytest.raises(tcpx.ArgumentError) as caught:
+            run(module, schedule(*STATEMENTS), target="generic", sizes=given)
+        diagnostic = caught.value.diagnostic
+        assert (diagnostic.message, diagnostic.required, diagnostic.found) == ("these are no sizes", required, found)
+
+
+def test_sizes_of_inputs_and_reports() -> None:
+    module = tcpx.parse(PAYLOAD)
+    kernel = tcpx.compile(module, target="generic")
+    given: Any = "N=8"
+    for run in (lambda: tcpx.random_inputs(module, sizes=given), lambda: kernel.report(given)):
+        with pytest.raises(tcpx.ArgumentError, match="these are no sizes"):
+            run()
+    numpy_number: Any = np.int64(8)
+    assert kernel.workspace_bytes({"N": numpy_number}) == kernel.workspace_bytes({"N": 8})
