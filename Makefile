@@ -6,14 +6,15 @@ SHELL := /bin/bash
 
 VENV := .venv
 BIN  := $(VENV)/bin
+VERSIONS = $(shell .ci/versions)
 # The first interpreter that is new enough and can make a virtual environment; looked for only when one is made.
-PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; do \
+PYTHON ?= $(shell for p in python$(firstword $(VERSIONS)) python3 $(patsubst %,python%,$(VERSIONS)); do \
   "$$p" -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' </dev/null >/dev/null 2>&1 \
   && command -v "$$p" && break; done)
 WORKERS ?= auto
 PYTEST  := $(BIN)/python -m pytest
 
-.PHONY: help venv demo test errors lint types format docs mutants conformance bench bench-random bench-peers perf-check tuner-check
+.PHONY: help venv demo test test-long test-python errors lint types format docs mutants conformance bench bench-random bench-peers perf-check tuner-check
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*##/  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -22,9 +23,13 @@ $(VENV)/pyvenv.cfg:
 	@if [ -z "$(PYTHON)" ]; then echo "tcpx needs Python 3.11 or newer with its venv module (Debian: apt-get install python3-venv)" >&2; exit 1; fi
 	"$(PYTHON)" -m venv $(VENV)
 
-# A stamp says that the environment holds what this pyproject.toml asks for.
+# A stamp says that the environment has what this pyproject.toml asks for.
 $(VENV)/.core: $(VENV)/pyvenv.cfg pyproject.toml setup.py
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.core
@@ -41,12 +46,22 @@ venv: $(VENV)/.dev  ## the development environment in .venv
 demo: $(VENV)/.core compiler  ## classify handwritten digits with a compiled kernel, beside NumPy
 	$(BIN)/python examples/digits/demo.py
 
-test: $(VENV)/.dev compiler  ## the tests, without the slow ones; every message keeps to the rules
+# Which tests are long is said in tests/long_tests.txt; which are slow, by the mark `slow` on them.
+BOTH := not slow
+
+test: $(VENV)/.dev compiler  ## the tests, within 12 minutes on 2 cores; every message keeps to the rules
 	@mkdir -p build
 	$(PYTEST) -n $(WORKERS) --dist worksteal --errors-page build/errors.md $(ARGS)
 
-errors: $(VENV)/.dev compiler  ## docs/errors.md from what the tests provoke
-	$(PYTEST) -n $(WORKERS) --dist worksteal --errors-page docs/errors.md $(ARGS)
+test-long: $(VENV)/.dev compiler  ## the tests that take longer
+	@mkdir -p build
+	$(PYTEST) -n $(WORKERS) --dist worksteal -m 'long and not slow' --errors-page build/errors-long.md $(ARGS)
+
+test-python: $(VENV)/.test compiler  ## what depends on the version of Python; another: VENV=.venv-3.12 PYTHON=python3.12
+	$(PYTEST) -n $(WORKERS) --dist worksteal -m '$(BOTH)' tests/transform/language tests/interp tests/payload $(ARGS)
+
+errors: $(VENV)/.dev compiler  ## docs/errors.md from what the tests of both targets provoke
+	$(PYTEST) -n $(WORKERS) --dist worksteal -m '$(BOTH)' --errors-page docs/errors.md $(ARGS)
 
 lint: $(VENV)/.dev  ## ruff and the import boundaries
 	$(BIN)/ruff check .

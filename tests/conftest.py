@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import guarded_calls
+from tests import guarded_calls, optional_tools
 from tests.diagnostics.plugin import DiagnosticPolicy
+from tests.long_tests import LONG_TESTS, LongTests
 from tests.skips import SkipPolicy
 
 # A machine that does other work is slow, which says nothing of the tests.
@@ -29,12 +31,20 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update-golden"))
 
 
+GARBAGE = 100_000, 20, 50
+"""Payloads and syntax trees are many small objects that live for a test: with Python's own thresholds, looking for
+garbage among them takes a sixth of the time."""
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Install the policies; that of skips not in a worker of xdist. Commands that tests start can be interrupted, also
     where this process cannot, as a shell's job in the background."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    gc.set_threshold(*GARBAGE)
     config.pluginmanager.register(guarded_calls, "guarded-calls")
+    config.pluginmanager.register(optional_tools, "optional-tools")
+    config.pluginmanager.register(LongTests(LONG_TESTS), "long-tests")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(SkipPolicy(Path(__file__).with_name("allowed_skips.txt")), "skip-policy")
     errors_page: Path | None = config.getoption("--errors-page")

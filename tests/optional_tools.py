@@ -1,5 +1,6 @@
-"""What some tests need and a machine may lack: each with how to get it. Without it the test is skipped with `reason`,
-which `skips.py` knows: a failure in CI, one line of the summary elsewhere."""
+"""What some tests need and a machine may lack, with how to get it. Without it a test is skipped for a reason that
+`skips.py` knows: a failure in CI, one line of the summary elsewhere. A plugin of pytest; `-m needs` selects them.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,13 +37,17 @@ class OptionalTool:
 
     @property
     def needed(self) -> pytest.MarkDecorator:
-        """The mark of a test that needs it."""
-        return pytest.mark.skipif(not self.is_there(), reason=self.reason)
+        """The mark of a test that needs it, or of a parameter."""
+        return pytest.mark.needs(self)
 
-    def require(self) -> None:
-        """Skip the test that calls this, if the tool is missing."""
-        if not self.is_there():
-            pytest.skip(self.reason)
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test that needs what is missing."""
+    for mark in item.iter_markers("needs"):
+        for tool in mark.args:
+            if not tool.is_there():
+                pytest.skip(tool.reason)
 
 
 @cache
@@ -60,10 +66,9 @@ def _program(name: str, packages: str) -> OptionalTool:
     return OptionalTool(name, f"apt-get install {packages} (Debian)", lambda: shutil.which(name) is not None)
 
 
-def _sanitizers(compiler: str, packages: str) -> OptionalTool:
-    flags = (*SANITIZERS, "-fopenmp")
-    how = f"apt-get install {packages} (Debian)"
-    return OptionalTool(f"{compiler} with sanitizers and OpenMP", how, partial(_links, compiler, *flags))
+def _linker(compiler: str, what: str, flags: tuple[str, ...], packages: str) -> OptionalTool:
+    links = partial(_links, compiler, *flags)
+    return OptionalTool(f"{compiler} with {what}", f"apt-get install {packages} (Debian)", links)
 
 
 def _package(name: str) -> OptionalTool:
@@ -72,15 +77,26 @@ def _package(name: str) -> OptionalTool:
 
 GCC = _program("gcc", "gcc libc6-dev")
 CLANG = _program("clang", "clang libc6-dev")
-GCC_SANITIZERS = _sanitizers("gcc", "gcc libc6-dev")
-CLANG_SANITIZERS = _sanitizers("clang", "clang libc6-dev libclang-rt-dev libomp-dev")
+_OPENMP = ("-fopenmp",)
+_SANITIZED = (*SANITIZERS, *_OPENMP)
+GCC_OPENMP = _linker("gcc", "OpenMP", _OPENMP, "gcc libc6-dev")
+GCC_SANITIZERS = _linker("gcc", "sanitizers and OpenMP", _SANITIZED, "gcc libc6-dev")
+CLANG_OPENMP = _linker("clang", "OpenMP", _OPENMP, "clang libc6-dev libomp-dev")
+CLANG_SANITIZERS = _linker("clang", "sanitizers and OpenMP", _SANITIZED, "clang libc6-dev libclang-rt-dev libomp-dev")
 CHROMIUM = _program("chromium", "chromium")
 DISTRIBUTED = _package("distributed")
 OPTUNA = _package("optuna")
 RICH = _package("rich")
-COMPILERS = {"gcc": GCC, "clang": CLANG}
-SANITIZED = {"gcc": GCC_SANITIZERS, "clang": CLANG_SANITIZERS}
-TOOLS = (*COMPILERS.values(), *SANITIZED.values(), CHROMIUM, DISTRIBUTED, OPTUNA, RICH)
+TOOLS = (
+    *(GCC, GCC_OPENMP, GCC_SANITIZERS, CLANG, CLANG_OPENMP, CLANG_SANITIZERS),
+    *(CHROMIUM, DISTRIBUTED, OPTUNA, RICH),
+)
+
+
+def compilers(gcc: OptionalTool = GCC, clang: OptionalTool = CLANG) -> list[Any]:
+    """The names of the compilers, as parameters of tests that need these."""
+    return [pytest.param("gcc", marks=gcc.needed), pytest.param("clang", marks=clang.needed)]
+
 
 _CPU = re.compile(r"this CPU has no \w+(, \w+)* for .+; to get it: another machine")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.globs import glob_pattern, listed_lines
 from tests.optional_tools import is_missing_tool
 
 
@@ -44,17 +45,10 @@ class SkipLedger:
         return {n: r for n, r in self.reasons.items() if not any(a.matches(n, r) for a in allowed)}
 
 
-def glob_pattern(glob: str) -> re.Pattern[str]:
-    """`*` and `?` are wildcards; brackets are literal, for node ids are full of them."""
-    return re.compile(re.escape(glob).replace(r"\*", ".*").replace(r"\?", "."))
-
-
 def read_allowed_skips(path: Path) -> list[AllowedSkip]:
     """Parse the file; a line without `: ` is an error that names it."""
     allowed: list[AllowedSkip] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if not line.strip() or line.startswith("#"):
-            continue
+    for number, line in listed_lines(path):
         nodeid, colon, reason = line.partition(": ")
         if not colon:
             raise pytest.UsageError(f"{path}:{number}: required `nodeid-glob: reason-glob`, found {line!r}")

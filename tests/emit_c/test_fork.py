@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 import pytest
 
 from tcpx.emit_c.memory import HUGE_PAGE, aligned_block
+from tests.optional_tools import CLANG_OPENMP, GCC_OPENMP, compilers
 
 LIMIT_S = 120
 PRELUDE = """
@@ -61,12 +61,9 @@ bound = kernel.bind(x, w)
 """
 
 
-@pytest.fixture(params=["gcc", "clang"])
+@pytest.fixture(params=compilers(GCC_OPENMP, CLANG_OPENMP))
 def compiler(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    if shutil.which(name) is None:
-        pytest.skip(f"{name} is not installed")
-    return name
+    return request.param
 
 
 def run(script: str, compiler: str = "gcc") -> list[str]:

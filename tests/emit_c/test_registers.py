@@ -47,8 +47,8 @@ def register_tile() -> str:
     )
 
 
+@GCC.needed
 def test_accumulators_stay_in_registers(tmp_path: Path) -> None:
-    GCC.require()
     target = load_target("x86_avx512")
     payload = module(register_tile(), lanes_of(target))
     (tmp_path / "tile.c").write_text(

@@ -15,7 +15,7 @@ from tcpx.emit_c import kernel as kernel_module
 from tcpx.emit_c.printer.file import PrintedFile, PrintRequest, print_file
 from tcpx.target import Target, load_target
 from tests.end_to_end.payloads import DIGITS, DIGITS_SCHEDULE, LINEAR, PACKED, arguments
-from tests.optional_tools import GCC_SANITIZERS, SANITIZED, require_cpu_of
+from tests.optional_tools import CLANG_SANITIZERS, GCC_SANITIZERS, compilers, require_cpu_of
 
 SOFTMAX = """\
 func @rows(%x: tensor<[B]x13xf32>) -> tensor<[B]x13xf32> symbols [B] {
@@ -43,18 +43,11 @@ schedule main(root: func) {
 """
 
 
-@pytest.fixture(params=["gcc", "clang"])
+@pytest.fixture(params=compilers(GCC_SANITIZERS, CLANG_SANITIZERS))
 def compiler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The compiler that $CC names for the test."""
-    SANITIZED[request.param].require()
     monkeypatch.setenv("CC", request.param)
     return request.param
-
-
-@pytest.fixture
-def usual_compiler() -> None:
-    """The compiler where $CC names none."""
-    GCC_SANITIZERS.require()
 
 
 @pytest.fixture(params=["generic", "x86_avx512"])
@@ -100,7 +93,7 @@ func @product(%x: tensor<[M]x[K]xf32> strided, %w: tensor<[K]x[N]xf32> strided) 
 """
 
 
-@pytest.mark.usefixtures("usual_compiler")
+@GCC_SANITIZERS.needed  # the compiler where $CC names none
 def test_strided_arrays_are_blocks_with_gaps(target: Target) -> None:
     kernel = tcpx.compile(tcpx.parse(STRIDED), target=target, sanitize=True)
     whole = np.arange(30 * 40, dtype=np.float32).reshape(30, 40) % 7
@@ -182,7 +175,7 @@ def test_a_move_to_where_it_overlaps(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(note.startswith("C at ") and "memcpy(out, out + 1, " in note for note in held.notes)
 
 
-@pytest.mark.usefixtures("usual_compiler")
+@GCC_SANITIZERS.needed  # the compiler where $CC names none
 def test_addresses_are_refused() -> None:
     kernel = tcpx.compile(tcpx.parse(SCALE), tcpx.parse_schedule(TILED), target="generic", sanitize=True)
     with pytest.raises(tcpx.ArgumentError, match="a call with arrays"):
@@ -200,7 +193,7 @@ def words(tmp_path: Path) -> list[str]:
     return ["run", *files, "--random", "0", "--size", "N=7", "--target", "generic", "--sanitize"]
 
 
-@pytest.mark.usefixtures("usual_compiler")
+@GCC_SANITIZERS.needed  # the compiler where $CC names none
 def test_the_command_says_that_nothing_is_found(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*words, "--check"]) == 0
     printed = capsys.readouterr()
@@ -209,7 +202,7 @@ def test_the_command_says_that_nothing_is_found(words: list[str], capsys: pytest
     assert printed.err == ""
 
 
-@pytest.mark.usefixtures("usual_compiler")
+@GCC_SANITIZERS.needed  # the compiler where $CC names none
 def test_the_command_says_what_is_found(
     words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

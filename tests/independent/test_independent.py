@@ -16,6 +16,7 @@ import pytest
 
 import tcpx
 from tests.independent.batches import CASES_PER_BATCH, CONFIGURATIONS, Outcome, run_batch, runs_here
+from tests.optional_tools import require_cpu_of
 
 BATCHES = 12
 BATCHES_OF_CONFORMANCE = 240
@@ -82,8 +83,7 @@ def check_floors(total: Counter[str], batches: int) -> None:
 def run(factory: pytest.TempPathFactory, batch: int, batches: int) -> None:
     seed = session_seed()
     target, threads = CONFIGURATIONS[batch % len(CONFIGURATIONS)]
-    if not runs_here(target):
-        pytest.skip(f"this CPU has no instructions for target {target}")
+    require_cpu_of(tcpx.load_target(target))
     folder = shared_folder(factory, f"{batches}-{batch}")
     outcome = run_batch([f"{seed}/{batch}/{k}" for k in range(CASES_PER_BATCH)], target, threads, folder)
     print(f"TCPX_INDEPENDENT_SEED={seed} {target} {threads} {outcome.expected}")  # noqa: T201

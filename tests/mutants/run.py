@@ -59,7 +59,8 @@ def copy_sources(folder: Path) -> None:
 def run_tests(folder: Path, tests: tuple[str, ...], stop: bool, workers: int = 0) -> tuple[int | None, str]:
     """The exit status of pytest, None if it took too long, and what it printed. The package is that of `folder`."""
     environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "pytest", "-q", "--tb=line", "-n", str(workers), *(["-x"] if stop else [])]
+    options = ["-q", "--tb=line", "-m", "not slow", "-n", str(workers), *(["-x"] if stop else [])]
+    command = [sys.executable, "-m", "pytest", *options]
     try:
         done = subprocess.run(
             [*command, *(f"tests/{test}" for test in tests)],

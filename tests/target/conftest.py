@@ -27,7 +27,7 @@ from tcpx.target import InstructionRow, LaneType, Target, available_targets, loa
 from tcpx.target.detection import cpu_flags
 from tcpx.target.loader import TABLES
 from tcpx.target.table import read_table
-from tests.optional_tools import CLANG, COMPILERS, require_cpu_of
+from tests.optional_tools import CLANG, GCC, require_cpu_of
 
 Array = npt.NDArray[Any]
 
@@ -172,14 +172,13 @@ def usable_target(target: Target) -> Target:
     return load_target(target.name, tuple(f for f in target.features if f in cpu_flags()))
 
 
-BUILT_BY = ["gcc", pytest.param("clang", marks=pytest.mark.slow)]
+BUILT_BY = [pytest.param("gcc", marks=GCC.needed), pytest.param("clang", marks=[pytest.mark.slow, CLANG.needed])]
 
 
 @pytest.fixture(scope="session", params=BUILT_BY)
 def rows(request: pytest.FixtureRequest, target: Target, build_folder: Path) -> RowLibrary:
     """The rows of the target as built by the compiler."""
     usable = usable_target(target)
-    COMPILERS[request.param].require()
     library = foreign().dlopen(str(build(request.param, usable, build_folder)))
     return RowLibrary(usable, library.run_row)
 
@@ -187,7 +186,6 @@ def rows(request: pytest.FixtureRequest, target: Target, build_folder: Path) -> 
 @pytest.fixture
 def clang_library(target: Target, build_folder: Path) -> Path:
     """The rows of the target, built by clang."""
-    CLANG.require()
     return build("clang", target, build_folder)
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from tcpx.target import InstructionRow, LaneType, load_target
 from tcpx.target.evaluate import evaluate, evaluate_row, numpy_dtype
+from tests.optional_tools import CLANG
 
 Array = npt.NDArray[Any]
 
@@ -218,6 +219,7 @@ def test_enough_rows_are_exercised(rows: Any) -> None:
     assert lacking == sum(row.requires is not None and not rows.target.has(row.requires) for row in full.rows)
 
 
+@CLANG.needed
 def test_every_target_compiles_with_clang(clang_library: Path) -> None:
     assert clang_library.stat().st_size > 0
 

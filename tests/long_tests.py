@@ -1,0 +1,43 @@
+"""Which tests are long: `long_tests.txt` lists them, for `make test-long`. A plugin of pytest marks them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.globs import glob_pattern, listed_lines
+
+LONG_TESTS = Path(__file__).with_name("long_tests.txt")
+
+
+class LongTests:
+    """Marks the tests that the list names, in every process that collects."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.patterns: Mapping[str, re.Pattern[str]] = {glob: glob_pattern(glob) for _, glob in listed_lines(path)}
+
+    def unmatched(self, nodeids: Iterable[str]) -> list[str]:
+        """The globs that name none of these, though one of these is of the same file."""
+        known = list(nodeids)
+        files = {nodeid.partition("::")[0] for nodeid in known}
+        return [
+            glob
+            for glob, pattern in self.patterns.items()
+            if glob.partition("::")[0] in files and not any(pattern.fullmatch(nodeid) for nodeid in known)
+        ]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Mark them, before `-m` selects. A glob for a test that is gone is an error."""
+        for item in items:
+            if any(pattern.fullmatch(item.nodeid) for pattern in self.patterns.values()):
+                item.add_marker(pytest.mark.long)
+        if not any("::" in argument for argument in config.args):
+            unmatched = self.unmatched(item.nodeid for item in items)
+            if unmatched:
+                found = ", ".join(unmatched)
+                raise pytest.UsageError(f"{self.path}: required globs of tests, found no test of {found}")
