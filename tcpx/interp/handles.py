@@ -57,9 +57,8 @@ class Handles:
         return ops if len(ops) < 2 else sorted(ops, key=program_position)
 
     def _selected(self, op: Operation, handle: OpHandle) -> bool:
-        sides = {side for _, side in op.copy_path}
         return (
-            all(side in sides for side in handle.sides)
+            all(side.has(op.copy_path) for side in handle.sides)
             and all(any(set(scope) & set(a.origins) for a in op.ancestors()) for scope in handle.inside)
             and (self.in_branch(op) or self._is_around(op))
         )
@@ -88,7 +87,7 @@ class Handles:
             required, found = "a copy inside this branch of `specialize`", "copies outside it alone"
             fix = "take this step outside the `specialize`"
         else:
-            required = " and ".join(handle.sides) or "a copy inside the place asked for"
+            required = " and ".join(side.name for side in handle.sides) or "a copy inside the place asked for"
             found = f"copies {', '.join(sorted({path_text(op.copy_path) for op in copies}))}"
             fix = None
         return ScheduleError(

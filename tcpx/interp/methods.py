@@ -8,7 +8,7 @@ from tcpx.interp.frame import Frame
 from tcpx.interp.handles import path_text
 from tcpx.interp.navigation import UnknownAttributeError, narrowed
 from tcpx.interp.state import State
-from tcpx.interp.values import DimHandle, OpHandle, RuntimeValue
+from tcpx.interp.values import DimHandle, OpHandle, RuntimeValue, Side
 from tcpx.payload.diagnostics import Kind
 from tcpx.payload.interfaces import IteratorKind, Tileable
 from tcpx.payload.ir import Attribute, Operation
@@ -64,17 +64,19 @@ def _check_dim(op: Operation, dim: str, base: OpHandle, frame: Frame, node: ast.
 def copies(base: OpHandle, side: str, state: State, frame: Frame, node: ast.Node) -> OpHandle:
     """`x.copy("main")`."""
     ops = state.handles.resolve(base, node.location)
-    if not any(side == s for op in ops for _, s in op.copy_path):
+    splits = frozenset(split for op in ops for split, s in op.copy_path if s == side)
+    chosen = Side(side, splits)
+    if not any(chosen.has(op.copy_path) for op in ops):
         known = sorted({s for op in ops for _, s in op.copy_path})
         raise frame.error(
             f'%{base.label} has no copy "{side}"',
             node,
-            required=", ".join(known) or "a split that made copies",
-            found=f'"{side}"' if known else ", ".join(path_text(op.copy_path) for op in ops),
+            required=("a copy of whole tiles" if splits else ", ".join(known)) or "a split that made copies",
+            found=f'"{side}"' if known and not splits else ", ".join(path_text(op.copy_path) for op in ops),
             fix=did_you_mean(side, known),
             kind=Kind.SILENCEABLE,
         )
-    return OpHandle(base.origins, base.label, (*base.sides, side), base.inside)
+    return OpHandle(base.origins, base.label, (*base.sides, chosen), base.inside)
 
 
 def dims_of(base: OpHandle, kind: str, state: State, frame: Frame, node: ast.Node) -> tuple[DimHandle, ...]:

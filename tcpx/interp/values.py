@@ -5,10 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tcpx.interp.conditions import AnyOf
+from tcpx.payload.ir import MAIN, CopyPath
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Size, to_text
 from tcpx.payload.types import ScalarType
 from tcpx.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A side of the splits that had it when `x.copy("tail")` was evaluated; copies that later splits make stay in."""
+
+    name: str
+    splits: frozenset[int]
+
+    def has(self, path: CopyPath) -> bool:
+        """Whether a copy is on this side of one of the splits; a copy of whole tiles, `main`, is so of all it went
+        through."""
+        sides = [side for split, side in path if split in self.splits]
+        return self.name in sides and (self.name != MAIN or set(sides) == {MAIN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +36,7 @@ class OpHandle:
 
     origins: tuple[int, ...]
     label: str = ""
-    sides: tuple[str, ...] = ()
+    sides: tuple[Side, ...] = ()
     inside: tuple[tuple[int, ...], ...] = ()
 
 

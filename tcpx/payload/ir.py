@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 Attribute = int | float | str | bool | Size | Symbol | Var | Tile | Predicate | ScalarType | tuple["Attribute", ...]
 CopyPath = tuple[tuple[int, str], ...]
+MAIN, TAIL = "main", "tail"
+"""The sides of a peeled loop: whole steps, and the rest."""
 OpT = TypeVar("OpT", bound="Operation")
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tcpx.payload.bounds import is_less_equal
 from tcpx.payload.facts import facts_at
-from tcpx.payload.ir import CloneMap, Operation
+from tcpx.payload.ir import MAIN, TAIL, CloneMap, Operation
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.ops.memory import Pad
 from tcpx.payload.predicates import Predicate
@@ -22,7 +22,7 @@ def split_at(rewriter: Rewriter, loop: Loop, point: Dim, sides: tuple[str, str])
     """Two loops, over [lower, point) and [point, upper); `point` is reached by whole steps or beyond the end."""
     _simplify_sizes(rewriter, loop)
     loop, second = _split(rewriter, loop, point, sides)
-    simplify_in(rewriter, [loop, second])
+    _simplify(rewriter, [loop, second])
     return loop, second
 
 
@@ -42,17 +42,26 @@ def _split(rewriter: Rewriter, loop: Loop, point: Dim, sides: tuple[str, str]) -
     return loop, second
 
 
-def peel(rewriter: Rewriter, loop: Loop, scalar: bool = False) -> tuple[Loop, Loop]:
-    """A main loop of whole steps, and a tail loop that runs once, with a shorter step, or not at all.
-
-    A `scalar` tail has steps of 1. Raises VerifyError where the body cannot be written for one step of 1.
-    """
-    _simplify_sizes(rewriter, loop)
+def rest_of(loop: Loop) -> Dim:
+    """How much of the range of a loop whole steps leave over: 0 if there is provably no tail."""
     var = loop.var
     left = facts_at(loop).attach(var.upper - Size.of(var))
-    rest = 0 if is_less_equal(var.step, left) is True else mod(var.upper - var.lower, var.step)
-    main, tail = _split(rewriter, loop, var.upper - rest, ("main", "tail"))
-    if scalar and rest != 0:
+    return 0 if is_less_equal(var.step, left) is True else mod(var.upper - var.lower, var.step)
+
+
+def peel(rewriter: Rewriter, loop: Loop, scalar: bool = False) -> None:
+    """A main loop of whole steps, and a tail loop that runs once, with a shorter step, or not at all.
+
+    Where there is provably no tail, the loop is the main one. A `scalar` tail has steps of 1. Raises VerifyError where
+    the body cannot be written for one step of 1.
+    """
+    _simplify_sizes(rewriter, loop)
+    var, rest = loop.var, rest_of(loop)
+    if rest == 0:
+        rewriter.extend_copy_path(loop, rewriter.new_split(), MAIN)
+        return
+    main, tail = _split(rewriter, loop, var.upper - rest, (MAIN, TAIL))
+    if scalar:
         if is_less_equal(var.upper - var.lower, var.step) is True:
             raise loop.error(
                 f"the loop {loop.name} has no whole step: all of it is the tail",
@@ -61,8 +70,15 @@ def peel(rewriter: Rewriter, loop: Loop, scalar: bool = False) -> tuple[Loop, Lo
                 fix="tile by 1",
             )
         _step_by_one(rewriter, tail)
-    simplify_in(rewriter, [main, tail])
-    return main, tail
+    _simplify(rewriter, [main, tail])
+
+
+def _simplify(rewriter: Rewriter, parts: Sequence[Loop]) -> None:
+    """Fold in both parts what their ranges decide: loops without iterations, identities, branches."""
+    for loop in [op for part in parts for op in part.walk() if isinstance(op, Loop) and op is not part]:
+        if loop.func is not None and is_less_equal(loop.var.upper, loop.var.lower) is True:
+            rewriter.replace_op(loop, loop.operands)
+    simplify_in(rewriter, parts)
 
 
 def _step_by_one(rewriter: Rewriter, loop: Loop) -> None:

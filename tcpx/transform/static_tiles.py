@@ -9,7 +9,7 @@ from tcpx.payload.diagnostics import Location
 from tcpx.payload.facts import Facts
 from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ir import TAIL, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize
 from tcpx.payload.ops.memory import Pad
 from tcpx.payload.sizes import Dim, to_text, variables
@@ -108,6 +108,6 @@ def with_argument(where: Location, name: str, parameter: str, value: str) -> str
     return f"{text[:-1]}, {parameter}: {value})"
 
 
-def is_tail(op: Operation) -> bool:
-    """Whether an operation stands in what is left of a peeled loop."""
-    return any(side == "tail" for _, side in op.copy_path)
+def tails_round(op: Operation) -> list[Loop]:
+    """The loops round an operation, innermost first, that are what is left of a peeled loop or stand in it."""
+    return [loop for loop in op.ancestors() if isinstance(loop, Loop) and TAIL in dict(loop.copy_path).values()]

@@ -19,7 +19,7 @@ from tcpx.payload.types import TensorType, VectorType, dtype_of, shape_of
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.editing import erase_dead, source_name
 from tcpx.transform.known_sizes import write_known_sizes
-from tcpx.transform.static_tiles import is_tail, symbolic_dim
+from tcpx.transform.static_tiles import symbolic_dim, tails_round
 from tcpx.transform.vectors.instruction_count import check_instructions
 
 
@@ -98,8 +98,12 @@ class _Vectorizer:
         symbolic = symbolic_dim(value, self.facts)
         starts_loop = not op.operands and any(isinstance(user, Loop) for user in op.results[0].users)
         statement = symbolic.statement(self.ctx.target) if symbolic is not None else None
-        if is_tail(op):
+        tails = tails_round(op)
+        if self.root in tails:
             fix = 'vectorize the loop of whole tiles alone: `x.copy("main")`'
+        elif tails and tails[0].is_in(self.root):
+            whole = tails[0].name.split("~")[0]
+            fix = f'vectorize {whole}, the loop of whole tiles inside: `x.copy("main").loop(..)` of the innermost dim'
         elif symbolic is not None and statement is not None and not (starts_loop and symbolic.loop is None):
             found, fix = f"{found}; {symbolic.found}", statement
         elif starts_loop:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tcpx.payload.bounds import is_equal
-from tcpx.payload.sizes import mod, to_text
+from tcpx.payload.sizes import to_text
 from tcpx.transform.declaration import (
     BOOL,
     LOOP,
@@ -15,7 +14,7 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
-from tcpx.transform.peeling import peel
+from tcpx.transform.peeling import peel, rest_of
 
 
 @register
@@ -67,7 +66,7 @@ class Peel(Transform):
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         loop = args.loop("loop")
         var = loop.var
-        if is_equal(mod(var.upper - var.lower, var.step), 0) is True:
+        if rest_of(loop) == 0:
             raise ctx.fail(
                 f"the loop {loop.name} has no tail",
                 op=loop,

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 
+from tcpx.payload.ir import Module
 from tcpx.payload.ops.gml_st import Loop
+from tcpx.payload.sizes import to_text
 from tests.transform.payloads import CHAIN, MM, PAYLOADS, PRODUCTS, RELU, Sizes, check, refusal
 
 SIZES: tuple[Sizes, ...] = tuple(
@@ -36,6 +40,67 @@ def test_the_main_loop_has_whole_tiles() -> None:
     done = check(RELU, MM + body, SIZES)
     main = next(op for op in done.module.walk() if isinstance(op, Loop))
     assert "min(6" not in main.text().split("mm/n1")[0]
+
+
+SYMBOLIC = """\
+func @product(%x: tensor<[M]x9xf32>, %w: tensor<9x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M: 0.., N: 0..] {
+  %mm = tcp.matmul(%x, %w) : tensor<[M]x[N]xf32>
+  tcp.return(%mm)
+}
+"""
+STATIC = SYMBOLIC.replace("[M]", "12").replace("[N]", "17").replace(" symbols [M: 0.., N: 0..]", "")
+
+
+def ranges(module: Module) -> list[str]:
+    """The loops in program order."""
+    loops = [op for op in module.walk() if isinstance(op, Loop)]
+    return [f"{op.name}: {to_text(op.var.lower)} to {to_text(op.var.upper)}" for op in loops]
+
+
+def test_no_tail_is_provably_empty() -> None:
+    done = check(STATIC, MM + "tile(mm, [m: 6, n: 8], tail: peel)")
+    assert ranges(done.module) == ["mm/m1: 0 to 12", "mm/n1: 0 to 16", "mm/n1~tail: 16 to 17"]
+    done = check(STATIC, MM + "let i = tile(mm, [m: 8])\nlet j = tile(mm, [m: 5])\npeel(j)\npeel(i)")
+    assert ranges(done.module) == [
+        *("mm/m1: 0 to 8", "mm/m2: 0 to 5", "mm/m2~tail: 5 to 8"),
+        *("mm/m1~tail: 8 to 12", "mm/m2~tail~tail: 0 to 12 - %mm/m1~tail"),
+    ]
+
+
+def sizes_of(payload: str) -> Sequence[Sizes]:
+    return [{"M": m, "N": n} for m, n in ((0, 1), (1, 0), (7, 17), (13, 5), (12, 16))] if "[M]" in payload else ()
+
+
+@pytest.mark.parametrize(
+    ("payload", "copies"),
+    [(SYMBOLIC, {"main": ["mm"], "tail": ["mm~tail", "mm~tail.1", "mm~tail~tail"]}), (STATIC, {"main": ["mm"]})],
+)
+def test_main_copies_are_of_whole_tiles(payload: str, copies: Mapping[str, list[str]]) -> None:
+    body = "tile(mm, [m: 6, n: 8], tail: peel)\n"
+    shown = "\n".join(f'for x in mm.copy("{side}") {{ emit_remark(x, "{side}") }}' for side in copies)
+    done = check(payload, MM + body + shown, sizes_of(payload))
+    said = [line.text.partition(": %")[2] for line in done.trace.output]
+    assert said == [f"{name}: {side}" for side, names in copies.items() for name in names]
+    check(payload, MM + body + 'vectorize(mm.copy("main").loop(n))', sizes_of(payload))
+
+
+def test_a_selection_keeps_the_copies_that_later_splits_make() -> None:
+    body = 'tile(mm, [m: 6], tail: peel)\nlet main = mm.copy("main")\nlet tail = mm.copy("tail")\n'
+    done = check(
+        SYMBOLIC,
+        MM + body + "tile(main, [n: 8], tail: peel)\nrequire len(main) == 2 and len(tail) == 1",
+        sizes_of(SYMBOLIC),
+    )
+    assert len(ranges(done.module)) == 4
+
+
+def test_tails_inside_the_loop_are_named() -> None:
+    found = refusal(SYMBOLIC, MM + 'tile(mm, [m: 6, n: 8], tail: peel)\nvectorize(mm.copy("main").loop(m))')
+    assert (
+        found.fix == 'vectorize mm/n1, the loop of whole tiles inside: `x.copy("main").loop(..)` of the innermost dim'
+    )
+    found = refusal(SYMBOLIC, MM + 'tile(mm, [m: 6, n: 8], tail: peel)\nlet c = mm.copy("tail").copy("main")')
+    assert found.required == "a copy of whole tiles"
 
 
 def test_refused() -> None:
