@@ -78,6 +78,9 @@ if TYPE_CHECKING:
         ScheduleFile as ScheduleFile,
     )
     from tcpx.public import (
+        ScheduleWarning as ScheduleWarning,
+    )
+    from tcpx.public import (
         SearchSpace as SearchSpace,
     )
     from tcpx.public import (

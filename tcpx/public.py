@@ -35,6 +35,7 @@ from tcpx.payload.diagnostics import (
     ParseError,
     SanitizerError,
     ScheduleError,
+    ScheduleWarning,
     TcpxError,
     VerifyError,
 )
@@ -76,6 +77,7 @@ __all__ = [
     "Schedule",
     "ScheduleError",
     "ScheduleFile",
+    "ScheduleWarning",
     "SearchSpace",
     "Source",
     "SpeedBisection",

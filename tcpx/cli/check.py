@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from pathlib import Path
 
 import tcpx
@@ -40,7 +41,9 @@ def _execute(options: argparse.Namespace) -> int:
     if module is None:
         print(f"{schedule_path}: nothing is wrong that can be seen without a payload")
         return 0
-    run = tcpx.apply_schedule(module, schedule, params=params, target=target, threads=threads)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tcpx.ScheduleWarning)  # they are printed already
+        run = tcpx.apply_schedule(module, schedule, params=params, target=target, threads=threads)
     print(f"{schedule_path}: {len(run.trace.entries)} step(s) apply to @{module.main.name} of {path}")
     for remark in run.remarks:
         print(remark.render(), file=sys.stderr)

@@ -24,7 +24,7 @@ from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.verifier import verify_module
 from tcpx.target import Target
 from tcpx.transform.language import syntax as ast
-from tcpx.transform.language.checker import check_program, require_checked
+from tcpx.transform.language.checker import check_program, require_checked, warn_of
 from tcpx.transform.language.loader import Program
 from tcpx.transform.suggestions import did_you_mean
 
@@ -72,7 +72,7 @@ def run_schedule(
     its value for all of them; `on_step` sees the last run alone. `refused` is what `else remark` is to leave as it is,
     and the remarks that say so. Raises ScheduleError, and then leaves the module as it was.
     """
-    require_checked(program)
+    warn_of(require_checked(program))
     called = program.schedule(schedule)
     function = _function(module, func)
     check_contract(program, called, function)
@@ -147,7 +147,7 @@ def begin_run(
     module: Module, program: Program, target: Target, threads: int, overrides: Overrides
 ) -> tuple[ast.Schedule, State, Frame]:
     """A checked schedule, and what a run of it starts with; for those who follow it in their own way."""
-    require_checked(program)
+    warn_of(require_checked(program))
     called = program.schedule("")
     function = module.main
     check_contract(program, called, function)

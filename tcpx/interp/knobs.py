@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import cast
@@ -10,10 +10,13 @@ from typing import cast
 import numpy as np
 
 from tcpx.interp.values import RuntimeValue, describe
-from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Location, ScheduleError
-from tcpx.transform.suggestions import did_you_mean
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Location, ScheduleError, counted
+from tcpx.transform.suggestions import did_you_mean, nearest
 
 ParamValue = int | float | bool | str
+_LONGEST_LIST = 100
+_MOST_NAMES = 8
+_MOST_PATHS = 4
 BEYOND = "!"
 """Behind the name of a param: its value need not be in the domain that the knob declares."""
 
@@ -108,12 +111,36 @@ class Overrides:
 
 def matches_nothing(key: str, value: ParamValue, names: list[str]) -> Diagnostic:
     """What is wrong with an override of no knob; `names` are knobs by name, and by path where uses are known."""
+    found, notes = listed_knobs(key, [n for n in names if "." in n] or names)
     return Diagnostic(
         f"the parameter `{key}` (= {describe(value)}) matches no knob of the schedule",
         required="the name of a knob, or a path such as `*/fc1/*.mc`",
-        found=", ".join([n for n in names if "." in n] or names) or "no knobs",
+        found=found,
+        notes=notes,
         fix=_fix(key, names),
     )
+
+
+def listed_knobs(key: str, paths: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """What there is in place of a knob that is not there: all paths, or, where these are long, their names, and the
+    paths nearest to the key as notes."""
+    every = ", ".join(paths)
+    if len(every) <= _LONGEST_LIST:
+        return every or "no knobs", ()
+    names = sorted({_last(path) for path in paths})
+    shown, others = names[:_MOST_NAMES], len(names) - _MOST_NAMES
+    more = f" and {counted(others, 'other name')}" if others > 0 else ""
+    close = nearest(_last(key.removesuffix(BEYOND)), names, _MOST_PATHS)
+    alike = [path for name in close for path in paths if path != name and _last(path) == name]
+    return (
+        f"{counted(len(paths), 'knob')}, called {', '.join(shown)}{more}",
+        tuple(f"there is `{path}`" for path in alike[:_MOST_PATHS]),
+    )
+
+
+def _last(path: str) -> str:
+    """The name of a knob in its path."""
+    return path.rpartition(".")[2]
 
 
 def overrides_of(params: Mapping[str, ParamValue] | None) -> Overrides:
@@ -151,4 +178,5 @@ def _fix(key: str, names: list[str]) -> str | None:
     is_glob = any(character in key for character in "*?[")
     if is_glob and "." not in key and any(fnmatchcase(name, key) for name in names if "." not in name):
         return f"a glob is one of whole paths: write `*.{key}`"
-    return did_you_mean(key, names)
+    paths, last = [name for name in names if "." in name], _last(key.removesuffix(BEYOND))
+    return did_you_mean(key, paths if "." in key else names) or did_you_mean(last, {_last(name) for name in names})

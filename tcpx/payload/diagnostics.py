@@ -8,7 +8,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-_WIDEST_LINE: Final = 240
+_WIDEST_LINE: Final = 110
+"""Of a source line, as much as a terminal shows beside the gutter."""
+_WIDEST_CARET: Final = 60
+_CUT: Final = "..."
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +39,25 @@ class Location:
         return self.text[self.column - 1 : self.end_column - 1 if is_single else None].strip()
 
     def caret(self) -> str:
-        """The source line, or the part of a long one round the span, with a caret line under the span."""
+        """The source line, or the part of a long one where the span begins, with carets under the span or its
+        beginning."""
         if not self.text:
             return ""
         single = self.end_line in (0, self.line) and self.end_column > self.column
         stop = self.end_column if single else len(self.text) + 1
-        start = 0 if len(self.text) <= _WIDEST_LINE else max(0, self.column - 1 - _WIDEST_LINE // 2)
-        shown = self.text[start : start + _WIDEST_LINE]
-        column = self.column - start
-        width = max(1, min(stop - start, len(shown) + 1) - column)
+        shown, column = self._excerpt()
+        width = max(1, min(stop - self.column, _WIDEST_CARET, len(shown) + 1 - column))
         gutter = f"{self.line:>5} | "
         return f"{gutter}{shown}\n{' ' * (len(gutter) - 2)}| {' ' * (column - 1)}{'^' * width}"
+
+    def _excerpt(self) -> tuple[str, int]:
+        """As much of the line as is shown, and the column of the span in it."""
+        if len(self.text) <= _WIDEST_LINE:
+            return self.text, self.column
+        start = max(0, min(self.column - 1 - _WIDEST_LINE // 3, len(self.text) - _WIDEST_LINE))
+        stop = start + _WIDEST_LINE
+        before, behind = _CUT if start else "", _CUT if stop < len(self.text) else ""
+        return f"{before}{self.text[start:stop]}{behind}", self.column - start + len(before)
 
 
 class Kind(Enum):
@@ -148,6 +159,10 @@ class UnprovenError(VerifyError):
 
 class ScheduleError(TcpxError):
     """A schedule that does not check, or a transform that does not apply."""
+
+
+class ScheduleWarning(UserWarning):
+    """A remark about a schedule that runs all the same: something in it that nothing reads."""
 
 
 class ArgumentError(TcpxError, TypeError, ValueError):

@@ -5,11 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+_ALIKE = 0.6
+_ALIKE_SHORT = 0.5
+"""Of names of two letters, such as the dims `d0` and `oh`: one is the same."""
+
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most like `name`, if one is alike."""
-    found = get_close_matches(name, sorted(known), n=1, cutoff=0.6)
+    """The known name most like `name`, if one is alike; capitals are like small letters."""
+    found = nearest(name, known, 1)
     return found[0] if found else None
+
+
+def nearest(name: str, known: Iterable[str], count: int) -> list[str]:
+    """At most so many of the known names, those most like `name` first."""
+    names: dict[str, str] = {}
+    for one in sorted(known):
+        names.setdefault(one.lower(), one)
+    cutoff = _ALIKE_SHORT if len(name) == 2 else _ALIKE
+    return [names[one] for one in get_close_matches(name.lower(), list(names), n=count, cutoff=cutoff)]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:

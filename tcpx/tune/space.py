@@ -10,7 +10,6 @@ from fnmatch import fnmatchcase
 from itertools import count
 
 import tcpx
-from tcpx.tune.places import suggestion
 
 Value = int | float | bool | str
 Point = Mapping[str, Value]
@@ -129,15 +128,8 @@ class Space:
         """Raises ArgumentError for params that name no knob of the space."""
         for key in params:
             if not any(is_named(variable, key.removesuffix("!")) for variable in self.variables):
-                paths = [variable.path for variable in self.variables]
-                raise tcpx.ArgumentError(
-                    tcpx.Diagnostic(
-                        f"no knob is called `{key}`",
-                        required="a knob of the schedule that nothing pins, by name, path or glob of paths",
-                        found=", ".join(paths) or "a schedule without such knobs",
-                        fix=suggestion(key, [*paths, *(variable.name for variable in self.variables)]),
-                    )
-                )
+                required = "a knob of the schedule that nothing pins, by name, path or glob of paths"
+                raise tcpx.ArgumentError(self.search.no_knob(key, required))
 
     def neighbours(self, point: Point, generator: random.Random) -> Iterator[Point]:
         """Points that differ from one in a knob, and in what has to follow; without end, maybe the same again."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypeGuard, cast
 
@@ -71,17 +71,12 @@ class SpaceFile:
         that a knob does not have."""
         allowed: dict[str, tuple[Value, ...]] = {}
         added: dict[str, tuple[Value, ...]] = {}
-        paths = [variable.path for variable in search.variables]
         for entry in self.knobs:
             found = [v for v in search.variables if is_named(v, entry.glob)]
             if not found:
-                raise self._refused(
-                    f"no knob is called `{entry.glob}`",
-                    entry.node,
-                    "a knob of the schedule, by name, path or glob of paths",
-                    ", ".join(paths) or "a schedule without knobs",
-                    suggestion(entry.glob, [*paths, *(v.name for v in search.variables)]),
-                )
+                problem = search.no_knob(entry.glob, "a knob of the schedule, by name, path or glob of paths")
+                place = place_of(entry.node, self.path, self.text)
+                raise tcpx.ArgumentError(replace(problem, schedule=place))
             for variable in found:
                 self._require_type(entry, variable)
                 if entry.widens and entry.values is not None:

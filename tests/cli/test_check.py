@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
+
+import pytest
+
+import tcpx
 
 Command = Callable[..., SimpleNamespace]
 
@@ -93,3 +99,44 @@ def test_wrong_syntax(files: SimpleNamespace, tcpx_command: Command) -> None:
     done = tcpx_command("check", "-s", files.write("s.tcps", "language 1\nschedule s(root: func) {\n  let = 3\n}\n"))
     assert done.status == 1
     assert "3 |   let = 3" in done.err
+
+
+UNREAD = """language 1
+import "rows.tcps" as rows
+schedule s(root: func) {
+  knob width: int = 4 in [4, 8]
+  let r = match one op "r" in root
+  tile(r, [d0: 2])
+}
+"""
+
+
+@pytest.mark.filterwarnings("always::tcpx.ScheduleWarning")
+@pytest.mark.parametrize(
+    "command",
+    [["check"], ["run", "--random", "0", "--size", "N=4"], ["emit", "--output"], ["explain"]],
+    ids=lambda c: c[0],
+)
+def test_what_nothing_reads_is_a_warning_of_every_command(
+    command: list[str], files: SimpleNamespace, tcpx_command: Command
+) -> None:
+    files.write("rows.tcps", "language 1\nsequence rows(x: op) {\n  tile(x, [d0: 4])\n}\n")
+    path = files.write(f"{command[0]}.tcps", UNREAD)
+    name, *options = command
+    folder = [str(files.folder)] if name == "emit" else []
+    done = tcpx_command(name, files.payload, "-s", path, *options, *folder)
+    assert done.status == 0
+    for what in ("the import `rows`", "the knob `width`"):
+        assert done.err.count(f"warning: nothing reads {what}") == 1
+    assert f"--> {path}:4:3" in done.err
+
+
+def test_in_python_they_are_warnings_at_the_line_of_the_schedule(files: SimpleNamespace) -> None:
+    text = UNREAD.replace('import "rows.tcps" as rows\n', "")
+    module, schedule = tcpx.load(files.payload), tcpx.load_schedule(files.write("python.tcps", text))
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        tcpx.emit(module, schedule, target="generic")
+    (warning,) = [w for w in shown if w.category is tcpx.ScheduleWarning]
+    assert (Path(warning.filename).name, warning.lineno) == ("python.tcps", 3)
+    assert "nothing reads the knob `width`" in str(warning.message)

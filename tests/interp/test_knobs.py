@@ -174,3 +174,36 @@ def test_a_glob_is_one_of_whole_paths() -> None:
         "main/fc1/rows.mr, main/fc2/rows.mr, main/fc3/rows.mr",
     )
     assert found.fix == "a glob is one of whole paths: write `*.?r`"
+
+
+LONG = "a_layer_of_a_network_with_a_long_name"
+DEEP = f"""language 1
+sequence blocked_product_of_two_matrices(mm: op<contract>) {{
+  knob separate mr: int = 6 in 1..14
+  knob separate nr: int = 8 in 1..64
+  tile(mm, [m: mr, n: nr])
+}}
+schedule {LONG}(root: func) {{ for mm in match some contract in root {{ blocked_product_of_two_matrices(mm) }} }}
+"""
+
+
+def test_of_many_knobs_the_nearest_are_named_one_a_line() -> None:
+    found = refusal(DEEP, {"nrr": 4})
+    assert found.found == "6 knobs, called mr, nr"
+    assert found.notes == tuple(
+        f"there is `{LONG}/{fc}/blocked_product_of_two_matrices.nr`" for fc in ("fc1", "fc2", "fc3")
+    )
+    assert found.fix == "did you mean `nr`?"
+    assert max(map(len, found.render().splitlines())) < 120
+
+
+def test_of_knobs_that_are_not_alike_the_names_are_listed() -> None:
+    found = refusal(DEEP, {"depth": 4})
+    assert (found.found, found.notes, found.fix) == ("6 knobs, called mr, nr", (), None)
+
+
+def test_a_search_names_the_nearest_knobs_too() -> None:
+    space = tcpx.search_space(parse(PAYLOAD), tcpx.parse_schedule(DEEP), target="generic")
+    found = space.no_knob("nrr", "a knob")
+    assert (found.message, found.found) == ("no knob is called `nrr`", "6 knobs, called mr, nr")
+    assert found.fix == "did you mean `nr`?"

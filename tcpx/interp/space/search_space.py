@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tcpx.interp.engine import begin_run, run_schedule
-from tcpx.interp.knobs import OverriddenLaterError, Overrides, ParamValue, overrides_of
+from tcpx.interp.knobs import OverriddenLaterError, Overrides, ParamValue, listed_knobs, overrides_of
 from tcpx.interp.space.foresight import SurveyForesight
 from tcpx.interp.space.survey import Surveyor
 from tcpx.interp.space.variables import Constraint, Surveyed, Variable
@@ -14,6 +14,7 @@ from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
 from tcpx.payload.ir import Module
 from tcpx.target import Target
 from tcpx.transform.language.loader import Program
+from tcpx.transform.suggestions import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,13 @@ class SearchSpace:
     constraints: tuple[Constraint, ...]
     refusal: Diagnostic | None = None
     untaken: tuple[str, ...] = ()
+
+    def no_knob(self, key: str, required: str) -> Diagnostic:
+        """What is wrong with a name, path or glob of paths that none of the variables has."""
+        paths = [variable.path for variable in self.variables]
+        found, notes = listed_knobs(key, paths)
+        fix = did_you_mean(key, [*paths, *(variable.name for variable in self.variables)])
+        return Diagnostic(f"no knob is called `{key}`", required=required, found=found, notes=notes, fix=fix)
 
 
 def survey(

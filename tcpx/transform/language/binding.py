@@ -9,6 +9,7 @@ from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
 from tcpx.transform.declaration import ParameterKind, Transform, known_transform, plugin_notes, transforms
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.builtins import FUNCTIONS, Function
+from tcpx.transform.language.hints import FOREIGN_CALLS
 from tcpx.transform.language.loader import Unit
 from tcpx.transform.suggestions import did_you_mean
 
@@ -70,7 +71,8 @@ def find_callee(function: ast.Expression, unit: Unit) -> Callee:
             required="a name that `tcpx ops --transforms` lists, a sequence or a function",
             found=name,
             notes=plugin_notes(),
-            fix=did_you_mean(name, [*transforms(), *unit.sequences, *unit.functions, *FUNCTIONS]),
+            fix=FOREIGN_CALLS.get(name)
+            or did_you_mean(name, [*transforms(), *unit.sequences, *unit.functions, *FUNCTIONS]),
         )
     )
 

@@ -9,6 +9,7 @@ from lark import Token, Tree
 from tcpx.payload.diagnostics import Diagnostic, Location, ParseError
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.expressions import ExpressionBuilder, string_value
+from tcpx.transform.language.hints import FOREIGN_WORDS
 from tcpx.transform.language.source import Source
 from tcpx.transform.language.tokens import Comment
 from tcpx.transform.language.trivia import END, DocPool, Position, joined
@@ -52,6 +53,7 @@ class Builder:
     def __init__(self, source: Source, comments: Items[Comment]) -> None:
         self.source = source
         self.docs = DocPool(comments)
+        self._divisions = [self.source.at(c.line, c.column, c.line, c.end_column) for c in comments if c.divides]
         self.expressions = ExpressionBuilder(source)
         self.expression = self.expressions.expression
 
@@ -59,7 +61,7 @@ class Builder:
         kids = _trees(tree)
         items = tuple(self.item(k, following) for k, following in zip(kids, _starts(kids, END), strict=True))
         self._check_no_doc_before(END)
-        return ast.File(items, self.source.file)
+        return ast.File(items, self.source.file, tuple(self._divisions))
 
     def _check_no_doc_before(self, place: Position) -> None:
         """Docs at the end of a block or file, which nothing took."""
@@ -193,12 +195,14 @@ class Builder:
     def _call(self, value: ast.Expression) -> ast.Call:
         if isinstance(value, ast.Call):
             return value
+        found = value.location.text[value.location.column - 1 : value.location.end_column - 1]
         raise ParseError(
             Diagnostic(
                 "this is not a statement",
                 schedule=value.location,
                 required="a call, `let`, or another statement",
-                found=value.location.text[value.location.column - 1 : value.location.end_column - 1],
+                found=found,
+                fix=FOREIGN_WORDS.get(found),
             )
         )
 

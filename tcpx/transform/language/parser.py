@@ -15,8 +15,9 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, either
 from tcpx.payload.text.file import printable
 from tcpx.payload.text.tables import collector_paused, tables_file
+from tcpx.transform.language.blocks import unclosed_block
 from tcpx.transform.language.builder import Builder
-from tcpx.transform.language.hints import FOREIGN_WORDS, ITEM_FORMS, hint
+from tcpx.transform.language.hints import FOREIGN_WORDS, ITEM_FORMS, hint, number_fix
 from tcpx.transform.language.source import Source
 from tcpx.transform.language.syntax import File
 from tcpx.transform.language.tokens import Comment, TokenFilter, UnclosedBracketError
@@ -37,8 +38,10 @@ _STATEMENT = frozenset("LET KNOB REQUIRE OPTIONAL FOR IF CASE TRY SPECIALIZE TUN
 _ITEM_WORDS = ("language", "import", "function", "matcher", "sequence", "schedule")
 _ITEM = frozenset(word.upper() for word in _ITEM_WORDS)
 _STATEMENT_WORDS = tuple("let knob require optional for if case try specialize tune return".split())
+_CLOSING_OF = {"(": ")", "[": "]"}
 _ENDS = {"_NL": "the line", "$END": "the file"}
 _STRING_START = re.compile(r'"(\\["\\nt]|[^"\\\n])*')
+_AFTER_A_NAME = frozenset("EQUAL PLUS MINUS TIMES DIVIDE DOT COMMA COLON".split())
 _STARTERS = frozenset(("_NL", "LBRACE", "RBRACE"))
 _PARSING = Lock()
 """The token filter keeps the tokens of one text."""
@@ -95,13 +98,14 @@ def _parsed(source: Source) -> ParsedText:
     except UnclosedBracketError as error:
         found = f"`{error.found}` at line {error.found.line}" if error.found is not None else "the end of the file"
         is_map = error.found is not None and error.found.type == "LBRACE"
+        fix = "a map is written with brackets: `[m: 6, n: 64]`" if is_map else _division_in(source, error.bracket)
         raise ParseError(
             Diagnostic(
                 f"`{error.bracket}` is not closed",
                 schedule=source.of_token(error.bracket),
                 required=f"`{error.closing}`",
                 found=found,
-                fix="a map is written with brackets: `[m: 6, n: 64]`" if is_map else None,
+                fix=fix,
             )
         ) from None
     return ParsedText(tree, tuple(tokens.tokens), tuple(tokens.comments))
@@ -120,10 +124,17 @@ def _unexpected_character(source: Source, error: UnexpectedCharacters) -> ParseE
     rest = place.text[error.column - 1 :]
     if character.isdigit():
         return ParseError(
-            Diagnostic(f"`{rest.split()[0]}` is not a number", schedule=place, required="digits", found=rest.split()[0])
+            Diagnostic(
+                f"`{rest.split()[0]}` is not a number",
+                schedule=place,
+                required="digits",
+                found=rest.split()[0],
+                fix=number_fix(rest),
+            )
         )
     fix = {"'": 'strings are written with `"`', "#": "comments start with `//`", "!": "write `not` or `!=`",
            "&": "write `and`", "|": "write `or`",
+           "?": "write `a if c else b`", "^": "write `**`", "~": "write `not`", "%": "names have no `%`",
            "@": "this looks like a payload, a .tcp file"}.get(character)  # fmt: skip
     return ParseError(
         Diagnostic(
@@ -159,17 +170,33 @@ def _of_escape(source: Source, line: int, column: int, character: str) -> ParseE
 def _unexpected_token(source: Source, error: UnexpectedToken, seen: list[Token]) -> ParseError:
     token: Token = error.token
     accepted = {str(t) for t in error.accepts} if error.accepts else {str(t) for t in error.expected}
+    before = seen[: next((k for k, t in enumerate(seen) if t is token), len(seen))]
+    problem = unclosed_block(source, token, before) or _foreign_word(source, token, before)
+    if problem is not None:
+        return ParseError(problem)
     place = source.end() if token.type == "$END" else source.of_token(token)
     found = _ENDS.get(token.type, f"`{token}`")
+    fix = (
+        _comment_of_c(place)
+        or _misspelt_statement(token, before)
+        or hint(token, before, frozenset(accepted), place.text)
+    )
     return ParseError(
         Diagnostic(
             f"{found} ends too early" if token.type in _ENDS else f"unexpected {found}",
             schedule=place,
             required=expected_words(accepted),
             found=found,
-            fix=_comment_of_c(place) or _misspelt_statement(token, seen) or hint(token, seen, frozenset(accepted)),
+            fix=fix,
         )
     )
+
+
+def _division_in(source: Source, bracket: Token) -> str | None:
+    """Where a comment hides what closes a bracket, what divides."""
+    _, slashes, comment = source.lines[(bracket.line or 1) - 1][bracket.column or 0 :].partition("//")
+    is_hidden = bool(slashes) and _CLOSING_OF[str(bracket)] in comment
+    return "`//` begins a comment; `/` divides integers, rounding down" if is_hidden else None
 
 
 def _comment_of_c(place: Location) -> str | None:
@@ -199,17 +226,35 @@ def expected_words(accepted: set[str]) -> str:
     return either(words)
 
 
-def _misspelt_statement(token: Token, seen: list[Token]) -> str | None:
+def _line(token: Token, before: list[Token]) -> list[Token]:
+    """The tokens of a statement up to one of them."""
+    return [*before[next((k + 1 for k in range(len(before) - 1, -1, -1) if before[k].type in _STARTERS), 0) :], token]
+
+
+def _foreign_word(source: Source, token: Token, before: list[Token]) -> Diagnostic | None:
+    """A statement that begins with a word of other languages, and is no call."""
+    first, *others = _line(token, before)
+    is_call = bool(others) and others[0].type == "LPAR" and token.type != "LBRACE"
+    fix = FOREIGN_WORDS.get(str(first))
+    if first.type != "NAME" or fix is None or is_call or (others and others[0].type in ("DOT", "EQUAL")):
+        return None
+    depth = sum(t.type == "LBRACE" for t in before) - sum(t.type == "RBRACE" for t in before)
+    return Diagnostic(
+        f"`{first}` is no word of the language",
+        schedule=source.of_token(first),
+        required="a statement" if depth > 0 else "an item: `import`, `function`, `matcher`, `sequence` or `schedule`",
+        found=f"`{first}`",
+        fix=fix,
+    )
+
+
+def _misspelt_statement(token: Token, before: list[Token]) -> str | None:
     """Where the line starts with a word much like a keyword, or a keyword elsewhere, what the language has for it."""
-    before = seen[: seen.index(token)] if token in seen else seen
-    start = next((k + 1 for k in range(len(before) - 1, -1, -1) if before[k].type in _STARTERS), 0)
-    line = [*before[start:], token]
-    if line[0].type != "NAME" or len(line) > 3:
+    line = _line(token, before)
+    if line[0].type != "NAME" or len(line) > 3 or token.type in _AFTER_A_NAME:
         return None
     depth = sum(t.type == "LBRACE" for t in before) - sum(t.type == "RBRACE" for t in before)
     word = str(line[0])
-    if word in FOREIGN_WORDS:
-        return FOREIGN_WORDS[word]
     if word in ITEM_FORMS and depth == 0:
         return f"write `{ITEM_FORMS[word]}`"
     found = closest(word, _STATEMENT_WORDS if depth > 0 else _ITEM_WORDS)

@@ -410,3 +410,5 @@ class File:
 
     items: tuple[Item, ...]
     path: str = field(default="", compare=False)
+    divisions: tuple[Location, ...] = field(default=(), compare=False)
+    """Comments such as `// 2` behind an operand."""

@@ -24,6 +24,8 @@ SOFT_KEYWORDS = frozenset("language as expects fail remark pad one some any func
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
+_DIVISOR = re.compile(r"\s*[0-9]+[\s)\],]*")
+
 OPERATORS = frozenset(
     "COMPARISON PLUS MINUS TIMES POWER DIVIDE MODULO LESSTHAN MORETHAN AND OR NOT _DOTDOT COMMA COLON EQUAL _ARROW "
     "_FATARROW".split()
@@ -44,6 +46,16 @@ class Comment:
     own_line: bool
     is_doc: bool
     text: str
+
+    @property
+    def divides(self) -> bool:
+        """Whether it is a number behind code, as if `//` were an operator."""
+        return not (self.is_doc or self.own_line) and _DIVISOR.fullmatch(self.text) is not None
+
+    @property
+    def end_column(self) -> int:
+        """The column behind it, as if one blank were behind its slashes."""
+        return self.column + len("// ") + len(self.text)
 
 
 class UnclosedBracketError(Exception):

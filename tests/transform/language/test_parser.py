@@ -204,7 +204,7 @@ def test_a_match_as_a_statement() -> None:
             "`import`, `function`, `matcher`, `sequence`, `schedule` or the end of the file",
         ),
         ("language 1\nsequence f(mm op) { }", "unexpected `op`", "`:`"),
-        ("language 1\nsequence f(mm: op) {", "the file ends too early", "a statement or `}`"),
+        ("language 1\nsequence f(mm: op) {", "`{` is not closed", "`}`"),
         ("language 1\nsequence f(mm: op) { let x = }", "unexpected `}`", "an expression"),
         ("language 1\nsequence f(mm: op", "`(` is not closed", "`)`"),
     ],

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tcpx.transform.language.checker.program import check_program, require_checked
+from tcpx.transform.language.checker.program import check_program, require_checked, warn_of
 
-__all__ = ["check_program", "require_checked"]
+__all__ = ["check_program", "require_checked", "warn_of"]

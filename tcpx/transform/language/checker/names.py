@@ -6,6 +6,7 @@ from tcpx.payload.ir import operation_classes
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.builtins import ALWAYS_ASKED, CANDIDATE, CONSTANTS, FUNCTIONS, NAVIGATION
 from tcpx.transform.language.checker.scope import Scope
+from tcpx.transform.language.hints import FOREIGN_VALUES
 from tcpx.transform.language.kinds import Static
 from tcpx.transform.language.vocabulary import known_names, may_have
 from tcpx.transform.suggestions import did_you_mean
@@ -39,7 +40,7 @@ def check_name(expression: ast.Name, scope: Scope) -> Static:
             check_candidate(expression.name, expression, scope)
         return NAVIGATION.get(expression.name, Static.ANY)
     known = [*scope.visible(), *CONSTANTS, *(CANDIDATE if scope.in_where else ())]
-    fix = did_you_mean(expression.name, known)
+    fix = FOREIGN_VALUES.get(expression.name) or did_you_mean(expression.name, known)
     if expression.name in FUNCTIONS:
         fix = f"`{expression.name}` is a function: write `{FUNCTIONS[expression.name].signature}`"
     elif expression.name in scope.left:

@@ -11,7 +11,6 @@ from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import find_matcher
 from tcpx.transform.language.checker.scope import Problems, Scope
 from tcpx.transform.language.kinds import TYPE_NAMES, Static
-from tcpx.transform.language.tokens import HARD_KEYWORDS
 from tcpx.transform.suggestions import did_you_mean
 
 _CLASSES_BESIDE_THE_TREE = ("loop", "op")
@@ -63,7 +62,7 @@ def _check_class(name: str, node: ast.Node, scope: Scope, matchers: Iterable[str
         scope.problems.add(
             f"there is no class `{name}` in the operation tree",
             node.location,
-            required=", ".join(n for n in known if n not in HARD_KEYWORDS),
+            required="a class or operation that `tcpx ops` lists",
             given=name,
             fix=did_you_mean(name, [*known, *matchers]),
         )
@@ -80,7 +79,25 @@ def check_pattern(pattern: ast.Pattern, scope: Scope) -> ast.Matcher | None:
     if found is not None:
         scope.calls.append((found.matcher, pattern.location))
         return found.matcher
-    if pattern.op_class and "." not in pattern.op_class:
+    if "%" in pattern.glob:
+        scope.problems.add(
+            "no name has a `%` in it",
+            pattern.location,
+            required="the name of a value as text, `*` for any part of it",
+            given=f'"{pattern.glob}"',
+            fix=f'write `"{pattern.glob.replace("%", "")}"`',
+        )
+    bound = scope.lookup(pattern.op_class)
+    if bound is not None and pattern.op_class not in operation_tree_classes():
+        bound.used = True
+        scope.problems.add(
+            f"`{pattern.op_class}` is a value, and no class of operations",
+            pattern.location,
+            required='a class such as `contract`, or a name as text such as `"fc*"`',
+            given=f"`{pattern.op_class}` bound at {bound.location}",
+            fix=f"match all, and compare: `match .. op in .. where it.name == {pattern.op_class}`",
+        )
+    elif pattern.op_class and "." not in pattern.op_class:
         _check_class(pattern.op_class, pattern, scope, scope.unit.matchers)
     return None
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import Final
 
-from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
+from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError, ScheduleWarning
 from tcpx.transform.declaration import is_own
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.builtins import FUNCTIONS
@@ -15,6 +18,9 @@ from tcpx.transform.language.checker.scope import Problems, Scope
 from tcpx.transform.language.checker.statements import check_block
 from tcpx.transform.language.kinds import Static, declared_accepts
 from tcpx.transform.language.loader import Program, Unit
+
+_WARNED: Final[dict[str | tuple[str, type[Warning], int], int]] = {}
+"""What Python's filters know of the warnings that were shown."""
 
 
 def check_program(program: Program) -> tuple[Diagnostic, ...]:
@@ -35,6 +41,8 @@ def check_program(program: Program) -> tuple[Diagnostic, ...]:
                 case _:
                     continue
             checked.append((item, scope))
+        for place in unit.file.divisions:
+            problems.warn(f"`{place.span}` is a comment", place, fix="`/` divides integers, rounding down")
         _report_unused_imports(unit, imports_read, problems)
     check_recursion(checked, problems)
     return tuple(problems.found)
@@ -46,12 +54,23 @@ def _report_unused_imports(unit: Unit, read: set[str], problems: Problems) -> No
             problems.warn(f"nothing reads the import `{item.bound_name}`", item.location, fix="use it, or remove it")
 
 
-def require_checked(program: Program) -> None:
-    """Raise the first problem as a ScheduleError; the others are its notes."""
-    found = [d for d in check_program(program) if d.kind is not Kind.WARNING]
+def require_checked(program: Program) -> tuple[Diagnostic, ...]:
+    """The remarks. Raises the first problem as a ScheduleError; the others are its notes."""
+    checked = check_program(program)
+    found = [d for d in checked if d.kind is not Kind.WARNING]
     if found:
         notes = tuple(f"also {d.schedule}: {d.message}" for d in found[1:])
         raise ScheduleError(replace(found[0], notes=found[0].notes + notes))
+    return checked
+
+
+def warn_of(remarks: Iterable[Diagnostic]) -> None:
+    """A ScheduleWarning for each remark, at its line of the schedule: Python shows it once."""
+    for remark in remarks:
+        place = remark.schedule or Location("<schedule>", 1, 1)
+        warnings.warn_explicit(
+            remark.render(), ScheduleWarning, place.file, place.line, module=__name__, registry=_WARNED
+        )
 
 
 def _check_params(item: Declaration, scope: Scope) -> None:

@@ -110,18 +110,12 @@ class Scope:
             scope = scope.outer
 
     def report_unused(self) -> None:
-        """Knobs of this block that nothing reads are errors, values likewise remarks; its names end with it."""
+        """A remark for each knob and value of this block that nothing reads; its names end with it."""
         self.left.update((name, binding.location) for name, binding in self.names.items())
         for binding in self.names.values():
-            if binding.is_knob and not binding.used:
-                self.problems.add(
-                    f"nothing reads the knob `{binding.name}`",
-                    binding.location,
-                    required="a knob that changes something",
-                    fix="use it, or remove it",
-                )
-            elif binding.is_value and not binding.used:
-                self.problems.warn(f"nothing reads `{binding.name}`", binding.location, fix="use it, or remove it")
+            if (binding.is_knob or binding.is_value) and not binding.used:
+                what = f"the knob `{binding.name}`" if binding.is_knob else f"`{binding.name}`"
+                self.problems.warn(f"nothing reads {what}", binding.location, fix="use it, or remove it")
 
     def report_unused_params(self, params: Iterable[ast.Param]) -> None:
         """A remark for each parameter that nothing reads."""
