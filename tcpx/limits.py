@@ -66,6 +66,16 @@ MOST_C_BYTES: Final = 16 << 20
 """Bytes of one emitted C file."""
 
 
+OPERATIONS_PER_SHARE: Final = 20
+"""The limits on statements, steps, expressions, items of lists and operations are for a payload of so many operations:
+one with more has as much for each of its own."""
+
+
+def shares_of(operations: int) -> int:
+    """How many times the limits on one run count for a payload of so many operations before the first step."""
+    return max(1, -(-operations // OPERATIONS_PER_SHARE))
+
+
 def fits_int64(value: int) -> bool:
     """Whether C can hold a number in an int64_t."""
     return INT64_MIN <= value <= INT64_MAX

@@ -325,3 +325,41 @@ def test_files_taken_for_one_another() -> None:
     with pytest.raises(tcpx.ParseError) as caught:
         tcpx.parse_schedule(PAYLOAD)
     assert "looks like a payload" in (caught.value.diagnostic.fix or "")
+
+
+# -- large payloads ----------------------------------------------------------------------------------------------
+
+
+def layers(count: int, rows: str = "[B]", symbols: str = " symbols [B]") -> str:
+    """A payload of so many products, each of the one before it."""
+    weights = ", ".join(f"%w{k}: tensor<8x8xf32>" for k in range(count))
+    lines = [f"func @f(%y0: tensor<{rows}x8xf32>, {weights}) -> tensor<{rows}x8xf32>{symbols} {{"]
+    lines += [f"  %y{k + 1} = tcp.matmul(%y{k}, %w{k}) : tensor<{rows}x8xf32>" for k in range(count)]
+    return "\n".join([*lines, f"  tcp.return(%y{count})", "}"])
+
+
+def test_limits_on_a_run_count_for_each_part_of_the_payload(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one product takes, the default schedule may take for any number of them."""
+    module = tcpx.parse(layers(5))
+    schedule = tcpx.parse_schedule(
+        "language 1\nschedule s(root: func) { for mm in match any contract in root { tile(mm, [m: 6]) } }"
+    )
+    monkeypatch.setattr("tcpx.interp.work.MOST_EXPRESSIONS", 8)
+    monkeypatch.setattr("tcpx.interp.work.MOST_STATEMENTS", 4)
+    monkeypatch.setattr("tcpx.interp.work.MOST_STEPS", 2)
+    monkeypatch.setattr("tcpx.payload.rewriter.MOST_OPERATIONS", 15)
+    with pytest.raises(tcpx.ScheduleError, match="more than|too many operations"):
+        tcpx.apply_schedule(module, schedule, target="generic")
+    monkeypatch.setattr("tcpx.limits.OPERATIONS_PER_SHARE", 2)
+    assert len(tcpx.apply_schedule(module, schedule, target="generic").trace.entries) == 5
+    runaway = "language 1\nschedule s(root: func) { for k in 1..1000 { print(root) } }"
+    with pytest.raises(tcpx.ScheduleError, match="the schedule (runs|evaluates|applies) more than"):
+        tcpx.apply_schedule(module, tcpx.parse_schedule(runaway), target="generic")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_model_of_320_layers() -> None:
+    run = tcpx.apply_schedule(tcpx.parse(layers(320)), None, target="generic")
+    assert run.remarks == ()
+    assert {name for entry in run.trace.entries for name in entry.changed if "vector" in name or "matmul" in name}

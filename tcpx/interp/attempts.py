@@ -71,7 +71,7 @@ def _try_or_remark(
             overridden = state.overrides.hits > hits
             state.trace.attempts.append(Attempt(key, label, place, first, len(state.trace.entries), overridden))
             return returned
-    state.trace.remarks.append(left_as_it_is(label, place, failures[-1].diagnostic, _reasons(failures[:-1])))
+    state.trace.remarks.append(left_as_it_is(label, place, failures[0].diagnostic, _reasons(failures[1:])))
     return None
 
 

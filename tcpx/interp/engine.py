@@ -17,7 +17,8 @@ from tcpx.interp.payload_texts import PayloadTexts
 from tcpx.interp.state import State, StepHook
 from tcpx.interp.statements import run_block
 from tcpx.interp.trace import AttemptKey, Trace
-from tcpx.limits import MOST_THREADS, shortened
+from tcpx.interp.work import Work
+from tcpx.limits import MOST_THREADS, shares_of, shortened
 from tcpx.payload.diagnostics import Diagnostic, ScheduleError, TcpxError
 from tcpx.payload.ir import FuncOp, Module
 from tcpx.payload.rewriter import Rewriter
@@ -179,6 +180,7 @@ def _state(
         handles=Handles(rewriter),
         overrides=overrides,
         trace=Trace(),
+        work=Work(shares=shares_of(rewriter.operations)),
     )
 
 

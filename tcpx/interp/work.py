@@ -21,6 +21,8 @@ from tcpx.transform.language import syntax as ast
 class Work:
     """Counts of one run. Every method raises a located ScheduleError at the limit it counts towards."""
 
+    shares: int = 1
+    """How many times the limits count: more where the payload is larger."""
     depth: int = 0
     expressions: int = 0
     statements: int = 0
@@ -48,20 +50,20 @@ class Work:
     def expression(self, frame: Frame, node: ast.Node) -> None:
         """One expression is evaluated."""
         self.expressions += 1
-        if self.expressions > MOST_EXPRESSIONS:
-            raise _too_much(f"evaluates more than {MOST_EXPRESSIONS} expressions", frame, node)
+        if self.expressions > self.shares * MOST_EXPRESSIONS:
+            raise _too_much(f"evaluates more than {self.shares * MOST_EXPRESSIONS} expressions", frame, node)
 
     def statement(self, frame: Frame, node: ast.Node) -> None:
         """One statement runs."""
         self.statements += 1
-        if self.statements > MOST_STATEMENTS:
-            raise _too_much(f"runs more than {MOST_STATEMENTS} statements", frame, node)
+        if self.statements > self.shares * MOST_STATEMENTS:
+            raise _too_much(f"runs more than {self.shares * MOST_STATEMENTS} statements", frame, node)
 
     def step(self, frame: Frame, node: ast.Node) -> None:
         """One transform is applied."""
         self.steps += 1
-        if self.steps > MOST_STEPS:
-            raise _too_much(f"applies more than {MOST_STEPS} transforms", frame, node)
+        if self.steps > self.shares * MOST_STEPS:
+            raise _too_much(f"applies more than {self.shares * MOST_STEPS} transforms", frame, node)
 
     def items_of(self, count: int, frame: Frame, node: ast.Node) -> None:
         """A list of this many items is made, or gone through."""
@@ -74,8 +76,8 @@ class Work:
     def trials(self, count: int, frame: Frame, node: ast.Node) -> None:
         """So many numbers are looked at."""
         self.items += count
-        if self.items > MOST_LIST_WORK:
-            raise _too_much(f"goes through more than {MOST_LIST_WORK} items of lists", frame, node)
+        if self.items > self.shares * MOST_LIST_WORK:
+            raise _too_much(f"goes through more than {self.shares * MOST_LIST_WORK} items of lists", frame, node)
 
 
 def _too_much(what: str, frame: Frame, node: ast.Node) -> Exception:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tcpx.limits import DEEPEST_NEST, MOST_OPERATIONS
+from tcpx.limits import DEEPEST_NEST, MOST_OPERATIONS, shares_of
 from tcpx.payload.constants import NumpyArray
 from tcpx.payload.diagnostics import Diagnostic, ScheduleError
 from tcpx.payload.ir import (
@@ -89,15 +89,21 @@ class Rewriter(Names, Origins):
             self.operations += 1
             for value in op.defined:
                 value.uses.unverified.clear()
+        self._shares = shares_of(self.operations)
         for func in module.funcs.values():
             func.newly_used.clear()
+
+    @property
+    def most_operations(self) -> int:
+        """How many operations the payload may have: more where it had many before the first change."""
+        return MOST_OPERATIONS * self._shares
 
     # -- operations ----------------------------------------------------------------------------------------------
 
     def insert(self, op: OpT, at: InsertPoint, base: str = "") -> OpT:
         """Insert a detached operation (with its regions); unnamed values get fresh names from `base`.
 
-        Raises ScheduleError where the payload would have more than `MOST_OPERATIONS`, or be nested too deep.
+        Raises ScheduleError where the payload would have more than `most_operations`, or be nested too deep.
         """
         self._grow(op)
         if op.regions:
@@ -117,13 +123,13 @@ class Rewriter(Names, Origins):
 
     def _grow(self, op: Operation) -> None:
         wanted = self.operations + sum(1 for _ in op.walk())
-        if wanted > MOST_OPERATIONS:
+        if wanted > self.most_operations:
             raise ScheduleError(
                 Diagnostic(
                     "the payload would have too many operations",
                     payload=op.location,
                     schedule=op.schedule_location,
-                    required=f"at most {MOST_OPERATIONS}",
+                    required=f"at most {self.most_operations}",
                     found=f"{wanted} with %{op.name or op.opcode}",
                     fix="make fewer copies: unroll less, smaller register tiles, fewer versions",
                 )

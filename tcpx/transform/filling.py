@@ -15,7 +15,7 @@ from tcpx.payload.ops.gml_st import For, If, Loop, Materialize, Parallel, StYiel
 from tcpx.payload.ops.memory import Pad
 from tcpx.payload.ops.movement import Transpose
 from tcpx.payload.rewriter import InsertPoint
-from tcpx.payload.sizes import Dim, Size, Symbol, Var, floordiv, substitute, to_text, variables
+from tcpx.payload.sizes import Dim, Size, Symbol, Var, floordiv, maximum, substitute, to_text, variables
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import shape_of, substitute_type
 from tcpx.transform.arguments import TransformContext
@@ -90,12 +90,14 @@ def slot_tile(slots: Sequence[Dim], digits: Sequence[Dim]) -> Tile:
 
 
 def _check_inside(ctx: TransformContext, subset: Tile, source: Value, before: Operation) -> None:
-    """What is packed is read where no loop or branch further inside has said that it is there: it always must be."""
+    """What is packed is read where no loop or branch further inside has said that it is there: it always must be. Where
+    the last elements are padding, a tile may begin behind the source if it is empty then."""
     facts = facts_at(before)
     extents = shape_of(source.type)
     for offset, size, stride, extent in zip(subset.offsets, subset.sizes, subset.strides, extents, strict=True):
         end = offset + (size - 1) * stride + 1
-        pairs = ((end, extent), (size, extent - offset)) if stride == 1 else ((end, extent),)
+        left = extent - offset
+        pairs = ((end, extent), (size, left), (size, maximum(0, left))) if stride == 1 else ((end, extent),)
         if not any(is_less_equal(facts.attach(a), facts.attach(b)) is True for a, b in pairs):
             raise ctx.fail(
                 f"a tile of %{source.name} may end behind it where it is packed: the loop that reads it may be empty",

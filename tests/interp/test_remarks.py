@@ -55,10 +55,11 @@ def test_what_fails_is_left_as_it_is() -> None:
     assert remark.found == "8 > 8 does not hold"
 
 
-def test_the_remark_has_what_failed_last_and_the_others_as_notes() -> None:
+def test_the_remark_has_what_failed_first_and_the_others_as_notes() -> None:
     done = run(A + "try { tile(mm, [q: 4]) } else { tile(mm, [z: 4]) } else remark mm")
     (remark,) = done.remarks
-    assert "`z`" in (remark.found or "") + remark.message + (remark.required or "")
+    assert remark.schedule is not None
+    assert remark.schedule.span == "tile(mm, [q: 4])"
     assert len(remark.notes) == 1
 
 

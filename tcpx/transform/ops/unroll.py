@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcpx.limits import MOST_COPIES, MOST_OPERATIONS, MOST_UNROLLED, shortened
+from tcpx.limits import MOST_COPIES, MOST_UNROLLED, shortened
 from tcpx.payload.bounds import is_equal
 from tcpx.payload.facts import facts_at
 from tcpx.payload.ops.gml_st import UNROLLED, Loop, trip_count
@@ -128,11 +128,12 @@ class Unroll(Transform):
                 notes=_ways(loop, factor),
             )
         made = ctx.rewriter.operations + (factor - 1) * sum(1 for op in loop.body.ops for _ in op.walk())
-        if made > MOST_OPERATIONS:
+        most = ctx.rewriter.most_operations
+        if made > most:
             raise ctx.fail(
                 f"unrolling {loop.name} {factor} times makes too many operations",
                 op=loop,
-                required=f"a payload of at most {MOST_OPERATIONS}",
+                required=f"a payload of at most {most}",
                 found=str(made),
                 fix="a smaller factor",
             )

@@ -201,7 +201,7 @@ def test_refused(body: str, message: str) -> None:
 
 
 def test_copies_of_copies_end_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tcpx.transform.ops.unroll.MOST_OPERATIONS", 200)
+    monkeypatch.setattr("tcpx.payload.rewriter.MOST_OPERATIONS", 200)
     loops = "".join(f"let k{n} = tile(mm, [k: {4**n}])\n" for n in range(4, 0, -1))
     found = refusal(LONG, MM + loops + "".join(f"unroll(k{n}, factor: 4)\n" for n in range(1, 4)))
     assert found.message == "unrolling mm/k2 4 times makes too many operations"

@@ -1,0 +1,145 @@
+"""Payloads that the default schedule refused: it takes them, makes vectors of most, and says what it leaves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcpx
+from tcpx import Kernel
+from tcpx.target import Target
+
+SIZES = (
+    {"M": 16, "K": 13, "N": 19, "I": 5, "J": 7},
+    {"M": 0, "K": 0, "N": 1, "I": 0, "J": 3},
+    {"M": 16, "K": 1022, "N": 5, "I": 40, "J": 33},
+    {"M": 16, "K": 1024, "N": 33, "I": 33, "J": 1},
+)
+
+
+def typed(*dims: str) -> str:
+    return f"tensor<{'x'.join([*dims, 'f32'])}>"
+
+
+def func(arguments: dict[str, str], result: str, body: str) -> str:
+    """A function whose symbols are those of its arguments; M is a multiple of 16."""
+    text = ", ".join(f"%{name}: {type_}" for name, type_ in arguments.items())
+    names = [s for s in "MKNIJ" if any(f"[{s}]" in type_ for type_ in arguments.values())]
+    symbols = f" symbols [{', '.join('M multiple_of 16' if s == 'M' else s for s in names)}]" if names else ""
+    return f"func @f({text}) -> {result}{symbols} {{\n{body}\n  tcp.return(%r)\n}}\n"
+
+
+def contract(maps: str) -> str:
+    lhs, rhs, out = maps.replace("->", ",").split(",")
+    listed = ", ".join(f"{k} = {list(v)}".replace("'", '"') for k, v in (("lhs", lhs), ("rhs", rhs), ("out", out)))
+    return f"{{{listed}}}"
+
+
+def padded(before: list[str], after: list[str], other: list[str], maps: str, out: list[str]) -> str:
+    """A contraction of a padded factor with another one."""
+    return func(
+        {"x": typed(*before), "y": typed(*other)},
+        typed(*out),
+        f"  %p = tcp.pad(%x) {{value = 0.0}} : {typed(*after)}\n"
+        f"  %r = tcp.contract(%p, %y) {contract(maps)} : {typed(*out)}",
+    )
+
+
+def generic(maps: str, combiner: str, body: str) -> str:
+    """A contraction with another combiner and another body."""
+    lhs, rhs, out = (list(part) for part in maps.replace("->", ",").split(","))
+    types = [typed(*(f"[{d.upper()}]" if d != "k" else "[K]" for d in part)) for part in (lhs, rhs, out)]
+    dims = sorted({*lhs, *rhs})
+    iterators = ", ".join(f'["{d}", "{"parallel" if d in out else "reduction"}"]' for d in dims)
+    listed = ", ".join(f"[{', '.join(part)}]" for part in (lhs, rhs, out))
+    return func(
+        {"x": types[0], "y": types[1]},
+        types[2],
+        f"  %r = tcp.generic(%x, %y) {{iterators = [{iterators}], maps = [{listed}],"
+        f'  combiner = "tcp.{combiner}"}} ({{\n'
+        f"    (%a: f32, %b: f32, %acc: f32):\n    %p = tcp.{body}(%a, %b) : f32\n"
+        f"    %s = tcp.{combiner}(%acc, %p) : f32\n    tcp.yield(%s)\n  }}) : {types[2]}",
+    )
+
+
+THREE_RESULTS = func(
+    {"x": typed("[N]", "64"), "w": typed("64", "32")},
+    typed("[N]", "32"),
+    """\
+  %a0 = tcp.empty : tensor<[N]x32xf32>
+  %b0 = tcp.empty : tensor<[N]x32xf32>
+  %c0 = tcp.empty : tensor<[N]x32xf32>
+  %a, %b, %c = gml_st.for %i in 0 to N step 4 (%p = %a0, %q = %b0, %s = %c0) {
+    %xt = gml_st.materialize(%x) tile [%i, 0] [min(4, N - %i), 64] : tensor<[min(4, N - %i)]x64xf32>
+    %mm = tcp.matmul(%xt, %w) : tensor<[min(4, N - %i)]x32xf32>
+    %m2 = tcp.add(%mm, %mm) : tensor<[min(4, N - %i)]x32xf32>
+    gml_st.yield(%mm, %p) tile [%i, 0] [min(4, N - %i), 32]
+    gml_st.yield(%m2, %q) tile [%i, 0] [min(4, N - %i), 32]
+    gml_st.yield(%mm, %s) tile [%i, 0] [min(4, N - %i), 32]
+  } : tensor<[N]x32xf32>, tensor<[N]x32xf32>, tensor<[N]x32xf32>
+  %ab = tcp.add(%a, %b) : tensor<[N]x32xf32>
+  %r = tcp.add(%ab, %c) : tensor<[N]x32xf32>""",
+)
+VECTORS = {
+    "rows by sixteens": func(
+        {"x": typed("[M]", "1024"), "w": typed("1024", "4096")},
+        typed("[M]", "4096"),
+        f"  %r = tcp.matmul(%x, %w) : {typed('[M]', '4096')}",
+    ),
+    "matvec of a pad": padded(["[N]", "[K]"], ["[N]", "[K + 1]"], ["[K + 1]"], "mk,k->m", ["[N]"]),
+    "dot of a pad": padded(["[K]"], ["[K + 1]"], ["[K + 1]"], "k,k->", []),
+    "matmul of a pad": padded(["[M]", "[K]"], ["[M]", "[K + 1]"], ["[K + 1]", "[N]"], "mk,kn->mn", ["[M]", "[N]"]),
+    "pad by three": padded(["[M]", "[K]"], ["[M]", "[K + 3]"], ["[K + 3]", "[N]"], "mk,kn->mn", ["[M]", "[N]"]),
+    "pad of rows": padded(["5", "32", "5"], ["20", "32", "5"], ["20", "32", "5"], "abc,abc->a", ["20"]),
+    "init is a fill": func(
+        {"x": typed("[N]", "64"), "w": typed("64", "32")},
+        typed("[N]", "32"),
+        f"  %z = tcp.fill {{value = 1.0}} : {typed('[N]', '32')}\n"
+        f"  %r = tcp.matmul(%x, %w, init = %z) : {typed('[N]', '32')}",
+    ),
+    **{
+        f"{combiner} of {body}, {maps}": generic(maps, combiner, body)
+        for maps in ("ij,kj->ik", "ij,ji->j")
+        for combiner, body in (("max", "mul"), ("min", "sub"))
+    },
+}
+LEFT = {
+    **{f"{c} of {b}, i,i->": generic("i,i->", c, b) for c, b in (("max", "mul"), ("max", "sub"), ("min", "sub"))},
+    "a loop of three results": THREE_RESULTS,
+}
+
+
+def check(kernel: Kernel, module: tcpx.Module) -> None:
+    for sizes in SIZES:
+        used = {s.name: sizes[s.name] for s in module.main.symbols}
+        given = [np.rint(2 * a) for a in tcpx.random_inputs(module, 1, sizes=used)]
+        np.testing.assert_array_equal(kernel(*given), tcpx.evaluate(module, *given), err_msg=str(used))
+
+
+def test_nothing_is_refused(target: Target) -> None:
+    modules = {name: tcpx.parse(text) for name, text in (VECTORS | LEFT).items()}
+    requests = [tcpx.CompileRequest(module, name=f"f{k}") for k, module in enumerate(modules.values())]
+    kernels = tcpx.compile_many(requests, target=target, threads=2)
+    for (name, module), kernel in zip(modules.items(), kernels, strict=True):
+        if name in VECTORS:
+            assert kernel.remarks == (), name
+            assert any(entry.transform == "vectorize" for entry in kernel.trace.entries), name
+        check(kernel, module)
+
+
+def test_a_remark_says_what_is_left_where_and_why() -> None:
+    kernel = tcpx.compile(tcpx.parse(LEFT["max of mul, i,i->"]), target="generic")
+    (remark,) = kernel.remarks
+    assert remark.message == "%r is left as it is: `i` of %r cannot be padded to whole rounds of 16"
+    assert remark.payload is not None
+    assert remark.schedule is not None
+    assert "split_reduction(mm" in remark.schedule.span
+    assert str(remark) in str(kernel.report())
+    explanation = tcpx.explain(tcpx.parse(LEFT["max of mul, i,i->"]), target="generic")
+    assert remark.message in "\n".join(tcpx.ExplanationText().end(explanation))
+
+
+def test_what_was_asked_for_is_not_left_out() -> None:
+    module = tcpx.parse(VECTORS["init is a fill"])
+    with pytest.raises(tcpx.ScheduleError, match="not in its domain"):
+        tcpx.compile(module, target="generic", params={"mr": 99})
