@@ -348,12 +348,12 @@ def test_limits_on_a_run_count_for_each_part_of_the_payload(monkeypatch: pytest.
     monkeypatch.setattr("tcpx.interp.work.MOST_STATEMENTS", 4)
     monkeypatch.setattr("tcpx.interp.work.MOST_STEPS", 2)
     monkeypatch.setattr("tcpx.payload.rewriter.MOST_OPERATIONS", 15)
-    with pytest.raises(tcpx.ScheduleError, match="more than|too many operations"):
+    with pytest.raises(tcpx.ScheduleError, match=r"more than|too many operations"):
         tcpx.apply_schedule(module, schedule, target="generic")
     monkeypatch.setattr("tcpx.limits.OPERATIONS_PER_SHARE", 2)
     assert len(tcpx.apply_schedule(module, schedule, target="generic").trace.entries) == 5
     runaway = "language 1\nschedule s(root: func) { for k in 1..1000 { print(root) } }"
-    with pytest.raises(tcpx.ScheduleError, match="the schedule (runs|evaluates|applies) more than"):
+    with pytest.raises(tcpx.ScheduleError, match=r"the schedule (runs|evaluates|applies) more than"):
         tcpx.apply_schedule(module, tcpx.parse_schedule(runaway), target="generic")
 
 

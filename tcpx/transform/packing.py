@@ -58,6 +58,7 @@ def pack(
             found=f"{op.opcode} outside it",
         )
     check_on_tensors(ctx, op)
+    _check_each_dim_once(ctx, op, operand)
     layout = _whole_layout(op, operand.index, layout)
     stored_by = layout_map(ctx, op, operand.index, layout)
     op = padded_to_digits(ctx, op, stored_by)
@@ -132,6 +133,19 @@ def _whole_layout(op: Structured, index: int, layout: Sequence[Digit]) -> tuple[
         if part is not None and part.dim not in given:
             rest.append(Digit(part.dim, mod=part.radix) if part.is_remainder else Digit(part.dim, part.radix))
     return (*rest, *layout)
+
+
+def _check_each_dim_once(ctx: TransformContext, op: Structured, operand: OperandRef) -> None:
+    """A layout names each dim once, so it says nothing of where a diagonal lies."""
+    held = op.maps()[operand.index]
+    names = [map_dim(expression) for expression in held]
+    if any(name is not None and names.count(name) > 1 for name in names):
+        raise ctx.fail(
+            f"%{operand.value.name} is read along a diagonal and cannot be packed",
+            op=op,
+            required="an operand that holds each of its dims once",
+            found=f"[{', '.join(map(to_text, held))}]",
+        )
 
 
 def _check_source(ctx: TransformContext, current: CurrentTile, filled_before: Operation, op: Operation) -> None:

@@ -172,3 +172,20 @@ def test_an_operand_that_is_read_at_sums_of_dims_has_no_layout_of_dims() -> None
 """
     found = refusal(payload, 'let y = match one "y" in root\nlet i = tile(y, [i: 4])\npack(y.in0, [i], at: i)')
     assert (found.message, found.found) == ("%y reads the operand at `i + w`", "`i + w`, of i, w")
+
+
+DIAGONAL = """
+func @f(%x: tensor<8x8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
+  %mm = tcp.generic(%x, %y) {iterators = [["i", "parallel"]], maps = [[i, i], [i], [i]]} ({ (%a: f32, %b: f32):
+    %p = tcp.mul(%a, %b) : f32
+    tcp.yield(%p)
+  }) : tensor<8xf32>
+  tcp.return(%mm)
+}
+"""
+
+
+def test_a_diagonal_is_refused() -> None:
+    found = refusal(DIAGONAL, 'let mm = match one "mm" in root\npack(mm.in0, [i])')
+    assert found.message == "%x is read along a diagonal and cannot be packed"
+    assert (found.required, found.found) == ("an operand that holds each of its dims once", "[i, i]")
