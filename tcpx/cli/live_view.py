@@ -51,6 +51,7 @@ class LiveView(PlainLines):
                 *self._last,
                 Text(f"fastest: {fastest}", style="bold"),
                 Text(f"{counts(progress.candidates)}{left}"),
+                *([Text(f"{progress.seconds:.0f} s: {progress.phase}")] if progress.phase else []),
                 ProgressBar(total=progress.trials, completed=min(done, progress.trials)),
             ),
             refresh=True,

@@ -23,7 +23,7 @@ from tcpx.cli.options import (
     tuned_path,
 )
 from tcpx.cli.plain_lines import PlainLines
-from tcpx.cli.tune_commands import how_to_go_on, how_to_use
+from tcpx.cli.tune_commands import how_to_go_on, how_to_record, how_to_use
 from tcpx.cli.tune_ledger import MEBIBYTE, merge, show, size_on_disk
 from tcpx.tune.dispatch import dispatch
 from tcpx.tune.duel import QUICK
@@ -51,7 +51,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     search = parser.add_argument_group("search")
     search.add_argument("--space", metavar="FILE", help="YAML file that narrows knobs and lists workloads")
     search.add_argument("--trials", type=positive, metavar="N", help="candidates at most; default: 100")
-    search.add_argument("--budget", type=_seconds, metavar="T", help="time to search: 90s, 10m, 2h; default: no limit")
+    search.add_argument(
+        "--budget",
+        type=_seconds,
+        metavar="T",
+        help="time to prepare and search: 90s, 10m, 2h; default: no limit; --final comes on top",
+    )
     search.add_argument("--sampler", choices=(*CORE, *OPTUNA), help="default: tpe with Optuna, else evolutionary")
     search.add_argument("--seed", type=seed, default=0, metavar="N", help="of the sampler and the data; default: 0")
     search.add_argument("--early-stop", type=positive, metavar="N", help="end after N candidates that are not faster")
@@ -120,13 +125,15 @@ def _finish(options: argparse.Namespace, study: Study) -> None:
         study.html(options.html)
         print(f"wrote {options.html}")
     if study.best is not None:
-        if options.record is not None:
-            path = options.record or tuned_path(options)
+        path = (options.record or tuned_path(options)) if options.record is not None else None
+        if path is not None:
             for held in (study, *study.others):
                 if held.best is not None:
                     held.record(path)
             print(f"wrote {path}")
-        print(f"to use it:\n  {how_to_use(options.file, options.schedule, study)}")
+        print(f"to use it:\n  {how_to_use(options, study, path)}")
+        if path is None:
+            print(f"to write it into a file for --tuned:\n  {how_to_record(study)}")
     if not all(held.is_exhausted for held in (study, *study.others)):
         print(f"to go on:\n  {how_to_go_on(study)}")
 

@@ -2,29 +2,50 @@
 
 from __future__ import annotations
 
+import argparse
 import shlex
 import sys
 
 from tcpx.tune.study import Study
 
 
-def how_to_use(file: str, schedule: str | None, study: Study) -> str:
-    """The command that emits the winner."""
-    words = [file, *(["-s", schedule] if schedule is not None else [])]
-    given = [word for path, value in study.params.items() for word in ("--param", f"{path}={_word(value)}")]
+def how_to_use(options: argparse.Namespace, study: Study, record: str | None) -> str:
+    """The command that emits the winner: from the file that it was recorded in, or else by its params."""
+    words = [options.file, *(["-s", options.schedule] if options.schedule is not None else [])]
+    words += [] if options.target == "native" else ["--target", options.target]
+    words += [] if options.threads == 1 else ["--threads", str(options.threads)]
+    if record is not None:
+        given = ["--tuned", record]
+    else:
+        given = [word for path, value in study.params.items() for word in ("--param", f"{path}={_word(value)}")]
     return f"tcpx emit {shlex.join([*words, *given])}"
+
+
+def how_to_record(study: Study) -> str:
+    """The command that writes what this one found into a file for `--tuned`, and neither searches nor measures."""
+    given = _without("--final", _without("--trials", _given()))
+    rest = ["--trials", str(len(study.candidates)), "--final", "0", "--resume", "--record"]
+    return f"tcpx tune {shlex.join([*given, *rest])}"
 
 
 def how_to_go_on(study: Study | None = None) -> str:
     """The command that goes on with the study that this command began; with twice the trials, where all are done."""
-    words = sys.argv[1:]
-    given = [word for word in words[words.index("tune") + 1 if "tune" in words else 0 :] if word != "--resume"]
+    given = _given()
     if study is not None and len(study.candidates) >= study.trials:
-        if "--trials" in given:
-            at = given.index("--trials")
-            del given[at : at + 2]
-        given += ["--trials", str(2 * study.trials)]
+        given = [*_without("--trials", given), "--trials", str(2 * study.trials)]
     return f"tcpx tune {shlex.join([*given, '--resume'])}"
+
+
+def _given() -> list[str]:
+    """The arguments of this command."""
+    words = sys.argv[1:]
+    return [word for word in words[words.index("tune") + 1 if "tune" in words else 0 :] if word != "--resume"]
+
+
+def _without(option: str, words: list[str]) -> list[str]:
+    """Without an option and its value."""
+    at = words.index(option) if option in words else len(words)
+    return [*words[:at], *words[at + 2 :]]
 
 
 def _word(value: object) -> str:

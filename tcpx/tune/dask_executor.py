@@ -99,8 +99,15 @@ class DaskExecutor:
         """On one worker. Raises TrialError where none is left."""
         return cast("list[float | None]", self._on_a_worker(estimates_here, points))
 
-    def final(self, winner: Candidate, rivals: Sequence[Candidate | None], processes: int) -> list[Comparison | str]:
-        """On one worker; on another, where it dies."""
+    def final(
+        self,
+        winner: Candidate,
+        rivals: Sequence[Candidate | None],
+        processes: int,
+        on_set: Callable[[int], None],
+    ) -> list[Comparison | str]:
+        """On one worker; on another, where it dies. A worker does not say which set it is at."""
+        del on_set
         return cast("list[Comparison | str]", self._on_a_worker(final_here, winner, rivals, processes))
 
     def machine_limits(self, beaten: MachineLimits | None = None) -> MachineLimits:
@@ -136,7 +143,7 @@ def final_here(
 ) -> list[Comparison | str]:
     """On a worker: the winner beside its rivals in fresh processes. Raises TrialError."""
     with _one_at_a_time:
-        return _evaluator_of(job).final(winner, rivals, processes)
+        return _evaluator_of(job).final(winner, rivals, processes, lambda _: None)
 
 
 def estimates_here(job: Job, points: Sequence[Mapping[str, Value]]) -> list[float | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -112,12 +112,18 @@ class Evaluator:
             for candidate, slot in sorted(built, key=lambda held: held[0].alike is not None)
         ]
 
-    def final(self, winner: Candidate, rivals: Sequence[Candidate | None], processes: int) -> list[Comparison | str]:
+    def final(
+        self,
+        winner: Candidate,
+        rivals: Sequence[Candidate | None],
+        processes: int,
+        on_set: Callable[[int], None],
+    ) -> list[Comparison | str]:
         """The winner beside each rival, all in fresh processes, so many times, and up to twice as many more until the
         intervals, where a further one lies with 95 % confidence, are narrow enough. A rival of None is the payload
         without the schedule; what it says of one that does not run is why. Raises TrialError for the winner."""
         found = compared_in_fresh_processes(
-            [winner, *rivals], self._slots, self._threads, self._compared, processes, self.effort.width
+            [winner, *rivals], self._slots, self._threads, self._compared, processes, self.effort.width, on_set
         )
         self.incumbent = self._home = None
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -55,9 +55,16 @@ class Executor(Protocol):
         Raises TrialError where nobody is left to say."""
         ...
 
-    def final(self, winner: Candidate, rivals: Sequence[Candidate | None], processes: int) -> list[Comparison | str]:
+    def final(
+        self,
+        winner: Candidate,
+        rivals: Sequence[Candidate | None],
+        processes: int,
+        on_set: Callable[[int], None],
+    ) -> list[Comparison | str]:
         """The winner beside each rival in fresh processes; None is the payload without the schedule. For one that does
-        not run, why. Raises TrialError for the winner."""
+        not run, why. `on_set` gets the number of each set of processes on this machine, from 1. Raises TrialError for
+        the winner."""
         ...
 
     def machine_limits(self, beaten: MachineLimits | None = None) -> MachineLimits:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tcpx.tune.executor import Executor
@@ -47,10 +48,15 @@ class FinalComparison:
 
 
 def measured_again(
-    executor: Executor, best: Candidate, first: Candidate | None, bare: bool, processes: int
+    executor: Executor,
+    best: Candidate,
+    first: Candidate | None,
+    bare: bool,
+    processes: int,
+    said: Callable[[str], None],
 ) -> FinalComparison:
     """The winner beside the defaults, where these are another kernel, and with `bare` beside no schedule;
-    no `processes`: nothing is."""
+    no `processes`: nothing is. `said` hears what begins."""
     rivals: list[Candidate | None] = []
     if processes == 0:
         return FinalComparison()
@@ -58,11 +64,15 @@ def measured_again(
         rivals.append(first)
     if bare:
         rivals.append(None)
+    names = ["the defaults" if rival is not None else "the payload without a schedule" for rival in rivals]
+    least = max(2, processes)
+    if rivals:
+        beside = " and ".join(names)
+        said(f"measuring the winner again beside {beside}, in {least} to {3 * least} sets of fresh processes")
     try:
-        found = executor.final(best, rivals, max(2, processes))
+        found = executor.final(best, rivals, least, lambda number: said(f"set {number} of {least} to {3 * least}"))
     except TrialError as error:
         return FinalComparison(notes=(f"the winner was not measured again: {error}",))
-    names = ["the defaults" if rival is not None else "the payload without a schedule" for rival in rivals]
     notes = [f"{name}: {held}" for name, held in zip(names, found, strict=True) if isinstance(held, str)]
     measured = {rival is None: held for rival, held in zip(rivals, found, strict=True) if isinstance(held, Comparison)}
     return FinalComparison(measured.get(False), measured.get(True), tuple(notes))

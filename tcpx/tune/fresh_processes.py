@@ -17,11 +17,12 @@ def compared_in_fresh_processes(
     compared: Callable[[Slot, Slot], Comparison],
     processes: int,
     width: float,
+    on_set: Callable[[int], None],
 ) -> list[Comparison | str]:
     """The first of some candidates beside each of the others, each in a slot, in `processes` sets of fresh processes,
     and in up to twice as many more until the intervals, where a further one lies with 95 % confidence, are at most
     `width` wide. None is the payload without the schedule; what is said of one that does not run is why. Raises
-    TrialError for the first."""
+    TrialError for the first. `on_set` gets the number of each set, from 1."""
     first, *rivals = zip(slots, candidates, strict=False)
     found: list[list[Comparison]] = [[] for _ in rivals]
     refused: dict[int, str] = {}
@@ -29,6 +30,7 @@ def compared_in_fresh_processes(
         open_ = [k for k in range(len(rivals)) if k not in refused]
         if rounds >= processes and all(_width(found[k]) <= width for k in open_):
             break
+        on_set(rounds + 1)
         entered = list(threads.map(_entered, [first, *(rivals[k] for k in open_)]))
         if entered[0] is not None:
             raise entered[0]

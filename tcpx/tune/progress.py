@@ -11,7 +11,7 @@ from tcpx.tune.verdicts import Candidate
 @dataclass(frozen=True, slots=True)
 class Progress:
     """Where a study is: what just came out, all candidates, the fastest, seconds so far and in all. `fraction` is the
-    part of the machine's limit that the fastest reaches."""
+    part of the machine's limit that the fastest reaches. `phase` is what begins now, where it is no candidate."""
 
     finished: tuple[Candidate, ...]
     candidates: Sequence[Candidate]
@@ -20,6 +20,7 @@ class Progress:
     budget: float | None
     trials: int
     fraction: float | None = None
+    phase: str = ""
 
 
 Listener = Callable[[Progress], None]

@@ -48,7 +48,8 @@ class Search:
     """One run of `tcpx.tune`. `open` are the candidates that are claimed and not through.
     `cut_off` says why nobody is left to try more, where that is so; `has_joined` whether it took over what other tuners
     of the ledger found while it began. `trying` are the seconds in which candidates were compiled, checked and timed
-    or the first one of another tuner was waited for."""
+    or the first one of another tuner was waited for. The search began with all that comes before it at `started`, and
+    with the first candidate at `searching`."""
 
     request: Request
     space: Space
@@ -64,6 +65,7 @@ class Search:
     notes: list[str] = field(default_factory=list[str])
     open: dict[int, Candidate] = field(default_factory=dict[int, Candidate])
     started: float = field(default_factory=monotonic)
+    searching: float = 0.0
     since_best: int = 0
     trying: float = 0.0
     roof: Roof | None = None
@@ -97,7 +99,10 @@ class Search:
         sampler = make_sampler(request.sampler, self.space, request.seed)
         with self._interruptible():
             try:
+                self._say("measuring the limits of the machine")
                 self.roof = roof_of(problem, evaluator.machine_limits())
+                self._say("compiling the defaults")
+                self.searching = monotonic()
                 self._search(evaluator, sampler, first)
             except TrialError as error:  # of no candidate: nobody is left to go on with
                 self.cut_off = str(error)
@@ -216,16 +221,18 @@ class Search:
             if candidate.is_settled:
                 sampler.tell(candidate.point, candidate.relative if candidate.is_measured else None)
         self.since_best = 0 if evaluator.incumbent is not before else self.since_best + len(done)
-        known = self.ledger.candidates(self.key)
-        seconds = monotonic() - self.started
-        request = self.request
-        best = evaluator.incumbent
-        found = best.comparison if best is not None else None
-        share = self.roof.fraction(found.seconds) if self.roof is not None and found is not None else None
-        self.listener(Progress(tuple(done), known, best, seconds, request.budget, request.trials, share))
+        self._say("", done, evaluator.incumbent)
         for candidate in done:
             if candidate.verdict is Verdict.WORKERS_GONE:
                 raise TrialError(candidate.verdict, candidate.reason)
+
+    def _say(self, phase: str, done: Sequence[Candidate] = (), best: Candidate | None = None) -> None:
+        """Tell the listener what came out, or what begins."""
+        found = best.comparison if best is not None else None
+        share = self.roof.fraction(found.seconds) if self.roof is not None and found is not None else None
+        known, seconds = self.ledger.candidates(self.key), monotonic() - self.started
+        request = self.request
+        self.listener(Progress(tuple(done), known, best, seconds, request.budget, request.trials, share, phase))
 
     def _is_over(self) -> bool:
         request = self.request
@@ -242,7 +249,8 @@ class Search:
         return True
 
     def _finished(self, evaluator: Executor) -> Study:
-        seconds = monotonic() - self.started
+        ended = monotonic()
+        searching = self.searching or ended
         known = tuple(self.ledger.candidates(self.key))
         best, request = evaluator.incumbent, self.request
         first = next((c for c in known if c.source == "defaults" and c.is_measured), None)
@@ -251,7 +259,14 @@ class Search:
             self.notes.append(f"#{best.number} was found before, and is not in the space that was searched now")
         final = FinalComparison()
         if best is not None and not self.stopped and not self.cut_off:
-            final = measured_again(evaluator, best, first, request.has_schedule, request.processes)
+            final = measured_again(
+                evaluator,
+                best,
+                first,
+                request.has_schedule,
+                request.processes,
+                lambda phase: self._say(phase, best=best),
+            )
             self.notes += final.notes
         roof = self._roof_over(final.seconds or (found.seconds if found is not None else None), evaluator)
         return Study(
@@ -270,7 +285,9 @@ class Search:
             request.workloads,
             trials=request.trials,
             cut_off=self.cut_off,
-            seconds=seconds,
+            preparing=searching - self.started,
+            seconds=ended - searching,
+            measuring=monotonic() - ended,
             trying=self.trying,
             is_exhausted=self.is_exhausted,
         )
@@ -281,6 +298,7 @@ class Search:
         if held is None or seconds is None or self.cut_off or held.fraction(seconds) <= 1:
             return held
         try:
+            self._say("measuring the limits of the machine again: the winner went beyond", best=evaluator.incumbent)
             return roof_of(self.problem, evaluator.machine_limits(held.limits))
         except TrialError as error:
             self.notes.append(f"the machine's limit was not measured again: {error}")

@@ -54,9 +54,13 @@ class Study:
     others: tuple[Study, ...] = ()
     """Those for other kinds of processors of a cluster."""
     seconds: float = 0.0
-    """What the search took, start to end, without measuring the winner again."""
+    """What the search took, from the first candidate to the last."""
     trying: float = 0.0
     """The part of it in which candidates were compiled, checked and timed; the rest is the search's own."""
+    preparing: float = 0.0
+    """Seconds before it: the space of the schedule, the limits of the machine."""
+    measuring: float = 0.0
+    """Seconds behind it: the winner again, in fresh processes."""
 
     @property
     def params(self) -> dict[str, Value]:
@@ -124,7 +128,14 @@ class Study:
         """A summary for a terminal."""
         lines = [counts(self.candidates)]
         if self.seconds > 0:
-            lines.append(f"{self.seconds:.0f} s; the search itself {1 - self.trying / self.seconds:.1%} of it")
+            parts = {
+                "to prepare": self.preparing,
+                "in candidates": self.trying,
+                "the search itself": self.seconds - self.trying,
+                "to measure the winner again": self.measuring,
+            }
+            told = ", ".join(f"{seconds:.1f} {name}" for name, seconds in parts.items())
+            lines.append(f"{sum(parts.values()):.0f} s: {told}")
         best = self.best
         if best is None:
             lines.append("no candidate is right: there is no winner")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import Final
 
 import tcpx
@@ -14,7 +15,7 @@ from tcpx.tune.duel import Effort
 from tcpx.tune.executor import LOCAL, cpus_of
 from tcpx.tune.identity import identity_of
 from tcpx.tune.ledger import Ledger, StudyKey
-from tcpx.tune.progress import Listener, silent
+from tcpx.tune.progress import Listener, Progress, silent
 from tcpx.tune.request import Request
 from tcpx.tune.samplers.sampler import default_sampler
 from tcpx.tune.search import Search
@@ -56,17 +57,18 @@ def tune(
 ) -> Study:
     """Find fast values for the knobs of a schedule.
 
-    `trials` candidates at most (100), in `budget` seconds; all go into the ledger `storage`, and `resume` goes on with
-    what it has. `sizes` are values of the payload's symbols, one mapping per workload; `params` pins knobs; `space` is
-    a YAML file (docs/tuning.md); `seeds` are points to try first, as params, or the nearest there are. `workers`
-    compile at once. A candidate gets `limits` of time and `memory` bytes. `executor` is `local`, or
-    `dask://HOST:PORT`; where its workers have several kinds of processors, each kind gets a study, and those after the
-    first are its `others`; a study whose workers are all gone comes last, and where none is left that is an error.
+    `trials` candidates at most (100), in `budget` seconds from the call on; all go into the ledger `storage`, and
+    `resume` goes on with what it has. `sizes` are values of the payload's symbols, one mapping per workload; `params`
+    pins knobs; `space` is a YAML file (docs/tuning.md); `seeds` are points to try first, as params, or the nearest
+    there are. `workers` compile at once. A candidate gets `limits` of time and `memory` bytes. `executor` is `local`,
+    or `dask://HOST:PORT`; where its workers have several kinds of processors, each kind gets a study, and those after
+    the first are its `others`; a study whose workers are all gone comes last, and where none is left that is an error.
     `early_stop` ends the search after so many candidates that are not faster.
-    At the end the winner is compared with the defaults and with the payload compiled without a schedule, in `processes`
-    or more sets of fresh processes; with 0 it is not. Ctrl-C ends the search
+    At the end, beyond the budget, the winner is compared with the defaults and with the payload compiled without a
+    schedule, in `processes` or more sets of fresh processes; with 0 it is not. Ctrl-C ends the search
     and keeps what it found; a second one ends it at once. Raises ScheduleError, ArgumentError, LedgerError.
     """
+    started = monotonic()
     check_arguments(
         {
             "trials": trials,
@@ -119,12 +121,18 @@ def tune(
         has_schedule=schedule is not None,
     )
     _require_cpus(threads)
+    listener(
+        Progress((), (), None, 0.0, request.budget, request.trials, phase="finding the knobs that these sizes reach")
+    )
     called = [dict(workload.sizes) for workload in request.workloads]
     searched = tcpx.search_space(module, program, params=params, target=resolved, threads=threads, sizes=called)
     narrowed = file.narrowed(searched)
     for wanted in seeds:
         narrowed.require_known(wanted)
-    studies = [_tuned(request, cpu, narrowed, storage, resume, listener) for cpu in cpus_of(executor)]
+    studies: list[Study] = []
+    for cpu in cpus_of(executor):
+        studies.append(_tuned(request, cpu, narrowed, storage, resume, listener, started))
+        started = monotonic()
     if all(study.cut_off for study in studies):
         raise no_workers_left(studies, storage)
     first, *others = sorted(studies, key=lambda study: study.cut_off != "")
@@ -132,9 +140,15 @@ def tune(
 
 
 def _tuned(
-    request: Request, cpu: str | None, space: Space, storage: str | Path | None, resume: bool, listener: Listener
+    request: Request,
+    cpu: str | None,
+    space: Space,
+    storage: str | Path | None,
+    resume: bool,
+    listener: Listener,
+    started: float,
 ) -> Study:
-    """The study for one kind of processor."""
+    """The study for one kind of processor; its budget runs since `started`."""
     with ExitStack() as stack:
         folder = stack.enter_context(study_folder())
         ledger = stack.enter_context(Ledger(storage if storage is not None else folder / "ledger.db"))
@@ -143,7 +157,7 @@ def _tuned(
         )
         study = ledger.study(key, facts)
         _require_new(ledger, study, resume)
-        return Search(request, space, ledger, study, folder, listener, cpu).study_of(stack)
+        return Search(request, space, ledger, study, folder, listener, cpu, started=started).study_of(stack)
 
 
 def no_workers_left(studies: Sequence[Study], storage: str | Path | None) -> tcpx.ArgumentError:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 from types import SimpleNamespace
 
 import pytest
@@ -42,7 +45,7 @@ def test_a_study_and_its_ledger(tune: Command, storage: str, tcpx_command: Comma
     assert "#0 " in done.out
     assert "% of the limit (" in done.out
     assert "2 candidates: 2 ok" in done.out
-    assert f"tcpx emit {files.payload} -s {files.schedule} --param axpy/s/rows.height=" in done.out
+    assert f"tcpx emit {files.payload} -s {files.schedule} --target generic --param axpy/s/rows.height=" in done.out
     assert "all 2 trials are done" in done.out
     assert "--trials 4 --resume" in done.out
 
@@ -88,6 +91,52 @@ def test_a_winner_is_recorded_and_used(tune: Command, tcpx_command: Command, fil
     stale = tcpx_command(*words, "generic")
     assert stale.status == 1
     assert "%s (tcp.max) is new" in stale.err
+
+
+def test_every_phase_is_told_and_counted(tune: Command) -> None:
+    """Final measuring was silent, and 12 s of 107 were counted."""
+    started = monotonic()
+    done = tune("--trials", "2", "--final", "2")
+    passed = monotonic() - started
+    assert (done.status, done.err) == (0, "")
+    phases = ["finding the knobs that these sizes reach", "measuring the limits of the machine"]
+    phases += ["compiling the defaults", "measuring the winner again beside ", "set 1 of 2 to 6", "set 2 of 2 to 6"]
+    places = [re.search(rf"^\d+ s: {phase}", done.out, re.MULTILINE) for phase in phases]
+    assert None not in places, done.out
+    assert [place.start() for place in places if place] == sorted(place.start() for place in places if place)
+    told = re.search(
+        r"^(\d+) s: ([\d.]+) to prepare, ([\d.]+) in candidates, ([\d.]+) the search itself, "
+        r"([\d.]+) to measure the winner again$",
+        done.out,
+        re.MULTILINE,
+    )
+    assert told is not None, done.out
+    whole, *parts = map(float, told.groups())
+    assert whole == pytest.approx(sum(parts), abs=1)
+    assert passed / 2 < whole <= passed + 1  # of the command nearly all is the study
+
+
+def test_the_last_lines_apply_the_winner(tune: Command, tcpx_command: Command, files: SimpleNamespace) -> None:
+    done = tune("--trials", "2", "--threads", "2")
+    lines = done.out.splitlines()
+    use = shlex.split(lines[lines.index("to use it:") + 1])
+    assert use[:2] == ["tcpx", "emit"]
+    assert " ".join(["--target", "generic", "--threads", "2", "--param"]) in " ".join(use)
+    out = files.folder / "used"
+    assert tcpx_command(*use[1:], "-o", str(out)).status == 0
+    record = shlex.split(lines[lines.index("to write it into a file for --tuned:") + 1])
+    assert record[:2] == ["tcpx", "tune"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", record)
+        written = tcpx_command(*record[1:])
+    path = files.schedule.replace(".tcps", ".tuned.yaml")
+    assert f"wrote {path}" in written.out
+    assert "#2 " not in written.out  # it searches no further
+    tuned = shlex.split(written.out.splitlines()[written.out.splitlines().index("to use it:") + 1])
+    assert tuned[-2:] == ["--tuned", path]
+    again = files.folder / "again"
+    assert tcpx_command(*tuned[1:], "-o", str(again)).status == 0
+    assert (again / "axpy.c").read_text() == (out / "axpy.c").read_text()
 
 
 @pytest.mark.parametrize("option", ["--record", "--html", "--dispatch"])
