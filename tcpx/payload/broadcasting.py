@@ -30,6 +30,12 @@ def broadcasts_to_write(operands: Iterable[Value], shape: Sequence[Dim]) -> str 
     return statements_to_write([*statements, f"and {' and '.join(replaced)}"]) if statements else None
 
 
+def broadcast_dims(own: Sequence[Dim], shape: Sequence[Dim]) -> list[int] | None:
+    """Which dims of a shape those of an operand become that is broadcast to it; None where they do not fit."""
+    placed = _places(own, shape)
+    return placed[1] if placed is not None and len(placed[0]) == len(own) else None
+
+
 def _broadcast(value: Value, shape: tuple[Dim, ...]) -> list[str] | None:
     own, dtype = shape_of(value.type), dtype_of(value.type)
     placed = _places(own, shape)

@@ -247,6 +247,7 @@ class _Checker:
                         "a function ends in a tcp.return",
                         required="tcp.return as the last operation",
                         found=end.opcode if end else "no terminator",
+                        fix=_return_of(block),
                     )
             elif end is None or returns:
                 raise op.error(
@@ -331,6 +332,12 @@ def _check_widths(op: Operation, dims: Iterable[Dim]) -> None:
         found = next((held for held in memories if held is not None), None)
     if found is not None:
         raise LimitError(op.error(found.message, required=found.required, found=found.found).diagnostic)
+
+
+def _return_of(block: Block) -> str:
+    """The statement that hands out what the last operation of a function computes."""
+    results = block.ops[-1].results if block.ops else []
+    return f"tcp.return({', '.join(f'%{value.name}' for value in results)})"
 
 
 def _early_end(op: Operation) -> VerifyError:

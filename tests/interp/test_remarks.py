@@ -258,3 +258,9 @@ def test_kernels_and_commands_show_them(tmp_path: Path, capfd: pytest.CaptureFix
         assert main([*words, *(["-o", str(tmp_path)] if command == "emit" else [])]) == 0
         done = capfd.readouterr()
         assert (done.out + done.err).count("warning: the tile of `m` is wider than the dim of %mm") == 1, command
+
+
+def test_what_came_behind_the_vectorize() -> None:
+    body = f'{MM}let r = match one "r" in root\nlet i, j = tile(r, [d0: 5, d1: 16])\nvectorize(j)\nfuse(mm, into: j)'
+    (remark,) = remarks(body, STATIC)
+    assert remark.found == "it came into the loop r/d11 behind the `vectorize` of what is there"

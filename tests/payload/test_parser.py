@@ -83,7 +83,13 @@ def test_the_whole_message() -> None:
             None,
             "buffer<4x4xf32, strides [1], space stack>",
         ),
-        ("%y = tcp.empty", "every result has a type and every type a result", "0 types", None, "%y = tcp.empty"),
+        (
+            "%y = tcp.empty",
+            "every result has a type and every type a result",
+            "0 types",
+            "end the operation with `: TYPE`, the type of its result",
+            "%y = tcp.empty",
+        ),
         ("tcp.empty : f32", "every result has a type and every type a result", "1 type", None, "tcp.empty : f32"),
         ("%y = tcp.exp(init = %x) : f32", "tcp.exp has no operand called `init` here", "`init`", None, "init = %x"),
         (

@@ -290,3 +290,101 @@ def test_a_size_that_no_argument_tells_has_a_place() -> None:
         assert error.message == "the size `N` follows from no argument"
         assert str(error.payload) == "f.tcp:1:6"
         assert (error.found, error.fix) == ("%x: tensor<[2*N]xf32>", "make the whole dim a symbol: [N]")
+
+
+X = "%x: tensor<4x8xf32>"
+
+
+@pytest.mark.parametrize(
+    ("statement", "message", "found", "fix"),
+    [
+        ("tcp.softmax(%x)", "the attribute `dim` is missing", "no `dim`", "{dim = 1}"),
+        ("tcp.softmax(%x) {dim = [1]}", "the attribute `dim` is of another kind", "dim = [1]", "{dim = 1}"),
+        ("tcp.softmax(%x) {dim = -2}", "`dim` is a dim of the operand", "-2", "{dim = 0}"),
+        ("tcp.softmax(%x) {dim = 2}", "`dim` is a dim of the operand", "2", None),
+        ("tcp.reduce_sum(%x)", "the attribute `dims` is missing", "no `dims`", "{dims = [1]}"),
+        ("tcp.reduce_sum(%x) {dims = 1}", "the attribute `dims` is of another kind", "dims = 1", "{dims = [1]}"),
+        ("tcp.reduce_sum(%x) {dims = [0, -1]}", "`dims` names dims of the operand", "[0, -1]", "{dims = [0, 1]}"),
+        ("tcp.reduce_sum(%x) {dims = [2]}", "`dims` names dims of the operand", "[2]", None),
+        ("tcp.transpose(%x)", "the attribute `permutation` is missing", "no `permutation`", "{permutation = [1, 0]}"),
+        ("tcp.broadcast(%b)", "the attribute `dims` is missing", "no `dims`", "{dims = [1]}"),
+        (
+            "tcp.broadcast(%b) {dims = [0]}",
+            "dim 0 of `operand` does not agree with `d0`",
+            "8 in %b: tensor<8xf32>",
+            "{dims = [1]}",
+        ),
+        ("tcp.fill", "the attribute `value` is missing", "no `value`", "{value = 0.0}"),
+        ("tcp.pad(%x)", "the attribute `value` is missing", "no `value`", "{value = 0.0}"),
+        (
+            'tcp.contract(%x, %x) {lhs = "mk", rhs = "nk", out = "mn"}',
+            "the attribute `lhs` is of another kind",
+            'lhs = "mk"',
+            '{lhs = ["m", "k"]}',
+        ),
+        ("tcp.less(%x, %x)", "the result is a truth value", "f32", "write `: tensor<4x8xi1>`"),
+        (
+            "tcp.select(%x, %x, %c)",
+            "operand `a` has the wrong dtype",
+            "%x: tensor<4x8xf32>",
+            "the condition goes first: tcp.select(%c, %x, %x)",
+        ),
+        (
+            'tcp.generic(%x) {iterators = [["i", "parallel"], ["j", "reduction"]], maps = [[i, j], [i]]}'
+            " ({ (%e: f32, %a: f32): tcp.yield(%a) })",
+            "a generic with a reduction iterator or an `init` names an associative `combiner`",
+            "no `combiner`",
+            None,
+        ),
+    ],
+)
+def test_attributes_and_operands_of_other_kinds(statement: str, message: str, found: str, fix: str | None) -> None:
+    arguments = f"{X}, %b: tensor<8xf32>, %c: tensor<4x8xi1>"
+    error = refused(function(f"%y = {statement} : tensor<4x8xf32>", arguments=arguments, result="tensor<4x8xf32>"))
+    assert error.message == f"%y ({statement.replace('(', ' ').partition(' ')[0]}): {message}"
+    assert (error.found, error.fix) == (found, fix)
+
+
+@pytest.mark.parametrize(
+    ("statement", "fix"),
+    [
+        ("tcp.softmax(%x) {axis = 1}", "write dim, which is what it is called here"),
+        ("tcp.reduce_sum(%x) {axis = 1}", "write dims, which is what it is called here"),
+        ("tcp.transpose(%x) {perm = [1, 0]}", "write permutation = [1, 0]"),
+        ('tcp.contract(%x, %x) {equation = "mk,nk->mn"}', 'write lhs = ["m", "k"], rhs = ["k", "n"], out = ["m", "n"]'),
+        ("tcp.fill {fill_value = 0.0}", "write value = 0.0"),
+        (
+            "tcp.pad(%x) {low = [1, 1]}",
+            "write value = 0.0; the type of the result says how much is padded, always at the ends",
+        ),
+        ("tcp.softmax(%x) {dmi = 1}", "did you mean dim?"),
+        ("tcp.exp(%x) {axis = 1}", None),
+    ],
+)
+def test_attributes_by_the_names_of_other_systems(statement: str, fix: str | None) -> None:
+    error = refused(function(f"%y = {statement} : tensor<4x8xf32>", arguments=X, result="tensor<4x8xf32>"))
+    assert " has no attribute `" in error.message
+    assert error.fix == fix
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "fix"),
+    [
+        (f"func @f({X}) {{ %y = tcp.exp(%x) tcp.return(%y) }}", "every result has a type and every type a result",
+         "end the operation with `: TYPE`, the type of its result"),
+        (f"func @f({X}) {{ %y = tcp.exp(%x) : tensor<4x8xf32> }}", "%f (func): a function ends in a tcp.return",
+         "tcp.return(%y)"),
+        (f"func @f({X}) {{ tcp.return(%x) }}", "@f does not return what it declares", "declare it: -> tensor<4x8xf32>"),
+        (f"func f({X}) {{ tcp.return }}", "the text does not follow the grammar", "write @f"),
+        ("func @f(%x: tensor<[N]xf32>) symbols [N] -> f32 {}", "the text does not follow the grammar",
+         "the results go before the symbols: (..) -> TYPE symbols [N]"),
+        ("func @f(%x: tensor<[N]xf32>) symbols [N >= 1] {}", "the text does not follow the grammar",
+         "a range is written N: 1.., or N: 0..4096; a factor, N multiple_of 16"),
+        (f"func @f({X}) {{ %y = tcp.fill(0.5) : f32 }}", "the text does not follow the grammar",
+         "write tcp.fill {value = 0.5}"),
+    ],
+)  # fmt: skip
+def test_functions_and_types(text: str, message: str, fix: str) -> None:
+    error = refused(text)
+    assert (error.message, error.fix) == (message, fix)
+    assert error.payload is not None

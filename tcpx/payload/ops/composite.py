@@ -44,7 +44,7 @@ class Softmax(Composite):
         """The position of the normalized dim."""
         held = self.attributes.get("dim")
         if not isinstance(held, int):
-            raise self.error("the attribute `dim` is missing", required="an int")
+            raise self.wrong_attribute("dim", "an int", str(max(0, len(shape_of(self.result.type)) - 1)))
         return held
 
     def verify(self) -> None:
@@ -58,7 +58,12 @@ class Softmax(Composite):
                 found=f"{self.operands[0].type} and {self.result.type}",
             )
         if not 0 <= self.dim < len(shape):
-            raise self.error("`dim` is a dim of the operand", required=f"below {len(shape)}", found=str(self.dim))
+            raise self.error(
+                "`dim` is a dim of the operand",
+                required=f"0 or more, and below {len(shape)}",
+                found=str(self.dim),
+                fix=f"{{dim = {self.dim + len(shape)}}}" if -len(shape) <= self.dim < 0 else None,
+            )
 
     def iterators(self) -> tuple[Iterator, ...]:
         return tuple(

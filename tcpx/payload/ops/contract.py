@@ -146,7 +146,8 @@ class Contract(ContractBase):
     def _dims(self, key: str) -> tuple[str, ...]:
         held = self.attributes.get(key)
         if not isinstance(held, tuple):
-            raise self.error(f"the attribute `{key}` is missing", required='dim names: ["m", "k"]')
+            example = json.dumps(list(held)) if isinstance(held, str) else '["m", "k"]'
+            raise self.wrong_attribute(key, "a list of the names of dims", example)
         names = tuple(d for d in held if isinstance(d, str))
         if len(names) != len(held):
             wrong = next(d for d in held if not isinstance(d, str))

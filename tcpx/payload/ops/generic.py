@@ -168,7 +168,7 @@ class Generic(Structured):
             raise self.error(
                 "a generic with a reduction iterator or an `init` names an associative `combiner`",
                 required='combiner = "tcp.add", "tcp.mul", "tcp.max" or "tcp.min"',
-                found=str(self.attributes.get("combiner")),
+                found=str(self.attributes.get("combiner", "no `combiner`")),
             )
         wanted = len(self.maps()) + accumulates
         if len(block.args) != wanted:

@@ -79,7 +79,7 @@ class Pad(Operation):
         """The number the padding has."""
         held = self.attributes.get("value")
         if not isinstance(held, int | float):
-            raise self.error("the attribute `value` is missing", required="a number")
+            raise self.wrong_attribute("value", "a number", "0.0")
         return held
 
     def verify(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tcpx.payload.broadcasting import broadcast_dims
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.indexing_maps import IndexingMap, dims, map_dims
 from tcpx.payload.interfaces import Build, Iterator, Structured, parallel
@@ -44,11 +45,15 @@ class Movement(Structured):
             return None
         return tuple(result.index(name) for name in source)
 
+    def usual_dims(self) -> list[int]:
+        """What the attribute that lists dims most probably should be."""
+        return []
+
     def int_tuple(self, key: str) -> tuple[int, ...]:
         """An attribute that is a list of ints."""
         held = self.attributes.get(key)
         if not isinstance(held, tuple):
-            raise self.error(f"the attribute `{key}` is missing", required="a list of ints")
+            raise self.wrong_attribute(key, "a list of ints", str(self.usual_dims()))
         return tuple(d for d in held if isinstance(d, int))
 
     def verify(self) -> None:
@@ -82,6 +87,15 @@ class Broadcast(Movement):
 
     def maps(self) -> tuple[IndexingMap, ...]:
         return (dims(*(f"d{k}" for k in self.int_tuple("dims"))),)
+
+    def usual_dims(self) -> list[int]:
+        """Those by which NumPy would broadcast, or else the last ones."""
+        own, shape = shape_of(self.operands[0].type), shape_of(self.result.type)
+        return broadcast_dims(own, shape) or list(range(max(0, len(shape) - len(own)), len(shape)))
+
+    def correction(self) -> str | None:
+        places = broadcast_dims(shape_of(self.operands[0].type), shape_of(self.result.type))
+        return f"{{dims = {places}}}" if places is not None else None
 
     def verify(self) -> None:
         held = self.int_tuple("dims")
@@ -117,6 +131,10 @@ class Transpose(Movement):
         shape = shape_of(operand.type)
         type_ = like(operand.type, tuple(shape[p] for p in permutation), dtype_of(operand.type))
         return cls([operand], [type_], {"permutation": tuple(permutation)})
+
+    def usual_dims(self) -> list[int]:
+        """The dims in reverse."""
+        return list(reversed(range(len(shape_of(self.result.type)))))
 
     @property
     def permutation(self) -> tuple[int, ...]:
@@ -183,7 +201,7 @@ class Fill(Movement):
         """The number each element has."""
         held = self.attributes.get("value")
         if not isinstance(held, int | float):
-            raise self.error("the attribute `value` is missing", required="a number")
+            raise self.wrong_attribute("value", "a number", "0.0")
         return held
 
     def maps(self) -> tuple[IndexingMap, ...]:

@@ -38,7 +38,9 @@ class Reduce(Structured):
         """The positions of the reduced dims."""
         held = self.attributes.get("dims")
         if not isinstance(held, tuple):
-            raise self.error("the attribute `dims` is missing", required="a list of ints")
+            raise self.wrong_attribute(
+                "dims", "a list of ints", f"[{max(0, len(shape_of(self.operands[0].type)) - 1)}]"
+            )
         return tuple(d for d in held if isinstance(d, int))
 
     def iterators(self) -> tuple[Iterator, ...]:
@@ -77,8 +79,12 @@ class Reduce(Structured):
     def verify(self) -> None:
         rank = len(shape_of(self.operands[0].type))
         if any(not 0 <= d < rank for d in self.reduced) or len(set(self.reduced)) != len(self.reduced):
+            counted = [d + rank if -rank <= d < 0 else d for d in self.reduced]
             raise self.error(
-                "`dims` names dims of the operand", required=f"dims below {rank}", found=str(list(self.reduced))
+                "`dims` names dims of the operand",
+                required=f"different dims, 0 or more, and below {rank}",
+                found=str(list(self.reduced)),
+                fix=f"{{dims = {counted}}}" if any(d < 0 for d in self.reduced) else None,
             )
         for value in self.operands[1:]:
             if dtype_of(value.type) != self.acc_type:

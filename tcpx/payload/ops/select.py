@@ -29,7 +29,12 @@ class Less(Elementwise):
 
     def verify(self) -> None:
         if dtype_of(self.result.type) != i1:
-            raise self.error("the result is a truth value", required="i1", found=dtype_of(self.result.type).name)
+            raise self.error(
+                "the result is a truth value",
+                required="i1",
+                found=dtype_of(self.result.type).name,
+                fix=f"write `: {like(self.result.type, shape_of(self.result.type), i1)}`",
+            )
         a, b = self.operands
         if dtype_of(a.type) == i1:
             raise self.error("truth values have no order", required="a number type", found="i1")
@@ -76,10 +81,21 @@ class Select(Elementwise):
         for role, dtype, value in zip(self.operand_names, wanted, self.operands, strict=True):
             if dtype_of(value.type) != dtype:
                 raise self.error(
-                    f"operand `{role}` has the wrong dtype", required=dtype.name, found=f"%{value.name}: {value.type}"
+                    f"operand `{role}` has the wrong dtype",
+                    required=dtype.name,
+                    found=f"%{value.name}: {value.type}",
+                    fix=self._condition_first(),
                 )
             self.check_kind(value)
         super().verify()
+
+    def _condition_first(self) -> str | None:
+        """The operands in their order, where another one is the condition."""
+        conditions = [value for value in self.operands if dtype_of(value.type) == i1]
+        if len(conditions) != 1:
+            return None
+        ordered = [*conditions, *(value for value in self.operands if value not in conditions)]
+        return f"the condition goes first: tcp.select({', '.join(f'%{value.name}' for value in ordered)})"
 
     def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
         del acc

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tcpx.payload.diagnostics import Location
@@ -21,6 +21,7 @@ _HINTS: Final = tuple(
         (rf"tensor<[^<>]*{_AT}(?:\?|\*|-)", _NAMED_SIZE),
         (rf"tensor<[^<>]*\[{_AT}\?", _NAMED_SIZE),
         (rf"tensor<[^<>]*{_AT},", "join sizes and dtype by x: tensor<4x8xf32>"),
+        (rf"\b(?P<op>tcp\.(?:fill|const))\(\s*{_AT}{_NUMBER}", "write \\g<op> {value = \\g<number>}"),
         (
             rf"{_OPERANDS}{_AT}{_NUMBER}[^:]*:\s*{_TYPE}",
             "write:\n%c = tcp.fill {value = \\g<number>} : \\g<type>\nand %c in place of \\g<number>",
@@ -36,6 +37,9 @@ _HINTS: Final = tuple(
         (rf":\s*{_TYPE}\s*{_AT}\{{", "attributes stand before the colon: tcp.fill {value = 0.0} : TYPE"),
         (rf'{_AT}"[\w.]+"\s*\(', "write the name of the operation without quotes"),
         (rf"(?m)^\s*{_AT}module\b", "a file is a list of functions, without a module round them"),
+        (rf"\bsymbols\s*\[[^\]]*{_AT}[<>=]", "a range is written N: 1.., or N: 0..4096; a factor, N multiple_of 16"),
+        (rf"\bsymbols\s*\[[^\]]*\]\s*{_AT}->", "the results go before the symbols: (..) -> TYPE symbols [N]"),
+        (rf"\bfunc\s+{_AT}(?P<name>[A-Za-z_][\w.]*)", "write @\\g<name>"),
         (rf"\bfunc{_AT}\.func\b", "write func @NAME(..)"),
         (rf"{_AT}(?:#|;|/\*)", "a comment begins with //; nothing ends a statement"),
         (rf"{_AT}'", "quote with double quotes"),
@@ -60,6 +64,38 @@ _DTYPES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The names that other systems give to dtypes."""
 _DTYPE_OF: Final = {name: dtype for dtype, names in _DTYPES.items() for name in names}
+
+_ATTRIBUTES: Final = (
+    (
+        ("axis", "axes", "dim", "dims", "dimension", "dimensions"),
+        ("dim", "dims"),
+        "{name}, which is what it is called here",
+    ),
+    (("perm", "order", "axes", "dims"), ("permutation",), "permutation = [1, 0]"),
+    (
+        ("equation", "subscripts", "spec", "indexing_maps"),
+        ("lhs", "rhs", "out"),
+        'lhs = ["m", "k"], rhs = ["k", "n"], out = ["m", "n"]',
+    ),
+    (("indexing_maps",), ("maps",), "maps = [[i, j], [i]]"),
+    (("iterator_types",), ("iterators",), 'iterators = [["i", "parallel"], ["j", "reduction"]]'),
+    (("val", "fill_value", "constant", "v"), ("value",), "value = 0.0"),
+    (
+        ("low", "high", "pad", "pads", "padding", "pad_width", "edge_padding_low", "edge_padding_high"),
+        ("value", "free"),
+        "value = 0.0; the type of the result says how much is padded, always at the ends",
+    ),
+)
+"""Names that other systems give to attributes, those that an operation may have in their place, and what to write."""
+
+
+def attribute_fix(key: str, names: Sequence[str]) -> str | None:
+    """What to write for an attribute that another system calls `key`, of an operation with attributes of `names`."""
+    for others, own, write in _ATTRIBUTES:
+        here = [name for name in own if name in names]
+        if key in others and here:
+            return f"write {write.format(name=here[0])}"
+    return None
 
 
 def syntax_fix(place: Location, before: str = "") -> str | None:

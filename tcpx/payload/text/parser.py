@@ -19,6 +19,7 @@ from tcpx.payload.stored_arrays import ArrayArchive, UnreadableArrayError
 from tcpx.payload.strided import STRIDED
 from tcpx.payload.text.attributes import AttributeReader
 from tcpx.payload.text.file import UnreadableError, read_text
+from tcpx.payload.text.hints import attribute_fix
 from tcpx.payload.text.scope import RESERVED, Scope, suggestion
 from tcpx.payload.text.syntax import Node, Source, child, children, nodes, parse_tree, tokens
 from tcpx.payload.types import Type
@@ -188,6 +189,7 @@ class _ModuleParser(AttributeReader):
                     payload=made.location if made is not None else end.location if end is not None else header.place,
                     required=f"{', '.join(map(str, header.declared)) or 'no results'}, declared at {header.place}",
                     found=", ".join(f"%{v.name}: {v.type}" for v in returned) or "no results",
+                    fix=None if header.declared else f"declare it: -> {', '.join(str(v.type) for v in returned)}",
                 )
             )
 
@@ -250,15 +252,17 @@ class _ModuleParser(AttributeReader):
 
     def _check_attributes(self, node: Node, cls: type[Operation]) -> None:
         given, names = child(node, "attributes"), cls.attribute_names
-        for entry in children(given, "attribute") if given is not None and names is not None else ():
+        if given is None or names is None:
+            return
+        for entry in children(given, "attribute"):
             key = tokens(entry)[0]
-            if key not in (*(names or ()), ROW):
+            if key not in (*names, ROW):
                 raise self.source.error(
                     key,
                     f"{cls.opcode} has no attribute `{key}`",
-                    required=" or ".join(f"`{name}`" for name in names or ()) or "no attributes",
+                    required=" or ".join(f"`{name}`" for name in names) or "no attributes",
                     found=f"`{key}`",
-                    fix=suggestion(key, names or ()),
+                    fix=attribute_fix(key, names) or suggestion(key, names),
                 )
 
     def _operands(self, node: Node | None, cls: type[Operation], scope: Scope) -> list[Value]:
@@ -373,6 +377,7 @@ class _ModuleParser(AttributeReader):
                 "every result has a type and every type a result",
                 required=f"{counted(len(names), 'type')} after `:`",
                 found=counted(len(types), "type"),
+                fix="end the operation with `: TYPE`, the type of its result" if not types else None,
             )
         return types
 
