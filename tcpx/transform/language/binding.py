@@ -11,6 +11,7 @@ from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.builtins import FUNCTIONS, Function
 from tcpx.transform.language.hints import FOREIGN_CALLS
 from tcpx.transform.language.loader import Unit
+from tcpx.transform.language.other_systems import OTHER_SYSTEMS
 from tcpx.transform.suggestions import did_you_mean
 
 
@@ -72,6 +73,7 @@ def find_callee(function: ast.Expression, unit: Unit) -> Callee:
             found=name,
             notes=plugin_notes(),
             fix=FOREIGN_CALLS.get(name)
+            or OTHER_SYSTEMS.get(name.lower())
             or did_you_mean(name, [*transforms(), *unit.sequences, *unit.functions, *FUNCTIONS]),
         )
     )
