@@ -13,7 +13,7 @@ from tcpx.interp import ParamValue, Run, StepHook, check_schedule, run_schedule
 from tcpx.interp.settable_names import unknown_params
 from tcpx.interp.space.search_space import SearchSpace, survey
 from tcpx.lowering import run_and_lower
-from tcpx.payload.diagnostics import Diagnostic, unusable_argument
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic, unusable_argument
 from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, operation_classes
 from tcpx.payload.progress import EvaluationProgress
@@ -258,8 +258,19 @@ def evaluate(
 
     Another thread may look at `progress` meanwhile: its `fraction` of the work, and the `operation` at hand.
     """
-    results = evaluate_func(module, module.main, [np.asarray(a) for a in arrays], seed, progress)
+    results = evaluate_func(module, module.main, [_as_input(a) for a in arrays], seed, progress)
     return results[0] if len(results) == 1 else results
+
+
+def _as_input(value: object) -> Array:
+    """An array with these elements. Raises ArgumentError for what is none, masked arrays included."""
+    found = type(value).__name__
+    if not isinstance(value, np.ma.MaskedArray):
+        try:
+            return np.asarray(value)
+        except (TypeError, ValueError, RuntimeError, BufferError) as error:  # lists of lists of other lengths
+            found = str(error)
+    raise ArgumentError(Diagnostic("this is no array", required="an array, without a mask", found=found))
 
 
 def ops() -> dict[str, type[Operation]]:

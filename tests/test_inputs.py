@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -76,3 +78,14 @@ def test_a_path_is_neither_a_payload_nor_a_schedule() -> None:
 def test_a_finding_prints_as_its_text() -> None:
     schedule = tcpx.parse_schedule("language 1\nschedule s(root: func) { tlie(root) }")
     assert str(tcpx.check(schedule)[0]).startswith("definite error: there is no transform, sequence or function `tlie`")
+
+
+@pytest.mark.parametrize(
+    ("array", "found"),
+    [(np.ma.array(np.ones(2, np.float32), mask=[True, False]), "MaskedArray"), ([[1.0], [1.0, 2.0]], "inhomogeneous")],
+)
+def test_what_the_evaluator_takes_for_no_array(array: Any, found: str) -> None:
+    module = tcpx.parse("func @f(%x: tensor<2xf32>) -> tensor<2xf32> {\n  tcp.return(%x)\n}\n")
+    with pytest.raises(tcpx.ArgumentError, match="this is no array") as caught:
+        tcpx.evaluate(module, array)
+    assert found in str(caught.value.diagnostic.found)

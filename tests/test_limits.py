@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -363,3 +364,11 @@ def test_a_model_of_320_layers() -> None:
     run = tcpx.apply_schedule(tcpx.parse(layers(320)), None, target="generic")
     assert run.remarks == ()
     assert {name for entry in run.trace.entries for name in entry.changed if "vector" in name or "matmul" in name}
+
+
+@pytest.mark.parametrize(("threads", "found"), [(1.5, "float"), ("2", "str"), (None, "NoneType")])
+def test_threads_that_are_no_number(threads: Any, found: str) -> None:
+    module = tcpx.parse("func @f(%x: tensor<4xf32>) -> tensor<4xf32> {\n  tcp.return(%x)\n}\n")
+    with pytest.raises(tcpx.ScheduleError) as caught:
+        tcpx.compile(module, target="generic", threads=threads)
+    assert caught.value.diagnostic.found == f"something of the Python type {found}"

@@ -55,7 +55,10 @@ class ArgumentCheck:
             raise _misfit(argument, f"dtype {wanted}", f"dtype {array.dtype}", f".astype(np.{wanted})")
         if array.dtype == wanted and array.flags.aligned and _lies_well(argument, array):
             return array
-        return np.array(array, dtype=wanted, order="C", copy=True, subok=False)
+        try:
+            return np.array(array, dtype=wanted, order="C", copy=True, subok=False)
+        except (MemoryError, ValueError) as error:  # NumPy's, for arrays that it cannot make
+            raise _misfit(argument, "memory for a contiguous copy", str(error)) from error
 
     def as_it_is(self, position: int, value: object) -> Array:
         """An argument that the kernel can go on reading where it lies. Raises ArgumentError for any other."""
@@ -150,6 +153,17 @@ class ArgumentCheck:
                     )
             checked.append((argument.name, array))
         raise _internal("the wrapper refused outputs that fit", f"{len(out)} output(s)")
+
+    def fail_memory(self, error: MemoryError, sizes: Sequence[int]) -> NoReturn:
+        """Raise the error for results that cannot be allocated."""
+        shown = ", ".join(f"{s.name} = {n}" for s, n in zip(self._signature.symbols, sizes, strict=True))
+        raise ArgumentError(
+            Diagnostic(
+                f"the results of @{self._signature.name} do not fit into memory",
+                required=f"{', '.join(map(str, self._signature.outputs))}{f' for {shown}' if shown else ''}",
+                found=str(error) or "no memory",
+            )
+        ) from error
 
     def fail_code(self, code: int, sizes: Sequence[int]) -> NoReturn:
         """Raise the error for a return code of the kernel."""

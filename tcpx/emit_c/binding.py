@@ -64,7 +64,7 @@ class Library:
         try:
             with brief_waits() if has_threads else nullcontext():
                 self._library = self._ffi.dlopen(str(path), flags)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # UnicodeError: cffi takes paths in UTF-8 alone
             raise _unloadable(f"a shared library: {path}", str(error)) from error
         missing = [kernel.c_name for kernel in kernels if not hasattr(self._library, kernel.c_name)]
         if missing:

@@ -142,7 +142,7 @@ def _no_place(directory: str | Path, found: str) -> CompileError:
             "there is no place for compiled kernels",
             required=f"a directory that this user can write to and other users cannot: {directory}",
             found=found,
-            fix=f"set {VARIABLE} to a directory that can be written to",
+            fix=f"set {VARIABLE} to a directory of your own that can be written to",
         )
     )
 

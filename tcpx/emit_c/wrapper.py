@@ -89,6 +89,7 @@ def _checks(
     lines += ["if out is None:", "    try:"]
     lines += [f"        o{k} = empty({shape}, u{k})" for k, shape in enumerate(shapes)] or ["        pass"]
     lines.append(f"    except ValueError: check.fail_code({OVERFLOW}, {sizes})  # NumPy's word for an overflow")
+    lines.append(f"    except MemoryError as error: check.fail_memory(error, {sizes})")
     lines += ["else:", f"    {_tuple(outputs) if outputs else 'ignored'} = given = check.outputs(out)"]
     arrays = {**inputs, **outputs}
     names = list(arrays)

@@ -156,6 +156,15 @@ def begin_run(
     return called, state, _frame(called, state)
 
 
+def _check_threads(threads: object) -> None:
+    if isinstance(threads, int) and 1 <= threads <= MOST_THREADS:
+        return
+    found = shortened(threads) if isinstance(threads, int) else f"something of the Python type {type(threads).__name__}"
+    raise ScheduleError(
+        Diagnostic("no kernel runs on so many threads", required=f"threads from 1 to {MOST_THREADS}", found=found)
+    )
+
+
 def _state(
     module: Module,
     function: FuncOp,
@@ -164,11 +173,7 @@ def _state(
     threads: int,
     overrides: Overrides,
 ) -> State:
-    if not 1 <= threads <= MOST_THREADS:
-        found = shortened(threads)
-        raise ScheduleError(
-            Diagnostic("no kernel runs on so many threads", required=f"threads from 1 to {MOST_THREADS}", found=found)
-        )
+    _check_threads(threads)
     rewriter = Rewriter(module)
     return State(
         module=module,

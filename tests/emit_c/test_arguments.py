@@ -186,7 +186,7 @@ def test_arguments_by_name(axpy: Kernel) -> None:
     np.testing.assert_array_equal(out, np.asarray(wanted))
 
 
-NAMED_ERRORS: dict[str, tuple[tuple[Array, ...], dict[str, object], str, str]] = {
+NAMED_ERRORS: dict[str, tuple[tuple[Array, ...], dict[str, Any], str, str]] = {
     "unknown": ((X,), {"z": X}, "@axpy has no argument `z`", "1 array by position, z"),
     "twice": ((X,), {"x": X, "y": X}, "@axpy is given `x` by position and by name", "1 array by position, x, y"),
     "missing": ((), {"y": X}, "@axpy is not given `x`", "y"),
@@ -201,6 +201,19 @@ def test_arguments_by_name_that_are_refused(axpy: Kernel, case: str) -> None:
     with pytest.raises(ArgumentError) as caught:
         axpy(*arrays, **named)
     assert (caught.value.diagnostic.message, caught.value.diagnostic.found) == (message, found)
+
+
+def test_what_no_memory_holds(matmul: Kernel) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        matmul(np.broadcast_to(np.float32(1), (1 << 20, 1 << 24)), ones(1, 1))
+    assert caught.value.diagnostic.required == "memory for a contiguous copy"
+    with pytest.raises(ArgumentError) as caught:
+        matmul(ones(1 << 24, 0), ones(0, 1 << 22))
+    found = caught.value.diagnostic
+    assert found.message == "the results of @matmul do not fit into memory"
+    assert str(found.required).endswith(f" for M = {1 << 24}, K = 0, N = {1 << 22}")
+    with pytest.raises(ArgumentError, match="the results of @matmul do not fit into memory"):
+        matmul.bind(ones(1 << 24, 0), ones(0, 1 << 22))
 
 
 def test_dtypes_need_not_be_the_same_object(axpy: Kernel) -> None:

@@ -277,3 +277,52 @@ def test_a_quote_in_cc_that_is_not_closed(monkeypatch: pytest.MonkeyPatch) -> No
         find_compiler()
     found = caught.value.diagnostic
     assert (found.message, found.found) == ("$CC cannot be split into words", 'gcc "-O2: No closing quotation')
+
+
+def test_a_compiler_whose_path_has_spaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = tmp_path / "my tools" / "c c"
+    compiler.parent.mkdir()
+    compiler.write_text('#!/bin/sh\nexec gcc "$@"\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("TCPX_CACHE_DIR", str(tmp_path / 'it\'s a "cache"\n'))
+    monkeypatch.setenv("CC", f'"{compiler}" -O1')
+    assert build_library(SOURCE, GENERIC, 1).is_file()
+    monkeypatch.setenv("CC", str(compiler))
+    with pytest.raises(CompileError, match=r"the compiler that \$CC names: .*/my\n"):
+        find_compiler()
+
+
+@pytest.mark.parametrize("command", ["{folder}/text", "{folder}/script", "/bin/false"])
+def test_a_compiler_that_does_not_run(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, content in (("text", "no program"), ("script", "#!/no/such/shell\n")):
+        (tmp_path / name).write_text(content)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("CC", command.format(folder=tmp_path))
+    with pytest.raises(CompileError, match=r"the C compiler (cannot be run|refused the code)"):
+        find_compiler()
+
+
+def test_a_directory_that_cffi_cannot_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TCPX_CACHE_DIR", f"{tmp_path}/\udcff")
+    with pytest.raises(CompileError, match="the compiled kernel cannot be loaded"):
+        tcpx.compile(tcpx.parse(TEXT), target="generic")
+
+
+def test_a_folder_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    monkeypatch.setenv("TCPX_CACHE_DIR", str(tmp_path / "cache"))
+    assert build_library(SOURCE, GENERIC, 1).is_file()
+    monkeypatch.setenv("TCPX_CACHE_DIR", "relative")
+    with pytest.raises(CompileError, match="there is no place for compiled kernels"):
+        build_library(SOURCE, GENERIC, 1)
+
+
+def test_without_docstrings(environment: dict[str, str]) -> None:
+    command = [sys.executable, "-OO", "-c", CALL]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -112,7 +112,7 @@ def test_where_the_cache_is() -> None:
 def test_a_cache_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TCPX_CACHE_DIR", str(tmp_path / "file" / "cache"))
-    with pytest.raises(CompileError, match="set TCPX_CACHE_DIR to a directory that can be written to"):
+    with pytest.raises(CompileError, match="set TCPX_CACHE_DIR to a directory of your own that can be written to"):
         build_library(SOURCE, GENERIC, 1)
 
 
