@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from tcpx.interp.state import State
@@ -23,21 +25,46 @@ MOST_NAMED: Final = 8
 @dataclass(frozen=True, slots=True)
 class Coverage:
     """Names of untouched operations; places of statements that never ran: the outermost ones of the sequences that
-    were called, in whatever file, and the sequences of the schedule's own file that were not."""
+    were called, in whatever file, and the sequences of the schedule's own file that were not; in `library` those of the
+    installed one. `ran` are the names of the sequences that were called, by file, in the order of their first call."""
 
     untouched: tuple[str, ...]
     never_ran: tuple[Location, ...]
+    library: tuple[Location, ...] = ()
+    ran: Mapping[str, Sequence[str]] = field(default_factory=dict[str, tuple[str, ...]])
 
     def text(self) -> str:
+        """A line for each operation and statement; the library's statements, which are for other payloads as well, are
+        counted."""
         lines = [f"no statement touched %{name}" for name in self.untouched]
         lines += [f"never ran: {where}: {where.text.strip()}" for where in self.never_ran]
+        if self.library:
+            files = Counter(Path(where.file).name for where in self.library)
+            shown = ", ".join(f"{name} {count}" for name, count in files.items())
+            count = len(self.library)
+            subject = f"{count} statements of the library are" if count > 1 else "1 statement of the library is"
+            lines.append(f"{subject} for other payloads or threads ({shown})")
         return "\n".join(lines)
+
+    def ran_text(self) -> str:
+        """A line for each file: the sequences that were called."""
+        return "\n".join(f"{Path(file).name}: {', '.join(names)}" for file, names in self.ran.items())
 
 
 def coverage_of(state: State) -> Coverage:
     """The report at the end of a run."""
     ops = [op for op in _open_ops(state.func.body) if _counts(op) and not state.is_scheduled(op)]
-    return Coverage(tuple(op.name for op in ops), tuple(_never_ran(state)))
+    places = list(_never_ran(state))
+    library = [place for place in places if state.program.is_of_library(place)]
+    ran: dict[str, list[str]] = {}
+    for called in state.trace.used:
+        ran.setdefault(called.location.file, []).append(called.name)
+    return Coverage(
+        tuple(op.name for op in ops),
+        tuple(place for place in places if place not in library),
+        tuple(library),
+        ran,
+    )
 
 
 def scalar_remark(state: State) -> Diagnostic | None:

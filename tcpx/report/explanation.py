@@ -37,6 +37,7 @@ class Explanation:
     knobs: tuple[KnobUse, ...] = ()
     output: tuple[tuple[str, Location], ...] = ()
     remarks: tuple[Diagnostic, ...] = ()
+    ran: str = ""
     left_alone: str = ""
     source: Source | None = None
     error: Diagnostic | None = None
@@ -106,7 +107,9 @@ def explain(
     if run is None:
         return made
     output = tuple((str(line), line.location) for line in run.trace.output)
-    return replace(made, knobs=run.knobs, output=output, remarks=run.remarks, left_alone=run.coverage.text())
+    coverage = run.coverage
+    made = replace(made, knobs=run.knobs, output=output, remarks=run.remarks)
+    return replace(made, ran=coverage.ran_text(), left_alone=coverage.text())
 
 
 def _with_one_function(module: Module, func: str) -> Module:

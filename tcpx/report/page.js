@@ -429,6 +429,7 @@ if (run.error) { $$("failure").textContent = run.error; $$("failure").hidden = f
 const ends = [];
 if (run.knobs.length) ends.push(el("article", {}, el("h2", {}, "Knobs"), el("dl", {}, ...run.knobs.flatMap(([path, value, why]) =>
   [el("dt", {}, path), el("dd", {}, value, el("span", { class: "x" }, `  ${why}`))]))));
+if (run.ran) ends.push(el("article", {}, el("h2", {}, "Ran"), el("pre", {}, run.ran)));
 if (run.leftAlone) ends.push(el("article", {}, el("h2", {}, "Left alone"), el("pre", {}, run.leftAlone)));
 $$("end").append(...ends);
 drawSteps();

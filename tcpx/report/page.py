@@ -83,6 +83,7 @@ def _data(explanation: Explanation) -> Json:
         "steps": steps,
         "c": _c(explanation, table),
         "knobs": [[k.path, str(k.value), "overridden" if k.overridden else "its default"] for k in explanation.knobs],
+        "ran": explanation.ran,
         "leftAlone": explanation.left_alone,
         "texts": table.texts,
     }

@@ -64,7 +64,8 @@ class ExplanationText:
         self._nest = list(step.loops.lines()) if step.loops is not None else self._nest
 
     def end(self, explanation: Explanation) -> Iterator[str]:
-        """What is known only at the end: all knobs, what steps printed, what was left alone, the size of the C."""
+        """What is known only at the end: all knobs, what steps printed, what ran, what was left alone, the size of the
+        C."""
         if explanation.knobs:
             yield "\nknobs:"
         for knob in explanation.knobs:
@@ -73,6 +74,8 @@ class ExplanationText:
             yield f"\nprinted at {place}:\n{text}"
         for remark in explanation.remarks:
             yield f"\n{remark.render()}"
+        if explanation.ran:
+            yield f"\nran:\n{indent(explanation.ran, '  ')}"
         if explanation.left_alone:
             yield f"\nleft alone:\n{indent(explanation.left_alone, '  ')}"
         if explanation.source is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -215,3 +216,37 @@ def test_a_file_that_is_emptied_before_it_is_filled_is_read_once(tmp_path: Path)
     assert run_on_save(run, [file]) == 0
     saver.join()
     assert read == ["first", "second"]
+
+
+def test_what_ran_is_named_and_what_the_library_has_for_others_is_counted(
+    files: SimpleNamespace, tcpx_command: Command
+) -> None:
+    """By the default policy it printed forty lines of the library that never ran, and not what did."""
+    product = files.write(
+        "product.tcp",
+        "func @f(%x: tensor<128x256xf32>, %w: tensor<256x256xf32>) -> tensor<128x256xf32> {\n"
+        "  %mm = tcp.matmul(%x, %w) : tensor<128x256xf32>\n  tcp.return(%mm)\n}\n",
+    )
+    done = tcpx_command("explain", product, "--target", "x86_avx512")
+    assert (done.status, done.err) == (0, "")
+    assert "never ran" not in done.out
+    end = done.out.partition("\nran:\n")[2]
+    assert end.startswith("  default.tcps: default, any_contraction, contraction, ")
+    assert "\n  small_gemm.tcps: direct_gemm\n" in end
+    assert re.search(r"\nleft alone:\n  \d+ statements of the library are for other payloads or threads \(", end)
+    assert len(end.splitlines()) < 12
+
+    own = files.write(
+        "own.tcps",
+        'language 1\nimport "lib/small_gemm.tcps" as small\n'
+        "sequence unused(x: op) { dce(x) }\n"
+        "schedule s(root: func) {\n  let mm = match one contract in root\n"
+        "  if threads > 64 { dce(mm) }\n  small.direct_gemm(mm)\n}\n",
+    )
+    done = tcpx_command("explain", product, "-s", own, "--target", "x86_avx512")
+    assert (done.status, done.err) == (0, "")
+    end = done.out.partition("\nran:\n")[2]
+    assert end.startswith("  own.tcps: s\n  small_gemm.tcps: direct_gemm\n")
+    assert f"  never ran: {own}:6:21: if threads > 64 {{ dce(mm) }}\n" in end
+    assert f"  never ran: {own}:3:1: sequence unused(x: op) {{ dce(x) }}\n" in end
+    assert end.count("never ran") == 2
