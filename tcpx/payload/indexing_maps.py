@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tcpx.payload.sizes import Dim, FloorDiv, Mod, Size, Symbol, floordiv, mod, symbols
@@ -59,6 +60,31 @@ def map_digit(expression: Dim) -> DimDigit | None:
             return DimDigit(name, atom.rhs, isinstance(atom, Mod)) if name is not None else None
         case _:
             return None
+
+
+def map_coefficients(expression: Dim) -> Mapping[str, int] | None:
+    """The dims of a linear expression with their factors, `2*i + j + 1`; None if it is not linear."""
+    if isinstance(expression, int):
+        return {}
+    found: dict[str, int] = {}
+    for atoms, factor in expression.terms:
+        match atoms:
+            case (Symbol(name),):
+                found[name] = factor
+            case _:
+                return None
+    return found
+
+
+def grows(expression: Dim) -> bool:
+    """Whether an expression is linear and grows with each dim: what a box reads starts at its first iteration."""
+    coefficients = map_coefficients(expression)
+    return bool(coefficients) and all(factor > 0 for factor in coefficients.values())
+
+
+def from_first(indexing_map: IndexingMap) -> IndexingMap:
+    """The map by which a box reads its subset of an operand, which starts where the first iteration reads."""
+    return tuple(e - e.constant if isinstance(e, Size) and grows(e) else e for e in indexing_map)
 
 
 def map_name(expression: Dim) -> str | None:

@@ -10,7 +10,7 @@ from typing import ClassVar
 from tcpx.payload.broadcasting import broadcasts_to_write, have_equal_extents
 from tcpx.payload.diagnostics import VerifyError
 from tcpx.payload.facts import facts_at
-from tcpx.payload.indexing_maps import DimDigit, IndexingMap, dims, map_digit, map_dim
+from tcpx.payload.indexing_maps import DimDigit, IndexingMap, dims, from_first, grows, map_digit, map_dim, map_symbols
 from tcpx.payload.ir import Attribute, Operation, Value
 from tcpx.payload.sizes import Dim, Symbol, Var, ceildiv, floordiv, is_equal, is_less_equal, mod, substitute, to_text
 from tcpx.payload.subsets import Tile
@@ -98,6 +98,10 @@ class Tileable(Operation):
     def on_tiles(self, operands: Sequence[Value], result_shape: Sequence[Dim]) -> Operation:
         """A detached operation of the same class on tiles: inputs, then `init` if given."""
         raise self.error("the operation cannot be rebuilt on tiles", required="an operation with the Tiling interface")
+
+    def on_box(self, operands: Sequence[Value], result_shape: Sequence[Dim]) -> Operation:
+        """`on_tiles` for what `operand_tile` says that an iteration box reads of each input."""
+        return self.on_tiles(operands, result_shape)
 
     def pad_value(self, index: int, reduced: bool) -> float | int | None:
         """What input `index` may be padded with; `reduced`: a reduction dim is padded. None: it may not."""
@@ -203,11 +207,13 @@ class Structured(Tileable):
             {it.name: s for it, s in zip(its, sizes, strict=True)},
         )
 
-    def _map_tile(self, indexing_map: IndexingMap, offsets: Sequence[Dim], sizes: Sequence[Dim]) -> Tile:
+    def _map_tile(
+        self, indexing_map: IndexingMap, shape: Sequence[Dim], offsets: Sequence[Dim], sizes: Sequence[Dim]
+    ) -> Tile:
         start, extent = self._box(offsets, sizes)
         out_offsets: list[Dim] = []
         out_sizes: list[Dim] = []
-        for expression in indexing_map:
+        for expression, whole in zip(indexing_map, shape, strict=True):
             name = map_dim(expression)
             if name is not None:
                 out_offsets.append(start[Symbol(name)])
@@ -220,11 +226,29 @@ class Structured(Tileable):
                 out_offsets.append(0 if digit.is_remainder else floordiv(first, digit.radix))
                 out_sizes.append(digit.radix if digit.is_remainder else ceildiv(size, digit.radix))
                 continue
+            if not grows(expression):
+                self._check_untiled(expression, offsets, sizes)
+                out_offsets.append(0)
+                out_sizes.append(whole)
+                continue
             low = substitute(expression, start)
             last: dict[Symbol | Var, Dim] = {Symbol(n): start[Symbol(n)] + extent[n] - 1 for n in extent}
             out_offsets.append(low)
             out_sizes.append(substitute(expression, last) - low + 1)
         return Tile(tuple(out_offsets), tuple(out_sizes))
+
+    def _check_untiled(self, expression: Dim, offsets: Sequence[Dim], sizes: Sequence[Dim]) -> None:
+        """An operand that is not read in the order of a dim is read whole, by all of that dim."""
+        names = map_symbols(expression)
+        for it, offset, size, extent in zip(self.iterators(), offsets, sizes, self.domain(), strict=True):
+            if it.name in names and not (is_equal(offset, 0) is True and is_equal(size, extent) is True):
+                raise self.error(
+                    f"`{to_text(expression)}` does not grow with `{it.name}`: what a tile of `{it.name}` reads does not"
+                    " start where its first iteration reads",
+                    required=f"maps that are sums of dims times positive numbers, to tile `{it.name}`",
+                    found=to_text(expression),
+                    fix=f"tile other dims than `{it.name}`" if len(self.iterators()) > 1 else None,
+                )
 
     def _check_digit(self, digit: DimDigit, offset: Dim) -> None:
         """A tile of a dim that an operand holds by digits is a tile of that operand if it starts at a quotient."""
@@ -238,10 +262,10 @@ class Structured(Tileable):
             )
 
     def operand_tile(self, index: int, offsets: Sequence[Dim], sizes: Sequence[Dim]) -> Tile:
-        return self._map_tile(self.maps()[index], offsets, sizes)
+        return self._map_tile(self.maps()[index], shape_of(self.inputs[index].type), offsets, sizes)
 
     def result_tile(self, offsets: Sequence[Dim], sizes: Sequence[Dim]) -> Tile:
-        return self._map_tile(self.result_map(), offsets, sizes)
+        return self._map_tile(self.result_map(), shape_of(self.result.type), offsets, sizes)
 
     def _iteration(self, indexing_map: IndexingMap, tile: Tile) -> tuple[list[Dim], list[Dim]] | None:
         if tile.dropped or any(s != 1 for s in tile.strides):
@@ -275,6 +299,14 @@ class Structured(Tileable):
             location=self.location,
         )
         made.stand_for(self)
+        return made
+
+    def on_box(self, operands: Sequence[Value], result_shape: Sequence[Dim]) -> Operation:
+        made = self.on_tiles(operands, result_shape)
+        for index, indexing_map in enumerate(self.maps()):
+            local = from_first(indexing_map)
+            if local != indexing_map and isinstance(made, Structured):
+                made.attributes.update(made.reading_by(index, local) or {})
         return made
 
     def verify(self) -> None:
@@ -340,9 +372,24 @@ class Structured(Tileable):
             "the operands give the result another shape than its type",
             required=str(wanted),
             found=str(type_),
-            fix=f"write `: {wanted}`",
+            fix=f"write `: {wanted}`{self._part_to_read(type_.shape)}",
             unproven=len(shape) == len(type_.shape) and False not in same,
         )
+
+    def _part_to_read(self, shape: Sequence[Dim]) -> str:
+        """What reads the part of an operand that a result of this shape needs, where the payload names the dims."""
+        if self.fixed_dims or self.has_numbered_dims or len(shape) != len(self.result_map()):
+            return ""
+        wanted = {map_dim(e): extent for e, extent in zip(self.result_map(), shape, strict=True)}
+        for indexing_map, value in zip(self.maps(), self.inputs, strict=True):
+            have = shape_of(value.type)
+            sizes = [wanted.get(map_dim(e), extent) for e, extent in zip(indexing_map, have, strict=True)]
+            if tuple(sizes) != tuple(have) and all(
+                is_less_equal(a, b) is True for a, b in zip(sizes, have, strict=True)
+            ):
+                part = Tile(tuple(0 for _ in sizes), tuple(sizes))
+                return f", or read a part of %{value.name}: `gml_st.materialize(%{value.name}) {part.text()}`"
+        return ""
 
     def correction(self) -> str | None:
         """What to write in place of the operation, whose operands do not fit it; None if that is not known."""

@@ -314,7 +314,7 @@ class _FusedConsumer:
                 wanted = (op.result_tile(offsets, wide) if is_init else op.operand_tile(k, offsets, wide)).shape
                 operands.append(self._operand(op, k, v, part, wanted, before))
             new = self.rewriter.insert(
-                op.on_tiles(operands, op.result_tile(offsets, wide).shape), InsertPoint.before(before), source_name(op)
+                op.on_box(operands, op.result_tile(offsets, wide).shape), InsertPoint.before(before), source_name(op)
             )
             new.name = op.name
             self.rewriter.continue_as(op, new)
@@ -401,7 +401,7 @@ def pull(
     if op.init is not None:
         read = read_subset(rewriter, op.init, part, before)
         operands.append(pad_value_to(rewriter, read, shape, op.neutral() or 0, True, before))
-    made = rewriter.insert(op.on_tiles(operands, shape), InsertPoint.before(before), source_name(op))
+    made = rewriter.insert(op.on_box(operands, shape), InsertPoint.before(before), source_name(op))
     made.name = op.name
     made.copy_path = op.copy_path
     copies.setdefault(op, []).append(made)

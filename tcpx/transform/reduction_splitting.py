@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tcpx.payload.indexing_maps import IndexingMap, dims
+from tcpx.payload.indexing_maps import IndexingMap, dims, from_first
 from tcpx.payload.interfaces import IteratorKind, Structured
 from tcpx.payload.ir import Attribute, Block, CloneMap, Operation, Value, operation_classes
 from tcpx.payload.ops.generic import Generic, Yield
@@ -37,7 +37,7 @@ def split_into_parts(
     share = ceildiv(extent, parts)
     offsets, sizes = _box(op, at, index * share, maximum(0, minimum(share, extent - index * share)))
     operands = read_inputs(rewriter, op, offsets, sizes, loop.body)
-    made = _insert(rewriter, op, op.on_tiles(operands, shape), loop)
+    made = _insert(rewriter, op, op.on_box(operands, shape), loop)
     subset = Tile((index, *of_slice.offsets), (1, *of_slice.sizes), dropped=(0, *(d + 1 for d in of_slice.dropped)))
     rewriter.insert(StYield.of(made.result, loop.destinations[0], subset), _end(loop))
     partial = read_subset(rewriter, loop.results[0], of_all, op)
@@ -190,7 +190,7 @@ def _with_parallel(op: Structured, dim: str, operands: Sequence[Value], extent: 
         "iterators": tuple(
             (it.name, IteratorKind.PARALLEL.value if it.name == dim else it.kind.value) for it in op.iterators()
         ),
-        "maps": (*body.maps(), result_map),
+        "maps": (*map(from_first, body.maps()), result_map),
     }
     type_ = TensorType((*shape_of(op.result.type), extent), op.acc_type)
     classes = [classes_called(name) for name in op.tree_classes()]

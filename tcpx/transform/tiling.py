@@ -53,7 +53,7 @@ def tile(rewriter: Rewriter, op: Tileable, dim: str, size: Dim, parallel: bool =
                 Materialize.of(dest, result_tile), InsertPoint(body, len(body.ops)), f"{source_name(op)}.acc"
             ).result
         )
-    made = rewriter.insert(op.on_tiles(operands, result_tile.shape), InsertPoint(body, len(body.ops)), source_name(op))
+    made = rewriter.insert(op.on_box(operands, result_tile.shape), InsertPoint(body, len(body.ops)), source_name(op))
     made.name = op.name
     rewriter.insert(StYield.of(made.result, dest, result_tile), InsertPoint(body, len(body.ops)))
     rewriter.continue_as(op, made)
@@ -122,11 +122,13 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
     for index, value in enumerate(op.inputs):
         fill = op.pad_value(index, reduced)
         shape = op.operand_tile(index, zeros, padded).shape
-        operands.append(pad_value_to(rewriter, value, shape, fill, not reduced, op))
+        part = op.operand_tile(index, zeros, actual)
+        read = read_subset(rewriter, value, part, op) if any(part.offsets) else value
+        operands.append(pad_value_to(rewriter, read, shape, fill, not reduced, op))
     shape = op.result_tile(zeros, padded).shape
     if op.init is not None:
         operands.append(pad_value_to(rewriter, op.init, shape, op.neutral() or 0, True, op))
-    made = rewriter.insert(op.on_tiles(operands, shape), InsertPoint.before(op), source_name(op))
+    made = rewriter.insert(op.on_box(operands, shape), InsertPoint.before(op), source_name(op))
     made.name = op.name
     rewriter.continue_as(op, made)
     before = shape_of(op.result.type)
