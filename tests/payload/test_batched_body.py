@@ -15,7 +15,7 @@ import pytest
 import tcpx
 from tcpx.payload.evaluator import evaluate_func
 from tcpx.payload.ir import Operation
-from tcpx.payload.ops import generic
+from tcpx.payload.ops import batched_body, generic
 from tcpx.payload.ops.batched_body import is_batchable
 from tcpx.payload.progress import EvaluationProgress
 
@@ -158,6 +158,7 @@ def test_batches_compute_what_points_compute(monkeypatch: pytest.MonkeyPatch) ->
         module = tcpx.parse(drawn.text)
         (op,) = [op for op in module.main.body.ops if isinstance(op, generic.Generic)]
         assert is_batchable(op.regions[0])
+        monkeypatch.setattr(batched_body, "ELEMENTS", (1, 4, 50, 1 << 15)[seed % 4])
         found = tcpx.evaluate(module, *drawn.arrays)
         with monkeypatch.context() as patch:
             patch.setattr(generic, "is_batchable", lambda _: False)

@@ -19,8 +19,9 @@ from tcpx.payload.ops.constant import Const
 from tcpx.payload.sizes import CeilDiv, FloorDiv, Max, Min, Mod, Operand, Size, Symbol
 
 Indices = npt.NDArray[np.int64]
-ELEMENTS: Final = 1 << 18
-"""Of a value of the body that are computed at once, where the parallel dims do not have more."""
+ELEMENTS: Final = 1 << 15
+"""Of a value of the body that are computed at once, where one index of the first parallel dim has no more: they fit
+the caches."""
 
 
 def is_batchable(body: Block) -> bool:
@@ -42,23 +43,42 @@ def run_batched(
 ) -> Array:
     """`result` after the body has run on every point; it holds what accumulators start with, and is not changed.
 
-    The parallel dims are computed at once. The reduction dims go one by one, in the order of the loop nest, so that
-    every element is accumulated, and rounded, in that order; what does not depend on the accumulator is computed for a
-    block of them at once. `result_map` names each parallel dim once.
+    Parts of the parallel dims are computed at once. The reduction dims go one by one, in the order of the loop nest, so
+    that every element is accumulated, and rounded, in that order; what does not depend on the accumulator is computed
+    for a block of them at once. `result_map` names each parallel dim once.
     """
-    parallel = [name for expression in result_map for name in map_symbols(expression)]
-    reduced = [it.name for it in iterators if it.is_reduction]
-    points = prod(extents[name] for name in reduced)
+    points = prod(extents[it.name] for it in iterators if it.is_reduction)
     if not result.size or not points:
         return result
+    result = np.array(result)
+    rows = max(1, ELEMENTS * len(result) // result.size) if result.ndim else 1
+    for first in range(0, len(result) if result.ndim else 1, rows):
+        part = (slice(first, first + rows),) if result.ndim else ()
+        result[part] = _run_part(body, iterators, extents, operands, result[part], first, result_map, evaluation)
+    return result
+
+
+def _run_part(
+    body: Block,
+    iterators: Sequence[Iterator],
+    extents: Mapping[str, int],
+    operands: Sequence[tuple[Array, IndexingMap]],
+    result: Array,
+    first: int,
+    result_map: IndexingMap,
+    evaluation: Evaluation,
+) -> Array:
+    """A part of the result, from index `first` of its first dim on."""
+    parallel = [name for expression in result_map for name in map_symbols(expression)]
+    reduced = {it.name: extents[it.name] for it in iterators if it.is_reduction}
     accumulator = body.args[len(operands)] if len(body.args) > len(operands) else None
     ahead, after = _by_dependence(body, accumulator)
     last = body.ops[-1].operands[0]
     wanted = {v for op in after for v in op.operands} | {last}
-    block = max(1, ELEMENTS // result.size)
+    block, points = max(1, ELEMENTS // result.size), prod(reduced.values())
     for start in range(0, points, block):
         stop = min(start + block, points)
-        at = _coordinates(parallel, reduced, extents, range(start, stop))
+        at = _coordinates(parallel, result.shape, first, reduced, range(start, stop))
         with evaluation.batched((stop - start, *result.shape)):
             for formal, (array, indexing_map) in zip(body.args, operands, strict=False):
                 evaluation.values[formal] = _gathered(array, indexing_map, at, evaluation.batch)
@@ -74,7 +94,7 @@ def run_batched(
                     evaluation.run(op)
                 result = evaluation.values[last]
         evaluation.note_points((stop - start) * result.size)
-    return np.array(result)
+    return result
 
 
 def _by_dependence(body: Block, accumulator: Value | None) -> tuple[list[Operation], list[Operation]]:
@@ -92,17 +112,18 @@ def _by_dependence(body: Block, accumulator: Value | None) -> tuple[list[Operati
 
 
 def _coordinates(
-    parallel: Sequence[str], reduced: Sequence[str], extents: Mapping[str, int], points: range
+    parallel: Sequence[str], shape: tuple[int, ...], first: int, reduced: Mapping[str, int], points: range
 ) -> dict[str, Indices]:
-    """The values of each dim, for some reduction points (by number, the last dim varies fastest) and all of the
-    parallel dims: arrays that broadcast to [points, *parallel]."""
+    """The values of each dim, for some reduction points (by number, the last dim varies fastest) and a part of the
+    result of this shape, from `first` of its first dim on: arrays that broadcast to [points, *shape]."""
     rank = 1 + len(parallel)
     found: dict[str, Indices] = {}
-    for k, name in enumerate(parallel):
-        found[name] = np.arange(extents[name]).reshape([-1 if d == 1 + k else 1 for d in range(rank)])
+    for k, (name, extent) in enumerate(zip(parallel, shape, strict=True)):
+        values = np.arange(extent) + (first if k == 0 else 0)
+        found[name] = values.reshape([-1 if d == 1 + k else 1 for d in range(rank)])
     numbers: Indices = np.arange(points.start, points.stop).reshape([-1] + [1] * len(parallel))
-    for name in reversed(reduced):
-        numbers, found[name] = np.divmod(numbers, extents[name])
+    for name, extent in reversed(reduced.items()):
+        numbers, found[name] = np.divmod(numbers, extent)
     return found
 
 
