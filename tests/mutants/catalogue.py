@@ -105,8 +105,8 @@ MUTANTS: Final = (
     Mutant(
         "pad: what a padded reduction dim holds is said not to matter",
         "transform/tiling.py",
-        "value, shape, fill, not reduced, op)",
-        "value, shape, fill, True, op)",
+        "read, shape, fill, not reduced, op)",
+        "read, shape, fill, True, op)",
         _op("pad"),
     ),
     Mutant(
@@ -406,8 +406,8 @@ MUTANTS: Final = (
     Mutant(
         "emit_c: a bound call has outputs of its own",
         "emit_c/kernel.py",
-        "self._bind(arrays, out)",
-        "self._bind(arrays, None)",
+        "self._bind(given, out)",
+        "self._bind(given, None)",
         ("emit_c/test_bound_calls.py",),
     ),
     Mutant(
