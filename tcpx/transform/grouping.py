@@ -11,6 +11,7 @@ from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.ops.group import Group
 from tcpx.payload.ops.memory import Empty
 from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.types import BufferType
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.convex import gathered, move_into, replace_outside, used_outside
 
@@ -22,6 +23,7 @@ def group(ctx: TransformContext, targets: Sequence[Operation], promise: str = ""
     """The smallest convex set of operations that holds `targets` becomes the region of a group."""
     rewriter = ctx.rewriter
     ops = gathered(ctx, targets)
+    _check_values(ctx, ops)
     used = used_outside(ops)
     made = Group.of(used)
     made.location, made.schedule_location = ops[0].location, ctx.location
@@ -31,6 +33,21 @@ def group(ctx: TransformContext, targets: Sequence[Operation], promise: str = ""
     replace_outside(rewriter, ops, used, made.results)
     move_into(rewriter, ops, used, made.body)
     return made
+
+
+def _check_values(ctx: TransformContext, ops: Sequence[Operation]) -> None:
+    """Raise ScheduleError behind `bufferize`: what belongs together there is also a matter of what memory holds."""
+    func = ops[0].func
+    inner = func.walk() if func is not None else iter(ops)
+    buffer = next((v for op in inner for v in (*op.operands, *op.results) if isinstance(v.type, BufferType)), None)
+    if buffer is not None:
+        raise ctx.fail(
+            f"%{ops[-1].name or ops[-1].opcode} is in a function on buffers: it cannot be grouped",
+            op=ops[-1],
+            required="operations on tensors",
+            found=f"%{buffer.name}: {buffer.type}",
+            fix="group before `bufferize`",
+        )
 
 
 def dissolve(rewriter: Rewriter, made: Group) -> None:

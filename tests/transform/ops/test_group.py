@@ -48,6 +48,13 @@ def test_a_promise_that_is_kept_and_one_that_is_not() -> None:
     assert str(caught.value.diagnostic.schedule) == "<schedule>:5:1"
 
 
+@pytest.mark.parametrize("grouped", ["[mm, last]", "[last]", "[mm]"])
+def test_memory_is_not_grouped(grouped: str) -> None:
+    found = refusal(RELU, f"{MM}{LAST}bufferize(root)\nlet g = group({grouped})")
+    assert found.message.endswith("is in a function on buffers: it cannot be grouped")
+    assert found.fix == "group before `bufferize`"
+
+
 def test_an_isolated_group_takes_nothing_in() -> None:
     tiled = "let g = group([last])\nlet i = tile(last, [d0: 6])\n"
     run(RELU, MM + LAST + tiled + "fuse(mm, into: i)")
