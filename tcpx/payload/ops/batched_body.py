@@ -122,7 +122,7 @@ def _coordinates(
         values = np.arange(extent) + (first if k == 0 else 0)
         found[name] = values.reshape([-1 if d == 1 + k else 1 for d in range(rank)])
     numbers: Indices = np.arange(points.start, points.stop).reshape([-1] + [1] * len(parallel))
-    for name, extent in reversed(reduced.items()):
+    for name, extent in reversed([*reduced.items()]):
         numbers, found[name] = np.divmod(numbers, extent)
     return found
 
