@@ -36,6 +36,10 @@ STATUSES: Final = (
 
 def execute(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, call its subcommand and return the exit status."""
+    streams: tuple[object, object] = (sys.stdout, sys.stderr)
+    if None in streams:  # closed by who started it: what is written there is lost
+        lost = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - as long as the process
+        sys.stdout, sys.stderr = sys.stdout or lost, sys.stderr or lost
     output: TextIO = sys.stdout
     if isinstance(output, TextIOWrapper):
         output.reconfigure(errors="backslashreplace")  # a name that it cannot encode is no reason to stop

@@ -229,3 +229,10 @@ def test_ctrl_c_ends_a_command(files: SimpleNamespace) -> None:
         running.send_signal(signal.SIGINT)
         _, err = running.communicate()
     assert (running.returncode, err) == (130, b"tcpx: interrupted\n")
+
+
+def test_streams_that_are_closed(files: SimpleNamespace) -> None:
+    command = [sys.executable, "-m", "tcpx.cli", "check", files.payload]
+    for redirection in (">&-", "2>&-", ">&- 2>&-"):
+        done = subprocess.run(["sh", "-c", f'"$@" {redirection}', "sh", *command], capture_output=True, check=False)
+        assert (done.returncode, done.stderr) == (0, b"")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -176,6 +177,19 @@ def test_a_move_to_where_it_overlaps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @GCC_SANITIZERS.needed  # the compiler where $CC names none
+@pytest.mark.usefixtures("compiler")
+def test_a_limit_of_the_address_space() -> None:
+    kernel = tcpx.compile(tcpx.load(DIGITS), target="generic", sanitize=True)
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 36, limits[1]))
+    try:
+        with pytest.raises(tcpx.SanitizerError, match="has no address space") as caught:
+            kernel(np.zeros((1, 64), np.float32))
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+    assert caught.value.diagnostic.fix == "ulimit -v unlimited"
+
+
 def test_addresses_are_refused() -> None:
     kernel = tcpx.compile(tcpx.parse(SCALE), tcpx.parse_schedule(TILED), target="generic", sanitize=True)
     with pytest.raises(tcpx.ArgumentError, match="a call with arrays"):

@@ -24,6 +24,8 @@ from tcpx.emit_c.strides import reach, spread
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Kind, SanitizerError, TcpxError
 from tcpx.target import Target
 
+_NO_ADDRESS_SPACE = "ReserveShadowMemoryRange failed"
+"""What the address sanitizer says where it cannot map its shadow memory."""
 _OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0:color=never:verify_asan_link_order=0",
     "UBSAN_OPTIONS": "print_stacktrace=1:color=never",
@@ -112,6 +114,15 @@ class SanitizedLibrary:
         text = said.stderr.decode(errors="replace")
         if is_report(text):
             raise SanitizerError(diagnostic_of(text, program, self._printed.operations, memory))
+        if _NO_ADDRESS_SPACE in text:
+            raise SanitizerError(
+                Diagnostic(
+                    f"the sanitized @{kernel.name} has no address space",
+                    required="15 TB that it may reserve, which is no memory",
+                    found="a limit, which `ulimit -v` shows",
+                    fix="ulimit -v unlimited",
+                )
+            )
         if said.returncode != 0 or response is None:
             raise TcpxError(
                 Diagnostic(
