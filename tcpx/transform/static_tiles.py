@@ -96,6 +96,17 @@ def _computation(value: Value) -> Structured | None:
     return None
 
 
+def padding_behind(value: Value) -> Pad | None:
+    """The padding of what is computed from a value, which padding the value itself does not give; None without one."""
+    for user in value.users:
+        if isinstance(user, Structured):
+            padded = next((pad for pad in user.result.users if isinstance(pad, Pad) and not pad.is_free), None)
+            found = padded or padding_behind(user.result)
+            if found is not None:
+                return found
+    return None
+
+
 def with_argument(where: Location, name: str, parameter: str, value: str) -> str | None:
     """The call of a transform in the statement at this place, with an argument set; None where it is no such call, or
     on several lines, or in Python."""

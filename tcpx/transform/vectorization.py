@@ -19,7 +19,7 @@ from tcpx.payload.types import TensorType, VectorType, dtype_of, shape_of
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.editing import erase_dead, source_name
 from tcpx.transform.known_sizes import write_known_sizes
-from tcpx.transform.static_tiles import symbolic_dim, tails_round
+from tcpx.transform.static_tiles import padding_behind, symbolic_dim, tails_round
 from tcpx.transform.vectors.instruction_count import check_instructions
 
 
@@ -104,6 +104,13 @@ class _Vectorizer:
         elif tails and tails[0].is_in(self.root):
             whole = tails[0].name.split("~")[0]
             fix = f'vectorize {whole}, the loop of whole tiles inside: `x.copy("main").loop(..)` of the innermost dim'
+        elif (pad := padding_behind(value)) is not None:
+            computed = pad.operands[0]
+            found = f"{found}; %{computed.name}, which is computed from it, is padded with {pad.value}"
+            fix = (
+                "tile without `tail: pad`, fuse, peel that loop, and vectorize the whole tiles alone:"
+                ' `x.copy("main").loop(..)`'
+            )
         elif symbolic is not None and statement is not None and not (starts_loop and symbolic.loop is None):
             found, fix = f"{found}; {symbolic.found}", statement
         elif starts_loop:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcpx.payload.diagnostics import ScheduleError
+from tcpx.payload.diagnostics import ScheduleError, TcpxError
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Module
 from tcpx.payload.ops.gml_st import Loop
@@ -110,6 +110,31 @@ def test_packed_operands(tail: str) -> None:
 )  # fmt: skip
 def test_other_classes(payload: str, body: str) -> None:
     check(payload, body.replace("let j = tile", "let i, j = tile"), SIZES if payload == RELU else ())
+
+
+SUMMED = """\
+func @f(%x: tensor<[M]x[N]xf32>) -> tensor<[M]xf32> symbols [M: 0.., N: 0..] {
+  %e = tcp.max(%x, %x) : tensor<[M]x[N]xf32>
+  %s = tcp.reduce_sum(%e) {dims = [1]} : tensor<[M]xf32>
+  tcp.return(%s)
+}
+"""
+NAMED = 'let s = match one "s" in root\nlet e = match one "e" in root\nlet i = tile(s, [d0: 4], tail: pad)\n'
+PADDED_SUM = f"{NAMED}let j = tile(s, [d1: 8], tail: pad)\nfuse(e, into: j)\nvectorize(j)"
+PARTS = [{"M": m, "N": n} for m, n in ((0, 3), (3, 0), (5, 8), (4, 17))]
+
+
+def test_a_producer_of_a_padded_reduction_is_refused_with_what_helps() -> None:
+    found = refusal(SUMMED, PADDED_SUM)
+    assert "is padded with 0.0" in (found.found or "")
+    assert "fuse, peel that loop" in (found.fix or "")
+    advised = 'let j = tile(s, [d1: 8])\nfuse(e, into: j)\npeel(j)\nvectorize(s.copy("main").loop(d1))'
+    check(SUMMED, NAMED + advised, PARTS)
+
+
+@pytest.mark.xfail(strict=True, raises=TcpxError, reason="a reduction dim that is masked: one operation protocol")
+def test_a_producer_of_a_padded_reduction() -> None:
+    check(SUMMED, PADDED_SUM, PARTS)
 
 
 @pytest.mark.parametrize(
