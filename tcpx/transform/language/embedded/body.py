@@ -26,7 +26,8 @@ class Body(Steps):
 
     Its attributes are what the language offers: every transform with the parameters it declares, functions, the
     sequences of the file, imports by their alias, `threads`, dtypes. Statements whose words Python keeps for itself
-    end in `_`. Names are those that Python assigns to; where one is taken already, it gets a number.
+    end in `_`. Names are those that the source text assigns to, and have to be said where
+    there is none; where one is taken already, it gets a number.
     """
 
     def __init__(self, recorder: Recorder) -> None:
