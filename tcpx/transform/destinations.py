@@ -33,7 +33,7 @@ class Link:
     @property
     def is_reduction(self) -> bool:
         """Whether every iteration yields the same subset: the loop steps a reduction."""
-        return self.loop.var not in set(_tile_variables(self.subset))
+        return not is_stepped_by(self.subset, self.loop)
 
     @property
     def is_disjoint(self) -> bool:
@@ -41,8 +41,9 @@ class Link:
         return disjoint_between_iterations(self.subset, self.loop.var) is True
 
 
-def _tile_variables(tile: Tile) -> tuple[Var, ...]:
-    return tuple(v for d in (*tile.offsets, *tile.sizes) for v in variables(d))
+def is_stepped_by(tile: Tile, loop: Loop) -> bool:
+    """Whether iterations of the loop have subsets of their own."""
+    return any(loop.var in variables(d) for d in (*tile.offsets, *tile.sizes))
 
 
 @dataclass(frozen=True, slots=True)

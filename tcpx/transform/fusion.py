@@ -24,6 +24,7 @@ from tcpx.transform.destinations import (
     chain_of,
     complete,
     first,
+    is_stepped_by,
     relative,
     run_at_least_once,
     sink_destination,
@@ -198,7 +199,9 @@ class _FusedConsumer:
         else:
             self._guarded(tile, result_tile, dest, dest_tile, shares)
         self._erase_moved()
-        run_at_least_once(self.rewriter, reductions)
+        # A loop that steps what a moved operation reduces whole, in one tile, may be parallel.
+        joined = tuple(link.loop for link in self.chain.links if not is_stepped_by(result_tile, link.loop))
+        run_at_least_once(self.rewriter, joined)
         if not shares and not self.source.uses:
             self._sink()
 

@@ -81,8 +81,17 @@ def draw_case(seed: str, target: str, threads: int) -> Case:
 
 
 def draw_applied_schedule(case: Case, rng: Random) -> None:
+    """A schedule that takes effect; a second one where the first fuses nothing."""
+    before = Counter(case.counts)
+    for _ in range(2):
+        case.counts = Counter(before)
+        apply_drawn(case, draw_schedule(rng, case.program))
+        if case.failures or case.counts["with fuse"]:
+            return
+
+
+def apply_drawn(case: Case, drawn: Drawn) -> None:
     """Lines that are definite errors are dropped one by one, those that do not take effect all at once."""
-    drawn = draw_schedule(rng, case.program)
     assert case.module is not None
     for _ in range(12):
         case.schedule = drawn
@@ -132,13 +141,20 @@ def _line(drawn: Drawn, places: list[tcpx.Location | None]) -> int | None:
 
 
 def request(case: Case) -> tcpx.CompileRequest:
-    """What to compile: the schedule as it stands without the attempts. Raises ParseError."""
+    """What to compile: the schedule as it stands without the attempts, of which `tcpx.check` has to say no error.
+
+    Raises ParseError and ScheduleError.
+    """
     assert case.module is not None
     name = "k" + hashlib.sha256(case.seed.encode()).hexdigest()[:12]
     if case.schedule is None:
         return tcpx.CompileRequest(case.module, None, None, name)
     program = tcpx.parse_schedule(case.schedule.text(attempts=False), FILE)
-    return tcpx.CompileRequest(case.module, program, case.schedule.params, name)
+    params = case.schedule.params
+    for finding in tcpx.check(program, case.module, params=params, target=case.target, threads=case.threads):
+        if finding.is_error:
+            case.fail("check says an error", finding.message, finding.render())
+    return tcpx.CompileRequest(case.module, program, params, name)
 
 
 # ---------------------------------------------------------------- calls

@@ -101,6 +101,7 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("error")
     warnings.filterwarnings("ignore", category=RuntimeWarning, module="numpy")
+    warnings.filterwarnings("ignore", message="warning: ")  # remarks on the schedule
     np.seterr(all="ignore")
     with open(options.log, "a", encoding="utf-8") if options.log else nullcontext(sys.stdout) as stream:
         run(options.case, options.target, options.threads, options.separate, Log(stream))

@@ -17,6 +17,16 @@ UNSCHEDULED = {"materialize", "loop", "fill", "const", "reshape"}
 CLASSES = {"matmul": ["matmul", "contract"]} | {
     name: [name] for name in ("contract", "reduce_sum", "reduce_max", "softmax", "generic", "transpose", "broadcast")
 }
+HEAD = {
+    "gemm": ['import "lib/gemm.tcps" as gemm'],
+    "rows": [
+        "sequence rows(x: op, along: dim, height: size = 6) -> loop {",
+        "  let i = tile(x, [along: height])",
+        "  return i",
+        "}",
+    ],
+}
+"""What stands above the schedule where it is used, by the name that is called."""
 POLICIES = """
 for e in match any elementwise in root where not scheduled { optional tile(e, [dK: STEP], tail: pad) }
 for e in match any elementwise in root { try { vectorize(e.loop(dK)) } }
@@ -57,9 +67,8 @@ class Drawn:
         words = " ".join(body)
         handles = [h for h in self.handles if h.startswith("knob") or f"{h.split()[1]}" in _words(words)]
         knobs = {name: v for name, v in self.params.items() if name in _words(words)}
-        return Drawn(
-            self.head, [h for h in handles if not h.startswith("knob") or h.split()[1][:-1] in knobs], body, knobs
-        )
+        head = [line for name, lines in HEAD.items() if name in _words(words) for line in lines]
+        return Drawn(head, [h for h in handles if not h.startswith("knob") or h.split()[1][:-1] in knobs], body, knobs)
 
 
 def _words(text: str) -> set[str]:
@@ -427,8 +436,6 @@ class Drawer:
 
     def draw(self) -> Drawn:
         drawn, rng = self.drawn, self.rng
-        drawn.head = ['import "lib/gemm.tcps" as gemm', "sequence rows(x: op, along: dim, height: size = 6) -> loop {",
-                      "  let i = tile(x, [along: height])", "  return i", "}"]  # fmt: skip
         for op in self.program.ops:
             pattern = rng.choice(CLASSES.get(op.opcode, ["op"])) if rng.random() < 0.3 else "op"
             if op.opcode != "materialize":

@@ -20,8 +20,10 @@ from tests.optional_tools import require_cpu_of
 
 BATCHES = 12
 BATCHES_OF_CONFORMANCE = 240
-COMMON = ["tile", "fuse", "vectorize", "pack", "split_reduction", "peel", "generalize", "pad", "bufferize"]
+COMMON = ["tile", "fuse", "vectorize", "pack", "split_reduction", "peel", "bufferize"]
 """Transforms that 200 cases reach with room to spare; those of `make conformance` reach all."""
+RARE = {"loop", "sigmoid", "silu", "reduce_max", "pad", "fma", "round", "div"}
+"""Operations that 200 cases may miss once in many thousand runs; those of `make conformance` do not."""
 PAYLOAD_OPS = [
     "add", "sub", "mul", "div", "max", "min", "fma", "less", "select", "exp", "round", "scale2", "gelu", "silu",
     "sigmoid", "cast", "broadcast", "transpose", "pad", "reshape", "materialize", "fill", "const", "reduce_sum",
@@ -57,14 +59,13 @@ def check(outcome: Outcome, seed: str) -> None:
         f"{counts['compiled']} of {counts['cases']} kernels were compiled"
     )
     assert counts["calls"] >= counts["compiled"]
-    assert counts["unknown elements"] <= 0.4 * counts["elements"], "the bounds of too many elements are infinite"
 
 
 def check_floors(total: Counter[str], batches: int) -> None:
     """What all batches together exercised, in parts of what 200 cases do at least."""
     part = batches / BATCHES
     schedules = total["schedules"]
-    missed = [op for op in PAYLOAD_OPS if not total[f"op {op}"] and (op != "loop" or batches != BATCHES)]
+    missed = [op for op in PAYLOAD_OPS if not total[f"op {op}"] and (op not in RARE or batches != BATCHES)]
     assert not missed, f"in no program: {missed}"
     assert schedules >= 0.6 * total["cases"]
     assert total["with fuse"] >= 0.4 * schedules, f"{total['with fuse']} of {schedules} schedules hold a fuse"
@@ -73,7 +74,7 @@ def check_floors(total: Counter[str], batches: int) -> None:
     assert total["symbolic calls"] >= 100 * part
     assert total["empty calls"] >= 30 * part
     assert total["evaluated"] >= 100 * part
-    assert total["unknown elements"] <= 0.1 * total["elements"]
+    assert total["unknown elements"] <= 0.25 * total["elements"], "too many bounds are infinite"
     wanted = COMMON if batches == BATCHES else list(tcpx.transforms())
     missed = [name for name in wanted if not total[f"step {name}"]]
     assert not missed, f"never applied: {missed}"

@@ -293,3 +293,21 @@ func @f(%x: tensor<[M]x8xf32>, %b: tensor<8xf32>) -> tensor<[M]x8xf32> symbols [
     )
     check(payload, body.format("r", "e"))
     check(payload, body.format("e", "r"))
+
+
+@pytest.mark.parametrize("parallel", ["false", "true"])
+@pytest.mark.parametrize("into", ["m", "n"])
+def test_a_sum_over_one_tile_is_there_where_the_tile_is_empty(parallel: str, into: str) -> None:
+    """With N = 0 the loop over the dim that is reduced would not run, and nothing write the sum of nothing."""
+    payload = """\
+func @columns(%x: tensor<[N]x[M]xf32>) -> tensor<[M]xf32> symbols [M, N: 0..8] {
+  %p = tcp.exp(%x) : tensor<[N]x[M]xf32>
+  %r = tcp.reduce_sum(%p) {dims = [0]} : tensor<[M]xf32>
+  tcp.return(%r)
+}
+"""
+    order = "n, m" if into == "m" else "m, n"
+    sizes = {"n": "d0: 8", "m": "d1: 4"}
+    entries = ", ".join(sizes[name] for name in order.split(", "))
+    body = P + R + f"let a, b = tile(p, [{entries}], parallel: {parallel})\nfuse(r, into: b)"
+    check(payload, body, [{"M": m, "N": n} for m in (0, 1, 9) for n in (0, 1, 8)])
