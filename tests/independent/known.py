@@ -16,24 +16,7 @@ class Known:
     program: str = ""
 
 
-PRODUCT = r"tcp\.(contract|matmul)"
-KNOWN: list[Known] = [
-    Known(
-        "transforms of a generic with an affine map",
-        "internal error",
-        r"`\w+` left the payload in a state that breaks a rule: .* \(tcp\.generic\): dim \d+ of",
-    ),
-    Known(
-        "transforms of a generic with an affine map",
-        "internal error",
-        r"`\w+` left the payload in a state that breaks a rule: .* \(tcp\.pad\): padding makes no dim smaller",
-        r"maps = .*\d - \w",
-    ),
-    Known("pack of a diagonal operand", "internal error", r"`pack` left the payload in .*`operand` has the wrong rank"),
-    Known("evaluate: contractions", "wrong numbers of evaluate", program=PRODUCT),
-    Known("evaluate: contractions", "ended with 1", "call", program=PRODUCT),
-    Known("a pad that feeds a contraction", "default schedule refused", program=rf"(?s)tcp\.pad.*{PRODUCT}"),
-]
+KNOWN: list[Known] = []
 
 
 def expected(kind: str, message: str, reproducer: str) -> str | None:
