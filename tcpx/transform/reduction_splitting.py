@@ -91,20 +91,6 @@ def split_side_by_side(rewriter: Rewriter, op: Structured, dim: str, factor: int
     return loop, _combine(rewriter, op, loop.results[0], operands, len(shape) - 1)
 
 
-def folds(op: Structured) -> bool:
-    """Whether the body combines the accumulator with something that does not depend on it."""
-    body = general(op.on_tiles(stand_ins(op), shape_of(op.result.type)))
-    block = body.regions[0]
-    last = block.ops[-1].operands[0].defining_op
-    acc = block.args[-1]
-    return (
-        last is not None
-        and last.opcode == body.attributes.get("combiner")
-        and acc in last.operands
-        and len(acc.uses) == 1
-    )
-
-
 def _place(op: Structured, dim: str) -> int:
     return [it.name for it in op.iterators()].index(dim)
 

@@ -21,7 +21,7 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
-from tcpx.transform.reduction_splitting import folds, split_into_parts, split_side_by_side
+from tcpx.transform.reduction_splitting import split_into_parts, split_side_by_side
 from tcpx.transform.tiling import check_on_tensors
 
 MOST_PARTIAL = 4096
@@ -128,13 +128,6 @@ def _check_dim(ctx: TransformContext, op: Structured, dim: str) -> None:
             f"the reduction of %{op.name} has no neutral element to start the parts with",
             op=op,
             required="an associative combiner with a neutral element",
-            found=op.opcode,
-        )
-    if not folds(op):
-        raise ctx.fail(
-            f"the reduction of %{op.name} cannot be split: its body uses the accumulator for more than to combine it",
-            op=op,
-            required="a body that ends in its combiner, applied to the accumulator and to what does not depend on it",
             found=op.opcode,
         )
 

@@ -123,12 +123,14 @@ def test_a_dot_product_on_two_threads_with_four_accumulators(target: str) -> Non
         assert abs(found - wide[0] @ wide[1]) <= bound
 
 
-OTHER_USE = """\
+FUSED = """\
 func @f(%x: tensor<[K]xf32>) -> tensor<f32> symbols [K] {
   %mm = tcp.generic(%x) {iterators = [["k", "reduction"]], maps = [[k], []], combiner = "tcp.add"} ({ (%a: f32, %acc: f32):
-    %p = tcp.mul(%a, %acc) : f32
-    %s = tcp.add(%acc, %p) : f32
-    tcp.yield(%s)
+    %zero = tcp.const {value = 0.0} : f32
+    %positive = tcp.less(%zero, %a) : i1
+    %s = tcp.fma(%a, %a, %acc) : f32
+    %next = tcp.select(%positive, %s, %acc) : f32
+    tcp.yield(%next)
   }) : tensor<f32>
   tcp.return(%mm)
 }
@@ -153,13 +155,15 @@ func @f(%x: tensor<[M]x[K]xf32>, %w: tensor<[N]xf32>) -> tensor<[M]x[N]xf32> sym
          "the rounds of `k` add into one set of accumulators and cannot run at once"),
         (RELU, "let i, j = tile(mm, [m: 6, n: 8], tail: pad)\ntile(mm, [k: 1])\nvectorize(j)\n"
          "split_reduction(mm, k, parts: 2)", "%mm is not on tensors any more"),
-        (OTHER_USE, "split_reduction(mm, k, parts: 2)",
-         "the reduction of %mm cannot be split: its body uses the accumulator for more than to combine it"),
         (WITHOUT_K, "split_reduction(mm, k, factor: 4)", "`k` of %mm cannot be padded to whole rounds of 4"),
     ],
 )  # fmt: skip
 def test_refused(payload: str, body: str, message: str) -> None:
     assert refusal(payload, MM + body).message == message
+
+
+def test_a_body_that_joins_its_accumulator_by_fma_and_select() -> None:
+    check(FUSED, 'let mm = match one "mm" in root\nsplit_reduction(mm, k, parts: 3)', [{"K": k} for k in (0, 1, 7, 31)])
 
 
 def test_a_composite_operation_is_decomposed_first() -> None:
