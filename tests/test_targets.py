@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -20,8 +21,10 @@ CLASSIFIED = [
 ]
 
 
-def output(*command: str, cwd: Path = ROOT) -> str:
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=True).stdout
+def output(*command: str) -> str:
+    """What a command in the repository prints, also in a test that `make test ARGS=..` started."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "ARGS")}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
 
 
 def write_script(path: Path, text: str) -> None:
