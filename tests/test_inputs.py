@@ -75,6 +75,16 @@ def test_a_path_is_neither_a_payload_nor_a_schedule() -> None:
     assert other.value.diagnostic.found == "something of the Python type dict"
 
 
+def test_a_text_is_neither_a_payload_nor_a_schedule() -> None:
+    with pytest.raises(tcpx.ArgumentError) as payload:
+        tcpx.apply_schedule(PAYLOAD, None)  # pyright: ignore[reportArgumentType]
+    assert (payload.value.diagnostic.found, payload.value.diagnostic.fix) == ("a text", "tcpx.parse(text)")
+    text = "language 1\nschedule s(root: func) { }\n"
+    with pytest.raises(tcpx.ArgumentError) as schedule:
+        tcpx.compile(tcpx.parse(PAYLOAD), text)  # pyright: ignore[reportArgumentType]
+    assert (schedule.value.diagnostic.found, schedule.value.diagnostic.fix) == ("a text", "tcpx.parse_schedule(text)")
+
+
 def test_a_finding_prints_as_its_text() -> None:
     schedule = tcpx.parse_schedule("language 1\nschedule s(root: func) { tlie(root) }")
     assert str(tcpx.check(schedule)[0]).startswith("definite error: there is no transform, sequence or function `tlie`")

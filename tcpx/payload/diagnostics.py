@@ -179,6 +179,11 @@ class SanitizerError(TcpxError):
 
 def unusable_argument(what: str, given: object, required: str, loader: str) -> ArgumentError:
     """The error for an argument of another Python type; `loader` is the function of tcpx that takes a path instead."""
+    if isinstance(given, str) and "\n" in given:
+        parser = loader.replace("load", "parse")
+        return ArgumentError(
+            Diagnostic(f"this is no {what}", required=required, found="a text", fix=f"tcpx.{parser}(text)")
+        )
     is_path = isinstance(given, str | Path)
     found = f'"{given}"' if is_path else f"something of the Python type {type(given).__name__}"
     fix = f'tcpx.{loader}("{given}")' if is_path else None

@@ -157,8 +157,13 @@ def _ways(loop: Loop, factor: int) -> tuple[str, ...]:
     dim, step = dim.rstrip("0123456789") or dim, loop.var.step
     if not dim or not isinstance(step, int):
         return ()
-    whole = f"tile({stem}, [{dim}: {factor * step}], tail: peel)"
-    return (f'behind `{whole}`, a tile of `{dim}` by {step} in `{stem}.copy("main")` has {factor} iterations',)
+    extent = factor * step
+    whole = f"tile({stem}, [{dim}: {extent}], tail: peel)"
+    peeled = f'behind `{whole}`, a tile of `{dim}` by {step} in `{stem}.copy("main")` has {factor} iterations'
+    if loop.var.lower != 0 or not to_text(loop.var.upper).isidentifier():
+        return (peeled,)
+    version = f"specialize {stem} when size({stem}.{dim}) == {extent} {{ .. }} else {{ .. }}"
+    return (peeled, f"`{version}` has a version with {factor} iterations")
 
 
 def _leave_to_the_compiler(ctx: TransformContext, loop: Loop, factor: int | None) -> None:

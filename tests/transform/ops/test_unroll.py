@@ -232,6 +232,7 @@ def test_a_static_loop_of_many_iterations() -> None:
 
 COMPILER = "for any number: the C compiler makes the copies"
 WAY = 'behind `tile(mm, [m: 16], tail: peel)`, a tile of `m` by 4 in `mm.copy("main")` has 4 iterations'
+VERSION = "`specialize mm when size(mm.m) == 16 { .. } else { .. }` has a version with 4 iterations"
 
 
 @pytest.mark.parametrize(
@@ -244,16 +245,24 @@ WAY = 'behind `tile(mm, [m: 16], tail: peel)`, a tile of `m` by 4 in `mm.copy("m
     ],
 )  # fmt: skip
 def test_a_loop_of_symbolic_length_is_told_the_ways(statement: str, message: str, required: str, found: str) -> None:
-    """Both of which work."""
+    """All of which work."""
     tiled = "let i = tile(mm, [m: 4])\n"
     error = refusal(RELU, MM + tiled + statement)
     assert (error.message, error.required, error.found) == (message, required, found)
     assert error.fix == f"`unroll(i, factor: 4, explicit: false)` {COMPILER}"
-    assert error.notes == (WAY,)
+    assert error.notes == (WAY, VERSION)
     check(RELU, MM + tiled + error.fix.split("`")[1], SIZES)
     check(RELU, f'{MM}tile(mm, [m: 16], tail: peel)\nlet i = tile(mm.copy("main"), [m: 4])\n{statement}', SIZES)
+    version = VERSION.split("`")[1].replace("{ .. }", f"{{ {statement} }}", 1).replace("{ .. }", "{ }")
+    check(RELU, MM + tiled + version, SIZES)
+
+
+def test_an_inner_loop_of_symbolic_length_is_told_no_version() -> None:
+    """The extent of the dim alone does not say how often it runs."""
+    error = refusal(RELU, MM + "tile(mm, [m: 8])\nlet i = tile(mm, [m: 4])\nunroll(i)")
+    assert error.notes == (WAY,)
 
 
 def test_iterations_in_no_order_are_no_work_for_the_compiler() -> None:
     error = refusal(RELU, MM + "let i = tile(mm, [m: 4], parallel: true)\nunroll(i)")
-    assert (error.fix, error.notes) == (None, (WAY,))
+    assert (error.fix, error.notes) == (None, (WAY, VERSION))

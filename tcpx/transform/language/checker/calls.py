@@ -111,6 +111,8 @@ def _check_argument(transform: type[Transform], parameter: Parameter, value: ast
     elif kind in (ParameterKind.DIM, ParameterKind.NAME):
         if isinstance(value, ast.Name):
             note_dim(value, scope)
+        elif isinstance(value, ast.MapOf):
+            _wrong_type(transform, parameter, value, scope, "a map", _without_map(transform, value))
         elif not (kind is ParameterKind.NAME and isinstance(value, ast.Literal)):
             check_expression(value, scope)
     else:
@@ -135,6 +137,15 @@ def _wrong_type(
         given=given,
         fix=fix,
     )
+
+
+def _without_map(transform: type[Transform], value: ast.MapOf) -> str | None:
+    """What a map of one entry says, where a parameter takes a dim and others take the number."""
+    if len(value.entries) != 1:
+        return None
+    dim, number = (print_expression(part) for part in value.entries[0])
+    ints = (p.name for p in transform.parameters if p.type.kind is ParameterKind.INT)
+    return f"write {' or '.join(f'`{dim}, {name}: {number}`' for name in ints) or f'`{dim}`'}"
 
 
 def _check_choice(transform: type[Transform], parameter: Parameter, value: ast.Expression, scope: Scope) -> None:
