@@ -217,6 +217,7 @@ def test_what_was_bound_can_be_resized_again(axpy: Kernel) -> None:
     whole, out = ones(4), ones(3)
     bound = axpy.bind(whole[:3], ones(3), out=out)
     made = bound.out
+    assert isinstance(made, np.ndarray)
     for array in (whole, made):
         with pytest.raises(ValueError, match="cannot resize"):
             array.resize(1 << 20, refcheck=False)

@@ -7,6 +7,7 @@ import pytest
 
 import tcpx
 from tcpx import Kernel
+from tcpx.interp.trace import Trace
 from tcpx.target import Target
 
 SIZES = (
@@ -112,7 +113,7 @@ LEFT = {
 def check(kernel: Kernel, module: tcpx.Module) -> None:
     for sizes in SIZES:
         used = {s.name: sizes[s.name] for s in module.main.symbols}
-        given = [np.rint(2 * a) for a in tcpx.random_inputs(module, 1, sizes=used)]
+        given = [np.rint(np.multiply(2, a)) for a in tcpx.random_inputs(module, 1, sizes=used)]
         np.testing.assert_array_equal(kernel(*given), tcpx.evaluate(module, *given), err_msg=str(used))
 
 
@@ -123,6 +124,7 @@ def test_nothing_is_refused(target: Target) -> None:
     for (name, module), kernel in zip(modules.items(), kernels, strict=True):
         if name in VECTORS:
             assert kernel.remarks == (), name
+            assert isinstance(kernel.trace, Trace)
             assert any(entry.transform == "vectorize" for entry in kernel.trace.entries), name
         check(kernel, module)
 

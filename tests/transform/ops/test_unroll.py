@@ -251,7 +251,8 @@ def test_a_loop_of_symbolic_length_is_told_the_ways(statement: str, message: str
     assert (error.message, error.required, error.found) == (message, required, found)
     assert error.fix == f"`unroll(i, factor: 4, explicit: false)` {COMPILER}"
     assert error.notes == (WAY, VERSION)
-    check(RELU, MM + tiled + error.fix.split("`")[1], SIZES)
+    written = f"{error.fix}".split("`")[1]
+    check(RELU, MM + tiled + written, SIZES)
     check(RELU, f'{MM}tile(mm, [m: 16], tail: peel)\nlet i = tile(mm.copy("main"), [m: 4])\n{statement}', SIZES)
     version = VERSION.split("`")[1].replace("{ .. }", f"{{ {statement} }}", 1).replace("{ .. }", "{ }")
     check(RELU, MM + tiled + version, SIZES)

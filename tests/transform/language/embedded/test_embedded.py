@@ -430,7 +430,7 @@ def test_names_are_those_that_the_source_text_assigns_to() -> None:
         count = s.size(mm.m)
         count += 1
         rows, depth = s.size(mm.n) // 2, s.size(mm.k)
-        chosen = s.epilogue(mm) if file else None
+        chosen: Any = s.epilogue(mm) if file else None
         s.print(taken := s.match_one("softmax", root))
         s.print(taken)
         many = [s.rank(one) for one in s.match_any("elementwise", root)]
