@@ -13,7 +13,7 @@ from tcpx.interp import ParamValue, Run, StepHook, check_schedule, run_schedule
 from tcpx.interp.settable_names import unknown_params
 from tcpx.interp.space.search_space import SearchSpace, survey
 from tcpx.lowering import run_and_lower
-from tcpx.payload.diagnostics import ArgumentError, Diagnostic, unusable_argument
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic, check_text, unusable_argument
 from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, operation_classes
 from tcpx.payload.progress import EvaluationProgress
@@ -56,7 +56,8 @@ def library_folder() -> Path:
 
 
 def parse_schedule(text: str, file: str = "<schedule>") -> Program:
-    """The program of a schedule text. Raises ParseError and ScheduleError."""
+    """The program of a schedule text. Raises ParseError and ScheduleError, and ArgumentError for a path."""
+    check_text("schedule", text, "load_schedule")
     return program_of_text(text, file, [library_folder()])
 
 

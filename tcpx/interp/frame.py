@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from tcpx.interp.space.formula import Formula
-from tcpx.interp.values import RuntimeValue
+from tcpx.interp.values import OpHandle, RuntimeValue
 from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError, TcpxError
+from tcpx.payload.ir import Operation
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.loader import Unit
 
@@ -35,6 +36,12 @@ class Frame:
     def block(self) -> Frame:
         """A frame for a nested block: what it binds ends with it."""
         return replace(self, names=dict(self.names), formulas=dict(self.formulas))
+
+    def handle_name(self, op: Operation) -> str | None:
+        """The name that is bound to a handle of this operation, the narrowest and newest one; None without one."""
+        held = {n: v for n, v in reversed(self.names.items()) if isinstance(v, OpHandle)}
+        known = [n for n, v in held.items() if not (v.sides or v.inside) and set(op.origins) & set(v.origins)]
+        return min(known, key=lambda name: len(held[name].origins), default=None)
 
     def error(
         self,

@@ -125,7 +125,7 @@ def _versions(
     recording = Recording.begin(state)
     where = statement.location
     ops = _targets(statement, state, frame)
-    context = TransformContext(state.rewriter, state.target, state.threads, where)
+    context = TransformContext(state.rewriter, state.target, state.threads, where, handle_name=frame.handle_name)
     try:
         versions = specialize_when(context, ops, predicates, failure)
     except VerifyError as error:

@@ -47,7 +47,7 @@ def run_step(
     where = statement.location
     rewriter = state.rewriter
     recording = Recording.begin(state)
-    context = TransformContext(rewriter, state.target, state.threads, where)
+    context = TransformContext(rewriter, state.target, state.threads, where, handle_name=frame.handle_name)
     first_place: Location | None = None
     try:
         made = prepare(transform, transform_arguments(transform, call), state, frame)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tcpx.payload.diagnostics import statements_to_write
-from tcpx.payload.ir import Value
+from tcpx.payload.ir import Block, Value
 from tcpx.payload.sizes import Dim, is_equal
 from tcpx.payload.types import TensorType, VectorType, dtype_of, shape_of
 
@@ -26,7 +26,7 @@ def broadcasts_to_write(operands: Iterable[Value], shape: Sequence[Dim]) -> str 
         if written is None:
             return None
         statements += written
-        replaced.append(f"%{value.name}.wide in place of %{value.name}")
+        replaced.append(f"%{_free(value, 'wide')} in place of %{value.name}")
     return statements_to_write([*statements, f"and {' and '.join(replaced)}"]) if statements else None
 
 
@@ -45,10 +45,22 @@ def _broadcast(value: Value, shape: tuple[Dim, ...]) -> list[str] | None:
     source = f"%{value.name}"
     statements: list[str] = []
     if len(kept) != len(own):
-        source = f"%{value.name}.flat"
+        source = f"%{_free(value, 'flat')}"
         statements.append(f"{source} = tcp.reshape(%{value.name}) : {TensorType(tuple(own[k] for k in kept), dtype)}")
     wide = TensorType(shape, dtype)
-    return [*statements, f"%{value.name}.wide = tcp.broadcast({source}) {{dims = {places}}} : {wide}"]
+    return [*statements, f"%{_free(value, 'wide')} = tcp.broadcast({source}) {{dims = {places}}} : {wide}"]
+
+
+def _free(value: Value, suffix: str) -> str:
+    """A name for what is computed from a value that nothing in its function has."""
+    block = value.owner if isinstance(value.owner, Block) else value.owner.parent
+    while block is not None and block.parent is not None and block.parent.parent is not None:
+        block = block.parent.parent
+    inside = [op for outer in block.ops for op in outer.walk()] if block is not None else []
+    blocks = [b for b in (block, *(r for op in inside for r in op.regions)) if b is not None]
+    taken = {v.name for v in (*(r for op in inside for r in op.results), *(a for b in blocks for a in b.args))}
+    names = (f"{value.name}.{suffix}{k}" for k in ("", *range(1, len(taken) + 1)))
+    return next(name for name in names if name not in taken)
 
 
 def _places(own: Sequence[Dim], shape: Sequence[Dim]) -> tuple[list[int], list[int]] | None:

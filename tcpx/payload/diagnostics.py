@@ -177,6 +177,12 @@ class SanitizerError(TcpxError):
     """A sanitized kernel that leaves its memory, or that computes what C does not define."""
 
 
+def check_text(what: str, given: object, loader: str) -> None:
+    """Raise ArgumentError for what is no text, such as a path; `loader` is the function of tcpx that takes a path."""
+    if not isinstance(given, str):
+        raise unusable_argument(f"text of a {what}", given, "a string", loader)
+
+
 def unusable_argument(what: str, given: object, required: str, loader: str) -> ArgumentError:
     """The error for an argument of another Python type; `loader` is the function of tcpx that takes a path instead."""
     if isinstance(given, str) and "\n" in given:

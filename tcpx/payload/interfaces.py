@@ -426,8 +426,14 @@ class Elementwise(Structured):
                 "operands and result are of one kind (scalar, tensor or vector)",
                 required=str(self.result.type),
                 found=f"%{value.name}: {value.type}",
-                fix=self.correction() or "insert a tcp.broadcast",
+                fix=self._kind_to_write(value),
             )
+
+    def _kind_to_write(self, value: Value) -> str:
+        """What gives operand and result one kind."""
+        if isinstance(self.result.type, ScalarType):
+            return f"write the type of the result: {self.opcode}(..) : {value.type}"
+        return self.correction() or "insert a tcp.broadcast"
 
     def shape_from_inputs(self) -> Sequence[Dim] | None:
         """That of the operands, if they have one."""

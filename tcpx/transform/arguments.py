@@ -14,6 +14,7 @@ from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes import Dim, Size
 from tcpx.payload.types import ScalarType
 from tcpx.target import Target
+from tcpx.transform.editing import source_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +217,12 @@ class TransformContext:
     """Names and payload texts that the trace keeps."""
     warnings: list[Diagnostic] = field(default_factory=list[Diagnostic])
     """What is legal and hardly meant: a remark of the run when the step commits."""
+    handle_name: Callable[[Operation], str | None] = field(default=lambda _: None)
+    """The name that the schedule has for a handle of an operation, where it has one."""
+
+    def name_of(self, op: Operation) -> str:
+        """What a statement that is offered calls an operation: its handle, or else its name in the payload."""
+        return self.handle_name(op) or source_name(op)
 
     def fail(
         self,

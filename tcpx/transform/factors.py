@@ -33,7 +33,7 @@ def contraction_of(ctx: TransformContext, factor: ValueRef) -> tuple[Structured,
             op=op,
             required="a sum of products of two factors, such as tcp.matmul or tcp.contract",
             found=f"{op.opcode}: {', '.join(str(r.type) for r in op.results)}",
-            fix=f"specialize({op.name}, to: contract)" if op.regions else None,
+            fix=f"specialize({ctx.name_of(op)}, to: contract)" if op.regions else None,
         )
     check_on_tensors(ctx, op)
     return op, factor.index

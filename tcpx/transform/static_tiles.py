@@ -15,6 +15,7 @@ from tcpx.payload.ops.memory import Pad
 from tcpx.payload.sizes import Dim, to_text, variables
 from tcpx.payload.types import ScalarType, dtype_of
 from tcpx.target import Target
+from tcpx.transform.declaration import TransformContext
 from tcpx.transform.editing import source_name
 
 
@@ -36,20 +37,20 @@ class SymbolicDim:
             return f"{what}, of size {to_text(self.size)}, is not tiled"
         return f"the last tile that the loop {self.loop.name} makes of {what} may be shorter"
 
-    def statement(self, target: Target) -> str | None:
+    def statement(self, ctx: TransformContext) -> str | None:
         """The statement to write; None where it stands there."""
         if self.loop is None:
-            return self._new_tile(target)
+            return self._new_tile(ctx)
         where = self.loop.schedule_location
         padded = with_argument(where, "tile", "tail", "pad") if where is not None else None
         if where is None or padded is None:
             return f"`tail: pad` in the `tile` of `{self.dim}`" + (f" at {where}" if where is not None else "")
         return f"`{padded}` at {where}" if not where.span.endswith(padded) else None
 
-    def _new_tile(self, target: Target) -> str:
+    def _new_tile(self, ctx: TransformContext) -> str:
         """One element of a reduction, a vector of what lies side by side in the result, a few of any other dim; in the
         statement that tiles other dims, where there is one."""
-        name = source_name(self.op)
+        name, target = ctx.name_of(self.op), ctx.target
         if self.op.iterator(self.dim).is_reduction:
             return f"`tile({name}, [{self.dim}: 1])` before it"
         last = self.op.result_map()[-1]

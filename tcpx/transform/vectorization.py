@@ -97,7 +97,7 @@ class _Vectorizer:
         required, found = "full static tiles", f"%{value.name}: {value.type}"
         symbolic = symbolic_dim(value, self.facts)
         starts_loop = not op.operands and any(isinstance(user, Loop) for user in op.results[0].users)
-        statement = symbolic.statement(self.ctx.target) if symbolic is not None else None
+        statement = symbolic.statement(self.ctx) if symbolic is not None else None
         tails = tails_round(op)
         if self.root in tails:
             fix = 'vectorize the loop of whole tiles alone: `x.copy("main")`'
@@ -114,7 +114,8 @@ class _Vectorizer:
         elif symbolic is not None and statement is not None and not (starts_loop and symbolic.loop is None):
             found, fix = f"{found}; {symbolic.found}", statement
         elif starts_loop:
-            fix = f"fuse({op.name}, into: ...), a loop of full tiles, or pad what it starts before tiling its reduction"
+            name = self.ctx.name_of(op)
+            fix = f"fuse({name}, into: ...), a loop of full tiles, or pad what it starts before tiling its reduction"
         else:
             fix = "tile that dim, with tail: pad, or peel the loop"
         return self.refuse(op, required, found, fix)

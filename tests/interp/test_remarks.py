@@ -153,7 +153,7 @@ def test_a_tile_of_what_is_tiled_so_has_one_iteration() -> None:
         "      |   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
         "  required: tiles of less than 6, the step of the loop a/m1 round it\n"
         "  found: m: 6\n"
-        "  fix: `a.loop(m)` is that loop"
+        "  fix: `mm.loop(m)` is that loop"
     )
 
 

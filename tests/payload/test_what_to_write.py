@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -192,6 +194,7 @@ def test_a_result_of_another_type_than_declared_shows_what_makes_it() -> None:
 
 NUMBER = f"write:\n%c = tcp.fill {{value = 1.0}} : {WIDE}\nand %c in place of 1.0"
 NAMED = "name the size: tensor<[N]x4xf32>, and declare symbols [N] behind the results"
+COMPUTED = "a size that is computed stands in brackets: [2*N], [N + 1]; declare symbols [N] behind the results"
 PARENTHESES = "operands stand in parentheses: tcp.exp(%x), tcp.return(%y)"
 TYPE_ALONE = "write the type of the result alone behind the colon"
 
@@ -200,6 +203,17 @@ TYPE_ALONE = "write the type of the result alone behind the colon"
     ("text", "place", "fix"),
     [
         (function(f"%y = tcp.add(%x, 1.0) : {WIDE}"), "1.0", NUMBER),
+        (function(f"%c = tcp.exp(%x) : {WIDE} %y = tcp.add(%x, 1.0) : {WIDE}"), "1.0", NUMBER.replace("%c", "%c0")),
+        (function("%y = tcp.exp(%x) : tensor<2*Nx8xf32>"), "*", COMPUTED),
+        (function("%y = tcp.exp(%x) : tensor<N+1x8xf32>"), "+", COMPUTED),
+        (function("%y = tcp.exp(%x) : tensor<2Nx8xf32>"), "Nx8xf32", COMPUTED),
+        (function("%y = tcp.exp(%x) : tensor<N x 8xf32>"), "x", NAMED),
+        (
+            function("%y = tcp.exp(%x) : tensor<[N/2]x8xf32>"),
+            "/",
+            "sizes are divided with a rounding: floordiv(N, 2) or ceildiv(N, 2)",
+        ),
+        (function("%y = tcp.exp(%x) : f32[4,8]"), "[", "write a tensor with its sizes first: tensor<4x8xf32>"),
         (function(f"%y = tcp.add(1.0, %x) : {WIDE}"), "1.0", NUMBER),
         (function(f"%y = tcp.fma(%x, %x, 1.0) : {WIDE}"), "1.0", NUMBER),
         (function(f"%y = tcp.max(%x, -2) : {WIDE}"), "-", NUMBER.replace("1.0", "-2")),
@@ -388,3 +402,27 @@ def test_functions_and_types(text: str, message: str, fix: str) -> None:
     error = refused(text)
     assert (error.message, error.fix) == (message, fix)
     assert error.payload is not None
+
+
+def test_a_name_that_is_offered_is_free() -> None:
+    taken = refused(
+        f"func @f(%x: {WIDE}, %b: tensor<8xf32>, %b.wide: {WIDE}) -> {WIDE} symbols [N] {{\n"
+        f"  %y = tcp.add(%x, %b) : {WIDE}\n  tcp.return(%y)\n}}\n"
+    )
+    assert taken.fix is not None
+    assert "%b.wide1 = tcp.broadcast(%b)" in taken.fix
+    assert "and %b.wide1 in place of %b" in taken.fix
+
+
+def test_a_scalar_result_of_tensors_is_told_its_type() -> None:
+    error = refused(f"func @f(%x: {WIDE}) -> f32 symbols [N] {{\n  %y = tcp.add(%x, %x) : f32\n  tcp.return(%y)\n}}\n")
+    assert error.fix == f"write the type of the result: tcp.add(..) : {WIDE}"
+
+
+def test_a_path_is_no_text() -> None:
+    with pytest.raises(tcpx.ArgumentError) as payload:
+        tcpx.parse(Path("f.tcp"))  # pyright: ignore[reportArgumentType]
+    assert payload.value.diagnostic.fix == 'tcpx.load("f.tcp")'
+    with pytest.raises(tcpx.ArgumentError) as schedule:
+        tcpx.parse_schedule(Path("f.tcps"))  # pyright: ignore[reportArgumentType]
+    assert schedule.value.diagnostic.fix == 'tcpx.load_schedule("f.tcps")'

@@ -64,7 +64,8 @@ import tcpx
 run = tcpx.apply_schedule(tcpx.load("f.tcp"), tcpx.load_schedule("f.tcps"))
 print(run.module.main.text())
 """
-    done = python(acme, code)
+    (acme / "f.py").write_text(code, encoding="utf-8")
+    done = python(acme, "import runpy; runpy.run_path('f.py')")
     assert (done.returncode, done.stderr) == (0, "")
     assert "tcp.add(%y, %x)" in done.stdout
 

@@ -14,10 +14,18 @@ _TYPE: Final = r"(?P<type>(?:tensor|vector)<[^<>]*>|\w+)"
 _OPERANDS: Final = r"\((?:\s*%[\w./~]+\s*,)*\s*"
 _NUMBER: Final = r"(?P<number>-?[0-9][0-9.]*(?:[eE][+-]?[0-9]+)?)"
 _NAMED_SIZE: Final = "name the size: tensor<[N]x4xf32>, and declare symbols [N] behind the results"
+_COMPUTED_SIZE: Final = (
+    "a size that is computed stands in brackets: [2*N], [N + 1]; declare symbols [N] behind the results"
+)
 
 _HINTS: Final = tuple(
     (re.compile(pattern), fix)
     for pattern, fix in (
+        (rf"tensor<(?:[^<>]*x)?\w+\s*{_AT}[-+*/]\s*\w", _COMPUTED_SIZE),
+        (rf"tensor<(?:[^<>]*x)?[0-9]+{_AT}[A-Za-z_]", _COMPUTED_SIZE),
+        (rf"tensor<(?:[^<>]*x)?[A-Za-z_]\w*\s+{_AT}x", _NAMED_SIZE),
+        (rf"tensor<[^<>]*\[[^\[\]]*{_AT}/", "sizes are divided with a rounding: floordiv(N, 2) or ceildiv(N, 2)"),
+        (rf"[:>,(]\s*[a-z]+[0-9]+{_AT}\[", "write a tensor with its sizes first: tensor<4x8xf32>"),
         (rf"tensor<[^<>]*{_AT}(?:\?|\*|-)", _NAMED_SIZE),
         (rf"tensor<[^<>]*\[{_AT}\?", _NAMED_SIZE),
         (rf"tensor<[^<>]*{_AT},", "join sizes and dtype by x: tensor<4x8xf32>"),
@@ -98,11 +106,14 @@ def attribute_fix(key: str, names: Sequence[str]) -> str | None:
     return None
 
 
-def syntax_fix(place: Location, before: str = "") -> str | None:
-    """What to write where the grammar was left, if it is known what was meant; `before` is the line before."""
+def syntax_fix(place: Location, before: str = "", text: str = "") -> str | None:
+    """What to write where the grammar was left, if it is known what was meant; `before` is the line before. A value
+    that is to be written gets a name that `text`, the whole, does not have."""
     line = f"{before}\n{place.text[: place.column - 1]}{_AT}{place.text[place.column - 1 :]}"
     found = ((pattern.search(line), fix) for pattern, fix in _HINTS)
-    return next((match.expand(fix) for match, fix in found if match is not None), None)
+    written = next((match.expand(fix) for match, fix in found if match is not None), None)
+    name = next(f"%c{k}" for k in ("", *range(len(text) + 1)) if not re.search(rf"%c{k}(?![\w.])", text))
+    return re.sub(r"%c\b", name, written) if written is not None else None
 
 
 def dtype_fix(name: str) -> str | None:

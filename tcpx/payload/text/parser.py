@@ -9,7 +9,7 @@ from pathlib import Path
 from lark import Token
 
 from tcpx.payload.constants import Constants, NumpyArray
-from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, TcpxError, counted
+from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, TcpxError, check_text, counted
 from tcpx.payload.ir import ROW, Block, FuncOp, Module, Operation, Value, operation_class
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
@@ -39,8 +39,9 @@ def parse(
     The constants file lies in the folder `base_path` (the current one if None) or below it, unless `constants` are
     given: arrays by name. Of its arrays those are read that the payload refers to, once their headers are known to fit.
     Raises ParseError for text that does not follow the grammar or names what is not there, VerifyError for a module
-    that breaks a rule of the IR; both with the place in the text.
+    that breaks a rule of the IR; both with the place in the text. Raises ArgumentError for a path: `load` takes it.
     """
+    check_text("payload", text, "load")
     text = text.removeprefix("\ufeff")
     source = Source.of(text, file)
     tree = parse_tree(text, source)

@@ -120,7 +120,7 @@ def _syntax_error(error: UnexpectedInput, source: Source) -> ParseError:
         case _:
             pass
     required = _in_words(expected)
-    fix = fix or syntax_fix(place, source.at(place.line - 1, 1).text)
+    fix = fix or syntax_fix(place, source.at(place.line - 1, 1).text, "\n".join(source.lines))
     return ParseError(
         Diagnostic("the text does not follow the grammar", payload=place, required=required, found=found, fix=fix)
     )

@@ -163,6 +163,10 @@ _HINTS: Sequence[tuple[Applies, str]] = (
     ),
     (lambda p: p.kind == "COLON" and _begins(p, "LET"), "a `let` has no type: write `let x = ..`"),
     (
+        lambda p: p.kind == "WHERE" and (p.ends("CARDINALITY", "NAME") or p.ends("CARDINALITY", "STRING")),
+        "the place stands before the condition: `match one .. in root where ..`",
+    ),
+    (
         lambda p: p.kind == "WHERE",
         "`where` belongs to a match: `match any .. in .. where ..`; ask about an item of a list with `if`",
     ),

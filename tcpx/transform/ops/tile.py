@@ -119,7 +119,7 @@ def _warn(ctx: TransformContext, op: Tileable, dim: str, size: Dim, tail: str) -
             op,
             required=f"tiles of less than {to_text(around[-1].var.step)}, {source}",
             found=f"{dim}: {to_text(size)}",
-            fix=f"`{source_name(op)}.loop({dim})` is that loop",
+            fix=f"`{ctx.name_of(op)}.loop({dim})` is that loop",
         )
 
 

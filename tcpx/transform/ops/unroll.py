@@ -20,6 +20,7 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
+from tcpx.transform.editing import source_name
 from tcpx.transform.static_tiles import with_argument
 from tcpx.transform.unrolling import unroll
 
@@ -91,7 +92,7 @@ class Unroll(Transform):
                 required="a number of iterations that is known now",
                 found=f"{to_text(trips)} iterations",
                 fix=_by_the_compiler(ctx, loop, 4),
-                notes=_ways(loop, 4),
+                notes=_ways(ctx, loop, 4),
             )
         if not 1 <= factor <= MOST_COPIES:
             raise ctx.fail(
@@ -125,7 +126,7 @@ class Unroll(Transform):
                 required=f"a multiple of {factor} whole steps",
                 found=f"{to_text(trips)} steps of {to_text(var.step)} over {to_text(var.lower)}..{to_text(var.upper)}",
                 fix=_by_the_compiler(ctx, loop, factor),
-                notes=_ways(loop, factor),
+                notes=_ways(ctx, loop, factor),
             )
         made = ctx.rewriter.operations + (factor - 1) * sum(1 for op in loop.body.ops for _ in op.walk())
         most = ctx.rewriter.most_operations
@@ -151,10 +152,11 @@ def _by_the_compiler(ctx: TransformContext, loop: Loop, factor: int) -> str | No
     return f"`{text or f'factor: {factor}, explicit: false'}` for any number: the C compiler makes the copies"
 
 
-def _ways(loop: Loop, factor: int) -> tuple[str, ...]:
+def _ways(ctx: TransformContext, loop: Loop, factor: int) -> tuple[str, ...]:
     """How to get a number of iterations that the factor divides."""
     stem, dim = (*loop.name.split("~")[0].split("/"), "")[:2]
     dim, step = dim.rstrip("0123456789") or dim, loop.var.step
+    stem = next((ctx.name_of(op) for op in loop.walk() if source_name(op) == stem), stem)
     if not dim or not isinstance(step, int):
         return ()
     extent = factor * step

@@ -279,6 +279,10 @@ def test_their_words_are_ordinary_names_elsewhere() -> None:
     [
         ("tile(mm, {m: 4})", "a map is written with brackets: `[m: 6, n: 64]`"),
         (
+            'let x = match one matmul where name == "fc" in root',
+            "the place stands before the condition: `match one .. in root where ..`",
+        ),
+        (
             "for r in rows where true { }",
             "`where` belongs to a match: `match any .. in .. where ..`; ask about an item of a list with `if`",
         ),
