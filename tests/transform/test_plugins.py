@@ -64,8 +64,7 @@ import tcpx
 run = tcpx.apply_schedule(tcpx.load("f.tcp"), tcpx.load_schedule("f.tcps"))
 print(run.module.main.text())
 """
-    (acme / "f.py").write_text(code, encoding="utf-8")
-    done = python(acme, "import runpy; runpy.run_path('f.py')")
+    done = python(acme, code)
     assert (done.returncode, done.stderr) == (0, "")
     assert "tcp.add(%y, %x)" in done.stdout
 
@@ -83,7 +82,8 @@ with file.schedule("f") as s:
 print(tcpx.apply_schedule(tcpx.load("f.tcp"), file).module.main.text())
 print(file)
 """
-    done = python(acme, code)
+    (acme / "f.py").write_text(code, encoding="utf-8")
+    done = python(acme, "import runpy; runpy.run_path('f.py')")
     assert (done.returncode, done.stderr) == (0, "")
     assert "(target: 'op') Swap the operands" in done.stdout
     assert "tcp.add(%y, %x)" in done.stdout
