@@ -19,7 +19,7 @@ from tcpx.interp.statements import run_block
 from tcpx.interp.trace import AttemptKey, Trace
 from tcpx.interp.work import Work
 from tcpx.limits import MOST_THREADS, shares_of, shortened
-from tcpx.payload.diagnostics import Diagnostic, ScheduleError, TcpxError
+from tcpx.payload.diagnostics import Diagnostic, ScheduleError, TcpxError, python_type_of
 from tcpx.payload.ir import FuncOp, Module
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.verifier import verify_module
@@ -159,7 +159,7 @@ def begin_run(
 def _check_threads(threads: object) -> None:
     if isinstance(threads, int) and 1 <= threads <= MOST_THREADS:
         return
-    found = shortened(threads) if isinstance(threads, int) else f"something of the Python type {type(threads).__name__}"
+    found = shortened(threads) if isinstance(threads, int) else python_type_of(threads)
     raise ScheduleError(
         Diagnostic("no kernel runs on so many threads", required=f"threads from 1 to {MOST_THREADS}", found=found)
     )

@@ -12,11 +12,10 @@ from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
 from tcpx.limits import LARGEST_DIVIDED
 from tcpx.payload.diagnostics import Kind
-from tcpx.payload.facts import facts_at
+from tcpx.payload.facts import as_declared, facts_at
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.composite import Composite
-from tcpx.payload.size_substitution import with_facts
 from tcpx.payload.sizes import (
     Dim,
     align_up,
@@ -50,7 +49,7 @@ def size_of_dim(handle: DimHandle, state: State, frame: Frame, node: ast.Node) -
     tileable = [op for op in ops if isinstance(op, Tileable)]
     sizes = [facts_at(op).value(op.size_of(handle.dim)) for op in tileable]
     if len(sizes) > 1 and not all(isinstance(size, int) for size in sizes):
-        sizes = [state.handles.facts.value(_without_facts(op.size_of(handle.dim), state)) for op in tileable]
+        sizes = [state.handles.facts.value(as_declared(op.size_of(handle.dim), state.func.symbols)) for op in tileable]
     for other in sizes[1:]:
         of_one_copy = sizes[0] != other and bool(variables(sizes[0]) or variables(other))
         if is_equal(sizes[0], other) is not True or of_one_copy:
@@ -63,11 +62,6 @@ def size_of_dim(handle: DimHandle, state: State, frame: Frame, node: ast.Node) -
                 kind=Kind.SILENCEABLE,
             )
     return sizes[0]
-
-
-def _without_facts(size: Dim, state: State) -> Dim:
-    """The size over the symbols as the function declares them: what a branch says of them holds in no other."""
-    return with_facts(size, {symbol.name: symbol for symbol in state.func.symbols})
 
 
 def _wrong(args: Arguments, required: str, frame: Frame, node: ast.Node) -> Exception:

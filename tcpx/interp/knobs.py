@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 
 from tcpx.interp.values import RuntimeValue, describe
-from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Location, ScheduleError, counted
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Location, ScheduleError, counted, python_type_of
 from tcpx.transform.suggestions import did_you_mean, nearest
 
 ParamValue = int | float | bool | str
@@ -155,7 +155,7 @@ def overrides_of(params: Mapping[str, ParamValue] | None) -> Overrides:
                 Diagnostic(
                     "`params` is no mapping",
                     required='names of knobs with their values, such as `{"mc": 96}`',
-                    found=f"something of the Python type {type(params).__name__}",
+                    found=python_type_of(params),
                 )
             )
 

@@ -16,10 +16,9 @@ from tcpx.interp.state import State
 from tcpx.interp.steps import crash
 from tcpx.interp.values import OpHandle, RuntimeValue, describe
 from tcpx.payload.diagnostics import Kind, ScheduleError, TcpxError, UnprovenError, VerifyError
-from tcpx.payload.facts import facts_in
+from tcpx.payload.facts import as_declared, facts_in
 from tcpx.payload.ir import Operation
 from tcpx.payload.predicates import Comparison, Predicate
-from tcpx.payload.size_substitution import with_facts
 from tcpx.payload.verifier import verify_ops
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.language import syntax as ast
@@ -85,9 +84,9 @@ def _open_branches(
 
 def _by_itself(predicate: Predicate, state: State) -> Predicate:
     """The predicate without what the branches round it say of its symbols."""
-    declared = {symbol.name: symbol for symbol in state.func.symbols}
+    symbols = state.func.symbols
     return Predicate(
-        tuple(Comparison(c.op, with_facts(c.lhs, declared), with_facts(c.rhs, declared)) for c in predicate.comparisons)
+        tuple(Comparison(c.op, as_declared(c.lhs, symbols), as_declared(c.rhs, symbols)) for c in predicate.comparisons)
     )
 
 

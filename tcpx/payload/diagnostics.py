@@ -183,6 +183,11 @@ def check_text(what: str, given: object, loader: str) -> None:
         raise unusable_argument(f"text of a {what}", given, "a string", loader)
 
 
+def python_type_of(given: object) -> str:
+    """What `found` says of an argument that is of another Python type than required."""
+    return "None" if given is None else f"something of the Python type {type(given).__name__}"
+
+
 def unusable_argument(what: str, given: object, required: str, loader: str) -> ArgumentError:
     """The error for an argument of another Python type; `loader` is the function of tcpx that takes a path instead."""
     if isinstance(given, str) and "\n" in given:
@@ -191,6 +196,6 @@ def unusable_argument(what: str, given: object, required: str, loader: str) -> A
             Diagnostic(f"this is no {what}", required=required, found="a text", fix=f"tcpx.{parser}(text)")
         )
     is_path = isinstance(given, str | Path)
-    found = f'"{given}"' if is_path else f"something of the Python type {type(given).__name__}"
+    found = f'"{given}"' if is_path else python_type_of(given)
     fix = f'tcpx.{loader}("{given}")' if is_path else None
     return ArgumentError(Diagnostic(f"this is no {what}", required=required, found=found, fix=fix))

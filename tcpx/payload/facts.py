@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from tcpx.payload.bounds import is_less_equal
@@ -78,6 +78,11 @@ class Facts:
 
 
 NOTHING = Facts()
+
+
+def as_declared(d: Dim, symbols: Iterable[Symbol]) -> Dim:
+    """The expression over symbols as a function declares them: what a branch says of them holds in no other."""
+    return with_facts(d, {symbol.name: symbol for symbol in symbols})
 
 
 def facts_at(op: Operation) -> Facts:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from operator import index
 from typing import Final, SupportsIndex, cast
 
-from tcpx.payload.diagnostics import ArgumentError, Diagnostic
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic, python_type_of
 
 _LONGEST: Final = 60
 SizeValues = Mapping[str, int]
@@ -50,7 +50,7 @@ def _number(name: object, value: object) -> int:
 
 def _shown(value: object) -> str:
     is_plain = isinstance(value, bool | int | float | str)
-    shown = json.dumps(value) if is_plain else f"something of the Python type {type(value).__name__}"
+    shown = json.dumps(value) if is_plain else python_type_of(value)
     return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}.."
 
 

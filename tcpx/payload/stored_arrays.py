@@ -101,7 +101,10 @@ def _header_of(file: IO[bytes]) -> Header:
     version = np.lib.format.read_magic(file)
     if version not in _HEADERS:
         raise ValueError(f"an array in version {version[0]}.{version[1]} of the format")
-    shape, _, dtype = _HEADERS[version](file)
+    try:
+        shape, _, dtype = _HEADERS[version](file)
+    except _FAULTS as error:  # NumPy says what it is in Python
+        raise ValueError("a damaged header") from error
     return Header(BF16 if dtype == RAW_BF16 else dtype, shape)
 
 
@@ -123,5 +126,5 @@ def _faults(name: str = "") -> Generator[None]:
     try:
         yield
     except _FAULTS as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        reason = (isinstance(error, OSError) and error.strerror) or str(error) or "damaged data"
         raise UnreadableArrayError(f'in "{name}": {reason}' if name else reason) from error

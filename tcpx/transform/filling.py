@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from tcpx.payload.bounds import is_equal, is_less_equal
-from tcpx.payload.facts import facts_at
+from tcpx.payload.facts import as_declared, facts_at
 from tcpx.payload.indexing_maps import IndexingMap
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.generic import Yield
@@ -15,23 +15,53 @@ from tcpx.payload.ops.gml_st import For, If, Loop, Materialize, Parallel, StYiel
 from tcpx.payload.ops.memory import Pad
 from tcpx.payload.ops.movement import Transpose
 from tcpx.payload.rewriter import InsertPoint
-from tcpx.payload.sizes import Dim, Size, Symbol, Var, floordiv, maximum, substitute, to_text, variables
+from tcpx.payload.sizes import Dim, Size, Symbol, Var, ceildiv, floordiv, maximum, substitute, to_text, variables
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import shape_of, substitute_type
+from tcpx.payload.types import shape_of
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.destinations import first
 from tcpx.transform.digits import split_digits
 
 
+class Outside:
+    """Sizes as they are known at one place: what branches further inside say of their symbols does not hold there."""
+
+    def __init__(self, here: Operation, symbols: Sequence[Symbol]) -> None:
+        self._facts = facts_at(here)
+        self._symbols = symbols
+
+    def size(self, d: Dim) -> Dim:
+        return self._facts.attach(as_declared(d, self._symbols))
+
+    def trip_count(self, loop: Loop) -> Dim:
+        lower, upper, step = self.range(loop)
+        return ceildiv(upper - lower, step)
+
+    def range(self, loop: Loop) -> tuple[Dim, Dim, Dim]:
+        """Where the variable of a loop begins and ends, and its step."""
+        return self.size(loop.var.lower), self.size(loop.var.upper), self.size(loop.var.step)
+
+    def sizes(self, dims: Sequence[Dim]) -> tuple[Dim, ...]:
+        return tuple(map(self.size, dims))
+
+
 @dataclass(frozen=True, slots=True)
 class CurrentTile:
-    """What an operand reads now: a subset of `source`, padded, its dims in the order `permutation`, of this shape."""
+    """What an operand reads now: a subset of `source`, padded to the shape `padded` by `pad`, with its dims in the
+    order `permutation`: a tile of shape `shape`."""
 
     source: Value
     subset: Tile
     shape: tuple[Dim, ...]
     pad: Pad | None
+    padded: tuple[Dim, ...]
     permutation: tuple[int, ...]
+
+    def seen_from(self, outside: Outside) -> CurrentTile:
+        """The tile where no branch has said yet what it says where the tile is read."""
+        subset = self.subset
+        tile = Tile(outside.sizes(subset.offsets), outside.sizes(subset.sizes), subset.strides, subset.dropped)
+        return replace(self, subset=tile, shape=outside.sizes(self.shape), padded=outside.sizes(self.padded))
 
 
 def current_tile(value: Value) -> CurrentTile:
@@ -41,14 +71,14 @@ def current_tile(value: Value) -> CurrentTile:
     if isinstance(definition, Transpose):
         inner = current_tile(definition.operands[0])
         turned = tuple(inner.permutation[k] for k in definition.permutation)
-        return CurrentTile(inner.source, inner.subset, shape, inner.pad, turned)
+        return CurrentTile(inner.source, inner.subset, shape, inner.pad, inner.padded, turned)
     if isinstance(definition, Pad):
         inner = current_tile(definition.operands[0])
         if inner.pad is None and inner.permutation == straight:
-            return CurrentTile(inner.source, inner.subset, shape, definition, straight)
+            return CurrentTile(inner.source, inner.subset, shape, definition, shape, straight)
     if isinstance(definition, Materialize):
-        return CurrentTile(definition.operands[0], definition.subset, shape, None, straight)
-    return CurrentTile(value, Tile.full(shape), shape, None, straight)
+        return CurrentTile(definition.operands[0], definition.subset, shape, None, (), straight)
+    return CurrentTile(value, Tile.full(shape), shape, None, (), straight)
 
 
 def loops_below(op: Operation, at: Loop | None) -> list[Loop]:
@@ -65,8 +95,7 @@ def loops_below(op: Operation, at: Loop | None) -> list[Loop]:
 def dependent_loops(current: CurrentTile, op: Operation, at: Loop | None) -> list[Loop]:
     """The loops between `at` and `op` whose variables the tile, or the range of such a loop, depends on, outermost
     first."""
-    padded = shape_of(current.pad.result.type) if current.pad is not None else ()
-    used = {v for d in (*current.subset.offsets, *current.subset.sizes, *padded) for v in variables(d)}
+    used = {v for d in (*current.subset.offsets, *current.subset.sizes, *current.padded) for v in variables(d)}
     between = loops_below(op, at)
     for loop in between:
         if loop.var in used:
@@ -117,6 +146,7 @@ def fill_before(
     start: Value,
     base: str,
     before: Operation,
+    outside: Outside,
     parallel: bool,
 ) -> tuple[Value, Loop]:
     """The loops that fill the buffer; returns the filled buffer and the outermost loop. `maps`: by which the operation
@@ -124,7 +154,7 @@ def fill_before(
     rewriter = ctx.rewriter
     renamed: dict[Symbol | Var, Dim] = {}
     fresh: list[Var] = []
-    ranges = [(loop.var.lower, loop.var.upper, loop.var.step) for loop in depends] or [(0, 1, 1)]
+    ranges = [outside.range(loop) for loop in depends] or [(0, 1, 1)]
     for depth, (lower, upper, step) in enumerate(ranges):
         name = rewriter.ordinal_name(before, f"{base}/pack")
         var = Var(name, *(substitute(d, renamed) for d in (lower, upper, step)))
@@ -184,8 +214,7 @@ def _stored_tile(
     if subset.is_full(shape_of(tile.type)) is not True:
         tile = build(Materialize.of(tile, subset))
     if current.pad is not None:
-        padded = substitute_type(current.pad.result.type, renamed)
-        made = Pad.of(tile, shape_of(padded), current.pad.value)
+        made = Pad.of(tile, [substitute(d, renamed) for d in current.padded], current.pad.value)
         made.attributes.update(current.pad.attributes)
         tile = build(made)
     held_by, stored_by = maps

@@ -8,7 +8,7 @@ from tcpx.payload.bounds import upper_bound
 from tcpx.payload.indexing_maps import map_digit, map_dim
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Operation
-from tcpx.payload.ops.gml_st import Loop, Materialize, trip_count
+from tcpx.payload.ops.gml_st import Loop, Materialize
 from tcpx.payload.ops.memory import Empty
 from tcpx.payload.ops.movement import Transpose
 from tcpx.payload.rewriter import InsertPoint
@@ -24,6 +24,7 @@ from tcpx.transform.digits import digit_extents, layout_map, padded_to_digits, r
 from tcpx.transform.editing import erase_dead, source_name
 from tcpx.transform.filling import (
     CurrentTile,
+    Outside,
     check_filled_by,
     current_tile,
     dependent_loops,
@@ -68,6 +69,8 @@ def pack(
     outermost = ancestor_in(op, at.body) if at is not None else _outermost_loop(op)
     if outermost is None or outermost is op:
         outermost = op
+    here = Outside(outermost, rewriter.func_of(op).symbols)
+    current = current.seen_from(here)
     depends = dependent_loops(current, op, at)
     _check_source(ctx, current, outermost, op)
     if filled_by is not None:
@@ -82,11 +85,11 @@ def pack(
                 fix="tile that dim before packing",
             )
     inside = {loop.name for loop in loops_below(op, at)}
-    digits = digit_extents(op, stored_by)
+    digits = here.sizes(digit_extents(op, stored_by))
     pitches = tuple(
         align_up(size, digit.pad) if digit.pad is not None else size for digit, size in zip(layout, digits, strict=True)
     )
-    trips = tuple(trip_count(loop) for loop in depends)
+    trips = tuple(map(here.trip_count, depends))
     dtype = dtype_of(operand.value.type)
     base = f"{source_name(op)}.{op.operand_roles[operand.index] if operand.index < len(op.operand_roles) else 'packed'}"
     shape = tuple(upper_expression(size, lambda v: v.name not in inside) for size in (*(trips or (1,)), *pitches))
@@ -106,7 +109,7 @@ def pack(
     in_source = tuple(held_by[current.permutation.index(k)] for k in range(len(held_by)))
     maps = (in_source, stored_by)
     if filled_by is None:
-        filled, outer = fill_before(ctx, current, depends, maps, digits, start.result, base, outermost, parallel)
+        filled, outer = fill_before(ctx, current, depends, maps, digits, start.result, base, outermost, here, parallel)
         read = slot_tile(slots_of(depends), digits)
         value = rewriter.insert(Materialize.of(filled, read), InsertPoint.before(op), f"{base}.t").result
     else:

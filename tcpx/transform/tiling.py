@@ -123,7 +123,7 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
         fill = op.pad_value(index, reduced)
         shape = op.operand_tile(index, zeros, padded).shape
         part = op.operand_tile(index, zeros, actual)
-        read = read_subset(rewriter, value, part, op) if any(part.offsets) else value
+        read = value if part.is_full(shape_of(value.type)) is True else read_subset(rewriter, value, part, op)
         operands.append(pad_value_to(rewriter, read, shape, fill, not reduced, op))
     shape = op.result_tile(zeros, padded).shape
     if op.init is not None:

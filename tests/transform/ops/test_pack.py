@@ -152,6 +152,16 @@ def test_what_a_loop_that_may_be_empty_reads_is_not_packed_outside_of_it() -> No
     assert found.fix == "pack further inside, in the loop that reads the tile"
 
 
+@pytest.mark.parametrize("tail", ["none", "pad"])
+@pytest.mark.parametrize("condition", ["size(s.d0) == 8", "size(s.d0) <= 8", "size(s.d0) % 4 == 0"])
+def test_what_a_branch_says_of_sizes_is_not_known_where_its_operand_is_packed(condition: str, tail: str) -> None:
+    """The buffer is filled outside of the branch, for all sizes."""
+    body = 'let s = match one "s" in root\ntile(s, [d1: 4])\n'
+    first, second = (f"tile(s, [d0: {size}], tail: {tail})" for size in (3, 8))
+    body += f"specialize s when {condition} {{ {first} }} else {{ {second} }}\n"
+    check(ROUND, body + "pack(s.operand, [d1, d0 pad 8])", [{"M": m} for m in (0, 1, 4, 8, 9, 16, 20)])
+
+
 def test_a_padded_tile_whose_size_depends_on_a_loop() -> None:
     body = (
         'let s = match one "s" in root\nlet i = tile(s, [d0: 5])\nlet j = tile(s, [d0: 3])\nlet o = pad(s, [d1: 8])\n'

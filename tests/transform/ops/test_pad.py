@@ -57,6 +57,22 @@ def test_refused(payload: str, body: str, message: str) -> None:
     assert refusal(payload, MM + body).message == message
 
 
+LONGER = """func @f(%x: tensor<[2*N + 9]x[N]xf32>, %w: tensor<[N]x5xf32>) -> tensor<[N]xf32> symbols [N: 0..] {
+  %s = tcp.generic(%x, %w) {iterators = [["i", "parallel"], ["j", "reduction"]],
+                            maps = [[2*j + i, i], [i, j], [i]], combiner = "tcp.add"} ({ (%a: f32, %b: f32, %acc: f32):
+    %p = tcp.mul(%a, %b) : f32
+    %r = tcp.add(%acc, %p) : f32
+    tcp.yield(%r) }) : tensor<[N]xf32>
+  tcp.return(%s)
+}
+"""
+
+
+@pytest.mark.parametrize("body", ["let t = tile(s, [i: 4])\npad(s, [i: 4])", "tile(s, [i: 4], tail: pad)"])
+def test_of_an_operand_that_is_longer_than_what_is_read(body: str) -> None:
+    check(LONGER, f'let s = match one "s" in root\n{body}', [{"N": n} for n in (0, 1, 4, 7)])
+
+
 def test_a_wider_result_has_no_neutral_element_among_narrower_operands() -> None:
     """The smallest si32 is not what a maximum in si16 can be padded with."""
     payload = """func @f(%x: tensor<[M]x[N]xsi16>) -> tensor<[M]xsi32> symbols [M: 0.., N: 0..12] {

@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from tcpx.limits import INT64_MAX, shortened
-from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
+from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError, python_type_of
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.embedded.places import Caller, Use, caller, here, looper
 from tcpx.transform.language.printed_expressions import print_expression
@@ -324,7 +324,7 @@ def tree_of(value: object, where: Location) -> ast.Expression:
             raise refused(
                 "this is no value of a schedule",
                 "a value of the schedule, a number, a string, a list or a map",
-                "None" if value is None else f"something of the Python type {type(value).__name__}",
+                python_type_of(value),
                 where=where,
             )
 
