@@ -176,11 +176,11 @@ class RandomSchedule:
         return [self.name(), ".", "m"]
 
     def call(self, depth: int) -> list[str]:
-        return [self.name(), *([".", "specialize"] if self.chance(0.2) else []), "(", *self.some(self.argument), ")"]
+        return [self.name(), *([".", "specialize"] if self.chance(0.2) else []), "(", *self.some(lambda: self.argument(depth)), ")"]
 
-    def argument(self) -> list[str]:
+    def argument(self, depth: int) -> list[str]:
         named = [self.random.choice(["tail", "for", "at"]), ":"] if self.chance(0.4) else []
-        return [*named, *self.expression(2)]
+        return [*named, *self.expression(depth - 1)]
 
     def list(self, depth: int) -> list[str]:
         return ["[", *self.some(lambda: self.expression(depth - 1)), "]"]
