@@ -51,17 +51,17 @@ BOTH := not slow
 
 test: $(VENV)/.dev compiler  ## the tests, within 12 minutes on 2 cores; every message keeps to the rules
 	@mkdir -p build
-	$(PYTEST) -n $(WORKERS) --dist worksteal --errors-page build/errors.md $(ARGS)
+	$(PYTEST) -n $(WORKERS) --dist worksteal --errors-page=build/errors.md $(ARGS)
 
 test-long: $(VENV)/.dev compiler  ## the tests that take longer
 	@mkdir -p build
-	$(PYTEST) -n $(WORKERS) --dist worksteal -m 'long and not slow' --errors-page build/errors-long.md $(ARGS)
+	$(PYTEST) -n $(WORKERS) --dist worksteal -m 'long and not slow' --errors-page=build/errors-long.md $(ARGS)
 
 test-python: $(VENV)/.test compiler  ## what depends on the version of Python; another: VENV=.venv-3.12 PYTHON=python3.12
 	$(PYTEST) -n $(WORKERS) --dist worksteal -m '$(BOTH)' tests/transform/language tests/interp tests/payload $(ARGS)
 
 errors: $(VENV)/.dev compiler  ## docs/errors.md from what the tests of both targets provoke
-	$(PYTEST) -n $(WORKERS) --dist worksteal -m '$(BOTH)' --errors-page docs/errors.md $(ARGS)
+	$(PYTEST) -n $(WORKERS) --dist worksteal -m '$(BOTH)' --errors-page=docs/errors.md $(ARGS)
 
 lint: $(VENV)/.dev  ## ruff and the import boundaries
 	$(BIN)/ruff check .

@@ -12,7 +12,19 @@ from tcpx.payload.diagnostics import VerifyError
 from tcpx.payload.facts import facts_at
 from tcpx.payload.indexing_maps import DimDigit, IndexingMap, dims, from_first, grows, map_digit, map_dim, map_symbols
 from tcpx.payload.ir import Attribute, Operation, Value
-from tcpx.payload.sizes import Dim, Symbol, Var, ceildiv, floordiv, is_equal, is_less_equal, mod, substitute, to_text
+from tcpx.payload.sizes import (
+    Dim,
+    Symbol,
+    Var,
+    ceildiv,
+    floordiv,
+    is_equal,
+    is_less_equal,
+    maximum,
+    mod,
+    substitute,
+    to_text,
+)
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, TensorType, VectorType, dtype_of, like, shape_of
 
@@ -234,7 +246,8 @@ class Structured(Tileable):
             low = substitute(expression, start)
             last: dict[Symbol | Var, Dim] = {Symbol(n): start[Symbol(n)] + extent[n] - 1 for n in extent}
             out_offsets.append(low)
-            out_sizes.append(substitute(expression, last) - low + 1)
+            size = substitute(expression, last) - low + 1
+            out_sizes.append(size if is_less_equal(0, size) is True else maximum(0, size))  # of no iterations, nothing
         return Tile(tuple(out_offsets), tuple(out_sizes))
 
     def _check_untiled(self, expression: Dim, offsets: Sequence[Dim], sizes: Sequence[Dim]) -> None:

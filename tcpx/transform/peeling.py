@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tcpx.payload.bounds import is_less_equal
+from tcpx.payload.diagnostics import VerifyError
+from tcpx.payload.disjointness import check_disjoint_yields
 from tcpx.payload.facts import facts_at
 from tcpx.payload.ir import MAIN, TAIL, CloneMap, Operation
 from tcpx.payload.ops.gml_st import Loop
@@ -123,6 +125,20 @@ def _step_by_one(rewriter: Rewriter, loop: Loop) -> None:
             )
     for op in inside:
         op.verify()
+    _check_elements(loop)
+
+
+def _check_elements(loop: Loop) -> None:
+    """Iterations that run at once compute what is left of the range of their loop, not of a longer one."""
+    try:
+        check_disjoint_yields(loop)
+    except VerifyError as error:
+        raise loop.error(
+            f"the tail of {loop.name} cannot step by 1: its body computes more than what is left of its range",
+            required=f"tiles that end at {to_text(loop.var.upper)}",
+            found=error.diagnostic.found,
+            fix="peel without `scalar`, or before the loop is split",
+        ) from error
 
 
 def _moving_with(var: Var, offset: Dim, op: Operation) -> Dim:

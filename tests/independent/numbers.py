@@ -371,6 +371,12 @@ def reduce(terms: Num, axes: tuple[int, ...], combiner: str) -> Num:
     return _extreme(terms, axes, np.maximum, least) if combiner == "max" else _extreme(terms, axes, np.minimum, most)
 
 
+def reach(terms: Num, axes: tuple[int, ...]) -> Num:
+    """The sum of the magnitudes along some axes."""
+    total = np.asarray(terms.size_of().sum(axis=axes))
+    return Num("f64", total, np.zeros(total.shape, np.float64))
+
+
 COMBINE = {"add": add, "mul": mul, "max": maximum, "min": minimum}
 
 

@@ -165,7 +165,7 @@ def reduction(b: Builder, source: Value | None = None) -> Value:
         terms = numbers.cast(nums[0], dtype)
         found = numbers.reduce(terms, tuple(axes), combiner)
         count = int(np.prod([terms.shape[k] for k in axes], dtype=np.int64))
-        return [joined(found, nums[1], combiner, count) if init else found]
+        return [joined(found, nums[1], combiner, count, numbers.reach(terms, tuple(axes))) if init else found]
 
     dims = [(f"d{k}", d, "reduction" if k in axes else "parallel") for k, d in enumerate(v.shape)]
     return b.op(opcode, [v], shape, dtype, compute, attributes=f"dims = {written}", roles=["operand"], init=init,
@@ -337,7 +337,10 @@ def generic(b: Builder, source: Value | None = None) -> Value:
         axes = tuple(k for k, n in enumerate(names) if n in reductions)
         found = reordered(numbers.reduce(terms, axes, combiner), parallel, out)
         count = int(np.prod([whole[k] for k in axes], dtype=np.int64))
-        return [joined(found, nums[-1], combiner, count) if init else found]
+        if init is None:
+            return [found]
+        reach = reordered(numbers.reach(terms, axes), parallel, out)
+        return [joined(found, nums[-1], combiner, count, reach)]
 
     iterators = ", ".join(f'["{n}", "{"parallel" if n in parallel else "reduction"}"]' for n in names)
     maps = ", ".join(f"[{', '.join(a.text for a in rows)}]" for rows in accesses) + f", [{', '.join(out)}]"

@@ -147,13 +147,23 @@ def contraction(
         extra = numbers.flushed_products(a, b, terms, axes)
         total = Num(dtype, total.value, np.where(total.error == 0, 0.0, total.error + extra))
     found = reordered(total, [name for name in extents if name in maps[2]], maps[2])
-    return found if init is None else joined(found, init, "add", int(np.prod([shape[k] for k in axes], dtype=np.int64)))
+    if init is None:
+        return found
+    reach = reordered(numbers.reach(terms, axes), [name for name in extents if name in maps[2]], maps[2])
+    return joined(found, init, "add", int(np.prod([shape[k] for k in axes], dtype=np.int64)), reach)
 
 
-def joined(found: Num, init: Num, combiner: str, count: int) -> Num:
-    """With an init, from which a computation may also go on: then each of `count` steps rounds it once more."""
+def joined(found: Num, init: Num, combiner: str, count: int, reach: Num) -> Num:
+    """With an init, from which a computation may also go on: then each of `count` steps rounds it once more.
+
+    `reach` is the sum of the magnitudes of the terms. A sum of integers is exact in any order, also from an integer on.
+    """
     result = numbers.COMBINE[combiner](init, found)
     if combiner != "add" or not numbers.is_float(result.dtype):
         return result
-    more = numbers.gamma(result.dtype, count) * init.size_of()
-    return Num(result.dtype, result.value, np.where(result.error == 0, 0.0, result.error + more).astype(np.float64))
+    with np.errstate(invalid="ignore"):
+        size = init.size_of()
+        whole = (init.value == np.rint(init.value)) & (reach.value + size <= 1 / numbers.UNIT[result.dtype])
+        exact = (result.error == 0) & (whole | ~np.isfinite(result.value))
+        more = numbers.gamma(result.dtype, count) * (size + np.where(found.error == 0, reach.value, 0))
+    return Num(result.dtype, result.value, np.where(exact, 0.0, result.error + more).astype(np.float64))

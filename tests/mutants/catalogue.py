@@ -125,9 +125,9 @@ MUTANTS: Final = (
     ),
     Mutant(
         "pack: the buffer has a slot too few",
-        "transform/packing.py",
-        "trips = tuple(trip_count(loop) for",
-        "trips = tuple(floordiv(loop.var.upper - loop.var.lower, loop.var.step) for",
+        "transform/filling.py",
+        "return ceildiv(upper - lower, step)",
+        "return floordiv(upper - lower, step)",
         _op("pack"),
     ),
     Mutant(
@@ -140,8 +140,8 @@ MUTANTS: Final = (
     Mutant(
         "pack: padding of a tile is not 0",
         "transform/filling.py",
-        "made = Pad.of(tile, shape_of(padded), current.pad.value)",
-        "made = Pad.of(tile, shape_of(padded), 1)",
+        "made = Pad.of(tile, [substitute(d, renamed) for d in current.padded], current.pad.value)",
+        "made = Pad.of(tile, [substitute(d, renamed) for d in current.padded], 1)",
         _op("pack"),
     ),
     Mutant(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import Block, Operation
+from tcpx.payload.ir import ROW, Block, Operation
 from tcpx.payload.ops.gml_st import If, Loop, StYield
 from tcpx.payload.ops.vector import Extract, FromElements, Insert, Read, Shuffle, ToTensor, Write
 from tcpx.payload.rewriter import Rewriter
@@ -46,7 +46,9 @@ class _Lowering:
             self.operation(op)
 
     def operation(self, op: Operation) -> None:
-        """Lower one operation."""
+        """Lower one operation. One for which an instruction is chosen is lowered."""
+        if ROW in op.attributes:
+            return
         pieces = self.pieces
         match op:
             case Structured():

@@ -12,7 +12,7 @@ from itertools import product
 from math import prod
 
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import Block, Operation, Value
+from tcpx.payload.ir import ROW, Block, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.dot_product import Repeat
 from tcpx.payload.ops.gml_st import StYield
@@ -297,7 +297,7 @@ class Pieces:
         known = self._made.get(key)
         if known is not None and self.visible(known):
             return known
-        attributes = {key: held for key, held in op.attributes.items() if key != FREE}
+        attributes = {key: held for key, held in op.attributes.items() if key not in (FREE, ROW)}
         tile = self.tiles.piece(op.subset, index, *lanes, is_free=FREE in op.attributes)
         kind = op.result.type if lanes else dtype_of(op.result.type)
         type_ = like(kind, (prod(entry.width for entry in lanes),) if lanes else (), dtype_of(op.result.type))

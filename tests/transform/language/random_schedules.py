@@ -176,7 +176,8 @@ class RandomSchedule:
         return [self.name(), ".", "m"]
 
     def call(self, depth: int) -> list[str]:
-        return [self.name(), *([".", "specialize"] if self.chance(0.2) else []), "(", *self.some(lambda: self.argument(depth)), ")"]
+        method = [".", "specialize"] if self.chance(0.2) else []
+        return [self.name(), *method, "(", *self.some(lambda: self.argument(depth)), ")"]
 
     def argument(self, depth: int) -> list[str]:
         named = [self.random.choice(["tail", "for", "at"]), ":"] if self.chance(0.4) else []

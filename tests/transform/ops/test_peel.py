@@ -163,3 +163,18 @@ def test_a_scalar_tail_does_not_read_slots_of_whole_steps() -> None:
     assert found.message.endswith("cannot step by 1: a subset in its body is numbered by whole steps")
     assert found.fix == "peel without `scalar`, or before the operand is packed"
     check(PACKED, body.replace("SCALAR", "false"))
+
+
+def test_a_scalar_tail_of_a_part_computes_what_is_left_of_that_part() -> None:
+    payload = """func @f(%x: tensor<[N]x2xf32>) -> tensor<[N]x2xf32> symbols [N: 0..] {
+      %y = tcp.exp(%x) : tensor<[N]x2xf32>
+      tcp.return(%y)
+    }"""
+    body = 'let i = tile(match one "y" in root, [d0: 7], parallel: true, tail: pad)\nvectorize(i)\nsplit(i, at: 14)\n'
+    found = refusal(payload, body + "peel(i, scalar: true)")
+    assert found.message.endswith("cannot step by 1: its body computes more than what is left of its range")
+    assert (found.required, found.fix) == (
+        "tiles that end at min(14, N)",
+        "peel without `scalar`, or before the loop is split",
+    )
+    check(payload, body + "peel(i)", [{"N": n} for n in (0, 6, 14, 17)])

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
+import tcpx
 from tcpx.payload.diagnostics import ScheduleError
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.interfaces import Elementwise
@@ -383,3 +384,32 @@ def test_tensors_are_refused() -> None:
     """)
     assert "%r (tcp.exp) is not lowered to scalars and 1-D vectors" in message
     assert "apply bufferize" in message
+
+
+def test_what_has_an_instruction_is_not_lowered_again() -> None:
+    """Lowering follows each schedule, also one that chose the instructions itself."""
+    payload = """func @f(%x: tensor<3x8xf32>) -> tensor<8xf64> {
+      %s = tcp.reduce_sum(%x) {dims = [0]} : tensor<8xf32>
+      %y = tcp.cast(%s) : tensor<8xf64>
+      tcp.return(%y)
+    }
+    """
+    schedule = """language 1
+    schedule s(root: func) {
+      let s = match one "s" in root
+      let y = match one "y" in root
+      let i = tile(y, [d0: 4])
+      fuse(s, into: i)
+      vectorize(i)
+      lower_vectors(root)
+      bufferize(root)
+      select_instructions(root)
+    }
+    """
+    module, program = tcpx.parse(payload), tcpx.parse_schedule(schedule)
+    chosen = [op.attributes.get("row") for op in tcpx.apply_schedule(module, program, target="generic").module.walk()]
+    kernel = tcpx.compile(module, program, target="generic")
+    x = np.arange(24, dtype=np.float32).reshape(3, 8)
+    np.testing.assert_array_equal(kernel(x), x.sum(axis=0))
+    assert "load_f32x2" in chosen
+    assert "tcpx_load_f32x2" in kernel.c_source

@@ -62,6 +62,20 @@ def test_any_combiner(way: str) -> None:
     check(ROWS, sums + f"let l, c = split_reduction(s, d1, {way})", SIZES)
 
 
+@pytest.mark.parametrize("way", ["parts: 2", "parts: 3, parallel: true", "factor: 4"])
+def test_a_part_without_iterations_reads_nothing(way: str) -> None:
+    payload = """func @f(%x: tensor<[3*K]xf32>, %w: tensor<[K]xf32>) -> tensor<[K]xf32> symbols [K: 0..] {
+      %y = tcp.generic(%x, %w) {iterators = [["i", "parallel"], ["w", "reduction"]], maps = [[i + 2*w], [w], [i]],
+                                combiner = "tcp.add"} ({ (%a: f32, %b: f32, %acc: f32):
+        %p = tcp.mul(%a, %b) : f32
+        %s = tcp.add(%acc, %p) : f32
+        tcp.yield(%s) }) : tensor<[K]xf32>
+      tcp.return(%y)
+    }"""
+    body = f'let y = match one "y" in root\nsplit_reduction(y, w, {way})'
+    check(payload, body, [{"K": k} for k in (0, 1, 2, 5)], exact=False)
+
+
 def test_the_partial_product_keeps_its_class_and_its_handle() -> None:
     done = check(RELU, MM + "let l, c = split_reduction(mm, k, parts: 2)\nlet j = tile(mm, [n: 8])", SIZES)
     assert [op.opcode for op in done.module.walk()].count("tcp.matmul") == 1
