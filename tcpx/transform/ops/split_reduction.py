@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcpx.limits import shortened
-from tcpx.payload.indexing_maps import map_name
+from tcpx.payload.indexing_maps import map_name, map_symbols
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Operation
 from tcpx.payload.sizes import is_equal, mod, to_text
@@ -148,11 +148,12 @@ def _check_side_by_side(ctx: TransformContext, op: Structured, dim: str, factor:
     for index, indexing_map in enumerate(op.maps()):
         has_dim = dim in {map_name(e) for e in indexing_map}
         if not has_dim or op.pad_value(index, True) is None:
+            mixed = [e for e in indexing_map if not has_dim and dim in map_symbols(e)]
+            lacks = "such padding" if has_dim else f"`{dim}` alone: {to_text(mixed[0])}" if mixed else f"`{dim}`"
             raise ctx.fail(
                 f"`{dim}` of %{op.name} cannot be padded to whole rounds of {factor}",
                 op=op,
                 required=f"a factor that divides `{dim}`, or padding that changes no result, in every operand",
-                found=f"{to_text(extent)} elements, and `{op.operand_roles[index]}` without "
-                + ("such padding" if has_dim else f"`{dim}`"),
+                found=f"{to_text(extent)} elements, and `{op.operand_roles[index]}` without {lacks}",
                 fix="`parts`, which needs no padding",
             )
