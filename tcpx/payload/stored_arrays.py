@@ -125,6 +125,8 @@ def _array_of(file: IO[bytes], size: int) -> Array:
 def _faults(name: str = "") -> Generator[None]:
     try:
         yield
+    except zipfile.BadZipFile as error:  # of which the reason may show raw bytes
+        raise UnreadableArrayError("no zip archive, or a damaged one") from error
     except _FAULTS as error:
         reason = (isinstance(error, OSError) and error.strerror) or str(error) or "damaged data"
         raise UnreadableArrayError(f'in "{name}": {reason}' if name else reason) from error
