@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tcpx.payload.interfaces import Elementwise
+from tcpx.payload.interfaces import Elementwise, Structured
+from tcpx.payload.ir import Value
 from tcpx.payload.types import ScalarType, dtype_of
 from tcpx.transform.declaration import (
     VALUE,
@@ -26,7 +27,8 @@ SIGNIFICAND = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
 class FoldCast(Transform):
     """Let a contraction read a factor without the cast that widens it: it casts its factors itself.
 
-    The dtype cast to must hold every number of the one cast from.
+    The dtype cast to must hold every number of the one cast from; an integer that wraps around in the dtype of the sum
+    does not pass through a float, which is saturated.
 
     before:
         func @f(%x: tensor<[M]x64xui8>, %w: tensor<64x32xsi8>) -> tensor<[M]x32xsi32> symbols [M] {
@@ -66,9 +68,29 @@ class FoldCast(Transform):
                 if isinstance(made, Elementwise) and made.semantics == "cast(a)"
                 else "none",
             )
+        check_passes_unchanged(ctx, op, made.operands[0], wide)
         ctx.rewriter.set_operand(op, index, made.operands[0])
         erase_dead(ctx.rewriter, [value])
         return (op,)
+
+
+def passes_unchanged(stored: ScalarType, through: ScalarType, to: ScalarType) -> bool:
+    """Whether every number of `stored` comes to the same in `to` when it is cast to `through` before, which holds it.
+    Integers wrap around in an integer that is narrower; floats are saturated."""
+    return not (stored.is_integer and through.is_float and to.is_integer) or holds(to, stored)
+
+
+def check_passes_unchanged(ctx: TransformContext, op: Structured, factor: Value, through: ScalarType) -> None:
+    """Raise ScheduleError where a cast of a factor to `through` changes what the contraction makes of it."""
+    stored, to = dtype_of(factor.type), dtype_of(op.result.type)
+    if passes_unchanged(stored, through, to):
+        return
+    raise ctx.fail(
+        f"%{op.name} is summed in {to}, in which numbers of {stored} wrap around and those of {through} are saturated",
+        op=op,
+        required=f"an integer to cast to, or a factor of which {to} holds every number",
+        found=f"%{factor.name}: {factor.type}, cast to {through}",
+    )
 
 
 def holds(wide: ScalarType, narrow: ScalarType) -> bool:

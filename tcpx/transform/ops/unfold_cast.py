@@ -19,7 +19,7 @@ from tcpx.transform.declaration import (
 )
 from tcpx.transform.editing import source_name
 from tcpx.transform.factors import contraction_of
-from tcpx.transform.ops.fold_cast import holds
+from tcpx.transform.ops.fold_cast import check_passes_unchanged, holds
 
 
 @register
@@ -27,8 +27,9 @@ class UnfoldCast(Transform):
     """Let a contraction read a factor that a cast has widened, instead of widening its elements whenever it multiplies
     them: the inverse of `fold_cast`.
 
-    `to` must hold every number of the factor, so the result is the same. The cast is the prologue of the product:
-    fused where the factor is packed, it widens each element once. Returns the cast.
+    `to` must hold every number of the factor, so the result is the same; an integer that wraps around in the dtype of
+    the sum cannot pass through a float, which would be saturated. The cast is the prologue of the product: fused where
+    the factor is packed, it widens each element once. Returns the cast.
 
     before:
         func @f(%x: tensor<[M]x64xf16>, %w: tensor<64x32xf16>) -> tensor<[M]x32xf32> symbols [M] {
@@ -64,6 +65,7 @@ class UnfoldCast(Transform):
                 required=f"a dtype other than {stored} that holds every number of it",
                 found=f"%{factor.name}: {factor.type}, `to: {dtype}`",
             )
+        check_passes_unchanged(ctx, op, factor, dtype)
         made = Cast.of(factor, dtype)
         made.stand_for(op)
         name = f"{source_name(op)}.{op.operand_roles[index]}.wide"

@@ -101,3 +101,19 @@ SUMMED = "%zxs is no zero point: it may differ along a dim that is summed"
 )
 def test_refused(payload: str, statement: str, message: str) -> None:
     assert refusal(payload, MM + statement).message == message
+
+
+WRAPS = f"""func @w(%x: tensor<[M]x[K]xui8>, %w: tensor<[K]x[N]xsi8>) -> tensor<[M]x[N]xsi8> {HEAD} {{
+  %mm = tcp.matmul(%x, %w) : tensor<[M]x[N]xsi8>
+  tcp.return(%mm)
+}}
+"""
+WIDENED = WRAPS.replace("  %mm = tcp.matmul(%x,", "  %xf = tcp.cast(%x) : tensor<[M]x[K]xf32>\n  %mm = tcp.matmul(%xf,")
+
+
+def test_an_integer_that_wraps_around_passes_through_integers_only() -> None:
+    """200 in ui8 is -56 in si8; as a float it is saturated to 127."""
+    why = "%mm is summed in si8, in which numbers of ui8 wrap around and those of f32 are saturated"
+    assert refusal(WRAPS, MM + "unfold_cast(mm.lhs, to: f32)").message == why
+    assert refusal(WIDENED, MM + "fold_cast(mm.lhs)").message == why
+    check(WRAPS, MM + "unfold_cast(mm.lhs, to: si32)\nunfold_cast(mm.rhs, to: f32)", SIZES)
