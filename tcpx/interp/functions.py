@@ -48,8 +48,8 @@ def size_of_dim(handle: DimHandle, state: State, frame: Frame, node: ast.Node) -
     ops = state.handles.resolve(handle.base, node.location)
     tileable = [op for op in ops if isinstance(op, Tileable)]
     sizes = [facts_at(op).value(op.size_of(handle.dim)) for op in tileable]
-    if len(sizes) > 1 and not all(isinstance(size, int) for size in sizes):
-        sizes = [state.handles.facts.value(as_declared(op.size_of(handle.dim), state.func.symbols)) for op in tileable]
+    if not all(isinstance(size, int) for size in sizes):
+        sizes = [_known_here(op.size_of(handle.dim), state) for op in tileable]
     for other in sizes[1:]:
         of_one_copy = sizes[0] != other and bool(variables(sizes[0]) or variables(other))
         if is_equal(sizes[0], other) is not True or of_one_copy:
@@ -62,6 +62,11 @@ def size_of_dim(handle: DimHandle, state: State, frame: Frame, node: ast.Node) -
                 kind=Kind.SILENCEABLE,
             )
     return sizes[0]
+
+
+def _known_here(size: Dim, state: State) -> Dim:
+    """The size with what is known where the statement stands: what the branch of one copy says holds in no other."""
+    return state.handles.facts.value(as_declared(size, state.func.symbols))
 
 
 def _wrong(args: Arguments, required: str, frame: Frame, node: ast.Node) -> Exception:
@@ -103,7 +108,7 @@ def _size(args: Arguments, state: State, frame: Frame, node: ast.Node) -> Runtim
         return size_of_dim(value, state, frame, node)
     total: Dim = 1
     for extent in shape_of(_values(value, state, frame, node)[0].type):
-        total = total * extent
+        total = total * _known_here(extent, state)
     return total
 
 
@@ -168,7 +173,7 @@ def _footprint(args: Arguments, state: State, frame: Frame, node: ast.Node) -> R
     for held in values:
         count: Dim = dtype_of(held.type).bytes
         for extent in shape_of(held.type):
-            count = count * extent
+            count = count * _known_here(extent, state)
         total = total + count
     return total
 

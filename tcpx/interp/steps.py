@@ -23,6 +23,7 @@ from tcpx.payload.diagnostics import (
 )
 from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.ops.gml_st import Loop
+from tcpx.payload.sizes import to_text, variables
 from tcpx.payload.verifier import verify_ops
 from tcpx.transform.declaration import Arguments, Result, Results, Transform, TransformContext
 from tcpx.transform.language import syntax as ast
@@ -100,6 +101,8 @@ def _apply_to_copies(made: Prepared, context: TransformContext, state: State, wh
         if copy is not None and copy.parent is None and not isinstance(copy, FuncOp):
             continue
         args = arguments_for(made, copy, state)
+        if copy is not None:
+            _check_sizes(context, copy, args)
         path = copy.copy_path if copy is not None else ()
         results = _apply(transform, context, args)
         _check_results(made, results, where)
@@ -108,6 +111,21 @@ def _apply_to_copies(made: Prepared, context: TransformContext, state: State, wh
                 context.rewriter.set_origins(result, result.origins, path)
         groups.append(results)
     return _as_handles(groups, state)
+
+
+def _check_sizes(context: TransformContext, op: Operation, args: Arguments) -> None:
+    """Raise ScheduleError for a size that depends on a loop, given for an operation outside of it."""
+    known = {outer.var.name for outer in op.ancestors() if isinstance(outer, Loop)}
+    for size in args.every_size():
+        unknown = [v.name for v in variables(size) if v.name not in known]
+        if unknown:
+            raise context.fail(
+                f"the size depends on the loop {unknown[0]}, and %{op.name} is not in it",
+                op=op,
+                required="a size that is known where the operation stands",
+                found=to_text(size),
+                fix="take the size before that loop is made, or a number",
+            )
 
 
 def _apply(transform: Transform, context: TransformContext, args: Arguments) -> Results:

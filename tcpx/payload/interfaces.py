@@ -20,8 +20,8 @@ from tcpx.payload.sizes import (
     floordiv,
     is_equal,
     is_less_equal,
-    maximum,
     mod,
+    not_negative,
     substitute,
     to_text,
 )
@@ -246,8 +246,7 @@ class Structured(Tileable):
             low = substitute(expression, start)
             last: dict[Symbol | Var, Dim] = {Symbol(n): start[Symbol(n)] + extent[n] - 1 for n in extent}
             out_offsets.append(low)
-            size = substitute(expression, last) - low + 1
-            out_sizes.append(size if is_less_equal(0, size) is True else maximum(0, size))  # of no iterations, nothing
+            out_sizes.append(not_negative(substitute(expression, last) - low + 1))  # of no iterations, nothing
         return Tile(tuple(out_offsets), tuple(out_sizes))
 
     def _check_untiled(self, expression: Dim, offsets: Sequence[Dim], sizes: Sequence[Dim]) -> None:

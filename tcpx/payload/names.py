@@ -56,7 +56,12 @@ class Names(Journal):
             for op in func.walk():
                 self.visited += 1
                 known.update(_names_of(op))
+            # What was erased before comes back when the changes so far are undone: its names are not among these.
+            self.record(lambda: self._drop_names(func))
         return known
+
+    def _drop_names(self, func: FuncOp) -> None:
+        self._names.pop(func, None)
 
 
 def _names_of(op: Operation) -> list[str]:

@@ -44,6 +44,11 @@ def upper_expression(d: Operand, keep: Keep = never) -> Dim:
     return _Elimination(keep).upper(as_dim(d))
 
 
+def not_negative(d: Dim) -> Dim:
+    """The size, or 0 where it may be negative: an extent."""
+    return d if is_less_equal(0, d) is True else maximum(0, d)
+
+
 def lower_expression(d: Operand, keep: Keep = never) -> Dim:
     """A size that d never goes below and that mentions no loop variable but those `keep` accepts."""
     return -_Elimination(keep).upper(-as_dim(d))

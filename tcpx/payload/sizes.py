@@ -24,7 +24,7 @@ from tcpx.payload.size_expressions import (
     product,
     to_text,
 )
-from tcpx.payload.size_limits import last_value, lower_expression, upper_expression
+from tcpx.payload.size_limits import last_value, lower_expression, not_negative, upper_expression
 from tcpx.payload.size_substitution import Substitution, simplify, substitute
 from tcpx.payload.size_traversal import as_symbol, evaluate, symbols, variables
 
@@ -57,6 +57,7 @@ __all__ = [
     "maximum",
     "minimum",
     "mod",
+    "not_negative",
     "product",
     "simplify",
     "substitute",

@@ -136,6 +136,13 @@ class Arguments:
     def loops(self, name: str) -> tuple[Loop, ...]:
         return self._all_of(name, Loop)
 
+    def every_size(self) -> list[Size]:
+        """The symbolic sizes among all arguments."""
+        found: list[object] = []
+        for value in self._values.values():
+            found += value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple) else [value]
+        return [size for size in found if isinstance(size, Size)]
+
     def func(self, name: str) -> FuncOp:
         return self._of(name, FuncOp)
 

@@ -123,14 +123,17 @@ def run_at_least_once(rewriter: Rewriter, loops: tuple[Loop, ...]) -> None:
     Raises VerifyError where the body cannot have an iteration with nothing in it: it reads what a loop in it would not
     have filled, or a tile whose size is what is left behind its offset.
     """
-    raised = [loop for loop in loops if is_less_equal(loop.var.lower + 1, loop.var.upper) is not True]
-    if not raised:
+    outermost = next((loop for loop in loops if _may_have_none(loop)), None)
+    if outermost is None:
         return
-    vars_before = {loop: loop.var for loop in raised}
-    sound = [op for op in raised[0].walk() if _fault_on_nothing(op) is None]
-    for loop, var in vars_before.items():
-        new = Var(var.name, loop.var.lower, maximum(loop.var.upper, loop.var.lower + 1), loop.var.step)
-        sizes: dict[Symbol | Var, Dim] = {loop.var: Size.of(new)}
+    before = outermost.var
+    sound = [op for op in outermost.walk() if _fault_on_nothing(op) is None]
+    for loop in loops:
+        if not _may_have_none(loop):  # an inner loop may have none once the iterations of an outer one are raised
+            continue
+        var = loop.var
+        new = Var(var.name, var.lower, maximum(var.upper, var.lower + 1), var.step)
+        sizes: dict[Symbol | Var, Dim] = {var: Size.of(new)}
         rewriter.set_attribute(loop, "var", new)
         rewriter.substitute(loop.body.ops, sizes)
         for op in list(loop.walk()):
@@ -139,7 +142,12 @@ def run_at_least_once(rewriter: Rewriter, loops: tuple[Loop, ...]) -> None:
     for op in sound:
         fault = _fault_on_nothing(op)
         if fault is not None:
-            raise _needs_iteration(raised[0], vars_before[raised[0]], fault)
+            raise _needs_iteration(outermost, before, fault)
+
+
+def _may_have_none(loop: Loop) -> bool:
+    """Whether nothing proves that a loop has an iteration."""
+    return is_less_equal(loop.var.lower + 1, loop.var.upper) is not True
 
 
 def _needs_iteration(loop: Loop, var: Var, why: str) -> VerifyError:

@@ -14,6 +14,7 @@ from tcpx.payload.ops.movement import Transpose
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import (
     align_up,
+    not_negative,
     to_text,
     upper_expression,
     variables,
@@ -92,7 +93,9 @@ def pack(
     trips = tuple(map(here.trip_count, depends))
     dtype = dtype_of(operand.value.type)
     base = f"{source_name(op)}.{op.operand_roles[operand.index] if operand.index < len(op.operand_roles) else 'packed'}"
-    shape = tuple(upper_expression(size, lambda v: v.name not in inside) for size in (*(trips or (1,)), *pitches))
+    shape = tuple(
+        not_negative(upper_expression(size, lambda v: v.name not in inside)) for size in (*(trips or (1,)), *pitches)
+    )
     for size in shape:
         unknown = [v.name for v in variables(size) if v.name in inside]
         if unknown:

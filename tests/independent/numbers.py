@@ -121,7 +121,8 @@ def interval(num: Num, function: Any, dtype: str) -> Num:
         value = function(num.value)
         low, high = function(num.value - num.error), function(num.value + num.error)
         off = np.maximum(np.abs(high.astype(WIDE) - value.astype(WIDE)), np.abs(value.astype(WIDE) - low.astype(WIDE)))
-        off = np.where(num.error == 0, 0.0, np.where(np.isnan(off), np.inf, off))
+        unknown = np.isnan(off) | ~np.isfinite(num.value.astype(WIDE))
+        off = np.where(num.error == 0, 0.0, np.where(unknown, np.inf, off))
     return Num(dtype, value, np.asarray(off, np.float64))
 
 

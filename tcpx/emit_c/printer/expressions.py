@@ -13,6 +13,8 @@ from tcpx.emit_c.printer.names import Names
 from tcpx.emit_c.printer.scopes import Scope
 from tcpx.payload.diagnostics import Diagnostic, Kind, VerifyError
 from tcpx.payload.predicates import Comparison, Predicate
+from tcpx.payload.size_expressions import atoms
+from tcpx.payload.size_traversal import operands
 from tcpx.payload.sizes import (
     Atom,
     CeilDiv,
@@ -90,7 +92,7 @@ class SizePrinter:
         if isinstance(a, int) or isinstance(b, int):
             a, b = (a, b) if isinstance(b, int) else (b, a)
             return self.text(a, scope) if b == 1 else f"{self.factor(a, scope)} * {b}"
-        key = f"({to_text(a)}) * ({to_text(b)})"
+        key = _key(f"({to_text(a)}) * ({to_text(b)})", (*atoms(a), *atoms(b)))
         known = scope.lookup(key)
         if known is not None:
             return known
@@ -123,8 +125,7 @@ class SizePrinter:
         return f"{self.text(comparison.lhs, scope)} {comparison.op} {self.text(comparison.rhs, scope)}"
 
     def _atom(self, atom: Atom, scope: Scope) -> str:
-        plain = _divides_plainly(atom)
-        key = f"{atom.text} of C" if plain else atom.text
+        key = _key(atom.text, (atom,))
         known = scope.lookup(key)
         if known is not None:
             return known
@@ -132,7 +133,7 @@ class SizePrinter:
             raise _unknown(atom.text)
         home = self._home((atom.size(),), scope)
         stem = "_".join((*self._innermost(atom, home), _HINTS[type(atom)]))
-        return self._constant(key, stem, self._call(atom, plain, home), home)
+        return self._constant(key, stem, self._call(atom, home), home)
 
     def _constant(self, key: str, hint: str, value: str, home: Scope) -> str:
         name = self._names.fresh(hint)
@@ -151,7 +152,7 @@ class SizePrinter:
         names = [home.lookup(v.text) for v in variables(atom) if v.text in home.names]
         return [name for name in names if name is not None][-1:]
 
-    def _call(self, atom: Atom, plain: bool, home: Scope) -> str:
+    def _call(self, atom: Atom, home: Scope) -> str:
         match atom:
             case Min() | Max():
                 return self._nested("tcpx_size_min" if isinstance(atom, Min) else "tcpx_size_max", atom.args, home)
@@ -159,7 +160,7 @@ class SizePrinter:
                 return self._nested("tcpx_size_ceildiv", (atom.lhs, _divisor(atom.rhs)), home)
             case FloorDiv() | Mod():
                 divisor = _divisor(atom.rhs)
-                if plain:
+                if _divides_plainly(atom):
                     sign = "/" if isinstance(atom, FloorDiv) else "%"
                     return f"{self.factor(atom.lhs, home)} {sign} {self.text(divisor, home)}"
                 helper = "tcpx_size_floordiv" if isinstance(atom, FloorDiv) else "tcpx_size_mod"
@@ -184,6 +185,18 @@ def _divides_plainly(atom: Atom) -> bool:
         return False
     low = lower_bound(atom.lhs)
     return low is not None and low >= 0
+
+
+def _key(text: str, parts: Sequence[Atom]) -> str:
+    """By what a constant is found again: its text, and which of the divisions in it are those of C."""
+    plain: dict[str, None] = {}
+    pending = list(parts)
+    while pending:
+        atom = pending.pop()
+        if _divides_plainly(atom):
+            plain[atom.text] = None
+        pending += [inner for operand in operands(atom) for inner in atoms(operand)]
+    return f"{text} by C: {', '.join(sorted(plain))}" if plain else text
 
 
 def _divisor(dim: Dim) -> Dim:

@@ -1,0 +1,94 @@
+"""What a branch says of sizes, and what a loop says of its iterations, holds there and nowhere else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcpx
+from tests.transform.payloads import MM, Sizes, check, refusal
+
+PRODUCT = """func @f(%x: tensor<[M]x[K]xf32>, %w: tensor<[K]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M: 0.., K: 0.., N: 0..] {
+  %mm = tcp.matmul(%x, %w) : tensor<[M]x[N]xf32>
+  %e = tcp.exp(%mm) : tensor<[M]x[N]xf32>
+  tcp.return(%e)
+}
+"""  # noqa: E501
+SIZES: tuple[Sizes, ...] = tuple(
+    {"M": m, "N": n, "K": k} for m, n, k in ((1, 17, 0), (5, 3, 0), (5, 3, 7), (0, 1, 4), (3, 2, 1))
+)
+E = 'let e = match one "e" in root\n'
+
+
+@pytest.mark.parametrize("inner", ["[k: 2]", "[k: 4]", "[m: 2, k: 3]"])
+@pytest.mark.parametrize("fused", ["mm.start", "e"])
+def test_an_inner_loop_has_an_iteration_where_the_outer_one_is_given_one(fused: str, inner: str) -> None:
+    """Nothing is left to sum, and the first value and what comes behind the sum are still computed."""
+    body = f"{MM}{E}tile(mm, [k: 4])\ntile(mm, {inner})\nfuse({fused}, into: mm.loop(k))"
+    check(PRODUCT, body, SIZES, exact=False)
+
+
+PAIR = """func @f(%x: tensor<[M]x[N]xf32>, %y: tensor<[M]x[N]xf32>) -> (tensor<[M]x[N]xf32>, tensor<[M]x[N]xf32>) symbols [M: 0.., N: 0..] {
+  %a = tcp.add(%x, %y) : tensor<[M]x[N]xf32>
+  %b = tcp.mul(%x, %y) : tensor<[M]x[N]xf32>
+  tcp.return(%a, %b)
+}
+"""  # noqa: E501
+VERSIONS = """let a = match one "a" in root
+let b = match one "b" in root
+specialize a when size(a.d0) <= 8 { } else { tile(a, [d1: 6]) }
+"""
+
+
+@pytest.mark.parametrize(
+    "size", ['size(a.copy("when 0").d0)', 'footprint(a.copy("when 0").lhs)', 'size(a.copy("when 0").lhs)']
+)
+def test_a_size_of_one_copy_is_not_bounded_by_its_branch_elsewhere(size: str) -> None:
+    body = f"{VERSIONS}let s = {size}\ntile(b, [d0: max(1, s)])\n"
+    assert refusal(PAIR, body + "pad(b, [d0: 8])").message == "`d0` of %b may be larger than 8"
+    check(PAIR, body, [{"M": m, "N": 3} for m in (0, 1, 8, 9)])
+
+
+def test_in_the_branch_it_is() -> None:
+    body = """let b = match one "b" in root
+specialize b when size(b.d0) <= 8 { tile(b, [d0: max(1, size(b.d0))])
+pad(b, [d0: 8]) } else { tile(b, [d1: 6]) }
+"""
+    check(PAIR, body, [{"M": m, "N": 3} for m in (0, 1, 8, 9)])
+
+
+def test_a_size_that_depends_on_a_loop_outside_of_it() -> None:
+    body = """let a = match one "a" in root
+let b = match one "b" in root
+tile(a, [d0: 4])
+tile(b, [d0: 8])
+let s = size(a.d0)
+"""
+    for use in ("tile(b, [d0: max(1, s)])", "split(b.loop(d0), at: 4 * s)"):
+        found = refusal(PAIR, body + use)
+        assert found.message.startswith("the size depends on the loop a/d01, and %b")
+        assert found.required == "a size that is known where the operation stands"
+
+
+def test_a_division_that_a_branch_makes_plain_is_none_elsewhere() -> None:
+    """C rounds a negative quotient up; in the first version it is known not to be negative."""
+    payload = """func @f(%x: tensor<[M]x[N]xf32>, %y: tensor<[M]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M: 0..2000, N: 0..2000] {
+  %a = tcp.add(%x, %y) : tensor<[M]x[N]xf32>
+  tcp.return(%a)
+}
+"""  # noqa: E501
+    step = "max(1, min(size(a.d1) + 1, (size(a.d0) - size(a.d1)) / 4 + 2))"
+    schedule = f"""language 1
+schedule s(root: func) {{
+  let a = match one "a" in root
+  specialize a when size(a.d0) >= 16 and size(a.d1) <= 16 {{ tile(a, [d0: {step}]) }} else {{
+    let i = tile(a, [d0: {step}])
+    pack(a.lhs, [d0, d1], at: i)
+    pack(a.rhs, [d0, d1], at: i)
+  }}
+}}
+"""
+    kernel = tcpx.compile(tcpx.parse(payload), tcpx.parse_schedule(schedule), target="generic", sanitize=True)
+    for m, n in ((999, 1000), (20, 7), (3, 5)):
+        x, y = np.full((m, n), 2, np.float32), np.full((m, n), 3, np.float32)
+        np.testing.assert_array_equal(kernel(x, y), x + y)
