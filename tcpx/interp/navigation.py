@@ -199,10 +199,13 @@ def dims_of_value(handle: OperandHandle, state: State, frame: Frame, node: ast.N
 
 def definition_of(value: Value) -> Operation | None:
     """The operation that makes a value, seen through reads of subsets and padding."""
-    made = value.defining_op
-    while isinstance(made, Materialize | Pad):
-        made = made.operands[0].defining_op
-    return made
+    return _source_of(value).defining_op
+
+
+def _source_of(value: Value) -> Value:
+    while isinstance(value.defining_op, Materialize | Pad):
+        value = value.defining_op.operands[0]
+    return value
 
 
 def is_constant(ref: ValueRef) -> bool:
@@ -217,7 +220,7 @@ def producer(handle: OperandHandle, state: State, frame: Frame, node: ast.Node) 
     refs = value_refs(handle, state, node.location)
     found = [made for made in (definition_of(value_of(ref)) for ref in refs) if made is not None]
     if not found:
-        value = value_of(refs[0])
+        value = _source_of(value_of(refs[0]))
         of_func = isinstance(value.owner, Block) and isinstance(value.owner.parent, FuncOp)
         raise frame.error(
             f"{describe(handle)} has no producer",

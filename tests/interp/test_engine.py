@@ -123,6 +123,11 @@ def test_refused(body: str, message: str, fix: str | None) -> None:
     assert found.schedule is not None
 
 
+def test_an_argument_has_no_producer_also_where_a_tile_of_it_is_read() -> None:
+    for body in ("", "tile(mm, [m: 4])\n"):
+        assert failure(f"{MM}{body}let a = producer(mm.lhs)").diagnostic.found == "%x, an argument of the function"
+
+
 # -- matching ----------------------------------------------------------------------------------------------------
 
 
