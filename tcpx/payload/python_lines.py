@@ -45,11 +45,19 @@ def span_of(frame: FrameType) -> Span | None:
     return Span(line, column, end_line, end_column)
 
 
+def source_lines(frame: FrameType) -> list[str]:
+    """The text that the code of a frame is in; nothing where it is not known, as of what `exec` or `python -c` is given:
+    Python 3.13 keeps a text by the name of all these, which may be that of another."""
+    name = frame.f_code.co_filename
+    return [] if name == "<string>" else linecache.getlines(name, frame.f_globals)
+
+
 def location_of(frame: FrameType) -> Location:
     """The expression that a frame is at; its line, where Python keeps no more."""
     name, span = frame.f_code.co_filename, span_of(frame)
     first = span.line if span is not None else frame.f_lineno
-    text = linecache.getline(name, first, frame.f_globals).rstrip("\r\n")
+    lines = source_lines(frame)
+    text = lines[first - 1].rstrip("\r\n") if 0 < first <= len(lines) else ""
     if span is None:
         return Location(name, first, 1, first, len(text) + 1, text)
     start, stop = (len(text.encode()[:k].decode(errors="replace")) + 1 for k in (span.column, span.end_column))

@@ -14,7 +14,7 @@ from enum import Enum
 from functools import lru_cache
 
 from tcpx.payload.diagnostics import Location
-from tcpx.payload.python_lines import Span, frame_outside, location_of, location_outside, span_of
+from tcpx.payload.python_lines import Span, frame_outside, location_of, location_outside, source_lines, span_of
 
 _RECORDING = __name__.rpartition(".")[0]
 _COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -59,7 +59,7 @@ def _caller(role: Role) -> Caller:
     frame = frame_outside(_RECORDING)
     code, location, span = frame.f_code, location_of(frame), span_of(frame)
     linecache.checkcache(code.co_filename)
-    source = _source("".join(linecache.getlines(code.co_filename, frame.f_globals)))
+    source = _source("".join(source_lines(frame)))
     node = source.at(span) if source is not None and span is not None else None
     if source is None or node is None:
         return Caller(location, Use.UNKNOWN)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import linecache
 import runpy
 from collections.abc import Callable
 from pathlib import Path
@@ -520,6 +521,17 @@ def test_without_source_text_what_needs_a_name_is_refused(line: str, message: st
         record()
     diagnostic = caught.value.diagnostic
     assert (diagnostic.message, diagnostic.found, diagnostic.fix) == (message, found, fix)
+
+
+def test_what_is_kept_of_another_string_is_not_the_source_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.13 keeps the text of `python -c` by the name that `exec` gives its code too."""
+    text = "other = s.match_one('contract', root)\n"
+    monkeypatch.setitem(linecache.cache, "<string>", (len(text), None, [text], "<string>"))
+    file = tcpx.ScheduleFile("f.tcps")
+    with file.schedule("f") as s:
+        root = s.param("func")
+        exec("mm = s.match_one('contract', root)", {"s": s, "root": root})  # noqa: S102
+    assert "other" not in str(file)
 
 
 def test_a_text_that_changed_since_it_was_compiled_names_nothing(tmp_path: Path) -> None:
