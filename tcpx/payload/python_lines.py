@@ -46,7 +46,7 @@ def span_of(frame: FrameType) -> Span | None:
 
 
 def source_lines(frame: FrameType) -> list[str]:
-    """The text that the code of a frame is in; nothing where it is not known, as of what `exec` or `python -c` is given:
+    """The text that the code of a frame is in; nothing where it is not known, as of what `exec` or `python -c` gets:
     Python 3.13 keeps a text by the name of all these, which may be that of another."""
     name = frame.f_code.co_filename
     return [] if name == "<string>" else linecache.getlines(name, frame.f_globals)
