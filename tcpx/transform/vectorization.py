@@ -37,12 +37,14 @@ def _static(shape: Sequence[Dim], facts: Facts) -> tuple[int, ...] | None:
 
 class _Vectorizer:
     """One run; `vectors` maps a tensor value of the old body to the vector that replaces it, `kept` to the tensor in
-    which that vector is kept for loops that read parts of it."""
+    which that vector is kept for loops that read parts of it. `written_in_parts` has the results of loops that no
+    iteration writes as a whole: they stay in memory, and a yield of a slice copies them."""
 
     def __init__(self, ctx: TransformContext, root: Loop, facts: Facts) -> None:
         self.ctx, self.rewriter, self.root, self.facts = ctx, ctx.rewriter, root, facts
         self.vectors: dict[Value, Value] = {}
         self.kept: dict[Value, Value] = {}
+        self.written_in_parts = set[Value]()
 
     def block(self, block: Block) -> None:
         """Vectorize the operations of a block in order, then erase what they replaced."""
@@ -135,7 +137,8 @@ class _Vectorizer:
 
     def materialize(self, op: Materialize) -> None:
         source, users = op.operands[0], op.result.users
-        if not users or (source in self.vectors and all(isinstance(user, StYield) for user in users)):
+        is_copied = source in self.vectors or source in self.written_in_parts
+        if not users or (is_copied and all(isinstance(user, StYield) for user in users)):
             return
         if all(isinstance(user, Pad) for user in users):
             return
@@ -195,6 +198,8 @@ class _Vectorizer:
                 raise self.refuse(definition, "a slice at the origin", definition.subset.text())
             self.rewriter.set_operand(op, 0, self.vectors[definition.operands[0]])
             erase_dead(self.rewriter, [value])
+        elif isinstance(definition, Materialize) and definition.operands[0] in self.written_in_parts:
+            pass
         elif isinstance(value.type, TensorType) and not isinstance(definition, Loop):
             self.rewriter.set_operand(op, 0, self.vector_of(value, op))
 
@@ -221,10 +226,15 @@ class _Vectorizer:
                 stored = self.rewriter.insert(ToTensor.of(self.vectors[init]), InsertPoint.before(op), op.name)
                 self.rewriter.set_operand(op, index, stored.result)
         self.block(op.body)
-        for result in op.results:
+        for index, result in enumerate(op.results):
             readers = [u for u in result.users if not (isinstance(u, StYield) and u.operands[0] is result)]
             static = _static(shape_of(result.type), self.facts)
-            if readers and static is not None and isinstance(result.type, TensorType):
+            if not readers or static is None or not isinstance(result.type, TensorType):
+                continue
+            is_written_whole = all(_covers(y.subset, static, self.facts) for y in op.yields_to(index))
+            if not is_written_whole and all(isinstance(reader, Materialize) for reader in readers):
+                self.written_in_parts.add(result)
+            else:
                 read = Read.of(result, Tile.full(static), VectorType(static, result.type.dtype))
                 made = self.rewriter.insert(read, InsertPoint.after(op), f"{result.name.split('.')[0]}.v")
                 self.vectors[result] = made.result

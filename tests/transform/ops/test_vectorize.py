@@ -137,6 +137,40 @@ def test_a_producer_of_a_padded_reduction() -> None:
     check(SUMMED, PADDED_SUM, PARTS)
 
 
+WIDE = """\
+func @f(%x: tensor<[M]x8192xf32>) -> tensor<[M]x8192xf32> symbols [M: 0..] {
+  %a = tcp.exp(%x) : tensor<[M]x8192xf32>
+  %s = tcp.reduce_sum(%a) {dims = [1]} : tensor<[M]xf32>
+  %t = tcp.broadcast(%s) {dims = [0]} : tensor<[M]x8192xf32>
+  %b = tcp.div(%a, %t) : tensor<[M]x8192xf32>
+  tcp.return(%b)
+}
+"""
+ROW_BUFFERS = """
+let a = match one "a" in root
+let s = match one "s" in root
+let t = match one "t" in root
+let b = match one "b" in root
+let i = tile(b, [d0: 4], tail: pad)
+ROWS
+fuse(a, into: i)
+let jb = tile(b, [d1: 16])
+fuse(t, into: jb)
+tile(s, [d1: 16])
+tile(a, [d1: 16])
+vectorize(i)
+"""
+
+
+@pytest.mark.parametrize("rows", ["", "let r = tile(b, [d0: 1])"])
+def test_what_a_loop_writes_in_parts_is_copied_from_memory(rows: str) -> None:
+    """A wide row that an inner loop computes and an outer loop yields a slice of: no vector of the whole row."""
+    done = check(WIDE, ROW_BUFFERS.replace("ROWS", rows), [{"M": 0}, {"M": 5}], exact=False)
+    vectors = [r.type for op in done.module.main.walk() for r in op.results if isinstance(r.type, VectorType)]
+    assert vectors
+    assert max(v.shape[-1] for v in vectors if v.shape) == 16
+
+
 @pytest.mark.parametrize(
     ("body", "message", "fix"),
     [
