@@ -81,6 +81,8 @@ def _operation_page(opcode: str) -> str:
     if operation.variadic:
         names.append("..")
     lines = [f"{opcode}({', '.join(names)})", indent(_doc(operation), "  ")]
+    for field in operation.attribute_fields:
+        lines.append(f"  {field.key}: {field.required}" + ("" if not field.default else f" (else {field.default})"))
     if operation.class_name:
         lines.append(f"  in the operation tree: {operation.class_name}")
     return "\n".join(lines)

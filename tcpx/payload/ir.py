@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar, cast
 
 from tcpx.payload import order
 from tcpx.payload.diagnostics import Diagnostic, Location, UnprovenError, VerifyError
+from tcpx.payload.fields import AttributeField, Operand, OptionalOperand
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, substitute
 from tcpx.payload.subsets import Tile
@@ -97,17 +98,32 @@ class Operation:
     class_name: ClassVar[str] = ""
     """Name in the operation tree, where the class stands in it: `generic`, `contract`, `matmul`."""
     operand_names: ClassVar[tuple[str, ...]] = ()
-    """Names of the positional operands, for navigation (`x.lhs`)."""
+    """Names of the positional operands, for navigation (`x.lhs`): the fields that are an `Operand`."""
     optional_operand: ClassVar[str] = ""
-    """Name of an optional last operand (`init`)."""
+    """Name of an optional last operand (`init`): the field that is an `OptionalOperand`."""
     attribute_names: ClassVar[tuple[str, ...] | None] = None
-    """What a text may say in braces; None: anything."""
+    """What a text may say in braces: the keys of the fields that are attributes; None: anything."""
+    attribute_fields: ClassVar[tuple[AttributeField[object], ...]] = ()
+    """The fields that are attributes."""
+    init = OptionalOperand()
     variadic: ClassVar[bool] = False
     result_count: ClassVar[int | None] = 1
     """Number of results; None: any number."""
     region_count: ClassVar[int] = 0
     has_side_effects: ClassVar[bool] = False
     is_terminator: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        own = dict(vars(cls))
+        cls.operand_names += tuple(name for name, field in own.items() if isinstance(field, Operand))
+        fields = tuple(cast("AttributeField[object]", f) for f in own.values() if isinstance(f, AttributeField))
+        cls.attribute_fields += fields
+        if fields and "attribute_names" not in own:
+            cls.attribute_names = (*(cls.attribute_names or ()), *(field.key for field in fields))
+        for name, field in own.items():
+            if isinstance(field, OptionalOperand):
+                cls.optional_operand = name
 
     def __init__(
         self,
@@ -172,10 +188,9 @@ class Operation:
         return [*self.results, *(a for block in self.regions for a in block.args)]
 
     @property
-    def init(self) -> Value | None:
-        """The optional last operand where the class has one and it is given."""
-        has = bool(self.optional_operand) and len(self.operands) > len(self.operand_names)
-        return self.operands[-1] if has else None
+    def required_operands(self) -> int:
+        """How many operands there are without the optional one."""
+        return len(self.operand_names)
 
     @property
     def inputs(self) -> list[Value]:
@@ -253,6 +268,11 @@ class Operation:
             found=f"no `{key}`" if value is None else f"{key} = {attribute_text(value)}",
             fix=f"{{{key} = {example}}}",
         )
+
+    def usual_attribute(self, key: str) -> str:
+        """What the attribute `key` of this operation most probably should be; nothing where that is not known."""
+        del key
+        return ""
 
     def text(self) -> str:
         """This operation, with its regions, as payload text."""

@@ -95,6 +95,8 @@ class _Checker:
         """The rules for one operation, its operands and the ends of its regions; not for those inside it."""
         self.looked_at += 1 + len(op.operands)
         self._check_counts(op)
+        for field in op.attribute_fields:
+            field.of(op)
         for index, value in enumerate(op.operands):
             if not self.is_visible(value, op):
                 raise op.error(

@@ -35,6 +35,18 @@ def test_operation_page(name: str, tcpx_command: Command) -> None:
     assert "in the operation tree: matmul" in done.out
 
 
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("gelu", "  approximate: none | tanh (else none)"),
+        ("softmax", "  dim: an int"),
+        ("empty", "  own: true, or left out"),
+    ],
+)
+def test_operation_page_lists_attributes(name: str, line: str, tcpx_command: Command) -> None:
+    assert line in tcpx_command("ops", name).out.splitlines()
+
+
 def test_transform_page(tcpx_command: Command) -> None:
     done = tcpx_command("ops", "tile")
     assert (done.status, done.err) == (0, "")

@@ -9,6 +9,7 @@ import pytest
 
 import tcpx
 from tcpx.payload.evaluator import Array, Evaluation, evaluate_func
+from tcpx.payload.fields import Operand, OptionalOperand
 from tcpx.payload.indexing_maps import IndexingMap, dims
 from tcpx.payload.interfaces import Build, Iterator, Structured, parallel, reduction
 from tcpx.payload.ir import Value, register
@@ -26,8 +27,7 @@ class Stencil3(Structured):
     __slots__ = ()
     opcode = "test.stencil3"
     class_name = "stencil3"
-    operand_names = ("input", "weights")
-    optional_operand = "init"
+    input, weights, init = Operand(), Operand(), OptionalOperand()
 
     def iterators(self) -> tuple[Iterator, ...]:
         return parallel("i") + reduction("w")

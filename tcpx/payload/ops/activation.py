@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.fields import ChoiceAttribute
 from tcpx.payload.interfaces import Build
 from tcpx.payload.ir import Value, register
 from tcpx.payload.ops.constant import splat
@@ -44,22 +45,12 @@ class Activation(Unary, FloatOnly):
     """A smooth function that tends to 0 on the left."""
 
     __slots__ = ()
-    attribute_names = ("accuracy",)
+    accuracy = ChoiceAttribute("accurate", "fast")
 
     @property
     def is_fast(self) -> bool:
         """Whether speed goes before accuracy."""
-        return self.attributes.get("accuracy", "accurate") == "fast"
-
-    def verify(self) -> None:
-        self.verify_choice("accuracy", "accurate", "fast")
-        super().verify()
-
-    def verify_choice(self, key: str, *choices: str) -> None:
-        """The attribute is absent or one of these; the first stands for absence."""
-        held = self.attributes.get(key, choices[0])
-        if held not in choices:
-            raise self.error(f"`{key}` is one of its values", required=" | ".join(choices), found=str(held))
+        return self.accuracy == "fast"
 
     def expansion(self, build: Build, args: Sequence[Value]) -> Value | None:
         (x,) = args
@@ -197,17 +188,9 @@ class Gelu(SelfGated):
 
     __slots__ = ()
     opcode = "tcp.gelu"
-    attribute_names = ("accuracy", "approximate")
+    form = ChoiceAttribute("none", "tanh", key="approximate")
+    """`none` for the normal distribution itself, or `tanh`."""
     semantics = "gelu(a)"
-
-    @property
-    def form(self) -> str:
-        """`none` for the normal distribution itself, or `tanh`."""
-        return str(self.attributes.get("approximate", "none"))
-
-    def verify(self) -> None:
-        self.verify_choice("approximate", "none", "tanh")
-        super().verify()
 
     def expanded(self, build: Build, x: Value) -> Value:
         if self.is_fast:

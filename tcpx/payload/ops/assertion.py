@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.fields import ElementsAttribute, TextAttribute
 from tcpx.payload.ir import FuncOp, Operation, register
 from tcpx.payload.predicates import Predicate
 
@@ -20,7 +21,9 @@ class Assert(Operation):
 
     __slots__ = ()
     opcode = "tcp.assert"
-    attribute_names = ("any", "message")
+    alternatives = ElementsAttribute(Predicate, "a list of conditions", key="any", example="[N > 0]")
+    """The conditions one of which must hold."""
+    message = TextAttribute(example='"N must not be 0"')
     result_count = 0
     has_side_effects = True
 
@@ -30,23 +33,10 @@ class Assert(Operation):
         return cls([], [], {"any": tuple(alternatives), "message": message})
 
     @property
-    def alternatives(self) -> tuple[Predicate, ...]:
-        """The conditions one of which must hold."""
-        held = self.attributes.get("any")
-        given = held if isinstance(held, tuple) else ()
-        found = tuple(p for p in given if isinstance(p, Predicate))
-        if not found or len(found) != len(given):
-            raise self.error("the attribute `any` is a list of conditions", "a list of conditions", str(held))
-        return found
-
-    @property
     def diagnostic(self) -> Diagnostic:
         """What is said of a call with other sizes, but for these sizes."""
-        message = self.attributes.get("message")
-        if not isinstance(message, str):
-            raise self.error("the attribute `message` is a text", required="a text", found=str(message))
         conditions = ", or ".join(p.to_text() for p in self.alternatives)
-        return Diagnostic(message, schedule=self.schedule_location, payload=self.location, required=conditions)
+        return Diagnostic(self.message, schedule=self.schedule_location, payload=self.location, required=conditions)
 
     def verify(self) -> None:
         if not isinstance(self.parent_op, FuncOp):
@@ -54,7 +44,9 @@ class Assert(Operation):
         variables = [v.text for p in self.alternatives for v in p.variables()]
         if variables:
             raise self.error("an assertion is about symbols", "conditions on symbols alone", ", ".join(variables))
-        if not self.diagnostic.message:
+        if not self.alternatives:
+            raise self.error("an assertion has a condition", required="a list that is not empty", found="any = []")
+        if not self.message:
             raise self.error("an assertion has a message", required="a text that is not empty")
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.fields import IntAttribute, Operand
 from tcpx.payload.interfaces import Build, Iterator, IteratorKind, Tileable
 from tcpx.payload.ir import Operation, Value, register
 from tcpx.payload.ops.elementwise import Div, Exp, Sub
@@ -35,27 +36,23 @@ class Softmax(Composite):
     __slots__ = ()
     opcode = "tcp.softmax"
     class_name = "softmax"
-    attribute_names = ("dim",)
     has_numbered_dims = True
-    operand_names = ("operand",)
+    operand = Operand()
+    dim = IntAttribute()
+    """The position of the normalized dim."""
 
-    @property
-    def dim(self) -> int:
-        """The position of the normalized dim."""
-        held = self.attributes.get("dim")
-        if not isinstance(held, int):
-            raise self.wrong_attribute("dim", "an int", str(max(0, len(shape_of(self.result.type)) - 1)))
-        return held
+    def usual_attribute(self, key: str) -> str:
+        return str(max(0, len(shape_of(self.result.type)) - 1))
 
     def verify(self) -> None:
-        shape, result = shape_of(self.operands[0].type), shape_of(self.result.type)
-        same = dtype_of(self.operands[0].type) == dtype_of(self.result.type) and len(shape) == len(result)
+        shape, result = shape_of(self.operand.type), shape_of(self.result.type)
+        same = dtype_of(self.operand.type) == dtype_of(self.result.type) and len(shape) == len(result)
         same = same and all(is_equal(a, b) is True for a, b in zip(shape, result, strict=True))
         if not same or not dtype_of(self.result.type).is_float:
             raise self.error(
                 "operand and result have one float type",
                 required="a type of floats, the same twice",
-                found=f"{self.operands[0].type} and {self.result.type}",
+                found=f"{self.operand.type} and {self.result.type}",
             )
         if not 0 <= self.dim < len(shape):
             raise self.error(
@@ -102,7 +99,7 @@ class Softmax(Composite):
         return None if reduced else 0
 
     def decompose(self, build: Build) -> Value:
-        x = self.operands[0]
+        x = self.operand
         shape, dtype = shape_of(x.type), dtype_of(x.type)
         rest = [k for k in range(len(shape)) if k != self.dim]
         small = like(x.type, tuple(shape[k] for k in rest), dtype)

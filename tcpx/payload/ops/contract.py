@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from tcpx.payload.diagnostics import statements_to_write
 from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.fields import ElementsAttribute, Operand, OptionalOperand
 from tcpx.payload.indexing_maps import DimDigit, IndexingMap, dims, map_digit, map_dim, map_dims, map_name
 from tcpx.payload.interfaces import Build, Iterator, Structured, parallel, reduction
 from tcpx.payload.ir import Attribute, Value, register
@@ -27,8 +28,7 @@ class ContractBase(Structured):
     __slots__ = ()
     attribute_names = ()
     class_name = "contract"
-    operand_names = ("lhs", "rhs")
-    optional_operand = "init"
+    lhs, rhs, init = Operand(), Operand(), OptionalOperand()
 
     def neutral(self) -> float | int | None:
         return 0
@@ -132,7 +132,9 @@ class Contract(ContractBase):
 
     __slots__ = ()
     opcode = "tcp.contract"
-    attribute_names = ("lhs", "rhs", "out")
+    lhs_dims = ElementsAttribute(str, "a list of the names of dims, quoted", "lhs", '["m", "k"]')
+    rhs_dims = ElementsAttribute(str, "a list of the names of dims, quoted", "rhs", '["k", "n"]')
+    out_dims = ElementsAttribute(str, "a list of the names of dims, quoted", "out", '["m", "n"]')
 
     @classmethod
     def attributes_for(cls, op: Structured) -> Mapping[str, Attribute] | None:
@@ -143,33 +145,27 @@ class Contract(ContractBase):
             return None
         return {"lhs": named[0], "rhs": named[1], "out": out}
 
-    def _dims(self, key: str) -> tuple[str, ...]:
-        held = self.attributes.get(key)
-        if not isinstance(held, tuple):
-            example = json.dumps(list(held)) if isinstance(held, str) else '["m", "k"]'
-            raise self.wrong_attribute(key, "a list of the names of dims", example)
-        names = tuple(d for d in held if isinstance(d, str))
-        if len(names) != len(held):
-            wrong = next(d for d in held if not isinstance(d, str))
-            raise self.error(
-                f"the attribute `{key}` lists the names of dims, quoted", required='["m", "k"]', found=str(wrong)
-            )
-        return names
+    def usual_attribute(self, key: str) -> str:
+        """The names, listed and quoted, where they are given otherwise."""
+        match self.attributes.get(key):
+            case str(text):
+                return json.dumps(list(text))
+            case tuple(entries):
+                return json.dumps([str(entry) for entry in entries])
+            case _:
+                return ""
 
     def iterators(self) -> tuple[Iterator, ...]:
-        out = self._dims("out")
+        out = self.out_dims
         read = (map_name(e) for m in self.maps() for e in m)
         inputs = dict.fromkeys(name for name in read if name is not None)
         return parallel(*out) + reduction(*(d for d in inputs if d not in out))
 
     def maps(self) -> tuple[IndexingMap, ...]:
-        return self._map("lhs"), self._map("rhs")
-
-    def _map(self, key: str) -> IndexingMap:
-        return tuple(_expression(name) for name in self._dims(key))
+        return tuple(map(_expression, self.lhs_dims)), tuple(map(_expression, self.rhs_dims))
 
     def result_map(self) -> IndexingMap:
-        return dims(*self._dims("out"))
+        return dims(*self.out_dims)
 
     def reading_by(self, index: int, indexing_map: IndexingMap) -> Mapping[str, Attribute] | None:
         names = _names(indexing_map)
@@ -177,7 +173,7 @@ class Contract(ContractBase):
 
     def verify(self) -> None:
         read = dict.fromkeys(name for m in self.maps() for e in m if (name := map_name(e)) is not None)
-        out = self._dims("out")
+        out = self.out_dims
         wrong = next((d for d in out if out.count(d) > 1 or d not in read), None)
         if wrong is not None:
             raise self.error(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.fields import Operand
 from tcpx.payload.ir import Operation, Value, register
 from tcpx.payload.types import VectorType, dtype_of, lanes_of
 
@@ -17,7 +18,7 @@ class Repeat(Operation):
 
     __slots__ = ()
     opcode = "vector.repeat"
-    operand_names = ("operand",)
+    operand = Operand()
 
     @classmethod
     def of(cls, operand: Value, lanes: int) -> Operation:
@@ -48,7 +49,7 @@ class Dot(Operation):
 
     __slots__ = ()
     opcode = "vector.dot"
-    operand_names = ("acc", "lhs", "rhs")
+    acc, lhs, rhs = Operand(), Operand(), Operand()
 
     @classmethod
     def of(cls, acc: Value, lhs: Value, rhs: Value) -> Operation:

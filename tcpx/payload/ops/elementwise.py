@@ -8,6 +8,7 @@ from math import factorial, log
 import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.fields import Operand
 from tcpx.payload.fused import fused_multiply_add
 from tcpx.payload.interfaces import Build, Elementwise
 from tcpx.payload.ir import Operation, Value, register
@@ -57,14 +58,14 @@ class Unary(SameType):
     """One operand."""
 
     __slots__ = ()
-    operand_names = ("operand",)
+    operand = Operand()
 
 
 class Binary(SameType):
     """Two operands."""
 
     __slots__ = ()
-    operand_names = ("lhs", "rhs")
+    lhs, rhs = Operand(), Operand()
 
     @classmethod
     def neutral_of(cls, dtype: ScalarType) -> float | int | None:
@@ -196,7 +197,7 @@ class Fma(FloatOnly):
 
     __slots__ = ()
     opcode = "tcp.fma"
-    operand_names = ("a", "b", "c")
+    a, b, c = Operand(), Operand(), Operand()
     semantics = "fma(a, b, c)"
 
     @classmethod
@@ -335,7 +336,7 @@ class Cast(Elementwise):
     __slots__ = ()
     opcode = "tcp.cast"
     attribute_names = ()
-    operand_names = ("operand",)
+    operand = Operand()
     semantics = "cast(a)"
 
     @classmethod

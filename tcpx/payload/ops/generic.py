@@ -9,6 +9,7 @@ import numpy as np
 
 from tcpx.payload.constants import Constants
 from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.fields import OptionalOperand
 from tcpx.payload.indexing_maps import IndexingMap, map_dim, map_name, map_symbols
 from tcpx.payload.interfaces import Build, Elementwise, Iterator, IteratorKind, Structured
 from tcpx.payload.ir import Attribute, Block, CloneMap, Operation, Value, operation_class, register
@@ -57,13 +58,13 @@ class Generic(Structured):
     __slots__ = ()
     opcode = "tcp.generic"
     attribute_names = ("iterators", "maps", "combiner")
-    optional_operand = "init"
+    init = OptionalOperand()
     variadic = True
     region_count = 1
 
     @property
-    def init(self) -> Value | None:
-        return self.operands[-1] if len(self.operands) > len(self.maps()) else None
+    def required_operands(self) -> int:
+        return len(self.maps())
 
     def iterators(self) -> tuple[Iterator, ...]:
         held = self.attributes.get("iterators")

@@ -9,8 +9,8 @@ import numpy as np
 
 from tcpx.limits import MOST_UNROLLED
 from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.fields import Operand, PredicateAttribute, SubsetAttribute, VariableAttribute
 from tcpx.payload.ir import Block, Operation, Value, register
-from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Var, ceildiv, is_equal, is_less_equal, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, VectorType, dtype_of, like, shape_of
@@ -30,19 +30,14 @@ class Loop(Operation):
     result_count = None
     region_count = 1
     class_name = "loop"
+    attribute_names = None
+    var = VariableAttribute()
+    """The loop variable: `lower`, `lower + step`, ... below `upper`."""
 
     @classmethod
     def over(cls, var: Var, inits: Sequence[Value], body: Block) -> Self:
         """A detached loop; `body` has one argument per init, of its type."""
         return cls(inits, [v.type for v in inits], {"var": var}, [body], name=var.name)
-
-    @property
-    def var(self) -> Var:
-        """The loop variable: `lower`, `lower + step`, ... below `upper`."""
-        held = self.attributes.get("var")
-        if not isinstance(held, Var):
-            raise self.error("the attribute `var` is missing", required="a loop variable with its range")
-        return held
 
     @property
     def body(self) -> Block:
@@ -155,14 +150,9 @@ class If(Operation):
     opcode = "gml_st.if"
     result_count = None
     region_count = 2
-
-    @property
-    def predicate(self) -> Predicate:
-        """The condition, on sizes and loop variables."""
-        held = self.attributes.get("predicate")
-        if not isinstance(held, Predicate):
-            raise self.error("the attribute `predicate` is missing", required="a condition")
-        return held
+    attribute_names = None
+    predicate = PredicateAttribute()
+    """The condition, on sizes and loop variables."""
 
     @property
     def then(self) -> Block:
@@ -191,14 +181,9 @@ class OnSubset(Operation):
     """An operation on a subset of an operand."""
 
     __slots__ = ()
-
-    @property
-    def subset(self) -> Tile:
-        """The subset it reads or writes."""
-        held = self.attributes.get("subset")
-        if not isinstance(held, Tile):
-            raise self.error("the subset is missing", required="tile [offsets] [sizes]", found="no tile")
-        return held
+    attribute_names = None
+    subset = SubsetAttribute()
+    """The subset it reads or writes."""
 
     @property
     def subset_of(self) -> Value:
@@ -249,7 +234,7 @@ class Materialize(OnSubset):
 
     __slots__ = ()
     opcode = "gml_st.materialize"
-    operand_names = ("source",)
+    source = Operand()
 
     @classmethod
     def of(cls, source: Value, subset: Tile) -> Operation:
@@ -272,7 +257,7 @@ class StYield(OnSubset):
     __slots__ = ()
     opcode = "gml_st.yield"
     result_count = 0
-    operand_names = ("value", "destination")
+    value, destination = Operand(), Operand()
     has_side_effects = True
 
     @classmethod

@@ -10,11 +10,11 @@ import numpy as np
 from tcpx.payload.diagnostics import Diagnostic, VerifyError
 from tcpx.payload.evaluator import Array, Evaluation, poison
 from tcpx.payload.facts import facts_at
+from tcpx.payload.fields import FlagAttribute, NumberAttribute, Operand, SubsetAttribute
 from tcpx.payload.ir import Operation, Value, register
 from tcpx.payload.ops.constant import check_literal
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Size, is_equal, is_less_equal, product, to_text
-from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, Type, dtype_of, like, row_major, shape_of
 
 FREE = "free"
@@ -32,22 +32,13 @@ class Empty(Operation):
 
     __slots__ = ()
     opcode = "tcp.empty"
-    attribute_names = (OWN,)
+    is_own = FlagAttribute(OWN)
+    """Whether what is made of it has memory of its own."""
 
     @classmethod
     def of(cls, type_: Type, own: bool = False) -> Operation:
         """A detached empty tensor, in memory of its own if that is asked for."""
         return cls([], [type_], {OWN: True} if own else {})
-
-    @property
-    def is_own(self) -> bool:
-        """Whether what is made of it has memory of its own."""
-        return self.attributes.get(OWN) is True
-
-    def verify(self) -> None:
-        held = self.attributes.get(OWN, True)
-        if held is not True:
-            raise self.error("`own` is true where it is given", required="own = true", found=f"own = {held}")
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         return (poison(evaluation.shape(self.result.type), dtype_of(self.result.type)),)
@@ -59,8 +50,11 @@ class Pad(Operation):
 
     __slots__ = ()
     opcode = "tcp.pad"
-    attribute_names = ("value", FREE)
-    operand_names = ("operand",)
+    operand = Operand()
+    value = NumberAttribute(example="0.0")
+    """The number the padding has."""
+    is_free = FlagAttribute(FREE)
+    """Whether what the padding holds does not matter."""
 
     @classmethod
     def of(cls, operand: Value, shape: Sequence[Dim], value: float | int) -> Operation:
@@ -68,19 +62,6 @@ class Pad(Operation):
         dtype = dtype_of(operand.type)
         held = float(value) if dtype.is_float else int(value)
         return cls([operand], [like(operand.type, tuple(shape), dtype)], {"value": held})
-
-    @property
-    def is_free(self) -> bool:
-        """Whether what the padding holds does not matter."""
-        return self.attributes.get(FREE) is True
-
-    @property
-    def value(self) -> float | int:
-        """The number the padding has."""
-        held = self.attributes.get("value")
-        if not isinstance(held, int | float):
-            raise self.wrong_attribute("value", "a number", "0.0")
-        return held
 
     def verify(self) -> None:
         check_literal(self, self.value, dtype_of(self.result.type))
@@ -115,7 +96,7 @@ class Reshape(Operation):
     __slots__ = ()
     opcode = "tcp.reshape"
     attribute_names = ()
-    operand_names = ("operand",)
+    operand = Operand()
 
     def verify(self) -> None:
         _same_dtype(self)
@@ -186,7 +167,7 @@ class View(Operation):
 
     __slots__ = ()
     opcode = "buffer.reshape"
-    operand_names = ("source",)
+    source = Operand()
 
     @classmethod
     def of(cls, source: Value, shape: Sequence[Dim]) -> Operation:
@@ -225,16 +206,9 @@ class Prefetch(Operation):
     __slots__ = ()
     opcode = "buffer.prefetch"
     result_count = 0
-    operand_names = ("source",)
+    source, subset = Operand(), SubsetAttribute()
     has_side_effects = True
-
-    @property
-    def subset(self) -> Tile:
-        """The rows to fetch: one prefetch per cache line."""
-        held = self.attributes.get("subset")
-        if not isinstance(held, Tile):
-            raise self.error("the attribute `subset` is missing", required="a tile")
-        return held
+    attribute_names = None
 
     def verify(self) -> None:
         rank = len(shape_of(self.operands[0].type))

@@ -8,6 +8,7 @@ import numpy as np
 
 from tcpx.payload.broadcasting import broadcast_dims
 from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.fields import ElementsAttribute, NumberAttribute, Operand
 from tcpx.payload.indexing_maps import IndexingMap, dims, map_dims
 from tcpx.payload.interfaces import Build, Iterator, Structured, parallel
 from tcpx.payload.ir import Attribute, Operation, Value, register
@@ -21,7 +22,6 @@ class Movement(Structured):
     __slots__ = ()
     class_name = "movement"
     has_numbered_dims = True
-    operand_names = ("operand",)
 
     @property
     def is_movement(self) -> bool:
@@ -45,17 +45,6 @@ class Movement(Structured):
             return None
         return tuple(result.index(name) for name in source)
 
-    def usual_dims(self) -> list[int]:
-        """What the attribute that lists dims most probably should be."""
-        return []
-
-    def int_tuple(self, key: str) -> tuple[int, ...]:
-        """An attribute that is a list of ints."""
-        held = self.attributes.get(key)
-        if not isinstance(held, tuple):
-            raise self.wrong_attribute(key, "a list of ints", str(self.usual_dims()))
-        return tuple(d for d in held if isinstance(d, int))
-
     def verify(self) -> None:
         if self.operands and dtype_of(self.operands[0].type) != dtype_of(self.result.type):
             raise self.error(
@@ -73,7 +62,9 @@ class Broadcast(Movement):
     __slots__ = ()
     opcode = "tcp.broadcast"
     class_name = "broadcast"
-    attribute_names = ("dims",)
+    operand = Operand()
+    places_of_dims = ElementsAttribute(int, "a list of ints", key="dims")
+    """The dim of the result that each dim of the operand is."""
 
     @classmethod
     def of(cls, operand: Value, dims_: Sequence[int], type_: Type) -> Operation:
@@ -86,19 +77,19 @@ class Broadcast(Movement):
         return {"dims": places} if places is not None else None
 
     def maps(self) -> tuple[IndexingMap, ...]:
-        return (dims(*(f"d{k}" for k in self.int_tuple("dims"))),)
+        return (dims(*(f"d{k}" for k in self.places_of_dims)),)
 
-    def usual_dims(self) -> list[int]:
-        """Those by which NumPy would broadcast, or else the last ones."""
-        own, shape = shape_of(self.operands[0].type), shape_of(self.result.type)
-        return broadcast_dims(own, shape) or list(range(max(0, len(shape) - len(own)), len(shape)))
+    def usual_attribute(self, key: str) -> str:
+        """The dims by which NumPy would broadcast, or else the last ones."""
+        own, shape = shape_of(self.operand.type), shape_of(self.result.type)
+        return str(broadcast_dims(own, shape) or list(range(max(0, len(shape) - len(own)), len(shape))))
 
     def correction(self) -> str | None:
         places = broadcast_dims(shape_of(self.operands[0].type), shape_of(self.result.type))
         return f"{{dims = {places}}}" if places is not None else None
 
     def verify(self) -> None:
-        held = self.int_tuple("dims")
+        held = self.places_of_dims
         rank = len(shape_of(self.result.type))
         if list(held) != sorted(set(held)) or any(not 0 <= d < rank for d in held):
             raise self.error(
@@ -109,7 +100,7 @@ class Broadcast(Movement):
         super().verify()
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        shape, held = evaluation.shape(self.result.type), self.int_tuple("dims")
+        shape, held = evaluation.shape(self.result.type), self.places_of_dims
         spread = [1] * len(shape)
         for k, d in enumerate(held):
             spread[d] = args[0].shape[k]
@@ -123,7 +114,9 @@ class Transpose(Movement):
     __slots__ = ()
     opcode = "tcp.transpose"
     class_name = "transpose"
-    attribute_names = ("permutation",)
+    operand = Operand()
+    permutation = ElementsAttribute(int, "a list of ints")
+    """The operand's dim that is dim k of the result."""
 
     @classmethod
     def of(cls, operand: Value, permutation: Sequence[int]) -> Operation:
@@ -132,14 +125,9 @@ class Transpose(Movement):
         type_ = like(operand.type, tuple(shape[p] for p in permutation), dtype_of(operand.type))
         return cls([operand], [type_], {"permutation": tuple(permutation)})
 
-    def usual_dims(self) -> list[int]:
+    def usual_attribute(self, key: str) -> str:
         """The dims in reverse."""
-        return list(reversed(range(len(shape_of(self.result.type)))))
-
-    @property
-    def permutation(self) -> tuple[int, ...]:
-        """The operand's dim that is dim k of the result."""
-        return self.int_tuple("permutation")
+        return str(list(reversed(range(len(shape_of(self.result.type))))))
 
     @classmethod
     def attributes_for(cls, op: Structured) -> Mapping[str, Attribute] | None:
@@ -173,8 +161,8 @@ class Fill(Movement):
     __slots__ = ()
     opcode = "tcp.fill"
     class_name = "fill"
-    attribute_names = ("value",)
-    operand_names = ()
+    literal = NumberAttribute(key="value", example="0.0")
+    """The number each element has."""
 
     @classmethod
     def of(cls, value: float | int, type_: Type) -> Operation:
@@ -195,14 +183,6 @@ class Fill(Movement):
         literal = op.scalar_body(build, (), None).defining_op
         held = literal.attributes.get("value") if isinstance(literal, Const) else None
         return {"value": held} if isinstance(held, int | float) else None
-
-    @property
-    def literal(self) -> float | int:
-        """The number each element has."""
-        held = self.attributes.get("value")
-        if not isinstance(held, int | float):
-            raise self.wrong_attribute("value", "a number", "0.0")
-        return held
 
     def maps(self) -> tuple[IndexingMap, ...]:
         return ()

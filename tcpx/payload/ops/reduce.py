@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.fields import ElementsAttribute, Operand, OptionalOperand
 from tcpx.payload.indexing_maps import IndexingMap, dims, map_dims
 from tcpx.payload.interfaces import Build, Iterator, IteratorKind, Structured
 from tcpx.payload.ir import Attribute, Value, register
@@ -19,11 +20,11 @@ class Reduce(Structured):
     """result = combine(init, reduction of the operand); an empty reduction is the neutral element."""
 
     __slots__ = ()
-    attribute_names = ("dims",)
     class_name = "reduce"
     has_numbered_dims = True
-    operand_names = ("operand",)
-    optional_operand = "init"
+    operand, init = Operand(), OptionalOperand()
+    reduced = ElementsAttribute(int, "a list of ints", key="dims")
+    """The positions of the reduced dims."""
     combiner: ClassVar[type[Binary]]
 
     @classmethod
@@ -33,18 +34,11 @@ class Reduce(Structured):
             return None
         return {"dims": tuple(k for k, name in enumerate(names) if name not in kept)}
 
-    @property
-    def reduced(self) -> tuple[int, ...]:
-        """The positions of the reduced dims."""
-        held = self.attributes.get("dims")
-        if not isinstance(held, tuple):
-            raise self.wrong_attribute(
-                "dims", "a list of ints", f"[{max(0, len(shape_of(self.operands[0].type)) - 1)}]"
-            )
-        return tuple(d for d in held if isinstance(d, int))
+    def usual_attribute(self, key: str) -> str:
+        return f"[{max(0, len(shape_of(self.operand.type)) - 1)}]"
 
     def iterators(self) -> tuple[Iterator, ...]:
-        rank = len(shape_of(self.operands[0].type))
+        rank = len(shape_of(self.operand.type))
         return tuple(
             Iterator(f"d{k}", IteratorKind.REDUCTION if k in self.reduced else IteratorKind.PARALLEL)
             for k in range(rank)
@@ -67,7 +61,7 @@ class Reduce(Structured):
         return self.combiner.neutral_of(self.acc_type)
 
     def _converted(self, array: Array) -> Array:
-        return converted(array, dtype_of(self.operands[0].type), self.acc_type)
+        return converted(array, dtype_of(self.operand.type), self.acc_type)
 
     def pad_value(self, index: int, reduced: bool) -> float | int | None:
         """The neutral element of the result, where the operand's dtype has it; it may be narrower."""
@@ -77,7 +71,7 @@ class Reduce(Structured):
         return None if reduced else 0
 
     def verify(self) -> None:
-        rank = len(shape_of(self.operands[0].type))
+        rank = len(shape_of(self.operand.type))
         if any(not 0 <= d < rank for d in self.reduced) or len(set(self.reduced)) != len(self.reduced):
             counted = [d + rank if -rank <= d < 0 else d for d in self.reduced]
             raise self.error(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.fields import Operand
 from tcpx.payload.interfaces import Build, Elementwise
 from tcpx.payload.ir import Operation, Value, register
 from tcpx.payload.types import dtype_of, i1, like, shape_of
@@ -19,7 +20,7 @@ class Less(Elementwise):
     __slots__ = ()
     opcode = "tcp.less"
     attribute_names = ()
-    operand_names = ("a", "b")
+    a, b = Operand(), Operand()
     semantics = "a < b"
 
     @classmethod
@@ -61,7 +62,7 @@ class Select(Elementwise):
     __slots__ = ()
     opcode = "tcp.select"
     attribute_names = ()
-    operand_names = ("a", "b", "c")
+    a, b, c = Operand(), Operand(), Operand()
     semantics = "select(a, b, c)"
 
     @classmethod

@@ -8,6 +8,7 @@ import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.facts import facts_at
+from tcpx.payload.fields import ElementsAttribute, IntAttribute, NumberAttribute, Operand
 from tcpx.payload.ir import Operation, Value, register
 from tcpx.payload.ops.constant import check_literal
 from tcpx.payload.ops.gml_st import OnSubset, write_subset
@@ -26,21 +27,16 @@ class Read(OnSubset):
 
     __slots__ = ()
     opcode = "vector.read"
-    operand_names = ("source",)
+    source = Operand()
+    attribute_names = None
+    value = NumberAttribute(default=0)
+    """What lanes outside the subset hold."""
 
     @classmethod
     def of(cls, source: Value, subset: Tile, type_: Type, value: float | int = 0) -> Operation:
         """A detached read."""
         held = float(value) if dtype_of(type_).is_float else int(value)
         return cls([source], [type_], {"subset": subset, "value": held})
-
-    @property
-    def value(self) -> float | int:
-        """What lanes outside the subset hold."""
-        held = self.attributes.get("value", 0)
-        if not isinstance(held, int | float):
-            raise self.error("the attribute `value` is no number", required="a number", found=str(held))
-        return held
 
     def verify(self) -> None:
         super().verify()
@@ -82,7 +78,7 @@ class Write(OnSubset):
     __slots__ = ()
     opcode = "vector.write"
     result_count = 0
-    operand_names = ("value", "destination")
+    value, destination = Operand(), Operand()
     has_side_effects = True
 
     @classmethod
@@ -115,7 +111,7 @@ class ToTensor(Operation):
 
     __slots__ = ()
     opcode = "vector.to_tensor"
-    operand_names = ("operand",)
+    operand = Operand()
 
     @classmethod
     def of(cls, operand: Value, shape: Sequence[Dim] | None = None) -> Operation:
@@ -140,19 +136,13 @@ class Extract(Operation):
 
     __slots__ = ()
     opcode = "vector.extract"
-    operand_names = ("operand",)
+    attribute_names = None
+    operand, lane = Operand(), IntAttribute(example="0")
 
     @classmethod
     def of(cls, operand: Value, lane: int) -> Operation:
         """A detached extract."""
         return cls([operand], [dtype_of(operand.type)], {"lane": lane})
-
-    @property
-    def lane(self) -> int:
-        held = self.attributes.get("lane")
-        if not isinstance(held, int):
-            raise self.error("the attribute `lane` is missing", required="an int")
-        return held
 
     def verify(self) -> None:
         type_ = self.operands[0].type
@@ -175,19 +165,13 @@ class Insert(Operation):
 
     __slots__ = ()
     opcode = "vector.insert"
-    operand_names = ("operand", "element")
+    attribute_names = None
+    operand, element, lane = Operand(), Operand(), IntAttribute(example="0")
 
     @classmethod
     def of(cls, operand: Value, element: Value, lane: int) -> Operation:
         """A detached insert."""
         return cls([operand, element], [operand.type], {"lane": lane})
-
-    @property
-    def lane(self) -> int:
-        held = self.attributes.get("lane")
-        if not isinstance(held, int):
-            raise self.error("the attribute `lane` is missing", required="an int")
-        return held
 
     def sources(self) -> list[tuple[Value, int]]:
         """For each lane of the result the value and its lane; 0 of the scalar."""
@@ -219,19 +203,14 @@ class Shuffle(Operation):
 
     __slots__ = ()
     opcode = "vector.shuffle"
-    operand_names = ("first", "second")
+    first, second = Operand(), Operand()
+    attribute_names = None
+    lanes = ElementsAttribute(int, "a list of ints", example="[0, 1]")
 
     @classmethod
     def of(cls, first: Value, second: Value, lanes: Sequence[int]) -> Operation:
         """A detached shuffle."""
         return cls([first, second], [VectorType((len(lanes),), dtype_of(first.type))], {"lanes": tuple(lanes)})
-
-    @property
-    def lanes(self) -> tuple[int, ...]:
-        held = self.attributes.get("lanes")
-        if not isinstance(held, tuple):
-            raise self.error("the attribute `lanes` is missing", required="a list of ints")
-        return tuple(lane for lane in held if isinstance(lane, int))
 
     def sources(self) -> list[tuple[Value, int]]:
         """For each lane of the result the operand and its lane."""

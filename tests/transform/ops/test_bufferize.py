@@ -10,6 +10,7 @@ import pytest
 import tcpx
 from tcpx.payload.diagnostics import VerifyError
 from tcpx.payload.evaluator import evaluate_func
+from tcpx.payload.fields import Operand
 from tcpx.payload.ir import Operation, register
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import Rewriter
@@ -285,7 +286,7 @@ class Opaque(Operation):
 
     __slots__ = ()
     opcode = "test.opaque"
-    operand_names = ("operand",)
+    operand = Operand()
 
 
 def test_an_operation_that_says_nothing_is_refused() -> None:

@@ -11,6 +11,7 @@ import pytest
 import tcpx
 from tcpx.payload.diagnostics import ScheduleError
 from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.fields import Operand
 from tcpx.payload.interfaces import Elementwise
 from tcpx.payload.ir import Module, Operation, register
 from tcpx.payload.rewriter import Rewriter
@@ -349,7 +350,7 @@ class Odd(Elementwise):
 
     __slots__ = ()
     opcode = "test.odd"
-    operand_names = ("operand",)
+    operand = Operand()
     semantics = "tanh(a) + a"
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:

@@ -1,0 +1,173 @@
+"""What an operation declares in its class: operands and attributes, each a field that reads it from an operation.
+
+class Softmax(Composite):
+    operand = Operand()
+    dim = IntAttribute()
+
+`op.operand` is a value, `op.dim` an int; what is missing or of another kind is an error that says what to write.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar, cast, overload
+
+from tcpx.payload.diagnostics import VerifyError
+from tcpx.payload.predicates import Predicate
+from tcpx.payload.sizes import Var
+from tcpx.payload.subsets import Tile
+
+if TYPE_CHECKING:
+    from tcpx.payload.ir import Attribute, Operation, Value
+
+T = TypeVar("T")
+_NO_DEFAULT: Final = object()
+
+
+class Operand:
+    """A positional operand. A schedule reaches it by the name of the field, `x.lhs`."""
+
+    def __set_name__(self, owner: type[Operation], name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, op: None, owner: type[Operation]) -> Self: ...
+    @overload
+    def __get__(self, op: Operation, owner: type[Operation]) -> Value: ...
+    def __get__(self, op: Operation | None, owner: type[Operation]) -> Self | Value:
+        return self if op is None else op.operands[owner.operand_names.index(self.name)]
+
+
+class OptionalOperand:
+    """A last operand that may be left out; a text calls it by its name, `init = %z`."""
+
+    def __set_name__(self, owner: type[Operation], name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, op: None, owner: type[Operation]) -> Self: ...
+    @overload
+    def __get__(self, op: Operation, owner: type[Operation]) -> Value | None: ...
+    def __get__(self, op: Operation | None, owner: type[Operation]) -> Self | Value | None:
+        if op is None:
+            return self
+        return op.operands[-1] if owner.optional_operand and len(op.operands) > op.required_operands else None
+
+
+class AttributeField(Generic[T]):
+    """An attribute of one kind. `key` is its name in the text, where that is not the name of the field.
+
+    Without a `default` it has to be there. An error shows `example`, or what `Operation.usual_attribute` gives.
+    """
+
+    required = ""
+
+    def __init__(self, key: str = "", default: T | None = None, example: str = "") -> None:
+        self.key, self.default, self.example = key, default, example
+
+    def __set_name__(self, owner: type[Operation], name: str) -> None:
+        self.key = self.key or name
+
+    @overload
+    def __get__(self, op: None, owner: type[Operation]) -> Self: ...
+    @overload
+    def __get__(self, op: Operation, owner: type[Operation]) -> T: ...
+    def __get__(self, op: Operation | None, owner: type[Operation]) -> Self | T:
+        return self if op is None else self.of(op)
+
+    def of(self, op: Operation) -> T:
+        """What the attribute of an operation says. Raises VerifyError if it is missing or of another kind."""
+        attribute = op.attributes.get(self.key)
+        value = self.default if attribute is None else self.read(attribute)
+        if value is None:
+            raise self.error(op)
+        return value
+
+    def error(self, op: Operation) -> VerifyError:
+        """That the attribute is missing or of another kind, and what to write."""
+        return op.wrong_attribute(self.key, self.required, op.usual_attribute(self.key) or self.example)
+
+    def read(self, attribute: Attribute) -> T | None:
+        """What an attribute says; None if it is of another kind."""
+        raise NotImplementedError(type(self).__name__)
+
+
+class IntAttribute(AttributeField[int]):
+    required = "an int"
+
+    def read(self, attribute: Attribute) -> int | None:
+        return attribute if isinstance(attribute, int) and not isinstance(attribute, bool) else None
+
+
+class NumberAttribute(AttributeField["int | float"]):
+    required = "a number"
+
+    def read(self, attribute: Attribute) -> int | float | None:
+        return attribute if isinstance(attribute, int | float) else None
+
+
+class TextAttribute(AttributeField[str]):
+    required = "a text"
+
+    def read(self, attribute: Attribute) -> str | None:
+        return attribute if isinstance(attribute, str) else None
+
+
+class FlagAttribute(AttributeField[bool]):
+    """True where it is given."""
+
+    required = "true, or left out"
+
+    def __init__(self, key: str = "") -> None:
+        super().__init__(key, default=False, example="true")
+
+    def read(self, attribute: Attribute) -> bool | None:
+        return True if attribute is True else None
+
+
+class ChoiceAttribute(AttributeField[str]):
+    """One of a few words; the first stands for absence."""
+
+    def __init__(self, *choices: str, key: str = "") -> None:
+        super().__init__(key, default=choices[0], example=f'"{choices[-1]}"')
+        self.choices = choices
+        self.required = " | ".join(choices)
+
+    def read(self, attribute: Attribute) -> str | None:
+        return attribute if isinstance(attribute, str) and attribute in self.choices else None
+
+
+class ElementsAttribute(AttributeField[tuple[T, ...]]):
+    """A list of elements of one kind."""
+
+    def __init__(self, kind: type[T], required: str, key: str = "", example: str = "") -> None:
+        super().__init__(key, example=example)
+        self.kind, self.required = kind, required
+
+    def read(self, attribute: Attribute) -> tuple[T, ...] | None:
+        if not isinstance(attribute, tuple) or not all(isinstance(entry, self.kind) for entry in attribute):
+            return None
+        return cast("tuple[T, ...]", attribute)
+
+
+class SubsetAttribute(AttributeField[Tile]):
+    required = "tile [offsets] [sizes]"
+
+    def error(self, op: Operation) -> VerifyError:
+        return op.error("the subset is missing", required=self.required, found="no tile")
+
+    def read(self, attribute: Attribute) -> Tile | None:
+        return attribute if isinstance(attribute, Tile) else None
+
+
+class PredicateAttribute(AttributeField[Predicate]):
+    required = "a condition"
+
+    def read(self, attribute: Attribute) -> Predicate | None:
+        return attribute if isinstance(attribute, Predicate) else None
+
+
+class VariableAttribute(AttributeField[Var]):
+    required = "a loop variable with its range"
+
+    def read(self, attribute: Attribute) -> Var | None:
+        return attribute if isinstance(attribute, Var) else None
