@@ -55,6 +55,29 @@ class Iterator:
         return Symbol(self.name)
 
 
+@dataclass(frozen=True, slots=True)
+class Box:
+    """Iterations of an operation: where they start along each of its dims, and how many there are."""
+
+    offsets: tuple[Dim, ...]
+    sizes: tuple[Dim, ...]
+
+    @staticmethod
+    def at_origin(sizes: Sequence[Dim]) -> Box:
+        """The first iterations of each dim."""
+        return Box((0,) * len(sizes), tuple(sizes))
+
+    def resized(self, sizes: Sequence[Dim]) -> Box:
+        """As many iterations as these, from the same place on."""
+        return Box(self.offsets, tuple(sizes))
+
+    def along(self, position: int, offset: Dim, size: Dim) -> Box:
+        """The box with another range of one dim."""
+        offsets, sizes = list(self.offsets), list(self.sizes)
+        offsets[position], sizes[position] = offset, size
+        return Box(tuple(offsets), tuple(sizes))
+
+
 def parallel(*names: str) -> tuple[Iterator, ...]:
     """Parallel iterators of these names."""
     return tuple(Iterator(n, IteratorKind.PARALLEL) for n in names)
@@ -87,21 +110,21 @@ class Tileable(Operation):
         facts = facts_at(self)
         return tuple(facts.attach(extent) for extent in self.domain())
 
-    def operand_tile(self, index: int, offsets: Sequence[Dim], sizes: Sequence[Dim]) -> Tile:
-        """The part of input `index` that the iteration box [offsets, offsets + sizes) reads."""
+    def operand_tile(self, index: int, box: Box) -> Tile:
+        """The part of input `index` that a box of iterations reads."""
         raise self.error("the operation declares no operand subsets", required="an operation with this interface")
 
-    def result_tile(self, offsets: Sequence[Dim], sizes: Sequence[Dim]) -> Tile:
-        """The part of the result that the iteration box writes."""
+    def result_tile(self, box: Box) -> Tile:
+        """The part of the result that a box of iterations writes."""
         raise self.error("the operation declares no result subset", required="an operation with this interface")
 
-    def iteration_of_result(self, tile: Tile) -> tuple[list[Dim], list[Dim]] | None:
+    def iteration_of_result(self, tile: Tile) -> Box | None:
         """The iteration box that computes this part of the result; None if it is not a box."""
         raise self.error(
             "the operation declares no iteration for a result subset", required="an operation with this interface"
         )
 
-    def iteration_of_operand(self, index: int, tile: Tile) -> tuple[list[Dim], list[Dim]] | None:
+    def iteration_of_operand(self, index: int, tile: Tile) -> Box | None:
         """The iteration box that reads just this part of input `index`; None if it is not a box."""
         raise self.error(
             "the operation declares no iteration for an operand subset", required="an operation with this interface"
@@ -111,9 +134,10 @@ class Tileable(Operation):
         """A detached operation of the same class on tiles: inputs, then `init` if given."""
         raise self.error("the operation cannot be rebuilt on tiles", required="an operation with the Tiling interface")
 
-    def on_box(self, operands: Sequence[Value], result_shape: Sequence[Dim]) -> Operation:
-        """`on_tiles` for what `operand_tile` says that an iteration box reads of each input."""
-        return self.on_tiles(operands, result_shape)
+    def on_box(self, operands: Sequence[Value], box: Box) -> Operation:
+        """A detached operation that computes a box of iterations of this one, of what `operand_tile` says that they
+        read of each input, then of `init` if given."""
+        return self.on_tiles(operands, self.result_tile(box).shape)
 
     def pad_value(self, index: int, reduced: bool) -> float | int | None:
         """What input `index` may be padded with; `reduced`: a reduction dim is padded. None: it may not."""
@@ -212,17 +236,10 @@ class Structured(Tileable):
                 )
         return tuple(known[it.name] for it in self.iterators())
 
-    def _box(self, offsets: Sequence[Dim], sizes: Sequence[Dim]) -> tuple[dict[Symbol | Var, Dim], dict[str, Dim]]:
+    def _map_tile(self, indexing_map: IndexingMap, shape: Sequence[Dim], box: Box) -> Tile:
         its = self.iterators()
-        return (
-            {it.dim: o for it, o in zip(its, offsets, strict=True)},
-            {it.name: s for it, s in zip(its, sizes, strict=True)},
-        )
-
-    def _map_tile(
-        self, indexing_map: IndexingMap, shape: Sequence[Dim], offsets: Sequence[Dim], sizes: Sequence[Dim]
-    ) -> Tile:
-        start, extent = self._box(offsets, sizes)
+        start: dict[Symbol | Var, Dim] = {it.dim: o for it, o in zip(its, box.offsets, strict=True)}
+        extent = {it.name: s for it, s in zip(its, box.sizes, strict=True)}
         out_offsets: list[Dim] = []
         out_sizes: list[Dim] = []
         for expression, whole in zip(indexing_map, shape, strict=True):
@@ -239,7 +256,7 @@ class Structured(Tileable):
                 out_sizes.append(digit.radix if digit.is_remainder else ceildiv(size, digit.radix))
                 continue
             if not grows(expression):
-                self._check_untiled(expression, offsets, sizes)
+                self._check_untiled(expression, box)
                 out_offsets.append(0)
                 out_sizes.append(whole)
                 continue
@@ -249,10 +266,10 @@ class Structured(Tileable):
             out_sizes.append(not_negative(substitute(expression, last) - low + 1))  # of no iterations, nothing
         return Tile(tuple(out_offsets), tuple(out_sizes))
 
-    def _check_untiled(self, expression: Dim, offsets: Sequence[Dim], sizes: Sequence[Dim]) -> None:
+    def _check_untiled(self, expression: Dim, box: Box) -> None:
         """An operand that is not read in the order of a dim is read whole, by all of that dim."""
         names = map_symbols(expression)
-        for it, offset, size, extent in zip(self.iterators(), offsets, sizes, self.domain(), strict=True):
+        for it, offset, size, extent in zip(self.iterators(), box.offsets, box.sizes, self.domain(), strict=True):
             if it.name in names and not (is_equal(offset, 0) is True and is_equal(size, extent) is True):
                 raise self.error(
                     f"`{to_text(expression)}` does not grow with `{it.name}`: what a tile of `{it.name}` reads does not"
@@ -273,13 +290,13 @@ class Structured(Tileable):
                 fix=f"`[{digit.dim}: {digit.radix}]`",
             )
 
-    def operand_tile(self, index: int, offsets: Sequence[Dim], sizes: Sequence[Dim]) -> Tile:
-        return self._map_tile(self.maps()[index], shape_of(self.inputs[index].type), offsets, sizes)
+    def operand_tile(self, index: int, box: Box) -> Tile:
+        return self._map_tile(self.maps()[index], shape_of(self.inputs[index].type), box)
 
-    def result_tile(self, offsets: Sequence[Dim], sizes: Sequence[Dim]) -> Tile:
-        return self._map_tile(self.result_map(), shape_of(self.result.type), offsets, sizes)
+    def result_tile(self, box: Box) -> Tile:
+        return self._map_tile(self.result_map(), shape_of(self.result.type), box)
 
-    def _iteration(self, indexing_map: IndexingMap, tile: Tile) -> tuple[list[Dim], list[Dim]] | None:
+    def _iteration(self, indexing_map: IndexingMap, tile: Tile) -> Box | None:
         if tile.dropped or any(s != 1 for s in tile.strides):
             return None
         found: dict[str, tuple[Dim, Dim]] = {}
@@ -288,18 +305,16 @@ class Structured(Tileable):
             if name is None or name in found:
                 return None
             found[name] = (offset, size)
-        offsets: list[Dim] = []
-        sizes: list[Dim] = []
-        for it, extent in zip(self.iterators(), self.extents(), strict=True):
-            offset, size = found.get(it.name, (0, extent))
-            offsets.append(offset)
-            sizes.append(size)
-        return offsets, sizes
+        box = Box.at_origin(self.extents())
+        for position, it in enumerate(self.iterators()):
+            if it.name in found:
+                box = box.along(position, *found[it.name])
+        return box
 
-    def iteration_of_result(self, tile: Tile) -> tuple[list[Dim], list[Dim]] | None:
+    def iteration_of_result(self, tile: Tile) -> Box | None:
         return self._iteration(self.result_map(), tile)
 
-    def iteration_of_operand(self, index: int, tile: Tile) -> tuple[list[Dim], list[Dim]] | None:
+    def iteration_of_operand(self, index: int, tile: Tile) -> Box | None:
         return self._iteration(self.maps()[index], tile)
 
     def on_tiles(self, operands: Sequence[Value], result_shape: Sequence[Dim]) -> Operation:
@@ -313,8 +328,8 @@ class Structured(Tileable):
         made.stand_for(self)
         return made
 
-    def on_box(self, operands: Sequence[Value], result_shape: Sequence[Dim]) -> Operation:
-        made = self.on_tiles(operands, result_shape)
+    def on_box(self, operands: Sequence[Value], box: Box) -> Operation:
+        made = super().on_box(operands, box)
         for index, indexing_map in enumerate(self.maps()):
             local = from_first(indexing_map)
             if local != indexing_map and isinstance(made, Structured):

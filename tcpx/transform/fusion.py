@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from tcpx.payload.bounds import is_equal
 from tcpx.payload.diagnostics import ScheduleError
-from tcpx.payload.interfaces import Structured, Tileable
+from tcpx.payload.interfaces import Box, Structured, Tileable
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
@@ -258,11 +258,10 @@ class _FusedConsumer:
         """The subset of each moved operation's result that belongs to a subset of the source."""
         tiles: dict[Value, Tile] = {self.source: tile}
         for op in self.moved:
-            offsets, sizes = self._box(op, tiles)
-            tiles[op.result] = op.result_tile(offsets, sizes)
+            tiles[op.result] = op.result_tile(self._box(op, tiles))
         return tiles
 
-    def _box_of(self, op: Tileable, tiles: dict[Value, Tile]) -> tuple[list[Dim], list[Dim]] | None:
+    def _box_of(self, op: Tileable, tiles: dict[Value, Tile]) -> Box | None:
         """The iterations of a moved operation that belong to tiles of its operands; None if they are no box."""
         boxes = [
             op.iteration_of_operand(k, tiles[v]) if k < len(op.inputs) else op.iteration_of_result(tiles[v])
@@ -271,7 +270,7 @@ class _FusedConsumer:
         ]
         return boxes[0] if all(other == boxes[0] for other in boxes) else None
 
-    def _box(self, op: Tileable, tiles: dict[Value, Tile]) -> tuple[list[Dim], list[Dim]]:
+    def _box(self, op: Tileable, tiles: dict[Value, Tile]) -> Box:
         box = self._box_of(op, tiles)
         if box is None:
             raise self.ctx.fail(
@@ -280,8 +279,7 @@ class _FusedConsumer:
                 required="maps that are projected permutations, the same for each use",
                 found=op.opcode,
             )
-        offsets, sizes = box
-        for it, offset, size, extent in zip(op.iterators(), offsets, sizes, op.extents(), strict=True):
+        for it, offset, size, extent in zip(op.iterators(), box.offsets, box.sizes, op.extents(), strict=True):
             if it.is_reduction and not (is_equal(offset, 0) is True and is_equal(size, extent) is True):
                 raise self.ctx.fail(
                     f"%{op.name} reduces `{it.name}`, which the loops step in tiles",
@@ -289,7 +287,7 @@ class _FusedConsumer:
                     required=f"all of `{it.name}` in one tile",
                     found=f"a tile of it in {self.chain.links[-1].loop.name}",
                 )
-        return offsets, sizes
+        return box
 
     def _result_tile(self, tile: Tile) -> Tile:
         return self._boxes(tile)[self.last.result]
@@ -304,21 +302,19 @@ class _FusedConsumer:
         wide_tiles: dict[Value, Tile] = {self.source: Tile(tile.offsets, tuple(shape))}
         made: dict[Value, Value] = {self.source: padded}
         for op in self.moved:
-            offsets, sizes = self._box(op, tiles)
-            wide = _padded_box(self._box_of(op, wide_tiles), sizes)
-            wide_tiles[op.result] = op.result_tile(offsets, wide)
+            box = self._box(op, tiles)
+            wide = _padded_box(self._box_of(op, wide_tiles), box)
+            wide_tiles[op.result] = op.result_tile(wide)
             operands: list[Value] = []
             for k, v in enumerate(op.operands):
                 if v in made:
                     operands.append(made[v])
                     continue
                 is_init = k >= len(op.inputs)
-                part = op.result_tile(offsets, sizes) if is_init else op.operand_tile(k, offsets, sizes)
-                wanted = (op.result_tile(offsets, wide) if is_init else op.operand_tile(k, offsets, wide)).shape
+                part = op.result_tile(box) if is_init else op.operand_tile(k, box)
+                wanted = (op.result_tile(wide) if is_init else op.operand_tile(k, wide)).shape
                 operands.append(self._operand(op, k, v, part, wanted, before))
-            new = self.rewriter.insert(
-                op.on_box(operands, op.result_tile(offsets, wide).shape), InsertPoint.before(before), source_name(op)
-            )
+            new = self.rewriter.insert(op.on_box(operands, wide), InsertPoint.before(before), source_name(op))
             new.name = op.name
             self.rewriter.continue_as(op, new)
             made[op.result] = new.result
@@ -334,11 +330,11 @@ class _FusedConsumer:
         """Whether an operation would reduce what the padded source holds behind its tile, which may be anything."""
         wide_tiles: dict[Value, Tile] = {self.source: padded}
         for op in self.moved:
-            offsets, sizes = self._box(op, tiles)
-            wide = _padded_box(self._box_of(op, wide_tiles), sizes)
-            if any(it.is_reduction and n != m for it, n, m in zip(op.iterators(), sizes, wide, strict=True)):
+            box = self._box(op, tiles)
+            wide = _padded_box(self._box_of(op, wide_tiles), box)
+            if any(it.is_reduction and n != m for it, n, m in zip(op.iterators(), box.sizes, wide.sizes, strict=True)):
                 return True
-            wide_tiles[op.result] = op.result_tile(offsets, wide)
+            wide_tiles[op.result] = op.result_tile(wide)
         return False
 
     def _operand(
@@ -367,9 +363,9 @@ def _unsliced(value: Value) -> tuple[Value, Sequence[Dim]]:
     return value, shape_of(value.type)
 
 
-def _padded_box(box: tuple[list[Dim], list[Dim]] | None, sizes: list[Dim]) -> list[Dim]:
-    """The sizes of a box of padded iterations; `sizes` where padding changes nothing."""
-    return sizes if box is None else box[1]
+def _padded_box(padded: Box | None, box: Box) -> Box:
+    """A box with as many iterations as the padded one; itself where padding changes nothing."""
+    return box if padded is None else box.resized(padded.sizes)
 
 
 # -- producers -------------------------------------------------------------------------------------------------------
@@ -389,13 +385,12 @@ def pull(
             required="a subset that a box of iterations computes",
             found=part.text(),
         )
-    offsets, sizes = box
-    wide = _padded_box(op.iteration_of_result(Tile(part.offsets, tuple(shape))), sizes)
+    wide = _padded_box(op.iteration_of_result(Tile(part.offsets, tuple(shape))), box)
     operands: list[Value] = []
     for k, value in enumerate(op.inputs):
         definition = value.defining_op
-        tile = op.operand_tile(k, offsets, sizes)
-        wanted = op.operand_tile(k, offsets, wide).shape
+        tile = op.operand_tile(k, box)
+        wanted = op.operand_tile(k, wide).shape
         if isinstance(definition, Structured) and definition.is_movement:
             operands.append(pull(rewriter, definition, tile, wanted, before, copies))
             continue
@@ -404,7 +399,7 @@ def pull(
     if op.init is not None:
         read = read_subset(rewriter, op.init, part, before)
         operands.append(pad_value_to(rewriter, read, shape, op.neutral() or 0, True, before))
-    made = rewriter.insert(op.on_box(operands, shape), InsertPoint.before(before), source_name(op))
+    made = rewriter.insert(op.on_box(operands, wide), InsertPoint.before(before), source_name(op))
     made.name = op.name
     made.copy_path = op.copy_path
     copies.setdefault(op, []).append(made)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from tcpx.payload.indexing_maps import IndexingMap, dims, from_first
-from tcpx.payload.interfaces import IteratorKind, Structured
+from tcpx.payload.interfaces import Box, IteratorKind, Structured
 from tcpx.payload.ir import Attribute, Block, CloneMap, Operation, Value, operation_classes
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
@@ -35,9 +35,10 @@ def split_into_parts(
     loop = _loop(rewriter, op, dim, (0, parts, 1), first.results[0], parallel)
     index = Size.of(loop.var)
     share = ceildiv(extent, parts)
-    offsets, sizes = _box(op, at, index * share, maximum(0, minimum(share, extent - index * share)))
-    operands = read_inputs(rewriter, op, offsets, sizes, loop.body)
-    made = _insert(rewriter, op, op.on_box(operands, shape), loop)
+    part = maximum(0, minimum(share, extent - index * share))
+    box = Box.at_origin(op.extents()).along(at, index * share, part)
+    operands = read_inputs(rewriter, op, box, loop.body)
+    made = _insert(rewriter, op, op.on_box(operands, box), loop)
     subset = Tile((index, *of_slice.offsets), (1, *of_slice.sizes), dropped=(0, *(d + 1 for d in of_slice.dropped)))
     rewriter.insert(StYield.of(made.result, loop.destinations[0], subset), _end(loop))
     partial = read_subset(rewriter, loop.results[0], of_all, op)
@@ -77,14 +78,14 @@ def split_side_by_side(rewriter: Rewriter, op: Structured, dim: str, factor: int
     start.stand_for(op)
     loop = _loop(rewriter, op, dim, (0, extent, factor), start.results[0], parallel=False)
     index = Size.of(loop.var)
-    offsets, sizes = _box(op, at, index, minimum(factor, extent - index))
-    operands = read_inputs(rewriter, op, offsets, sizes, loop.body)
+    box = Box.at_origin(op.extents()).along(at, index, minimum(factor, extent - index))
+    operands = read_inputs(rewriter, op, box, loop.body)
     subset = Tile.full(shape)
     acc = rewriter.insert(Materialize.of(loop.destinations[0], subset), _end(loop), f"{source_name(op)}.acc")
-    _, whole = _box(op, at, index, factor)
+    whole = box.along(at, index, factor)
     padded: list[Value] = []
     for position, value in enumerate(operands):
-        wide = op.operand_tile(position, offsets, whole).shape
+        wide = op.operand_tile(position, whole).shape
         padded.append(pad_value_to(rewriter, value, wide, op.pad_value(position, True), False, acc))
     made = _insert(rewriter, op, _with_parallel(op, dim, [*padded, acc.result], factor), loop)
     rewriter.insert(StYield.of(made.result, loop.destinations[0], subset), _end(loop))
@@ -93,14 +94,6 @@ def split_side_by_side(rewriter: Rewriter, op: Structured, dim: str, factor: int
 
 def _place(op: Structured, dim: str) -> int:
     return [it.name for it in op.iterators()].index(dim)
-
-
-def _box(op: Structured, at: int, offset: Dim, size: Dim) -> tuple[list[Dim], list[Dim]]:
-    """The iteration box of this range of one dim."""
-    offsets: list[Dim] = [0] * len(op.iterators())
-    sizes = list(op.extents())
-    offsets[at], sizes[at] = offset, size
-    return offsets, sizes
 
 
 def _loop(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tcpx.payload.bounds import is_equal
-from tcpx.payload.interfaces import Structured, Tileable
+from tcpx.payload.interfaces import Box, Structured, Tileable
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
 from tcpx.payload.ops.memory import FREE, Empty, Pad
@@ -24,7 +24,7 @@ def tile(rewriter: Rewriter, op: Tileable, dim: str, size: Dim, parallel: bool =
     A parallel dim yields disjoint tiles of the result. A reduction dim turns the op into its accumulating form:
     the loop's destination starts as `init`, or as a fill of the neutral element.
     """
-    iterators, domain = op.iterators(), list(op.extents())
+    iterators, domain = op.iterators(), op.extents()
     position = [it.name for it in iterators].index(dim)
     reduces = iterators[position].is_reduction
     name = rewriter.ordinal_name(op, f"{source_name(op)}/{dim}")
@@ -41,19 +41,16 @@ def tile(rewriter: Rewriter, op: Tileable, dim: str, size: Dim, parallel: bool =
     loop.copy_path = op.copy_path
     dest = body.args[0]
 
-    offsets: list[Dim] = [0] * len(domain)
-    sizes: list[Dim] = domain
-    offsets[position] = Size.of(var)
-    sizes[position] = minimum(size, domain[position] - Size.of(var))
-    operands = read_inputs(rewriter, op, offsets, sizes, body)
-    result_tile = op.result_tile(offsets, sizes)
+    box = Box.at_origin(domain).along(position, Size.of(var), minimum(size, domain[position] - Size.of(var)))
+    operands = read_inputs(rewriter, op, box, body)
+    result_tile = op.result_tile(box)
     if reduces or op.init is not None:
         operands.append(
             rewriter.insert(
                 Materialize.of(dest, result_tile), InsertPoint(body, len(body.ops)), f"{source_name(op)}.acc"
             ).result
         )
-    made = rewriter.insert(op.on_box(operands, result_tile.shape), InsertPoint(body, len(body.ops)), source_name(op))
+    made = rewriter.insert(op.on_box(operands, box), InsertPoint(body, len(body.ops)), source_name(op))
     made.name = op.name
     rewriter.insert(StYield.of(made.result, dest, result_tile), InsertPoint(body, len(body.ops)))
     rewriter.continue_as(op, made)
@@ -65,12 +62,10 @@ def tile(rewriter: Rewriter, op: Tileable, dim: str, size: Dim, parallel: bool =
     return loop, made
 
 
-def read_inputs(
-    rewriter: Rewriter, op: Tileable, offsets: Sequence[Dim], sizes: Sequence[Dim], body: Block
-) -> list[Value]:
-    """What the iteration box [offsets, offsets + sizes) of `op` reads of each input, read at the end of `body`."""
+def read_inputs(rewriter: Rewriter, op: Tileable, box: Box, body: Block) -> list[Value]:
+    """What a box of iterations of `op` reads of each input, read at the end of `body`."""
     return [
-        read_subset(rewriter, value, op.operand_tile(index, offsets, sizes), InsertPoint(body, len(body.ops)))
+        read_subset(rewriter, value, op.operand_tile(index, box), InsertPoint(body, len(body.ops)))
         for index, value in enumerate(op.inputs)
     ]
 
@@ -109,26 +104,25 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
     Raises VerifyError where an operand lacks a reduction dim that is padded, or has no neutral element.
     """
     iterators, actual = op.iterators(), op.extents()
-    padded: list[Dim] = [sizes.get(it.name, d) for it, d in zip(iterators, actual, strict=True)]
-    grown = [k for k, (a, b) in enumerate(zip(padded, actual, strict=True)) if is_equal(a, b) is not True]
+    padded = Box.at_origin([sizes.get(it.name, d) for it, d in zip(iterators, actual, strict=True)])
+    grown = [k for k, (a, b) in enumerate(zip(padded.sizes, actual, strict=True)) if is_equal(a, b) is not True]
     if not grown:
         return op
     reductions = [k for k in grown if iterators[k].is_reduction]
     for k in reductions:
-        _check_held(op, k, padded[k])
+        _check_held(op, k, padded.sizes[k])
     reduced = bool(reductions)
-    zeros: list[Dim] = [0] * len(actual)
     operands: list[Value] = []
     for index, value in enumerate(op.inputs):
         fill = op.pad_value(index, reduced)
-        shape = op.operand_tile(index, zeros, padded).shape
-        part = op.operand_tile(index, zeros, actual)
+        shape = op.operand_tile(index, padded).shape
+        part = op.operand_tile(index, Box.at_origin(actual))
         read = value if part.is_full(shape_of(value.type)) is True else read_subset(rewriter, value, part, op)
         operands.append(pad_value_to(rewriter, read, shape, fill, not reduced, op))
-    shape = op.result_tile(zeros, padded).shape
+    shape = op.result_tile(padded).shape
     if op.init is not None:
         operands.append(pad_value_to(rewriter, op.init, shape, op.neutral() or 0, True, op))
-    made = rewriter.insert(op.on_box(operands, shape), InsertPoint.before(op), source_name(op))
+    made = rewriter.insert(op.on_box(operands, padded), InsertPoint.before(op), source_name(op))
     made.name = op.name
     rewriter.continue_as(op, made)
     before = shape_of(op.result.type)
@@ -147,11 +141,11 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
 
 def _check_held(op: Tileable, dim: int, size: Dim) -> None:
     """Neutral elements in one factor are neutral only beside those of the others: 0 times infinity is no 0."""
-    actual, zeros = op.extents(), [0] * len(op.extents())
-    wider = [size if k == dim else extent for k, extent in enumerate(actual)]
+    actual = Box.at_origin(op.extents())
+    wider = actual.along(dim, 0, size)
     name = op.iterators()[dim].name
     for index, value in enumerate(op.inputs):
-        if op.operand_tile(index, zeros, wider).shape == op.operand_tile(index, zeros, actual).shape:
+        if op.operand_tile(index, wider).shape == op.operand_tile(index, actual).shape:
             raise op.error(
                 f"`{name}` cannot be padded: an operand does not have it",
                 required="a reduction dim of every operand, or whole tiles",

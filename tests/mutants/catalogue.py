@@ -84,8 +84,8 @@ MUTANTS: Final = (
     Mutant(
         "tile: every iteration reads the first tile",
         "transform/tiling.py",
-        "offsets[position] = Size.of(var)",
-        "offsets[position] = var.lower",
+        ".along(position, Size.of(var), minimum",
+        ".along(position, var.lower, minimum",
         _op("tile"),
     ),
     Mutant(
@@ -112,8 +112,8 @@ MUTANTS: Final = (
     Mutant(
         "fuse: a producer computes the tile at the origin",
         "transform/fusion.py",
-        "tile = op.operand_tile(k, offsets, sizes)\n        wanted",
-        "tile = op.operand_tile(k, [0 for _ in offsets], sizes)\n        wanted",
+        "tile = op.operand_tile(k, box)\n        wanted",
+        "tile = op.operand_tile(k, Box.at_origin(box.sizes))\n        wanted",
         _op("fuse"),
     ),
     Mutant(

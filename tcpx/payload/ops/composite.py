@@ -8,7 +8,7 @@ import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import IntAttribute, Operand
-from tcpx.payload.interfaces import Build, Iterator, IteratorKind, Tileable
+from tcpx.payload.interfaces import Box, Build, Iterator, IteratorKind, Tileable
 from tcpx.payload.ir import Operation, Value, register
 from tcpx.payload.ops.elementwise import Div, Exp, Sub
 from tcpx.payload.ops.movement import Broadcast
@@ -71,17 +71,17 @@ class Softmax(Composite):
     def domain(self) -> tuple[Dim, ...]:
         return shape_of(self.result.type)
 
-    def operand_tile(self, index: int, offsets: Sequence[Dim], sizes: Sequence[Dim]) -> Tile:
-        return Tile(tuple(offsets), tuple(sizes))
+    def operand_tile(self, index: int, box: Box) -> Tile:
+        return Tile(box.offsets, box.sizes)
 
-    def result_tile(self, offsets: Sequence[Dim], sizes: Sequence[Dim]) -> Tile:
-        return Tile(tuple(offsets), tuple(sizes))
+    def result_tile(self, box: Box) -> Tile:
+        return Tile(box.offsets, box.sizes)
 
-    def iteration_of_result(self, tile: Tile) -> tuple[list[Dim], list[Dim]] | None:
+    def iteration_of_result(self, tile: Tile) -> Box | None:
         whole = tile.offsets[self.dim] == 0 and tile.sizes[self.dim] == self.domain()[self.dim]
-        return (list(tile.offsets), list(tile.sizes)) if whole and not tile.dropped else None
+        return Box(tile.offsets, tile.sizes) if whole and not tile.dropped else None
 
-    def iteration_of_operand(self, index: int, tile: Tile) -> tuple[list[Dim], list[Dim]] | None:
+    def iteration_of_operand(self, index: int, tile: Tile) -> Box | None:
         return self.iteration_of_result(tile)
 
     def on_tiles(self, operands: Sequence[Value], result_shape: Sequence[Dim]) -> Operation:
