@@ -81,9 +81,15 @@ class Evaluation:
         index: list[slice | int] = []
         for dim, (offset, size, stride) in enumerate(zip(tile.offsets, tile.sizes, tile.strides, strict=True)):
             o, n, s = self.size(offset), self.size(size), self.size(stride)
-            if n > 0 and not 0 <= o <= o + (n - 1) * s < shape[dim]:
+            last = o + (n - 1) * s
+            if n > 0 and not 0 <= min(o, last) <= max(o, last) < shape[dim]:
                 raise IndexError(f"{tile.text()}: {o} + {n} x {s} leaves dim {dim} of extent {shape[dim]}")
-            index.append(o if dim in tile.dropped and n > 0 else slice(o, o + max(0, n - 1) * s + (n > 0), s))
+            if dim in tile.dropped and n > 0:
+                index.append(o)
+            elif n <= 0:
+                index.append(slice(0, 0))
+            else:
+                index.append(slice(o, last + 1 if s > 0 else last - 1 if last else None, s))
         return tuple(index)
 
     def enter_iteration(self, loop: Operation, number: int) -> None:

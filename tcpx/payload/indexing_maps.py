@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tcpx.payload.sizes import Dim, FloorDiv, Mod, Size, Symbol, floordiv, mod, symbols
+from tcpx.payload.sizes import Dim, FloorDiv, Mod, Size, Symbol, Var, floordiv, minimum, mod, substitute, symbols
 
 IndexingMap = tuple[Dim, ...]
 """One expression over the iteration dims (as `Symbol`s of their names) per dim of an operand."""
@@ -82,9 +82,54 @@ def grows(expression: Dim) -> bool:
     return bool(coefficients) and all(factor > 0 for factor in coefficients.values())
 
 
+@dataclass(frozen=True, slots=True)
+class Falling:
+    """An indexing expression that falls with its one dim, `31 - i`, `30 - 2*i`."""
+
+    dim: str
+    factor: int
+
+
+def map_falling(expression: Dim) -> Falling | None:
+    """What an expression falls with; None if it grows, or has another number of dims."""
+    coefficients = map_coefficients(expression)
+    if coefficients is None or len(coefficients) != 1:
+        return None
+    ((name, factor),) = coefficients.items()
+    return Falling(name, factor) if factor < 0 else None
+
+
+def index_range(expression: Dim, extents: Mapping[str, Dim]) -> tuple[Dim, Dim]:
+    """The least and the greatest index that iterations of these extents read: bounds of it, of what is not linear."""
+    digit = map_digit(expression)
+    if digit is not None:
+        extent = extents[digit.dim]
+        return 0, minimum(digit.radix, extent) - 1 if digit.is_remainder else floordiv(extent - 1, digit.radix)
+    coefficients = map_coefficients(expression)
+    ends: dict[bool, dict[Symbol | Var, Dim]] = {False: {}, True: {}}
+    for name in map_symbols(expression):
+        last = extents[name] - 1
+        if coefficients is None:
+            ends[True][Symbol(name)] = Var(name, 0, extents[name]).size()
+            continue
+        rises = coefficients[name] > 0
+        ends[rises][Symbol(name)], ends[not rises][Symbol(name)] = last, 0
+    if coefficients is None:
+        anywhere = substitute(expression, ends[True])
+        return anywhere, anywhere
+    return substitute(expression, ends[False]), substitute(expression, ends[True])
+
+
 def from_first(indexing_map: IndexingMap) -> IndexingMap:
     """The map by which a box reads its subset of an operand, which starts where the first iteration reads."""
-    return tuple(e - e.constant if isinstance(e, Size) and grows(e) else e for e in indexing_map)
+    return tuple(map(_from_first, indexing_map))
+
+
+def _from_first(expression: Dim) -> Dim:
+    falling = map_falling(expression)
+    if falling is not None:
+        return Symbol(falling.dim).size()
+    return expression - expression.constant if isinstance(expression, Size) and grows(expression) else expression
 
 
 def map_name(expression: Dim) -> str | None:

@@ -10,7 +10,18 @@ from typing import ClassVar
 from tcpx.payload.broadcasting import broadcasts_to_write, have_equal_extents
 from tcpx.payload.diagnostics import VerifyError
 from tcpx.payload.facts import facts_at
-from tcpx.payload.indexing_maps import DimDigit, IndexingMap, dims, from_first, grows, map_digit, map_dim, map_symbols
+from tcpx.payload.indexing_maps import (
+    DimDigit,
+    IndexingMap,
+    dims,
+    from_first,
+    grows,
+    index_range,
+    map_digit,
+    map_dim,
+    map_falling,
+    map_symbols,
+)
 from tcpx.payload.ir import Attribute, Operation, Value
 from tcpx.payload.sizes import (
     Dim,
@@ -41,10 +52,11 @@ class IteratorKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Iterator:
-    """One dim of an iteration domain."""
+    """One dim of an iteration domain. Without a declared `extent` it has that of what is indexed by the dim alone."""
 
     name: str
     kind: IteratorKind
+    extent: Dim | None = None
 
     @property
     def is_reduction(self) -> bool:
@@ -53,6 +65,11 @@ class Iterator:
     @property
     def dim(self) -> Symbol:
         return Symbol(self.name)
+
+    @property
+    def entry(self) -> tuple[Attribute, ...]:
+        """The iterator in an attribute: `["k", "reduction"]`, or `["k", "reduction", 3]`."""
+        return (self.name, self.kind.value, *(() if self.extent is None else (self.extent,)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +190,8 @@ class Structured(Tileable):
 
     __slots__ = ()
     class_name = "generic"
+    reads_all_of_operands: ClassVar[bool] = True
+    """Whether what is indexed by a dim alone has the extent of the dim; if not, an operand may be longer."""
 
     def maps(self) -> tuple[IndexingMap, ...]:
         """The indexing map of each input (without `init`)."""
@@ -195,6 +214,11 @@ class Structured(Tileable):
         digits. None if its class fixes the map."""
         del index, indexing_map
         return None
+
+    def declaring(self, extents: Mapping[str, Dim]) -> Mapping[str, Attribute]:
+        """The attributes with which the operation has these extents for those of its dims that it declares them of."""
+        del extents
+        return {}
 
     @property
     def is_movement(self) -> bool:
@@ -228,13 +252,17 @@ class Structured(Tileable):
                 elif digit is not None and not digit.is_remainder:
                     by_digits.setdefault(digit.dim, extent * digit.radix)
         known = by_digits | known
-        for it in self.iterators():
+        its = self.iterators()
+        known |= {it.name: it.extent for it in its if it.extent is not None}
+        for it in its:
             if it.name not in known:
                 raise self.error(
                     f"the extent of dim `{it.name}` follows from no operand",
-                    required="an operand or result indexed by the dim alone",
+                    required="an operand or result indexed by the dim alone, or a declared extent",
+                    found=f'["{it.name}", "{it.kind.value}"]',
+                    fix=f'["{it.name}", "{it.kind.value}", 3], where 3 is the extent',
                 )
-        return tuple(known[it.name] for it in self.iterators())
+        return tuple(known[it.name] for it in its)
 
     def _map_tile(self, indexing_map: IndexingMap, shape: Sequence[Dim], box: Box) -> Tile:
         its = self.iterators()
@@ -242,11 +270,17 @@ class Structured(Tileable):
         extent = {it.name: s for it, s in zip(its, box.sizes, strict=True)}
         out_offsets: list[Dim] = []
         out_sizes: list[Dim] = []
-        for expression, whole in zip(indexing_map, shape, strict=True):
-            name = map_dim(expression)
+        strides: list[Dim] = [1] * len(indexing_map)
+        for position, (expression, whole) in enumerate(zip(indexing_map, shape, strict=True)):
+            name, falling = map_dim(expression), map_falling(expression)
             if name is not None:
                 out_offsets.append(start[Symbol(name)])
                 out_sizes.append(extent[name])
+                continue
+            if falling is not None:
+                out_offsets.append(substitute(expression, start))
+                out_sizes.append(extent[falling.dim])
+                strides[position] = falling.factor
                 continue
             digit = map_digit(expression)
             if digit is not None:
@@ -264,7 +298,7 @@ class Structured(Tileable):
             last: dict[Symbol | Var, Dim] = {Symbol(n): start[Symbol(n)] + extent[n] - 1 for n in extent}
             out_offsets.append(low)
             out_sizes.append(not_negative(substitute(expression, last) - low + 1))  # of no iterations, nothing
-        return Tile(tuple(out_offsets), tuple(out_sizes))
+        return Tile(tuple(out_offsets), tuple(out_sizes), tuple(strides))
 
     def _check_untiled(self, expression: Dim, box: Box) -> None:
         """An operand that is not read in the order of a dim is read whole, by all of that dim."""
@@ -274,7 +308,8 @@ class Structured(Tileable):
                 raise self.error(
                     f"`{to_text(expression)}` does not grow with `{it.name}`: what a tile of `{it.name}` reads does not"
                     " start where its first iteration reads",
-                    required=f"maps that are sums of dims times positive numbers, to tile `{it.name}`",
+                    required=f"maps that are sums of dims times positive numbers, or fall with one dim, to tile"
+                    f" `{it.name}`",
                     found=to_text(expression),
                     fix=f"tile other dims than `{it.name}`" if len(self.iterators()) > 1 else None,
                 )
@@ -296,13 +331,14 @@ class Structured(Tileable):
     def result_tile(self, box: Box) -> Tile:
         return self._map_tile(self.result_map(), shape_of(self.result.type), box)
 
-    def _iteration(self, indexing_map: IndexingMap, tile: Tile) -> Box | None:
+    def _iteration(self, indexing_map: IndexingMap, shape: Sequence[Dim], tile: Tile) -> Box | None:
         if tile.dropped or any(s != 1 for s in tile.strides):
             return None
         found: dict[str, tuple[Dim, Dim]] = {}
-        for expression, offset, size in zip(indexing_map, tile.offsets, tile.sizes, strict=True):
+        extents = dict(zip((it.name for it in self.iterators()), self.domain(), strict=True))
+        for expression, whole, offset, size in zip(indexing_map, shape, tile.offsets, tile.sizes, strict=True):
             name = map_dim(expression)
-            if name is None or name in found:
+            if name is None or name in found or is_equal(extents[name], whole) is not True:
                 return None
             found[name] = (offset, size)
         box = Box.at_origin(self.extents())
@@ -312,10 +348,10 @@ class Structured(Tileable):
         return box
 
     def iteration_of_result(self, tile: Tile) -> Box | None:
-        return self._iteration(self.result_map(), tile)
+        return self._iteration(self.result_map(), shape_of(self.result.type), tile)
 
     def iteration_of_operand(self, index: int, tile: Tile) -> Box | None:
-        return self._iteration(self.maps()[index], tile)
+        return self._iteration(self.maps()[index], shape_of(self.inputs[index].type), tile)
 
     def on_tiles(self, operands: Sequence[Value], result_shape: Sequence[Dim]) -> Operation:
         kind = next((v.type for v in operands if isinstance(v.type, VectorType)), self.result.type)
@@ -330,10 +366,21 @@ class Structured(Tileable):
 
     def on_box(self, operands: Sequence[Value], box: Box) -> Operation:
         made = super().on_box(operands, box)
+        if not isinstance(made, Structured):
+            return made
         for index, indexing_map in enumerate(self.maps()):
             local = from_first(indexing_map)
-            if local != indexing_map and isinstance(made, Structured):
-                made.attributes.update(made.reading_by(index, local) or {})
+            if local != indexing_map:
+                attributes = made.reading_by(index, local)
+                if attributes is None:
+                    raise self.error(
+                        f"a tile of operand {index} starts at 0, and the class fixes how it is read",
+                        required="an operation that says how it reads a tile (`reading_by`), or maps without an offset",
+                        found=f"[{', '.join(map(to_text, indexing_map))}]",
+                    )
+                made.attributes.update(attributes)
+        names = (it.name for it in self.iterators())
+        made.attributes.update(self.declaring(dict(zip(names, box.sizes, strict=True))))
         return made
 
     def verify(self) -> None:
@@ -347,6 +394,8 @@ class Structured(Tileable):
             (self.result_map(), self.result, "result"),
             *([(self.result_map(), self.init, self.optional_operand)] if self.init is not None else []),
         ]
+        given = set[str]() if self.reads_all_of_operands else {name for e in self.result_map() if (name := map_dim(e))}
+        given |= {it.name for it in self.iterators() if it.extent is not None}
         for indexing_map, value, role in checked:
             if len(shape_of(value.type)) != len(indexing_map):
                 raise self.wrong_result() or self.error(
@@ -355,23 +404,35 @@ class Structured(Tileable):
                     found=f"%{value.name}: {value.type}",
                     fix=self.correction(),
                 )
-        extents: Mapping[Symbol | Var, Dim] = {it.dim: d for it, d in zip(self.iterators(), self.domain(), strict=True)}
-        last: Mapping[Symbol | Var, Dim] = {n: d - 1 for n, d in extents.items()}
-        for indexing_map, value, role in checked:
+        extents = {it.name: d for it, d in zip(self.iterators(), self.domain(), strict=True)}
+        for index, (indexing_map, value, role) in enumerate(checked):
             for position, (expression, extent) in enumerate(zip(indexing_map, shape_of(value.type), strict=True)):
                 name = map_dim(expression)
-                required = substitute(expression, extents) if name else substitute(expression, last) + 1
-                holds = is_equal(required, extent) if name else is_less_equal(required, extent)
+                first, last = index_range(expression, extents)
+                is_exact = name is not None and (name not in given or index >= len(self.inputs))
+                holds = is_equal(last + 1, extent) if is_exact else is_less_equal(last + 1, extent)
                 if holds is not True:
                     raise self.wrong_result() or self.error(
                         f"dim {position} of `{role}` does not agree with `{name or to_text(expression)}`",
-                        required=f"{to_text(required)}, the extent of `{name}`"
-                        if name
-                        else f"at least {to_text(required)}, for `{to_text(expression)}`",
+                        required=f"{to_text(last + 1)}, the extent of `{name}`"
+                        if is_exact
+                        else f"at least {to_text(last + 1)}, for `{to_text(expression)}`",
                         found=f"{to_text(extent)} in %{value.name}: {value.type}",
                         fix=self.correction() or (None if holds is False else "make the sizes the same expression"),
                         unproven=holds is None,
                     )
+                begins = is_less_equal(0, first)
+                if begins is not True:
+                    raise self.error(
+                        f"`{to_text(expression)}` reads before the first element of dim {position} of `{role}`",
+                        required="indices of 0 and more in every iteration",
+                        found=f"{to_text(first)}, where {self._extents_text(expression, extents)}",
+                        unproven=begins is None,
+                    )
+
+    def _extents_text(self, expression: Dim, extents: Mapping[str, Dim]) -> str:
+        names = map_symbols(expression)
+        return ", ".join(f"`{name}` has {to_text(extents[name])} values" for name in names) or "no dim is in it"
 
     def shape_from_inputs(self) -> Sequence[Dim] | None:
         """The shape that the inputs give the result; None where they do not agree, or leave a dim of it open."""

@@ -125,7 +125,8 @@ def compose(outer: Tile, inner: Tile) -> Tile:
 
 
 def disjoint(a: Tile, b: Tile) -> bool | None:
-    """Whether two tiles of one source share no element; None if unknown. Strides must be positive."""
+    """Whether two tiles of one source share no element; None if unknown."""
+    a, b = _rising(a), _rising(b)
     extents = list(zip(a.offsets, _extents(a), b.offsets, _extents(b), strict=True))
     if any(_ends_before(start, extent, other) for start, extent, other, _ in extents) or any(
         _ends_before(other, extent, start) for start, _, other, extent in extents
@@ -152,6 +153,17 @@ def disjoint(a: Tile, b: Tile) -> bool | None:
     return False
 
 
+def _rising(tile: Tile) -> Tile:
+    """The elements of a tile in an order in which no stride is negative; of an empty dim, nothing."""
+    if all(not isinstance(stride, int) or stride >= 0 for stride in tile.strides):
+        return tile
+    offsets, strides = list(tile.offsets), list(tile.strides)
+    for dim, (size, stride) in enumerate(zip(tile.sizes, tile.strides, strict=True)):
+        if isinstance(stride, int) and stride < 0:
+            offsets[dim], strides[dim] = offsets[dim] + (size - 1) * stride, -stride
+    return Tile(tuple(offsets), tile.sizes, tuple(strides), tile.dropped)
+
+
 def _ends_before(start: Dim, extent: Dim, other: Dim) -> bool:
     """Whether start + extent <= other without a search: constant distance, extent limited by a constant."""
     distance = other - start
@@ -169,6 +181,7 @@ def disjoint_between_iterations(tile: Tile, var: Var, other: Tile | None = None)
     Loop variables whose facts depend on `var` belong to inner loops and take any value in either iteration; all
     others are taken to be outer ones, with one value for both.
     """
+    tile, other = _rising(tile), None if other is None else _rising(other)
     if is_less_equal(var.upper - var.lower, var.step) is True or (other is None and _moves_on(tile, var)):
         return True
     decision = disjoint(tile, _one_later(tile if other is None else other, var))

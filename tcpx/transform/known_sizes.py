@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tcpx.payload.facts import Facts
+from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import Rewriter
@@ -24,6 +25,11 @@ def write_known_sizes(rewriter: Rewriter, ops: Sequence[Operation], facts: Facts
                 known = Tile(subset.offsets, tuple(map(facts.value, subset.sizes)), subset.strides, subset.dropped)
                 if known != subset:
                     rewriter.set_attribute(op, "subset", known)
+            if isinstance(op, Structured):
+                extents = {it.name: facts.value(extent) for it, extent in zip(op.iterators(), op.domain(), strict=True)}
+                for key, attribute in op.declaring(extents).items():
+                    if op.attributes[key] != attribute:
+                        rewriter.set_attribute(op, key, attribute)
             if isinstance(op, Loop):
                 for init, dest, result in zip(op.operands, op.destinations, op.results, strict=True):
                     _set_type(rewriter, dest, init.type)

@@ -13,7 +13,7 @@ from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Attribute, Block, Operation, Value, operation_classes
 from tcpx.payload.ops.elementwise import Binary
 from tcpx.payload.ops.generic import Generic, generalize
-from tcpx.payload.sizes import Dim, Symbol, Var, substitute, to_text
+from tcpx.payload.sizes import Dim, Symbol, Var, is_equal, substitute, to_text
 from tcpx.payload.types import dtype_of, shape_of
 
 MOST_INPUTS = 4
@@ -133,6 +133,10 @@ def _difference(candidate: Candidate, op: Structured, mine: Generic) -> Differen
     renamed = _renaming(mine, other, candidate.order)
     if isinstance(renamed, str):
         return miss(2, renamed)
+    for there, here in renamed.items():
+        sizes = other.size_of(there), mine.size_of(here)
+        if is_equal(*sizes) is not True:
+            return miss(2, f"takes {to_text(sizes[0])} of `{here}`, not {to_text(sizes[1])}")
     if mine.attributes.get("combiner") != other.attributes.get("combiner"):
         combiners = (mine.attributes.get("combiner"), other.attributes.get("combiner"))
         return miss(3, f"combines with {combiners[1]}, not {combiners[0]}")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from tcpx.payload.indexing_maps import IndexingMap, dims, from_first
-from tcpx.payload.interfaces import Box, IteratorKind, Structured
+from tcpx.payload.interfaces import Box, Iterator, IteratorKind, Structured
 from tcpx.payload.ir import Attribute, Block, CloneMap, Operation, Value, operation_classes
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
@@ -151,7 +151,7 @@ def _combination(op: Structured, partial: Value, place: int, init: Value | None)
     body.append(Yield([op.combine(build, body.args[1], body.args[0])]))
     kinds = [IteratorKind.REDUCTION if k == place else IteratorKind.PARALLEL for k in range(len(names))]
     attributes: dict[str, Attribute] = {
-        "iterators": tuple((name, kind.value) for name, kind in zip(names, kinds, strict=True)),
+        "iterators": tuple(Iterator(name, kind).entry for name, kind in zip(names, kinds, strict=True)),
         "maps": (dims(*names), dims(*kept)),
         "combiner": body.ops[-2].opcode,
     }
@@ -167,7 +167,7 @@ def _with_parallel(op: Structured, dim: str, operands: Sequence[Value], extent: 
     attributes: dict[str, Attribute] = {
         **body.attributes,
         "iterators": tuple(
-            (it.name, IteratorKind.PARALLEL.value if it.name == dim else it.kind.value) for it in op.iterators()
+            Iterator(dim, IteratorKind.PARALLEL).entry if it.name == dim else it.entry for it in op.iterators()
         ),
         "maps": (*map(from_first, body.maps()), result_map),
     }

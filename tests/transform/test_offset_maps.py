@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import tcpx
@@ -12,10 +14,14 @@ Y = 'let y = match one "y" in root\n'
 
 
 def payload(maps: str, kinds: str, operands: str, result: str) -> str:
-    """A generic `y` that multiplies its operands, and sums where a dim is `r`; one letter of `kinds` a dim."""
+    """A generic `y` that multiplies its operands, and sums where a dim is `r`; one letter of `kinds` a dim, with its
+    extent behind it if that is declared."""
     types = operands.split()
     given = ", ".join(f"%x{k}: tensor<{t}xf32>" for k, t in enumerate(types))
-    iterators = ", ".join(f'["{name}", "{"reduction" if kind == "r" else "parallel"}"]' for name, kind in _dims(kinds))
+    iterators = ", ".join(
+        f'["{name}", "{"reduction" if kind[0] == "r" else "parallel"}"{", " * bool(kind[1:])}{kind[1:]}]'
+        for name, kind in _dims(kinds)
+    )
     elements = ", ".join(f"%e{k}: f32" for k in range(len(types)))
     sums = "r" in kinds
     factors = "%e0, %e1" if len(types) > 1 else "%e0, %e0"
@@ -33,7 +39,7 @@ def payload(maps: str, kinds: str, operands: str, result: str) -> str:
 
 def _dims(kinds: str) -> list[tuple[str, str]]:
     names = {"p": iter("ij"), "r": iter("kl")}
-    return [(next(names[kind]), kind) for kind in kinds]
+    return [(next(names[kind[0]]), kind) for kind in re.findall(r"[pr]\d*", kinds)]
 
 
 GROWING = {
@@ -91,13 +97,22 @@ def test_a_consumer_with_an_offset_is_refused() -> None:
     assert found.message == "%y does not use the tile as a box of its own iterations"
 
 
-@pytest.mark.parametrize("name", FALLING)
-def test_a_dim_that_is_read_from_its_end_is_not_tiled(name: str) -> None:
-    text, dim = FALLING[name]
-    for statement in (f"tile(y, [{dim}: 4])", f"tile(y, [{dim}: 5], tail: pad)"):
-        found = refusal(text, Y + statement)
-        assert "does not grow with" in found.message
-        assert found.required == f"maps that are sums of dims times positive numbers, to tile `{dim}`"
+MIXED = {
+    "two dims": (payload("[30 - i - k], [k], [i]", "pr", "31 5", "26"), "ik"),
+    "rises and falls": (payload("[i - k + 4], [k], [i]", "pr", "30 5", "26"), "ik"),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_a_dim_that_is_read_from_its_end_beside_others_is_not_tiled(name: str) -> None:
+    text, dims = MIXED[name]
+    for dim in dims:
+        for statement in (f"tile(y, [{dim}: 4])", f"tile(y, [{dim}: 3], tail: pad)"):
+            found = refusal(text, Y + statement)
+            assert "does not grow with" in found.message
+            assert found.required == (
+                f"maps that are sums of dims times positive numbers, or fall with one dim, to tile `{dim}`"
+            )
 
 
 def test_other_dims_are_tiled_beside_it() -> None:
@@ -105,35 +120,88 @@ def test_other_dims_are_tiled_beside_it() -> None:
     check(FALLING["rows"][0], f"{Y}let j = tile(y, [j: 8], tail: pad)\nvectorize(j)")
 
 
+@pytest.mark.parametrize("tail", ["none", "peel", "pad"])
 @pytest.mark.parametrize("name", FALLING)
-@pytest.mark.xfail(strict=True, raises=TcpxError, reason="a subset in reversed order: one operation protocol")
-def test_a_dim_that_is_read_from_its_end_is_tiled(name: str) -> None:
+def test_a_dim_that_is_read_from_its_end_is_tiled(name: str, tail: str) -> None:
     text, dim = FALLING[name]
-    check(text, f"{Y}tile(y, [{dim}: 4])")
+    check(text, f"{Y}tile(y, [{dim}: 4], tail: {tail})")
+    if tail == "pad":
+        check(text, f"{Y}let i = tile(y, [{dim}: 8], tail: pad)\nvectorize(i)")
 
 
 PARTS = {
-    "stencil": payload("[i], [i + 1], [i]", "p", "34 34", "32"),
-    "slice": payload("[i, j], [i, j]", "pp", "7x40", "7x32"),
+    "stencil": (payload("[i], [i + 1], [i]", "p", "34 34", "32"), "i"),
+    "slice": (payload("[i, j], [i, j]", "pp", "7x40", "7x32"), "ij"),
+    "window": (payload("[i + k], [k], [i]", "pr3", "40 7", "31"), "ik"),
 }
 
 
+@pytest.mark.parametrize("tail", ["none", "peel", "pad"])
 @pytest.mark.parametrize("name", PARTS)
-@pytest.mark.xfail(strict=True, raises=TcpxError, reason="an operand longer than its dim: one operation protocol")
-def test_a_bare_dim_reads_a_part_of_an_operand(name: str) -> None:
-    tcpx.parse(PARTS[name])
+def test_an_operand_may_be_longer_than_its_dim(name: str, tail: str) -> None:
+    text, dims = PARTS[name]
+    check(text, f"{Y}tile(y, [{dims[0]}: 5], tail: {tail})")
+    if tail != "pad":
+        check(text, f"{Y}tile(y, [{', '.join(f'{dim}: 2' for dim in dims)}], tail: {tail})")
 
 
-def test_a_bare_dim_reads_all_of_an_operand() -> None:
-    for name, part in (("stencil", "(%x0) tile [0] [32]"), ("slice", "(%x0) tile [0, 0] [7, 32]")):
-        with pytest.raises(TcpxError) as caught:
-            tcpx.parse(PARTS[name])
-        assert (
-            caught.value.diagnostic.message
-            == "%y (tcp.generic): the operands give the result another shape than its type"
-        )
-        assert f"gml_st.materialize{part}" in (caught.value.diagnostic.fix or "")
-    stencil = PARTS["stencil"].replace(
-        "%y = tcp.generic(%x0", "%x = gml_st.materialize(%x0) tile [0] [32] : tensor<32xf32>\n  %y = tcp.generic(%x"
+def test_a_longer_operand_is_computed_where_it_is_read() -> None:
+    text = PARTS["stencil"][0].replace(
+        "  %y = tcp.generic(%x0, %x1)", "  %z = tcp.add(%x0, %x1) : tensor<34xf32>\n  %y = tcp.generic(%z, %z)"
     )
-    check(stencil, f"{Y}tile(y, [i: 5], tail: peel)")
+    check(text, f'{Y}let i = tile(y, [i: 5])\nfuse(match one "z" in root, into: i)')
+    found = refusal(text, f'{Y}let i = tile(match one "z" in root, [d0: 5])\nfuse(y, into: i)')
+    assert found.message == "%y does not use the tile as a box of its own iterations"
+
+
+def test_the_extent_of_a_reduction_dim_is_declared_where_operands_differ() -> None:
+    with pytest.raises(TcpxError) as caught:
+        tcpx.parse(payload("[k], [k], []", "r", "40 35", ""))
+    assert caught.value.diagnostic.message == "%y (tcp.generic): dim 0 of `operand 1` does not agree with `k`"
+    text = payload("[k], [k], []", "r35", "40 35", "")
+    check(text, f"{Y}tile(y, [k: 8], tail: peel)")
+    check(text, f"{Y}split_reduction(y, k, parts: 3)")
+    check(text, f'{Y}tile(y, [k: 4], tail: peel)\nsplit_reduction(y.copy("main"), k, factor: 4)')
+    found = refusal(payload("[k], [k], []", "r35", "40 40", ""), f"{Y}specialize(y, to: contract)")
+    assert found.notes == ("tcp.contract: takes 40 of `k`, not 35",)
+
+
+POOLING = payload("[2*i + k, 3*j + 2*l], [i, j]", "ppr3r2", "15x33", "7x11")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "tile(y, [i: 2, j: 4], tail: peel)",
+        "tile(y, [i: 2, k: 1, l: 1])",
+        "let i, j = tile(y, [i: 2, j: 4], tail: pad)\nvectorize(j)",
+        "let i, j = tile(y, [i: 2, j: 4], tail: pad)\nlet k, l = tile(y, [k: 1, l: 1])\nvectorize(j)",
+        "interchange(y, [k, l, i, j])",
+        "let t = transpose_result(y, [j, i])",
+        "split_reduction(y, k, parts: 2)",
+    ],
+)
+def test_pooling_declares_its_window(body: str) -> None:
+    check(POOLING, Y + body)
+
+
+def test_a_tile_may_be_cut_from_a_window() -> None:
+    found = refusal(POOLING, f"{Y}tile(y, [k: 2], tail: pad)")
+    assert "neutral" in found.message or "cannot be padded" in found.message
+
+
+@pytest.mark.parametrize(
+    ("index", "found"), [("i - 1", "-1"), ("2*i - 3", "-3"), ("30 - i", "-1"), ("i - 2*k + 1", "-7")]
+)
+def test_what_lies_before_an_operand_is_not_read(index: str, found: str) -> None:
+    with pytest.raises(TcpxError) as caught:
+        tcpx.parse(payload(f"[{index}], [k], [i]", "pr", "90 5", "32"))
+    error = caught.value.diagnostic
+    assert error.message == f"%y (tcp.generic): `{index}` reads before the first element of dim 0 of `operand 0`"
+    assert (error.found or "").split(",")[0] == found
+
+
+def test_what_lies_behind_an_operand_is_not_read() -> None:
+    with pytest.raises(TcpxError) as caught:
+        tcpx.parse(payload("[40 - i], [i]", "p", "32", "32"))
+    assert caught.value.diagnostic.required == "at least 41, for `40 - i`"

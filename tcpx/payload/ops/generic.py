@@ -17,7 +17,7 @@ from tcpx.payload.ops.batched_body import is_batchable, run_batched
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.elementwise import Binary
 from tcpx.payload.ops.movement import Broadcast
-from tcpx.payload.sizes import Size, Symbol, evaluate, to_text
+from tcpx.payload.sizes import Dim, Size, Symbol, as_dim, evaluate, to_text
 from tcpx.payload.types import ScalarType, VectorType, dtype_of, like, shape_of
 
 
@@ -50,9 +50,9 @@ class Return(Operation):
 class Generic(Structured):
     """A loop nest over `iterators`; `maps` index the inputs, then the result; the region is the scalar body.
 
-    Attributes: `iterators` = [[name, kind], ...], `maps` = one list of expressions over the dims per input and one
-    for the result; with reduction iterators or an `init` also `combiner`, the opcode of an associative binary
-    operation, and an accumulator as the last argument of the body.
+    Attributes: `iterators` = [[name, kind], ...], or [name, kind, extent] where no operand says it; `maps` = one list
+    of expressions over the dims per input and one for the result; with reduction iterators or an `init` also
+    `combiner`, the opcode of an associative binary operation, and an accumulator as the last argument of the body.
     """
 
     __slots__ = ()
@@ -61,6 +61,7 @@ class Generic(Structured):
     init = OptionalOperand()
     variadic = True
     region_count = 1
+    reads_all_of_operands = False
 
     @property
     def required_operands(self) -> int:
@@ -73,6 +74,8 @@ class Generic(Structured):
             match entry:
                 case (str() as name, ("parallel" | "reduction") as kind):
                     found.append(Iterator(name, IteratorKind(kind)))
+                case (str() as name, ("parallel" | "reduction") as kind, (int() | Size() | Symbol()) as extent):
+                    found.append(Iterator(name, IteratorKind(kind), as_dim(extent)))
                 case _:
                     from tcpx.payload.text.printer import attribute_text  # the printer reads the IR: late, as in ir.py
 
@@ -114,6 +117,12 @@ class Generic(Structured):
 
     def result_map(self) -> IndexingMap:
         return self._all_maps()[-1]
+
+    def declaring(self, extents: Mapping[str, Dim]) -> Mapping[str, Attribute]:
+        its = self.iterators()
+        if all(it.extent is None for it in its):
+            return {}
+        return {"iterators": tuple(it.entry if it.extent is None else (*it.entry[:2], extents[it.name]) for it in its)}
 
     def reading_by(self, index: int, indexing_map: IndexingMap) -> Mapping[str, Attribute]:
         maps = list(self._all_maps())
@@ -322,7 +331,7 @@ def generalize(op: Structured) -> Generic:
     result = op.scalar_body(build, block.args[: len(op.inputs)], acc)
     block.append(Yield([result]))
     attributes: dict[str, Attribute] = {
-        "iterators": tuple((it.name, it.kind.value) for it in op.iterators()),
+        "iterators": tuple(it.entry for it in op.iterators()),
         "maps": (*op.maps(), op.result_map()),
     }
     combiner = _combiner_opcode(op) if accumulates else None

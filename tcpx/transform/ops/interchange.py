@@ -67,5 +67,5 @@ class Interchange(Transform):
                 found=", ".join(order) or "no dims",
             )
         made = op.on_tiles(op.operands, shape_of(op.result.type)) if isinstance(op, Generic) else generalize(op)
-        made.attributes["iterators"] = tuple((d, iterators[d].kind.value) for d in order)
+        made.attributes["iterators"] = tuple(iterators[d].entry for d in order)
         return (replace_with(ctx.rewriter, op, made),)

@@ -95,10 +95,10 @@ class TransposeResult(Transform):
 def _in_order(op: Structured, order: Sequence[str], inward: Sequence[int], operands: Sequence[Value]) -> Operation:
     """The detached operation that has the dims of its result in this order: of the nearest class, or a generic."""
     base = general(op.on_tiles(stand_ins(op), shape_of(op.result.type)))
-    kinds = {it.name: it.kind.value for it in op.iterators()}
+    entries = {it.name: it.entry for it in op.iterators()}
     attributes = {
         **base.attributes,
-        "iterators": tuple((d, kinds[d]) for d in (*order, *(d for d in kinds if d not in order))),
+        "iterators": tuple(entries[d] for d in (*order, *(d for d in entries if d not in order))),
         "maps": (*base.maps(), dims(*order)),
     }
     shape = tuple(shape_of(op.result.type)[k] for k in inward)

@@ -219,8 +219,8 @@ def test_an_attribute_that_is_wrong() -> None:
         tcpx.parse(text)
     diagnostic = caught.value.diagnostic
     assert (diagnostic.message, diagnostic.required, diagnostic.found) == (
-        "%x (tcp.empty): `own` is true where it is given",
-        "own = true",
+        "%x (tcp.empty): the attribute `own` is of another kind",
+        "true, or left out",
         "own = 3",
     )
     made = Empty.of(tcpx.parse(PRODUCT).main.returned[0].type)
