@@ -57,5 +57,6 @@ def test_names_of_dims_are_quoted() -> None:
     with pytest.raises(tcpx.TcpxError) as wrong:
         tcpx.parse(text.replace("SYMBOLS", "symbols [m, k, n]"))
     found = wrong.value.diagnostic
-    assert found.message == "%y (tcp.contract): the attribute `lhs` lists the names of dims, quoted"
-    assert (found.required, found.found) == ('["m", "k"]', "m")
+    assert found.message == "%y (tcp.contract): the attribute `lhs` is of another kind"
+    assert (found.required, found.found) == ("a list of the names of dims, quoted", "lhs = [m, k]")
+    assert found.fix == '{lhs = ["m", "k"]}'
