@@ -57,6 +57,8 @@ MOST_UNROLLED: Final = 64
 """Copies of a loop's body that the C compiler is asked to make."""
 MOST_INSTRUCTIONS: Final = 1024
 """Instructions that one operation on vectors becomes."""
+MOST_LANES_OF_OPERATION: Final = 12_500
+"""Instructions that one operation on vectors becomes, with those for single lanes where the target has none for all."""
 MOST_VECTORS: Final = 384
 """Registers of the target that one value takes: compilers take minutes for many times the registers there are."""
 MOST_LIST_WORK: Final = 10_000_000

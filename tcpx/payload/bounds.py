@@ -23,10 +23,14 @@ from tcpx.payload.size_expressions import (
     Symbol,
     Var,
     as_dim,
+    atoms,
 )
+from tcpx.payload.size_traversal import evaluate, leaves
 
 Answer = TypeVar("Answer")
 
+CASES: Final = 8
+"""Values of a symbol that are looked at one by one."""
 REMEMBERED: Final = 2**13
 """Answers remembered per kind of question; the same few hundred are asked at every step of a schedule."""
 
@@ -130,13 +134,39 @@ def _upper(question: Question) -> int | None:
 @lru_cache(maxsize=REMEMBERED)
 @_unknown_if_long
 def _sign(question: Question) -> bool | None:
+    decided = _sign_of(question.size)
+    return _sign_by_cases(question.size) if decided is None else decided
+
+
+def _sign_of(size: Size) -> bool | None:
     query = Query()
-    form = query.form.of(question.size)
+    form = query.form.of(size)
     low = query.lower(form)
     if low is not None and low >= 0:
         return True
     high = query.upper(form)
     return False if high is not None and high < 0 else None
+
+
+def _sign_by_cases(size: Size) -> bool | None:
+    """The sign of quotients of one symbol: of its first values by looking, of all others by a proof of these alone.
+    A quotient may be far from the fraction where both are small."""
+    found = list(leaves(size).values())
+    if len(found) != 1 or not isinstance(found[0], Symbol) or not any(isinstance(a, FloorDiv) for a in atoms(size)):
+        return None
+    symbol, query = found[0], Query()
+    form = query.form.of(size)
+    if isinstance(form, int) or len(query.form.ranges) != 1:
+        return None
+    ((text, (lower, upper)),) = query.form.ranges.items()
+    last = lower + CASES - 1 if upper is None else min(lower + CASES - 1, upper)
+    if any(evaluate(size, {symbol.name: value * symbol.multiple_of}) < 0 for value in range(lower, last + 1)):
+        return None
+    if last == upper:
+        return True
+    query.form.ranges[text] = (last + 1, upper)
+    low = query.lower(form)
+    return True if low is not None and low >= 0 else None
 
 
 @lru_cache(maxsize=REMEMBERED)

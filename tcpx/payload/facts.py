@@ -97,6 +97,15 @@ def facts_in_iterations(op: Operation) -> Facts:
     return Facts([*_branch_conditions(op), *(Predicate.of("<", var.lower, var.upper) for var in loops)])
 
 
+def is_unreachable(op: Operation) -> bool:
+    """Whether a loop round an operation has no iteration, by what the branches round the loop say."""
+    for outer in op.ancestors():
+        var = outer.attributes.get("var")
+        if isinstance(var, Var) and facts_at(outer).decide(Predicate.of("<", var.lower, var.upper)) is False:
+            return True
+    return False
+
+
 def facts_in(conditional: Operation, region: int) -> Facts:
     """What holds in one region of a conditional."""
     own = _condition(conditional, region)

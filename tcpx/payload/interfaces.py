@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from tcpx.payload.broadcasting import broadcasts_to_write, have_equal_extents
 from tcpx.payload.diagnostics import VerifyError
-from tcpx.payload.facts import facts_at
+from tcpx.payload.facts import facts_at, is_unreachable
 from tcpx.payload.indexing_maps import (
     DimDigit,
     IndexingMap,
@@ -23,6 +23,7 @@ from tcpx.payload.indexing_maps import (
     map_symbols,
 )
 from tcpx.payload.ir import Attribute, Operation, Value
+from tcpx.payload.predicates import Predicate, Relation
 from tcpx.payload.sizes import (
     Dim,
     Symbol,
@@ -410,7 +411,7 @@ class Structured(Tileable):
                 name = map_dim(expression)
                 first, last = index_range(expression, extents)
                 is_exact = name is not None and (name not in given or index >= len(self.inputs))
-                holds = is_equal(last + 1, extent) if is_exact else is_less_equal(last + 1, extent)
+                holds = self._holds("==" if is_exact else "<=", last + 1, extent)
                 if holds is not True:
                     raise self.wrong_result() or self.error(
                         f"dim {position} of `{role}` does not agree with `{name or to_text(expression)}`",
@@ -421,7 +422,7 @@ class Structured(Tileable):
                         fix=self.correction() or (None if holds is False else "make the sizes the same expression"),
                         unproven=holds is None,
                     )
-                begins = is_less_equal(0, first)
+                begins = self._holds("<=", 0, first)
                 if begins is not True:
                     raise self.error(
                         f"`{to_text(expression)}` reads before the first element of dim {position} of `{role}`",
@@ -429,6 +430,14 @@ class Structured(Tileable):
                         found=f"{to_text(first)}, where {self._extents_text(expression, extents)}",
                         unproven=begins is None,
                     )
+
+    def _holds(self, relation: Relation, a: Dim, b: Dim) -> bool | None:
+        """Whether a relation of sizes holds, by what the branches round the operation say of them if need be. Of an
+        operation that never runs, anything does."""
+        decided = is_equal(a, b) if relation == "==" else is_less_equal(a, b)
+        if decided is None:
+            decided = facts_at(self).decide(Predicate.of(relation, a, b))
+        return True if decided is not True and is_unreachable(self) else decided
 
     def _extents_text(self, expression: Dim, extents: Mapping[str, Dim]) -> str:
         names = map_symbols(expression)

@@ -232,7 +232,7 @@ class _Vectorizer:
             if not readers or static is None or not isinstance(result.type, TensorType):
                 continue
             is_written_whole = all(_covers(y.subset, static, self.facts) for y in op.yields_to(index))
-            if not is_written_whole and all(isinstance(reader, Materialize) for reader in readers):
+            if not is_written_whole and all(isinstance(reader, Materialize | Loop) for reader in readers):
                 self.written_in_parts.add(result)
             else:
                 read = Read.of(result, Tile.full(static), VectorType(static, result.type.dtype))

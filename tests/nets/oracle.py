@@ -18,14 +18,15 @@ import numpy as np
 import numpy.typing as npt
 
 from tcpx.payload.evaluator import Evaluation
-from tcpx.payload.interfaces import Elementwise, Structured, Tileable
-from tcpx.payload.ir import Block, Module, Operation
+from tcpx.payload.indexing_maps import dims
+from tcpx.payload.interfaces import Elementwise, Structured, Tileable, parallel
+from tcpx.payload.ir import Attribute, Block, CloneMap, Module, Operation
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.ops.constant import Const
-from tcpx.payload.ops.elementwise import Max, Min
-from tcpx.payload.ops.generic import generalize
+from tcpx.payload.ops.elementwise import Max, Min, Mul
+from tcpx.payload.ops.generic import Generic, generalize
 from tcpx.payload.ops.memory import Pad, Reshape
-from tcpx.payload.types import ScalarType, dtype_of, f32
+from tcpx.payload.types import ScalarType, TensorType, dtype_of, f32
 from tcpx.transform.vectors.probes import trial
 from tests.nets.structures import WHOLE_OPERANDS
 
@@ -62,7 +63,7 @@ class Expected:
             wrong = ~same | (self.signed & (a == 0) & (np.signbit(a) != np.signbit(b)))
         if not wrong.any():
             return None
-        at = tuple(int(k[0]) for k in np.nonzero(wrong))
+        at = tuple(map(int, np.unravel_index(int(np.argmax(wrong)), wrong.shape)))
         bound = f" +- {self.error[at]:.3g}" if _is_float(found.dtype) else ""
         return f"{int(wrong.sum())} of {wrong.size} elements; at {at} {found[at]!r}, wanted {self.value[at]!r}{bound}"
 
@@ -122,12 +123,35 @@ def _run(module: Module, arrays: Sequence[Array], sizes: Sizes, noise: _Noise | 
         whole = WHOLE_OPERANDS.get(op.opcode)
         if noise is None and whole is not None and not _is_whole(evaluation.values[op.operands[whole]]):
             return None
+        if noise is None and _may_overflow(op, [evaluation.values[v] for v in op.operands], evaluation):
+            return None
         evaluation.run(op)
         if noise is not None:
             args = [evaluation.values[v] for v in op.operands]
             for value in op.results:
                 evaluation.values[value] = _perturbed(op, args, evaluation.values[value], evaluation, noise)
     return tuple(evaluation.values[v] for v in func.returned)
+
+
+def _may_overflow(op: Operation, args: Sequence[Array], evaluation: Evaluation) -> bool:
+    """Whether an order of the factors of a product gives an infinity, which a 0 among them makes NaN in another."""
+    if not isinstance(op, Generic) or op.combiner is not Mul or not op.acc_type.is_float:
+        return False
+    shape = tuple(evaluation.size(d) for d in op.domain())
+    names = [it.name for it in op.iterators()]
+    attributes: dict[str, Attribute] = {
+        **op.attributes,
+        "iterators": tuple(it.entry for it in parallel(*names)),
+        "maps": (*op.maps(), dims(*names)),
+    }
+    type_ = TensorType(shape, op.acc_type)
+    inputs = Block([*((v.name, v.type) for v in op.inputs), ("ones", type_)]).args
+    terms = Generic(inputs, [type_], attributes, [op.regions[0].clone(CloneMap(), str)])
+    ones = np.ones(shape, op.acc_type.numpy)
+    factors = np.abs(terms.evaluate([*args[: len(op.inputs)], ones], evaluation)[0].astype(np.float64))
+    reduced = tuple(k for k, it in enumerate(op.iterators()) if it.is_reduction)
+    largest = np.prod(np.fmax(factors, 1.0), axis=reduced)
+    return bool(np.any(largest > float(ml_dtypes.finfo(op.acc_type.numpy).max)))
 
 
 def _is_whole(array: Array) -> bool:

@@ -535,3 +535,24 @@ def test_enough_is_decided() -> None:
         decided, total = decided + found, total + possible
     assert total > 250
     assert decided / total > 0.8
+
+
+def _quotient(symbol: Symbol, draw: random.Random) -> Dim:
+    made = floordiv(symbol.size() * draw.randint(1, 3) + draw.randint(-3, 4), draw.choice([2, 3, 4, 5]))
+    return made * draw.randint(1, 2) + draw.randint(-2, 2)
+
+
+def test_quotients_of_one_symbol_are_compared_by_cases() -> None:
+    """By different divisors, small values decide: floor((M + 2) / 4) <= floor(M / 2) is close to M = 2 only."""
+    draw, held = random.Random(0), 0
+    for _ in range(400):
+        lower, upper, step = draw.choice([0, 1, 3]), draw.choice([None, 5, 40]), draw.choice([1, 4])
+        symbol = Symbol("M", lower, upper, step)
+        values = [v for v in range(lower, (400 if upper is None else upper) + 1) if v % step == 0]
+        a, b = _quotient(symbol, draw), _quotient(symbol, draw)
+        truths = {evaluate(a, {"M": v}) <= evaluate(b, {"M": v}) for v in values}
+        found = is_less_equal(a, b)
+        assert found is None or truths == {found}, f"{a} <= {b} for {symbol}"
+        held += truths == {True}
+        assert truths != {True} or found is True, f"{a} <= {b} for {symbol} is not proved"
+    assert held >= 100

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Final
 
-from tcpx.limits import MOST_INSTRUCTIONS, MOST_VECTORS
+from tcpx.limits import MOST_INSTRUCTIONS, MOST_LANES_OF_OPERATION, MOST_VECTORS
 from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import Block, Operation
 from tcpx.payload.types import VectorType, dtype_of
@@ -13,6 +14,9 @@ from tcpx.target.semantics import is_expression
 from tcpx.transform.vectors.lane_dims import choose_lane_dim, extents_of
 from tcpx.transform.vectors.probes import body_of, trial
 from tcpx.transform.vectors.refusal import refusal
+
+FEWEST_EXPANDED: Final = 32
+"""Vectors of an operation from which on what each of them takes is counted."""
 
 
 def check_instructions(op: Operation, target: Target) -> None:
@@ -27,6 +31,16 @@ def check_instructions(op: Operation, target: Target) -> None:
             found=", ".join(dict.fromkeys(f"{v.type}" for v in vectors)),
             fix="tile it smaller before vectorize, reduction dims too",
         )
+    if count >= FEWEST_EXPANDED and isinstance(op, Structured):
+        for_each = instructions_of_vector(op, target)
+        if count * for_each > MOST_LANES_OF_OPERATION:
+            raise refusal(
+                op,
+                f"would become {count * for_each} instructions, {for_each} for each vector",
+                required=f"at most {MOST_LANES_OF_OPERATION} for one operation, those for single lanes among them",
+                found=", ".join(dict.fromkeys(f"{v.type}" for v in vectors)),
+                fix="tile it smaller before vectorize, reduction dims too",
+            )
     held = max((_registers(v.type, target) for v in vectors if isinstance(v.type, VectorType)), default=0)
     if held > MOST_VECTORS:
         raise refusal(

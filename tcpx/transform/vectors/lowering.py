@@ -25,6 +25,8 @@ def lower_vectors(rewriter: Rewriter, root: Operation, target: Target) -> None:
     for op in root.walk():
         check_instructions(op, target)
     run = _Lowering(rewriter, root, target)
+    if isinstance(root, Loop):
+        run.check_carried(root)
     for block in root.regions:
         run.block(block)
     run.finish()
@@ -38,6 +40,18 @@ class _Lowering:
         self.rewriter = rewriter
         self.pieces = Pieces(rewriter, target, root)
         self.cleanups: list[Cleanup] = []
+
+    def check_carried(self, root: Loop) -> None:
+        """What the loop at the root carries is defined and used outside, where nothing is lowered."""
+        for dest in root.destinations:
+            if is_vector(dest) and not self.pieces.widths.is_piece(dest):
+                raise refusal(
+                    root,
+                    "carries a vector of another width than instructions have",
+                    required="a loop that carries no vectors, or vectors as wide as those of one instruction",
+                    found=f"%{dest.name}: {dest.type}",
+                    fix="apply lower_vectors to an enclosing loop, or to the function",
+                )
 
     def block(self, block: Block) -> None:
         """Lower the operations of a block in order."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcpx.limits import MOST_INSTRUCTIONS, MOST_VECTORS
+from tcpx.limits import MOST_INSTRUCTIONS, MOST_LANES_OF_OPERATION, MOST_VECTORS
 from tests.transform.payloads import CHAIN, MM, RELU, refusal
 
 STATIC = """\
@@ -53,6 +53,23 @@ def test_a_register_tile_of_too_many_registers(payload: str, body: str, message:
     assert refused.schedule is not None
     assert refused.schedule.text == "vectorize(i)"
     assert refused.payload is not None
+
+
+def test_what_the_target_does_lane_by_lane_counts_by_lanes() -> None:
+    payload = """func @f(%x: tensor<17xsi8>, %w: tensor<33xsi8>) -> tensor<31xsi8> {
+  %y = tcp.generic(%x, %w) {iterators = [["i", "reduction"], ["j", "reduction"], ["p", "parallel"]],
+      maps = [[i], [j], [p]],
+      combiner = "tcp.min"} ({ (%e: si8, %f: si8, %acc: si8):
+    %t = tcp.mul(%e, %f) : si8
+    %r = tcp.min(%acc, %t) : si8
+    tcp.yield(%r)
+  }) : tensor<31xsi8>
+  tcp.return(%y)
+}
+"""
+    found = refusal(payload, 'let p = tile(match one "y" in root, [p: 5], tail: pad)\nvectorize(p)')
+    assert found.message == "%y (tcp.generic) would become 36465 instructions, 65 for each vector"
+    assert found.required == f"at most {MOST_LANES_OF_OPERATION} for one operation, those for single lanes among them"
 
 
 def test_the_start_of_an_accumulator_in_memory() -> None:

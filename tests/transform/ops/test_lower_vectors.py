@@ -631,3 +631,24 @@ def test_a_vector_from_outside_of_the_loop_is_refused() -> None:
     message = refused(GEMM, root="k")
     assert "%mm.v" in message or "%acc" in message
     assert "apply lower_vectors to an enclosing loop" in message
+
+
+def test_a_loop_that_carries_a_vector_without_dims_is_refused() -> None:
+    message = refused(
+        """
+    func @f(%x: tensor<[K]xf32>) -> tensor<f32> symbols [K: 1..] {
+      %a = tcp.fill {value = 0.0} : vector<f32>
+      %s = gml_st.for %k in 0 to K step 16 (%acc = %a) {
+        %v = vector.read(%x) tile [%k] [min(16, K - %k)] {value = 0.0} : vector<16xf32>
+        %t = tcp.reduce_sum(%v, init = %acc) {dims = [0]} : vector<f32>
+        gml_st.yield(%t, %acc) tile [] []
+      } : vector<f32>
+      %r = vector.to_tensor(%s) : tensor<f32>
+      tcp.return(%r)
+    }
+    """,
+        root="k",
+    )
+    assert "%k (gml_st.for) carries a vector of another width than instructions have" in message
+    assert "found: %acc: vector<f32>" in message
+    assert "apply lower_vectors to an enclosing loop" in message

@@ -132,3 +132,19 @@ def test_versions_of_versions_leave_out_what_cannot_be() -> None:
     body += "specialize r when size(r.d1) >= 8 { tile(r, [d1: 16], tail: peel) } else { tile(r, [d1: 8], tail: pad) }"
     done = check(payload, body, [{"M": m} for m in (0, 1, 7, 8, 17)], exact=False)
     assert done.module.text().count("gml_st.if") == 1
+
+
+def test_sizes_in_a_loop_that_never_runs_may_be_anything() -> None:
+    """17*K < 4 leaves K = 0: the loop round the product has no iteration, whatever its tiles seem to be."""
+    payload = """func @f(%x: tensor<17x[K]x12xf32>, %w: tensor<12x[K]xf32>) -> tensor<[17*K]x[K]xf32> symbols [K] {
+  %r = tcp.reshape(%x) : tensor<[17*K]x12xf32>
+  %mm = tcp.matmul(%r, %w) : tensor<[17*K]x[K]xf32>
+  tcp.return(%mm)
+}
+"""
+    body = (
+        'let mm = match one "mm" in root\n'
+        "specialize mm when size(mm.n) % 3 == 0 { tile(mm, [n: 5]) } else { tile(mm, [n: 16], tail: pad) }\n"
+        "specialize mm when size(mm.m) < 4 { tile(mm, [m: 4], tail: peel) } else { tile(mm, [m: 1], tail: pad) }"
+    )
+    check(payload, body, [{"K": k} for k in (0, 1, 3)], exact=False)
