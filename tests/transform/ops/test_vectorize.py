@@ -162,7 +162,6 @@ vectorize(i)
 """
 
 
-@pytest.mark.parametrize("rows", ["", "let r = tile(b, [d0: 1])"])
 @pytest.mark.parametrize("tail", ["scalar", "peel"])
 def test_what_a_loop_writes_in_parts_stays_in_memory_for_the_next(tail: str) -> None:
     payload = """func @f(%x: tensor<16x[N]x17xf32>) -> tensor<[N]x16x17xf32> symbols [N: 1..] {
@@ -175,6 +174,7 @@ def test_what_a_loop_writes_in_parts_stays_in_memory_for_the_next(tail: str) -> 
     assert not [op for op in done.module.main.walk() if isinstance(op, ToTensor)]
 
 
+@pytest.mark.parametrize("rows", ["", "let r = tile(b, [d0: 1])"])
 def test_what_a_loop_writes_in_parts_is_copied_from_memory(rows: str) -> None:
     """A wide row that an inner loop computes and an outer loop yields a slice of: no vector of the whole row."""
     done = check(WIDE, ROW_BUFFERS.replace("ROWS", rows), [{"M": 0}, {"M": 5}], exact=False)
