@@ -410,26 +410,21 @@ def fuse_producer(ctx: TransformContext, producer: Tileable, into: Loop, recompu
     """Compute `producer` tile by tile inside `into`, where its result is read, or where it starts a reduction."""
     result = producer.result
     _sink_reads(ctx.rewriter, result, into)
-    if not recompute and _reads(result, into):
+    if (not recompute and _reads(result, into)) or not (_reads(result, into) or chain_into(result, into)):
         _fuse_path(ctx, _between(producer, into), into, recompute)
-    inside = _reads(result, into)
+        _sink_reads(ctx.rewriter, result, into)
+    inside, chain = _reads(result, into), chain_into(result, into)
     if inside:
         _fuse_reads(ctx, producer, into, inside, recompute)
-        return
-    chain = chain_into(result, into)
-    if chain is not None:
+    elif chain is not None:
         _fuse_start(ctx, producer, chain, recompute)
-        return
-    path = _between(producer, into)
-    if not path:
+    else:
         raise ctx.fail(
             f"the loop {into.name} does not use %{producer.name}",
             op=producer,
             required=f"a path from %{producer.name} into {into.name}",
             found="none",
         )
-    _fuse_path(ctx, path, into, recompute)
-    fuse_producer(ctx, producer, into, recompute)
 
 
 def _reads(value: Value, into: Loop) -> list[Operation]:
@@ -441,6 +436,7 @@ def _fuse_path(ctx: TransformContext, path: Sequence[Tileable], into: Loop, reco
     """Fuse operations on the paths from a producer to `into`, the last one first; data movement is copied with what it
     leads to."""
     for op in reversed(path):
+        _sink_reads(ctx.rewriter, op.result, into)
         if _reads(op.result, into) or not (isinstance(op, Structured) and op.is_movement):
             fuse_producer(ctx, op, into, recompute)
 

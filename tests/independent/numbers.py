@@ -438,7 +438,7 @@ def mismatch(found: Array, wanted: Num) -> str | None:
             wide = found.astype(WIDE)
             same = found == wanted.value
         near = np.abs(wide - wanted.value.astype(WIDE)) <= wanted.error
-    wrong = ~(same | near | np.isinf(wanted.error))
+    wrong = ~(same | near | ~np.isfinite(wanted.error))
     if not wrong.any():
         return None
     at = tuple(int(k) for k in np.argwhere(wrong)[0])

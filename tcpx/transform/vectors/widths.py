@@ -4,7 +4,7 @@ from each other, so that no piece has to be cut or glued."""
 from __future__ import annotations
 
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import Block, Operation, Value
+from tcpx.payload.ir import ROW, Block, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.gml_st import If, Loop, StYield
 from tcpx.payload.ops.vector import FromElements, Insert, Read, Shuffle
@@ -50,6 +50,7 @@ class Widths:
         self._dtypes: dict[Node, dict[ScalarType, None]] = {}
         self._extents: dict[Node, int] = {}
         self._scalars: set[Node] = set()
+        self._chosen_lanes: dict[Node, int] = {}
         self._widths: dict[tuple[ScalarType, ...], int] = {}
         for block in root.regions:
             self._block(block)
@@ -63,6 +64,8 @@ class Widths:
     def of(self, node: Node) -> int:
         """Lanes of the pieces of a value, or of the operands of a reduction along lanes."""
         root = self._root(node)
+        if root in self._chosen_lanes:
+            return self._chosen_lanes[root]
         if root in self._scalars or (isinstance(node, Value) and _is_narrow(node)):
             return 1
         dtypes = tuple(self._dtypes.get(root, {})) or (_node_dtype(node),)
@@ -107,6 +110,8 @@ class Widths:
         self._extents[top] = max(self._extents.get(top, 0), self._extents.pop(below, 0))
         if below in self._scalars:
             self._scalars.add(top)
+        if below in self._chosen_lanes:
+            self._chosen_lanes.setdefault(top, self._chosen_lanes[below])
 
     def _join_values(self, a: Value, b: Value) -> None:
         """One width for two vectors; sources adapt to what is asked of them."""
@@ -127,27 +132,37 @@ class Widths:
 
     def _block(self, block: Block) -> None:
         for op in block.ops:
-            match op:
-                case Structured():
-                    if uses_vectors(op):
-                        self._structured(op)
-                    continue
-                case Loop():
-                    self._loop(op)
-                case If():
-                    self._branches(op)
-                case StYield():
-                    value, dest = op.operands
-                    if is_vector(value) and is_vector(dest) and dest not in self.partial:
-                        self._join_values(value, dest)
-                case Insert() | Shuffle():
-                    for value in op.operands:
-                        if value.type == op.result.type:
-                            self._join_values(op.result, value)
-                case _:
-                    pass
-            for inner in op.regions:
-                self._block(inner)
+            if ROW in op.attributes:
+                self._has_instruction(op)
+            elif not isinstance(op, Structured):
+                self._other(op)
+                for inner in op.regions:
+                    self._block(inner)
+            elif uses_vectors(op):
+                self._structured(op)
+
+    def _other(self, op: Operation) -> None:
+        match op:
+            case Loop():
+                self._loop(op)
+            case If():
+                self._branches(op)
+            case StYield():
+                value, dest = op.operands
+                if is_vector(value) and is_vector(dest) and dest not in self.partial:
+                    self._join_values(value, dest)
+            case Insert() | Shuffle():
+                for value in op.operands:
+                    if value.type == op.result.type:
+                        self._join_values(op.result, value)
+            case _:
+                pass
+
+    def _has_instruction(self, op: Operation) -> None:
+        """An instruction has been chosen for what is as wide as it is, whatever is computed from it elsewhere."""
+        for value in (*op.operands, *op.results):
+            if isinstance(value.type, VectorType) and len(value.type.shape) == 1:
+                self._chosen_lanes.setdefault(self._root(value), value.type.shape[0])
 
     def _structured(self, op: Structured) -> None:
         extents_of(op)

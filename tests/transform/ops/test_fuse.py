@@ -311,3 +311,22 @@ func @columns(%x: tensor<[N]x[M]xf32>) -> tensor<[M]xf32> symbols [M, N: 0..8] {
     entries = ", ".join(sizes[name] for name in order.split(", "))
     body = P + R + f"let a, b = tile(p, [{entries}], parallel: {parallel})\nfuse(r, into: b)"
     check(payload, body, [{"M": m, "N": n} for m in (0, 1, 9) for n in (0, 1, 8)])
+
+
+def test_data_movement_that_an_outer_loop_reads_is_on_the_way() -> None:
+    """The loop over `n` reads the broadcast for the loop inside: the read goes in there, with what leads to it."""
+    payload = """func @f(%b: tensor<2xf32>, %x: tensor<[M]x3xf32>) -> tensor<2x[M]xf32> symbols [M] {
+  %e = tcp.exp(%b) : tensor<2xf32>
+  %w = tcp.broadcast(%e) {dims = [1]} : tensor<3x2xf32>
+  %y = tcp.contract(%x, %w) {lhs = ["m", "k"], rhs = ["k", "n"], out = ["n", "m"]} : tensor<2x[M]xf32>
+  tcp.return(%y)
+}
+"""
+    tiled = (
+        'let y = match one "y" in root\nlet e = match one "e" in root\nlet n, m = tile(y, [n: 1, m: 4], tail: pad)\n'
+    )
+    check(payload, f"{tiled}fuse(e, into: m)", [{"M": m} for m in (0, 3, 9)], exact=False)
+    used = payload.replace("-> tensor<2x[M]xf32>", "-> (tensor<2x[M]xf32>, tensor<3x2xf32>)").replace(
+        "(%y)\n", "(%y, %w)\n"
+    )
+    assert refusal(used, f"{tiled}fuse(e, into: m)").message == "%w is also used outside the loop y/m1"
