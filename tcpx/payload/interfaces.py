@@ -191,6 +191,7 @@ class Structured(Tileable):
 
     __slots__ = ()
     class_name = "generic"
+    computes_result = True
     reads_all_of_operands: ClassVar[bool] = True
     """Whether what is indexed by a dim alone has the extent of the dim; if not, an operand may be longer."""
 
@@ -383,6 +384,10 @@ class Structured(Tileable):
         names = (it.name for it in self.iterators())
         made.attributes.update(self.declaring(dict(zip(names, box.sizes, strict=True))))
         return made
+
+    def in_step(self, index: int) -> Tile | None:
+        same = index >= len(self.inputs) or self.maps()[index] == self.result_map()
+        return Tile.full(shape_of(self.result.type)) if same else None
 
     def verify(self) -> None:
         if len(self.maps()) != len(self.inputs):

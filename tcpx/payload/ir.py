@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar, cast
 from tcpx.payload import order
 from tcpx.payload.diagnostics import Diagnostic, Location, UnprovenError, VerifyError
 from tcpx.payload.fields import AttributeField, Operand, OptionalOperand
+from tcpx.payload.memory_effects import Move
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, substitute
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import ScalarType, Type, substitute_type
+from tcpx.payload.types import ScalarType, Type, shape_of, substitute_type
 from tcpx.payload.uses import Uses
 
 if TYPE_CHECKING:
@@ -112,6 +113,8 @@ class Operation:
     region_count: ClassVar[int] = 0
     has_side_effects: ClassVar[bool] = False
     is_terminator: ClassVar[bool] = False
+    computes_result: ClassVar[bool] = False
+    """Whether elements of the result are computed, not only moved there."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -174,6 +177,20 @@ class Operation:
             required="an operation that declares `evaluate`",
             found=self.opcode,
         )
+
+    def moves(self) -> Sequence[Move]:
+        """The operands whose elements the operation hands on, and where they go."""
+        return ()
+
+    def part_read(self, index: int) -> Tile | None:
+        """The part of operand `index`, a tensor, that is read; None if none of its elements are."""
+        return Tile.full(shape_of(self.operands[index].type))
+
+    def in_step(self, index: int) -> Tile | None:
+        """The part of the result whose elements are written right after the ones of operand `index` at the same place
+        are read, the last time; None if there is none."""
+        del index
+        return None
 
     # -- reading -----------------------------------------------------------------------------------------------
 

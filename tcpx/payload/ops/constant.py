@@ -28,6 +28,7 @@ class Const(Operation):
     __slots__ = ()
     opcode = "tcp.const"
     attribute_names = ("value", "constant")
+    computes_result = True
 
     @classmethod
     def literal(cls, value: float | int, type_: Type) -> Const:

@@ -13,9 +13,11 @@ from tcpx.payload.fields import OptionalOperand
 from tcpx.payload.indexing_maps import IndexingMap, map_dim, map_name, map_symbols
 from tcpx.payload.interfaces import Build, Elementwise, Iterator, IteratorKind, Structured
 from tcpx.payload.ir import Attribute, Block, CloneMap, Operation, Value, operation_class, register
+from tcpx.payload.memory_effects import Move, MoveKind
 from tcpx.payload.ops.batched_body import is_batchable, run_batched
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.elementwise import Binary
+from tcpx.payload.ops.gml_st import If
 from tcpx.payload.ops.movement import Broadcast
 from tcpx.payload.sizes import Dim, Size, Symbol, as_dim, evaluate, to_text
 from tcpx.payload.types import ScalarType, VectorType, dtype_of, like, shape_of
@@ -32,6 +34,11 @@ class Yield(Operation):
     variadic = True
     is_terminator = True
 
+    def moves(self) -> Sequence[Move]:
+        holder = self.parent_op
+        results = holder.results if isinstance(holder, If) else ()
+        return [Move(MoveKind.BRANCH, k, result) for k, result in enumerate(results)]
+
 
 @register
 class Return(Operation):
@@ -44,6 +51,9 @@ class Return(Operation):
     variadic = True
     is_terminator = True
     has_side_effects = True
+
+    def moves(self) -> Sequence[Move]:
+        return [Move(MoveKind.RETURN, k, None) for k in range(len(self.operands))]
 
 
 @register

@@ -11,6 +11,7 @@ from tcpx.limits import MOST_UNROLLED
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import Operand, PredicateAttribute, SubsetAttribute, VariableAttribute
 from tcpx.payload.ir import Block, Operation, Value, register
+from tcpx.payload.memory_effects import Move, MoveKind
 from tcpx.payload.sizes import Dim, Var, ceildiv, is_equal, is_less_equal, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, VectorType, dtype_of, like, shape_of
@@ -64,6 +65,9 @@ class Loop(Operation):
                 found=str(held),
             )
         return held
+
+    def moves(self) -> Sequence[Move]:
+        return [Move(MoveKind.INIT, k, result) for k, result in enumerate(self.results)]
 
     def yields_to(self, index: int) -> list[StYield]:
         """The yields to destination `index`, in program order."""
@@ -190,6 +194,9 @@ class OnSubset(Operation):
         """The tensor or buffer the subset is part of."""
         return self.operands[-1]
 
+    def part_read(self, index: int) -> Tile | None:
+        return self.subset if index == len(self.operands) - 1 else super().part_read(index)
+
     def verify(self) -> None:
         rank = len(shape_of(self.subset_of.type))
         if len(self.subset.offsets) != rank or len(self.subset.sizes) != rank:
@@ -245,6 +252,9 @@ class Materialize(OnSubset):
         super().verify()
         self.check_value(self.result)
 
+    def moves(self) -> Sequence[Move]:
+        return [Move(MoveKind.SUBSET, 0, self.result, source_tile=self.subset)]
+
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         evaluation.note_read(self.operands[0], self.subset)
         return (np.array(evaluation.select(args[0], self.subset)).reshape(evaluation.shape(self.result.type)),)
@@ -264,6 +274,12 @@ class StYield(OnSubset):
     def of(cls, value: Value, destination: Value, subset: Tile) -> Operation:
         """A detached yield."""
         return cls([value, destination], [], {"subset": subset})
+
+    def moves(self) -> Sequence[Move]:
+        return [Move(MoveKind.YIELD, 0, self.destination, self.subset)]
+
+    def part_read(self, index: int) -> Tile | None:
+        return None if index == 1 else super().part_read(index)
 
     @property
     def loop(self) -> Loop | None:

@@ -12,9 +12,11 @@ from tcpx.payload.evaluator import Array, Evaluation, poison
 from tcpx.payload.facts import facts_at
 from tcpx.payload.fields import FlagAttribute, NumberAttribute, Operand, SubsetAttribute
 from tcpx.payload.ir import Operation, Value, register
+from tcpx.payload.memory_effects import Move, MoveKind
 from tcpx.payload.ops.constant import check_literal
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Size, is_equal, is_less_equal, product, to_text
+from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, Type, dtype_of, like, row_major, shape_of
 
 FREE = "free"
@@ -55,6 +57,18 @@ class Pad(Operation):
     """The number the padding has."""
     is_free = FlagAttribute(FREE)
     """Whether what the padding holds does not matter."""
+    computes_result = True
+
+    @property
+    def inside(self) -> Tile:
+        """The part of the result that the operand is."""
+        return Tile.full(shape_of(self.operand.type))
+
+    def moves(self) -> Sequence[Move]:
+        return [Move(MoveKind.PAD, 0, self.result, self.inside)]
+
+    def in_step(self, index: int) -> Tile | None:
+        return self.inside
 
     @classmethod
     def of(cls, operand: Value, shape: Sequence[Dim], value: float | int) -> Operation:
@@ -97,6 +111,9 @@ class Reshape(Operation):
     opcode = "tcp.reshape"
     attribute_names = ()
     operand = Operand()
+
+    def moves(self) -> Sequence[Move]:
+        return [Move(MoveKind.RESHAPE, 0, self.result)]
 
     def verify(self) -> None:
         _same_dtype(self)
@@ -209,6 +226,9 @@ class Prefetch(Operation):
     source, subset = Operand(), SubsetAttribute()
     has_side_effects = True
     attribute_names = None
+
+    def part_read(self, index: int) -> Tile | None:
+        return None
 
     def verify(self) -> None:
         rank = len(shape_of(self.operands[0].type))

@@ -111,6 +111,7 @@ class ToTensor(Operation):
 
     __slots__ = ()
     opcode = "vector.to_tensor"
+    computes_result = True
     operand = Operand()
 
     @classmethod

@@ -167,6 +167,7 @@ class Conflicts:
                     harmless = self.effects.reads_in_step(reader, index, write)
                 case Order.MAYBE:
                     harmless = False
-            if not harmless and disjoint(self.effects.read_tile(reader, destination), tie.subset) is not True:
+            read = reader.part_read(index)
+            if not harmless and read is not None and disjoint(read, tie.subset) is not True:
                 return Conflict(storage, write.op, reader)
         return None

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
+from tcpx.payload.memory_effects import Move, MoveKind
 from tcpx.payload.ops.constant import Const
-from tcpx.payload.ops.generic import Yield
-from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
-from tcpx.payload.ops.memory import Empty, Pad, Prefetch, Reshape
-from tcpx.payload.ops.vector import Read, ToTensor
+from tcpx.payload.ops.gml_st import Loop
+from tcpx.payload.ops.memory import Empty
 from tcpx.payload.strided import strided_positions
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, VectorType, dtype_of, shape_of
@@ -142,9 +141,7 @@ class Effects:
         known = self._undefined.get(value)
         if known is None:
             op = value.defining_op
-            known = isinstance(op, Empty) or (
-                isinstance(op, Materialize | Reshape) and self.is_undefined(op.operands[0])
-            )
+            known = isinstance(op, Empty) or (op is not None and _only_shows(op) and self.is_undefined(op.operands[0]))
             self._undefined[value] = known
         return known
 
@@ -155,58 +152,26 @@ class Effects:
     # -- writes --------------------------------------------------------------------------------------------------
 
     def _written(self, op: Operation) -> Iterator[Write]:
-        match op:
-            case Loop():
-                for index, (value, result) in enumerate(zip(op.operands, op.results, strict=True)):
-                    yield from self._copy(op, index, value, self.of(result))
-            case StYield():
-                yield from self._stored(op)
-            case Materialize():
-                yield from self._copy(op, 0, op.operands[0], self.of(op.result), source_tile=op.subset)
-            case Reshape():
-                yield from self._copy(op, 0, op.operands[0], self.of(op.result), reshapes=True)
-            case Pad():
-                yield from self._whole(op)
-                origin = Tile.full(shape_of(op.operands[0].type))
-                yield from self._copy(op, 0, op.operands[0], self.of(op.result), origin)
-            case Yield() if isinstance(op.parent_op, If):
-                for index, (value, result) in enumerate(zip(op.operands, op.parent_op.results, strict=True)):
-                    yield from self._copy(op, index, value, self.of(result))
-            case _ if op is self.func.body.terminator:
-                for index, (value, storage) in enumerate(zip(op.operands, self.results, strict=True)):
-                    yield from self._copy(op, index, value, storage)
-            case Structured() | Const() | ToTensor():
-                yield from self._whole(op)
-            case _:
-                pass
-
-    def _whole(self, op: Operation) -> Iterator[Write]:
-        target = self.of(op.results[0])
+        target = self.of(op.results[0]) if op.computes_result else None
         if target is not None and target.kind is StorageKind.VALUE:
             yield Write(op, target)
+        for move in op.moves():
+            yield from self._moved(op, move)
 
-    def _stored(self, op: StYield) -> Iterator[Write]:
-        target = self.of(op.operands[1])
-        if target is not None and self.of(op.operands[0]) is None:
-            yield Write(op, target, op.subset)
-        else:
-            yield from self._copy(op, 0, op.operands[0], target, op.subset)
+    def goes_to(self, move: Move) -> Storage | None:
+        """The storage that an operand is handed on to; None where that is no tensor."""
+        return self.results[move.operand] if move.to is None else self.of(move.to)
 
-    def _copy(
-        self,
-        op: Operation,
-        index: int,
-        value: Value,
-        target: Storage | None,
-        tile: Tile | None = None,
-        source_tile: Tile | None = None,
-        reshapes: bool = False,
-    ) -> Iterator[Write]:
+    def _moved(self, op: Operation, move: Move) -> Iterator[Write]:
+        value, target = op.operands[move.operand], self.goes_to(move)
         source = self.of(value)
-        if target is not None and source is not None and not self.is_undefined(value):
-            yield Write(op, target, tile, source, source_tile, index, reshapes)
-        elif target is not None and source is None:
-            yield Write(op, target, tile, index=index)
+        if target is None:
+            return
+        if source is None:
+            yield Write(op, target, move.tile, index=move.operand)
+        elif not self.is_undefined(value):
+            reshapes = move.kind is MoveKind.RESHAPE
+            yield Write(op, target, move.tile, source, move.source_tile, move.operand, reshapes)
 
     def is_active(self, write: Write) -> bool:
         """Whether anything is written: a value that lives where it is copied to is not copied."""
@@ -228,13 +193,9 @@ class Effects:
         for op, index in value.uses:
             if op.results and op.results[0] in self._seen_through:
                 found += self.reads(op.results[0])
-            elif not isinstance(op, Prefetch) and not (isinstance(op, StYield) and index == 1):
+            elif op.part_read(index) is not None:
                 found.append((op, index))
         return found
-
-    def read_tile(self, op: Operation, value: Value) -> Tile:
-        """The elements of a tensor value that one of its uses needs."""
-        return op.subset if isinstance(op, Materialize | Read) else Tile.full(shape_of(value.type))
 
     def reads_in_step(self, op: Operation, index: int, write: Write) -> bool:
         """Whether `op`, which also writes, reads each element of operand `index` before it writes there, and no later.
@@ -244,14 +205,10 @@ class Effects:
         source = self.of(op.operands[index])
         if source is None or write.source is not None:
             return False
-        target = write.place(self.places)
-        match op:
-            case Structured():
-                is_init = index >= len(op.inputs)
-                in_step = is_init or op.maps()[index] == op.result_map()
-                return in_step and self.places.place(source).is_same(target)
-            case Pad():
-                origin = Tile.full(shape_of(op.operands[0].type))
-                return self.places.place(source).is_same(target.part(origin))
-            case _:
-                return False
+        part = op.in_step(index)
+        return part is not None and self.places.place(source).is_same(write.place(self.places).part(part))
+
+
+def _only_shows(op: Operation) -> bool:
+    """Whether the result is a part of the operand, or all of it under another shape."""
+    return any(move.kind in (MoveKind.SUBSET, MoveKind.RESHAPE) for move in op.moves())

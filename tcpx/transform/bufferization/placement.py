@@ -8,13 +8,13 @@ tried; a value for which none is left has memory of its own, and is copied.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
-from tcpx.payload.ops.generic import Return, Yield
-from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
-from tcpx.payload.ops.memory import Pad, Reshape
+from tcpx.payload.memory_effects import MoveKind
+from tcpx.payload.ops.gml_st import If, Loop, Materialize
+from tcpx.payload.ops.memory import Reshape
 from tcpx.payload.sizes import Dim, Var, is_equal, variables
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import dtype_of, shape_of
@@ -111,8 +111,8 @@ class Placement:
             return
         if isinstance(op, Reshape) and self._is_read_only(op.operands[0]):
             yield from self._view(op)
-        yield from self._yielded(value)
-        yield from self._handed_on(value)
+        yield from self._handed_on(value, (MoveKind.YIELD, MoveKind.RETURN))
+        yield from self._handed_on(value, (MoveKind.BRANCH, MoveKind.INIT, MoveKind.RESHAPE, MoveKind.PAD))
         yield from self._overwritten(value)
         if isinstance(op, Loop):
             yield from self._taken(op, op.results.index(value))
@@ -141,29 +141,12 @@ class Placement:
         if not self.effects.is_undefined(loop.operands[index]):
             yield from self._link(loop.operands[index], LinkKind.TAKEN, loop)
 
-    def _yielded(self, value: Value) -> Iterator[Link]:
+    def _handed_on(self, value: Value, kinds: Collection[MoveKind]) -> Iterator[Link]:
+        """Where operations that hand a value on take it, in one of these ways."""
         for user, index in value.uses:
-            match user:
-                case StYield() if index == 0:
-                    yield from self._link(user.operands[1], LinkKind.YIELD, user, user.subset)
-                case Return():
-                    yield from self._link(self.effects.results[index], LinkKind.RETURN, user)
-                case _:
-                    pass
-
-    def _handed_on(self, value: Value) -> Iterator[Link]:
-        for user, index in value.uses:
-            match user:
-                case Yield() if isinstance(user.parent_op, If):
-                    yield from self._link(user.parent_op.results[index], LinkKind.BRANCH, user)
-                case Loop():
-                    yield from self._link(user.results[index], LinkKind.INIT, user)
-                case Reshape():
-                    yield from self._link(user.result, LinkKind.RESHAPE, user)
-                case Pad():
-                    yield from self._link(user.result, LinkKind.PAD, user, Tile.full(shape_of(value.type)))
-                case _:
-                    pass
+            for move in user.moves():
+                if move.operand == index and move.kind in kinds:
+                    yield from self._link(self.effects.goes_to(move), LinkKind[move.kind.name], user, move.tile)
 
     def _overwritten(self, value: Value) -> Iterator[Link]:
         """Operations that read a value and write a result of its shape element by element; accumulators first."""
@@ -171,15 +154,15 @@ class Placement:
         for user, index in value.uses:
             if not isinstance(user, Structured) or self.effects.of(user.result) is None:
                 continue
-            is_init = index >= len(user.inputs)
-            in_step = is_init or user.maps()[index] == user.result_map()
-            if in_step and dtype_of(user.result.type) == dtype_of(value.type) and _is_same(user.result, value):
-                found.append((not is_init, user))
+            if user.in_step(index) is not None and _is_same(user.result, value):
+                found.append((index < len(user.inputs), user))
         for _, user in sorted(found, key=lambda entry: entry[0]):
             yield from self._link(user.result, LinkKind.OPERAND, user)
 
 
 def _is_same(a: Value, b: Value) -> bool:
-    """Whether two tensors have one shape."""
+    """Whether two tensors of one rank have one dtype and shape."""
+    if dtype_of(a.type) != dtype_of(b.type):
+        return False
     shapes: list[tuple[Dim, Dim]] = list(zip(shape_of(a.type), shape_of(b.type), strict=True))
     return all(x == y or is_equal(x, y) is True for x, y in shapes)
