@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from tcpx.payload.facts import Facts, facts_at
 from tcpx.payload.interfaces import Structured
@@ -19,6 +20,7 @@ from tcpx.payload.types import TensorType, VectorType, dtype_of, shape_of
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.editing import erase_dead, source_name
 from tcpx.transform.known_sizes import write_known_sizes
+from tcpx.transform.recipes import Recipes
 from tcpx.transform.static_tiles import padding_behind, symbolic_dim, tails_round
 from tcpx.transform.vectors.instruction_count import check_instructions
 
@@ -27,7 +29,7 @@ def vectorize(ctx: TransformContext, root: Loop) -> None:
     """Turn every operation in the body of `root` into one on vectors; reads and writes become masked ones."""
     facts = facts_at(root)
     write_known_sizes(ctx.rewriter, root.body.ops, facts)
-    _Vectorizer(ctx, root, facts).block(root.body)
+    Vectorizer(ctx, root, facts).block(root.body)
 
 
 def _static(shape: Sequence[Dim], facts: Facts) -> tuple[int, ...] | None:
@@ -35,7 +37,7 @@ def _static(shape: Sequence[Dim], facts: Facts) -> tuple[int, ...] | None:
     return static if len(static) == len(shape) else None
 
 
-class _Vectorizer:
+class Vectorizer:
     """One run; `vectors` maps a tensor value of the old body to the vector that replaces it, `kept` to the tensor in
     which that vector is kept for loops that read parts of it. `written_in_parts` has the results of loops that no
     iteration writes as a whole: they stay in memory, and a yield of a slice copies them."""
@@ -57,26 +59,8 @@ class _Vectorizer:
 
     def operation(self, op: Operation) -> None:
         """Vectorize one operation."""
-        match op:
-            case Loop():
-                self.loop(op)
-            case If():
-                self.branch(op)
-            case Materialize():
-                self.materialize(op)
-            case Pad():
-                self.pad(op)
-            case StYield():
-                self.store(op)
-            case Structured():
-                self.structured(op)
-            case Read():
-                self.rewriter.set_operand(op, 0, self.stored(op.operands[0]))
-            case Const() | Empty() | Prefetch() | ToTensor():
-                pass
-            case _:
-                if not op.is_terminator:
-                    raise self.refuse(op, "a structured operation, a subset, a loop or a branch", op.opcode)
+        if not VECTORIZED.apply(self, op) and not op.is_terminator:
+            raise self.refuse(op, "a structured operation, a subset, a loop or a branch", op.opcode)
 
     def refuse(self, op: Operation, required: str, found: str, fix: str | None = None) -> Exception:
         """An operation that cannot be vectorized."""
@@ -205,6 +189,12 @@ class _Vectorizer:
 
     # -- computation ---------------------------------------------------------------------------------------------
 
+    def read(self, op: Read) -> None:
+        self.rewriter.set_operand(op, 0, self.stored(op.source))
+
+    def stays(self, op: Operation) -> None:
+        """It is as it was, beside vectors."""
+
     def structured(self, op: Structured) -> None:
         if isinstance(op.result.type, VectorType):
             return
@@ -255,6 +245,18 @@ class _Vectorizer:
                 static = self._need_static(op, result)
                 self.rewriter.set_type(result, VectorType(static, result.type.dtype))
                 self.vectors[result] = result
+
+
+VECTORIZED: Final = Recipes[Vectorizer]()
+"""What `vectorize` makes of operations, by class."""
+VECTORIZED.add(Vectorizer.loop, Loop)
+VECTORIZED.add(Vectorizer.branch, If)
+VECTORIZED.add(Vectorizer.materialize, Materialize)
+VECTORIZED.add(Vectorizer.pad, Pad)
+VECTORIZED.add(Vectorizer.store, StYield)
+VECTORIZED.add(Vectorizer.structured, Structured)
+VECTORIZED.add(Vectorizer.read, Read)
+VECTORIZED.add(Vectorizer.stays, Const, Empty, Prefetch, ToTensor)
 
 
 def _is_vector(value: Value, shape: Sequence[Dim]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
@@ -21,6 +22,7 @@ from tcpx.transform.bufferization.effects import Write
 from tcpx.transform.bufferization.elements import ElementLoops
 from tcpx.transform.bufferization.placement import Placement
 from tcpx.transform.bufferization.storage import Place
+from tcpx.transform.recipes import Recipes
 
 
 class Lowering:
@@ -60,85 +62,77 @@ class Lowering:
         return isinstance(value.type, TensorType) or self.effects.of(value) is not None
 
     def _operation(self, op: Operation) -> None:
-        match op:
-            case Loop():
-                self._copies(op)
-                self._cleanups.append(lambda: self._strip_loop(op))
-            case If():
-                self._cleanups.append(lambda: self._strip_results(op))
-            case Yield() | Return():
-                self._copies(op)
-                self._cleanups.append(lambda: self._strip_operands(op))
-            case StYield():
-                self._yield(op)
-            case Read() | Prefetch():
-                self._redirect(op)
-            case Materialize() | Reshape():
-                self._moved(op)
-            case Pad():
-                self._pad(op)
-            case ToTensor():
-                self._store(op, op.operands[0], self.effects.place(op.result))
-            case Empty():
-                self._gone(op, "it has no elements to compute")
-            case Const():
-                self._constant(op)
-            case Structured():
-                self._structured(op)
-            case _:
-                raise op.error(
-                    "this operation on tensors has no form on buffers",
-                    required="a structured or composite operation, data movement, or a loop",
-                    found="none of these",
-                    fix="give it the interface Structured, or Composite",
-                )
+        if not BUFFERIZED.apply(self, op):
+            raise op.error(
+                "this operation on tensors has no form on buffers",
+                required="a structured or composite operation, data movement, or a loop",
+                found="none of these",
+                fix="give it the interface Structured, or Composite, or a recipe (`BUFFERIZED`)",
+            )
 
     # -- operations ----------------------------------------------------------------------------------------------
 
-    def _structured(self, op: Structured) -> None:
+    def loop(self, op: Loop) -> None:
+        self._copies(op)
+        self._cleanups.append(lambda: self._strip_loop(op))
+
+    def branch(self, op: If) -> None:
+        self._cleanups.append(lambda: self._strip_results(op))
+
+    def end(self, op: Yield | Return) -> None:
+        self._copies(op)
+        self._cleanups.append(lambda: self._strip_operands(op))
+
+    def empty(self, op: Empty) -> None:
+        self.gone(op, "it has no elements to compute")
+
+    def stored(self, op: ToTensor) -> None:
+        self._store(op, op.operand, self.effects.place(op.result))
+
+    def structured(self, op: Structured) -> None:
         if self.effects.seen_through(op.result) is not None:
-            self._gone(op, "it is read element by element where it is used")
+            self.gone(op, "it is read element by element where it is used")
             return
         scalar = self.loops.compute(op)
         if scalar is not None:
             self.rewriter.replace_uses(op.result, scalar)
-        self._erase_later(op)
+        self.erase_later(op)
 
-    def _constant(self, op: Const) -> None:
+    def constant(self, op: Const) -> None:
         """A named constant is memory; a literal is filled in."""
         value = op.attributes.get("value")
         if isinstance(value, int | float):
             stored = self.loops.fill(op, value, self.effects.place(op.result), shape_of(op.result.type))
             self.loops.continue_as_write(op, stored)
-            self._erase_later(op)
+            self.erase_later(op)
 
-    def _pad(self, op: Pad) -> None:
+    def pad(self, op: Pad) -> None:
         self.loops.fill_padding(op, self.effects.place(op.result))
         copied = [self._copy(write) for write in self.writes.get(op, []) if write.source is not None]
         if copied:
             self.loops.continue_as_write(op, copied[0])
-            self._erase_later(op)
+            self.erase_later(op)
         else:
-            self._gone(op, "its operand was computed where it is padded")
+            self.gone(op, "its operand was computed where it is padded")
 
-    def _moved(self, op: Operation) -> None:
+    def moved(self, op: Operation) -> None:
         """A subset or another shape of a value: nothing to do where it is read in place."""
         copied = self._copies(op)
         if copied:
             self.loops.continue_as_write(op, copied[0])
-            self._erase_later(op)
+            self.erase_later(op)
         else:
-            self._gone(op, "it is read where it lives")
+            self.gone(op, "it is read where it lives")
 
-    def _yield(self, op: StYield) -> None:
+    def yielded(self, op: StYield) -> None:
         value, dest = op.operands
         if self._is_tensor(value):
             copied = self._copies(op)
             if copied:
                 self.rewriter.continue_as(op, copied[0])
-                self._erase_later(op)
+                self.erase_later(op)
             else:
-                self._gone(op, "what it yields was computed in place")
+                self.gone(op, "what it yields was computed in place")
         else:
             self._store(op, value, self.effects.place(dest).part(op.subset))
 
@@ -147,9 +141,9 @@ class Lowering:
         stored = self.rewriter.insert(Store.of(value, self.buffers.of(place), place.tile), InsertPoint.before(op))
         self.rewriter.continue_as(op, stored)
         stored.name = op.name
-        self._erase_later(op)
+        self.erase_later(op)
 
-    def _redirect(self, op: Read | Prefetch) -> None:
+    def redirect(self, op: Read | Prefetch) -> None:
         """Let an access of a tensor be one of its buffer."""
         place = self.effects.place(op.operands[0])
         self.rewriter.set_attribute(op, "subset", self.buffers.subset(place, op.subset))
@@ -183,10 +177,13 @@ class Lowering:
 
     # -- cleanup -------------------------------------------------------------------------------------------------
 
-    def _erase_later(self, op: Operation) -> None:
+    def erase_later(self, op: Operation) -> None:
+        """Erase an operation that something has been inserted for."""
         self._cleanups.append(lambda: self.rewriter.erase(op))
 
-    def _gone(self, op: Operation, reason: str) -> None:
+    def gone(self, op: Operation, reason: str) -> None:
+        """Erase an operation of which nothing is left, and say why where its handle is used."""
+
         def erase() -> None:
             self.rewriter.end(op, f"bufferize left nothing of it: {reason}")
             self.rewriter.erase(op)
@@ -209,3 +206,18 @@ class Lowering:
                 self.rewriter.remove_result(op, index)
                 self.rewriter.remove_block_arg(op.body, index)
         self.rewriter.set_operands(op, kept)
+
+
+BUFFERIZED: Final = Recipes[Lowering]()
+"""What becomes of operations on tensors, by class."""
+BUFFERIZED.add(Lowering.loop, Loop)
+BUFFERIZED.add(Lowering.branch, If)
+BUFFERIZED.add(Lowering.end, Yield, Return)
+BUFFERIZED.add(Lowering.yielded, StYield)
+BUFFERIZED.add(Lowering.redirect, Read, Prefetch)
+BUFFERIZED.add(Lowering.moved, Materialize, Reshape)
+BUFFERIZED.add(Lowering.pad, Pad)
+BUFFERIZED.add(Lowering.stored, ToTensor)
+BUFFERIZED.add(Lowering.empty, Empty)
+BUFFERIZED.add(Lowering.constant, Const)
+BUFFERIZED.add(Lowering.structured, Structured)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,14 +10,15 @@ import pytest
 
 import tcpx
 from tcpx.payload.diagnostics import VerifyError
-from tcpx.payload.evaluator import evaluate_func
+from tcpx.payload.evaluator import Array, Evaluation, evaluate_func
 from tcpx.payload.fields import Operand
 from tcpx.payload.ir import Operation, register
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.text.parser import parse
-from tcpx.payload.types import BufferType
+from tcpx.payload.types import BufferType, shape_of
 from tcpx.payload.verifier import verify_module
+from tcpx.transform.bufferization.lowering import BUFFERIZED, Lowering
 from tcpx.transform.declaration import find
 from tcpx.transform.ops.bufferize import bufferize
 from tests.transform.bufferized import WORKED_EXAMPLE, check_bufferized, copies, in_place
@@ -302,11 +304,50 @@ def test_an_operation_that_says_nothing_is_refused() -> None:
         bufferize(rewriter, module.main)
     diagnostic = caught.value.diagnostic
     assert diagnostic.message == "%y (test.opaque): this operation on tensors has no form on buffers"
-    assert (diagnostic.found, diagnostic.fix) == ("none of these", "give it the interface Structured, or Composite")
+    assert diagnostic.found == "none of these"
+    assert diagnostic.fix == "give it the interface Structured, or Composite, or a recipe (`BUFFERIZED`)"
     assert diagnostic.payload is not None
     assert diagnostic.payload.line == 2
     rewriter.rollback(mark)
     assert module.text() == before
+
+
+@register
+class Sevens(Operation):
+    """A tensor of sevens, whatever the operand."""
+
+    __slots__ = ()
+    opcode = "test.sevens"
+    operand = Operand()
+    computes_result = True
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return (np.full(evaluation.shape(self.result.type), 7, np.float32),)
+
+
+@register
+class OddSevens(Sevens):
+    """One for which there is a recipe of its own, that leaves it to the one above."""
+
+    __slots__ = ()
+    opcode = "test.odd_sevens"
+
+
+@pytest.mark.parametrize("opcode", ["test.sevens", "test.odd_sevens"])
+def test_a_recipe_from_outside(opcode: str) -> None:
+    def filled(run: Lowering, op: Operation) -> None:
+        stored = run.loops.fill(op, 7.0, run.effects.place(op.result), shape_of(op.result.type))
+        run.loops.continue_as_write(op, stored)
+        run.erase_later(op)
+
+    BUFFERIZED.add(filled, Sevens)
+    BUFFERIZED.add(lambda run, op: False, OddSevens)
+    check_bufferized(f"""func @f(%x: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] {{
+  %y = {opcode}(%x) : tensor<[N]xf32>
+  %z = tcp.add(%y, %x) : tensor<[N]xf32>
+  tcp.return(%z)
+}}
+""")
 
 
 def test_it_is_a_statement() -> None:
