@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import ROW, Block, Operation
+from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.gml_st import If, Loop, StYield
 from tcpx.payload.ops.vector import Extract, FromElements, Insert, Read, Shuffle, ToTensor, Write
 from tcpx.payload.rewriter import Rewriter
 from tcpx.target import Target
+from tcpx.transform.recipes import Recipes
 from tcpx.transform.vectors.control import Cleanup, lower_carried_yield, lower_if, lower_loop
 from tcpx.transform.vectors.instruction_count import check_instructions
 from tcpx.transform.vectors.literals import literal_of
@@ -24,7 +28,7 @@ def lower_vectors(rewriter: Rewriter, root: Operation, target: Target) -> None:
     into sums. Raises ScheduleError, located, on an operation that cannot be lowered."""
     for op in root.walk():
         check_instructions(op, target)
-    run = _Lowering(rewriter, root, target)
+    run = VectorLowering(rewriter, root, target)
     if isinstance(root, Loop):
         run.check_carried(root)
     for block in root.regions:
@@ -33,7 +37,7 @@ def lower_vectors(rewriter: Rewriter, root: Operation, target: Target) -> None:
     fuse_multiply_add(rewriter, root, target)
 
 
-class _Lowering:
+class VectorLowering:
     """One run. Operations that are replaced stay until the end, where they are erased last first."""
 
     def __init__(self, rewriter: Rewriter, root: Operation, target: Target) -> None:
@@ -63,56 +67,70 @@ class _Lowering:
         """Lower one operation. One for which an instruction is chosen is lowered."""
         if ROW in op.attributes:
             return
-        pieces = self.pieces
-        match op:
-            case Structured():
-                if uses_vectors(op) and unroll(pieces, op):
-                    self._replaced(op)
-            case Loop():
-                place = len(self.cleanups)
-                self.cleanups[place:place] = lower_loop(pieces, op, self.block)
-            case If():
-                place = len(self.cleanups)
-                results, ends = lower_if(pieces, op, self.block)
-                self.cleanups[place:place] = results
-                self.cleanups += ends
-            case StYield() if is_vector(op.operands[1]) or pieces.widths.partial_reduction(op.operands[1]) is not None:
-                if lower_carried_yield(pieces, op):
-                    self._replaced(op)
-            case StYield() | Write() if is_vector(op.operands[0]):
-                if lower_write(pieces, op):
-                    self._replaced(op)
-            case _ if uses_vectors(op) and not op.is_terminator:
-                self._leaf(op)
-            case _:
-                pass
-
-    def _leaf(self, op: Operation) -> None:
-        pieces = self.pieces
-        if isinstance(op, Insert | Shuffle) and rearrange(pieces, op):
-            self._replaced(op)
-        elif isinstance(op, Read | FromElements | Insert | Shuffle) or literal_of(op) is not None:
-            self.cleanups.append(lambda: None if op.results[0].uses else self._erase(op))
-        elif isinstance(op, Extract) and pieces.widths.is_piece(op.operands[0]):
-            self.rewriter.set_operand(op, 0, pieces.piece(op.operands[0], (0,), pieces.widths.of(op.operands[0])))
-        elif isinstance(op, Extract):
-            self.rewriter.replace_uses(op.result, pieces.scalar(op.operands[0], (op.lane,)))
-            self._replaced(op)
-        elif isinstance(op, ToTensor):
-            raise refusal(
-                op,
-                "puts a vector into storage that is not planned yet",
-                required="vectors that are read, computed, carried and written",
-                found=f"%{op.operands[0].name}: {op.operands[0].type} as a tensor",
-                fix="apply hoist_accumulator to the loop that takes it, or bufferize first",
-            )
-        else:
+        if not LOWERED.apply(self, op) and uses_vectors(op) and not op.is_terminator:
             value = next(v for v in (*op.operands, *op.results) if is_vector(v))
             raise refusal(
                 op,
                 "is no operation that can be unrolled to 1-D vectors",
                 required="a structured operation, a literal, a read, a write, a yield, a loop or a branch",
                 found=f"{op.opcode} on %{value.name}: {value.type}",
+            )
+
+    def structured(self, op: Structured) -> None:
+        if uses_vectors(op) and unroll(self.pieces, op):
+            self._replaced(op)
+
+    def loop(self, op: Loop) -> None:
+        place = len(self.cleanups)
+        self.cleanups[place:place] = lower_loop(self.pieces, op, self.block)
+
+    def branch(self, op: If) -> None:
+        place = len(self.cleanups)
+        results, ends = lower_if(self.pieces, op, self.block)
+        self.cleanups[place:place] = results
+        self.cleanups += ends
+
+    def yielded(self, op: StYield) -> None:
+        if is_vector(op.destination) or self.pieces.widths.partial_reduction(op.destination) is not None:
+            if lower_carried_yield(self.pieces, op):
+                self._replaced(op)
+        else:
+            self.written(op)
+
+    def written(self, op: StYield | Write) -> None:
+        if is_vector(op.value) and lower_write(self.pieces, op):
+            self._replaced(op)
+
+    def rearranged(self, op: Insert | Shuffle) -> None:
+        if uses_vectors(op):
+            if rearrange(self.pieces, op):
+                self._replaced(op)
+            else:
+                self.kept_where_used(op)
+
+    def kept_where_used(self, op: Operation) -> None:
+        if uses_vectors(op):
+            self.cleanups.append(lambda: None if op.results[0].uses else self._erase(op))
+
+    def constant(self, op: Const) -> bool | None:
+        return self.kept_where_used(op) if literal_of(op) is not None else False
+
+    def extracted(self, op: Extract) -> None:
+        pieces, vector = self.pieces, op.operand
+        if pieces.widths.is_piece(vector):
+            self.rewriter.set_operand(op, 0, pieces.piece(vector, (0,), pieces.widths.of(vector)))
+        else:
+            self.rewriter.replace_uses(op.result, pieces.scalar(vector, (op.lane,)))
+            self._replaced(op)
+
+    def to_tensor(self, op: ToTensor) -> None:
+        if uses_vectors(op):
+            raise refusal(
+                op,
+                "puts a vector into storage that is not planned yet",
+                required="vectors that are read, computed, carried and written",
+                found=f"%{op.operand.name}: {op.operand.type} as a tensor",
+                fix="apply hoist_accumulator to the loop that takes it, or bufferize first",
             )
 
     def _replaced(self, op: Operation) -> None:
@@ -133,3 +151,17 @@ class _Lowering:
             rewriter.set_origins(op, alone)
             rewriter.end(op, "lower_vectors left no instruction of it: it was data movement, or nothing used it")
         rewriter.erase(op)
+
+
+LOWERED: Final = Recipes[VectorLowering]()
+"""How operations on vectors of any rank become ones on 1-D vectors, by class."""
+LOWERED.add(VectorLowering.structured, Structured)
+LOWERED.add(VectorLowering.loop, Loop)
+LOWERED.add(VectorLowering.branch, If)
+LOWERED.add(VectorLowering.yielded, StYield)
+LOWERED.add(VectorLowering.written, Write)
+LOWERED.add(VectorLowering.rearranged, Insert, Shuffle)
+LOWERED.add(VectorLowering.kept_where_used, Read, FromElements)
+LOWERED.add(VectorLowering.constant, Const)
+LOWERED.add(VectorLowering.extracted, Extract)
+LOWERED.add(VectorLowering.to_tensor, ToTensor)

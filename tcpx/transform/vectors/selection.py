@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import ROW, Block, FuncOp, Operation
 from tcpx.payload.ops.constant import Const
@@ -12,6 +14,7 @@ from tcpx.payload.ops.vector import Extract, FromElements, Insert, Read, Shuffle
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.types import BufferType
 from tcpx.target import Target
+from tcpx.transform.recipes import Recipes
 from tcpx.transform.vectors.compute_rows import (
     select_dot,
     select_extract,
@@ -54,38 +57,30 @@ def _select(selector: Selector, op: Operation) -> None:
         for block in op.regions:
             _block(selector, block)
     else:
-        _select_one(selector, op)
+        SELECTED.apply(selector, op)
     for made in selector.take_pending():
         if made.parent is not None:
             _select(selector, made)
 
 
-def _select_one(selector: Selector, op: Operation) -> None:
-    match op:
-        case Structured():
-            select_structured(selector, op)
-        case Const() if not isinstance(op.result.type, BufferType):
-            select_literal(selector, op)
-        case Read():
-            select_read(selector, op)
-        case Write():
-            select_write(selector, op)
-        case Prefetch():
-            select_prefetch(selector, op)
-        case Extract():
-            select_extract(selector, op)
-        case Insert():
-            select_insert(selector, op)
-        case FromElements():
-            select_from_elements(selector, op)
-        case Shuffle():
-            select_shuffle(selector, op)
-        case Repeat():
-            select_repeat(selector, op)
-        case Dot():
-            select_dot(selector, op)
-        case _:
-            pass
+def _select_constant(selector: Selector, op: Const) -> None:
+    if not isinstance(op.result.type, BufferType):
+        select_literal(selector, op)
+
+
+SELECTED: Final = Recipes[Selector]()
+"""How an operation gets its row, or is rewritten to ones that do, by class; others need none."""
+SELECTED.add(select_structured, Structured)
+SELECTED.add(_select_constant, Const)
+SELECTED.add(select_read, Read)
+SELECTED.add(select_write, Write)
+SELECTED.add(select_prefetch, Prefetch)
+SELECTED.add(select_extract, Extract)
+SELECTED.add(select_insert, Insert)
+SELECTED.add(select_from_elements, FromElements)
+SELECTED.add(select_shuffle, Shuffle)
+SELECTED.add(select_repeat, Repeat)
+SELECTED.add(select_dot, Dot)
 
 
 def _erase_unused(rewriter: Rewriter, func: FuncOp) -> None:
