@@ -18,10 +18,11 @@ def dims(*names: str) -> IndexingMap:
 
 def map_dim(expression: Dim) -> str | None:
     """The dim name if an indexing expression is just that dim."""
-    if isinstance(expression, int):
-        return None
-    names = symbols(expression)
-    return names[0].name if len(names) == 1 and expression == names[0].size() else None
+    match expression:
+        case Size(terms=(((Symbol(name),), 1),), constant=0):
+            return name
+        case _:
+            return None
 
 
 def map_dims(indexing_map: IndexingMap) -> tuple[str, ...] | None:
@@ -100,11 +101,15 @@ def map_falling(expression: Dim) -> Falling | None:
 
 
 def index_range(expression: Dim, extents: Mapping[str, Dim]) -> tuple[Dim, Dim]:
-    """The least and the greatest index that iterations of these extents read: bounds of it, of what is not linear."""
+    """The least index that iterations of these extents read, and what is just above the greatest: bounds of them, of
+    what is not linear."""
+    dim = map_dim(expression)
+    if dim is not None:
+        return 0, extents[dim]
     digit = map_digit(expression)
     if digit is not None:
         extent = extents[digit.dim]
-        return 0, minimum(digit.radix, extent) - 1 if digit.is_remainder else floordiv(extent - 1, digit.radix)
+        return 0, minimum(digit.radix, extent) if digit.is_remainder else floordiv(extent - 1, digit.radix) + 1
     coefficients = map_coefficients(expression)
     ends: dict[bool, dict[Symbol | Var, Dim]] = {False: {}, True: {}}
     for name in map_symbols(expression):
@@ -116,8 +121,8 @@ def index_range(expression: Dim, extents: Mapping[str, Dim]) -> tuple[Dim, Dim]:
         ends[rises][Symbol(name)], ends[not rises][Symbol(name)] = last, 0
     if coefficients is None:
         anywhere = substitute(expression, ends[True])
-        return anywhere, anywhere
-    return substitute(expression, ends[False]), substitute(expression, ends[True])
+        return anywhere, anywhere + 1
+    return substitute(expression, ends[False]), substitute(expression, ends[True]) + 1
 
 
 def from_first(indexing_map: IndexingMap) -> IndexingMap:

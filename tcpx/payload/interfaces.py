@@ -414,20 +414,20 @@ class Structured(Tileable):
         for index, (indexing_map, value, role) in enumerate(checked):
             for position, (expression, extent) in enumerate(zip(indexing_map, shape_of(value.type), strict=True)):
                 name = map_dim(expression)
-                first, last = index_range(expression, extents)
+                first, end = index_range(expression, extents)
                 is_exact = name is not None and (name not in given or index >= len(self.inputs))
-                holds = self._holds("==" if is_exact else "<=", last + 1, extent)
+                holds = self._holds("==" if is_exact else "<=", end, extent)
                 if holds is not True:
                     raise self.wrong_result() or self.error(
                         f"dim {position} of `{role}` does not agree with `{name or to_text(expression)}`",
-                        required=f"{to_text(last + 1)}, the extent of `{name}`"
+                        required=f"{to_text(end)}, the extent of `{name}`"
                         if is_exact
-                        else f"at least {to_text(last + 1)}, for `{to_text(expression)}`",
+                        else f"at least {to_text(end)}, for `{to_text(expression)}`",
                         found=f"{to_text(extent)} in %{value.name}: {value.type}",
                         fix=self.correction() or (None if holds is False else "make the sizes the same expression"),
                         unproven=holds is None,
                     )
-                begins = self._holds("<=", 0, first)
+                begins = name is not None or self._holds("<=", 0, first)
                 if begins is not True:
                     raise self.error(
                         f"`{to_text(expression)}` reads before the first element of dim {position} of `{role}`",
