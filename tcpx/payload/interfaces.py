@@ -333,14 +333,24 @@ class Structured(Tileable):
     def result_tile(self, box: Box) -> Tile:
         return self._map_tile(self.result_map(), shape_of(self.result.type), box)
 
+    def _partial_dims(self) -> set[str]:
+        """The dims by which a part of an operand may be read: it may be longer."""
+        declared = {it.name for it in self.iterators() if it.extent is not None}
+        return declared if self.reads_all_of_operands else {*declared, *filter(None, map(map_dim, self.result_map()))}
+
     def _iteration(self, indexing_map: IndexingMap, shape: Sequence[Dim], tile: Tile) -> Box | None:
         if tile.dropped or any(s != 1 for s in tile.strides):
             return None
         found: dict[str, tuple[Dim, Dim]] = {}
-        extents = dict(zip((it.name for it in self.iterators()), self.domain(), strict=True))
+        partial, extents = (
+            self._partial_dims(),
+            dict(zip((it.name for it in self.iterators()), self.domain(), strict=True)),
+        )
         for expression, whole, offset, size in zip(indexing_map, shape, tile.offsets, tile.sizes, strict=True):
             name = map_dim(expression)
-            if name is None or name in found or is_equal(extents[name], whole) is not True:
+            if name is None or name in found:
+                return None
+            if name in partial and is_equal(extents[name], whole) is not True:
                 return None
             found[name] = (offset, size)
         box = Box.at_origin(self.extents())
@@ -400,8 +410,7 @@ class Structured(Tileable):
             (self.result_map(), self.result, "result"),
             *([(self.result_map(), self.init, self.optional_operand)] if self.init is not None else []),
         ]
-        given = set[str]() if self.reads_all_of_operands else {name for e in self.result_map() if (name := map_dim(e))}
-        given |= {it.name for it in self.iterators() if it.extent is not None}
+        partial = self._partial_dims()
         for indexing_map, value, role in checked:
             if len(shape_of(value.type)) != len(indexing_map):
                 raise self.wrong_result() or self.error(
@@ -415,7 +424,7 @@ class Structured(Tileable):
             for position, (expression, extent) in enumerate(zip(indexing_map, shape_of(value.type), strict=True)):
                 name = map_dim(expression)
                 first, end = index_range(expression, extents)
-                is_exact = name is not None and (name not in given or index >= len(self.inputs))
+                is_exact = name is not None and (name not in partial or index >= len(self.inputs))
                 holds = self._holds("==" if is_exact else "<=", end, extent)
                 if holds is not True:
                     raise self.wrong_result() or self.error(
