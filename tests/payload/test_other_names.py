@@ -75,6 +75,11 @@ CASES: dict[str, Case] = {
     "dot": ((VECTOR, VECTOR), "tensor<f32>", np.dot),
     "outer": (("tensor<4xf32>", VECTOR), MATRIX, np.outer),
     "conv2d": (("tensor<2x3x8x7xf32>", "tensor<4x3x3x2xf32>"), "tensor<2x4x6x6xf32>", _conv),
+    "max_pool": (
+        ("tensor<2x3x8x6xf32>",),
+        "tensor<2x3x4x3xf32>",
+        lambda a: a.reshape(2, 3, 4, 2, 3, 2).max((3, 5)),
+    ),
     "slice": ((MATRIX,), "tensor<4x8xf32>", lambda a: a[:, :8]),
 }
 """For the first name of each entry with statements: types of operands and result, and what NumPy computes."""

@@ -55,6 +55,13 @@ $y = tcp.generic($a) {iterators = [["i", "parallel"], ["j", "reduction"]], maps 
   %next = tcp.min(%acc, %e) : f32
   tcp.yield(%next)
 }) : $type"""
+_MAX_POOL = """\
+$y = tcp.generic($a) {iterators = [["n", "parallel"], ["c", "parallel"], ["i", "parallel"], ["j", "parallel"],
+    ["p", "reduction", 2], ["q", "reduction", 2]],
+    maps = [[n, c, 2*i + p, 2*j + q], [n, c, i, j]], combiner = "tcp.max"} ({ (%e: f32, %acc: f32):
+  %next = tcp.max(%acc, %e) : f32
+  tcp.yield(%next)
+}) : $type"""
 _DIMS = "`dims` are those that are summed"
 _ADD_BIAS = ("%bias = tcp.broadcast($c) {dims = [1]} : $type", "$y = tcp.add(%mm, %bias) : $type")
 
@@ -222,8 +229,8 @@ OTHER_NAMES: Final = (
              note="nothing joins tensors: return them one by one"),
     _missing("sort", "topk", "argsort", note="nothing sorts"),
     _missing("dropout", "rand", "randn", "uniform", "normal", note="there are no random numbers: pass them in"),
-    _missing("max_pool", "maxpool", "max_pool2d", "pooling_max",
-             note="write a tcp.generic over windows, with combiner = \"tcp.max\""),
+    OtherName(("max_pool", "maxpool", "max_pool2d", "pooling_max"), tuple(_MAX_POOL.split("\n")),
+              "of NCHW, by 2x2"),
 )  # fmt: skip
 _BY_NAME: Final = {name: other for other in OTHER_NAMES for name in other.names}
 
