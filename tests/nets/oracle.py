@@ -79,6 +79,11 @@ class _Noise:
     random: np.random.Generator
     negative_zeros: bool
 
+    @property
+    def cancels(self) -> bool:
+        """Whether what differs from 0 by no more than its error is 0."""
+        return self.negative_zeros
+
 
 def expectation(module: Module, arrays: Sequence[Array], sizes: Sizes) -> list[Expected] | None:
     """What the payload should give; None where rounding decides it."""
@@ -171,7 +176,10 @@ def _perturbed(op: Operation, args: Sequence[Array], result: Array, evaluation: 
     larger = np.where(np.isfinite(larger), larger, np.abs(wide))
     unit = float(ml_dtypes.finfo(result.dtype).eps) / 2
     exact = ((wide == np.rint(wide)) & (larger < 1 / unit)) | ~np.isfinite(wide)
-    made = np.where(exact, wide, wide + ROUNDINGS * unit * larger * noise.random.uniform(-1, 1, wide.shape))
+    error = ROUNDINGS * unit * larger
+    made = np.where(exact, wide, wide + error * noise.random.uniform(-1, 1, wide.shape))
+    if noise.cancels:
+        made = np.where(~exact & (np.abs(wide) <= error), 0.0, made)
     if _frees_sign_of_zero(op):
         made = np.where(wide == 0, -0.0 if noise.negative_zeros else 0.0, made)
     return np.asarray(made).astype(result.dtype)
