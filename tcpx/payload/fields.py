@@ -146,6 +146,8 @@ class ElementsAttribute(AttributeField[tuple[T, ...]]):
     def read(self, attribute: Attribute) -> tuple[T, ...] | None:
         if not isinstance(attribute, tuple) or not all(isinstance(entry, self.kind) for entry in attribute):
             return None
+        if any(isinstance(entry, bool) for entry in attribute):
+            return None
         return cast("tuple[T, ...]", attribute)
 
 

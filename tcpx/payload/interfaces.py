@@ -289,7 +289,9 @@ class Structured(Tileable):
                 first, size = start[Symbol(digit.dim)], extent[digit.dim]
                 self._check_digit(digit, first)
                 out_offsets.append(0 if digit.is_remainder else floordiv(first, digit.radix))
-                out_sizes.append(digit.radix if digit.is_remainder else ceildiv(size, digit.radix))
+                is_short = isinstance(whole, int) and whole < digit.radix  # of a dim shorter than the radix
+                remainder = whole if is_short else digit.radix
+                out_sizes.append(remainder if digit.is_remainder else ceildiv(size, digit.radix))
                 continue
             if not grows(expression):
                 self._check_untiled(expression, box)
@@ -391,8 +393,15 @@ class Structured(Tileable):
                         found=f"[{', '.join(map(to_text, indexing_map))}]",
                     )
                 made.attributes.update(attributes)
-        names = (it.name for it in self.iterators())
-        made.attributes.update(self.declaring(dict(zip(names, box.sizes, strict=True))))
+        extents = dict(zip((it.name for it in self.iterators()), box.sizes, strict=True))
+        made.attributes.update(self.declaring(extents))
+        for it in made.iterators():
+            if it.extent is not None and it.extent != extents[it.name]:
+                raise self.error(
+                    f"the class declares the extent of `{it.name}`, and not how a tile declares another",
+                    required="an operation that does (`declaring`)",
+                    found=f"{to_text(it.extent)} for a tile of {to_text(extents[it.name])}",
+                )
         return made
 
     def in_step(self, index: int) -> Tile | None:
@@ -427,7 +436,7 @@ class Structured(Tileable):
                 is_exact = name is not None and (name not in partial or index >= len(self.inputs))
                 holds = self._holds("==" if is_exact else "<=", end, extent)
                 if holds is not True:
-                    raise self.wrong_result() or self.error(
+                    raise (self.wrong_result() if self.reads_all_of_operands else None) or self.error(
                         f"dim {position} of `{role}` does not agree with `{name or to_text(expression)}`",
                         required=f"{to_text(end)}, the extent of `{name}`"
                         if is_exact

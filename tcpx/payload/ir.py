@@ -118,15 +118,21 @@ class Operation:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        own = dict(vars(cls))
-        cls.operand_names += tuple(name for name, field in own.items() if isinstance(field, Operand))
-        fields = tuple(cast("AttributeField[object]", f) for f in own.values() if isinstance(f, AttributeField))
-        cls.attribute_fields += fields
-        if fields and "attribute_names" not in own:
-            cls.attribute_names = (*(cls.attribute_names or ()), *(field.key for field in fields))
-        for name, field in own.items():
-            if isinstance(field, OptionalOperand):
-                cls.optional_operand = name
+        operands: dict[str, None] = {}
+        attributes: dict[str, AttributeField[object]] = {}
+        for base in reversed(cls.__mro__):
+            operands |= dict.fromkeys(cast("tuple[str, ...]", vars(base).get("operand_names", ())))
+            for name, field in dict(vars(base)).items():
+                if isinstance(field, Operand):
+                    operands[name] = None
+                elif isinstance(field, AttributeField):
+                    attributes[field.key] = cast("AttributeField[object]", field)
+                elif isinstance(field, OptionalOperand) and base is not Operation:
+                    cls.optional_operand = name
+        cls.operand_names, fields = tuple(operands), tuple(attributes.values())
+        if fields != cls.attribute_fields and "attribute_names" not in vars(cls):
+            cls.attribute_names = tuple(dict.fromkeys((*(cls.attribute_names or ()), *attributes)))
+        cls.attribute_fields = fields
 
     def __init__(
         self,
@@ -177,6 +183,11 @@ class Operation:
             required="an operation that declares `evaluate`",
             found=self.opcode,
         )
+
+    def check_attributes(self) -> None:
+        """Raise VerifyError if an attribute that is a field is missing, or of another kind."""
+        for field in self.attribute_fields:
+            field.of(self)
 
     def moves(self) -> Sequence[Move]:
         """The operands whose elements the operation hands on, and where they go."""
@@ -283,7 +294,7 @@ class Operation:
             f"the attribute `{key}` is {'missing' if value is None else 'of another kind'}",
             required=required,
             found=f"no `{key}`" if value is None else f"{key} = {attribute_text(value)}",
-            fix=f"{{{key} = {example}}}",
+            fix=f"{{{key} = {example}}}" if example else None,
         )
 
     def usual_attribute(self, key: str) -> str:

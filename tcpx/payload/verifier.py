@@ -95,8 +95,7 @@ class _Checker:
         """The rules for one operation, its operands and the ends of its regions; not for those inside it."""
         self.looked_at += 1 + len(op.operands)
         self._check_counts(op)
-        for field in op.attribute_fields:
-            field.of(op)
+        op.check_attributes()
         for index, value in enumerate(op.operands):
             if not self.is_visible(value, op):
                 raise op.error(
@@ -261,7 +260,7 @@ class _Checker:
     def _check_counts(self, op: Operation) -> None:
         wanted = len(op.operand_names)
         most = wanted + bool(op.optional_operand)
-        if not op.variadic and not wanted <= len(op.operands) <= most:
+        if len(op.operands) < wanted or (len(op.operands) > most and not op.variadic):
             raise op.error(
                 "the operation has the wrong number of operands",
                 required=", ".join([*op.operand_names, *([f"{op.optional_operand} = ..."] if most > wanted else [])])

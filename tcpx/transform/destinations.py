@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tcpx.payload.bounds import is_less_equal
+from tcpx.payload.bounds import is_less_equal, lower_bound
 from tcpx.payload.diagnostics import VerifyError
+from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize, OnSubset, StYield, trip_count
 from tcpx.payload.ops.memory import Empty, Pad
@@ -14,7 +15,7 @@ from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, maximum, minimum, to_text, variables
 from tcpx.payload.subsets import Tile, compose, disjoint_between_iterations
 from tcpx.payload.types import shape_of, with_shape
-from tcpx.transform.editing import erase_dead, first_of, whole_of
+from tcpx.transform.editing import erase_dead, first_of, loops_stepping, whole_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +140,20 @@ def run_at_least_once(rewriter: Rewriter, loops: tuple[Loop, ...]) -> None:
         for op in list(loop.walk()):
             if isinstance(op, Materialize):
                 _read_nothing_beyond(rewriter, op, new, loop, var)
+        for op in loop.walk():
+            if isinstance(op, Structured) and any(loop in loops_stepping(op, name) for name in _fixed_reductions(op)):
+                raise _needs_iteration(outermost, before, f"%{op.name} declares how much it reduces")
     for op in sound:
         fault = _fault_on_nothing(op)
         if fault is not None:
             raise _needs_iteration(outermost, before, fault)
+
+
+def _fixed_reductions(op: Structured) -> list[str]:
+    """The reduction dims of an operation that it declares the extent of, where that is never 0: no operand that is
+    empty makes the dim empty."""
+    its = op.iterators()
+    return [it.name for it in its if it.is_reduction and it.extent is not None and (lower_bound(it.extent) or 0) > 0]
 
 
 def _may_have_none(loop: Loop) -> bool:

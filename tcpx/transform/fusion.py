@@ -412,6 +412,8 @@ def fuse_producer(ctx: TransformContext, producer: Tileable, into: Loop, recompu
     _sink_reads(ctx.rewriter, result, into)
     if (not recompute and _reads(result, into)) or not (_reads(result, into) or chain_into(result, into)):
         _fuse_path(ctx, _between(producer, into), into, recompute)
+        if producer.parent is None:  # what it leads to took it along
+            return
         _sink_reads(ctx.rewriter, result, into)
     inside, chain = _reads(result, into), chain_into(result, into)
     if inside:

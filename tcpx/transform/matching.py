@@ -123,6 +123,7 @@ def _difference(candidate: Candidate, op: Structured, mine: Generic) -> Differen
 
     built = candidate.on(op, stand_ins(op))
     try:
+        built.check_attributes()
         built.verify()
         other = generalize(built)
         other.verify()

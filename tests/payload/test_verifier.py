@@ -288,7 +288,7 @@ def refused_module(module: Module) -> Diagnostic:
         (
             GENERIC.format('[["m", "parallel"], ["n", "sideways"]]', POINTWISE[1], "", "%e: f32", "tcp.yield(%e)"),
             "%y (tcp.generic): the attribute `iterators` is not a list of names with their kinds",
-            'iterators = [["m", "parallel"], ["k", "reduction"]]',
+            'iterators = [["m", "parallel"], ["k", "reduction"]], or ["k", "reduction", 3]',
             '[["m", "parallel"], ["n", "sideways"]]',
         ),
         (
@@ -324,7 +324,7 @@ def refused_module(module: Module) -> Diagnostic:
         (
             GENERIC.format(POINTWISE[0], "[[m, q], [m, n]]", "", "%e: f32", "tcp.yield(%e)"),
             "%y (tcp.generic): a map uses `q`",
-            "one of m, n",
+            "numbers and dims (m, n), no sizes",
             "q",
         ),
         (

@@ -205,3 +205,50 @@ def test_what_lies_behind_an_operand_is_not_read() -> None:
     with pytest.raises(TcpxError) as caught:
         tcpx.parse(payload("[40 - i], [i]", "p", "32", "32"))
     assert caught.value.diagnostic.required == "at least 41, for `40 - i`"
+
+
+def test_a_declared_reduction_of_nothing_does_not_start_with_a_tile() -> None:
+    """What the loop reads is there where it has no iteration; only the declared extent says that there is nothing."""
+    symbolic = """func @f(%q: tensor<[N]xf32>, %x: tensor<4xf32>) -> tensor<4xf32> symbols [N: 0..64 multiple_of 2] {
+  %y = tcp.generic(%x) {iterators = [["i", "parallel"], ["r", "reduction", N]], maps = [[i], [i]],
+      combiner = "tcp.add"} ({ (%e: f32, %acc: f32):
+    %s = tcp.add(%acc, %e) : f32
+    tcp.yield(%s)
+  }) : tensor<4xf32>
+  tcp.return(%y)
+}
+"""
+    started = "tile(y, [r: 2])\nfuse(y.start, into: y.loop(r))"
+    assert "may have no iteration" in refusal(symbolic, Y + started).message
+    parts = payload("[i], [i]", "pr4", "8", "8").replace('"k"', '"r"')
+    assert "may have no iteration" in refusal(parts, f"{Y}split_reduction(y, r, parts: 3)\n{started}").message
+    check(payload("[i, k], [i]", "pr4", "8x4", "8"), f"{Y}tile(y, [k: 2])\nfuse(y.start, into: y.loop(k))")
+
+
+@pytest.mark.parametrize("read", ["mod(k, 2)", "floordiv(k, 4)"])
+def test_a_dim_that_operands_have_by_digits_alone_is_not_padded(read: str) -> None:
+    found = refusal(payload(f"[i, {read}], [i]", "pr3", "4x2", "4"), f"{Y}split_reduction(y, k, factor: 2)")
+    assert found.message == "`k` of %y cannot be padded to whole rounds of 2"
+    assert (found.found or "").endswith(f"`in0` without `k` alone: {read}")
+
+
+def test_an_operand_shorter_than_its_radix_is_read_whole() -> None:
+    check(payload("[i, mod(k, 4)], [i]", "pr3", "5x3", "5"), f"{Y}pad(y, [i: 8])")
+
+
+NO_LIST = "the attribute `iterators` is not a list of names with their kinds"
+
+
+@pytest.mark.parametrize(
+    ("iterators", "message"),
+    [
+        ('["i", "parallel"], ["i", "reduction"]', "two iterators have one name"),
+        ('["i", "parallel"], ["k", "reduction", -2]', NO_LIST),
+        ('["i", "parallel"], ["k", "reduction", true]', NO_LIST),
+    ],
+)
+def test_iterators_that_are_wrong(iterators: str, message: str) -> None:
+    text = payload("[i, k], [i]", "pr", "5x3", "5").replace('["i", "parallel"], ["k", "reduction"]', iterators)
+    with pytest.raises(TcpxError) as caught:
+        tcpx.parse(text)
+    assert caught.value.diagnostic.message == f"%y (tcp.generic): {message}"

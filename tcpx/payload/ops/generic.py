@@ -84,14 +84,16 @@ class Generic(Structured):
             match entry:
                 case (str() as name, ("parallel" | "reduction") as kind):
                     found.append(Iterator(name, IteratorKind(kind)))
-                case (str() as name, ("parallel" | "reduction") as kind, (int() | Size() | Symbol()) as extent):
+                case (str() as name, ("parallel" | "reduction") as kind, (int() | Size() | Symbol()) as extent) if (
+                    not isinstance(extent, bool) and not (isinstance(extent, int) and extent < 0)
+                ):
                     found.append(Iterator(name, IteratorKind(kind), as_dim(extent)))
                 case _:
                     from tcpx.payload.text.printer import attribute_text  # the printer reads the IR: late, as in ir.py
 
                     raise self.error(
                         "the attribute `iterators` is not a list of names with their kinds",
-                        required='iterators = [["m", "parallel"], ["k", "reduction"]]',
+                        required='iterators = [["m", "parallel"], ["k", "reduction"]], or ["k", "reduction", 3]',
                         found="none" if held is None else attribute_text(held),
                     )
         return tuple(found)
@@ -198,10 +200,20 @@ class Generic(Structured):
                 found=f"{len(block.args)}",
             )
         names = {it.name for it in its}
+        if len(names) < len(its):
+            raise self.error(
+                "two iterators have one name",
+                required="a name for each dim",
+                found=", ".join(it.name for it in its),
+            )
         for expression in (e for m in self._all_maps() for e in m):
             for name in map_symbols(expression):
                 if name not in names:
-                    raise self.error(f"a map uses `{name}`", required=f"one of {', '.join(sorted(names))}", found=name)
+                    raise self.error(
+                        f"a map uses `{name}`",
+                        required=f"numbers and dims ({', '.join(sorted(names)) or 'there are none'}), no sizes",
+                        found=name,
+                    )
         self._verify_body(block)
         parallel_dims = [it.name for it in its if not it.is_reduction]
         if sorted(map_dim(e) or "" for e in self.result_map()) != sorted(parallel_dims):

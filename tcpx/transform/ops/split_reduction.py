@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcpx.limits import shortened
-from tcpx.payload.indexing_maps import map_name, map_symbols
+from tcpx.payload.indexing_maps import map_dim, map_symbols
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Operation
 from tcpx.payload.sizes import is_equal, mod, to_text
@@ -146,7 +146,7 @@ def _check_side_by_side(ctx: TransformContext, op: Structured, dim: str, factor:
     if is_equal(mod(extent, factor), 0) is True:
         return
     for index, indexing_map in enumerate(op.maps()):
-        has_dim = dim in {map_name(e) for e in indexing_map}
+        has_dim = dim in {map_dim(e) for e in indexing_map}
         if not has_dim or op.pad_value(index, True) is None:
             mixed = [e for e in indexing_map if not has_dim and dim in map_symbols(e)]
             lacks = "such padding" if has_dim else f"`{dim}` alone: {to_text(mixed[0])}" if mixed else f"`{dim}`"

@@ -330,3 +330,15 @@ def test_data_movement_that_an_outer_loop_reads_is_on_the_way() -> None:
         "(%y)\n", "(%y, %w)\n"
     )
     assert refusal(used, f"{tiled}fuse(e, into: m)").message == "%w is also used outside the loop y/m1"
+
+
+def test_data_movement_is_taken_along_by_what_it_leads_to() -> None:
+    payload = """func @f(%v: tensor<16xf32>, %x: tensor<[M]x16xf32>) -> tensor<[M]x16xf32> symbols [M] {
+  %b = tcp.broadcast(%v) {dims = [1]} : tensor<[M]x16xf32>
+  %s = tcp.sub(%x, %b) : tensor<[M]x16xf32>
+  %y = tcp.exp(%s) : tensor<[M]x16xf32>
+  tcp.return(%y)
+}
+"""
+    body = 'let y = match one "y" in root\nlet i = tile(y, [d0: 4])\nfuse(match one "b" in root, into: i)'
+    check(payload, body, [{"M": m} for m in (0, 3, 9)])
