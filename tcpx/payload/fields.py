@@ -9,6 +9,7 @@ class Softmax(Composite):
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar, cast, overload
 
 from tcpx.payload.diagnostics import VerifyError
@@ -53,7 +54,7 @@ class OptionalOperand:
         return op.operands[-1] if owner.optional_operand and len(op.operands) > op.required_operands else None
 
 
-class AttributeField(Generic[T]):
+class AttributeField(ABC, Generic[T]):
     """An attribute of one kind. `key` is its name in the text, where that is not the name of the field.
 
     Without a `default` it has to be there. An error shows `example`, or what `Operation.usual_attribute` gives.
@@ -86,9 +87,9 @@ class AttributeField(Generic[T]):
         """That the attribute is missing or of another kind, and what to write."""
         return op.wrong_attribute(self.key, self.required, op.usual_attribute(self.key) or self.example)
 
+    @abstractmethod
     def read(self, attribute: Attribute) -> T | None:
         """What an attribute says; None if it is of another kind."""
-        raise NotImplementedError(type(self).__name__)
 
 
 class IntAttribute(AttributeField[int]):

@@ -544,7 +544,7 @@ def _quotient(symbol: Symbol, draw: random.Random) -> Dim:
 
 def test_quotients_of_one_symbol_are_compared_by_cases() -> None:
     """By different divisors, small values decide: floor((M + 2) / 4) <= floor(M / 2) is close to M = 2 only."""
-    draw, held = random.Random(0), 0
+    draw, true = random.Random(0), 0
     for _ in range(400):
         lower, upper, step = draw.choice([0, 1, 3]), draw.choice([None, 5, 40]), draw.choice([1, 4])
         symbol = Symbol("M", lower, upper, step)
@@ -553,6 +553,6 @@ def test_quotients_of_one_symbol_are_compared_by_cases() -> None:
         truths = {evaluate(a, {"M": v}) <= evaluate(b, {"M": v}) for v in values}
         found = is_less_equal(a, b)
         assert found is None or truths == {found}, f"{a} <= {b} for {symbol}"
-        held += truths == {True}
+        true += truths == {True}
         assert truths != {True} or found is True, f"{a} <= {b} for {symbol} is not proved"
-    assert held >= 100
+    assert true >= 100

@@ -89,20 +89,19 @@ class Broadcast(Movement):
         return f"{{dims = {places}}}" if places is not None else None
 
     def verify(self) -> None:
-        held = self.places_of_dims
-        rank = len(shape_of(self.result.type))
-        if list(held) != sorted(set(held)) or any(not 0 <= d < rank for d in held):
+        places, rank = self.places_of_dims, len(shape_of(self.result.type))
+        if list(places) != sorted(set(places)) or any(not 0 <= d < rank for d in places):
             raise self.error(
                 "`dims` places each operand dim in the result",
                 required=f"increasing dims below {rank}",
-                found=str(list(held)),
+                found=str(list(places)),
             )
         super().verify()
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        shape, held = evaluation.shape(self.result.type), self.places_of_dims
+        shape = evaluation.shape(self.result.type)
         spread = [1] * len(shape)
-        for k, d in enumerate(held):
+        for k, d in enumerate(self.places_of_dims):
             spread[d] = args[0].shape[k]
         return (np.broadcast_to(args[0].reshape(spread), shape).copy(),)
 

@@ -21,33 +21,26 @@ FEWEST_EXPANDED: Final = 32
 
 def check_instructions(op: Operation, target: Target) -> None:
     """Refuse an operation on vectors that takes more instructions than a C compiler can cope with."""
-    vectors = [v for v in (*op.results, *op.operands) if isinstance(v.type, VectorType)]
+    types = [v.type for v in (*op.results, *op.operands) if isinstance(v.type, VectorType)]
+    found = ", ".join(dict.fromkeys(map(str, types)))
+    fix = "tile it smaller before vectorize, reduction dims too"
     count = instruction_count(op, target)
     if count > MOST_INSTRUCTIONS:
+        required = f"at most {MOST_INSTRUCTIONS} for one operation"
+        raise refusal(op, f"would become {count} instructions", required, found, fix)
+    for_each = instructions_of_vector(op, target) if count >= FEWEST_EXPANDED and isinstance(op, Structured) else 1
+    if count * for_each > MOST_LANES_OF_OPERATION:
+        required = f"at most {MOST_LANES_OF_OPERATION} for one operation, those for single lanes among them"
         raise refusal(
-            op,
-            f"would become {count} instructions",
-            required=f"at most {MOST_INSTRUCTIONS} for one operation",
-            found=", ".join(dict.fromkeys(f"{v.type}" for v in vectors)),
-            fix="tile it smaller before vectorize, reduction dims too",
+            op, f"would become {count * for_each} instructions, {for_each} for each vector", required, found, fix
         )
-    if count >= FEWEST_EXPANDED and isinstance(op, Structured):
-        for_each = instructions_of_vector(op, target)
-        if count * for_each > MOST_LANES_OF_OPERATION:
-            raise refusal(
-                op,
-                f"would become {count * for_each} instructions, {for_each} for each vector",
-                required=f"at most {MOST_LANES_OF_OPERATION} for one operation, those for single lanes among them",
-                found=", ".join(dict.fromkeys(f"{v.type}" for v in vectors)),
-                fix="tile it smaller before vectorize, reduction dims too",
-            )
-    held = max((_registers(v.type, target) for v in vectors if isinstance(v.type, VectorType)), default=0)
-    if held > MOST_VECTORS:
+    registers = max((_registers(type_, target) for type_ in types), default=0)
+    if registers > MOST_VECTORS:
         raise refusal(
             op,
-            f"would hold {held} registers at once",
+            f"would hold {registers} registers at once",
             required=f"at most {MOST_VECTORS} for one value",
-            found=", ".join(dict.fromkeys(f"{v.type}" for v in vectors)),
+            found=found,
             fix="tile it smaller before vectorize",
         )
 
