@@ -141,12 +141,24 @@ def run_at_least_once(rewriter: Rewriter, loops: tuple[Loop, ...]) -> None:
             if isinstance(op, Materialize):
                 _read_nothing_beyond(rewriter, op, new, loop, var)
         for op in loop.walk():
+            if isinstance(op, StYield) and _writes_beyond(op, new):
+                raise _needs_iteration(outermost, before, f"{op.subset.text()} would leave %{op.destination.name}")
             if isinstance(op, Structured) and any(loop in loops_stepping(op, name) for name in _fixed_reductions(op)):
                 raise _needs_iteration(outermost, before, f"%{op.name} declares how much it reduces")
     for op in sound:
         fault = _fault_on_nothing(op)
         if fault is not None:
             raise _needs_iteration(outermost, before, fault)
+
+
+def _writes_beyond(op: StYield, var: Var) -> bool:
+    """Whether what a loop with a raised range writes is not known to be in its destination, as a slot is not that the
+    destination does not have."""
+    subset, shape = op.subset, shape_of(op.destination.type)
+    return any(
+        var in variables(offset) and is_less_equal(offset + size, extent) is not True
+        for offset, size, extent in zip(subset.offsets, subset.sizes, shape, strict=True)
+    )
 
 
 def _fixed_reductions(op: Structured) -> list[str]:

@@ -342,3 +342,19 @@ def test_data_movement_is_taken_along_by_what_it_leads_to() -> None:
 """
     body = 'let y = match one "y" in root\nlet i = tile(y, [d0: 4])\nfuse(match one "b" in root, into: i)'
     check(payload, body, [{"M": m} for m in (0, 3, 9)])
+
+
+def test_a_slot_that_is_not_there_is_not_filled() -> None:
+    """With K = 0 the packed operand has no slot, and a loop that runs once for the start would fill one."""
+    payload = """func @f(%w: tensor<[K]x8xf32>, %x: tensor<8x[K]xf32>) -> tensor<8x8xf32> symbols [K: 0..40] {
+  %mm = tcp.matmul(%x, %w) : tensor<8x8xf32>
+  tcp.return(%mm)
+}
+"""
+    packed = (
+        'let mm = match one "mm" in root\n'
+        "specialize mm when size(mm.k) < 3 { tile(mm, [k: 5], tail: pad) } else { tile(mm, [k: 4], tail: pad) }\n"
+        "let m = tile(mm, [m: 8])\nlet p = pack(mm.rhs, [k, n], filled_by: m)\n"
+    )
+    check(payload, packed, [{"K": k} for k in (0, 2, 9)])
+    assert "may have no iteration" in refusal(payload, f"{packed}fuse(mm.start, into: p)").message
