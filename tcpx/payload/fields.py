@@ -10,7 +10,7 @@ class Softmax(Composite):
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast, overload
 
 from tcpx.payload.diagnostics import VerifyError
 from tcpx.payload.predicates import Predicate
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tcpx.payload.ir import Attribute, Operation, Value
 
 T = TypeVar("T")
-_NO_DEFAULT: Final = object()
 
 
 class Operand:

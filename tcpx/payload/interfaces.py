@@ -274,11 +274,12 @@ class Structured(Tileable):
         out_sizes: list[Dim] = []
         strides: list[Dim] = [1] * len(indexing_map)
         for position, (expression, whole) in enumerate(zip(indexing_map, shape, strict=True)):
-            name, falling = map_dim(expression), map_falling(expression)
+            name = map_dim(expression)
             if name is not None:
                 out_offsets.append(start[Symbol(name)])
                 out_sizes.append(extent[name])
                 continue
+            falling = map_falling(expression)
             if falling is not None:
                 out_offsets.append(substitute(expression, start))
                 out_sizes.append(extent[falling.dim])

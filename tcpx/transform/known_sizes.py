@@ -26,8 +26,8 @@ def write_known_sizes(rewriter: Rewriter, ops: Sequence[Operation], facts: Facts
                 if known != subset:
                     rewriter.set_attribute(op, "subset", known)
             if isinstance(op, Structured):
-                extents = {it.name: facts.value(extent) for it, extent in zip(op.iterators(), op.domain(), strict=True)}
-                for key, attribute in op.declaring(extents).items():
+                declared = {it.name: facts.value(it.extent) for it in op.iterators() if it.extent is not None}
+                for key, attribute in op.declaring(declared).items() if declared else ():
                     if op.attributes[key] != attribute:
                         rewriter.set_attribute(op, key, attribute)
             if isinstance(op, Loop):
