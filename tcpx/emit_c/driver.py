@@ -12,6 +12,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -41,6 +42,9 @@ SANITIZERS: Final = (
     "-O1",
 )
 """The flags of instrumented programs; they come behind those of the target."""
+CAREFUL: Final = ("-O1",)
+"""What a compiler is told that breaks down: gcc 12 does so in a pass of -O2 on some vectors of C's own (isel)."""
+BROKEN_DOWN: Final = "internal compiler error"
 _EXCERPT_LINES: Final = 20
 
 
@@ -150,7 +154,7 @@ def _build(source: str, compiler: Compiler, flags: Sequence[str], name: str, suf
             made, text = Path(scratch, f"{stem}{suffix}"), Path(scratch, f"{stem}.c")
             text.write_text(source, encoding="ascii")
             command = [*compiler.command, *flags, "-o", str(made), str(text), *LIBRARIES]
-            _run(command)
+            _compile(command)
             fault = executable_fault(made) if made.is_file() else "no such file"
             if fault:
                 raise _made_nothing(command, fault)
@@ -167,6 +171,23 @@ def _build(source: str, compiler: Compiler, flags: Sequence[str], name: str, suf
             )
         ) from error
     return directory / f"{stem}{suffix}"
+
+
+def _compile(command: Sequence[str]) -> None:
+    """Run the compiler. One that breaks down itself is run again with `CAREFUL`, and a warning says so."""
+    try:
+        _run(command)
+    except CompileError as error:
+        broken = [note for note in error.diagnostic.notes if BROKEN_DOWN in note]
+        if not broken:
+            raise
+        _run([*command, *CAREFUL])
+        warnings.warn(
+            f"the C compiler broke down, and compiled the kernel with {shlex.join(CAREFUL)} instead: "
+            f"{broken[0].strip()}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 def _made_nothing(command: Sequence[str], found: str) -> CompileError:

@@ -17,9 +17,10 @@ from tcpx.payload.ops.memory import Pad
 from tcpx.transform.arguments import OperandRef, ValueRef, value_of
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.suggestions import did_you_mean
-from tcpx.transform.tiling import first_value_of, start_of
+from tcpx.transform.tiling import first_value, starts_of
 
 RESULTS = ("out", "result")
+"""What the only result is called."""
 
 
 class UnknownNameError(ScheduleError):
@@ -92,8 +93,7 @@ def _start(base: OpHandle, ops: Sequence[Operation], state: State, frame: Frame,
 
 
 def _starts(ops: Sequence[Operation]) -> list[Operation]:
-    starts = [start_of(op) for op in ops if isinstance(op, Tileable)]
-    return list(dict.fromkeys(s for s in starts if s is not None))
+    return list(dict.fromkeys(start for op in ops if isinstance(op, Tileable) for start in starts_of(op)))
 
 
 def exists(base: OpHandle, name: str, state: State) -> bool:
@@ -115,8 +115,8 @@ def _no_start(base: OpHandle, op: Operation, frame: Frame, node: ast.Node) -> Ex
             fix=f"write `let start = {base.label}.start` before bufferize: the handle stays good",
             kind=Kind.SILENCEABLE,
         )
-    first = first_value_of(op) if isinstance(op, Tileable) else None
-    if first is not None:
+    if op.init is not None:
+        first = first_value(op.init)
         return frame.error(
             f"%{base.label} has no start: its first value is given",
             node,
@@ -137,11 +137,12 @@ def _no_start(base: OpHandle, op: Operation, frame: Frame, node: ast.Node) -> Ex
 def _operand_or_dim(base: OpHandle, op: Operation, name: str, frame: Frame, node: ast.Node) -> RuntimeValue:
     operands = (*op.operand_roles, *((op.optional_operand,) if op.optional_operand and op.init is not None else ()))
     dims = tuple(it.name for it in op.iterators()) if isinstance(op, Tileable) else ()
-    if name in operands or name in RESULTS or name == "acc":
+    if name in (*operands, *RESULTS, *op.result_roles, "acc"):
         return OperandHandle(base, name)
     if name in dims:
         return DimHandle(base, name)
-    known = (*operands, "out", "acc", *dims, "start", "name", "scheduled", "constant", "opcode")
+    results = op.result_roles if len(op.results) > 1 else ("out",)
+    known = (*operands, *results, "acc", *dims, "start", "name", "scheduled", "constant", "opcode")
     error = frame.error(
         f"%{base.label} ({op.opcode}) has no `{name}`",
         node,
@@ -172,10 +173,17 @@ def value_ref(op: Operation, name: str) -> ValueRef:
         return OperandRef(op, len(op.operands) - 1)
     if name == op.optional_operand:
         raise op.error(f"%{op.name} has no `{name}`", required=f"an operation with `{name}`", found=op.opcode)
-    number = int(name.removeprefix("result") or 0) if name.startswith("result") else 0
-    if number >= len(op.results):
-        raise op.error(f"there is no `{name}`", required=f"one of {len(op.results)} results", found=name)
-    return op.results[number]
+    if name in op.result_roles:
+        return op.results[op.result_roles.index(name)]
+    if len(op.results) != 1:
+        raise op.error(
+            f"%{op.name} has {len(op.results)} results, none of which is `{name}` alone"
+            if op.results
+            else f"%{op.name} has no result",
+            required=" or ".join(f"`{role}`" for role in op.result_roles) or "an operation with a result",
+            found=name,
+        )
+    return op.result
 
 
 def dims_of_value(handle: OperandHandle, state: State, frame: Frame, node: ast.Node) -> tuple[DimHandle, ...]:
@@ -190,8 +198,8 @@ def dims_of_value(handle: OperandHandle, state: State, frame: Frame, node: ast.N
             found=op.opcode,
             kind=Kind.SILENCEABLE,
         )
-    is_input = isinstance(ref, OperandRef) and ref.index < len(op.inputs)
-    indexing_map = op.maps()[ref.index] if isinstance(ref, OperandRef) and is_input else op.result_map()
+    maps = (*op.maps(), *op.result_maps())
+    indexing_map = maps[ref.index] if isinstance(ref, OperandRef) else op.result_maps()[op.results.index(ref)]
     return tuple(
         DimHandle(handle.base, name) for name in dict.fromkeys(n for e in indexing_map for n in map_symbols(e))
     )
@@ -235,11 +243,14 @@ def producer(handle: OperandHandle, state: State, frame: Frame, node: ast.Node) 
 def users(value: OperandHandle | OpHandle, state: State, where: Location) -> tuple[OpHandle, ...]:
     """The ops that read a value, or the result of an op; copies of one computation are one handle, which denotes those
     that the value's does, where the op that reads it has as many."""
-    handle = OperandHandle(value, "out") if isinstance(value, OpHandle) else value
+    if isinstance(value, OpHandle):
+        base, values = value, [result for op in state.handles.resolve(value, where) for result in op.results]
+    else:
+        base, values = value.base, [value_of(ref) for ref in value_refs(value, state, where)]
     found: dict[tuple[int, ...], OpHandle] = {}
-    for reader in reversed([u for ref in value_refs(handle, state, where) for u in _readers(value_of(ref))]):
+    for reader in reversed([user for each in values for user in _readers(each)]):
         everywhere = state.handles.of(reader)
-        same = narrowed(everywhere, handle.base)
+        same = narrowed(everywhere, base)
         found[everywhere.origins] = same if reader in state.handles.live(same) else everywhere
     return tuple(found.values())[::-1]
 

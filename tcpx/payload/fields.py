@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast, overload
 
 from tcpx.payload.diagnostics import VerifyError
 from tcpx.payload.predicates import Predicate
-from tcpx.payload.sizes import Var
+from tcpx.payload.sizes import Size, Symbol, Var, as_dim
 from tcpx.payload.subsets import Tile
 
 if TYPE_CHECKING:
@@ -37,8 +37,23 @@ class Operand:
         return self if op is None else op.operands[owner.operand_names.index(self.name)]
 
 
+class Result:
+    """One of several results. A schedule reaches it by the name of the field, `x.indices`."""
+
+    def __set_name__(self, owner: type[Operation], name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, op: None, owner: type[Operation]) -> Self: ...
+    @overload
+    def __get__(self, op: Operation, owner: type[Operation]) -> Value: ...
+    def __get__(self, op: Operation | None, owner: type[Operation]) -> Self | Value:
+        return self if op is None else op.results[owner.result_names.index(self.name)]
+
+
 class OptionalOperand:
-    """A last operand that may be left out; a text calls it by its name, `init = %z`."""
+    """A last operand that may be left out; a text calls it by its name, `init = %z`. An operation with several results
+    has one for each, `init = (%y, %z)`, or none; this is the first of them."""
 
     def __set_name__(self, owner: type[Operation], name: str) -> None:
         self.name = name
@@ -50,7 +65,7 @@ class OptionalOperand:
     def __get__(self, op: Operation | None, owner: type[Operation]) -> Self | Value | None:
         if op is None:
             return self
-        return op.operands[-1] if owner.optional_operand and len(op.operands) > op.required_operands else None
+        return op.inits[0] if op.inits else None
 
 
 class AttributeField(ABC, Generic[T]):
@@ -149,6 +164,30 @@ class ElementsAttribute(AttributeField[tuple[T, ...]]):
         if any(isinstance(entry, bool) for entry in attribute):
             return None
         return cast("tuple[T, ...]", attribute)
+
+
+class DimAttribute(AttributeField["int | Size"]):
+    required = "an expression of sizes and loop variables"
+
+    def read(self, attribute: Attribute) -> int | Size | None:
+        if isinstance(attribute, int | Size | Symbol | Var) and not isinstance(attribute, bool):
+            return as_dim(attribute)
+        return None
+
+
+class DimsAttribute(AttributeField["tuple[int | Size, ...]"]):
+    """A list of expressions; empty where it is left out."""
+
+    required = "a list of expressions"
+
+    def __init__(self, key: str = "", example: str = "") -> None:
+        super().__init__(key, default=(), example=example)
+
+    def read(self, attribute: Attribute) -> tuple[int | Size, ...] | None:
+        if not isinstance(attribute, tuple):
+            return None
+        dims = [as_dim(e) for e in attribute if isinstance(e, int | Size | Symbol | Var) and not isinstance(e, bool)]
+        return tuple(dims) if len(dims) == len(attribute) else None
 
 
 class SubsetAttribute(AttributeField[Tile]):

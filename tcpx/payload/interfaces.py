@@ -106,6 +106,20 @@ def reduction(*names: str) -> tuple[Iterator, ...]:
     return tuple(Iterator(n, IteratorKind.REDUCTION) for n in names)
 
 
+@dataclass(frozen=True, slots=True)
+class Position:
+    """An index expression over dims that a body reads, as a number of type `dtype`; `origin` is what to add to it
+    where the operation is a tile of another, in whose iterations it counts."""
+
+    expression: Dim
+    dtype: ScalarType
+    origin: Dim = 0
+
+    def at(self, index: Mapping[Symbol, Dim]) -> Dim:
+        """Its value in the iteration where dims have these values."""
+        return self.origin + substitute(self.expression, {**index})
+
+
 class Tileable(Operation):
     """Interface `Tiling`: an iteration domain, and which subset of each operand and result a part of it touches."""
 
@@ -132,12 +146,12 @@ class Tileable(Operation):
         """The part of input `index` that a box of iterations reads."""
         raise self.error("the operation declares no operand subsets", required="an operation with this interface")
 
-    def result_tile(self, box: Box) -> Tile:
-        """The part of the result that a box of iterations writes."""
+    def result_tile(self, box: Box, number: int = 0) -> Tile:
+        """The part of a result that a box of iterations writes."""
         raise self.error("the operation declares no result subset", required="an operation with this interface")
 
-    def iteration_of_result(self, tile: Tile) -> Box | None:
-        """The iteration box that computes this part of the result; None if it is not a box."""
+    def iteration_of_result(self, tile: Tile, number: int = 0) -> Box | None:
+        """The iteration box that computes this part of a result; None if it is not a box."""
         raise self.error(
             "the operation declares no iteration for a result subset", required="an operation with this interface"
         )
@@ -148,14 +162,14 @@ class Tileable(Operation):
             "the operation declares no iteration for an operand subset", required="an operation with this interface"
         )
 
-    def on_tiles(self, operands: Sequence[Value], result_shape: Sequence[Dim]) -> Operation:
-        """A detached operation of the same class on tiles: inputs, then `init` if given."""
+    def on_tiles(self, operands: Sequence[Value], *shapes: Sequence[Dim]) -> Operation:
+        """A detached operation of the same class on tiles: inputs, then `init` if given; `shapes` are the results'."""
         raise self.error("the operation cannot be rebuilt on tiles", required="an operation with the Tiling interface")
 
     def on_box(self, operands: Sequence[Value], box: Box) -> Operation:
         """A detached operation that computes a box of iterations of this one, of what `operand_tile` says that they
         read of each input, then of `init` if given."""
-        return self.on_tiles(operands, self.result_tile(box).shape)
+        return self.on_tiles(operands, *(self.result_tile(box, k).shape for k in range(len(self.results))))
 
     def pad_value(self, index: int, reduced: bool) -> float | int | None:
         """What input `index` may be padded with; `reduced`: a reduction dim is padded. None: it may not."""
@@ -165,6 +179,11 @@ class Tileable(Operation):
     def neutral(self) -> float | int | None:
         """Interface `Reduction`: the neutral element of the combiner; None if nothing is reduced."""
         return None
+
+    def neutrals(self) -> tuple[float | int, ...] | None:
+        """The neutral element, a number for each result; None if nothing is reduced."""
+        number = self.neutral()
+        return None if number is None else (number,)
 
     def iterator(self, name: str) -> Iterator:
         """The iterator of this name; an error lists those there are."""
@@ -186,7 +205,8 @@ class Tileable(Operation):
 class Structured(Tileable):
     """Interface `Structured`: iterators, indexing maps and a scalar body; tiling follows from them.
 
-    Root of the operation tree. One result.
+    Root of the operation tree. A class of one result declares `result_map`, `scalar_body` and, if it reduces, `combine`
+    and `neutral`; one of several `result_maps`, `elements`, `joined` and `neutrals`.
     """
 
     __slots__ = ()
@@ -194,6 +214,8 @@ class Structured(Tileable):
     computes_result = True
     reads_all_of_operands: ClassVar[bool] = True
     """Whether what is indexed by a dim alone has the extent of the dim; if not, an operand may be longer."""
+    is_commutative: ClassVar[bool] | property = True
+    """Whether a reduction may combine in another order than that of its iterations."""
 
     def maps(self) -> tuple[IndexingMap, ...]:
         """The indexing map of each input (without `init`)."""
@@ -203,13 +225,30 @@ class Structured(Tileable):
         """The indexing map of the result and of `init`: a permutation of the parallel dims."""
         raise self.error("the operation declares no result map", required="an operation with this interface")
 
+    def result_maps(self) -> tuple[IndexingMap, ...]:
+        """The indexing map of each result, and of what its accumulator starts with."""
+        return (self.result_map(),)
+
+    def positions(self) -> tuple[Position, ...]:
+        """What the body reads of where it is, after the elements of the inputs."""
+        return ()
+
     def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
         """Build the body on scalars, or lane-wise on equal vectors; `acc` is the accumulator of a reduction."""
         raise self.error("the operation declares no scalar body", required="an operation with this interface")
 
+    def elements(self, build: Build, args: Sequence[Value], accumulators: Sequence[Value]) -> tuple[Value, ...]:
+        """Build the body as `scalar_body` does: an element of each result. `args` are elements of the inputs, then the
+        positions; there is one accumulator per result, or none."""
+        return (self.scalar_body(build, args, accumulators[0] if accumulators else None),)
+
     def combine(self, build: Build, lhs: Value, rhs: Value) -> Value:
         """Interface `Reduction`: combine two partial results."""
         raise self.error("the operation does not reduce", required="an operation with a reduction dim")
+
+    def joined(self, build: Build, lhs: Sequence[Value], rhs: Sequence[Value]) -> tuple[Value, ...]:
+        """Interface `Reduction`: combine two partial results, a value for each result."""
+        return (self.combine(build, lhs[0], rhs[0]),)
 
     def reading_by(self, index: int, indexing_map: IndexingMap) -> Mapping[str, Attribute] | None:
         """The attributes with which the operation reads input `index` by this map, of the same dims or of their
@@ -222,6 +261,16 @@ class Structured(Tileable):
         del extents
         return {}
 
+    def counting_from(self, origins: Sequence[Dim]) -> Mapping[str, Attribute]:
+        """The attributes with which the operation adds these to its positions."""
+        if self.attribute_names is not None and "origins" not in self.attribute_names:
+            raise self.error(
+                "the body reads where it is, and the class has no attribute for where a tile lies",
+                required='a field `DimsAttribute("origins")` in the class, for its positions',
+                found=self.opcode,
+            )
+        return {"origins": tuple(origins)}
+
     @property
     def is_movement(self) -> bool:
         """Whether the body computes nothing: result elements are operand elements or a literal."""
@@ -231,6 +280,16 @@ class Structured(Tileable):
     def acc_type(self) -> ScalarType:
         """The dtype of the accumulator (of the result)."""
         return dtype_of(self.result.type)
+
+    @property
+    def acc_types(self) -> tuple[ScalarType, ...]:
+        """The dtype of each accumulator."""
+        return tuple(dtype_of(result.type) for result in self.results)
+
+    @property
+    def reduces(self) -> bool:
+        """Whether it has a reduction dim."""
+        return any(it.is_reduction for it in self.iterators())
 
     @classmethod
     def attributes_for(cls, op: Structured) -> Mapping[str, Attribute] | None:
@@ -244,7 +303,7 @@ class Structured(Tileable):
     def domain(self) -> tuple[Dim, ...]:
         known: dict[str, Dim] = {}
         by_digits: dict[str, Dim] = {}
-        pairs = [(self.result_map(), shape_of(self.result.type))]
+        pairs = [(m, shape_of(v.type)) for m, v in zip(self.result_maps(), self.results, strict=True)]
         pairs += [(m, shape_of(v.type)) for m, v in zip(self.maps(), self.inputs, strict=True)]
         for indexing_map, shape in pairs:
             for expression, extent in zip(indexing_map, shape, strict=True):
@@ -333,13 +392,15 @@ class Structured(Tileable):
     def operand_tile(self, index: int, box: Box) -> Tile:
         return self._map_tile(self.maps()[index], shape_of(self.inputs[index].type), box)
 
-    def result_tile(self, box: Box) -> Tile:
-        return self._map_tile(self.result_map(), shape_of(self.result.type), box)
+    def result_tile(self, box: Box, number: int = 0) -> Tile:
+        return self._map_tile(self.result_maps()[number], shape_of(self.results[number].type), box)
 
     def _partial_dims(self) -> set[str]:
         """The dims by which a part of an operand may be read: it may be longer."""
         declared = {it.name for it in self.iterators() if it.extent is not None}
-        return declared if self.reads_all_of_operands else {*declared, *filter(None, map(map_dim, self.result_map()))}
+        if self.reads_all_of_operands:
+            return declared
+        return {*declared, *filter(None, (map_dim(e) for result_map in self.result_maps() for e in result_map))}
 
     def _iteration(self, indexing_map: IndexingMap, shape: Sequence[Dim], tile: Tile) -> Box | None:
         if tile.dropped or any(s != 1 for s in tile.strides):
@@ -362,17 +423,17 @@ class Structured(Tileable):
                 box = box.along(position, *found[it.name])
         return box
 
-    def iteration_of_result(self, tile: Tile) -> Box | None:
-        return self._iteration(self.result_map(), shape_of(self.result.type), tile)
+    def iteration_of_result(self, tile: Tile, number: int = 0) -> Box | None:
+        return self._iteration(self.result_maps()[number], shape_of(self.results[number].type), tile)
 
     def iteration_of_operand(self, index: int, tile: Tile) -> Box | None:
         return self._iteration(self.maps()[index], shape_of(self.inputs[index].type), tile)
 
-    def on_tiles(self, operands: Sequence[Value], result_shape: Sequence[Dim]) -> Operation:
-        kind = next((v.type for v in operands if isinstance(v.type, VectorType)), self.result.type)
+    def on_tiles(self, operands: Sequence[Value], *shapes: Sequence[Dim]) -> Operation:
+        kind = next((v.type for v in operands if isinstance(v.type, VectorType)), self.results[0].type)
         made = type(self)(
             operands,
-            [like(kind, tuple(result_shape), self.acc_type)],
+            [like(kind, tuple(shape), dtype) for shape, dtype in zip(shapes, self.acc_types, strict=True)],
             self.attributes,
             location=self.location,
         )
@@ -394,6 +455,11 @@ class Structured(Tileable):
                         found=f"[{', '.join(map(to_text, indexing_map))}]",
                     )
                 made.attributes.update(attributes)
+        dims = [it.dim for it in self.iterators()]
+        first, start = dict.fromkeys(dims, 0), dict(zip(dims, box.offsets, strict=True))
+        origins = [p.at(start) - substitute(p.expression, first) for p in self.positions()]
+        if origins:
+            made.attributes.update(self.counting_from(origins))
         extents = dict(zip((it.name for it in self.iterators()), box.sizes, strict=True))
         made.attributes.update(self.declaring(extents))
         for it in made.iterators():
@@ -405,9 +471,9 @@ class Structured(Tileable):
                 )
         return made
 
-    def in_step(self, index: int) -> Tile | None:
-        same = index >= len(self.inputs) or self.maps()[index] == self.result_map()
-        return Tile.full(shape_of(self.result.type)) if same else None
+    def in_step(self, index: int, number: int = 0) -> Tile | None:
+        maps = (*self.maps(), *self.result_maps())
+        return Tile.full(shape_of(self.results[number].type)) if maps[index] == self.result_maps()[number] else None
 
     def verify(self) -> None:
         if len(self.maps()) != len(self.inputs):
@@ -417,8 +483,8 @@ class Structured(Tileable):
         roles = (*self.operand_names, *(f"operand {k}" for k in range(len(self.operand_names), len(self.inputs))))
         checked = [
             *zip(self.maps(), self.inputs, roles, strict=False),
-            (self.result_map(), self.result, "result"),
-            *([(self.result_map(), self.init, self.optional_operand)] if self.init is not None else []),
+            *zip(self.result_maps(), self.results, self.result_roles, strict=True),
+            *((m, value, self.optional_operand) for m, value in zip(self.result_maps(), self.inits, strict=False)),
         ]
         partial = self._partial_dims()
         for indexing_map, value, role in checked:
@@ -482,6 +548,8 @@ class Structured(Tileable):
 
     def wrong_result(self) -> VerifyError | None:
         """The error where the inputs agree and the type of the result is none that they give."""
+        if len(self.results) != 1:
+            return None
         shape, type_ = self.shape_from_inputs(), self.result.type
         if shape is None or not isinstance(type_, TensorType):
             return None

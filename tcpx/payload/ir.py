@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar, cast
 
 from tcpx.payload import order
 from tcpx.payload.diagnostics import Diagnostic, Location, UnprovenError, VerifyError
-from tcpx.payload.fields import AttributeField, Operand, OptionalOperand
+from tcpx.payload.fields import AttributeField, Operand, OptionalOperand, Result
 from tcpx.payload.memory_effects import Move
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, substitute
@@ -100,6 +100,8 @@ class Operation:
     """Name in the operation tree, where the class stands in it: `generic`, `contract`, `matmul`."""
     operand_names: ClassVar[tuple[str, ...]] = ()
     """Names of the positional operands, for navigation (`x.lhs`): the fields that are an `Operand`."""
+    result_names: ClassVar[tuple[str, ...]] = ()
+    """Names of several results: the fields that are a `Result`."""
     optional_operand: ClassVar[str] = ""
     """Name of an optional last operand (`init`): the field that is an `OptionalOperand`."""
     attribute_names: ClassVar[tuple[str, ...] | None] = None
@@ -110,7 +112,8 @@ class Operation:
     variadic: ClassVar[bool] = False
     result_count: ClassVar[int | None] = 1
     """Number of results; None: any number."""
-    region_count: ClassVar[int] = 0
+    region_count: ClassVar[int | None] = 0
+    """Number of regions; None: any number."""
     has_side_effects: ClassVar[bool] = False
     is_terminator: ClassVar[bool] = False
     computes_result: ClassVar[bool] = False
@@ -119,17 +122,22 @@ class Operation:
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         operands: dict[str, None] = {}
+        results: dict[str, None] = {}
         attributes: dict[str, AttributeField[object]] = {}
         for base in reversed(cls.__mro__):
             operands |= dict.fromkeys(cast("tuple[str, ...]", vars(base).get("operand_names", ())))
             for name, field in dict(vars(base)).items():
                 if isinstance(field, Operand):
                     operands[name] = None
+                elif isinstance(field, Result):
+                    results[name] = None
                 elif isinstance(field, AttributeField):
                     attributes[field.key] = cast("AttributeField[object]", field)
                 elif isinstance(field, OptionalOperand) and base is not Operation:
                     cls.optional_operand = name
-        cls.operand_names, fields = tuple(operands), tuple(attributes.values())
+        cls.operand_names, cls.result_names, fields = tuple(operands), tuple(results), tuple(attributes.values())
+        if results and "result_count" not in vars(cls):
+            cls.result_count = len(results)
         if fields != cls.attribute_fields and "attribute_names" not in vars(cls):
             cls.attribute_names = tuple(dict.fromkeys((*(cls.attribute_names or ()), *attributes)))
         cls.attribute_fields = fields
@@ -197,17 +205,23 @@ class Operation:
         """The part of operand `index`, a tensor, that is read; None if none of its elements are."""
         return Tile.full(shape_of(self.operands[index].type))
 
-    def in_step(self, index: int) -> Tile | None:
-        """The part of the result whose elements are written right after the ones of operand `index` at the same place
+    def in_step(self, index: int, number: int = 0) -> Tile | None:
+        """The part of a result whose elements are written right after the ones of operand `index` at the same place
         are read, the last time; None if there is none."""
-        del index
+        del index, number
         return None
 
     # -- reading -----------------------------------------------------------------------------------------------
 
     @property
     def result(self) -> Value:
-        """The only result."""
+        """The only result; of several, none is it."""
+        if len(self.results) != 1:
+            raise self.error(
+                "one result is meant, and there are others" if self.results else "there is no result",
+                required="an operation with one result",
+                found=", ".join(f"%{value.name}" for value in self.results) or self.opcode,
+            )
         return self.results[0]
 
     @property
@@ -221,9 +235,14 @@ class Operation:
         return len(self.operand_names)
 
     @property
+    def inits(self) -> list[Value]:
+        """What accumulators start with: the optional operands, one per result, or none."""
+        return self.operands[self.required_operands :] if self.optional_operand else []
+
+    @property
     def inputs(self) -> list[Value]:
-        """The operands without the optional `init`."""
-        return self.operands[:-1] if self.init is not None else list(self.operands)
+        """The operands without the optional ones."""
+        return self.operands[: len(self.operands) - len(self.inits)]
 
     @property
     def parent_op(self) -> Operation | None:
@@ -264,6 +283,13 @@ class Operation:
     def operand_roles(self) -> tuple[str, ...]:
         """Names by which a schedule reaches the inputs: those of the class, unless the operation has its own."""
         return self.operand_names
+
+    @property
+    def result_roles(self) -> tuple[str, ...]:
+        """Names by which a schedule reaches the results where there are several; the only one is `result` and `out`."""
+        if len(self.results) == 1:
+            return ("result",)
+        return self.result_names or tuple(f"out{k}" for k in range(len(self.results)))
 
     def tree_classes(self) -> tuple[str, ...]:
         """Names of this class and its ancestors in the operation tree, nearest first."""

@@ -259,7 +259,13 @@ class _Checker:
 
     def _check_counts(self, op: Operation) -> None:
         wanted = len(op.operand_names)
-        most = wanted + bool(op.optional_operand)
+        most = wanted + (len(op.results) if op.optional_operand else 0)
+        if op.variadic and op.inits and len(op.inits) != len(op.results):
+            raise op.error(
+                f"an operation has one `{op.optional_operand}` for each result, or none",
+                required=counted(len(op.results), f"`{op.optional_operand}`"),
+                found=f"{len(op.inits)}: {', '.join(f'%{v.name}' for v in op.inits)}",
+            )
         if len(op.operands) < wanted or (len(op.operands) > most and not op.variadic):
             raise op.error(
                 "the operation has the wrong number of operands",
@@ -275,7 +281,7 @@ class _Checker:
                 required=counted(op.result_count, "result"),
                 found=counted(len(op.results), "result"),
             )
-        if len(op.regions) != op.region_count:
+        if op.region_count is not None and len(op.regions) != op.region_count:
             raise op.error(
                 "the operation has the wrong number of regions",
                 required=counted(op.region_count, "region"),

@@ -112,12 +112,12 @@ def _inside_pad(op: Pad, tile: Tile) -> Tile | None:
 
 
 def replace_with(rewriter: Rewriter, old: Operation, made: OpT) -> OpT:
-    """Let a detached one-result operation take the place, the name and the handles of `old`."""
+    """Let a detached operation take the place, the name and the handles of `old`."""
     rename_inside(rewriter, made, old)
     rewriter.insert(made, InsertPoint.before(old), source_name(old))
     made.name = old.name
     rewriter.continue_as(old, made)
-    rewriter.replace_op(old, [made.result])
+    rewriter.replace_op(old, made.results)
     return made
 
 

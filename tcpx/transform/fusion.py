@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from tcpx.payload.bounds import is_equal
@@ -30,7 +30,7 @@ from tcpx.transform.destinations import (
     sink_destination,
 )
 from tcpx.transform.editing import Copies, erase_dead, read_subset, source_name, whole_of
-from tcpx.transform.tiling import pad_value_to
+from tcpx.transform.tiling import accumulator_padding, pad_value_to
 
 
 def position(op: Operation) -> int:
@@ -66,22 +66,25 @@ def fuse_consumer(ctx: TransformContext, consumer: Tileable, into: Loop, padded:
         )
     moved = _path(ctx, top, consumer)
     sources = [r for r in top.results if any(user in moved for user in r.users)]
-    if len(sources) != 1:
+    chains: dict[Value, Chain] = {}
+    for source in sources:
+        chain = chain_of(source, into)
+        if chain is None:
+            raise ctx.fail(
+                f"%{source.name} is not computed tile by tile in {into.name}",
+                op=consumer,
+                required="one yield per loop from the outermost loop down to the loop fused into",
+                found=f"%{source.name} has another structure",
+            )
+        chains[source] = chain
+    if len({chain.links[-1].store.parent for chain in chains.values()}) != 1:
         raise ctx.fail(
-            f"%{consumer.name} uses no result, or several, of the loops round {into.name}",
+            f"%{consumer.name} uses results that {into.name} yields in different branches",
             op=consumer,
-            required="one result of the outermost loop",
-            found=", ".join(f"%{r.name}" for r in sources) or "none",
+            required="yields in one block",
+            found=", ".join(f"%{source.name}" for source in sources),
         )
-    chain = chain_of(sources[0], into)
-    if chain is None:
-        raise ctx.fail(
-            f"%{sources[0].name} is not computed tile by tile in {into.name}",
-            op=consumer,
-            required="one yield per loop from the outermost loop down to the loop fused into",
-            found=f"%{sources[0].name} has another structure",
-        )
-    for link in chain.links:
+    for link in (link for chain in chains.values() for link in chain.links):
         before = None if link.is_reduction else _copy_before(link.loop, link.index)
         if before is not None:
             raise _several_copies(ctx, consumer, before, link.loop)
@@ -92,8 +95,7 @@ def fuse_consumer(ctx: TransformContext, consumer: Tileable, into: Loop, padded:
                 required="disjoint tiles of a parallel dim, or a reduction",
                 found=link.subset.text(),
             )
-    fused = _FusedConsumer(ctx, chain, sources[0], moved, consumer, padded)
-    fused.run()
+    _FusedConsumer(ctx, chains, moved, consumer, padded).run()
     rewriter.visited += len(moved)
 
 
@@ -154,56 +156,73 @@ def _copy_before(loop: Loop, index: int) -> Loop | None:
 
 
 class _FusedConsumer:
-    """The rewrite of one consumer fusion."""
+    """The rewrite of one consumer fusion: operations that are moved into a loop, behind what it yields of `chains`."""
 
     def __init__(
         self,
         ctx: TransformContext,
-        chain: Chain,
-        source: Value,
+        chains: Mapping[Value, Chain],
         moved: Sequence[Tileable],
         last: Tileable,
         padded: bool,
     ) -> None:
         self.ctx, self.rewriter = ctx, ctx.rewriter
-        self.chain, self.source, self.moved, self.last, self.padded = chain, source, moved, last, padded
+        self.chains, self.moved, self.last, self.padded = chains, moved, last, padded
+        self.chain = max(chains.values(), key=lambda chain: chain.links[-1].store.order)
+        """That of the value which is yielded last."""
         self.copies: Copies = {}
 
     def run(self) -> None:
         self._make_operands_dominate()
-        tile = self.chain.global_tile()
-        result_tile = self._result_tile(tile)
-        levels = [self._result_tile(self.chain.global_tile(d)) for d in range(len(self.chain.links))]
-        shares = (
-            dtype_of(self.source.type) == dtype_of(self.last.result.type)
-            and shape_of(self.source.type) == shape_of(self.last.result.type)
-            and all(level == self.chain.global_tile(d) for d, level in enumerate(levels))
-            and all(any(user is m for m in self.moved) for user in self.source.users)
-        )
-        reductions = self.chain.reductions
+        tiles = {source: chain.global_tile() for source, chain in self.chains.items()}
+        levels = [
+            self._result_tiles({source: chain.global_tile(d) for source, chain in self.chains.items()})
+            for d in range(len(self.chain.links))
+        ]
+        source = self._shared(levels)
+        reductions = tuple(dict.fromkeys(loop for chain in self.chains.values() for loop in chain.reductions))
         inner = self.chain.links[-1]
-        if shares:
-            dest, dest_tile = inner.loop.destinations[inner.index], inner.subset
-            self.rewriter.replace_uses(self.last.result, self.source)
+        writes: list[tuple[Value, Tile]] = []
+        if source is not None:
+            writes.append((inner.loop.destinations[inner.index], inner.subset))
+            self.rewriter.replace_uses(self.last.result, source)
         else:
-            tiles = [levels[0]] + [relative(a, b) for a, b in pairwise(levels)]
-            dests = add_destination(self.rewriter, self.chain, self.last.result, tiles, source_name(self.last))
-            dest, dest_tile = dests[-1], tiles[-1]
-            self.rewriter.replace_uses(self.last.result, self.chain.top.results[-1])
+            for k, result in enumerate(self.last.results):
+                parts = [levels[0][k]] + [relative(a[k], b[k]) for a, b in pairwise(levels)]
+                dests = add_destination(self.rewriter, self.chain, result, parts, source_name(self.last))
+                writes.append((dests[-1], parts[-1]))
+                self.rewriter.replace_uses(result, self.chain.top.results[-1])
         if not reductions:
-            anchor = inner.store
-            value = self._compute(tile, result_tile, anchor)
-            self.rewriter.insert(StYield.of(value, dest, dest_tile), InsertPoint.before(anchor))
-            if shares:
-                self._drop_store(anchor)
+            self._write(tiles, writes, inner.store)
+            if source is not None:
+                self._drop_store(inner.store)
         else:
-            self._guarded(tile, result_tile, dest, dest_tile, shares)
+            self._guarded(reductions, tiles, writes, source is not None)
         self._erase_moved()
         # A loop that steps what a moved operation reduces whole, in one tile, may be parallel.
-        joined = tuple(link.loop for link in self.chain.links if not is_stepped_by(result_tile, link.loop))
+        joined = tuple(link.loop for link in self.chain.links if not is_stepped_by(levels[-1][0], link.loop))
         run_at_least_once(self.rewriter, joined)
-        if not shares and not self.source.uses:
+        if source is None:
             self._sink()
+
+    def _shared(self, levels: Sequence[Sequence[Tile]]) -> Value | None:
+        """The result of the loops whose place the only result takes, where nothing else uses it."""
+        if len(self.chains) != 1 or len(self.last.results) != 1:
+            return None
+        ((source, chain),) = self.chains.items()
+        result = self.last.result
+        shares = (
+            dtype_of(source.type) == dtype_of(result.type)
+            and shape_of(source.type) == shape_of(result.type)
+            and all(level == (chain.global_tile(d),) for d, level in enumerate(levels))
+            and all(any(user is m for m in self.moved) for user in source.users)
+        )
+        return source if shares else None
+
+    def _write(self, tiles: dict[Value, Tile], writes: Sequence[tuple[Value, Tile]], before: Operation) -> None:
+        """Compute the results on one tile and yield them, before an operation of the inner loop."""
+        for value, (dest, part) in zip(self._compute(tiles, before), writes, strict=True):
+            self.rewriter.insert(StYield.of(value, dest, part), InsertPoint.before(before))
 
     def _erase_moved(self) -> None:
         """The operations outside, and what they alone used; the loops stay, even where nothing uses what they make."""
@@ -218,23 +237,28 @@ class _FusedConsumer:
         erase_dead(self.rewriter, [value])
 
     def _sink(self) -> None:
-        """The accumulator is not needed outside any more: make it inside as many loops as possible."""
-        loop, index = self.chain.links[0].loop, self.chain.links[0].index
-        sink_destination(self.rewriter, loop, index)
+        """An accumulator that is not needed outside any more is made inside as many loops as possible."""
+        for source in self.chains:
+            if not source.uses:
+                sink_destination(self.rewriter, self.chain.top, self.chain.top.results.index(source))
 
-    def _guarded(self, tile: Tile, result_tile: Tile, dest: Value, dest_tile: Tile, shares: bool) -> None:
-        inner = self.chain.links[-1]
-        store = inner.store
+    def _guarded(
+        self,
+        reductions: tuple[Loop, ...],
+        tiles: dict[Value, Tile],
+        writes: Sequence[tuple[Value, Tile]],
+        shares: bool,
+    ) -> None:
         then, orelse = Block(), Block()
-        guard = If([], [], {"predicate": complete(self.chain.reductions)}, [then, orelse])
+        guard = If([], [], {"predicate": complete(reductions)}, [then, orelse])
         guard.schedule_location = self.ctx.location
-        self.rewriter.insert(guard, InsertPoint.before(store))
+        self.rewriter.insert(guard, InsertPoint.before(self.chain.links[-1].store))
         self.rewriter.insert(Yield([]), InsertPoint.start(then))
         self.rewriter.insert(Yield([]), InsertPoint.start(orelse))
-        if shares or not self.source.uses:
-            self.rewriter.move(store, InsertPoint.start(orelse))
-        value = self._compute(tile, result_tile, then.ops[-1])
-        self.rewriter.insert(StYield.of(value, dest, dest_tile), InsertPoint.before(then.ops[-1]))
+        for source, chain in self.chains.items():
+            if shares or not source.uses:
+                self.rewriter.move(chain.links[-1].store, InsertPoint.before(orelse.ops[-1]))
+        self._write(tiles, writes, then.ops[-1])
 
     def _make_operands_dominate(self) -> None:
         """What the moved operations use besides the path must be computed before the loop."""
@@ -254,23 +278,25 @@ class _FusedConsumer:
             self._hoist_before(operand, top, block)
         self.rewriter.move(op, InsertPoint.before(top))
 
-    def _boxes(self, tile: Tile) -> dict[Value, Tile]:
-        """The subset of each moved operation's result that belongs to a subset of the source."""
-        tiles: dict[Value, Tile] = {self.source: tile}
+    def _boxes(self, sources: Mapping[Value, Tile]) -> dict[Value, Tile]:
+        """The subset of each moved operation's results that belongs to subsets of the sources."""
+        tiles = dict(sources)
         for op in self.moved:
-            tiles[op.result] = op.result_tile(self._box(op, tiles))
+            box = self._box(op, tiles)
+            tiles |= {result: op.result_tile(box, k) for k, result in enumerate(op.results)}
         return tiles
 
-    def _box_of(self, op: Tileable, tiles: dict[Value, Tile]) -> Box | None:
+    def _box_of(self, op: Tileable, tiles: Mapping[Value, Tile]) -> Box | None:
         """The iterations of a moved operation that belong to tiles of its operands; None if they are no box."""
+        inputs = len(op.inputs)
         boxes = [
-            op.iteration_of_operand(k, tiles[v]) if k < len(op.inputs) else op.iteration_of_result(tiles[v])
+            op.iteration_of_operand(k, tiles[v]) if k < inputs else op.iteration_of_result(tiles[v], k - inputs)
             for k, v in enumerate(op.operands)
             if v in tiles
         ]
         return boxes[0] if all(other == boxes[0] for other in boxes) else None
 
-    def _box(self, op: Tileable, tiles: dict[Value, Tile]) -> Box:
+    def _box(self, op: Tileable, tiles: Mapping[Value, Tile]) -> Box:
         box = self._box_of(op, tiles)
         if box is None:
             raise self.ctx.fail(
@@ -289,52 +315,59 @@ class _FusedConsumer:
                 )
         return box
 
-    def _result_tile(self, tile: Tile) -> Tile:
-        return self._boxes(tile)[self.last.result]
+    def _result_tiles(self, sources: Mapping[Value, Tile]) -> tuple[Tile, ...]:
+        tiles = self._boxes(sources)
+        return tuple(tiles[result] for result in self.last.results)
 
-    def _compute(self, tile: Tile, result_tile: Tile, before: Operation) -> Value:
-        """The moved operations on one tile, before an operation of the inner loop; returns the result's tile."""
-        whole = self.chain.value
-        padded, shape = _unsliced(whole)
-        tiles = self._boxes(tile)
-        if not self.padded or self._reduces_padding(tiles, Tile(tile.offsets, tuple(shape))):
-            padded, shape = whole, shape_of(whole.type)
-        wide_tiles: dict[Value, Tile] = {self.source: Tile(tile.offsets, tuple(shape))}
-        made: dict[Value, Value] = {self.source: padded}
+    def _compute(self, tiles: dict[Value, Tile], before: Operation) -> list[Value]:
+        """The moved operations on one tile of each source, before an operation of the inner loop."""
+        made = {source: chain.value for source, chain in self.chains.items()}
+        if self.padded:
+            padded = {source: _unsliced(value) for source, value in made.items()}
+            if not self._reduces_padding(tiles, {s: Tile(tiles[s].offsets, shape_of(padded[s].type)) for s in made}):
+                made = padded
+        wide_tiles = {source: Tile(tiles[source].offsets, shape_of(value.type)) for source, value in made.items()}
+        wanted_tiles = self._result_tiles(tiles)
+        tiles = dict(tiles)
         for op in self.moved:
             box = self._box(op, tiles)
             wide = _padded_box(self._box_of(op, wide_tiles), box)
-            wide_tiles[op.result] = op.result_tile(wide)
             operands: list[Value] = []
             for k, v in enumerate(op.operands):
                 if v in made:
                     operands.append(made[v])
                     continue
-                is_init = k >= len(op.inputs)
-                part = op.result_tile(box) if is_init else op.operand_tile(k, box)
-                wanted = (op.result_tile(wide) if is_init else op.operand_tile(k, wide)).shape
+                start = k - len(op.inputs)
+                part = op.result_tile(box, start) if start >= 0 else op.operand_tile(k, box)
+                wanted = (op.result_tile(wide, start) if start >= 0 else op.operand_tile(k, wide)).shape
                 operands.append(self._operand(op, k, v, part, wanted, before))
             new = self.rewriter.insert(op.on_box(operands, wide), InsertPoint.before(before), source_name(op))
             new.name = op.name
             self.rewriter.continue_as(op, new)
-            made[op.result] = new.result
-        value = made[self.last.result]
-        if shape_of(value.type) == result_tile.shape:
-            return value
-        kept = Tile(tuple(0 for _ in result_tile.shape), result_tile.shape)
-        return self.rewriter.insert(
-            Materialize.of(value, kept), InsertPoint.before(before), f"{source_name(self.last)}.t"
-        ).result
+            for k, result in enumerate(op.results):
+                made[result] = new.results[k]
+                tiles[result], wide_tiles[result] = op.result_tile(box, k), op.result_tile(wide, k)
+        return [
+            self._kept(made[result], tile, before) for result, tile in zip(self.last.results, wanted_tiles, strict=True)
+        ]
 
-    def _reduces_padding(self, tiles: dict[Value, Tile], padded: Tile) -> bool:
-        """Whether an operation would reduce what the padded source holds behind its tile, which may be anything."""
-        wide_tiles: dict[Value, Tile] = {self.source: padded}
+    def _kept(self, value: Value, part: Tile, before: Operation) -> Value:
+        """What of a value is no padding."""
+        if shape_of(value.type) == part.shape:
+            return value
+        kept = Materialize.of(value, Tile.full(part.shape))
+        return self.rewriter.insert(kept, InsertPoint.before(before), f"{source_name(self.last)}.t").result
+
+    def _reduces_padding(self, sources: Mapping[Value, Tile], padded: Mapping[Value, Tile]) -> bool:
+        """Whether an operation would reduce what padded sources hold behind their tiles, which may be anything."""
+        tiles, wide_tiles = dict(sources), dict(padded)
         for op in self.moved:
             box = self._box(op, tiles)
             wide = _padded_box(self._box_of(op, wide_tiles), box)
             if any(it.is_reduction and n != m for it, n, m in zip(op.iterators(), box.sizes, wide.sizes, strict=True)):
                 return True
-            wide_tiles[op.result] = op.result_tile(wide)
+            for k, result in enumerate(op.results):
+                tiles[result], wide_tiles[result] = op.result_tile(box, k), op.result_tile(wide, k)
         return False
 
     def _operand(
@@ -353,14 +386,14 @@ def _reads_chain(op: Operation, chain: Chain) -> bool:
     return any(v.defining_op is chain.top for v in op.operands)
 
 
-def _unsliced(value: Value) -> tuple[Value, Sequence[Dim]]:
-    """The padded value a slice at the origin was taken from."""
+def _unsliced(value: Value) -> Value:
+    """The padded value a slice at the origin was taken from; itself where it is none."""
     definition = value.defining_op
     if isinstance(definition, Materialize) and all(o == 0 for o in definition.subset.offsets):
         source = definition.operands[0]
         if source.defining_op is not None and not definition.subset.dropped:
-            return source, shape_of(source.type)
-    return value, shape_of(value.type)
+            return source
+    return value
 
 
 def _padded_box(padded: Box | None, box: Box) -> Box:
@@ -374,18 +407,28 @@ def _padded_box(padded: Box | None, box: Box) -> Box:
 def pull(
     rewriter: Rewriter, op: Tileable, part: Tile, shape: Sequence[Dim], before: Operation, copies: Copies
 ) -> Value:
-    """A copy of `op` that computes the subset `part` of its result, padded to `shape`, before an operation.
+    """A copy of `op` that computes the subset `part` of its result, padded to `shape`, before an operation."""
+    return _pull_box(rewriter, op, *_boxes_to_pull(op, op.result, part, shape), before, copies).result
 
-    Data movement that it reads is copied with it; all are noted in `copies`.
-    """
-    box = op.iteration_of_result(part)
+
+def _boxes_to_pull(op: Tileable, result: Value, part: Tile, shape: Sequence[Dim]) -> tuple[Box, Box]:
+    """The iterations that compute a subset of a result, and those that compute it padded to a shape."""
+    number = op.results.index(result)
+    box = op.iteration_of_result(part, number)
     if box is None:
         raise op.error(
             "this subset of the result is no box of iterations",
             required="a subset that a box of iterations computes",
             found=part.text(),
         )
-    wide = _padded_box(op.iteration_of_result(Tile(part.offsets, tuple(shape))), box)
+    return box, _padded_box(op.iteration_of_result(Tile(part.offsets, tuple(shape)), number), box)
+
+
+def _pull_box(rewriter: Rewriter, op: Tileable, box: Box, wide: Box, before: Operation, copies: Copies) -> Operation:
+    """A copy of `op` that computes a box of iterations, padded to a wider one, before an operation.
+
+    Data movement that it reads is copied with it; all are noted in `copies`.
+    """
     operands: list[Value] = []
     for k, value in enumerate(op.inputs):
         definition = value.defining_op
@@ -396,26 +439,29 @@ def pull(
             continue
         read = read_subset(rewriter, value, tile, before)
         operands.append(pad_value_to(rewriter, read, wanted, op.pad_value(k, False), True, before))
-    if op.init is not None:
-        read = read_subset(rewriter, op.init, part, before)
-        operands.append(pad_value_to(rewriter, read, shape, op.neutral() or 0, True, before))
+    for k, value in enumerate(op.inits):
+        read = read_subset(rewriter, value, op.result_tile(box, k), before)
+        shape = op.result_tile(wide, k).shape
+        operands.append(pad_value_to(rewriter, read, shape, accumulator_padding(op, k), True, before))
     made = rewriter.insert(op.on_box(operands, wide), InsertPoint.before(before), source_name(op))
     made.name = op.name
     made.copy_path = op.copy_path
     copies.setdefault(op, []).append(made)
-    return made.result
+    return made
 
 
 def fuse_producer(ctx: TransformContext, producer: Tileable, into: Loop, recompute: bool) -> None:
     """Compute `producer` tile by tile inside `into`, where its result is read, or where it starts a reduction."""
-    result = producer.result
-    _sink_reads(ctx.rewriter, result, into)
-    if (not recompute and _reads(result, into)) or not (_reads(result, into) or chain_into(result, into)):
+    for result in producer.results:
+        _sink_reads(ctx.rewriter, result, into)
+    is_read = _reads(producer, into)
+    if (not recompute and is_read) or not (is_read or _chain_from(producer, into)):
         _fuse_path(ctx, _between(producer, into), into, recompute)
         if producer.parent is None:  # what it leads to took it along
             return
-        _sink_reads(ctx.rewriter, result, into)
-    inside, chain = _reads(result, into), chain_into(result, into)
+        for result in producer.results:
+            _sink_reads(ctx.rewriter, result, into)
+    inside, chain = _reads(producer, into), _chain_from(producer, into)
     if inside:
         _fuse_reads(ctx, producer, into, inside, recompute)
     elif chain is not None:
@@ -429,17 +475,25 @@ def fuse_producer(ctx: TransformContext, producer: Tileable, into: Loop, recompu
         )
 
 
-def _reads(value: Value, into: Loop) -> list[Operation]:
-    """The operations inside `into` that read a value."""
-    return [user for user in value.users if user is not into and user.is_in(into)]
+def _chain_from(producer: Tileable, into: Loop) -> Chain | None:
+    """The chain of destinations into a loop that a result starts."""
+    chains = (chain_into(result, into) for result in producer.results)
+    return next((chain for chain in chains if chain is not None), None)
+
+
+def _reads(producer: Tileable, into: Loop) -> list[Operation]:
+    """The operations inside `into` that read a result."""
+    users = dict.fromkeys(user for result in producer.results for user in result.users)
+    return [user for user in users if user is not into and user.is_in(into)]
 
 
 def _fuse_path(ctx: TransformContext, path: Sequence[Tileable], into: Loop, recompute: bool) -> None:
     """Fuse operations on the paths from a producer to `into`, the last one first; data movement is copied with what it
     leads to."""
     for op in reversed(path):
-        _sink_reads(ctx.rewriter, op.result, into)
-        if _reads(op.result, into) or not (isinstance(op, Structured) and op.is_movement):
+        for result in op.results:
+            _sink_reads(ctx.rewriter, result, into)
+        if _reads(op, into) or not (isinstance(op, Structured) and op.is_movement):
             fuse_producer(ctx, op, into, recompute)
 
 
@@ -459,16 +513,16 @@ def _between(producer: Tileable, into: Loop) -> list[Tileable]:
     end = ancestor_in(into, block) if block is not None else None
     if block is None or end is None:
         return []
-    reached = {id(producer.result)}
+    reached = {id(result) for result in producer.results}
     found: list[Tileable] = []
     for op in block.ops[position(producer) + 1 : position(end)]:
         if isinstance(op, Tileable) and any(id(v) in reached for v in op.operands):
-            reached.add(id(op.result))
+            reached.update(id(result) for result in op.results)
             found.append(op)
     needed: list[Tileable] = []
     keep: set[int] = set()
     for op in reversed(found):
-        if any(user.is_in(end) or id(user) in keep for user in op.result.users):
+        if any(user.is_in(end) or id(user) in keep for result in op.results for user in result.users):
             keep.add(id(op))
             needed.append(op)
     return list(reversed(needed))
@@ -477,8 +531,8 @@ def _between(producer: Tileable, into: Loop) -> list[Tileable]:
 def _fuse_reads(
     ctx: TransformContext, producer: Tileable, into: Loop, inside: Sequence[Operation], recompute: bool
 ) -> None:
-    rewriter, result = ctx.rewriter, producer.result
-    outside = [u for u in result.users if u is into or not u.is_in(into)]
+    rewriter = ctx.rewriter
+    outside = [u for result in producer.results for u in result.users if u is into or not u.is_in(into)]
     if outside and not recompute:
         raise ctx.fail(
             f"%{producer.name} is also used outside the loop {into.name}",
@@ -490,15 +544,19 @@ def _fuse_reads(
     anchor: Operation | None = None
     dead: list[Value] = []
     copies: Copies = {}
-    pulled: dict[tuple[int, Tile, tuple[Dim, ...]], Value] = {}
+    pulled: Pulled = {}
     for user in sorted(inside, key=lambda u: _replaced(u).order):
         made = _pull_at(ctx, producer, user, dead, copies, pulled)
-        anchor = anchor or made.defining_op
-        if anchor is not made.defining_op and made.defining_op is not None:
-            rewriter.set_origins(made.defining_op, producer.origins)
+        anchor = anchor or made
+        if anchor is not made:
+            rewriter.set_origins(made, producer.origins)
     if anchor is not None and not outside:
         rewriter.continue_as(producer, anchor)
-    erase_dead(rewriter, [*dead, result], copies)
+    erase_dead(rewriter, [*dead, *producer.results], copies)
+
+
+Pulled = dict[tuple[int, Box, Box], Operation]
+"""By block and iterations: what computes a part of a producer there, for all who read it."""
 
 
 def _pull_at(
@@ -507,24 +565,28 @@ def _pull_at(
     user: Operation,
     dead: list[Value],
     copies: Copies,
-    pulled: dict[tuple[int, Tile, tuple[Dim, ...]], Value],
-) -> Value:
+    pulled: Pulled,
+) -> Operation:
     """Replace one use inside the loop by the producer on the subset that is used, one for all uses of a subset in a
     block; notes what is dead then."""
-    rewriter, result = ctx.rewriter, producer.result
+    rewriter = ctx.rewriter
     if not isinstance(user, Materialize):
-        whole = Tile.full(shape_of(result.type))
-        made = pull(rewriter, producer, whole, whole.shape, user, copies)
+        first = producer.results[0]
+        whole = Tile.full(shape_of(first.type))
+        boxes = _boxes_to_pull(producer, first, whole, whole.shape)
+        made = _pull_box(rewriter, producer, *boxes, user, copies)
         for index, value in enumerate(list(user.operands)):
-            if value is result:
-                rewriter.set_operand(user, index, made)
+            if value in producer.results:
+                rewriter.set_operand(user, index, made.results[producer.results.index(value)])
         return made
     target = _replaced(user)
     shape = shape_of(target.results[0].type)
-    key = id(target.parent), user.subset, tuple(shape)
+    boxes = _boxes_to_pull(producer, user.source, user.subset, shape)
+    key = id(target.parent), *boxes
     if key not in pulled:
-        pulled[key] = pull(rewriter, producer, user.subset, shape, target, copies)
-    rewriter.replace_uses(target.results[0], pulled[key])
+        pulled[key] = _pull_box(rewriter, producer, *boxes, target, copies)
+    value = pulled[key].results[producer.results.index(user.source)]
+    rewriter.replace_uses(target.results[0], value)
     dead.append(target.results[0])
     return pulled[key]
 

@@ -53,6 +53,9 @@ def classes_called(name: str) -> list[type[Structured]]:
 
 def find_match(op: Structured, classes: Sequence[type[Structured]]) -> Candidate | list[Difference]:
     """The first candidate among `classes` that computes what `op` does; else the nearest miss of each class."""
+    if len(op.results) != 1 or op.positions():
+        several = "has one result, and its body does not read where it is"
+        return [Difference(op_class.opcode, 0, several) for op_class in classes]
     mine = general(op.on_tiles(stand_ins(op), shape_of(op.result.type)))
     misses: dict[str, Difference] = {}
     for op_class in classes:

@@ -15,7 +15,7 @@ from tcpx.payload.ops.movement import Fill
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, ceildiv, is_equal, maximum, minimum, mod
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import TensorType, Type, shape_of
+from tcpx.payload.types import TensorType, Type, dtype_of, shape_of
 from tcpx.transform.bufferization.workspace import ALIGNMENT
 from tcpx.transform.editing import erase_dead, follow_reads, read_subset, rename_inside, source_name
 from tcpx.transform.matching import Candidate, classes_called, find_match, general, stand_ins
@@ -28,28 +28,31 @@ def split_into_parts(
     """A loop over `parts` equal ranges of a reduction dim, each reduced by `op` from the neutral element on, and the
     operation that combines the partial results. A dim that is shorter leaves the last ranges empty."""
     at, extent = _place(op, dim), op.size_of(dim)
-    shape = shape_of(op.result.type)
-    gap = _gap(op) if parallel else 0
-    slices, of_slice, of_all = _slices(parts, shape, gap)
-    first = rewriter.insert(Empty.of(TensorType(slices, op.acc_type)), InsertPoint.before(op), f"{source_name(op)}.out")
-    loop = _loop(rewriter, op, dim, (0, parts, 1), first.results[0], parallel)
+    slices = [_slices(parts, shape_of(r.type), _gap(r) if parallel else 0) for r in op.results]
+    firsts = [
+        rewriter.insert(Empty.of(TensorType(whole, dtype)), InsertPoint.before(op), f"{source_name(op)}.out").result
+        for (whole, _, _), dtype in zip(slices, op.acc_types, strict=True)
+    ]
+    loop = _loop(rewriter, op, dim, (0, parts, 1), firsts, parallel)
     index = Size.of(loop.var)
     share = ceildiv(extent, parts)
     part = maximum(0, minimum(share, extent - index * share))
     box = Box.at_origin(op.extents()).along(at, index * share, part)
     operands = read_inputs(rewriter, op, box, loop.body)
     made = _insert(rewriter, op, op.on_box(operands, box), loop)
-    subset = Tile((index, *of_slice.offsets), (1, *of_slice.sizes), dropped=(0, *(d + 1 for d in of_slice.dropped)))
-    rewriter.insert(StYield.of(made.result, loop.destinations[0], subset), _end(loop))
-    partial = read_subset(rewriter, loop.results[0], of_all, op)
+    for result, dest, (_, of_slice, _) in zip(made.results, loop.destinations, slices, strict=True):
+        dropped = (0, *(d + 1 for d in of_slice.dropped))
+        subset = Tile((index, *of_slice.offsets), (1, *of_slice.sizes), dropped=dropped)
+        rewriter.insert(StYield.of(result, dest, subset), _end(loop))
+    partial = [read_subset(rewriter, r, of_all, op) for r, (_, _, of_all) in zip(loop.results, slices, strict=True)]
     return loop, _combine(rewriter, op, partial, operands, 0)
 
 
-def _gap(op: Structured) -> int:
-    """Rows between the results of two parts, so that no cache line holds elements of both: threads that write to one
-    line wait for each other."""
-    line = ALIGNMENT // op.acc_type.bytes
-    shape = shape_of(op.result.type)
+def _gap(result: Value) -> int:
+    """Rows between what two parts give for a result, so that no cache line holds elements of both: threads that write
+    to one line wait for each other."""
+    line = ALIGNMENT // dtype_of(result.type).bytes
+    shape = shape_of(result.type)
     row = prod(d for d in shape[1:] if isinstance(d, int)) if all(isinstance(d, int) for d in shape[1:]) else 1
     whole = shape[0] * row if shape else 1
     return 0 if is_equal(mod(whole, line), 0) is True else -(-line // max(1, row))
@@ -76,7 +79,7 @@ def split_side_by_side(rewriter: Rewriter, op: Structured, dim: str, factor: int
     before = InsertPoint.before(op)
     start = rewriter.insert(Fill.of(neutral, TensorType(shape, op.acc_type)), before, f"{source_name(op)}.start")
     start.stand_for(op)
-    loop = _loop(rewriter, op, dim, (0, extent, factor), start.results[0], parallel=False)
+    loop = _loop(rewriter, op, dim, (0, extent, factor), start.results, parallel=False)
     index = Size.of(loop.var)
     box = Box.at_origin(op.extents()).along(at, index, minimum(factor, extent - index))
     operands = read_inputs(rewriter, op, box, loop.body)
@@ -89,7 +92,7 @@ def split_side_by_side(rewriter: Rewriter, op: Structured, dim: str, factor: int
         padded.append(pad_value_to(rewriter, value, wide, op.pad_value(position, True), False, acc))
     made = _insert(rewriter, op, _with_parallel(op, dim, [*padded, acc.result], factor), loop)
     rewriter.insert(StYield.of(made.result, loop.destinations[0], subset), _end(loop))
-    return loop, _combine(rewriter, op, loop.results[0], operands, len(shape) - 1)
+    return loop, _combine(rewriter, op, loop.results, operands, len(shape) - 1)
 
 
 def _place(op: Structured, dim: str) -> int:
@@ -97,12 +100,17 @@ def _place(op: Structured, dim: str) -> int:
 
 
 def _loop(
-    rewriter: Rewriter, op: Structured, dim: str, bounds: tuple[Dim, Dim, Dim], first: Value, parallel: bool
+    rewriter: Rewriter,
+    op: Structured,
+    dim: str,
+    bounds: tuple[Dim, Dim, Dim],
+    firsts: Sequence[Value],
+    parallel: bool,
 ) -> Loop:
     """An empty loop before `op` that carries the partial results."""
     var = Var(rewriter.ordinal_name(op, f"{source_name(op)}/{dim}"), *bounds)
     kind = Parallel if parallel else For
-    loop = kind.over(var, [first], Block([("", first.type)]))
+    loop = kind.over(var, firsts, Block([("", first.type) for first in firsts]))
     loop.location = op.location
     rewriter.insert(loop, InsertPoint.before(op), f"{source_name(op)}.parts")
     loop.copy_path = op.copy_path
@@ -123,21 +131,40 @@ def _end(loop: Loop) -> InsertPoint:
     return InsertPoint(loop.body, len(loop.body.ops))
 
 
-def _combine(rewriter: Rewriter, op: Structured, partial: Value, reads: Sequence[Value], place: int) -> Structured:
-    """Let what combines the partial results over their dim `place` stand for the result of `op`."""
-    inputs, init = op.inputs, op.init
-    combined = _combination(op, partial, place, init)
+def _combine(
+    rewriter: Rewriter, op: Structured, partial: Sequence[Value], reads: Sequence[Value], place: int
+) -> Structured:
+    """Let what combines the partial results over their dim `place` stand for the results of `op`."""
+    inputs = op.inputs
+    combined = _combination_of_tuples(op, partial) if len(partial) > 1 else _combination(op, partial[0], place)
     combined.stand_for(op)
     rename_inside(rewriter, combined, op)
     rewriter.insert(combined, InsertPoint.before(op), f"{source_name(op)}.combined")
     rewriter.set_origins(combined, combined.origins, op.copy_path)
-    rewriter.replace_op(op, [combined.result])
+    rewriter.replace_op(op, combined.results)
     follow_reads(rewriter, inputs, reads)
     erase_dead(rewriter, inputs)
     return combined
 
 
-def _combination(op: Structured, partial: Value, place: int, init: Value | None) -> Structured:
+def _combination_of_tuples(op: Structured, partial: Sequence[Value]) -> Structured:
+    """What reduces the first dim of several partial results as `op` combines them: detached."""
+    names = [f"d{k}" for k in range(len(shape_of(partial[0].type)))]
+    body = Block([(f"e{k}", dtype) for k, dtype in enumerate(op.acc_types)])
+    body.append(Yield(body.args))
+    others = [Iterator(name, IteratorKind.PARALLEL).entry for name in names[1:]]
+    attributes: dict[str, Attribute] = {
+        "iterators": (Iterator(names[0], IteratorKind.REDUCTION).entry, *others),
+        "maps": (dims(*names),) * len(partial) + (dims(*names[1:]),) * len(partial),
+        "neutral": op.neutrals() or (),
+        **({"commutative": True} if op.is_commutative else {}),
+    }
+    whole = general(op.on_tiles(stand_ins(op), *(shape_of(r.type) for r in op.results)))
+    regions = [body, whole.regions[1].clone(CloneMap(), lambda name: name)]
+    return Generic([*partial, *op.inits], [r.type for r in op.results], attributes, regions)
+
+
+def _combination(op: Structured, partial: Value, place: int) -> Structured:
     """What reduces dim `place` of the partial results with the combiner of `op`: detached, of the nearest class."""
     names = [f"d{k}" for k in range(len(shape_of(partial.type)))]
     kept = [name for k, name in enumerate(names) if k != place]
@@ -156,7 +183,7 @@ def _combination(op: Structured, partial: Value, place: int, init: Value | None)
         "combiner": body.ops[-2].opcode,
     }
     classes = [cls for cls in operation_classes().values() if issubclass(cls, Structured) and cls is not Generic]
-    return _nearest(attributes, body, [partial, *([init] if init is not None else [])], op.result.type, [classes])
+    return _nearest(attributes, body, [partial, *op.inits], op.result.type, [classes])
 
 
 def _with_parallel(op: Structured, dim: str, operands: Sequence[Value], extent: int) -> Structured:

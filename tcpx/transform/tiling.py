@@ -21,8 +21,8 @@ from tcpx.transform.editing import erase_dead, first_of, follow_reads, read_subs
 def tile(rewriter: Rewriter, op: Tileable, dim: str, size: Dim, parallel: bool = False) -> tuple[Loop, Tileable]:
     """Wrap `op` in a loop over `dim` by `size`; the last tile is shorter. Returns the loop and the op inside.
 
-    A parallel dim yields disjoint tiles of the result. A reduction dim turns the op into its accumulating form:
-    the loop's destination starts as `init`, or as a fill of the neutral element.
+    A parallel dim yields disjoint tiles of each result. A reduction dim turns the op into its accumulating form:
+    the loop's destinations start as `init`, or as fills of the neutral element.
     """
     iterators, domain = op.iterators(), op.extents()
     position = [it.name for it in iterators].index(dim)
@@ -30,31 +30,27 @@ def tile(rewriter: Rewriter, op: Tileable, dim: str, size: Dim, parallel: bool =
     name = rewriter.ordinal_name(op, f"{source_name(op)}/{dim}")
     var = Var(name, 0, domain[position], size)
     inputs = op.inputs
-    start = op.init
-    if start is None:
-        start = _first_value(rewriter, op, reduces)
-    body = Block([("", start.type)])
+    starts = op.inits or _first_values(rewriter, op, reduces)
+    body = Block([("", start.type) for start in starts])
     kind = Parallel if parallel else For
-    loop = kind.over(var, [start], body)
+    loop = kind.over(var, starts, body)
     loop.location = op.location
     rewriter.insert(loop, InsertPoint.before(op), source_name(op))
     loop.copy_path = op.copy_path
-    dest = body.args[0]
 
     box = Box.at_origin(domain).along(position, Size.of(var), minimum(size, domain[position] - Size.of(var)))
     operands = read_inputs(rewriter, op, box, body)
-    result_tile = op.result_tile(box)
-    if reduces or op.init is not None:
-        operands.append(
-            rewriter.insert(
-                Materialize.of(dest, result_tile), InsertPoint(body, len(body.ops)), f"{source_name(op)}.acc"
-            ).result
-        )
+    parts = [(dest, op.result_tile(box, k)) for k, dest in enumerate(loop.destinations)]
+    if reduces or op.inits:
+        for dest, part in parts:
+            read = Materialize.of(dest, part)
+            operands.append(rewriter.insert(read, InsertPoint(body, len(body.ops)), f"{source_name(op)}.acc").result)
     made = rewriter.insert(op.on_box(operands, box), InsertPoint(body, len(body.ops)), source_name(op))
     made.name = op.name
-    rewriter.insert(StYield.of(made.result, dest, result_tile), InsertPoint(body, len(body.ops)))
+    for result, (dest, part) in zip(made.results, parts, strict=True):
+        rewriter.insert(StYield.of(result, dest, part), InsertPoint(body, len(body.ops)))
     rewriter.continue_as(op, made)
-    rewriter.replace_op(op, [loop.results[0]])
+    rewriter.replace_op(op, loop.results)
     follow_reads(rewriter, inputs, operands)
     erase_dead(rewriter, inputs)
     if not isinstance(made, Tileable):
@@ -70,20 +66,23 @@ def read_inputs(rewriter: Rewriter, op: Tileable, box: Box, body: Block) -> list
     ]
 
 
-def _first_value(rewriter: Rewriter, op: Tileable, reduces: bool) -> Value:
-    """The first value of a destination: the neutral element for a reduction, else nothing."""
+def _first_values(rewriter: Rewriter, op: Tileable, reduces: bool) -> list[Value]:
+    """The first value of each destination: the neutral element for a reduction, else nothing."""
     before = InsertPoint.before(op)
     if not reduces:
-        return rewriter.insert(Empty.of(op.result.type), before, f"{source_name(op)}.out").result
-    neutral = op.neutral()
-    if neutral is None:
+        return [rewriter.insert(Empty.of(r.type), before, f"{source_name(op)}.out").result for r in op.results]
+    neutrals = op.neutrals()
+    if neutrals is None:
         raise op.error(
             "a reduction dim without a neutral element cannot be tiled", required="a combiner with a neutral element"
         )
-    fill = rewriter.insert(Fill.of(neutral, op.result.type), before, f"{source_name(op)}.start")
-    fill.location = op.location
-    fill.copy_path = op.copy_path
-    return fill.result
+    fills: list[Value] = []
+    for number, result in zip(neutrals, op.results, strict=True):
+        fill = rewriter.insert(Fill.of(number, result.type), before, f"{source_name(op)}.start")
+        fill.location = op.location
+        fill.copy_path = op.copy_path
+        fills.append(fill.result)
+    return fills
 
 
 def check_on_tensors(ctx: TransformContext, op: Operation) -> None:
@@ -119,24 +118,33 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
         part = op.operand_tile(index, Box.at_origin(actual))
         read = value if part.is_full(shape_of(value.type)) is True else read_subset(rewriter, value, part, op)
         operands.append(pad_value_to(rewriter, read, shape, fill, not reduced, op))
-    shape = op.result_tile(padded).shape
-    if op.init is not None:
-        operands.append(pad_value_to(rewriter, op.init, shape, op.neutral() or 0, True, op))
+    for k, value in enumerate(op.inits):
+        operands.append(
+            pad_value_to(rewriter, value, op.result_tile(padded, k).shape, accumulator_padding(op, k), True, op)
+        )
     made = rewriter.insert(op.on_box(operands, padded), InsertPoint.before(op), source_name(op))
     made.name = op.name
     rewriter.continue_as(op, made)
-    before = shape_of(op.result.type)
-    kept, sliced = Tile.full(before), made.result
-    if kept.is_full(shape_of(made.result.type)) is not True:
-        sliced = rewriter.insert(
-            Materialize.of(made.result, kept), InsertPoint.before(op), f"{source_name(op)}.t"
-        ).result
+    kept: list[Value] = []
+    for old, new in zip(op.results, made.results, strict=True):
+        part = Tile.full(shape_of(old.type))
+        is_whole = part.is_full(shape_of(new.type)) is True
+        read = None if is_whole else Materialize.of(new, part)
+        kept.append(
+            rewriter.insert(read, InsertPoint.before(op), f"{source_name(op)}.t").result if read is not None else new
+        )
     old_inputs = list(op.operands)
-    rewriter.replace_op(op, [sliced])
+    rewriter.replace_op(op, kept)
     erase_dead(rewriter, old_inputs)
     if not isinstance(made, Tileable):
         raise made.error("an operation on tiles can be tiled again", required="an operation with the Tiling interface")
     return made
+
+
+def accumulator_padding(op: Tileable, number: int) -> float | int:
+    """What the accumulator of a result may be padded with."""
+    neutrals = op.neutrals()
+    return neutrals[number] if neutrals is not None else 0
 
 
 def _check_held(op: Tileable, dim: int, size: Dim) -> None:
@@ -184,22 +192,22 @@ def pad_value_to(
     return rewriter.insert(made, InsertPoint.before(at), f"{value.name.split('.')[0]}.p").result
 
 
-def start_of(op: Tileable) -> Operation | None:
-    """`x.start`: the fill that the accumulator of `x` starts with, or what makes its first value for it alone without
-    summing anything; None where the first value is given otherwise."""
-    made = first_value_of(op)
-    definition = made.defining_op if made is not None else None
-    if not isinstance(definition, Structured):
-        return None
-    sums = any(it.is_reduction for it in definition.iterators())
-    alone = made is not None and len(made.uses) == 1
-    return definition if not definition.operands or (alone and not sums) else None
+def starts_of(op: Tileable) -> list[Operation]:
+    """`x.start`: the fill that each accumulator of `x` starts with, or what makes its first value for it alone without
+    summing anything; none where the first value is given otherwise."""
+    found: list[Operation] = []
+    for value in map(first_value, op.inits):
+        definition = value.defining_op
+        if isinstance(definition, Structured) and (
+            not definition.operands or (len(value.uses) == 1 and not definition.reduces)
+        ):
+            found.append(definition)
+    return found
 
 
-def first_value_of(op: Tileable) -> Value | None:
-    """The first value of the accumulator of `op`, through loops and tiles; None if it does not accumulate yet."""
-    value = op.init
-    while value is not None:
+def first_value(value: Value) -> Value:
+    """What an accumulator starts with, through loops and tiles."""
+    while True:
         definition = value.defining_op
         if definition is None:
             first = first_of(value)
@@ -210,4 +218,3 @@ def first_value_of(op: Tileable) -> Value | None:
             value = definition.operands[0]
         else:
             return value
-    return None

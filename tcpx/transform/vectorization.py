@@ -196,17 +196,18 @@ class Vectorizer:
         """It is as it was, beside vectors."""
 
     def structured(self, op: Structured) -> None:
-        if isinstance(op.result.type, VectorType):
+        if isinstance(op.results[0].type, VectorType):
             return
-        shape = self._need_static(op, op.result)
+        shapes = [self._need_static(op, result) for result in op.results]
         operands = [self.vector_of(v, op) for v in op.operands]
-        made = op.on_tiles(operands, shape)
-        made.result.type = VectorType(shape, dtype_of(op.result.type))
+        made = op.on_tiles(operands, *shapes)
+        for old, new, shape in zip(op.results, made.results, shapes, strict=True):
+            new.type = VectorType(shape, dtype_of(old.type))
         self.rewriter.insert(made, InsertPoint.before(op), f"{source_name(op)}.v")
         made.name = op.name
         check_instructions(made, self.ctx.target)
         self.rewriter.continue_as(op, made)
-        self.vectors[op.result] = made.result
+        self.vectors.update(zip(op.results, made.results, strict=True))
 
     # -- control -------------------------------------------------------------------------------------------------
 

@@ -63,6 +63,17 @@ def test_builds_at_the_same_time() -> None:
     assert len(set(made)) == 1
 
 
+def test_a_compiler_that_breaks_down_is_asked_for_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = (
+        'case "$*" in *-O1*|*--version*) exec gcc "$@";; esac\n'
+        'echo "k.c:7:5: internal compiler error: in isel" >&2\nexit 1'
+    )
+    monkeypatch.setenv("CC", str(fake_compiler(tmp_path / "cc", script)))
+    with pytest.warns(RuntimeWarning, match=r"broke down, and compiled the kernel with -O1 instead: k.c:7:5: internal"):
+        made = build_library(SOURCE, GENERIC, 1)
+    assert build_library(SOURCE, GENERIC, 1) == made, "the library is in the cache"
+
+
 def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setenv("PATH", "/nowhere")

@@ -102,6 +102,7 @@ def main() -> None:
     warnings.simplefilter("error")
     warnings.filterwarnings("ignore", category=RuntimeWarning, module="numpy")
     warnings.filterwarnings("ignore", message="warning: ")  # remarks on the schedule
+    warnings.filterwarnings("ignore", message="the C compiler broke down")  # gcc 12, on vectors of two lanes
     np.seterr(all="ignore")
     with open(options.log, "a", encoding="utf-8") if options.log else nullcontext(sys.stdout) as stream:
         run(options.case, options.target, options.threads, options.separate, Log(stream))

@@ -11,7 +11,7 @@ from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.sizes import Dim, upper_bound
 from tcpx.transform.declaration import Parameter, ParameterKind, Result, Transform
-from tcpx.transform.tiling import start_of
+from tcpx.transform.tiling import starts_of
 from tests.nets import plausible
 from tests.nets.session import Session
 
@@ -124,14 +124,8 @@ class Arguments:
         if not takes_loop:
             self.focus = chosen
         self.op, self.name = known[chosen], chosen
-        if (
-            takes_loop
-            and isinstance(self.op, Tileable)
-            and start_of(self.op) is not None
-            and self.random.random() < 0.4
-        ):
-            start = start_of(self.op)
-            self.op = start if start is not None else self.op
+        if takes_loop and isinstance(self.op, Tileable) and starts_of(self.op) and self.random.random() < 0.4:
+            self.op = starts_of(self.op)[0]
             return f"{chosen}.start"
         return chosen
 

@@ -9,7 +9,7 @@ from tcpx.emit_c.printer.literals import literal
 from tcpx.emit_c.printer.memory_access import Access
 from tcpx.emit_c.printer.scopes import Scope
 from tcpx.payload.ir import Operation
-from tcpx.payload.sizes import Dim, is_equal, is_less_equal
+from tcpx.payload.sizes import Dim, Size, is_equal, is_less_equal
 from tcpx.payload.types import BufferType, ScalarType, Type, dtype_of
 from tcpx.target import InstructionRow
 
@@ -24,7 +24,10 @@ _WITHOUT_BUFFER: Final = ("a", "b", "c", "v")
 def print_row(op: Operation, context: FunctionContext, scope: Scope) -> None:
     """Print an operation by the template of its row."""
     if op.attributes.get("row") == LITERAL:
-        context.define(op.result, _constant(op, op.result.type, _number(op), context), op, scope)
+        held = op.attributes.get("value")
+        is_size = isinstance(held, Size)
+        text = context.sizes.text(held, scope) if is_size else _constant(op, op.result.type, _number(op), context)
+        context.define(op.result, text, op, scope)
         return
     row = context.row(op)
     if row.kind in _PREFETCHES:

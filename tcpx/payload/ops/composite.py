@@ -74,20 +74,20 @@ class Softmax(Composite):
     def operand_tile(self, index: int, box: Box) -> Tile:
         return Tile(box.offsets, box.sizes)
 
-    def result_tile(self, box: Box) -> Tile:
+    def result_tile(self, box: Box, number: int = 0) -> Tile:
         return Tile(box.offsets, box.sizes)
 
-    def iteration_of_result(self, tile: Tile) -> Box | None:
+    def iteration_of_result(self, tile: Tile, number: int = 0) -> Box | None:
         whole = tile.offsets[self.dim] == 0 and tile.sizes[self.dim] == self.domain()[self.dim]
         return Box(tile.offsets, tile.sizes) if whole and not tile.dropped else None
 
     def iteration_of_operand(self, index: int, tile: Tile) -> Box | None:
         return self.iteration_of_result(tile)
 
-    def on_tiles(self, operands: Sequence[Value], result_shape: Sequence[Dim]) -> Operation:
+    def on_tiles(self, operands: Sequence[Value], *shapes: Sequence[Dim]) -> Operation:
         made = type(self)(
             operands,
-            [like(self.result.type, tuple(result_shape), dtype_of(self.result.type))],
+            [like(self.result.type, tuple(shapes[0]), dtype_of(self.result.type))],
             self.attributes,
             location=self.location,
         )

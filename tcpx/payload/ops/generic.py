@@ -9,18 +9,18 @@ import numpy as np
 
 from tcpx.payload.constants import Constants
 from tcpx.payload.evaluator import Array, Evaluation
-from tcpx.payload.fields import OptionalOperand
-from tcpx.payload.indexing_maps import IndexingMap, map_dim, map_name, map_symbols
-from tcpx.payload.interfaces import Build, Elementwise, Iterator, IteratorKind, Structured
+from tcpx.payload.fields import DimsAttribute, FlagAttribute, OptionalOperand
+from tcpx.payload.indexing_maps import IndexingMap, index_range, map_dim, map_name, map_symbols
+from tcpx.payload.interfaces import Build, Elementwise, Iterator, IteratorKind, Position, Structured
 from tcpx.payload.ir import Attribute, Block, CloneMap, Operation, Value, operation_class, register
 from tcpx.payload.memory_effects import Move, MoveKind
 from tcpx.payload.ops.batched_body import is_batchable, run_batched
-from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.constant import Const, check_literal
 from tcpx.payload.ops.elementwise import Binary
 from tcpx.payload.ops.gml_st import If
 from tcpx.payload.ops.movement import Broadcast
-from tcpx.payload.sizes import Dim, Size, Symbol, as_dim, evaluate, to_text
-from tcpx.payload.types import ScalarType, VectorType, dtype_of, like, shape_of
+from tcpx.payload.sizes import Dim, Size, Symbol, as_dim, evaluate, is_less_equal, to_text
+from tcpx.payload.types import ScalarType, VectorType, dtype_of, like, shape_of, si64
 
 
 @register
@@ -58,20 +58,27 @@ class Return(Operation):
 
 @register
 class Generic(Structured):
-    """A loop nest over `iterators`; `maps` index the inputs, then the result; the region is the scalar body.
+    """A loop nest over `iterators`; `maps` index the inputs, then the results; the region is the scalar body.
 
     Attributes: `iterators` = [[name, kind], ...], or [name, kind, extent] where no operand says it; `maps` = one list
-    of expressions over the dims per input and one for the result; with reduction iterators or an `init` also
-    `combiner`, the opcode of an associative binary operation, and an accumulator as the last argument of the body.
+    of expressions over the dims per input and one per result. The body has the elements of the inputs as arguments,
+    then the values of the expressions over dims that `positions` lists. With reduction iterators or an `init` there is
+    either `combiner`, the opcode of an associative binary operation, and an accumulator as the last argument; or a
+    second region, which combines two partial results, and `neutral`, the numbers of one that adds nothing.
     """
 
     __slots__ = ()
     opcode = "tcp.generic"
-    attribute_names = ("iterators", "maps", "combiner")
+    attribute_names = ("iterators", "maps", "combiner", "positions", "origins", "neutral", "commutative")
+    read_positions = DimsAttribute("positions", "[i, 2*j]")
+    position_origins = DimsAttribute("origins")
     init = OptionalOperand()
     variadic = True
-    region_count = 1
+    result_count = None
+    region_count = None
     reads_all_of_operands = False
+    is_declared_commutative = FlagAttribute("commutative")
+    """Whether partial results may be combined in any order, where a region says how."""
 
     @property
     def required_operands(self) -> int:
@@ -125,10 +132,19 @@ class Generic(Structured):
         )
 
     def maps(self) -> tuple[IndexingMap, ...]:
-        return self._all_maps()[:-1]
+        return self._all_maps()[: -len(self.results)]
+
+    def result_maps(self) -> tuple[IndexingMap, ...]:
+        return self._all_maps()[-len(self.results) :]
 
     def result_map(self) -> IndexingMap:
-        return self._all_maps()[-1]
+        return self.result_maps()[0]
+
+    def positions(self) -> tuple[Position, ...]:
+        read, first = self.read_positions, len(self.maps())
+        types = [dtype_of(a.type) for a in self.regions[0].args[first : first + len(read)]] if self.regions else []
+        origins = self.position_origins or (0,) * len(read)
+        return tuple(map(Position, read, types, origins))
 
     def declaring(self, extents: Mapping[str, Dim]) -> Mapping[str, Attribute]:
         its = self.iterators()
@@ -148,6 +164,8 @@ class Generic(Structured):
             return 0
         names = [{map_name(e) for e in m} for m in self.maps()]
         if any(it.name not in n for it in self.iterators() if it.is_reduction for n in names):
+            return None
+        if len(self.regions) > 1 or self.positions():
             return None
         return next((v for v in (0, self.neutral(), 1) if v is not None and self._leaves_accumulator(v)), None)
 
@@ -175,27 +193,59 @@ class Generic(Structured):
         found = operation_class(held) if isinstance(held, str) else None
         return found if found is not None and issubclass(found, Binary) else None
 
+    @property
+    def is_commutative(self) -> bool:
+        return len(self.regions) == 1 or self.is_declared_commutative
+
     def neutral(self) -> float | int | None:
-        return self.combiner.neutral_of(self.acc_type) if self.combiner is not None else None
+        numbers = self.neutrals()
+        return numbers[0] if numbers is not None and len(numbers) == 1 else None
+
+    def neutrals(self) -> tuple[float | int, ...] | None:
+        if len(self.regions) > 1:
+            held = self.attributes.get("neutral")
+            numbers = held if isinstance(held, tuple) else ()
+            return tuple(n for n in numbers if isinstance(n, int | float)) or None
+        number = self.combiner.neutral_of(self.acc_type) if self.combiner is not None else None
+        return None if number is None else (number,)
 
     def combine(self, build: Build, lhs: Value, rhs: Value) -> Value:
+        return self.joined(build, (lhs,), (rhs,))[0]
+
+    def joined(self, build: Build, lhs: Sequence[Value], rhs: Sequence[Value]) -> tuple[Value, ...]:
+        if len(self.regions) > 1:
+            return _run(self.regions[1], (*lhs, *rhs), build)
         if self.combiner is None:
             raise self.error("a reduction names its `combiner`", required='combiner = "tcp.add"')
-        return build(self.combiner.of(lhs, rhs))
+        return (build(self.combiner.of(lhs[0], rhs[0])),)
 
     def verify(self) -> None:
-        its, block = self.iterators(), self.regions[0]
-        accumulates = self.init is not None or any(it.is_reduction for it in its)
-        if accumulates and self.neutral() is None:
+        its = self.iterators()
+        if not 1 <= len(self.regions) <= 2:
+            raise self.error("a generic has a body", required="one region, or two", found=f"{len(self.regions)}")
+        block = self.regions[0]
+        held = self.attributes.get("maps")
+        if not self.results or not isinstance(held, tuple) or len(held) <= len(self.results) - 1:
+            raise self.error("a generic has a map for each result", required="as many", found=f"{len(self.results)}")
+        accumulates = bool(self.inits) or any(it.is_reduction for it in its)
+        if len(self.regions) > 1:
+            self._verify_combiner(accumulates)
+        elif accumulates and (self.neutrals() is None or len(self.results) != 1):
             raise self.error(
-                "a generic with a reduction iterator or an `init` names an associative `combiner`",
-                required='combiner = "tcp.add", "tcp.mul", "tcp.max" or "tcp.min"',
+                "a generic with a reduction iterator or an `init` names an associative `combiner`"
+                + (", or has a second region that combines several results" if len(self.results) != 1 else ""),
+                required='combiner = "tcp.add", "tcp.mul", "tcp.max" or "tcp.min"'
+                if len(self.results) == 1
+                else "a region that combines two partial results",
                 found=str(self.attributes.get("combiner", "no `combiner`")),
             )
-        wanted = len(self.maps()) + accumulates
+        count = len(self.read_positions)
+        wanted = len(self.maps()) + count + (accumulates and len(self.regions) == 1)
         if len(block.args) != wanted:
             raise self.error(
-                "the body has one argument per input, then an accumulator if there is a reduction or an `init`",
+                "the body has one argument per input, then an accumulator if there is a reduction or an `init`"
+                if not count and len(self.regions) == 1
+                else "the body has one argument per input and position, then an accumulator unless a region combines",
                 required=f"{wanted} arguments",
                 found=f"{len(block.args)}",
             )
@@ -206,7 +256,7 @@ class Generic(Structured):
                 required="a name for each dim",
                 found=", ".join(it.name for it in its),
             )
-        for expression in (e for m in self._all_maps() for e in m):
+        for expression in (e for m in (*self._all_maps(), [p.expression for p in self.positions()]) for e in m):
             for name in map_symbols(expression):
                 if name not in names:
                     raise self.error(
@@ -216,18 +266,75 @@ class Generic(Structured):
                     )
         self._verify_body(block)
         parallel_dims = [it.name for it in its if not it.is_reduction]
-        if sorted(map_dim(e) or "" for e in self.result_map()) != sorted(parallel_dims):
-            raise self.error(
-                "the result map names each parallel dim once",
-                required=f"{', '.join(parallel_dims) or 'nothing'}, each once and in any order",
-                found=f"[{', '.join(map(to_text, self.result_map()))}]",
-            )
+        for result_map in self.result_maps():
+            if sorted(map_dim(e) or "" for e in result_map) != sorted(parallel_dims):
+                raise self.error(
+                    "the result map names each parallel dim once",
+                    required=f"{', '.join(parallel_dims) or 'nothing'}, each once and in any order",
+                    found=f"[{', '.join(map(to_text, result_map))}]",
+                )
         super().verify()
+        self._verify_positions()
+
+    def _verify_positions(self) -> None:
+        """Positions are integers that hold every index."""
+        extents = {it.name: d for it, d in zip(self.iterators(), self.domain(), strict=True)}
+        if len(self.position_origins) not in (0, len(self.read_positions)):
+            raise self.error(
+                "there is one origin for each position",
+                required=f"{len(self.read_positions)} `origins`, or none",
+                found=str(len(self.position_origins)),
+            )
+        for position in self.positions():
+            _, end = index_range(position.expression, extents)
+            fits = position.dtype == si64 or (
+                position.dtype.is_integer and is_less_equal(end + position.origin, int(position.dtype.maximum)) is True
+            )
+            if not fits:
+                raise self.error(
+                    f"the position `{to_text(position.expression)}` does not fit into {position.dtype}",
+                    required="si64, or a type of integers for which every index is known to be small enough",
+                    found=str(position.dtype),
+                )
+
+    def _verify_combiner(self, accumulates: bool) -> None:
+        """The second region makes a partial result of two, and there is one that adds nothing."""
+        types, block = self.acc_types, self.regions[1]
+        end = block.terminator
+        if "combiner" in self.attributes or not accumulates:
+            raise self.error(
+                "a region combines partial results, in place of a `combiner`",
+                required="one of the two, and a reduction or an `init`",
+                found="both" if accumulates else "no reduction and no `init`",
+            )
+        if (
+            tuple(a.type for a in block.args) != types * 2
+            or end is None
+            or tuple(v.type for v in end.operands) != types
+        ):
+            raise self.error(
+                "the second region combines two partial results",
+                required=f"({', '.join(map(str, types * 2))}) and tcp.yield of {', '.join(map(str, types))}",
+                found=f"({', '.join(str(a.type) for a in block.args)}) and "
+                + (f"tcp.yield of {', '.join(str(v.type) for v in end.operands)}" if end is not None else "no end"),
+            )
+        numbers = self.neutrals() or ()
+        if len(numbers) != len(types):
+            raise self.error(
+                "`neutral` is a partial result that adds nothing",
+                required=f"{len(types)} number(s)",
+                found=str(len(numbers)),
+                fix=f"neutral = [{', '.join('0.0' if t.is_float else '0' for t in types)}]",
+            )
+        for number, type_ in zip(numbers, types, strict=True):
+            check_literal(self, number, type_)
 
     def _verify_body(self, block: Block) -> None:
         """The arguments are the elements of the inputs, then the accumulator; the end hands out one like it."""
-        wanted = [dtype_of(v.type) for v in self.operands[: len(self.maps())]]
-        wanted += [self.acc_type] * (len(block.args) - len(wanted))
+        first, types = len(self.maps()) + len(self.read_positions), list(self.acc_types)
+        wanted = [dtype_of(v.type) for v in self.inputs]
+        wanted += [dtype_of(a.type) for a in block.args[len(wanted) : first]]
+        wanted += types[: len(block.args) - first]
         if [a.type for a in block.args] != wanted:
             raise self.error(
                 "the arguments of the body are elements of the inputs, then the accumulator",
@@ -235,14 +342,16 @@ class Generic(Structured):
                 found=", ".join(str(a.type) for a in block.args),
             )
         end = block.terminator
-        if end is None or [v.type for v in end.operands] != [self.acc_type]:
+        if end is None or [v.type for v in end.operands] != types:
             given = ", ".join(str(v.type) for v in end.operands) or "nothing" if end is not None else "no tcp.yield"
             raise self.error(
-                "the body hands out one element of the result",
-                required=f"tcp.yield of one {self.acc_type}",
+                "the body hands out one element of the result"
+                if len(types) == 1
+                else "the body hands out an element of each result",
+                required=f"tcp.yield of one {types[0]}" if len(types) == 1 else f"tcp.yield of {types}",
                 found=given,
             )
-        if len(block.args) > len(self.maps()):
+        if len(block.args) > first:
             self._verify_accumulation(block.args[-1], end.operands[0])
 
     def _verify_accumulation(self, acc: Value, result: Value) -> None:
@@ -255,49 +364,64 @@ class Generic(Structured):
                 found=f"%{result.name}" + (f" = {result.defining_op.opcode}" if result.defining_op is not None else ""),
             )
 
-    def on_tiles(self, operands: Sequence[Value], result_shape: Sequence[Size | int]) -> Operation:
-        made = super().on_tiles(operands, result_shape)
-        made.regions.append(self.regions[0].clone(CloneMap(), lambda name: name, made))
+    def on_tiles(self, operands: Sequence[Value], *shapes: Sequence[Dim]) -> Operation:
+        made = super().on_tiles(operands, *shapes)
+        made.regions += [region.clone(CloneMap(), lambda name: name, made) for region in self.regions]
         return made
 
     def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
-        block = self.regions[0]
-        start = acc
-        if start is None and len(block.args) > len(args):
+        return self.elements(build, args, [acc] if acc is not None else [])[0]
+
+    def elements(self, build: Build, args: Sequence[Value], accumulators: Sequence[Value]) -> tuple[Value, ...]:
+        block, given = self.regions[0], list(args)
+        if len(self.regions) > 1:
+            made = _run(block, given, build)
+            return self.joined(build, accumulators, made) if accumulators else made
+        if len(block.args) > len(args):
             neutral = self.neutral()
             kind = like(args[0].type, shape_of(args[0].type), self.acc_type) if args else self.acc_type
-            start = build(Const.literal(0 if neutral is None else neutral, kind))
-        given = [*args, *([start] if len(block.args) > len(args) and start is not None else [])]
-        values: dict[Value, Value] = dict(zip(block.args, given, strict=True))
-        for op in block.ops[:-1]:
-            values[op.result] = build(_on_lanes(op, [values.get(v, v) for v in op.operands], build))
-        last = block.ops[-1].operands[0]
-        return values.get(last, last)
+            given += accumulators or [build(Const.literal(0 if neutral is None else neutral, kind))]
+        return _run(block, given, build)
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         extents = [evaluation.size(d) for d in self.domain()]
-        shape, dtype = evaluation.shape(self.result.type), self.acc_type
-        inputs = list(args[: len(self.maps())])
-        neutral = self.neutral()
-        if len(args) > len(inputs):
-            made = args[-1].copy()
-        else:
-            made = np.full(shape, 0 if neutral is None else neutral).astype(dtype.numpy)
+        inputs, held = list(args[: len(self.maps())]), args[len(self.maps()) :]
+        numbers = self.neutrals() or (0,) * len(self.results)
+        starts = held or [np.full(evaluation.shape(r.type), n) for r, n in zip(self.results, numbers, strict=True)]
+        made = [np.array(a).astype(t.numpy) for a, t in zip(starts, self.acc_types, strict=True)]
         names = [it.name for it in self.iterators()]
-        sizes = dict(zip(names, extents, strict=True))
         reading = list(zip(inputs, self.maps(), strict=True))
         body = self.regions[0]
-        if is_batchable(body):
-            return (run_batched(body, self.iterators(), sizes, reading, made, self.result_map(), evaluation),)
-        for point in product(*(range(n) for n in extents)):
-            at = dict(zip(names, point, strict=True))
-            elements = [np.asarray(a[_index(m, at)]) for a, m in reading]
-            out = _index(self.result_map(), at)
-            if len(body.args) > len(inputs):
-                elements.append(np.asarray(made[out]))
-            made[out] = evaluation.run_block(body, elements)[0]
-            evaluation.note_points(1)
-        return (made,)
+        if len(made) == len(self.regions) == 1 and not self.positions() and is_batchable(body):
+            sizes = dict(zip(names, extents, strict=True))
+            return (run_batched(body, self.iterators(), sizes, reading, made[0], self.result_map(), evaluation),)
+        accumulates = bool(held) or self.reduces
+        with np.errstate(all="ignore"):
+            for point in product(*(range(n) for n in extents)):
+                at = dict(zip(names, point, strict=True))
+                out = [_index(result_map, at) for result_map in self.result_maps()]
+                before = [np.asarray(array[index]) for array, index in zip(made, out, strict=True)]
+                elements = [np.asarray(a[_index(m, at)]) for a, m in reading]
+                for position in self.positions():
+                    dims = {Symbol(name): number for name, number in at.items()}
+                    elements.append(np.asarray(evaluation.size(position.at(dims)), position.dtype.numpy))
+                if len(body.args) > len(elements):
+                    elements += before
+                after = evaluation.run_block(body, elements)
+                if len(self.regions) > 1 and accumulates:
+                    after = evaluation.run_block(self.regions[1], [*before, *after])
+                for array, index, element in zip(made, out, after, strict=True):
+                    array[index] = element
+                evaluation.note_points(1)
+        return tuple(made)
+
+
+def _run(block: Block, args: Sequence[Value], build: Build) -> tuple[Value, ...]:
+    """What a block of scalar operations hands out, built on these arguments."""
+    values: dict[Value, Value] = dict(zip(block.args, args, strict=True))
+    for op in block.ops[:-1]:
+        values[op.result] = build(_on_lanes(op, [values.get(v, v) for v in op.operands], build))
+    return tuple(values.get(v, v) for v in block.ops[-1].operands)
 
 
 def _accumulates(value: Value, acc: Value, combiner: type[Operation]) -> bool:
@@ -339,27 +463,41 @@ def generalize(op: Structured) -> Generic:
     names = iter(range(1_000_000))
     for arg in block.args:
         arg.name = f"e{next(names)}"
-    accumulates = op.init is not None or any(it.is_reduction for it in op.iterators())
-    acc: Value | None = None
-    if accumulates:
-        acc = Value("acc", op.acc_type, block)
-        block.args.append(acc)
+    positions = op.positions()
+    for position in positions:
+        block.args.append(Value(f"at{len(block.args)}", position.dtype, block))
+    accumulates = bool(op.inits) or op.reduces
+    given, has_tuple = list(block.args), len(op.results) > 1
+    accumulators: list[Value] = []
+    if accumulates and not has_tuple:
+        accumulators = [Value("acc", op.acc_type, block)]
+        block.args += accumulators
 
     def build(made: Operation) -> Value:
         block.append(made)
         made.result.name = made.name = f"e{next(names)}"
         return made.result
 
-    result = op.scalar_body(build, block.args[: len(op.inputs)], acc)
-    block.append(Yield([result]))
+    block.append(Yield(op.elements(build, given, accumulators)))
     attributes: dict[str, Attribute] = {
         "iterators": tuple(it.entry for it in op.iterators()),
-        "maps": (*op.maps(), op.result_map()),
+        "maps": (*op.maps(), *op.result_maps()),
     }
-    combiner = _combiner_opcode(op) if accumulates else None
-    if combiner is not None:
-        attributes["combiner"] = combiner
-    return Generic(op.operands, [op.result.type], attributes, [block], location=op.location)
+    blocks = [block]
+    if positions:
+        attributes["positions"] = tuple(p.expression for p in positions)
+        attributes["origins"] = tuple(p.origin for p in positions)
+    if accumulates and has_tuple:
+        block = Block([(f"{side}{k}", t) for side in "ab" for k, t in enumerate(op.acc_types)])
+        blocks.append(block)
+        half = len(op.results)
+        block.append(Yield(op.joined(build, block.args[:half], block.args[half:])))
+        attributes["neutral"] = op.neutrals() or ()
+        if op.is_commutative:
+            attributes["commutative"] = True
+    elif accumulates:
+        attributes["combiner"] = _combiner_opcode(op)
+    return Generic(op.operands, [r.type for r in op.results], attributes, blocks, location=op.location)
 
 
 def _combiner_opcode(op: Structured) -> str:

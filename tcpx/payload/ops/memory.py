@@ -67,7 +67,7 @@ class Pad(Operation):
     def moves(self) -> Sequence[Move]:
         return [Move(MoveKind.PAD, 0, self.result, self.inside)]
 
-    def in_step(self, index: int) -> Tile | None:
+    def in_step(self, index: int, number: int = 0) -> Tile | None:
         return self.inside
 
     @classmethod

@@ -272,7 +272,7 @@ class _ModuleParser(AttributeReader):
             if isinstance(entry, Token):
                 found.append(self._use(entry, scope))
                 continue
-            key, value = tokens(entry)
+            key, *values = tokens(entry)
             if not cls.optional_operand or key != cls.optional_operand or entry is not _required(node).children[-1]:
                 raise self.source.error(
                     entry,
@@ -282,7 +282,7 @@ class _ModuleParser(AttributeReader):
                     else "operands without names",
                     found=f"`{key}`",
                 )
-            found.append(self._use(value, scope))
+            found += [self._use(value, scope) for value in values]
         return found
 
     def _check_init(self, node: Node, op: Operation) -> None:

@@ -135,10 +135,10 @@ def _loop_head(op: Loop) -> str:
 def _operands(op: Operation) -> str:
     if not op.operands:
         return ""
-    has_init = op.optional_operand and op.init is not None
-    shown = list(map(_name, op.operands))
-    if has_init:
-        shown[-1] = f"{op.optional_operand} = {shown[-1]}"
+    shown = list(map(_name, op.inputs))
+    inits = ", ".join(map(_name, op.inits))
+    if inits:
+        shown.append(f"{op.optional_operand} = {inits if len(op.inits) == 1 else f'({inits})'}")
     return f"({', '.join(shown)})"
 
 

@@ -109,7 +109,7 @@ class Effects:
 
     def _can_see_through(self, op: Structured) -> bool:
         """Whether an operation repeats what it reads, and only computations read that, reductions in the same order."""
-        if not op.is_movement or not isinstance(op.result.type, TensorType) or op.init is not None:
+        if not op.is_movement or len(op.results) != 1 or not isinstance(op.result.type, TensorType) or op.inits:
             return False
         if any(self.is_destination(v) for v in op.operands) or any(it.is_reduction for it in op.iterators()):
             return False
@@ -123,8 +123,8 @@ class Effects:
         return all(
             isinstance(user, Structured)
             and index < len(user.inputs)
-            and not isinstance(user.result.type, VectorType)
-            and (keeps_order or not any(it.is_reduction for it in user.iterators()))
+            and not isinstance(user.results[0].type, VectorType)
+            and (keeps_order or not user.reduces)
             for user, index in op.result.uses
         )
 
@@ -152,9 +152,9 @@ class Effects:
     # -- writes --------------------------------------------------------------------------------------------------
 
     def _written(self, op: Operation) -> Iterator[Write]:
-        target = self.of(op.results[0]) if op.computes_result else None
-        if target is not None and target.kind is StorageKind.VALUE:
-            yield Write(op, target)
+        for target in map(self.of, op.results if op.computes_result else ()):
+            if target is not None and target.kind is StorageKind.VALUE:
+                yield Write(op, target)
         for move in op.moves():
             yield from self._moved(op, move)
 
@@ -205,7 +205,8 @@ class Effects:
         source = self.of(op.operands[index])
         if source is None or write.source is not None:
             return False
-        part = op.in_step(index)
+        written = [k for k, result in enumerate(op.results) if self.of(result) is write.target]
+        part = op.in_step(index, written[0]) if written else None
         return part is not None and self.places.place(source).is_same(write.place(self.places).part(part))
 
 

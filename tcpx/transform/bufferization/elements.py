@@ -8,6 +8,7 @@ from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import Iterator, Structured
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.index import IndexValue
 from tcpx.payload.ops.memory import Pad
 from tcpx.payload.ops.vector import Read, Write
 from tcpx.payload.rewriter import Rewriter
@@ -42,10 +43,10 @@ class ElementLoops:
 
     # -- computation ---------------------------------------------------------------------------------------------
 
-    def compute(self, op: Structured) -> Value | None:
+    def compute(self, op: Structured) -> dict[Value, Value]:
         """Compute a structured operation: loops over its parallel dims round loops over its reductions.
 
-        `op` continues as the operation that does its arithmetic. Returns the result where it is a scalar.
+        `op` continues as the operation that does its arithmetic. Returns what its scalar results are.
         """
         nest = self._nest(op)
         iterators = op.iterators()
@@ -54,12 +55,12 @@ class ElementLoops:
         for it in _result_order(op, iterators):
             index[it.dim] = nest.enter(it.name, extents[it.name])
         reductions = [it for it in iterators if it.is_reduction]
-        position = tuple(substitute(e, index) for e in op.result_map())
-        acc = self._start(op, nest, position, bool(reductions))
+        places = [tuple(substitute(e, index) for e in result_map) for result_map in op.result_maps()]
+        accumulators = self._start(op, nest, places, bool(reductions))
         for it in reductions:
-            if acc is None:
+            if not accumulators:
                 raise op.error("a reduction starts from a neutral element", required="a combiner that has one")
-            index[it.dim], acc = nest.enter_carrying(it.name, extents[it.name], acc)
+            index[it.dim], accumulators = nest.enter_carrying(it.name, extents[it.name], accumulators)
         known: dict[tuple[Value, tuple[Dim, ...]], Value] = {}
         args: list[Value] = []
         for value, indexing_map in zip(op.inputs, op.maps(), strict=True):
@@ -67,22 +68,26 @@ class ElementLoops:
             if (value, at) not in known:
                 known[value, at] = self._operand(nest, value, at)
             args.append(known[value, at])
+        args += [nest.build(IndexValue.of(position.at(index), position.dtype)) for position in op.positions()]
         before = len(nest.made)
-        result = op.scalar_body(nest.build, args, acc)
-        arithmetic = [made for made in nest.made[before:] if result in made.results and not isinstance(made, Const)]
-        result = nest.leave_carrying(result)
+        made = op.elements(nest.build, args, accumulators)
+        arithmetic = [o for o in nest.made[before:] if made[0] in o.results and not isinstance(o, Const)]
         anchor: Operation | None = arithmetic[0] if arithmetic else None
-        if isinstance(op.result.type, TensorType):
-            stored = self.write(nest, result, self.effects.place(op.result), position)
-            anchor = anchor or stored
+        scalars: dict[Value, Value] = {}
+        for result, value, place in zip(op.results, nest.leave_carrying(made), places, strict=True):
+            if isinstance(result.type, TensorType):
+                stored = self.write(nest, value, self.effects.place(result), place)
+                anchor = anchor or stored
+            else:
+                scalars[result] = value
         self._continue(op, anchor)
-        return None if isinstance(op.result.type, TensorType) else result
+        return scalars
 
-    def _start(self, op: Structured, nest: Nest, position: Sequence[Dim], reduces: bool) -> Value | None:
-        if op.init is not None:
-            return self._operand(nest, op.init, position)
-        neutral = op.neutral()
-        return nest.build(Const.literal(neutral, op.acc_type)) if reduces and neutral is not None else None
+    def _start(self, op: Structured, nest: Nest, places: Sequence[Sequence[Dim]], reduces: bool) -> Sequence[Value]:
+        if op.inits:
+            return [self._operand(nest, value, place) for value, place in zip(op.inits, places, strict=True)]
+        numbers = (op.neutrals() or ()) if reduces else ()
+        return [nest.build(Const.literal(n, dtype)) for n, dtype in zip(numbers, op.acc_types, strict=False)]
 
     def _operand(self, nest: Nest, value: Value, index: Sequence[Dim]) -> Value:
         through = self.effects.seen_through(value)
@@ -151,7 +156,7 @@ class ElementLoops:
 
 def _result_order(op: Structured, iterators: Sequence[Iterator]) -> list[Iterator]:
     """The parallel iterators in the order of the dims of the result."""
-    order = [map_dim(e) for e in op.result_map()]
+    order = [map_dim(e) for e in op.result_maps()[0]]
     return sorted((it for it in iterators if not it.is_reduction), key=lambda it: order.index(it.name))
 
 

@@ -50,12 +50,12 @@ class Nest:
             return 0
         return self._open(dim, extent, ())[0]
 
-    def enter_carrying(self, dim: str, extent: Dim, value: Value) -> tuple[Dim, Value]:
-        """Open a loop that carries a value; returns its variable and the value inside."""
+    def enter_carrying(self, dim: str, extent: Dim, values: Sequence[Value]) -> tuple[Dim, Sequence[Value]]:
+        """Open a loop that carries values; returns its variable and the values inside."""
         if extent == 1:
-            return 0, value
-        index, loop = self._open(dim, extent, (value,))
-        return index, loop.destinations[0]
+            return 0, values
+        index, loop = self._open(dim, extent, values)
+        return index, loop.destinations
 
     def _open(self, dim: str, extent: Dim, inits: Sequence[Value]) -> tuple[Dim, For]:
         var = Var(self.rewriter.fresh_name(self.op, f"{self.name}/{dim}"), 0, extent, 1)
@@ -67,11 +67,11 @@ class Nest:
             self.carried.append((loop, outer))
         return var.size(), loop
 
-    def leave_carrying(self, value: Value) -> Value:
-        """Close the loops that carry a value, handing it from each to the one around it; returns what is left."""
+    def leave_carrying(self, values: Sequence[Value]) -> Sequence[Value]:
+        """Close the loops that carry values, handing them from each to the one around it; returns what is left."""
         while self.carried:
             loop, outer = self.carried.pop()
-            self.insert(StYield.of(value, loop.destinations[0], Tile((), ())))
-            self.block = outer
-            value = loop.results[0]
-        return value
+            for value, dest in zip(values, loop.destinations, strict=True):
+                self.insert(StYield.of(value, dest, Tile((), ())))
+            self.block, values = outer, loop.results
+        return values

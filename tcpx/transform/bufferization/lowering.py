@@ -90,12 +90,11 @@ class Lowering:
         self._store(op, op.operand, self.effects.place(op.result))
 
     def structured(self, op: Structured) -> None:
-        if self.effects.seen_through(op.result) is not None:
+        if self.effects.seen_through(op.results[0]) is not None:
             self.gone(op, "it is read element by element where it is used")
             return
-        scalar = self.loops.compute(op)
-        if scalar is not None:
-            self.rewriter.replace_uses(op.result, scalar)
+        for result, scalar in self.loops.compute(op).items():
+            self.rewriter.replace_uses(result, scalar)
         self.erase_later(op)
 
     def constant(self, op: Const) -> None:

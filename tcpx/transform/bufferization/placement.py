@@ -150,14 +150,18 @@ class Placement:
 
     def _overwritten(self, value: Value) -> Iterator[Link]:
         """Operations that read a value and write a result of its shape element by element; accumulators first."""
-        found: list[tuple[bool, Structured]] = []
+        found: list[tuple[bool, Structured, Value]] = []
         for user, index in value.uses:
-            if not isinstance(user, Structured) or self.effects.of(user.result) is None:
+            if not isinstance(user, Structured):
                 continue
-            if user.in_step(index) is not None and _is_same(user.result, value):
-                found.append((index < len(user.inputs), user))
-        for _, user in sorted(found, key=lambda entry: entry[0]):
-            yield from self._link(user.result, LinkKind.OPERAND, user)
+            # Of several results, each takes its own accumulator and the first an input: no two take one memory.
+            number = max(0, index - len(user.inputs))
+            result = user.results[number]
+            known = self.effects.of(result) is not None
+            if known and user.in_step(index, number) is not None and _is_same(result, value):
+                found.append((index < len(user.inputs), user, result))
+        for _, user, result in sorted(found, key=lambda entry: entry[0]):
+            yield from self._link(result, LinkKind.OPERAND, user)
 
 
 def _is_same(a: Value, b: Value) -> bool:

@@ -66,6 +66,15 @@ class Interchange(Transform):
                 required=f"a permutation of {', '.join(iterators)} that differs from it",
                 found=", ".join(order) or "no dims",
             )
-        made = op.on_tiles(op.operands, shape_of(op.result.type)) if isinstance(op, Generic) else generalize(op)
+        reduced = [d for d in iterators if iterators[d].is_reduction]
+        if not op.is_commutative and [d for d in order if d in reduced] != reduced:
+            raise ctx.fail(
+                f"%{op.name} reduces in the order of its dims",
+                op=op,
+                required=f"{', '.join(reduced)} in this order, or a combiner that is declared `commutative`",
+                found=", ".join(order),
+            )
+        shapes = [shape_of(result.type) for result in op.results]
+        made = op.on_tiles(op.operands, *shapes) if isinstance(op, Generic) else generalize(op)
         made.attributes["iterators"] = tuple(iterators[d].entry for d in order)
         return (replace_with(ctx.rewriter, op, made),)

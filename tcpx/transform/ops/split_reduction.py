@@ -123,7 +123,7 @@ def _check_dim(ctx: TransformContext, op: Structured, dim: str) -> None:
             required=f"one of {', '.join(reduced)}" if reduced else "an operation that reduces",
             found=", ".join(f"{it.name} is {it.kind.value}" for it in op.iterators()) or "no dims",
         )
-    if op.neutral() is None:
+    if op.neutrals() is None:
         raise ctx.fail(
             f"the reduction of %{op.name} has no neutral element to start the parts with",
             op=op,
@@ -133,7 +133,15 @@ def _check_dim(ctx: TransformContext, op: Structured, dim: str) -> None:
 
 
 def _check_side_by_side(ctx: TransformContext, op: Structured, dim: str, factor: int, parallel: bool) -> None:
-    """The elements that are missing in the last round can be neutral ones."""
+    """Elements may be combined in this order, and those that are missing in the last round can be neutral ones."""
+    if not op.is_commutative or len(op.results) != 1:
+        raise ctx.fail(
+            f"elements of `{dim}` of %{op.name} cannot be combined side by side",
+            op=op,
+            required="a commutative combiner of one result",
+            found=f"{len(op.results)} results" if op.is_commutative else "one that is not declared `commutative`",
+            fix="`parts`, which keeps the order",
+        )
     if parallel:
         raise ctx.fail(
             f"the rounds of `{dim}` add into one set of accumulators and cannot run at once",

@@ -88,6 +88,7 @@ class Tile(Transform):
             if here.iterator(dim).is_reduction:
                 here = pad(ctx.rewriter, here, {d: full[d] for d in list(sizes)[: len(loops)] if d in full})
             _warn(ctx, here, dim, size, tail)
+            _check_order(ctx, here, dim)
             loop, here = tile(ctx.rewriter, here, dim, size, parallel)
             loops.append(loop)
         if tail == "pad":
@@ -121,6 +122,23 @@ def _warn(ctx: TransformContext, op: Tileable, dim: str, size: Dim, tail: str) -
             found=f"{dim}: {to_text(size)}",
             fix=f"`{ctx.name_of(op)}.loop({dim})` is that loop",
         )
+
+
+def _check_order(ctx: TransformContext, op: Tileable, dim: str) -> None:
+    """A reduction that is not commutative goes on in the order of its dims: the loop over the first is outermost."""
+    if not isinstance(op, Structured) or op.is_commutative or not op.iterator(dim).is_reduction:
+        return
+    for it in op.iterators():
+        if it.name == dim:
+            return
+        if it.is_reduction and is_less_equal(op.size_of(it.name), 1) is not True:
+            raise ctx.fail(
+                f"a loop over `{dim}` round `{it.name}` changes the order in which %{op.name} reduces",
+                op=op,
+                required=f"tiles of 1 of `{it.name}` first, or a combiner that is declared `commutative`",
+                found=f"`{it.name}` of {to_text(op.size_of(it.name))}",
+                fix=f"[{it.name}: 1, {dim}: ...]",
+            )
 
 
 def _check(ctx: TransformContext, op: Tileable, args: Arguments) -> None:
@@ -157,7 +175,7 @@ def _check(ctx: TransformContext, op: Tileable, args: Arguments) -> None:
                 required="a parallel dim",
                 found=f"reduction dim `{dim}`",
             )
-        if it.is_reduction and (op.neutral() is None or not isinstance(op, Structured)):
+        if it.is_reduction and (op.neutrals() is None or not isinstance(op, Structured)):
             raise ctx.fail(
                 f"`{dim}` of %{op.name} cannot be tiled: its reduction has no neutral element",
                 op=op,

@@ -11,6 +11,7 @@ from tcpx.payload.ir import Value
 from tcpx.payload.ops.constant import Const, splat
 from tcpx.payload.ops.dot_product import Dot, Repeat
 from tcpx.payload.ops.elementwise import Cast
+from tcpx.payload.ops.index import IndexValue
 from tcpx.payload.ops.movement import Broadcast
 from tcpx.payload.ops.vector import Extract, FromElements, Insert, Shuffle
 from tcpx.payload.types import HALF, ScalarType, dtype_of, f32, like, shape_of, si32, si64
@@ -39,7 +40,7 @@ def select_structured(selector: Selector, op: Structured) -> None:
         _select_lane_wise(selector, op)
     elif is_horizontal(op):
         _select_horizontal(selector, op)
-    elif all(type_of(v, op).lanes == 1 for v in (op.result, *op.operands)):
+    elif len(op.results) == 1 and all(type_of(v, op).lanes == 1 for v in (op.result, *op.operands)):
         selector.rewrite(op, lambda build: op.scalar_body(build, op.inputs, op.init))
     else:
         raise selector.missing(op, "compute")
@@ -235,6 +236,11 @@ def select_extract(selector: Selector, op: Extract) -> None:
     if row is None:
         raise selector.missing(op, "extract")
     selector.give(op, row)
+
+
+def select_index(selector: Selector, op: IndexValue) -> None:
+    """An index expression stands in the code as it is."""
+    selector.give(op, LITERAL)
 
 
 def select_literal(selector: Selector, op: Const) -> None:

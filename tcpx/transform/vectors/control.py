@@ -42,7 +42,7 @@ def lower_loop(pieces: Pieces, loop: Loop, lower_block: LowerBlock) -> list[Clea
         final: Grid = {}
         for key in pieces.keys(dest.type, width):
             if reduction is not None:
-                start = pieces.splat(neutral(pieces, reduction), widths.of(reduction))
+                start = pieces.splat(neutral(pieces, reduction)[0], widths.of(reduction))
             else:
                 start = pieces.piece(init, key, width)
             base = ".".join([dest.name, *map(str, key)])
@@ -69,7 +69,7 @@ def _total_after(pieces: Pieces, loop: Loop, reduced: Sequence[tuple[Value, Stru
     pieces.anchor = block.ops[block.index(loop) + 1]
     for result, reduction, init, final in reduced:
         if result.uses:
-            pieces.define(result, totals(pieces, reduction, result, final, init))
+            pieces.define(result, totals(pieces, reduction, [result], [final], [init])[0])
 
 
 def _remove_destinations(pieces: Pieces, loop: Loop, old: Sequence[int]) -> None:

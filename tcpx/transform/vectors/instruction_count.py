@@ -51,9 +51,9 @@ def instruction_count(op: Operation, target: Target) -> int:
     largest = max((_registers(t, target) for t in types), default=0)
     if not types or not isinstance(op, Structured):
         return largest
-    extents, lanes = extents_of(op), target.lanes(op.acc_type.name)
+    extents, lanes = extents_of(op), min(target.lanes(dtype.name) for dtype in op.acc_types)
     steps = prod(extents[it.name] for it in op.iterators() if it.is_reduction)
-    lane, result = choose_lane_dim(op, lanes), op.result.type
+    lane, result = choose_lane_dim(op, lanes), op.results[0].type
     if lane is not None and lane.is_reduction:
         elements = prod(extents[it.name] for it in op.iterators() if not it.is_reduction)
         return max(largest, elements * -(-steps // max(1, lanes)))

@@ -31,7 +31,7 @@ def extents_of(op: Structured) -> dict[str, int]:
 
 def last_result_dim(op: Structured) -> str | None:
     """The dim that the last dim of the result is; None for a scalar result."""
-    result_map = op.result_map()
+    result_map = op.result_maps()[0]
     return map_dim(result_map[-1]) if result_map else None
 
 
@@ -57,7 +57,7 @@ def choose_lane_dim(op: Structured, lanes: int) -> LaneDim | None:
     `lanes`: of a full vector of the result's dtype.
     """
     extents = extents_of(op)
-    last = last_result_dim(op) if isinstance(op.result.type, VectorType) else None
+    last = last_result_dim(op) if isinstance(op.results[0].type, VectorType) else None
     width = extents[last] if last is not None else 1
     maps = op.maps()
     if last is not None and width > 1 and all(streams(m, last) for m in maps if carries(m, last)):
@@ -66,6 +66,7 @@ def choose_lane_dim(op: Structured, lanes: int) -> LaneDim | None:
         it.name
         for it in op.iterators()
         if it.is_reduction
+        and op.is_commutative
         and extents[it.name] > 1
         and all(streams(m, it.name) for m in maps if carries(m, it.name))
         and any(carries(m, it.name) for m in maps)
@@ -93,7 +94,7 @@ def lane_step(expression: Dim, name: str) -> int | None:
 
 def dims_of_result(op: Structured) -> tuple[str, ...]:
     """The dim that each dim of the result is."""
-    return tuple(map_dim(e) or "" for e in op.result_map())
+    return tuple(map_dim(e) or "" for e in op.result_maps()[0])
 
 
 def as_size(name: str) -> Size:

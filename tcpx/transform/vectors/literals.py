@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
+from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.gml_st import Loop
@@ -15,6 +18,7 @@ from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorType, i1
 from tcpx.target import LaneType
 
+MOST_LANES: Final = 64
 TRUTHS = "true_lanes"
 """Name of the stored constant of true values; a masked read of it is a mask."""
 
@@ -52,20 +56,31 @@ def invariant_block(op: Operation) -> Block | None:
 
 
 def truths(rewriter: Rewriter, place: Operation) -> Value:
-    """The stored constant of true values, at the top of the function of `place`; made on first use.
+    """The stored constant of true values."""
+    return _stored(rewriter, place, TRUTHS, np.ones(MOST_LANES, dtype=np.bool_), i1)
+
+
+def lane_numbers(rewriter: Rewriter, place: Operation, step: int, dtype: ScalarType) -> Value:
+    """The stored constant 0, step, 2 * step, ... as integers of a type."""
+    numbers = (np.arange(MOST_LANES) * step).astype(dtype.numpy)
+    return _stored(rewriter, place, f"lane_numbers_{dtype}_{step}".replace("-", "n"), numbers, dtype)
+
+
+def _stored(rewriter: Rewriter, place: Operation, name: str, values: Array, dtype: ScalarType) -> Value:
+    """A stored constant at the top of the function of `place`; made on first use.
 
     A buffer if the function works on buffers, else a tensor.
     """
     func = rewriter.func_of(place)
     for op in func.body.ops:
-        if op.attributes.get("constant") == TRUTHS:
+        if op.attributes.get("constant") == name:
             return op.results[0]
-    count = 64
-    if TRUTHS not in rewriter.module.constants:
-        rewriter.add_constant(TRUTHS, np.ones(count, dtype=np.bool_))
+    if name not in rewriter.module.constants:
+        rewriter.add_constant(name, values)
     on_buffers = any(isinstance(a.type, BufferType) for a in func.args)
-    type_ = BufferType((count,), i1, (1,), "constant") if on_buffers else TensorType((count,), i1)
-    return rewriter.insert(Const([], [type_], {"constant": TRUTHS}), InsertPoint.start(func.body), TRUTHS).result
+    shape = (MOST_LANES,)
+    type_ = BufferType(shape, dtype, (1,), "constant") if on_buffers else TensorType(shape, dtype)
+    return rewriter.insert(Const([], [type_], {"constant": name}), InsertPoint.start(func.body), name).result
 
 
 def mask_read(source: Value, count: Dim, lanes: int) -> Operation:

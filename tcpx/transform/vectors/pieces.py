@@ -15,15 +15,19 @@ from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import ROW, Block, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.dot_product import Repeat
+from tcpx.payload.ops.elementwise import Add
 from tcpx.payload.ops.gml_st import StYield
+from tcpx.payload.ops.index import IndexValue
 from tcpx.payload.ops.memory import FREE, Prefetch
 from tcpx.payload.ops.movement import Broadcast
 from tcpx.payload.ops.vector import Extract, FromElements, Read, Shuffle
 from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.sizes import Dim
+from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, TensorType, Type, VectorType, dtype_of, like
 from tcpx.target import LaneType, Target
 from tcpx.transform.vectors.accesses import Lanes, PieceTiles
-from tcpx.transform.vectors.literals import invariant_block, is_splat, literal_of, mask_read, truths
+from tcpx.transform.vectors.literals import invariant_block, is_splat, lane_numbers, literal_of, mask_read, truths
 from tcpx.transform.vectors.probes import discard
 from tcpx.transform.vectors.refusal import refusal
 from tcpx.transform.vectors.transposition import network
@@ -244,8 +248,27 @@ class Pieces:
             known = self._made[key] = made.result
         return known
 
-    def apply(self, op: Structured, args: Sequence[Value], acc: Value | None, base: str) -> Value:
-        """The body of a structured operation on lanes; its last operation continues `op`."""
+    def index(self, value: Dim, dtype: ScalarType) -> Value:
+        """An index expression as a scalar."""
+        if isinstance(value, int):
+            return self.constant(value, dtype)
+        return self._once(("index", value, dtype), IndexValue.of(value, dtype), "at")
+
+    def counting(self, start: Value, step: int, width: int) -> Value:
+        """A 1-D vector of integers that goes up by `step` from a scalar on."""
+        dtype = dtype_of(start.type)
+        numbers = lane_numbers(self.rewriter, self.anchor, step, dtype)
+        key = ("counting", start, step, width)
+        known = self._made.get(key)
+        if known is not None and self.visible(known):
+            return known
+        read = Read.of(numbers, Tile((0,), (width,)), VectorType((width,), dtype))
+        steps = self._once(("steps", dtype, step, width), read, f"{start.name}.n")
+        made = self._made[key] = self.insert(Add.of(self.splat(start, width), steps), f"{start.name}.v")
+        return made
+
+    def apply(self, op: Structured, args: Sequence[Value], accumulators: Sequence[Value], base: str) -> Sequence[Value]:
+        """The body of a structured operation on lanes; what makes its first result continues `op`."""
         pending: list[Operation] = []
 
         def build(new: Operation) -> Value:
@@ -260,13 +283,13 @@ class Pieces:
             pending.append(new)
             return new.result
 
-        result = op.scalar_body(build, args, acc)
+        results = op.elements(build, args, accumulators)
         for new in pending:
-            self.insert(new, base if new.result is result else f"{base}.p", op)
-        last = result.defining_op
+            self.insert(new, base if new.result in results else f"{base}.p", op)
+        last = results[0].defining_op
         if last is not None and last in pending:
             self.continue_as(op, last)
-        return result
+        return results
 
     def continue_as(self, op: Operation, piece: Operation) -> None:
         """Handles to `op` denote all pieces of its arithmetic."""

@@ -30,22 +30,24 @@ def trial(run: Callable[[Build], Value | None]) -> list[Operation]:
     return made
 
 
-def reduces(op: Structured) -> bool:
-    """Whether the operation has a reduction iterator."""
-    return any(it.is_reduction for it in op.iterators())
-
-
 def body_of(op: Structured) -> list[Operation]:
     """The operations of one application of the body to scalars."""
-    block = Block([("", dtype_of(v.type)) for v in op.inputs] + [("", op.acc_type)])
-    acc = block.args[-1] if reduces(op) else None
-    return trial(lambda build: op.scalar_body(build, block.args[:-1], acc))
+    given = [*(dtype_of(v.type) for v in op.inputs), *(position.dtype for position in op.positions())]
+    args = Block([("", dtype) for dtype in (*given, *op.acc_types)]).args
+    accumulators = args[len(given) :] if op.reduces else []
+
+    def run(build: Build) -> None:
+        op.elements(build, args[: len(given)], accumulators)
+
+    return trial(run)
 
 
 def is_multiply_accumulate(op: Structured) -> bool:
     """Whether the body adds the product of the two inputs, each cast to the dtype of the accumulator, to it."""
+    if len(op.results) != 1 or op.positions():
+        return False
     block = Block([("", dtype_of(v.type)) for v in op.inputs] + [("", op.acc_type)])
-    if len(block.args) != 3 or not reduces(op):
+    if len(block.args) != 3 or not op.reduces:
         return False
     *inputs, acc = block.args
     made = trial(lambda build: op.scalar_body(build, inputs, acc))
@@ -65,7 +67,7 @@ def _before_cast(value: Value) -> Value:
 
 def element_dtypes(op: Structured) -> tuple[ScalarType, ...]:
     """The dtypes of operands, result and everything the body computes, each once."""
-    found = [dtype_of(v.type) for v in op.operands] + [op.acc_type]
+    found = [dtype_of(v.type) for v in op.operands] + [*op.acc_types, *(p.dtype for p in op.positions())]
     if not isinstance(op, Elementwise) or not op.semantics:
         found += [dtype_of(inner.result.type) for inner in body_of(op)]
     return tuple(dict.fromkeys(found))

@@ -9,6 +9,7 @@ from tcpx.payload.ir import ROW, Block, FuncOp, Operation
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.dot_product import Dot, Repeat
 from tcpx.payload.ops.gml_st import If, Loop
+from tcpx.payload.ops.index import IndexValue
 from tcpx.payload.ops.memory import Prefetch
 from tcpx.payload.ops.vector import Extract, FromElements, Insert, Read, Shuffle, Write
 from tcpx.payload.rewriter import Rewriter
@@ -19,6 +20,7 @@ from tcpx.transform.vectors.compute_rows import (
     select_dot,
     select_extract,
     select_from_elements,
+    select_index,
     select_insert,
     select_literal,
     select_repeat,
@@ -72,6 +74,7 @@ SELECTED: Final = Recipes[Selector]()
 """How an operation gets its row, or is rewritten to ones that do, by class; others need none."""
 SELECTED.add(select_structured, Structured)
 SELECTED.add(_select_constant, Const)
+SELECTED.add(select_index, IndexValue)
 SELECTED.add(select_read, Read)
 SELECTED.add(select_write, Write)
 SELECTED.add(select_prefetch, Prefetch)
@@ -86,8 +89,9 @@ SELECTED.add(select_dot, Dot)
 def _erase_unused(rewriter: Rewriter, func: FuncOp) -> None:
     """Erase computations that nothing uses: what they fed was rewritten."""
     for op in reversed(list(operations(func.body))):
-        pure = isinstance(op, Structured | Const | Read | Extract | Insert | FromElements | Shuffle | Repeat | Dot)
-        if pure and op.parent is not None and not op.results[0].uses:
+        if op.parent is None or not op.results or any(r.uses for r in op.results) or isinstance(op, Loop | If):
+            continue
+        if op.computes_result or not isinstance(op.results[0].type, BufferType):
             rewriter.end(op, "nothing used its result")
             rewriter.erase(op)
 

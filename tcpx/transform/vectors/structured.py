@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 
 from tcpx.payload.indexing_maps import IndexingMap
-from tcpx.payload.interfaces import Elementwise, Structured
+from tcpx.payload.interfaces import Elementwise, Position, Structured
 from tcpx.payload.ir import Block, Value
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.ops.select import Select
 from tcpx.payload.ops.vector import Insert, Read, Shuffle
-from tcpx.payload.sizes import evaluate
-from tcpx.payload.types import ScalarType
+from tcpx.payload.sizes import Symbol, evaluate, to_text
+from tcpx.payload.types import ScalarType, dtype_of
 from tcpx.target import LaneType
 from tcpx.transform.vectors.accesses import Lanes
 from tcpx.transform.vectors.dot_products import DotProduct, dot_product, factor, multiply_accumulate
 from tcpx.transform.vectors.lane_dims import LaneDim, as_size, depends, dims_of_result, extents_of, lane_step, streams
 from tcpx.transform.vectors.literals import is_splat
 from tcpx.transform.vectors.pieces import Grid, Index, Pieces, shape_of_vector
-from tcpx.transform.vectors.probes import combiner_of, reduces
+from tcpx.transform.vectors.probes import combiner_of
 from tcpx.transform.vectors.refusal import refusal
 from tcpx.transform.vectors.transposition import network
 from tcpx.transform.vectors.widths import is_vector
@@ -38,12 +39,14 @@ def unroll(pieces: Pieces, op: Structured) -> bool:
     lane = pieces.widths.lane_dim(op)
     if lane is not None and lane.is_reduction and pieces.widths.of(op) > 1:
         partial = reduce_lanes(pieces, op, lane)
-        if op.init is None or pieces.widths.partial_reduction(op.init) is not op:
-            pieces.define(op.result, totals(pieces, op, op.result, partial, op.init))
-        else:
-            pieces.partials[op] = partial
+        if op.init is not None and pieces.widths.partial_reduction(op.init) is op:
+            pieces.partials[op] = partial[0]
+            return True
+        grids = totals(pieces, op, op.results, partial, op.inits)
     else:
-        pieces.define(op.result, map_lanes(pieces, op))
+        grids = map_lanes(pieces, op)
+    for result, grid in zip(op.results, grids, strict=True):
+        pieces.define(result, grid)
     return True
 
 
@@ -70,9 +73,9 @@ def rearrange(pieces: Pieces, op: Insert | Shuffle) -> bool:
 def is_instruction(pieces: Pieces, op: Structured) -> bool:
     """Whether the operation is one that unrolling makes: lane-wise on 1-D vectors of the right width, a splat, or
     the reduction of one such vector to a scalar."""
-    vectors = [v for v in (op.result, *op.operands) if is_vector(v)]
+    vectors = [v for v in (*op.results, *op.operands) if is_vector(v)]
     shapes = {shape_of_vector(v.type) for v in vectors}
-    if len(shapes) != 1 or len(next(iter(shapes))) != 1:
+    if len(op.results) != 1 or len(shapes) != 1 or len(next(iter(shapes))) != 1:
         return False
     width = next(iter(shapes))[0]
     if width == 1:
@@ -99,116 +102,141 @@ def is_horizontal(op: Structured) -> bool:
     )
 
 
-def map_lanes(pieces: Pieces, op: Structured) -> Grid:
-    """Lanes along the last dim of the result: reductions run piece by piece, outermost, in accumulators."""
-    extents, out = extents_of(op), dims_of_result(op)
-    width = pieces.widths.of(op.result) if is_vector(op.result) else 1
-    keys = pieces.keys(op.result.type, width)
+def map_lanes(pieces: Pieces, op: Structured) -> list[Grid]:
+    """Lanes along the last dim of the results: reductions run piece by piece, outermost, in accumulators."""
+    _check_maps(op)
+    extents, out, first = extents_of(op), dims_of_result(op), op.results[0]
+    width = pieces.widths.of(first) if is_vector(first) else 1
+    keys = pieces.keys(first.type, width)
     reductions = [it.name for it in op.iterators() if it.is_reduction]
-    acc: dict[Index, Value | None] = {
-        key: pieces.piece(op.init, key, width) if op.init is not None else None for key in keys
-    }
+    acc = {key: tuple(pieces.piece(init, key, width) for init in op.inits) for key in keys}
     dot = dot_product(op, pieces.widths.lane_dim(op), width, pieces.target)
     strides = [dot.group if dot is not None and name == dot.dim else 1 for name in reductions]
     for step in product(*(range(0, extents[name], stride) for name, stride in zip(reductions, strides, strict=True))):
         for key in keys:
             at = dict(zip(out, pieces.start(key, width), strict=True)) | dict(zip(reductions, step, strict=True))
             if dot is not None:
-                acc[key] = _add_dot(pieces, op, dot, at, acc[key], piece_name(op, key), width)
+                acc[key] = (_add_dot(pieces, op, dot, at, acc[key], piece_name(op, key), width),)
                 continue
-            args = [_operand(pieces, op, k, at, out[-1] if width > 1 else None, width) for k in range(len(op.inputs))]
-            acc[key] = pieces.apply(op, args, acc[key], piece_name(op, key))
-    grid: Grid = {}
-    for key, value in acc.items():
-        made = value if value is not None else neutral(pieces, op)
-        grid[key] = pieces.splat(made, width) if isinstance(made.type, ScalarType) else made
-    return grid
+            args = _arguments(pieces, op, at, out[-1] if width > 1 else None, width)
+            acc[key] = tuple(pieces.apply(op, args, acc[key], piece_name(op, key)))
+    grids: list[Grid] = [{} for _ in op.results]
+    for key, values in acc.items():
+        for grid, made in zip(grids, values or neutral(pieces, op), strict=True):
+            grid[key] = pieces.splat(made, width) if isinstance(made.type, ScalarType) else made
+    return grids
+
+
+def _check_maps(op: Structured) -> None:
+    """Several results have one grid of pieces."""
+    if len(set(op.result_maps())) > 1:
+        raise refusal(
+            op,
+            "has results that are indexed differently",
+            required="one order of dims in all results",
+            found=", ".join(f"[{', '.join(map(to_text, result_map))}]" for result_map in op.result_maps()),
+            fix="transpose a result behind the operation instead",
+        )
 
 
 def _add_dot(
-    pieces: Pieces, op: Structured, dot: DotProduct, at: At, acc: Value | None, base: str, width: int
+    pieces: Pieces, op: Structured, dot: DotProduct, at: At, acc: Sequence[Value], base: str, width: int
 ) -> Value:
     """An accumulator with the dot products of one group of neighbours added."""
     factors = [factor(pieces, op.inputs[k], _index(op.maps()[k], at), dot, dot.spread[k], width) for k in dot.order]
-    start = acc if acc is not None else neutral(pieces, op)
+    (start,) = acc or neutral(pieces, op)
     whole = pieces.splat(start, width) if isinstance(start.type, ScalarType) else start
     return multiply_accumulate(pieces, op, factors, whole, base)
 
 
-def reduce_lanes(pieces: Pieces, op: Structured, lane: LaneDim) -> Grid:
-    """Lanes along a reduction dim: per element of the result a vector of partial results.
+def reduce_lanes(pieces: Pieces, op: Structured, lane: LaneDim) -> list[Grid]:
+    """Lanes along a reduction dim: per element of each result a vector of partial results.
 
     In a last chunk that is not full, the lanes beyond the extent keep the partial result they have.
     """
+    _check_maps(op)
     extents, out, width = extents_of(op), dims_of_result(op), pieces.widths.of(op)
     others = [it.name for it in op.iterators() if it.is_reduction and it.name != lane.name]
-    keys = pieces.keys(op.result.type, 1)
+    keys = pieces.keys(op.results[0].type, 1)
     steps = list(product(*(range(extents[name]) for name in others), range(0, extents[lane.name], width)))
-    partial: dict[Index, Value | None] = dict.fromkeys(keys)
-    carried = pieces.carried.get(op)
-    if carried is not None:
-        partial.update(carried)
+    carried = pieces.carried.get(op, {})
+    partial: dict[Index, Sequence[Value]] = {key: [carried[key]] if key in carried else [] for key in keys}
     interleaved = len(keys) <= pieces.target.vector_registers // 2
     order = [(s, k) for s in steps for k in keys] if interleaved else [(s, k) for k in keys for s in steps]
     padded = _pads_with_zero(op, lane.name)
     for step, key in order:
         at = dict(zip(out, key, strict=True)) | dict(zip((*others, lane.name), step, strict=True))
-        args = [_operand(pieces, op, k, at, lane.name, width) for k in range(len(op.inputs))]
+        args = _arguments(pieces, op, at, lane.name, width)
         valid = min(width, extents[lane.name] - step[-1])
         before = partial[key]
-        if valid < width and not padded and before is None:
-            before = pieces.splat(neutral(pieces, op), width)
+        if valid < width and not padded and not before:
+            before = [pieces.splat(value, width) for value in neutral(pieces, op)]
         after = pieces.apply(op, args, partial[key], piece_name(op, key))
-        if valid < width and not padded and before is not None:
-            kept = Select.of(pieces.mask(valid, width), after, before)
-            after = pieces.insert(kept, piece_name(op, key), op)
+        after = [pieces.splat(v, width) if isinstance(v.type, ScalarType) else v for v in after]
+        if valid < width and not padded:
+            after = [
+                pieces.insert(Select.of(pieces.mask(valid, width), new, old), piece_name(op, key), op)
+                for new, old in zip(after, before, strict=True)
+            ]
         partial[key] = after
-    missing = [key for key, value in partial.items() if value is None]
-    for key in missing:
-        partial[key] = pieces.splat(neutral(pieces, op), width)
-    return {key: value for key, value in partial.items() if value is not None}
+    for key, values in partial.items():
+        partial[key] = values or [pieces.splat(value, width) for value in neutral(pieces, op)]
+    return [{key: values[k] for key, values in partial.items()} for k in range(len(op.results))]
 
 
-def totals(pieces: Pieces, op: Structured, result: Value, partial: Grid, init: Value | None) -> Grid:
-    """The lanes of partial results combined, and `init` with them: the pieces of `result`.
+def totals(
+    pieces: Pieces, op: Structured, results: Sequence[Value], partial: Sequence[Grid], inits: Sequence[Value]
+) -> list[Grid]:
+    """The lanes of partial results combined, and `inits` with them: the pieces of `results`.
 
     Where the target can, the lanes of as many vectors as one has are combined together, in a tree of shuffles.
     """
-    width = pieces.widths.of(result) if is_vector(result) else 1
-    if width == 1:
-        return {key: _with_init(pieces, op, key, _total(pieces, op, key, partial[key]), init, 1) for key in partial}
-    type_ = LaneType(op.acc_type.name, width)
-    tree = network(pieces.target, type_) if width == pieces.widths.of(op) else None
-    grid: Grid = {}
-    for key in pieces.keys(result.type, width):
-        first, name = pieces.start(key, width)[-1], piece_name(op, key)
-        keys = [(*key[:-1], last) for last in range(first, min(first + width, shape_of_vector(result.type)[-1]))]
-        if tree is None:
-            sums = [_total(pieces, op, k, partial[k]) for k in keys]
-            made = pieces.from_elements([*sums, *sums[-1:] * (width - len(sums))])
+    width = pieces.widths.of(results[0]) if is_vector(results[0]) else 1
+    grids: list[Grid] = [{} for _ in results]
+    type_ = LaneType(dtype_of(results[0].type).name, width)
+    one = len(results) == 1
+    tree = network(pieces.target, type_) if one and width > 1 and width == pieces.widths.of(op) else None
+    for key in pieces.keys(results[0].type, width):
+        name, keys = piece_name(op, key), [key]
+        if width > 1:
+            first, end = pieces.start(key, width)[-1], shape_of_vector(results[0].type)[-1]
+            keys = [(*key[:-1], last) for last in range(first, min(first + width, end))]
+        if tree is not None:
+            chunk: Sequence[Value] = [
+                tree.combined(
+                    [partial[0][k] for k in keys],
+                    lambda a, b, lanes, name=name: pieces.insert(Shuffle.of(a, b, lanes), f"{name}.t", op),
+                    lambda a, b, name=name: _combined(pieces, op, name, [a], [b])[0],
+                )
+            ]
         else:
-            made = tree.combined(
-                [partial[k] for k in keys],
-                lambda a, b, lanes, name=name: pieces.insert(Shuffle.of(a, b, lanes), f"{name}.t", op),
-                lambda a, b, name=name: _combined(pieces, op, name, a, b),
-            )
-        grid[key] = _with_init(pieces, op, key, made, init, width)
-    return grid
+            sums = [_total(pieces, op, k, [grid[k] for grid in partial]) for k in keys]
+            chunk = [
+                column[0] if width == 1 else pieces.from_elements([*column, *column[-1:] * (width - len(column))])
+                for column in zip(*sums, strict=True)
+            ]
+        if inits:
+            chunk = _combined(pieces, op, name, [pieces.piece(init, key, width) for init in inits], chunk)
+        for grid, made in zip(grids, chunk, strict=True):
+            grid[key] = made
+    return grids
 
 
-def _total(pieces: Pieces, op: Structured, key: Index, partial: Value) -> Value:
-    return pieces.insert(horizontal_reduction(op, partial), piece_name(op, key), op)
+def _total(pieces: Pieces, op: Structured, key: Index, partial: Sequence[Value]) -> Sequence[Value]:
+    """The lanes of one partial result combined: by one operation, or in a tree of scalars where there are several."""
+    name = piece_name(op, key)
+    if len(partial) == 1:
+        return [pieces.insert(horizontal_reduction(op, partial[0]), name, op)]
+    lanes = shape_of_vector(partial[0].type)[0]
+    level: list[Sequence[Value]] = [[pieces.extract(vector, lane) for vector in partial] for lane in range(lanes)]
+    while len(level) > 1:
+        half = len(level) // 2
+        level = [_combined(pieces, op, name, a, b) for a, b in zip(level[:half], level[half:], strict=True)]
+    return level[0]
 
 
-def _combined(pieces: Pieces, op: Structured, name: str, lhs: Value, rhs: Value) -> Value:
-    return op.combine(lambda made: pieces.insert(made, name, op), lhs, rhs)
-
-
-def _with_init(pieces: Pieces, op: Structured, key: Index, made: Value, init: Value | None, width: int) -> Value:
-    """What was reduced, and a piece of what the reduction starts from."""
-    if init is None:
-        return made
-    return _combined(pieces, op, piece_name(op, key), pieces.piece(init, key, width), made)
+def _combined(pieces: Pieces, op: Structured, name: str, lhs: Sequence[Value], rhs: Sequence[Value]) -> Sequence[Value]:
+    return op.joined(lambda made: pieces.insert(made, name, op), lhs, rhs)
 
 
 def horizontal_reduction(op: Structured, vector: Value) -> Generic:
@@ -225,17 +253,18 @@ def horizontal_reduction(op: Structured, vector: Value) -> Generic:
     return Generic([vector], [op.acc_type], attributes, [block])
 
 
-def neutral(pieces: Pieces, op: Structured) -> Value:
-    """The neutral element of a reduction."""
-    number = op.neutral()
-    if number is None and reduces(op):
+def neutral(pieces: Pieces, op: Structured) -> list[Value]:
+    """The neutral element of a reduction, a scalar for each result."""
+    numbers = op.neutrals()
+    if numbers is None and op.reduces:
         raise refusal(op, "has no neutral element", "a reduction with a combiner that has one", "none")
-    return pieces.constant(number or 0, op.acc_type)
+    numbers = numbers or (0,) * len(op.results)
+    return [pieces.constant(n or 0, dtype) for n, dtype in zip(numbers, op.acc_types, strict=True)]
 
 
 def piece_name(op: Structured, key: Index) -> str:
     """`mm.2.0`: the base name of what computes one piece."""
-    return ".".join([op.result.name, *map(str, key)])
+    return ".".join([op.results[0].name, *map(str, key)])
 
 
 def _pads_with_zero(op: Structured, name: str) -> bool:
@@ -247,6 +276,28 @@ def _pads_with_zero(op: Structured, name: str) -> bool:
         and streams(indexing_map, name)
         for k, (indexing_map, value) in enumerate(zip(op.maps(), op.inputs, strict=True))
     )
+
+
+def _arguments(pieces: Pieces, op: Structured, at: At, lane: str | None, width: int) -> list[Value]:
+    """What the body gets in an iteration, or in those of the lanes from it on: elements, then positions."""
+    elements = [_operand(pieces, op, k, at, lane, width) for k in range(len(op.inputs))]
+    return [*elements, *(_position(pieces, position, at, lane, width) for position in op.positions())]
+
+
+def _position(pieces: Pieces, position: Position, at: At, lane: str | None, width: int) -> Value:
+    """The value of a position, lane by lane where it depends on the lane dim."""
+
+    def first(there: At) -> Value:
+        return pieces.index(position.at({Symbol(name): value for name, value in there.items()}), position.dtype)
+
+    if lane is None:
+        return first(at)
+    if not depends(position.expression, lane):
+        return pieces.splat(first(at), width)
+    step = lane_step(position.expression, lane)
+    if step is not None:
+        return pieces.counting(first(at), step, width)
+    return pieces.from_elements([first(at | {lane: at[lane] + k}) for k in range(width)])
 
 
 def _operand(pieces: Pieces, op: Structured, k: int, at: At, lane: str | None, width: int) -> Value:

@@ -171,7 +171,8 @@ class Widths:
         if lane is not None and lane.is_reduction and self.feasible(dtypes) == 1:
             lane = None
         self.lane_dims[op] = lane
-        result = op.result
+        result = op.results[0]
+        self._join_results(op)
         if lane is not None and lane.is_reduction:
             self._add(op, dtypes, extents_of(op)[lane.name])
             for indexing_map, value in zip(op.maps(), op.inputs, strict=True):
@@ -188,17 +189,22 @@ class Widths:
                     self._join_values(result, value)
         if _is_narrow(result):
             self._keep_scalar(result)
-        if op.init is not None and is_vector(op.init) and op.init not in self.partial:
-            self._join_values(result, op.init)
+
+    def _join_results(self, op: Structured) -> None:
+        """One width for all results, and for what they start with."""
+        result = op.results[0]
+        for other in (*op.results[1:], *op.inits):
+            if is_vector(other) and other not in self.partial:
+                self._join_values(result, other)
 
     def _chosen(self, op: Structured) -> LaneDim | None:
-        return choose_lane_dim(op, self.target.lanes(op.acc_type.name))
+        return choose_lane_dim(op, min(self.target.lanes(dtype.name) for dtype in op.acc_types))
 
     def _reduced(self, op: Structured, result: Value) -> None:
         """The result of a reduction along lanes is as wide as what is reduced, unless only scalars of it are used."""
         lane = self._chosen(op)
         if lane is not None and any(self._takes_lanes(user, result) for user in result.users):
-            self._add(result, (op.acc_type,), max(extents_of(op)[lane.name], _extent(result)))
+            self._add(result, op.acc_types, max(extents_of(op)[lane.name], _extent(result)))
         else:
             self._keep_scalar(result)
 
@@ -207,7 +213,7 @@ class Widths:
             return True
         lane = self._chosen(user)
         maps = [m for m, v in zip(user.maps(), user.inputs, strict=True) if v is value]
-        return user.init is value or (lane is not None and any(streams(m, lane.name) for m in maps))
+        return value in user.inits or (lane is not None and any(streams(m, lane.name) for m in maps))
 
     def _loop(self, op: Loop) -> None:
         for init, dest, result in zip(op.operands, op.destinations, op.results, strict=True):
@@ -240,10 +246,10 @@ class Widths:
         user = next((u for u, _ in dest.uses if isinstance(u, Structured)), None)
         if store is None or user is None or user.parent is not loop.body or store.parent is not loop.body:
             return None
-        if user.init is not dest or store.operands[0] is not user.result or len(user.result.uses) != 1:
+        if len(user.results) != 1 or user.init is not dest or store.operands[0] is not user.result:
             return None
         lane = self._chosen(user)
-        if lane is None or not lane.is_reduction or user.neutral() is None:
+        if lane is None or not lane.is_reduction or user.neutral() is None or len(user.result.uses) != 1:
             return None
         return user if self.feasible(element_dtypes(user)) > 1 else None
 

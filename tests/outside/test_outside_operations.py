@@ -1,0 +1,219 @@
+"""Operations from a file outside of the package go through every transform, and give what NumPy gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import tcpx
+from tcpx.payload.evaluator import evaluate_func
+from tcpx.payload.text.parser import parse
+from tcpx.payload.text.printer import print_module
+from tests.outside import operations  # noqa: F401  (registers them)
+
+Shape = tuple[int, ...]
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A function of one argument, with the operation as %v; its sizes; what NumPy says; schedules by what they do."""
+
+    payload: str
+    wanted: Callable[[Array], Sequence[Array]]
+    shapes: Sequence[Shape]
+    schedules: Mapping[str, str]
+    dtype: type[np.generic] = np.float32
+    tolerance: float = 0.0
+    special: Sequence[float] = field(default=())
+
+
+MATRIX = "func @f(%x: tensor<[M]x[N]xf32>) -> ({types}) symbols [M, N] {{\n"
+PRODUCER = "  %p = tcp.mul(%x, %x) : tensor<[M]x[N]xf32>\n"
+
+
+def _reduction(opcode: str, dim: int, results: Sequence[str], consumer: str = "") -> str:
+    kept = "[N]" if dim == 0 else "[M]"
+    types = [f"tensor<{kept}x{dtype}>" for dtype in results]
+    names = [f"%v{k}" for k in range(len(results))]
+    head = MATRIX.format(types=", ".join(types))
+    body = f"  {', '.join(names)} = {opcode}(%p) {{dim = {dim}}} : {', '.join(types)}\n"
+    behind = f"  %c = tcp.add(%v{len(names) - 1}, %v{len(names) - 1}) : {types[-1]}\n"
+    return f"{head}{PRODUCER}{body}{behind}  tcp.return({', '.join([*names[:-1], '%c'])})\n}}\n"
+
+
+def _twice_last(values: Sequence[Array]) -> list[Array]:
+    return [*values[:-1], values[-1] + values[-1]]
+
+
+def _argmax(dim: int) -> Callable[[Array], Sequence[Array]]:
+    def wanted(x: Array) -> Sequence[Array]:
+        square = x * x
+        return _twice_last([np.max(square, dim), np.argmax(square, dim)])
+
+    return wanted
+
+
+def _logsumexp(x: Array) -> Sequence[Array]:
+    square = (x * x).astype(np.float64)
+    largest = np.max(square, 1, initial=-np.inf)
+    at = np.where(np.isinf(largest), 0, largest)
+    return _twice_last([largest, np.sum(np.exp(square - at[:, None]), 1)])
+
+
+def _moments(x: Array) -> Sequence[Array]:
+    square = (x * x).astype(np.float64)
+    count = np.full(len(x), float(x.shape[1]))
+    mean = np.sum(square, 1) / np.maximum(count, 1)
+    return _twice_last([count, mean, np.sum((square - mean[:, None]) ** 2, 1)])
+
+
+def _schedules(kept: str, reduced: str) -> Mapping[str, str]:
+    both = f"let a, b = tile(v, [{kept}: 3, {reduced}: 5])\n"
+    return {
+        "as it is": "",
+        "tiled": f"let a = tile(v, [{kept}: 3])",
+        "reduction tiled": f"let b = tile(v, [{reduced}: 5])",
+        "start fused": both + "fuse(v.start, into: b)",
+        "threads": f"let a = tile(v, [{kept}: 2], parallel: true)",
+        "producer fused": both + "fuse(p, into: b)",
+        "consumer fused": both + "fuse(c, into: a)",
+        "consumer fused behind the reduction": both + "fuse(c, into: b)",
+        "fused as a producer": "let t = tile(c, [d0: 3])\nfuse(v, into: t, recompute: true)",
+        "fused as a consumer": f"let t = tile(p, [{kept}: 3])\nfuse(v, into: t)",
+        "parts": f"let r, z = split_reduction(v, dim: {reduced}, parts: 3, parallel: true)",
+        "vectorized": f"let a, b = tile(v, [{kept}: 4, {reduced}: 8], tail: peel)\n"
+        f'vectorize(v.copy("main").loop({reduced}))',
+        "generalized": f"let g = generalize(v)\nlet a, b = tile(g, [{kept}: 3, {reduced}: 5])",
+    }
+
+
+ROWS = ((7, 33), (3, 8), (1, 1), (0, 4), (16, 64))
+CASES: Mapping[str, Case] = {
+    "argmax over the last dim": Case(
+        _reduction("outside.argmax", 1, ("f32", "si64")), _argmax(1), ROWS, _schedules("d0", "d1"), special=(np.nan, 1)
+    ),
+    "argmax over the first dim": Case(
+        _reduction("outside.argmax", 0, ("f32", "si64")),
+        _argmax(0),
+        ROWS[:3],
+        _schedules("d1", "d0"),
+        special=(np.nan,),
+    ),
+    "logsumexp": Case(
+        _reduction("outside.logsumexp", 1, ("f32", "f32")),
+        _logsumexp,
+        (*ROWS, (3, 0)),
+        _schedules("d0", "d1"),
+        tolerance=1e-4,
+    ),
+    "moments": Case(
+        _reduction("outside.moments", 1, ("f32", "f32", "f32")),
+        _moments,
+        (*ROWS, (3, 0)),
+        _schedules("d0", "d1"),
+        tolerance=1e-4,
+    ),
+    "iota": Case(
+        "func @f(%x: tensor<[M]x[N]xsi32>) -> tensor<[M]x[N]xsi32> symbols [M: 0..1000, N: 0..1000] {\n"
+        "  %v = outside.iota() {dim = 1} : tensor<[M]x[N]xsi32>\n"
+        "  %c = tcp.add(%v, %x) : tensor<[M]x[N]xsi32>\n  tcp.return(%c)\n}\n",
+        lambda x: [x + np.arange(x.shape[1])],
+        ROWS,
+        {
+            "as it is": "",
+            "tiled": "let a, b = tile(v, [d0: 3, d1: 5])",
+            "threads": "let a, b = tile(v, [d0: 3, d1: 5], parallel: true)",
+            "consumer fused": "let a, b = tile(v, [d0: 3, d1: 5])\nfuse(c, into: b)",
+            "fused as a producer": "let a, b = tile(c, [d0: 3, d1: 5])\nfuse(v, into: b)",
+            "vectorized": 'let a, b = tile(v, [d0: 3, d1: 20], tail: peel)\nvectorize(v.copy("main").loop(d1))',
+            "fused and vectorized": "let a, b = tile(c, [d0: 3, d1: 20], tail: peel)\n"
+            'fuse(v, into: c.copy("main").loop(d1), recompute: true)\nvectorize(c.copy("main").loop(d1))',
+        },
+        dtype=np.int32,
+    ),
+    "two results": Case(
+        "func @f(%x: tensor<[M]x[N]xf32>) -> (tensor<[M]x[N]xf32>, tensor<[M]x[N]xf32>) symbols [M, N] {\n"
+        "  %p = tcp.mul(%x, %x) : tensor<[M]x[N]xf32>\n"
+        "  %v, %w = outside.ordered(%x, %p) : tensor<[M]x[N]xf32>, tensor<[M]x[N]xf32>\n"
+        "  %c = tcp.add(%v, %w) : tensor<[M]x[N]xf32>\n  tcp.return(%c, %w)\n}\n",
+        lambda x: [x + x * x, np.maximum(x, x * x)],
+        ROWS,
+        {
+            "as it is": "",
+            "tiled": "let a, b = tile(v, [d0: 3, d1: 5])",
+            "threads": "let a, b = tile(v, [d0: 3, d1: 5], parallel: true)",
+            "producer fused": "let a, b = tile(v, [d0: 3, d1: 5])\nfuse(p, into: b)",
+            "consumer fused": "let a, b = tile(v, [d0: 3, d1: 5])\nfuse(c, into: b)",
+            "fused as a producer": "let a, b = tile(c, [d0: 3, d1: 5])\nfuse(v, into: b, recompute: true)",
+            "fused as a consumer": "let a, b = tile(p, [d0: 3, d1: 5])\nfuse(v, into: b)",
+            "vectorized": "let a, b = tile(v, [d0: 3, d1: 20], tail: peel)\n"
+            'fuse(p, into: v.copy("main").loop(d1), recompute: true)\nvectorize(v.copy("main").loop(d1))',
+            "padded": "let a, b = tile(v, [d0: 3, d1: 20], tail: pad)\nvectorize(b)",
+        },
+    ),
+}
+
+
+def _argument(case: Case, shape: Shape) -> Array:
+    random = np.random.default_rng(sum(shape) + 1)
+    given = random.integers(-6, 6, shape) if case.dtype is np.int32 else random.standard_normal(shape).round(1)
+    x = given.astype(case.dtype)
+    for value in case.special:
+        if x.size:
+            x.reshape(-1)[random.integers(x.size)] = value
+    return x
+
+
+def _schedule(case: Case, steps: str) -> str:
+    names = {"v": "%v", "p": "%p", "c": "%c"}
+    first = "v0" if "%v0" in case.payload else "v"
+    lets = [
+        f'let {name} = match one "{first if name == "v" else name}" in root'
+        for name in names
+        if f"%{first if name == 'v' else name} " in case.payload
+        or f"%{first if name == 'v' else name}," in case.payload
+    ]
+    return "language 1\nschedule s(root: func) {\n" + "\n".join([*lets, steps]) + "\n}\n"
+
+
+def _agree(found: Array, wanted: Array, tolerance: float) -> bool:
+    if tolerance == 0:
+        return bool(np.array_equal(found, wanted, equal_nan=True))
+    return bool(np.allclose(found, wanted, rtol=tolerance, atol=tolerance, equal_nan=True))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_prints_and_evaluates(name: str) -> None:
+    case = CASES[name]
+    module = parse(case.payload)
+    assert print_module(parse(print_module(module))) == print_module(module)
+    for shape in case.shapes:
+        x = _argument(case, shape)
+        for found, wanted in zip(evaluate_func(module, module.main, [x]), case.wanted(x), strict=True):
+            assert _agree(found, wanted, case.tolerance), shape
+
+
+RUNS = [
+    (name, schedule, threads)
+    for name, case in CASES.items()
+    for schedule in case.schedules
+    for threads in ((1, 2) if schedule in ("threads", "parts") else (1,))
+]
+
+
+@pytest.mark.parametrize(("name", "schedule", "threads"), RUNS)
+def test_compiles_under_schedules(name: str, schedule: str, threads: int) -> None:
+    case = CASES[name]
+    program = tcpx.parse_schedule(_schedule(case, case.schedules[schedule]))
+    kernel = tcpx.compile(tcpx.parse(case.payload), schedule=program, threads=threads)
+    for shape in case.shapes:
+        x = _argument(case, shape)
+        made = kernel(x)
+        for found, wanted in zip(made if isinstance(made, tuple) else (made,), case.wanted(x), strict=True):
+            assert _agree(np.asarray(found), wanted, case.tolerance), shape
