@@ -48,8 +48,8 @@ class State:
     nests: Nests = field(default_factory=Nests)
     foresight: Foresight | None = None
     """What is known while a schedule is only checked on a payload."""
-    marked: set[Mark] = field(default_factory=set[Mark])
-    """What steps were applied to, inspection and cleanup aside."""
+    marked: dict[Mark, None] = field(default_factory=dict[Mark, None])
+    """What steps were applied to, inspection and cleanup aside, in the order of the first time."""
 
     def is_scheduled(self, op: Operation) -> bool:
         """Whether an earlier step changed or moved this copy, or what it was copied from."""

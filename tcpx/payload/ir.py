@@ -438,11 +438,6 @@ class Block:
         op.parent = None
         return index
 
-    def arrange(self, ops: Sequence[Operation]) -> None:
-        """Bring the operations into this order; `ops` is a permutation of them."""
-        self.ops = list(ops)
-        order.renumber(self.ops)
-
     def clone(self, mapping: CloneMap, rename: Callable[[str], str], parent: Operation | None = None) -> Block:
         made = Block([(rename(a.name), substitute_type(a.type, mapping.sizes)) for a in self.args], parent)
         for old, new in zip(self.args, made.args, strict=True):

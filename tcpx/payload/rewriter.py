@@ -221,6 +221,21 @@ class Rewriter(Names, Origins):
             self.touch(inner)
             self.visited += 1
 
+    def reorder(self, op: Operation, to: InsertPoint) -> None:
+        """Move an operation within its block, where nothing is new but the order: the step is not noted on it."""
+        block = _block(op)
+        index = block.remove(op)
+        block.insert(to.index - 1 if index < to.index else to.index, op)
+
+        def undo() -> None:
+            block.remove(op)
+            block.insert(index, op)
+
+        self.record(undo, op)
+        for inner in op.walk():
+            self.touch(inner)
+            self.visited += 1
+
     def clone(self, op: OpT, at: InsertPoint, mapping: CloneMap, suffix: str = "") -> OpT:
         """Insert a copy of `op`; its names get `suffix` and are made unique."""
         made = op.clone(mapping, lambda name: self.fresh_name(at.block, f"{name}{suffix}") if name else "")
@@ -387,19 +402,6 @@ class Rewriter(Names, Origins):
             func.symbols = old
 
         self.record(undo, func)
-
-    def set_block_ops(self, block: Block, ops: Sequence[Operation]) -> None:
-        """Reorder the operations of a block; `ops` is a permutation of them."""
-        old = block.ops
-        block.arrange(ops)
-        self.visited += len(ops)
-        for op in ops:
-            self.touch(op)
-
-        def undo() -> None:
-            block.arrange(old)
-
-        self.record(undo, block.parent)
 
     def add_constant(self, name: str, array: NumpyArray) -> None:
         """Store a constant under a name that is free."""
