@@ -73,6 +73,7 @@ def run_step(
     state.handles.note_ends(where)
     if transform.marks:
         state.marked.update(dict.fromkeys(marks))
+        state.pure_values.forget()
     recording.commit(
         print_statement(statement),
         transform.name,
