@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tcpx.interp.expressions import argument_value, evaluate
 from tcpx.interp.frame import Frame
-from tcpx.interp.navigation import source_name
 from tcpx.interp.parameters import call_frame, given_arguments
 from tcpx.interp.state import State
 from tcpx.interp.values import OpHandle
+from tcpx.payload.lookup import source_name
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import SequenceCallee
 

@@ -305,11 +305,14 @@ def candidates_of(expression: ast.Match, state: State, frame: Frame) -> Candidat
                 "matching goes through a function, a loop or an op", expression.scope, required="func, loop or op"
             )
         ops += state.handles.resolve(root, expression.scope.location)
-    pattern, is_named = expression.pattern, find_matcher(expression.pattern, frame.unit) is not None
+    pattern, matcher = expression.pattern, find_matcher(expression.pattern, frame.unit)
+    root_classes = [wanted.name for wanted in matcher.matcher.params[0].type.arguments] if matcher is not None else []
     return Candidates(
         tuple(ops),
         lambda op: pattern_outcome(pattern, expression.where, op, state, frame),
-        lambda op: is_named or fits(pattern, op),
+        lambda op: matcher is not None or fits(pattern, op),
+        pattern.glob,
+        pattern.op_class if matcher is None else next(iter(root_classes), ""),
     )
 
 

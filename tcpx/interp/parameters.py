@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 
 from tcpx.interp.arithmetic import size_text
 from tcpx.interp.frame import Frame
-from tcpx.interp.matching import is_a
 from tcpx.interp.state import State
 from tcpx.interp.values import OpHandle, RuntimeValue, as_dim_value, kind_of
 from tcpx.payload.diagnostics import Kind, Location
 from tcpx.payload.ir import Operation
+from tcpx.payload.lookup import is_a
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.ops.group import Group
 from tcpx.transform.language import syntax as ast

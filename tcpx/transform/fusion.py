@@ -315,7 +315,7 @@ class _FusedConsumer:
                 wanted = (op.result_tile(wide) if is_init else op.operand_tile(k, wide)).shape
                 operands.append(self._operand(op, k, v, part, wanted, before))
             new = self.rewriter.insert(op.on_box(operands, wide), InsertPoint.before(before), source_name(op))
-            new.name = op.name
+            self.rewriter.rename(new, op.name)
             self.rewriter.continue_as(op, new)
             made[op.result] = new.result
         value = made[self.last.result]
@@ -400,7 +400,7 @@ def pull(
         read = read_subset(rewriter, op.init, part, before)
         operands.append(pad_value_to(rewriter, read, shape, op.neutral() or 0, True, before))
     made = rewriter.insert(op.on_box(operands, wide), InsertPoint.before(before), source_name(op))
-    made.name = op.name
+    rewriter.rename(made, op.name)
     made.copy_path = op.copy_path
     copies.setdefault(op, []).append(made)
     return made.result

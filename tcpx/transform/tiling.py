@@ -51,7 +51,7 @@ def tile(rewriter: Rewriter, op: Tileable, dim: str, size: Dim, parallel: bool =
             ).result
         )
     made = rewriter.insert(op.on_box(operands, box), InsertPoint(body, len(body.ops)), source_name(op))
-    made.name = op.name
+    rewriter.rename(made, op.name)
     rewriter.insert(StYield.of(made.result, dest, result_tile), InsertPoint(body, len(body.ops)))
     rewriter.continue_as(op, made)
     rewriter.replace_op(op, [loop.results[0]])
@@ -123,7 +123,7 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
     if op.init is not None:
         operands.append(pad_value_to(rewriter, op.init, shape, op.neutral() or 0, True, op))
     made = rewriter.insert(op.on_box(operands, padded), InsertPoint.before(op), source_name(op))
-    made.name = op.name
+    rewriter.rename(made, op.name)
     rewriter.continue_as(op, made)
     before = shape_of(op.result.type)
     kept, sliced = Tile.full(before), made.result

@@ -203,7 +203,7 @@ class Vectorizer:
         made = op.on_tiles(operands, shape)
         made.result.type = VectorType(shape, dtype_of(op.result.type))
         self.rewriter.insert(made, InsertPoint.before(op), f"{source_name(op)}.v")
-        made.name = op.name
+        self.rewriter.rename(made, op.name)
         check_instructions(made, self.ctx.target)
         self.rewriter.continue_as(op, made)
         self.vectors[op.result] = made.result
