@@ -450,7 +450,7 @@ class Block:
 class FuncOp(Operation):
     """The operation form of a function: the root every handle search starts from."""
 
-    __slots__ = ("newly_used", "symbols")
+    __slots__ = ("newly_used", "shares", "symbols")
     opcode = "func"
     result_count = 0
     region_count = 1
@@ -461,6 +461,9 @@ class FuncOp(Operation):
         self.symbols: tuple[Symbol, ...] = tuple(symbols)
         self.newly_used: list[Value] = []
         """Values of the function that got a use the verifier has not seen."""
+        self.shares = 1
+        """How many times the limits on a payload count: more where the function had many operations when the first
+        change was made."""
 
     @property
     def body(self) -> Block:

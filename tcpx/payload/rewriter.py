@@ -92,6 +92,7 @@ class Rewriter(Names, Origins):
         self._shares = shares_of(self.operations)
         for func in module.funcs.values():
             func.newly_used.clear()
+            func.shares = max(func.shares, self._shares)
 
     @property
     def most_operations(self) -> int:
