@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from enum import Enum
 from typing import ClassVar
 
@@ -96,6 +97,7 @@ class Box:
         return Box(tuple(offsets), tuple(sizes))
 
 
+@cache
 def parallel(*names: str) -> tuple[Iterator, ...]:
     """Parallel iterators of these names."""
     return tuple(Iterator(n, IteratorKind.PARALLEL) for n in names)

@@ -232,17 +232,19 @@ class Operation:
     @property
     def func(self) -> FuncOp | None:
         """The function this operation stands in, at any depth; a function stands in itself."""
-        op: Operation | None = self
-        while op is not None and not isinstance(op, FuncOp):
-            op = op.parent_op
+        op = self
+        while not isinstance(op, FuncOp):
+            if op.parent is None or op.parent.parent is None:
+                return None
+            op = op.parent.parent
         return op
 
     def ancestors(self) -> Iterator[Operation]:
         """The enclosing operations, innermost first."""
-        op = self.parent_op
-        while op is not None:
-            yield op
-            op = op.parent_op
+        block = self.parent
+        while block is not None and block.parent is not None:
+            yield block.parent
+            block = block.parent.parent
 
     @property
     def written_at(self) -> Location | None:
@@ -258,7 +260,10 @@ class Operation:
         yield self
         for block in self.regions:
             for op in list(block.ops):
-                yield from op.walk()
+                if op.regions:
+                    yield from op.walk()
+                else:
+                    yield op
 
     @property
     def operand_roles(self) -> tuple[str, ...]:

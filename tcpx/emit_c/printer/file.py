@@ -21,6 +21,7 @@ from tcpx.emit_c.printer.reserved import RESERVED
 from tcpx.emit_c.printer.scopes import Line
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.limits import MOST_C_BYTES
+from tcpx.payload.collector import collector_paused
 from tcpx.payload.constants import Constants
 from tcpx.payload.ir import FuncOp, Operation
 from tcpx.target import Target
@@ -50,6 +51,7 @@ class PrintedFile:
     operations: Mapping[int, Operation]
 
 
+@collector_paused()
 def print_file(requests: Sequence[PrintRequest], target: Target, threads: int) -> PrintedFile:
     """The C file of these functions; the same requests give the same text. Raises VerifyError, located."""
     reserved = frozenset(RESERVED | _words_of_target(target))

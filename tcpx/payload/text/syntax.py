@@ -15,7 +15,8 @@ from lark.lexer import PatternStr
 from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, either
 from tcpx.payload.text.file import printable
 from tcpx.payload.text.hints import syntax_fix
-from tcpx.payload.text.tables import collector_paused, tables_file
+from tcpx.payload.collector import collector_paused
+from tcpx.payload.text.tables import tables_file
 
 Node = Tree[Token]
 
