@@ -46,8 +46,8 @@ class PureValues:
         return known
 
     def _key(self, value: RuntimeValue | None) -> Hashable:
-        """Equal for arguments that mean the same. Sizes of equal texts may differ in what is known of their symbols, and
-        lists may be long: they are the same where they are one object."""
+        """Equal for arguments that mean the same. Sizes and lists do where they are one object: what is known of their
+        symbols may differ in sizes of one text, and lists may be long."""
         match value:
             case OpHandle() | OperandHandle() | DimHandle() | str() | None:
                 return value

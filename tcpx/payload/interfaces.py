@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from enum import Enum
+from functools import cache
 from typing import ClassVar
 
 from tcpx.payload.broadcasting import broadcasts_to_write, have_equal_extents

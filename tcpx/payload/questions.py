@@ -6,17 +6,30 @@ apart by numbers, in the order in which they are met, and the proof is of an exp
 
 from __future__ import annotations
 
-from tcpx.payload.size_expressions import Atom, Dim, FloorDiv, Max, Min, Monomial, Size, Symbol, Var, atom_order, make
+from typing import NamedTuple
+
+from tcpx.payload.size_expressions import Atom, Dim, Max, Min, Monomial, Size, Symbol, Var, atom_order, make
 from tcpx.payload.size_traversal import operands
 
 Expression = int | tuple[int, tuple[tuple[int, tuple[int, ...]], ...]]
 """A size by the numbers of its atoms: the constant, then coefficients with monomials."""
-Definition = tuple[type[Atom], tuple[int | None, ...] | tuple[Expression, ...]]
+
+
+class SymbolFacts(NamedTuple):
+    """What is known of a symbol."""
+
+    lower: int
+    upper: int | None
+    multiple_of: int
+
+
+Definition = SymbolFacts | tuple[type[Atom], tuple[Expression, ...]]
 """An atom: the facts of a symbol, the range of a loop variable, the operands of any other."""
 
 
 class Question:
-    """An expression to prove something about; equal to another one if terms and facts agree, in order, but for names."""
+    """An expression to prove something about; equal to another one if terms and facts agree, in order, with other
+    names."""
 
     __slots__ = ("_hash", "_key")
 
@@ -36,8 +49,8 @@ class Question:
         """The expression, the same for all questions that are equal."""
         asked, definitions = self._key
         atoms: list[Atom] = []
-        for number, (kind, parts) in enumerate(definitions):
-            atoms.append(_atom(kind, f"n{number:04}", parts, atoms))
+        for number, definition in enumerate(definitions):
+            atoms.append(_atom(f"n{number:04}", definition, atoms))
         return _dim(asked, atoms)
 
 
@@ -67,17 +80,17 @@ class _Numbering:
     def _definition(self, atom: Atom) -> Definition:
         match atom:
             case Symbol():
-                return (Symbol, (atom.lower, atom.upper, atom.multiple_of))
+                return SymbolFacts(atom.lower, atom.upper, atom.multiple_of)
             case Var():
                 return (Var, (self.dim(atom.lower), self.dim(atom.upper), self.dim(atom.step)))
             case _:
                 return (type(atom), tuple(map(self.dim, operands(atom))))
 
 
-def _atom(kind: type[Atom], name: str, parts: tuple[int | None, ...] | tuple[Expression, ...], atoms: list[Atom]) -> Atom:
-    if kind is Symbol:
-        lower, upper, multiple_of = parts
-        return Symbol(name, lower, upper, multiple_of)
+def _atom(name: str, definition: Definition, atoms: list[Atom]) -> Atom:
+    if isinstance(definition, SymbolFacts):
+        return Symbol(name, *definition)
+    kind, parts = definition
     dims = [_dim(part, atoms) for part in parts]
     if kind is Var:
         return Var(name, *dims)

@@ -12,9 +12,9 @@ from typing import Protocol
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
+from tcpx.payload.collector import collector_paused
 from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, either
 from tcpx.payload.text.file import printable
-from tcpx.payload.collector import collector_paused
 from tcpx.payload.text.tables import tables_file
 from tcpx.transform.language.blocks import unclosed_block
 from tcpx.transform.language.builder import Builder
