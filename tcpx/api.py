@@ -13,6 +13,7 @@ from tcpx.interp import ParamValue, Run, StepHook, check_schedule, run_schedule
 from tcpx.interp.settable_names import unknown_params
 from tcpx.interp.space.search_space import SearchSpace, survey
 from tcpx.lowering import run_and_lower
+from tcpx.payload.collector import collector_paused
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, check_text, unusable_argument
 from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, operation_classes
@@ -178,6 +179,7 @@ class CompileRequest:
     strided: bool = False
 
 
+@collector_paused()
 def lowered(request: CompileRequest, target: Target, threads: int) -> Run:
     """Schedule a copy of a payload and lower it to what emission takes."""
     module = with_strides(request.module) if request.strided else copy_module(request.module)

@@ -69,8 +69,8 @@ MOST_C_BYTES: Final = 16 << 20
 
 
 OPERATIONS_PER_SHARE: Final = 20
-"""The limits on statements, steps, expressions, items of lists and operations are for a payload of so many operations:
-one with more has as much for each of its own."""
+"""The limits on statements, steps, expressions, items of lists, operations and bytes of C are for a payload of so many
+operations: one with more has as much for each of its own."""
 
 
 def shares_of(operations: int) -> int:

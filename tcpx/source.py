@@ -13,6 +13,7 @@ from tcpx.emit_c.driver import compiler_flags
 from tcpx.emit_c.printer.file import PrintRequest, print_file
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.interp import ParamValue
+from tcpx.payload.collector import collector_paused
 from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
 from tcpx.payload.ir import Module
 from tcpx.target import Target, load_target
@@ -56,6 +57,7 @@ class Source:
         return f"cc {shlex.join(self.flags)} -o {self.name}.so {self.name}.c -lm"
 
 
+@collector_paused()
 def emit(
     module: Module,
     schedule: Schedulable | None = None,

@@ -11,12 +11,12 @@ from tcpx.interp.dim_owners import own_dim
 from tcpx.interp.expressions import condition, dim_name, evaluate
 from tcpx.interp.frame import Frame
 from tcpx.interp.handles import partner
-from tcpx.interp.matching import is_a
 from tcpx.interp.navigation import value_ref
 from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
 from tcpx.payload.diagnostics import Kind, ScheduleError
 from tcpx.payload.ir import FuncOp, Operation
+from tcpx.payload.lookup import is_a
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim

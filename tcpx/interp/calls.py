@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from tcpx.interp.expressions import argument_value, evaluate
 from tcpx.interp.frame import Frame
-from tcpx.interp.navigation import source_name
-from tcpx.interp.parameters import call_frame
+from tcpx.interp.parameters import call_frame, given_arguments
 from tcpx.interp.state import State
 from tcpx.interp.values import OpHandle
+from tcpx.payload.lookup import source_name
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import SequenceCallee
 
 
 def frame_of_call(callee: SequenceCallee, call: ast.Call, state: State, frame: Frame) -> Frame:
     """The frame of a sequence with its parameters bound. Raises ScheduleError."""
-    made = call_frame(callee, call, state, frame, argument_value, evaluate)
+    given = given_arguments(callee, call, state, frame, argument_value)
+    made = call_frame(callee, call, given, state, frame, evaluate)
     made.given = tuple(made.names.values())
     made.use = use_path(frame.use, callee.sequence.name, made, state)
     return made

@@ -39,7 +39,7 @@ def bind_knob(knob: ast.Knob, state: State, frame: Frame) -> None:
             kind=Kind.SILENCEABLE,
         )
     frame.names[knob.name] = use.value
-    record_knob(replace(use, domain=items), state)
+    state.overrides.uses.record(replace(use, domain=items))
 
 
 def _structure(name: str, defined: tuple[RuntimeValue, ...], state: State, frame: Frame) -> str:
@@ -83,7 +83,7 @@ def _use(
     default. Raises OverriddenLaterError where it is given a value that the first use does not have."""
     path = f"{frame.use}.{name}"
     beyond = state.overrides.is_beyond(frame.use, name)
-    shared = state.overrides.shared_with(path, structure)
+    shared = state.overrides.uses.shared_by(path, structure)
     if shared is None:
         settled = state.overrides.settled.get(structure)
         value = next((v for v in (given, settled) if v is not None), default)
@@ -102,11 +102,6 @@ def _use(
         )
     overridden = shared.overridden or given is not None
     return KnobUse(path, shared.value, default, (), node.location, overridden, structure, shared.path, shared.beyond)
-
-
-def record_knob(use: KnobUse, state: State) -> None:
-    """A use that runs again (in a loop) is one coordinate."""
-    state.overrides.uses[:] = [*(u for u in state.overrides.uses if u.path != use.path), use]
 
 
 def schedule_parameter(param: ast.Param, state: State, frame: Frame) -> RuntimeValue:
@@ -130,7 +125,7 @@ def chosen_alternative(tune: ast.Tune, state: State, frame: Frame) -> ast.Block:
         )
     domain = tuple(range(count))
     use = _use(name, given, 0, _structure(name, domain, state, frame), tune, state, frame)
-    record_knob(replace(use, domain=domain), state)
+    state.overrides.uses.record(replace(use, domain=domain))
     return tune.alternatives[domain.index(use.value)]
 
 

@@ -13,7 +13,7 @@ from tcpx.interp.frame import Frame
 from tcpx.interp.functions import call_function
 from tcpx.interp.matchers import matcher_outcome
 from tcpx.interp.matching import WHERE_RANK, Candidates, Miss, Outcome, fits, match_handles, name_miss, pattern_miss
-from tcpx.interp.parameters import call_frame, checked_parameter
+from tcpx.interp.parameters import call_frame, checked_parameter, given_arguments
 from tcpx.interp.state import State
 from tcpx.interp.target_queries import has_feature, target_attribute
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
@@ -54,9 +54,16 @@ def argument_value(param: ast.Param, node: ast.Expression, state: State, frame: 
 def _apply(callee: FunctionCallee, call: ast.Call, state: State, frame: Frame) -> RuntimeValue:
     """The value of a function of a schedule."""
     function = callee.function
-    inner = call_frame(callee, call, state, frame, argument_value, evaluate)
-    value = evaluate(function.value, state, inner)
-    return checked_parameter(function.name, function.result, value, function.value, state, inner)
+    given = given_arguments(callee, call, state, frame, argument_value)
+
+    def value() -> RuntimeValue:
+        inner = call_frame(callee, call, given, state, frame, evaluate)
+        made = evaluate(function.value, state, inner)
+        return checked_parameter(function.name, function.result, made, function.value, state, inner)
+
+    if state.foresight is not None:
+        return value()
+    return state.pure_values.value(function, [given.get(param.name) for param in function.params], value)
 
 
 def truth(expression: ast.Expression, what: str, state: State, frame: Frame) -> bool:
@@ -201,7 +208,11 @@ def _call(expression: ast.Call, state: State, frame: Frame) -> RuntimeValue:
             if callee.name == "exists" and _is_missing(expression.arguments[0].value, state, frame):
                 return False
             args = tuple(evaluate(a.value, state, frame) for a in expression.arguments)
-            return call_function(callee.name, args, state, frame, expression)
+            if state.foresight is not None:
+                return call_function(callee.name, args, state, frame, expression)
+            return state.pure_values.value(
+                callee, args, lambda: call_function(callee.name, args, state, frame, expression)
+            )
     if not isinstance(function, ast.Attribute):
         raise frame.error("this is a step, not a value", function, required="a function")
     base = evaluate(function.base, state, frame)
@@ -294,11 +305,14 @@ def candidates_of(expression: ast.Match, state: State, frame: Frame) -> Candidat
                 "matching goes through a function, a loop or an op", expression.scope, required="func, loop or op"
             )
         ops += state.handles.resolve(root, expression.scope.location)
-    pattern, is_named = expression.pattern, find_matcher(expression.pattern, frame.unit) is not None
+    pattern, matcher = expression.pattern, find_matcher(expression.pattern, frame.unit)
+    root_classes = [wanted.name for wanted in matcher.matcher.params[0].type.arguments] if matcher is not None else []
     return Candidates(
         tuple(ops),
         lambda op: pattern_outcome(pattern, expression.where, op, state, frame),
-        lambda op: is_named or fits(pattern, op),
+        lambda op: matcher is not None or fits(pattern, op),
+        pattern.glob,
+        pattern.op_class if matcher is None else next(iter(root_classes), ""),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import cast
@@ -11,6 +11,7 @@ import numpy as np
 
 from tcpx.interp.values import RuntimeValue, describe
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Location, ScheduleError, counted, python_type_of
+from tcpx.payload.uses import Ticketed
 from tcpx.transform.suggestions import did_you_mean, nearest
 
 ParamValue = int | float | bool | str
@@ -51,6 +52,60 @@ class OverriddenLaterError(Exception):
         self.beyond = beyond
 
 
+class KnobUses:
+    """The knobs that were bound, in the order of their last use; `mark` / `rollback` undo."""
+
+    def __init__(self) -> None:
+        self._uses: dict[str, KnobUse] = {}
+        self._paths: Ticketed[str] = Ticketed()
+        self._first: dict[str, Ticketed[str]] = {}
+        """By structure: the paths of uses that share no value of another."""
+        self._undo: list[tuple[str, KnobUse | None, tuple[int, ...]]] = []
+
+    def __iter__(self) -> Iterator[KnobUse]:
+        return iter([self._uses[path] for path in self._paths])
+
+    def at(self, path: str) -> KnobUse | None:
+        """The last use of the knob of a path."""
+        return self._uses.get(path)
+
+    def shared_by(self, path: str, structure: str) -> KnobUse | None:
+        """The first use of a structure at another path, whose value the knob at this one takes over."""
+        paths = self._first.get(structure, ())
+        found = next((paths[k] for k in range(len(paths)) if paths[k] != path), None)
+        return self._uses[found] if found is not None else None
+
+    def record(self, use: KnobUse) -> None:
+        """A use that runs again (in a loop) is one coordinate."""
+        old = self._uses.get(use.path)
+        tickets = tuple(paths.remove(use.path) for paths in self._lists(old))
+        for paths in self._lists(use):
+            paths.append(use.path)
+        self._uses[use.path] = use
+        self._undo.append((use.path, old, tickets))
+
+    def mark(self) -> int:
+        """A point to roll back to."""
+        return len(self._undo)
+
+    def rollback(self, mark: int) -> None:
+        """Forget what was recorded since."""
+        while len(self._undo) > mark:
+            path, old, tickets = self._undo.pop()
+            for paths in self._lists(self._uses.pop(path)):
+                paths.remove(path)
+            for paths, ticket in zip(self._lists(old), tickets, strict=True):
+                paths.put_back(path, ticket)
+            if old is not None:
+                self._uses[path] = old
+
+    def _lists(self, use: KnobUse | None) -> list[Ticketed[str]]:
+        if use is None:
+            return []
+        is_first = bool(use.structure) and not use.shares
+        return [self._paths, *([self._first.setdefault(use.structure, Ticketed())] if is_first else [])]
+
+
 @dataclass(slots=True)
 class Overrides:
     """`params=`: `mc` sets every knob (or schedule parameter) of this name, `*/fc1/*.mc` those whose whole path
@@ -61,7 +116,7 @@ class Overrides:
     """By structure of shared knobs: what overrides of later uses gave them in an earlier run."""
     settled_beyond: frozenset[str] = frozenset()
     """Structures whose settled value need not be in the domain."""
-    uses: list[KnobUse] = field(default_factory=list[KnobUse])
+    uses: KnobUses = field(default_factory=KnobUses)
     hits: int = 0
     """How often a knob was found to be overridden."""
     _matched: set[str] = field(default_factory=set[str])
@@ -91,11 +146,6 @@ class Overrides:
         self.hits += bool(keys)
         ranked = sorted(keys, key=lambda key: (bare[key] == path, bare[key] != name, list(self.values).index(key)))
         return ranked[-1] if ranked else None
-
-    def shared_with(self, path: str, structure: str) -> KnobUse | None:
-        """The earlier use whose value a knob takes over."""
-        alike = (u for u in self.uses if structure and u.structure == structure and u.path != path and not u.shares)
-        return next(alike, None)
 
     def settle(self, found: OverriddenLaterError) -> Overrides:
         """For the next run: the first use of the knob has the value too."""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from tcpx.interp.frame import Frame
+from tcpx.interp.handles import program_position
 from tcpx.interp.methods import attribute_names
-from tcpx.interp.navigation import UnknownAttributeError, UnknownNameError, source_name
+from tcpx.interp.navigation import UnknownAttributeError, UnknownNameError
 from tcpx.interp.state import State
 from tcpx.interp.values import OpHandle, RuntimeValue
 from tcpx.payload.diagnostics import Kind
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import FuncOp, Operation
+from tcpx.payload.lookup import is_a, source_name
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.vocabulary import is_declared, known_names
 from tcpx.transform.suggestions import did_you_mean
@@ -46,6 +48,9 @@ class Candidates:
     test: Callable[[Operation], Outcome]
     fits: Callable[[Operation], bool]
     """Whether it may match, by name and class: what does not is tested only to say why nothing matched."""
+    glob: str
+    op_class: str
+    """A name and a class that what fits has; empty: any."""
 
 
 def match_handles(match: ast.Match, state: State, frame: Frame, candidates: Candidates) -> RuntimeValue:
@@ -55,7 +60,7 @@ def match_handles(match: ast.Match, state: State, frame: Frame, candidates: Cand
     """
     found: dict[tuple[int, ...], RuntimeValue] = {}
     misses: list[Miss] = []
-    for op in filter(state.handles.in_branch, filter(candidates.fits, _walk_all(candidates.roots))):
+    for op in filter(state.handles.in_branch, filter(candidates.fits, _looked_up(candidates, state))):
         if op.origins in found:
             continue
         outcome = candidates.test(op)
@@ -202,17 +207,33 @@ def fits(pattern: ast.Pattern, op: Operation) -> bool:
     return _is_called(op, pattern.glob) and (not pattern.op_class or is_a(op, pattern.op_class))
 
 
-def is_a(op: Operation, op_class: str) -> bool:
-    """Whether an operation is of a class of the operation tree, or of this very opcode."""
-    return op_class == "op" or op_class in op.tree_classes() or op.opcode.rpartition(".")[2] == op_class
-
-
 def near_misses(misses: Sequence[Miss]) -> tuple[str, ...]:
     """The nearest misses with their reasons; those that only have another class come last."""
     nearest = sorted(misses, key=lambda miss: -miss.rank)
     shown = [f"%{m.op.name} ({m.op.opcode}): {m.reason}" for m in nearest[:SHOWN_MISSES] if m.op.name]
     more = len(nearest) - SHOWN_MISSES
     return (*shown, f"and {more} more") if more > 0 else tuple(shown)
+
+
+def _looked_up(candidates: Candidates, state: State) -> Iterable[Operation]:
+    """What may fit: in a whole function, it is looked up by name or class; a part of one is walked through."""
+    glob, op_class, lookup = candidates.glob, candidates.op_class, state.rewriter.lookup
+    if not all(isinstance(root, FuncOp) for root in candidates.roots):
+        return _walk_all(candidates.roots)
+    if glob and not any(character in glob for character in "*?["):
+        found = lookup.of_name(glob.split("~")[0])
+    elif op_class and op_class != "op":
+        found = lookup.of_class(op_class)
+    else:
+        return _walk_all(candidates.roots)
+    of_root = {root: [op for op in found if op.func is root and _is_walked(op)] for root in candidates.roots}
+    return [op for ops in of_root.values() for op in sorted(ops, key=program_position)]
+
+
+def _is_walked(op: Operation) -> bool:
+    """Whether `_walk` comes to an operation from the function round it."""
+    inside = (a for a in op.ancestors() if not isinstance(a, FuncOp))
+    return not (op.is_terminator or isinstance(op, FuncOp) or any(isinstance(a, Structured) for a in inside))
 
 
 def _walk_all(roots: Sequence[Operation]) -> Iterator[Operation]:

@@ -11,6 +11,7 @@ from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError
 from tcpx.payload.indexing_maps import map_symbols
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
+from tcpx.payload.lookup import source_name
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
 from tcpx.payload.ops.memory import Pad
@@ -78,11 +79,6 @@ def _dim_attribute(base: DimHandle, name: str, state: State, frame: Frame, node:
         required="a dim that the op still has",
         kind=Kind.SILENCEABLE,
     )
-
-
-def source_name(op: Operation) -> str:
-    """What the operation is called in the source: without the marks of its copies."""
-    return op.name.split("~")[0]
 
 
 def _start(base: OpHandle, ops: Sequence[Operation], state: State, frame: Frame, node: ast.Node) -> OpHandle:

@@ -2,40 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tcpx.interp.arithmetic import size_text
 from tcpx.interp.frame import Frame
-from tcpx.interp.matching import is_a
 from tcpx.interp.state import State
 from tcpx.interp.values import OpHandle, RuntimeValue, as_dim_value, kind_of
 from tcpx.payload.diagnostics import Kind, Location
 from tcpx.payload.ir import Operation
+from tcpx.payload.lookup import is_a
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.ops.group import Group
 from tcpx.transform.language import syntax as ast
-from tcpx.transform.language.binding import FunctionCallee, SequenceCallee, declared_arguments
+from tcpx.transform.language.binding import FunctionCallee, SequenceCallee
 
 Evaluate = Callable[[ast.Expression, State, Frame], RuntimeValue]
+Given = Mapping[str, RuntimeValue]
 Argument = Callable[[ast.Param, ast.Expression, State, Frame], RuntimeValue]
+
+
+def given_arguments(
+    callee: SequenceCallee | FunctionCallee, call: ast.Call, state: State, frame: Frame, argument: Argument
+) -> Given:
+    """The arguments of a call that are written there, evaluated outside of what is called."""
+    called = callee.sequence if isinstance(callee, SequenceCallee) else callee.function
+    bound = state.arguments_of(called, call)
+    return {p.name: argument(p, bound[p.name].value, state, frame) for p in called.params if p.name in bound}
 
 
 def call_frame(
     callee: SequenceCallee | FunctionCallee,
     call: ast.Call,
+    given: Given,
     state: State,
     frame: Frame,
-    argument: Argument,
     default: Evaluate,
 ) -> Frame:
-    """A frame for a call with the parameters bound: arguments evaluated outside, defaults inside."""
+    """A frame for a call with the parameters bound: to what is given, else to defaults, which are evaluated inside."""
     called = callee.sequence if isinstance(callee, SequenceCallee) else callee.function
-    bound = declared_arguments(called, call)
+    bound = state.arguments_of(called, call)
     made = Frame(callee.unit, frame.use, calls=((called.name, call.location), *frame.calls))
     for param in called.params:
-        given = bound.get(param.name)
-        if given is not None:
-            value, where = argument(param, given.value, state, frame), given.value.location
+        if param.name in given:
+            value, where = given[param.name], bound[param.name].value.location
         elif param.default is not None:
             value, where = default(param.default, state, made), param.location
         else:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tcpx.interp.knobs import KnobUse
-from tcpx.interp.state import Mark, State
+from tcpx.interp.state import State
+from tcpx.transform.loop_nest import Nest
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,11 +15,12 @@ class Savepoint:
     mark: int
     entries: int
     output: int
-    marked: frozenset[Mark]
-    knobs: tuple[KnobUse, ...]
+    marked: int
+    knobs: int
     branches: int
     attempts: int
     remarks: int
+    nest: Nest
 
     @staticmethod
     def take(state: State) -> Savepoint:
@@ -28,18 +29,19 @@ class Savepoint:
             state.rewriter.mark(),
             len(trace.entries),
             len(trace.output),
-            frozenset(state.marked),
-            tuple(state.overrides.uses),
+            len(state.marked),
+            state.overrides.uses.mark(),
             len(state.handles.branches),
             len(trace.attempts),
             len(trace.remarks),
+            state.nests.of(state.func),
         )
 
     def restore(self, state: State) -> None:
         """Undo; what was printed since stays, marked as rolled back."""
         state.rewriter.rollback(self.mark)
         state.rewriter.take_touched()
-        state.nests.clear()
+        state.nests.back_to(self.nest)
         if state.texts is not None:
             state.texts.forget()
         state.handles.forget_ends()
@@ -49,6 +51,6 @@ class Savepoint:
         del trace.attempts[self.attempts :]
         del trace.remarks[self.remarks :]
         trace.output[self.output :] = [replace(line, rolled_back=True) for line in trace.output[self.output :]]
-        state.marked.clear()
-        state.marked.update(self.marked)
-        state.overrides.uses[:] = self.knobs
+        while len(state.marked) > self.marked:
+            state.marked.popitem()
+        state.overrides.uses.rollback(self.knobs)

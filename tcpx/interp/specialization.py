@@ -136,9 +136,9 @@ def _versions(
     except Exception as error:
         raise crash("specialize when", error, where, frame) from error
     try:
-        touched = state.rewriter.take_touched()
-        state.nests.forget(touched)
-        state.rewriter.visited += verify_ops(touched, state.rewriter.take_left())
+        touched, left = state.rewriter.take_touched(), state.rewriter.take_left()
+        state.nests.forget([*touched, *left])
+        state.rewriter.visited += verify_ops(touched, left)
     except UnprovenError as error:
         raise frame.error(
             f"nothing proves that `specialize` fits: {error.diagnostic.message}",

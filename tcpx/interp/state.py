@@ -9,6 +9,7 @@ from tcpx.interp.foresight import Foresight
 from tcpx.interp.handles import Handles
 from tcpx.interp.knobs import Overrides
 from tcpx.interp.payload_texts import PayloadTexts
+from tcpx.interp.pure_values import PureValues
 from tcpx.interp.trace import AttemptKey, Trace, TraceEntry
 from tcpx.interp.work import Work
 from tcpx.payload.diagnostics import Diagnostic
@@ -16,6 +17,8 @@ from tcpx.payload.ir import CopyPath, FuncOp, Module, Operation
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import Rewriter
 from tcpx.target import Target
+from tcpx.transform.language import syntax as ast
+from tcpx.transform.language.binding import declared_arguments
 from tcpx.transform.language.loader import Program
 from tcpx.transform.loop_nest import Nests
 
@@ -48,8 +51,22 @@ class State:
     nests: Nests = field(default_factory=Nests)
     foresight: Foresight | None = None
     """What is known while a schedule is only checked on a payload."""
-    marked: set[Mark] = field(default_factory=set[Mark])
-    """What steps were applied to, inspection and cleanup aside."""
+    marked: dict[Mark, None] = field(default_factory=dict[Mark, None])
+    """What steps were applied to, inspection and cleanup aside, in the order of the first time."""
+    pure_values: PureValues = field(init=False)
+    _arguments: dict[tuple[int, int], Mapping[str, ast.Argument]] = field(
+        default_factory=dict[tuple[int, int], Mapping[str, ast.Argument]]
+    )
+
+    def __post_init__(self) -> None:
+        self.pure_values = PureValues(self.handles)
+
+    def arguments_of(self, called: ast.Sequence | ast.Function, call: ast.Call) -> Mapping[str, ast.Argument]:
+        """The arguments of a call by parameter name, found once for each call that stands in the schedule."""
+        key = (id(called), id(call))
+        if key not in self._arguments:
+            self._arguments[key] = declared_arguments(called, call)
+        return self._arguments[key]
 
     def is_scheduled(self, op: Operation) -> bool:
         """Whether an earlier step changed or moved this copy, or what it was copied from."""

@@ -72,7 +72,8 @@ def run_step(
         state.trace.remarks += context.warnings
     state.handles.note_ends(where)
     if transform.marks:
-        state.marked.update(marks)
+        state.marked.update(dict.fromkeys(marks))
+        state.pure_values.forget()
     recording.commit(
         print_statement(statement),
         transform.name,
@@ -177,13 +178,13 @@ def _marks_of(made: Prepared, state: State) -> set[Mark]:
 def _verify(transform: type[Transform], state: State, where: Location) -> list[Operation]:
     """Check what the step touched, and give it; a broken rule is a bug of the transform. New loops learn which line
     made them."""
-    touched = state.rewriter.take_touched()
-    state.nests.forget(touched)
+    touched, left = state.rewriter.take_touched(), state.rewriter.take_left()
+    state.nests.forget([*touched, *left])
     for op in touched:
         if isinstance(op, Loop) and op.schedule_location is None:
             op.schedule_location = where
     try:
-        state.rewriter.visited += verify_ops(touched, state.rewriter.take_left())
+        state.rewriter.visited += verify_ops(touched, left)
     except LimitError as error:
         raise ScheduleError(replace(error.diagnostic, schedule=where)) from error
     except UnprovenError as error:

@@ -138,7 +138,7 @@ def _sign(question: Question) -> bool | None:
     return _sign_by_cases(question.size) if decided is None else decided
 
 
-def _sign_of(size: Size) -> bool | None:
+def _sign_of(size: Dim) -> bool | None:
     query = Query()
     form = query.form.of(size)
     low = query.lower(form)
@@ -148,7 +148,7 @@ def _sign_of(size: Size) -> bool | None:
     return False if high is not None and high < 0 else None
 
 
-def _sign_by_cases(size: Size) -> bool | None:
+def _sign_by_cases(size: Dim) -> bool | None:
     """The sign of quotients of one symbol: of its first values by looking, of all others by a proof of these alone.
     A quotient may be far from the fraction where both are small."""
     found = list(leaves(size).values())

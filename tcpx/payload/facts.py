@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import Final
 
 from tcpx.payload.bounds import is_less_equal
 from tcpx.payload.ir import Operation
 from tcpx.payload.predicates import Comparison, Predicate
 from tcpx.payload.size_expressions import Dim, Symbol, Var
 from tcpx.payload.size_substitution import simplify, with_facts
+
+REMEMBERED: Final = 2**12
+"""Branches within branches whose facts are remembered."""
 
 
 class Facts:
@@ -87,8 +91,8 @@ def as_declared(d: Dim, symbols: Iterable[Symbol]) -> Dim:
 
 def facts_at(op: Operation) -> Facts:
     """What holds where an operation stands."""
-    found = list(_branch_conditions(op))
-    return Facts(found) if found else NOTHING
+    branches = tuple(_branches(op))
+    return _facts(branches) if branches else NOTHING
 
 
 def facts_in_iterations(op: Operation) -> Facts:
@@ -108,23 +112,48 @@ def is_unreachable(op: Operation) -> bool:
 
 def facts_in(conditional: Operation, region: int) -> Facts:
     """What holds in one region of a conditional."""
-    own = _condition(conditional, region)
-    return Facts([*([own] if own is not None else []), *_branch_conditions(conditional)])
+    held = conditional.attributes.get("predicate")
+    own = [_Branch(held, region)] if isinstance(held, Predicate) else []
+    return _facts((*own, *_branches(conditional)))
 
 
 def _branch_conditions(op: Operation) -> Iterator[Predicate]:
+    return (held for branch in _branches(op) if (held := branch.condition) is not None)
+
+
+class _Branch:
+    """A region of a conditional, by the very predicate it has: predicates of equal texts may know other things of their
+    symbols."""
+
+    __slots__ = ("predicate", "region")
+
+    def __init__(self, predicate: Predicate, region: int) -> None:
+        self.predicate = predicate
+        self.region = region
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Branch) and self.predicate is other.predicate and self.region == other.region
+
+    def __hash__(self) -> int:
+        return hash((id(self.predicate), self.region))
+
+    @property
+    def condition(self) -> Predicate | None:
+        """What holds in it; None if that is not known as a conjunction."""
+        return self.predicate if self.region == 0 else self.predicate.negate()
+
+
+def _branches(op: Operation) -> Iterator[_Branch]:
+    """The branches round an operation, innermost first."""
     inner = op
     for outer in op.ancestors():
-        for region, block in enumerate(outer.regions):
-            held = _condition(outer, region) if block is inner.parent else None
-            if held is not None:
-                yield held
+        held = outer.attributes.get("predicate")
+        if isinstance(held, Predicate):
+            yield from (_Branch(held, k) for k, block in enumerate(outer.regions) if block is inner.parent)
         inner = outer
 
 
-def _condition(outer: Operation, region: int) -> Predicate | None:
-    """What holds in a region; None if that is not known as a conjunction."""
-    held = outer.attributes.get("predicate")
-    if not isinstance(held, Predicate):
-        return None
-    return held if region == 0 else held.negate()
+@lru_cache(maxsize=REMEMBERED)
+def _facts(branches: tuple[_Branch, ...]) -> Facts:
+    found = [held for branch in branches if (held := branch.condition) is not None]
+    return Facts(found) if found else NOTHING

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from tcpx.payload.sizes import Dim, FloorDiv, Mod, Size, Symbol, Var, floordiv, minimum, mod, substitute, symbols
 
@@ -11,6 +12,7 @@ IndexingMap = tuple[Dim, ...]
 """One expression over the iteration dims (as `Symbol`s of their names) per dim of an operand."""
 
 
+@cache
 def dims(*names: str) -> IndexingMap:
     """The indexing map that selects these dims in this order."""
     return tuple(Symbol(n).size() for n in names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from typing import ClassVar
 
 from tcpx.payload.broadcasting import broadcasts_to_write, have_equal_extents
@@ -96,6 +97,7 @@ class Box:
         return Box(tuple(offsets), tuple(sizes))
 
 
+@cache
 def parallel(*names: str) -> tuple[Iterator, ...]:
     """Parallel iterators of these names."""
     return tuple(Iterator(n, IteratorKind.PARALLEL) for n in names)

@@ -251,17 +251,19 @@ class Operation:
     @property
     def func(self) -> FuncOp | None:
         """The function this operation stands in, at any depth; a function stands in itself."""
-        op: Operation | None = self
-        while op is not None and not isinstance(op, FuncOp):
-            op = op.parent_op
+        op = self
+        while not isinstance(op, FuncOp):
+            if op.parent is None or op.parent.parent is None:
+                return None
+            op = op.parent.parent
         return op
 
     def ancestors(self) -> Iterator[Operation]:
         """The enclosing operations, innermost first."""
-        op = self.parent_op
-        while op is not None:
-            yield op
-            op = op.parent_op
+        block = self.parent
+        while block is not None and block.parent is not None:
+            yield block.parent
+            block = block.parent.parent
 
     @property
     def written_at(self) -> Location | None:
@@ -277,7 +279,10 @@ class Operation:
         yield self
         for block in self.regions:
             for op in list(block.ops):
-                yield from op.walk()
+                if op.regions:
+                    yield from op.walk()
+                else:
+                    yield op
 
     @property
     def operand_roles(self) -> tuple[str, ...]:
@@ -464,11 +469,6 @@ class Block:
         op.parent = None
         return index
 
-    def arrange(self, ops: Sequence[Operation]) -> None:
-        """Bring the operations into this order; `ops` is a permutation of them."""
-        self.ops = list(ops)
-        order.renumber(self.ops)
-
     def clone(self, mapping: CloneMap, rename: Callable[[str], str], parent: Operation | None = None) -> Block:
         made = Block([(rename(a.name), substitute_type(a.type, mapping.sizes)) for a in self.args], parent)
         for old, new in zip(self.args, made.args, strict=True):
@@ -481,7 +481,7 @@ class Block:
 class FuncOp(Operation):
     """The operation form of a function: the root every handle search starts from."""
 
-    __slots__ = ("newly_used", "symbols")
+    __slots__ = ("newly_used", "shares", "symbols")
     opcode = "func"
     result_count = 0
     region_count = 1
@@ -492,6 +492,9 @@ class FuncOp(Operation):
         self.symbols: tuple[Symbol, ...] = tuple(symbols)
         self.newly_used: list[Value] = []
         """Values of the function that got a use the verifier has not seen."""
+        self.shares = 1
+        """How many times the limits on a payload count: more where the function had many operations when the first
+        change was made."""
 
     @property
     def body(self) -> Block:

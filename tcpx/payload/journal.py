@@ -16,6 +16,8 @@ class Journal:
         """Operations and uses that changes, rollbacks and the checks after a step have looked at."""
         self.step: int = 0
         """The number of the step that runs, noted on what it inserts, moves or sets; 0: none."""
+        self.changes: int = 0
+        """Rises with every change and every rollback: while it is the same, so is the payload."""
         self._undo: list[Callable[[], None]] = []
         self._touched: dict[Operation, None] = {}
         self._left: dict[Operation, None] = {}
@@ -26,6 +28,7 @@ class Journal:
         Every change is recorded before the next one is made, so a failure between two of them can be rolled back.
         """
         self._undo.append(undo)
+        self.changes += 1
         if op is not None:
             self.touch(op)
 
@@ -40,6 +43,7 @@ class Journal:
     def rollback(self, mark: int) -> None:
         """Undo every change since `mark`; the payload is byte-identical to what it was then."""
         self.visited += len(self._undo) - mark
+        self.changes += 1
         while len(self._undo) > mark:
             self._undo.pop()()
         for func in self.module.funcs.values():

@@ -36,12 +36,6 @@ def number(items: Sequence[Ordered], index: int) -> None:
         _spread(items, index)
 
 
-def renumber(items: Sequence[Ordered]) -> None:
-    """Give all items new numbers."""
-    for place, item in enumerate(items):
-        item.order = place * STEP
-
-
 def _spread(items: Sequence[Ordered], index: int) -> None:
     """Renumber the items round a crowded place: so many that there is room between them again."""
     width, step = 8, 0

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from tcpx.payload.ir import CopyPath, Module, Operation
 from tcpx.payload.journal import Journal
+from tcpx.payload.lookup import Lookup
 from tcpx.payload.uses import Ticketed
 
 
@@ -21,6 +22,8 @@ class Origins(Journal):
         self.ended: dict[int, str] = {}
         self.unsettled: dict[int, None] = {}
         """Origins that lost their last operation or got one again; who keeps track of them empties it."""
+        self.lookup = Lookup()
+        """The operations of the module by class and name."""
         self._next_split = 0
         for op in module.walk():
             self.adopt(op)
@@ -33,8 +36,10 @@ class Origins(Journal):
             self._new_origin(op)
         for origin in op.origins:
             self._hold(origin, op)
+        self.lookup.add(op)
 
         def undo() -> None:
+            self.lookup.remove(op)
             self._forget(op)
 
         self.record(undo)
@@ -79,7 +84,24 @@ class Origins(Journal):
     def disown(self, op: Operation) -> None:
         """Take out an operation that is no longer in the module."""
         tickets = self._forget(op)
-        self.record(lambda: self._remember(op, tickets))
+        self.lookup.remove(op)
+
+        def undo() -> None:
+            self.lookup.add(op)
+            self._remember(op, tickets)
+
+        self.record(undo)
+
+    def rename(self, op: Operation, name: str) -> None:
+        """Let an operation of the module be called so; its results keep their names."""
+        old = op.name
+        self._call(op, name)
+        self.record(lambda: self._call(op, old))
+
+    def _call(self, op: Operation, name: str) -> None:
+        self.lookup.remove(op)
+        op.name = name
+        self.lookup.add(op)
 
     def set_origins(self, op: Operation, origins: tuple[int, ...], copy_path: CopyPath | None = None) -> None:
         """Say which computations (handles) an operation continues, and as which copy."""

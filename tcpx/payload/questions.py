@@ -1,69 +1,107 @@
-"""Expressions as keys: with all that a proof about them may look at, so its answer can be remembered."""
+"""Expressions as keys: with all that a proof about them may look at, so its answer can be remembered.
+
+What can be proved of `min(6, M - %fc1/m1)` can be proved of `min(6, M - %fc2/m1)`: symbols and loop variables are told
+apart by numbers, in the order in which they are met, and the proof is of an expression with names of its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import NamedTuple
 
-from tcpx.payload.size_expressions import Dim, Size, Symbol, Var, atoms
+from tcpx.payload.size_expressions import Atom, Dim, Max, Min, Monomial, Size, Symbol, Var, atom_order, make
 from tcpx.payload.size_traversal import operands
 
-Fact = tuple[str, int, int | None, int] | tuple[str, Dim, Dim, Dim, tuple[int, ...]]
-"""Of a symbol or a loop variable: its text, its facts, and the numbers of what the facts mention."""
+Expression = int | tuple[int, tuple[tuple[int, tuple[int, ...]], ...]]
+"""A size by the numbers of its atoms: the constant, then coefficients with monomials."""
+
+
+class SymbolFacts(NamedTuple):
+    """What is known of a symbol."""
+
+    lower: int
+    upper: int | None
+    multiple_of: int
+
+
+Definition = SymbolFacts | tuple[type[Atom], tuple[Expression, ...]]
+"""An atom: the facts of a symbol, the range of a loop variable, the operands of any other."""
 
 
 class Question:
-    """An expression to prove something about; equal to another one if terms and facts agree, in order."""
+    """An expression to prove something about; equal to another one if terms and facts agree, in order, with other
+    names."""
 
-    __slots__ = ("_hash", "key", "size")
+    __slots__ = ("_hash", "_key")
 
     def __init__(self, size: Size) -> None:
-        self.size = size
-        facts = _Facts()
-        mentioned = facts.mentioned(size)
-        self.key = (size, mentioned, tuple(facts.numbers))
-        self._hash = hash(self.key)
+        numbering = _Numbering()
+        self._key = (numbering.dim(size), tuple(numbering.definitions))
+        self._hash = hash(self._key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Question) and self.key == other.key
+        return isinstance(other, Question) and self._key == other._key
 
     def __hash__(self) -> int:
         return self._hash
 
+    @property
+    def size(self) -> Dim:
+        """The expression, the same for all questions that are equal."""
+        asked, definitions = self._key
+        atoms: list[Atom] = []
+        for number, definition in enumerate(definitions):
+            atoms.append(_atom(f"n{number:04}", definition, atoms))
+        return _dim(asked, atoms)
 
-class _Facts:
-    """All facts about an expression, each numbered and held once: those of a loop in loops mention all outer ones."""
 
-    __slots__ = ("_known", "numbers")
+class _Numbering:
+    """Numbers for the atoms of an expression and of facts; those of one text, whose first instance counts, have one."""
+
+    __slots__ = ("_numbers", "definitions")
 
     def __init__(self) -> None:
-        self.numbers: dict[Fact, int] = {}
-        self._known: dict[int, int] = {}
+        self._numbers: dict[str, int] = {}
+        self.definitions: list[Definition] = []
 
-    def mentioned(self, *dims: Dim) -> tuple[int, ...]:
-        """The numbers of the symbols and loop variables of expressions, in order."""
-        seen: set[int] = set()
-        return tuple(dict.fromkeys(self._number(leaf) for d in dims for leaf in _leaves(d, seen)))
+    def dim(self, d: Dim) -> Expression:
+        if isinstance(d, int):
+            return d
+        number = self._number
+        return (d.constant, tuple([(c, tuple([number(atom) for atom in monomial])) for monomial, c in d.terms]))
 
-    def _number(self, leaf: Symbol | Var) -> int:
-        known = self._known.get(id(leaf))
+    def _number(self, atom: Atom) -> int:
+        known = self._numbers.get(atom.text)
         if known is None:
-            fact = self._fact(leaf)
-            known = self._known[id(leaf)] = self.numbers.setdefault(fact, len(self.numbers))
+            definition = self._definition(atom)
+            known = self._numbers[atom.text] = len(self.definitions)
+            self.definitions.append(definition)
         return known
 
-    def _fact(self, leaf: Symbol | Var) -> Fact:
-        if isinstance(leaf, Symbol):
-            return leaf.text, leaf.lower, leaf.upper, leaf.multiple_of
-        facts = leaf.lower, leaf.upper, leaf.step
-        return leaf.text, *facts, self.mentioned(*facts)
+    def _definition(self, atom: Atom) -> Definition:
+        match atom:
+            case Symbol():
+                return SymbolFacts(atom.lower, atom.upper, atom.multiple_of)
+            case Var():
+                return (Var, (self.dim(atom.lower), self.dim(atom.upper), self.dim(atom.step)))
+            case _:
+                return (type(atom), tuple(map(self.dim, operands(atom))))
 
 
-def _leaves(d: Dim, seen: set[int]) -> Iterator[Symbol | Var]:
-    """The symbols and loop variables of an expression; parts of it that are one object are gone through once."""
-    for atom in atoms(d):
-        if isinstance(atom, Symbol | Var):
-            yield atom
-        elif id(atom) not in seen:
-            seen.add(id(atom))
-            for operand in operands(atom):
-                yield from _leaves(operand, seen)
+def _atom(name: str, definition: Definition, atoms: list[Atom]) -> Atom:
+    if isinstance(definition, SymbolFacts):
+        return Symbol(name, *definition)
+    kind, parts = definition
+    dims = [_dim(part, atoms) for part in parts]
+    if kind is Var:
+        return Var(name, *dims)
+    return kind(tuple(dims)) if kind in (Min, Max) else kind(*dims)
+
+
+def _dim(expression: Expression, atoms: list[Atom]) -> Dim:
+    if isinstance(expression, int):
+        return expression
+    constant, terms = expression
+    coefficients: dict[Monomial, int] = {
+        tuple(sorted((atoms[number] for number in numbers), key=atom_order)): c for c, numbers in terms
+    }
+    return make(coefficients, constant)

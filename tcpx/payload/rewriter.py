@@ -92,6 +92,7 @@ class Rewriter(Names, Origins):
         self._shares = shares_of(self.operations)
         for func in module.funcs.values():
             func.newly_used.clear()
+            func.shares = max(func.shares, self._shares)
 
     @property
     def most_operations(self) -> int:
@@ -217,6 +218,21 @@ class Rewriter(Names, Origins):
 
         self.record(undo, op)
         self._touch_rest(block)
+        for inner in op.walk():
+            self.touch(inner)
+            self.visited += 1
+
+    def reorder(self, op: Operation, to: InsertPoint) -> None:
+        """Move an operation within its block, where nothing is new but the order: the step is not noted on it."""
+        block = _block(op)
+        index = block.remove(op)
+        block.insert(to.index - 1 if index < to.index else to.index, op)
+
+        def undo() -> None:
+            block.remove(op)
+            block.insert(index, op)
+
+        self.record(undo, op)
         for inner in op.walk():
             self.touch(inner)
             self.visited += 1
@@ -387,19 +403,6 @@ class Rewriter(Names, Origins):
             func.symbols = old
 
         self.record(undo, func)
-
-    def set_block_ops(self, block: Block, ops: Sequence[Operation]) -> None:
-        """Reorder the operations of a block; `ops` is a permutation of them."""
-        old = block.ops
-        block.arrange(ops)
-        self.visited += len(ops)
-        for op in ops:
-            self.touch(op)
-
-        def undo() -> None:
-            block.arrange(old)
-
-        self.record(undo, block.parent)
 
     def add_constant(self, name: str, array: NumpyArray) -> None:
         """Store a constant under a name that is free."""

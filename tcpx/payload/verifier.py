@@ -14,7 +14,7 @@ from tcpx.payload.ops.generic import Return
 from tcpx.payload.ops.gml_st import Loop, StYield
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.size_excess import excess, excess_of_memory
-from tcpx.payload.size_traversal import leaves
+from tcpx.payload.size_expressions import atoms
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, to_text
 from tcpx.payload.strided import check_strided
 from tcpx.payload.subsets import Tile
@@ -315,19 +315,26 @@ class _Checker:
                 required="a free name",
                 found="two loops of one name",
             )
-        within = {*allowed, own.name} if isinstance(own, Var) else allowed
+        outer = {*declared, *(f"%{name}" for name in allowed)}
+        inner = {*outer, f"%{own.name}"} if isinstance(own, Var) else outer
         _check_widths(op, [*outside, *inside])
-        for dims, names in ((outside, allowed), (inside, within)):
+        for dims, known in ((outside, outer), (inside, inner)):
             for dim in dims:
-                for atom in leaves(dim).values():
-                    if atom.name not in (names if isinstance(atom, Var) else declared):
-                        kind = "loop variable" if isinstance(atom, Var) else "symbol"
-                        shown = ", ".join(sorted(names if isinstance(atom, Var) else declared))
-                        raise op.error(
-                            f"the {kind} {atom.text} is not known here",
-                            required=f"one of {shown}" if shown else f"no {kind}: there is none here",
-                            found=to_text(dim),
-                        )
+                name = _unknown_name(dim, known)
+                if name is not None:
+                    of_loop = name.startswith("%")
+                    shown = ", ".join(sorted(n.removeprefix("%") for n in known if n.startswith("%") == of_loop))
+                    kind = "loop variable" if of_loop else "symbol"
+                    raise op.error(
+                        f"the {kind} {name} is not known here",
+                        required=f"one of {shown}" if shown else f"no {kind}: there is none here",
+                        found=to_text(dim),
+                    )
+
+
+def _unknown_name(dim: Dim, known: set[str]) -> str | None:
+    """A symbol, or a loop variable with its `%`, that an expression mentions and that is none of these."""
+    return next((text for atom in atoms(dim) for text in atom.inside - known if "(" not in text), None)
 
 
 def _check_widths(op: Operation, dims: Iterable[Dim]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.generic import Yield
@@ -11,10 +11,23 @@ from tcpx.transform.arguments import TransformContext
 
 
 def gathered(ctx: TransformContext, targets: Sequence[Operation]) -> list[Operation]:
-    """The smallest convex set of operations of one block that holds `targets`, moved next to each other."""
+    """The smallest convex set of operations of one block that holds `targets`, moved next to each other.
+
+    What depends on them moves behind, the rest of what stands between them before.
+    """
     block = _common_block(ctx, targets)
-    ops = _convex(block, [_ancestor_in(block, op) for op in targets])
-    _gather(ctx.rewriter, block, ops)
+    chosen = {_ancestor_in(block, op): None for op in targets}
+    last = max(chosen, key=_place)
+    below = _reached(chosen, lambda op: [user for user in _users_in(block, op) if user.order <= last.order])
+    above = _reached(chosen, lambda op: [made for made in _sources(op) if made in below])
+    ops = sorted(above, key=_place)
+    between = [op for op in block.ops[block.index(ops[0]) : block.index(last)] if op not in above]
+    for op in between:
+        if op not in below:
+            ctx.rewriter.reorder(op, InsertPoint.before(ops[0]))
+    for op in reversed(between):
+        if op in below:
+            ctx.rewriter.reorder(op, InsertPoint.after(last))
     return ops
 
 
@@ -66,40 +79,28 @@ def _ancestor_in(block: Block, op: Operation) -> Operation:
     return next(a for a in (op, *op.ancestors()) if a.parent is block)
 
 
-def _operands(op: Operation) -> set[Value]:
-    return {v for inner in op.walk() for v in inner.operands}
+def _place(op: Operation) -> int:
+    return op.order
 
 
-def _convex(block: Block, chosen: Sequence[Operation]) -> list[Operation]:
-    """The chosen ops and every op on a path from one of them to another, in program order."""
-    picked = set(chosen)
-    first = min(block.index(op) for op in picked)
-    last = max(block.index(op) for op in picked)
-    window = block.ops[first : last + 1]
-    below: set[Operation] = set()
-    for op in window:
-        sources = {v.defining_op for v in _operands(op)}
-        if op in picked or sources & below:
-            below.add(op)
-    above: set[Operation] = set()
-    for op in reversed(window):
-        users = {user for result in op.results for user, _ in result.uses}
-        if op in picked or any(user.is_in(a) for user in users for a in above):
-            above.add(op)
-    return [op for op in window if op in below and op in above]
+def _reached(ops: Iterable[Operation], neighbours: Callable[[Operation], Iterable[Operation]]) -> dict[Operation, None]:
+    """These operations and all that is found from them, neighbour by neighbour."""
+    found = dict.fromkeys(ops)
+    waiting = list(found)
+    while waiting:
+        for op in neighbours(waiting.pop()):
+            if op not in found:
+                found[op] = None
+                waiting.append(op)
+    return found
 
 
-def _gather(rewriter: Rewriter, block: Block, ops: Sequence[Operation]) -> None:
-    """Let the ops stand next to each other: what depends on them moves behind, the rest before."""
-    first, last = block.index(ops[0]), block.index(ops[-1])
-    group = set(ops)
-    before: list[Operation] = []
-    behind: list[Operation] = []
-    for op in block.ops[first : last + 1]:
-        if op in group:
-            continue
-        depends = any(v.defining_op in group or v.defining_op in behind for v in _operands(op))
-        (behind if depends else before).append(op)
-    if before or behind:
-        order = [*block.ops[:first], *before, *ops, *behind, *block.ops[last + 1 :]]
-        rewriter.set_block_ops(block, order)
+def _users_in(block: Block, op: Operation) -> list[Operation]:
+    """The operations of a block that use results of one of them, or in which something does."""
+    return [_ancestor_in(block, user) for result in op.results for user, _ in result.uses]
+
+
+def _sources(op: Operation) -> list[Operation]:
+    """The operations whose results an operation uses, or something in it."""
+    made = (value.defining_op for inner in op.walk() for value in inner.operands)
+    return [source for source in made if source is not None]

@@ -90,7 +90,7 @@ def follow_reads(rewriter: Rewriter, values: Sequence[Value], reads: Sequence[Va
     for old, made in turned.items():
         origins = old.origins
         rewriter.continue_as(old, made[0])
-        made[0].name = old.name
+        rewriter.rename(made[0], old.name)
         for copy in made[1:]:
             rewriter.set_origins(copy, origins)
 
@@ -115,7 +115,7 @@ def replace_with(rewriter: Rewriter, old: Operation, made: OpT) -> OpT:
     """Let a detached operation take the place, the name and the handles of `old`."""
     rename_inside(rewriter, made, old)
     rewriter.insert(made, InsertPoint.before(old), source_name(old))
-    made.name = old.name
+    rewriter.rename(made, old.name)
     rewriter.continue_as(old, made)
     rewriter.replace_op(old, made.results)
     return made

@@ -342,7 +342,7 @@ class _FusedConsumer:
                 wanted = (op.result_tile(wide, start) if start >= 0 else op.operand_tile(k, wide)).shape
                 operands.append(self._operand(op, k, v, part, wanted, before))
             new = self.rewriter.insert(op.on_box(operands, wide), InsertPoint.before(before), source_name(op))
-            new.name = op.name
+            self.rewriter.rename(new, op.name)
             self.rewriter.continue_as(op, new)
             for k, result in enumerate(op.results):
                 made[result] = new.results[k]
@@ -444,7 +444,7 @@ def _pull_box(rewriter: Rewriter, op: Tileable, box: Box, wide: Box, before: Ope
         shape = op.result_tile(wide, k).shape
         operands.append(pad_value_to(rewriter, read, shape, accumulator_padding(op, k), True, before))
     made = rewriter.insert(op.on_box(operands, wide), InsertPoint.before(before), source_name(op))
-    made.name = op.name
+    rewriter.rename(made, op.name)
     made.copy_path = op.copy_path
     copies.setdefault(op, []).append(made)
     return made

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from tcpx.payload import order
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.ir import Block, FuncOp, Operation
 from tcpx.payload.ops.gml_st import If, Loop
@@ -60,47 +61,136 @@ class NestLine:
                 return f"{self.name} = {self.subject}"
 
 
-@dataclass(frozen=True, slots=True)
-class Nest:
-    """The loop nest of a function at one moment: its lines by operation of the body, joined when asked for."""
+@dataclass(slots=True, eq=False)
+class _Part:
+    """The lines of one operation of the body."""
 
-    head: NestLine
-    parts: tuple[tuple[NestLine, ...], ...]
+    op: Operation
+    lines: tuple[NestLine, ...]
+    order: int = 0
+    """Rises along the parts; see `payload/order.py`."""
+
+
+_Edit = tuple[int, _Part | None, _Part | None]
+"""At this place, the first part gives way to the second; None: there is none."""
+
+
+class Nest:
+    """The loop nest of a function at one moment: what changed since the one before, put together when asked for."""
+
+    __slots__ = ("_before", "_edits", "_parts", "head")
+
+    def __init__(self, head: NestLine, before: Nest | None, edits: Sequence[_Edit], parts: Sequence[_Part]) -> None:
+        self.head = head
+        self._before = before
+        self._edits = tuple(edits)
+        self._parts = None if before is not None else tuple(parts)
 
     def lines(self) -> Iterator[NestLine]:
         yield self.head
-        for part in self.parts:
-            yield from part
+        for part in self._all_parts():
+            yield from part.lines
 
     def __str__(self) -> str:
         return "\n".join(line.text() for line in self.lines())
 
+    def since(self, nest: Nest | None) -> Iterator[_Edit]:
+        """The edits since an earlier moment, last first."""
+        at = self
+        while at is not nest and at._before is not None:
+            yield from reversed(at._edits)
+            at = at._before
+
+    def _all_parts(self) -> tuple[_Part, ...]:
+        """Kept by the first and by the one that was asked last, from which the next is not far."""
+        later: list[Nest] = []
+        nest = self
+        while nest._parts is None and nest._before is not None:
+            later.append(nest)
+            nest = nest._before
+        parts = list(nest._parts or ())
+        for each in reversed(later):
+            for at, old, new in each._edits:
+                parts[at : at + (old is not None)] = [new] if new is not None else []
+        if later and nest._before is not None:
+            nest._parts = None
+        self._parts = tuple(parts)
+        return self._parts
+
 
 class Nests:
-    """The nests of one function over time: only what changed is looked at again."""
+    """The nests of one function over time: what a step did not touch is not looked at again."""
 
     def __init__(self) -> None:
-        self._known: dict[Operation, tuple[NestLine, ...]] = {}
+        self._parts: list[_Part] = []
+        self._of: dict[Operation, _Part] = {}
+        self._changed: dict[Operation, None] = {}
+        self._now: Nest | None = None
 
     def forget(self, ops: Iterable[Operation]) -> None:
-        """What stands at or round these operations may have changed."""
-        for op in ops:
-            for around in (op, *op.ancestors()):
-                self._known.pop(around, None)
+        """What stands at or round these operations may have changed; they may be gone."""
+        self._changed.update(dict.fromkeys(ops))
 
-    def clear(self) -> None:
-        """Everything may have changed."""
-        self._known.clear()
+    def back_to(self, nest: Nest) -> None:
+        """The function is as it was then."""
+        for at, old, new in self._now.since(nest) if self._now is not None else ():
+            if new is not None:
+                self._take(at)
+            if old is not None:
+                self._put(at, old)
+        self._now = nest
 
     def of(self, func: FuncOp) -> Nest:
         """The nest of `func` now."""
-        parts: list[tuple[NestLine, ...]] = []
-        for op in func.body.ops:
-            known = self._known.get(op)
-            if known is None:
-                known = self._known[op] = tuple(_lines(op, 1))
-            parts.append(known)
-        return Nest(NestLine(0, NestKind.FUNC, func.name), tuple(parts))
+        if self._now is None:
+            self._parts = [_Part(op, tuple(_lines(op, 1)), k * order.STEP) for k, op in enumerate(func.body.ops)]
+            self._of = {part.op: part for part in self._parts}
+            self._now = Nest(NestLine(0, NestKind.FUNC, func.name), None, (), self._parts)
+        elif edits := self._edits(func.body):
+            self._now = Nest(self._now.head, self._now, edits, ())
+        self._changed.clear()
+        return self._now
+
+    def _edits(self, body: Block) -> list[_Edit]:
+        """What is done to the parts so that they are those of a body again: it is done, and told."""
+        edits: list[_Edit] = []
+        for op in self._changed:
+            if op in self._of:
+                at = self._place(op)
+                edits.append((at, self._take(at), None))
+        stale = {top: None for op in self._changed if (top := _part_of(body, op)) is not None}
+        for op in sorted(stale, key=lambda op: op.order):
+            index = body.index(op)
+            old = self._of.get(op)
+            at = self._place(op) if old is not None else self._place(body.ops[index - 1]) + 1 if index else 0
+            new = _Part(op, tuple(_lines(op, 1)))
+            if old is None or old.lines != new.lines:
+                if old is not None:
+                    self._take(at)
+                self._put(at, new)
+                edits.append((at, old, new))
+        return edits
+
+    def _place(self, op: Operation) -> int:
+        place = order.place_of(self._of[op], self._parts)
+        if place is None:
+            raise ValueError(f"{op!r} has lost its place in the loop nest")
+        return place
+
+    def _take(self, at: int) -> _Part:
+        part = self._parts.pop(at)
+        del self._of[part.op]
+        return part
+
+    def _put(self, at: int, part: _Part) -> None:
+        self._parts.insert(at, part)
+        self._of[part.op] = part
+        order.number(self._parts, at)
+
+
+def _part_of(body: Block, op: Operation) -> Operation | None:
+    """The operation of a body that one is, or is in."""
+    return next((each for each in (op, *op.ancestors()) if each.parent is body), None)
 
 
 def loop_nest(op: Operation, indent: str = "") -> str:

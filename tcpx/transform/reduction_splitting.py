@@ -122,7 +122,7 @@ def _insert(rewriter: Rewriter, op: Structured, made: Operation, loop: Loop) -> 
     made.stand_for(op)
     rename_inside(rewriter, made, op)
     rewriter.insert(made, _end(loop), source_name(op))
-    made.name = op.name
+    rewriter.rename(made, op.name)
     rewriter.continue_as(op, made)
     return made
 

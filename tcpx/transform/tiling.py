@@ -46,7 +46,7 @@ def tile(rewriter: Rewriter, op: Tileable, dim: str, size: Dim, parallel: bool =
             read = Materialize.of(dest, part)
             operands.append(rewriter.insert(read, InsertPoint(body, len(body.ops)), f"{source_name(op)}.acc").result)
     made = rewriter.insert(op.on_box(operands, box), InsertPoint(body, len(body.ops)), source_name(op))
-    made.name = op.name
+    rewriter.rename(made, op.name)
     for result, (dest, part) in zip(made.results, parts, strict=True):
         rewriter.insert(StYield.of(result, dest, part), InsertPoint(body, len(body.ops)))
     rewriter.continue_as(op, made)
@@ -123,7 +123,7 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
             pad_value_to(rewriter, value, op.result_tile(padded, k).shape, accumulator_padding(op, k), True, op)
         )
     made = rewriter.insert(op.on_box(operands, padded), InsertPoint.before(op), source_name(op))
-    made.name = op.name
+    rewriter.rename(made, op.name)
     rewriter.continue_as(op, made)
     kept: list[Value] = []
     for old, new in zip(op.results, made.results, strict=True):

@@ -204,7 +204,7 @@ class Vectorizer:
         for old, new, shape in zip(op.results, made.results, shapes, strict=True):
             new.type = VectorType(shape, dtype_of(old.type))
         self.rewriter.insert(made, InsertPoint.before(op), f"{source_name(op)}.v")
-        made.name = op.name
+        self.rewriter.rename(made, op.name)
         check_instructions(made, self.ctx.target)
         self.rewriter.continue_as(op, made)
         self.vectors.update(zip(op.results, made.results, strict=True))

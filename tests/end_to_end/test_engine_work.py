@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable
 import pytest
 
 import tcpx
+from tcpx.api import CompileRequest, lowered
+from tcpx.interp.work import Work
 from tcpx.lowering import lower
 from tcpx.target import load_target
 
@@ -118,3 +120,57 @@ def test_work_of_lowering_grows_with_the_copies_not_faster(
     few, many = (looked_at(size) for size in sizes)
     assert few > 100
     assert many <= most * few
+
+
+def test_work_of_a_model_grows_with_its_layers_not_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Layers with versions: of three sizes in turn, with a bias, for any number of rows."""
+    works: list[Work] = []
+
+    class Counted(Work):
+        def __init__(self, shares: int = 1) -> None:
+            super().__init__(shares)
+            works.append(self)
+
+    monkeypatch.setattr("tcpx.interp.engine.Work", Counted)
+    target = load_target("generic")
+
+    def counts(layers: int) -> tuple[int, int, int]:
+        run = lowered(CompileRequest(tcpx.parse(perceptron(layers))), target, 1)
+        return run.rewriter.visited, works[-1].expressions, len(run.trace.entries)
+
+    few, many = counts(3), counts(12)
+    assert all(count > 100 for count in few[:2])
+    assert all(more <= 4.4 * less for less, more in zip(few, many, strict=True)), (few, many)
+
+
+def perceptron(layers: int) -> str:
+    """Layers of a product, a bias and a rectifier."""
+    columns = [96, *((208, 328, 96)[k % 3] for k in range(layers))]
+    arguments = "".join(
+        f", %w{k}: tensor<{columns[k]}x{columns[k + 1]}xf32>, %b{k}: tensor<{columns[k + 1]}xf32>"
+        for k in range(layers)
+    )
+    lines: list[str] = []
+    last = "x"
+    for k in range(layers):
+        made = f"tensor<[M]x{columns[k + 1]}xf32>"
+        lines += [
+            f"  %mm{k} = tcp.matmul(%{last}, %w{k}) : {made}",
+            f"  %rows{k} = tcp.broadcast(%b{k}) {{dims = [1]}} : {made}",
+            f"  %sum{k} = tcp.add(%mm{k}, %rows{k}) : {made}",
+            f"  %zero{k} = tcp.fill {{value = 0.0}} : {made}",
+            f"  %y{k} = tcp.max(%sum{k}, %zero{k}) : {made}",
+        ]
+        last = f"y{k}"
+    head = f"func @net(%x: tensor<[M]x96xf32>{arguments}) -> tensor<[M]x{columns[-1]}xf32> symbols [M] {{"
+    return "\n".join([head, *lines, f"  tcp.return(%{last})", "}"])
+
+
+def test_a_longer_payload_may_become_more_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    longest = len(tcpx.emit(tcpx.parse(shared_operand(10)), target="generic").c_source)
+    monkeypatch.setattr("tcpx.emit_c.printer.file.MOST_C_BYTES", longest)
+    assert len(tcpx.emit(tcpx.parse(shared_operand(100)), target="generic").c_source) > 2 * longest
+    monkeypatch.setattr("tcpx.emit_c.printer.file.MOST_C_BYTES", longest // 3)
+    with pytest.raises(tcpx.VerifyError, match="the C of the kernels is too long") as raised:
+        tcpx.emit(tcpx.parse(shared_operand(10)), target="generic")
+    assert raised.value.diagnostic.required == f"at most {longest // 3} bytes"

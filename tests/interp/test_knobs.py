@@ -10,7 +10,8 @@ import pytest
 
 import tcpx
 from tcpx.interp import ParamValue, Run, run_schedule
-from tcpx.payload.diagnostics import Diagnostic, ScheduleError
+from tcpx.interp.knobs import KnobUse, KnobUses
+from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
 from tcpx.payload.text.parser import parse
 from tcpx.target import load_target
 from tcpx.transform.language import program_of_text
@@ -207,3 +208,21 @@ def test_a_search_names_the_nearest_knobs_too() -> None:
     found = space.no_knob("nrr", "a knob")
     assert (found.message, found.found) == ("no knob is called `nrr`", "6 knobs, called mr, nr")
     assert found.fix == "did you mean `nr`?"
+
+
+def test_uses_of_knobs_are_as_before_a_rollback() -> None:
+    def use(path: str, value: int, structure: str = "s", shares: str = "") -> KnobUse:
+        return KnobUse(path, value, value, (), Location("f", 1, 1), False, structure, shares)
+
+    uses = KnobUses()
+    for made in (use("a", 1), use("b", 2), use("c", 1, shares="a"), use("d", 4, "other")):
+        uses.record(made)
+    before, mark = list(uses), uses.mark()
+    uses.record(use("a", 5, "other"))
+    uses.record(use("e", 6))
+    assert [made.path for made in uses] == ["b", "c", "d", "a", "e"]
+    assert uses.shared_by("e", "s") == use("b", 2)
+    uses.rollback(mark)
+    assert list(uses) == before
+    assert uses.shared_by("c", "s") == use("a", 1)
+    assert uses.shared_by("a", "s") == use("b", 2)

@@ -44,3 +44,13 @@ def test_the_nest_of_every_step_is_that_of_the_payload(text: str) -> None:
     assert len(seen) >= 4
     for kept, actual in seen:
         assert kept == actual
+
+
+def test_nests_can_be_asked_for_in_any_order() -> None:
+    module = tcpx.parse(RELU)
+    seen: list[tuple[TraceEntry, str]] = []
+    schedule, target = tcpx.parse_schedule(PACKED), load_target("generic")
+    run_schedule(module, schedule, target, on_step=lambda entry: seen.append((entry, loop_nest(module.main))))
+    changed = [(entry, actual) for entry, actual in seen if entry.loops is not None]
+    for entry, actual in [*reversed(changed), *changed, changed[2]]:
+        assert entry.nest == actual

@@ -91,7 +91,7 @@ class Surveyor(PayloadChecker):
                 self._keep_inside(domain, pinned, statement, frame)
                 return
             self._bind(statement.name, next(iter(_items(domain)), None), frame)
-        use = next((u for u in self.state.overrides.uses if u.path == f"{frame.use}.{statement.name}"), None)
+        use = self.state.overrides.uses.at(f"{frame.use}.{statement.name}")
         if use is not None and use.overridden:
             if not use.beyond:
                 self._keep_inside(domain, plain_value(use.value), statement, frame)
@@ -131,7 +131,8 @@ class Surveyor(PayloadChecker):
     ) -> str:
         """Declare a coordinate, or another use of one; its path."""
         own = f"{frame.use}.{name}"
-        shared = next((use.shares for use in self.state.overrides.uses if use.path == own), "")
+        use = self.state.overrides.uses.at(own)
+        shared = use.shares if use is not None else ""
         path = (shared if type_ == CHOICE else self.shares.get(own, shared)) or own
         if self.is_taken:
             self.result.taken.add(path)
@@ -162,7 +163,7 @@ class Surveyor(PayloadChecker):
         chosen_alternative(statement, self.state, frame)
         places = list(dict.fromkeys(tune.location for tune in frame.tunes))
         name = f"tune{places.index(statement.location) + 1}"
-        use = next((u for u in self.state.overrides.uses if u.path == f"{frame.use}.{name}"), None)
+        use = self.state.overrides.uses.at(f"{frame.use}.{name}")
         if use is not None and use.overridden:
             chosen = use.value if isinstance(use.value, int) else 0
             self.block(statement.alternatives[chosen], frame.block())

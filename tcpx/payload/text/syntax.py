@@ -12,10 +12,11 @@ from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 from lark.lexer import PatternStr
 
+from tcpx.payload.collector import collector_paused
 from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, either
 from tcpx.payload.text.file import printable
 from tcpx.payload.text.hints import syntax_fix
-from tcpx.payload.text.tables import collector_paused, tables_file
+from tcpx.payload.text.tables import tables_file
 
 Node = Tree[Token]
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
 from importlib.util import cache_from_source
 from pathlib import Path
 
@@ -25,15 +22,3 @@ def tables_file(grammar: Path) -> str | bool:
     except OSError:
         return False
     return str(place)
-
-
-@contextmanager
-def collector_paused() -> Generator[None, None, None]:
-    """While tables or a text are read: many small objects without cycles, through which the collector goes in vain."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

@@ -111,7 +111,7 @@ class ElementLoops:
         if len(anchor.results) == len(op.results):
             for old, new in zip(op.results, anchor.results, strict=True):
                 new.name = old.name
-        anchor.name = op.name
+        self.rewriter.rename(anchor, op.name)
         self.rewriter.continue_as(op, anchor)
 
     # -- data movement -------------------------------------------------------------------------------------------

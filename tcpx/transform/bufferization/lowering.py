@@ -139,7 +139,7 @@ class Lowering:
         """Write a register to memory."""
         stored = self.rewriter.insert(Store.of(value, self.buffers.of(place), place.tile), InsertPoint.before(op))
         self.rewriter.continue_as(op, stored)
-        stored.name = op.name
+        self.rewriter.rename(stored, op.name)
         self.erase_later(op)
 
     def redirect(self, op: Read | Prefetch) -> None:

@@ -76,7 +76,7 @@ def _decompose(rewriter: Rewriter, op: Composite) -> None:
         raise op.error(
             "a composite decomposes into operations", required="values made by operations", found=f"%{result.name}"
         )
-    anchor.name = op.name
+    rewriter.rename(anchor, op.name)
     rewriter.continue_as(op, anchor)
     rewriter.replace_op(op, [result])
 
@@ -109,7 +109,8 @@ def _pad_last(rewriter: Rewriter, op: Structured) -> None:
     again = rewriter.insert(again, InsertPoint.before(op), op.result.name)
     rewriter.continue_as(op, moved)
     rewriter.continue_as(padded, again)
-    moved.name, again.name = op.name, padded.name
+    rewriter.rename(moved, op.name)
+    rewriter.rename(again, padded.name)
     rewriter.replace_op(op, [again.results[0]])
     rewriter.erase(padded)
 

@@ -8,8 +8,10 @@ other. Buffers inside a parallel loop lie in the slot of their thread, which sta
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import Final
 
 from tcpx.payload.facts import Facts, facts_at, facts_in
@@ -65,10 +67,6 @@ class _Slot:
 
     size: Dim
     items: list[_Item] = field(default_factory=list[_Item])
-
-    @property
-    def free_from(self) -> int:
-        return self.items[-1].last + 1
 
 
 def plan(func: FuncOp) -> Workspace:
@@ -152,13 +150,20 @@ class _Planner:
 def _slots(items: list[_Item]) -> list[_Slot]:
     """A slot for every item; an item takes one that is free and large enough, else one that is free, else a new one."""
     slots: list[_Slot] = []
+    free: list[int] = []
+    taken: list[tuple[int, int]] = []
+    """By the position from which it is free again, the first one first: numbers of slots."""
     for item in items:
-        free = [s for s in slots if s.free_from <= item.first]
-        fitting = next((s for s in free if is_less_equal(item.size, s.size) is True), None)
-        slot = fitting or next(iter(free), None)
-        if slot is None:
-            slot = _Slot(item.size)
-            slots.append(slot)
+        while taken and taken[0][0] <= item.first:
+            insort(free, heappop(taken)[1])
+        fitting = (k for k in free if is_less_equal(item.size, slots[k].size) is True)
+        number = next(fitting, free[0] if free else len(slots))
+        if number == len(slots):
+            slots.append(_Slot(item.size))
+        else:
+            free.remove(number)
+        heappush(taken, (item.last + 1, number))
+        slot = slots[number]
         slot.size = maximum(slot.size, item.size)
         slot.items.append(item)
     return slots

@@ -12,9 +12,10 @@ from typing import Protocol
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
+from tcpx.payload.collector import collector_paused
 from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, either
 from tcpx.payload.text.file import printable
-from tcpx.payload.text.tables import collector_paused, tables_file
+from tcpx.payload.text.tables import tables_file
 from tcpx.transform.language.blocks import unclosed_block
 from tcpx.transform.language.builder import Builder
 from tcpx.transform.language.hints import FOREIGN_WORDS, ITEM_FORMS, hint, number_fix

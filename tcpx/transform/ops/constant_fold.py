@@ -87,7 +87,7 @@ class ConstantFold(Transform):
         made = Const([], [type_], {"constant": name}, location=op.location)
         made.stand_for(op)
         ctx.rewriter.insert(made, InsertPoint.before(op), base)
-        made.name = op.name
+        ctx.rewriter.rename(made, op.name)
         made.copy_path = op.copy_path
         ctx.rewriter.continue_as(op, made)
         ctx.rewriter.replace_op(op, [made.result])

@@ -68,7 +68,7 @@ class Decompose(Transform):
         if result is None or anchor is None:
             required = "a composite operation, or an elementwise one that has simpler terms"
             raise ctx.fail(f"%{op.name} is not made of others", op=op, required=required, found=op.opcode)
-        anchor.name = op.name
+        rewriter.rename(anchor, op.name)
         rewriter.continue_as(op, anchor)
         rewriter.replace_op(op, [result])
         return (anchor,)
