@@ -444,9 +444,12 @@ def _fuse_path(ctx: TransformContext, path: Sequence[Tileable], into: Loop, reco
 
 
 def _sink_reads(rewriter: Rewriter, value: Value, into: Loop) -> None:
-    """Move the subsets and paddings of a value that only `into` uses to the start of its body."""
+    """Move the subsets and paddings of a value that only `into` uses, and the data movement of these, to the start of
+    its body."""
     for user in value.users:
-        if not isinstance(user, Materialize | Pad) or user.is_in(into) or not into.is_in(user.parent_op or user):
+        is_movement = isinstance(user, Structured) and user.is_movement and isinstance(value.defining_op, Materialize)
+        is_read = isinstance(user, Materialize | Pad) or is_movement
+        if not is_read or user.is_in(into) or not into.is_in(user.parent_op or user):
             continue
         _sink_reads(rewriter, user.results[0], into)
         if user.results[0].uses and all(u is not into and u.is_in(into) for u in user.results[0].users):

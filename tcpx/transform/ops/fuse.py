@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcpx.payload.interfaces import Tileable
+from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop, StYield
 from tcpx.payload.types import VectorType
@@ -80,6 +80,7 @@ class Fuse(Transform):
                 op=op,
                 required="an operation outside the loop",
                 found=f"an operation of its body: {op.opcode}",
+                fix="leave this statement out" if isinstance(op, Structured) and op.is_movement else None,
             )
         check_not_isolated(ctx, op, loop)
         here = ancestor_in(loop, op.parent) if op.parent is not None else None
