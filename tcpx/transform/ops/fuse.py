@@ -30,7 +30,8 @@ class Fuse(Transform):
     A producer is computed where the loop reads it, and so is what stands on its other ways into the loop; a producer
     that starts an accumulator (`x.start`) on the first step of the reduction. A consumer, with every operation on the
     paths to it, moves behind the value it needs: if loops of a reduction enclose that value, it runs on their last
-    iteration, which the engine derives.
+    iteration, which the engine derives. Fused into a loop of a reduction itself, all of it runs there at once: a remark
+    says so.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
