@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from tcpx.payload.broadcasting import broadcasts_to_write, have_equal_extents
 from tcpx.payload.diagnostics import VerifyError
-from tcpx.payload.facts import facts_at, is_unreachable
+from tcpx.payload.facts import facts_at, facts_if, is_unreachable
 from tcpx.payload.indexing_maps import (
     DimDigit,
     IndexingMap,
@@ -30,8 +30,10 @@ from tcpx.payload.sizes import (
     Var,
     ceildiv,
     floordiv,
+    if_positive,
     is_equal,
     is_less_equal,
+    minimum,
     mod,
     not_negative,
     substitute,
@@ -331,7 +333,32 @@ class Structured(Tileable):
             )
 
     def operand_tile(self, index: int, box: Box) -> Tile:
-        return self._map_tile(self.maps()[index], shape_of(self.inputs[index].type), box)
+        indexing_map, shape = self.maps()[index], shape_of(self.inputs[index].type)
+        return self._none_of_no_iterations(indexing_map, shape, box, self._map_tile(indexing_map, shape, box))
+
+    def _none_of_no_iterations(self, indexing_map: IndexingMap, shape: Sequence[Dim], box: Box, tile: Tile) -> Tile:
+        """The subset of an operand that a box reads, where the box may have no iteration because a dim that it holds
+        all of is empty: then nothing is read, and the operand may be too short for the other dims."""
+        its, partial = self.iterators(), self._partial_dims()
+        extents = {it.name: d for it, d in zip(its, self.domain(), strict=True)}
+        parts = {
+            it.name: extents[it.name]
+            for it, offset, size in zip(its, box.offsets, box.sizes, strict=True)
+            if is_equal(offset, 0) is not True or is_equal(size, extents[it.name]) is not True
+        }
+        offsets, sizes = list(tile.offsets), list(tile.sizes)
+        for position, (expression, extent) in enumerate(zip(indexing_map, shape, strict=True)):
+            name = map_dim(expression)
+            if name is not None and name not in partial:
+                continue
+            first, end = index_range(expression, extents)
+            if self._holds_if_read(end, extent, parts) and self._holds_if_read(0, first, parts):
+                continue
+            never = any(is_less_equal(extent, 0) is True for extent in extents.values())
+            left = not_negative(extent - offsets[position])
+            sizes[position] = 0 if never else minimum(sizes[position], left)
+            offsets[position] = 0 if never else offsets[position]
+        return Tile(tuple(offsets), tuple(sizes), tile.strides, tile.dropped)
 
     def result_tile(self, box: Box) -> Tile:
         return self._map_tile(self.result_map(), shape_of(self.result.type), box)
@@ -436,7 +463,7 @@ class Structured(Tileable):
                 first, end = index_range(expression, extents)
                 is_exact = name is not None and (name not in partial or index >= len(self.inputs))
                 holds = self._holds("==" if is_exact else "<=", end, extent)
-                if holds is not True:
+                if holds is not True and (is_exact or not self._holds_if_read(end, extent, extents)):
                     raise (self.wrong_result() if self.reads_all_of_operands else None) or self.error(
                         f"dim {position} of `{role}` does not agree with `{name or to_text(expression)}`",
                         required=f"{to_text(end)}, the extent of `{name}`"
@@ -447,7 +474,7 @@ class Structured(Tileable):
                         unproven=holds is None,
                     )
                 begins = name is not None or self._holds("<=", 0, first)
-                if begins is not True:
+                if begins is not True and not self._holds_if_read(0, first, extents):
                     raise self.error(
                         f"`{to_text(expression)}` reads before the first element of dim {position} of `{role}`",
                         required="indices of 0 and more in every iteration",
@@ -462,6 +489,15 @@ class Structured(Tileable):
         if decided is None:
             decided = facts_at(self).decide(Predicate.of(relation, a, b))
         return True if decided is not True and is_unreachable(self) else decided
+
+    def _holds_if_read(self, a: Dim, b: Dim, extents: Mapping[str, Dim]) -> bool:
+        """Whether a <= b is proved where no dim of these extents is empty: where one is, nothing is read."""
+        if self._holds("<=", a, b) is True:
+            return True
+        running = [Predicate.of(">=", if_positive(extent), 1) for extent in extents.values()]
+        if any(predicate.decide() is False for predicate in running):
+            return True
+        return facts_if(self, running).decide(Predicate.of("<=", a, b)) is True
 
     def _extents_text(self, expression: Dim, extents: Mapping[str, Dim]) -> str:
         names = map_symbols(expression)

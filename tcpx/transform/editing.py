@@ -78,7 +78,9 @@ def _moved(rewriter: Rewriter, op: Structured, box: Box, point: InsertPoint) -> 
     operands = [read_subset(rewriter, v, op.operand_tile(k, box), point) for k, v in enumerate(op.inputs)]
     reads = [v.defining_op for v in operands if v.defining_op is not None and v.defining_op.parent is point.block]
     after = InsertPoint.after(reads[0]) if reads else point
-    return rewriter.insert(op.on_box(operands, box), after, f"{op.result.name.split('.')[0]}.t").results[0]
+    made = rewriter.insert(op.on_box(operands, box), after, f"{op.result.name.split('.')[0]}.t")
+    made.name = op.name
+    return made.results[0]
 
 
 def follow_reads(rewriter: Rewriter, values: Sequence[Value], reads: Sequence[Value]) -> None:

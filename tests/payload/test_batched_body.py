@@ -22,7 +22,7 @@ from tcpx.payload.progress import EvaluationProgress
 Array = npt.NDArray[np.generic]
 FLOATS = ("f64", "f32", "f16", "bf16")
 INTEGERS = {"si8": np.int8, "ui8": np.uint8, "si16": np.int16, "si32": np.int32, "ui32": np.uint32, "si64": np.int64}
-CASES = 300
+CASES = 400
 SPECIAL = (0.0, -0.0, np.nan, np.inf, -np.inf, 1e30, 65504.0)
 
 
@@ -112,7 +112,7 @@ def draw(seed: int) -> Drawn:
     kinds = {name: rng.choice(["parallel", "reduction"]) for name in names}
     extents = {name: rng.choice([0, 1, 2, 3, 5] if rng.random() < 0.2 else [1, 2, 3, 5]) for name in names}
     seen |= {"empty"} if 0 in extents.values() else set()
-    declared = {name for name in names if extents[name] and rng.random() < 0.3}
+    declared = {name for name in names if rng.random() < 0.3}
     parallel = [name for name in names if kinds[name] == "parallel"]
     rng.shuffle(parallel)
     dtype = rng.choice([*FLOATS, *INTEGERS])
