@@ -30,7 +30,6 @@ from tcpx.payload.sizes import (
     Var,
     ceildiv,
     floordiv,
-    if_positive,
     is_equal,
     is_less_equal,
     minimum,
@@ -126,9 +125,11 @@ class Tileable(Operation):
         raise self.error("the operation declares no iteration domain", required="an operation with this interface")
 
     def extents(self) -> tuple[Dim, ...]:
-        """The extent of each iterator, its symbols with what the branches round the operation say about them."""
+        """The extent of each iterator: a number where the branches round the operation leave it one value, else its
+        symbols with what they say about them."""
         facts = facts_at(self)
-        return tuple(facts.attach(extent) for extent in self.domain())
+        known = [facts.value(extent) for extent in self.domain()]
+        return tuple(n if isinstance(n, int) else facts.attach(d) for n, d in zip(known, self.domain(), strict=True))
 
     def operand_tile(self, index: int, box: Box) -> Tile:
         """The part of input `index` that a box of iterations reads."""
@@ -494,7 +495,7 @@ class Structured(Tileable):
         """Whether a <= b is proved where no dim of these extents is empty: where one is, nothing is read."""
         if self._holds("<=", a, b) is True:
             return True
-        running = [Predicate.of(">=", if_positive(extent), 1) for extent in extents.values()]
+        running = [Predicate.of(">=", extent, 1) for extent in extents.values()]
         if any(predicate.decide() is False for predicate in running):
             return True
         return facts_if(self, running).decide(Predicate.of("<=", a, b)) is True

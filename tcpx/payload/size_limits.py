@@ -19,7 +19,6 @@ from tcpx.payload.size_expressions import (
     Mod,
     Monomial,
     Operand,
-    Size,
     Var,
     as_dim,
     atoms,
@@ -48,16 +47,6 @@ def upper_expression(d: Operand, keep: Keep = never) -> Dim:
 def not_negative(d: Dim) -> Dim:
     """The size, or 0 where it may be negative: an extent."""
     return d if is_less_equal(0, d) is True else maximum(0, d)
-
-
-def if_positive(d: Dim) -> Dim:
-    """A size that `d` is where `d` is at least 1: `e` for `max(0, e)`."""
-    match d:
-        case Size(terms=(((Max(args=args),), 1),), constant=0):
-            rest = [a for a in args if not (isinstance(a, int) and a <= 0)]
-            return rest[0] if len(rest) == 1 else d
-        case _:
-            return d
 
 
 def lower_expression(d: Operand, keep: Keep = never) -> Dim:

@@ -24,7 +24,7 @@ from tcpx.payload.size_expressions import (
     product,
     to_text,
 )
-from tcpx.payload.size_limits import if_positive, last_value, lower_expression, not_negative, upper_expression
+from tcpx.payload.size_limits import last_value, lower_expression, not_negative, upper_expression
 from tcpx.payload.size_substitution import Substitution, simplify, substitute
 from tcpx.payload.size_traversal import as_symbol, evaluate, symbols, variables
 
@@ -47,7 +47,6 @@ __all__ = [
     "ceildiv",
     "evaluate",
     "floordiv",
-    "if_positive",
     "is_equal",
     "is_less",
     "is_less_equal",

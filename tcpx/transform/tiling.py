@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tcpx.payload.bounds import is_equal
-from tcpx.payload.indexing_maps import map_name
+from tcpx.payload.indexing_maps import map_name, map_symbols
 from tcpx.payload.interfaces import Box, Structured, Tileable
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
 from tcpx.payload.ops.memory import FREE, Empty, Pad
 from tcpx.payload.ops.movement import Fill
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, Size, Var, minimum
+from tcpx.payload.sizes import Dim, Size, Var, minimum, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform.arguments import TransformContext
@@ -164,9 +164,12 @@ def _check_held(op: Tileable, dim: int, size: Dim) -> None:
     name = op.iterators()[dim].name
     for index, value in enumerate(op.inputs):
         if op.operand_tile(index, wider).shape == op.operand_tile(index, actual).shape:
+            entries = op.maps()[index] if isinstance(op, Structured) else ()
+            parts = ", ".join(to_text(e) for e in entries if name in map_symbols(e))
+            what = f"has it as {parts} alone, and may hold anything behind its end" if parts else "does not have it"
             raise op.error(
-                f"`{name}` cannot be padded: an operand does not have it",
-                required="a reduction dim of every operand, or whole tiles",
+                f"`{name}` cannot be padded: an operand {what}",
+                required="a reduction dim that each operand has as a dim of its own, or whole tiles",
                 found=f"%{value.name}: {value.type}",
                 fix="tail: peel",
             )

@@ -199,6 +199,8 @@ class Vectorizer:
         if isinstance(op.result.type, VectorType):
             return
         shape = self._need_static(op, op.result)
+        if _static(op.extents(), self.facts) is None:  # of a dim that no operand has alone
+            raise self._not_static(op, op.result)
         operands = [self.vector_of(v, op) for v in op.operands]
         made = op.on_tiles(operands, shape)
         made.result.type = VectorType(shape, dtype_of(op.result.type))
