@@ -444,6 +444,7 @@ schedule s(root: func) {
     assert done.module.text() == before
 
 
+LOADS = "load or masked_load or strided_load or masked_strided_load"
 PRODUCT = pointwise("%r = tcp.mul(%v, %v) : vector<16xf32>", extent="[N]").replace(
     "symbols [N]", "symbols [N multiple_of 16]"
 )
@@ -456,7 +457,7 @@ PRODUCT = pointwise("%r = tcp.mul(%v, %v) : vector<16xf32>", extent="[N]").repla
         ("mul_f32x16", "mul_f32", "a row of kind compute, a * b: f32x16, f32x16 -> f32x16"),
         ("mul_f32x16", "load_f32x16", "a row of kind compute, a * b: f32x16, f32x16 -> f32x16"),
         ("mul_f32x16", "literal", "a row of kind compute, a * b: f32x16, f32x16 -> f32x16"),
-        ("load_f32x16", "load_f64x8", "a row of kind load or masked_load or strided_load or masked_strided_load: -> f32x16"),
+        ("load_f32x16", "load_f64x8", f"a row of kind {LOADS}: -> f32x16"),
         ("store_f32x16", "load_f32x16", "a row of kind store or masked_store or stream_store: f32x16 ->"),
     ],
 )  # fmt: skip
