@@ -127,9 +127,9 @@ class Tileable(Operation):
     def extents(self) -> tuple[Dim, ...]:
         """The extent of each iterator: a number where the branches round the operation leave it one value, else its
         symbols with what they say about them."""
-        facts = facts_at(self)
-        known = [facts.value(extent) for extent in self.domain()]
-        return tuple(n if isinstance(n, int) else facts.attach(d) for n, d in zip(known, self.domain(), strict=True))
+        facts, domain = facts_at(self), self.domain()
+        known = map(facts.value, domain)
+        return tuple(n if isinstance(n, int) else facts.attach(d) for n, d in zip(known, domain, strict=True))
 
     def operand_tile(self, index: int, box: Box) -> Tile:
         """The part of input `index` that a box of iterations reads."""
@@ -340,25 +340,24 @@ class Structured(Tileable):
     def _none_of_no_iterations(self, indexing_map: IndexingMap, shape: Sequence[Dim], box: Box, tile: Tile) -> Tile:
         """The subset of an operand that a box reads, where the box may have no iteration because a dim that it holds
         all of is empty: then nothing is read, and the operand may be too short for the other dims."""
-        its, partial = self.iterators(), self._partial_dims()
-        extents = {it.name: d for it, d in zip(its, self.domain(), strict=True)}
+        partial = self._partial_dims()
+        places = [k for k, e in enumerate(indexing_map) if (map_dim(e) or "") in partial or map_dim(e) is None]
+        if not places:
+            return tile
+        extents = {it.name: d for it, d in zip(self.iterators(), self.domain(), strict=True)}
         parts = {
-            it.name: extents[it.name]
-            for it, offset, size in zip(its, box.offsets, box.sizes, strict=True)
-            if is_equal(offset, 0) is not True or is_equal(size, extents[it.name]) is not True
+            name: extent
+            for (name, extent), offset, size in zip(extents.items(), box.offsets, box.sizes, strict=True)
+            if is_equal(offset, 0) is not True or is_equal(size, extent) is not True
         }
         offsets, sizes = list(tile.offsets), list(tile.sizes)
-        for position, (expression, extent) in enumerate(zip(indexing_map, shape, strict=True)):
-            name = map_dim(expression)
-            if name is not None and name not in partial:
+        never = any(is_less_equal(extent, 0) is True for extent in extents.values())
+        for k in places:
+            first, end = index_range(indexing_map[k], extents)
+            if self._holds_if_read(end, shape[k], parts) and self._holds_if_read(0, first, parts):
                 continue
-            first, end = index_range(expression, extents)
-            if self._holds_if_read(end, extent, parts) and self._holds_if_read(0, first, parts):
-                continue
-            never = any(is_less_equal(extent, 0) is True for extent in extents.values())
-            left = not_negative(extent - offsets[position])
-            sizes[position] = 0 if never else minimum(sizes[position], left)
-            offsets[position] = 0 if never else offsets[position]
+            sizes[k] = 0 if never else minimum(sizes[k], not_negative(shape[k] - offsets[k]))
+            offsets[k] = 0 if never else offsets[k]
         return Tile(tuple(offsets), tuple(sizes), tile.strides, tile.dropped)
 
     def result_tile(self, box: Box) -> Tile:

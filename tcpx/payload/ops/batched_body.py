@@ -17,7 +17,9 @@ from tcpx.payload.indexing_maps import IndexingMap, map_symbols
 from tcpx.payload.interfaces import Elementwise, Iterator
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.elementwise import Arithmetic
 from tcpx.payload.sizes import CeilDiv, FloorDiv, Max, Min, Mod, Operand, Size, Symbol
+from tcpx.payload.types import dtype_of
 
 Indices = npt.NDArray[np.int64]
 ELEMENTS: Final = 1 << 15
@@ -82,6 +84,7 @@ def _run_part(
     accumulator = body.args[len(operands)] if len(body.args) > len(operands) else None
     ahead, after = _by_dependence(body, accumulator)
     last = body.ops[-1].operands[0]
+    summand = _summand(after, accumulator, last)
     wanted = {v for op in after for v in op.operands} | {last}
     block, points = max(1, ELEMENTS // result.size), prod(reduced.values())
     for start in range(0, points, block):
@@ -93,16 +96,33 @@ def _run_part(
             for op in ahead:
                 evaluation.run(op)
         blocks = {v: evaluation.values[v] for v in wanted if v is not accumulator and v.defining_op not in after}
-        with evaluation.batched(result.shape):
-            for k in range(stop - start):
-                evaluation.values |= {v: values[k] for v, values in blocks.items()}
-                if accumulator is not None:
-                    evaluation.values[accumulator] = result
-                for op in after:
-                    evaluation.run(op)
-                result = evaluation.values[last]
+        if summand is not None and stop - start > 1:
+            combiner, value = summand
+            values = np.concatenate([np.asarray(result)[np.newaxis], blocks[value]])
+            result = combiner.ufunc.accumulate(values, dtype=values.dtype)[-1]
+        else:
+            with evaluation.batched(result.shape):
+                for k in range(stop - start):
+                    evaluation.values |= {v: values[k] for v, values in blocks.items()}
+                    if accumulator is not None:
+                        evaluation.values[accumulator] = result
+                    for op in after:
+                        evaluation.run(op)
+                    result = evaluation.values[last]
         evaluation.note_points((stop - start) * result.size)
     return result
+
+
+def _summand(
+    after: Sequence[Operation], accumulator: Value | None, last: Value
+) -> tuple[type[Arithmetic], Value] | None:
+    """The combiner and what it adds, where the body does nothing else with the accumulator: then NumPy accumulates, in
+    the same order, rounded as often."""
+    op = after[0] if len(after) == 1 else None
+    if not isinstance(op, Arithmetic) or op.result is not last or op.neutral_of(dtype_of(last.type)) is None:
+        return None
+    others = [v for v in op.operands if v is not accumulator]
+    return (type(op), others[0]) if len(others) == 1 else None
 
 
 def _by_dependence(body: Block, accumulator: Value | None) -> tuple[list[Operation], list[Operation]]:
