@@ -125,11 +125,9 @@ class Tileable(Operation):
         raise self.error("the operation declares no iteration domain", required="an operation with this interface")
 
     def extents(self) -> tuple[Dim, ...]:
-        """The extent of each iterator: a number where the branches round the operation leave it one value, else its
-        symbols with what they say about them."""
-        facts, domain = facts_at(self), self.domain()
-        known = map(facts.value, domain)
-        return tuple(n if isinstance(n, int) else facts.attach(d) for n, d in zip(known, domain, strict=True))
+        """The extent of each iterator, its symbols with what the branches round the operation say about them."""
+        facts = facts_at(self)
+        return tuple(facts.attach(extent) for extent in self.domain())
 
     def operand_tile(self, index: int, box: Box) -> Tile:
         """The part of input `index` that a box of iterations reads."""
