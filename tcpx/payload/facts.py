@@ -95,6 +95,11 @@ def facts_at(op: Operation) -> Facts:
     return _facts(branches) if branches else NOTHING
 
 
+def facts_if(op: Operation, also: Sequence[Predicate]) -> Facts:
+    """What holds where an operation stands, and where these do."""
+    return Facts([*_branch_conditions(op), *also])
+
+
 def facts_in_iterations(op: Operation) -> Facts:
     """What holds where an operation stands, with what it says that all loops round it have an iteration."""
     loops = [var for outer in op.ancestors() if isinstance(var := outer.attributes.get("var"), Var)]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import inf
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 Doubles = npt.NDArray[np.float64]
+Float = TypeVar("Float", np.float32, np.float64)
 
 _SPLITTER = 2.0**27 + 1
 _LARGEST, _SMALLEST = 2.0**990, 2.0**-900
@@ -24,8 +26,9 @@ def fused_multiply_add(a: Doubles, b: Doubles, c: Doubles, target: np.dtype[np.g
     """
     product = np.multiply(a, b)
     if target != np.float64:
-        total = _odd_sum(product, c)
         is_brain = target.itemsize == 2 and target != np.float16  # NumPy takes it from f64 by way of f32
+        zeros = 44 if is_brain else 41 if target == np.float16 else 28
+        total = _sum_to_round_again(product, c, zeros)
         return np.asarray(_odd_single(total) if is_brain else total).astype(target)
     is_factor = np.isfinite(a) & np.isfinite(b)  # else a product that overflows is no infinity
     plain = np.where(is_factor & np.isinf(c), c, np.add(product, c))
@@ -64,19 +67,34 @@ def _two_sum(x: Doubles, y: Doubles) -> tuple[Doubles, Doubles]:
 
 def _odd_sum(x: Doubles, y: Doubles) -> Doubles:
     """x + y; if that is inexact, the neighbour whose last bit is 1."""
-    total, rest = _two_sum(x, y)
-    total = np.ascontiguousarray(total)
-    even = (total.view(np.int64) & 1) == 0
-    towards = np.nextafter(total, np.where(rest > 0, np.inf, -np.inf))
-    return np.where((rest != 0) & np.isfinite(rest) & even, towards, total).reshape(np.shape(x))
+    return _to_odd(*_two_sum(x, y))
 
 
 def _odd_single(x: Doubles) -> npt.NDArray[np.float32]:
     """x in f32; if that is inexact, the neighbour whose last bit is 1."""
-    single = np.ascontiguousarray(x, np.float32)
-    even = (single.view(np.int32) & 1) == 0
-    towards = np.nextafter(single, np.where(x > single, np.float32(np.inf), np.float32(-np.inf)))
-    return np.where((single != x) & ~np.isnan(x) & even, towards, single).reshape(np.shape(x))
+    single = x.astype(np.float32)
+    return _to_odd(single, np.subtract(x, single))
+
+
+def _to_odd(rounded: npt.NDArray[Float], rest: Doubles) -> npt.NDArray[Float]:
+    """What `rounded` is if the rest is 0 or no number; else that, or the neighbour on the side of the rest: the one
+    whose last bit is 1."""
+    bits = np.array(rounded).view(f"i{rounded.dtype.itemsize}")
+    moves = (rest != 0) & np.isfinite(rest) & ((bits & 1) == 0)
+    grows = (rest > 0) != np.signbit(rounded)
+    np.add(bits, np.where(grows, 1, -1), out=bits, where=moves)
+    return bits.view(rounded.dtype)
+
+
+def _sum_to_round_again(x: Doubles, y: Doubles, zeros: int) -> Doubles:
+    """x + y, rounded to odd where the rest might decide how it is rounded next: where as many trailing bits are 0 as
+    in every number half-way between two of the type it is rounded to."""
+    total = np.array(np.add(x, y))
+    is_undecided = (total.view(np.int64) & ((1 << zeros) - 1)) == 0
+    if is_undecided.any():
+        x, y = np.broadcast_arrays(x, y)
+        total[is_undecided] = _odd_sum(x[is_undecided], y[is_undecided])
+    return total
 
 
 def _product_error(a: Doubles, b: Doubles, product: Doubles) -> Doubles:

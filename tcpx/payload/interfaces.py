@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from tcpx.payload.broadcasting import broadcasts_to_write, have_equal_extents
 from tcpx.payload.diagnostics import VerifyError
-from tcpx.payload.facts import facts_at, is_unreachable
+from tcpx.payload.facts import facts_at, facts_if, is_unreachable
 from tcpx.payload.indexing_maps import (
     DimDigit,
     IndexingMap,
@@ -33,6 +33,7 @@ from tcpx.payload.sizes import (
     floordiv,
     is_equal,
     is_less_equal,
+    minimum,
     mod,
     not_negative,
     substitute,
@@ -392,7 +393,31 @@ class Structured(Tileable):
             )
 
     def operand_tile(self, index: int, box: Box) -> Tile:
-        return self._map_tile(self.maps()[index], shape_of(self.inputs[index].type), box)
+        indexing_map, shape = self.maps()[index], shape_of(self.inputs[index].type)
+        return self._none_of_no_iterations(indexing_map, shape, box, self._map_tile(indexing_map, shape, box))
+
+    def _none_of_no_iterations(self, indexing_map: IndexingMap, shape: Sequence[Dim], box: Box, tile: Tile) -> Tile:
+        """The subset of an operand that a box reads, where the box may have no iteration because a dim that it holds
+        all of is empty: then nothing is read, and the operand may be too short for the other dims."""
+        partial = self._partial_dims()
+        places = [k for k, e in enumerate(indexing_map) if (map_dim(e) or "") in partial or map_dim(e) is None]
+        if not places:
+            return tile
+        extents = {it.name: d for it, d in zip(self.iterators(), self.domain(), strict=True)}
+        parts = {
+            name: extent
+            for (name, extent), offset, size in zip(extents.items(), box.offsets, box.sizes, strict=True)
+            if is_equal(offset, 0) is not True or is_equal(size, extent) is not True
+        }
+        offsets, sizes = list(tile.offsets), list(tile.sizes)
+        never = any(is_less_equal(extent, 0) is True for extent in extents.values())
+        for k in places:
+            first, end = index_range(indexing_map[k], extents)
+            if self._holds_if_read(end, shape[k], parts) and self._holds_if_read(0, first, parts):
+                continue
+            sizes[k] = 0 if never else minimum(sizes[k], not_negative(shape[k] - offsets[k]))
+            offsets[k] = 0 if never else offsets[k]
+        return Tile(tuple(offsets), tuple(sizes), tile.strides, tile.dropped)
 
     def result_tile(self, box: Box, number: int = 0) -> Tile:
         return self._map_tile(self.result_maps()[number], shape_of(self.results[number].type), box)
@@ -504,7 +529,7 @@ class Structured(Tileable):
                 first, end = index_range(expression, extents)
                 is_exact = name is not None and (name not in partial or index >= len(self.inputs))
                 holds = self._holds("==" if is_exact else "<=", end, extent)
-                if holds is not True:
+                if holds is not True and (is_exact or not self._holds_if_read(end, extent, extents)):
                     raise (self.wrong_result() if self.reads_all_of_operands else None) or self.error(
                         f"dim {position} of `{role}` does not agree with `{name or to_text(expression)}`",
                         required=f"{to_text(end)}, the extent of `{name}`"
@@ -515,7 +540,7 @@ class Structured(Tileable):
                         unproven=holds is None,
                     )
                 begins = name is not None or self._holds("<=", 0, first)
-                if begins is not True:
+                if begins is not True and not self._holds_if_read(0, first, extents):
                     raise self.error(
                         f"`{to_text(expression)}` reads before the first element of dim {position} of `{role}`",
                         required="indices of 0 and more in every iteration",
@@ -530,6 +555,15 @@ class Structured(Tileable):
         if decided is None:
             decided = facts_at(self).decide(Predicate.of(relation, a, b))
         return True if decided is not True and is_unreachable(self) else decided
+
+    def _holds_if_read(self, a: Dim, b: Dim, extents: Mapping[str, Dim]) -> bool:
+        """Whether a <= b is proved where no dim of these extents is empty: where one is, nothing is read."""
+        if self._holds("<=", a, b) is True:
+            return True
+        running = [Predicate.of(">=", extent, 1) for extent in extents.values()]
+        if any(predicate.decide() is False for predicate in running):
+            return True
+        return facts_if(self, running).decide(Predicate.of("<=", a, b)) is True
 
     def _extents_text(self, expression: Dim, extents: Mapping[str, Dim]) -> str:
         names = map_symbols(expression)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
 from typing import Final, Literal
@@ -241,6 +241,8 @@ def _tighten_lower(atom: Atom, bound: int, known: dict[str, Symbol]) -> None:
         case Min(args=args):
             for arg in args:
                 _tighten_range(arg - bound, known)
+        case Max(args=args):
+            _tighten_only([arg - bound for arg in args], known)
         case _:
             pass
 
@@ -258,8 +260,17 @@ def _tighten_upper(atom: Atom, bound: int, known: dict[str, Symbol]) -> None:
         case Max(args=args):
             for arg in args:
                 _tighten_range(bound - arg, known)
+        case Min(args=args):
+            _tighten_only([bound - arg for arg in args], known)
         case _:
             pass
+
+
+def _tighten_only(sizes: Sequence[Dim], known: dict[str, Symbol]) -> None:
+    """The fact that one of these sizes is >= 0, where all but one are known not to be."""
+    possible = [size for size in sizes if is_less(size, 0) is not True]
+    if len(possible) == 1:
+        _tighten_range(possible[0], known)
 
 
 def _tighten_multiple(lhs: Dim, rhs: int, known: dict[str, Symbol]) -> None:

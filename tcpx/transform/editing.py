@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from tcpx.payload.interfaces import Build
+from tcpx.payload.interfaces import Box, Build, Structured
 from tcpx.payload.ir import Block, Operation, OpT, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize
 from tcpx.payload.ops.memory import Pad
-from tcpx.payload.ops.movement import Transpose
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, is_equal, maximum, minimum
 from tcpx.payload.subsets import Tile, compose
@@ -64,30 +63,40 @@ def read_subset(rewriter: Rewriter, value: Value, tile: Tile, at: Operation | In
             read = unpadded.defining_op
             after = InsertPoint.after(read) if read is not None and read.parent is point.block else point
             return rewriter.insert(made, after, f"{value.name.split('.')[0]}.p").result
-    if isinstance(definition, Transpose) and not tile.dropped:
-        point = at if isinstance(at, InsertPoint) else InsertPoint.before(at)
-        turned = tuple(definition.permutation.index(k) for k in range(len(definition.permutation)))
-        offsets, sizes, strides = (tuple(part[k] for k in turned) for part in (tile.offsets, tile.sizes, tile.strides))
-        inner = Tile(offsets, sizes, strides)
-        straight = read_subset(rewriter, definition.operands[0], inner, point)
-        made = Transpose.of(straight, definition.permutation)
-        read = straight.defining_op
-        after = InsertPoint.after(read) if read is not None and read.parent is point.block else point
-        return rewriter.insert(made, after, f"{value.name.split('.')[0]}.t").result
+    if isinstance(definition, Structured) and definition.is_movement and definition.init is None:
+        box = definition.iteration_of_result(tile)
+        if box is not None:
+            return _moved(rewriter, definition, box, at if isinstance(at, InsertPoint) else InsertPoint.before(at))
     if isinstance(definition, Materialize) and not is_destination(definition.operands[0]):
         source, subset = definition.operands[0], compose(definition.subset, tile)
     point = at if isinstance(at, InsertPoint) else InsertPoint.before(at)
     return rewriter.insert(Materialize.of(source, subset), point, f"{value.name.split('.')[0]}.t").result
 
 
+def _moved(rewriter: Rewriter, op: Structured, box: Box, point: InsertPoint) -> Value:
+    """What data movement makes in these iterations, of the subsets that they read."""
+    operands = [read_subset(rewriter, v, op.operand_tile(k, box), point) for k, v in enumerate(op.inputs)]
+    reads = [v.defining_op for v in operands if v.defining_op is not None and v.defining_op.parent is point.block]
+    after = InsertPoint.after(reads[0]) if reads else point
+    made = rewriter.insert(op.on_box(operands, box), after, f"{op.result.name.split('.')[0]}.t")
+    made.name = op.name
+    return made.results[0]
+
+
 def follow_reads(rewriter: Rewriter, values: Sequence[Value], reads: Sequence[Value]) -> None:
-    """Let the handle of a transpose that nothing uses any more follow it to where its tiles are transposed."""
-    turned: dict[Operation, list[Operation]] = {}
-    for value, read in zip(values, reads, strict=False):
+    """Let the handles of data movement that nothing else uses any more follow it to where its tiles are moved."""
+    moved: dict[Operation, list[Operation]] = {}
+    pending = [*zip(values, reads, strict=False)]
+    for value, read in pending:
         old, new = value.defining_op, read.defining_op
-        if isinstance(old, Transpose) and isinstance(new, Transpose) and old is not new and not value.uses:
-            turned.setdefault(old, []).append(new)
-    for old, made in turned.items():
+        while isinstance(new, Pad) and not isinstance(old, Pad):
+            new = new.operands[0].defining_op
+        if not isinstance(old, Structured) or not old.is_movement or old is new or not moved.keys() >= {*value.users}:
+            continue
+        if isinstance(new, Structured) and type(new) is type(old):
+            moved.setdefault(old, []).append(new)
+            pending.extend(zip(old.inputs, new.inputs, strict=True))
+    for old, made in moved.items():
         origins = old.origins
         rewriter.continue_as(old, made[0])
         rewriter.rename(made[0], old.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from tcpx.payload.bounds import is_equal
+from tcpx.payload.bounds import is_equal, is_less_equal
 from tcpx.payload.diagnostics import ScheduleError
 from tcpx.payload.interfaces import Box, Structured, Tileable
 from tcpx.payload.ir import Block, Operation, Value
@@ -95,8 +95,31 @@ def fuse_consumer(ctx: TransformContext, consumer: Tileable, into: Loop, padded:
                 required="disjoint tiles of a parallel dim, or a reduction",
                 found=link.subset.text(),
             )
+    _warn_of_last_iteration(ctx, consumer, next(iter(chains.values())))
     _FusedConsumer(ctx, chains, moved, consumer, padded).run()
     rewriter.visited += len(moved)
+
+
+def _warn_of_last_iteration(ctx: TransformContext, consumer: Tileable, chain: Chain) -> None:
+    """Say so where the loop fused into steps a reduction: the consumer is not computed in its tiles, but at the end."""
+    link = chain.links[-1]
+    if not link.is_reduction or is_less_equal(link.loop.var.upper, link.loop.var.lower + link.loop.var.step) is True:
+        return
+    outer = next((each.loop for each in reversed(chain.links) if not each.is_reduction), None)
+    name = ctx.name_of(consumer)
+    if outer is None:
+        fix = f"leave this statement out; `tile({name}, ...)` makes a loop of its own, behind this one"
+    else:
+        handle = ctx.handle_name(outer)
+        into = f"`fuse({name}, into: {handle})`" if handle is not None else f"a `fuse` into the loop {outer.name}"
+        fix = f"{into}, where it stands behind this loop and can be tiled"
+    ctx.warn(
+        f"%{consumer.name} is computed on the last iteration of the loop {link.loop.name}, all of it at once",
+        consumer,
+        required="a loop whose iterations compute tiles of what is fused",
+        found=f"{link.loop.name}, which steps a reduction: what %{consumer.name} reads is there at its end",
+        fix=fix,
+    )
 
 
 def _path(ctx: TransformContext, top: Loop, consumer: Tileable) -> list[Tileable]:
@@ -498,9 +521,12 @@ def _fuse_path(ctx: TransformContext, path: Sequence[Tileable], into: Loop, reco
 
 
 def _sink_reads(rewriter: Rewriter, value: Value, into: Loop) -> None:
-    """Move the subsets and paddings of a value that only `into` uses to the start of its body."""
+    """Move the subsets and paddings of a value that only `into` uses, and the data movement of these, to the start of
+    its body."""
     for user in value.users:
-        if not isinstance(user, Materialize | Pad) or user.is_in(into) or not into.is_in(user.parent_op or user):
+        is_movement = isinstance(user, Structured) and user.is_movement and isinstance(value.defining_op, Materialize)
+        is_read = isinstance(user, Materialize | Pad) or is_movement
+        if not is_read or user.is_in(into) or not into.is_in(user.parent_op or user):
             continue
         _sink_reads(rewriter, user.results[0], into)
         if user.results[0].uses and all(u is not into and u.is_in(into) for u in user.results[0].users):

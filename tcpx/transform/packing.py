@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tcpx.payload.bounds import upper_bound
 from tcpx.payload.indexing_maps import map_digit, map_dim
-from tcpx.payload.interfaces import Structured
+from tcpx.payload.interfaces import Box, Structured
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop, Materialize
 from tcpx.payload.ops.memory import Empty
@@ -22,7 +22,7 @@ from tcpx.payload.sizes import (
 from tcpx.payload.types import TensorType, dtype_of
 from tcpx.transform.arguments import Digit, OperandRef, TransformContext
 from tcpx.transform.digits import digit_extents, layout_map, padded_to_digits, reread
-from tcpx.transform.editing import erase_dead, source_name
+from tcpx.transform.editing import erase_dead, read_subset, source_name
 from tcpx.transform.filling import (
     CurrentTile,
     Outside,
@@ -66,6 +66,8 @@ def pack(
     op = padded_to_digits(ctx, op, stored_by)
     operand = OperandRef(op, operand.index)
     held_by = op.maps()[operand.index]
+    part = op.operand_tile(operand.index, Box.at_origin(op.extents()))
+    rewriter.set_operand(op, operand.index, read_subset(rewriter, operand.value, part, op))  # it may be longer
     current = current_tile(operand.value)
     outermost = ancestor_in(op, at.body) if at is not None else _outermost_loop(op)
     if outermost is None or outermost is op:

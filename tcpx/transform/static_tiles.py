@@ -39,13 +39,21 @@ class SymbolicDim:
 
     def statement(self, ctx: TransformContext) -> str | None:
         """The statement to write; None where it stands there."""
-        if self.loop is None:
+        where = self.loop.schedule_location if self.loop is not None else None
+        is_split = where is not None and where.printed is None and re.search(r"\bsplit_reduction\(", where.span)
+        if self.loop is None or is_split or not self._can_be_padded():
             return self._new_tile(ctx)
-        where = self.loop.schedule_location
         padded = with_argument(where, "tile", "tail", "pad") if where is not None else None
         if where is None or padded is None:
             return f"`tail: pad` in the `tile` of `{self.dim}`" + (f" at {where}" if where is not None else "")
         return f"`{padded}` at {where}" if not where.span.endswith(padded) else None
+
+    def _can_be_padded(self) -> bool:
+        """Whether each input may be padded along the dim; parallel dims always can be."""
+        inputs = range(len(self.op.inputs))
+        return not self.op.iterator(self.dim).is_reduction or all(
+            self.op.pad_value(k, True) is not None and self.dim in map(map_dim, self.op.maps()[k]) for k in inputs
+        )
 
     def _new_tile(self, ctx: TransformContext) -> str:
         """One element of a reduction, a vector of what lies side by side in the result, a few of any other dim; in the

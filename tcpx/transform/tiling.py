@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tcpx.payload.bounds import is_equal
+from tcpx.payload.indexing_maps import map_name, map_symbols
 from tcpx.payload.interfaces import Box, Structured, Tileable
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
 from tcpx.payload.ops.memory import FREE, Empty, Pad
-from tcpx.payload.ops.movement import Fill, Transpose
+from tcpx.payload.ops.movement import Fill
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, Size, Var, minimum
+from tcpx.payload.sizes import Dim, Size, Var, minimum, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform.arguments import TransformContext
@@ -59,11 +60,27 @@ def tile(rewriter: Rewriter, op: Tileable, dim: str, size: Dim, parallel: bool =
 
 
 def read_inputs(rewriter: Rewriter, op: Tileable, box: Box, body: Block) -> list[Value]:
-    """What a box of iterations of `op` reads of each input, read at the end of `body`."""
-    return [
-        read_subset(rewriter, value, op.operand_tile(index, box), InsertPoint(body, len(body.ops)))
-        for index, value in enumerate(op.inputs)
-    ]
+    """What a box of iterations of `op` reads of each input, read at the end of `body`.
+
+    What a reduction reads stays where it is if it repeats elements: it may be packed, and padding is no repetition.
+    """
+    reduces = any(it.is_reduction for it in op.iterators())
+    operands: list[Value] = []
+    for index, value in enumerate(op.inputs):
+        tile, point = op.operand_tile(index, box), InsertPoint(body, len(body.ops))
+        if reduces and _repeats(value.defining_op) and tile.is_full(shape_of(value.type)) is not True:
+            operands.append(rewriter.insert(Materialize.of(value, tile), point, f"{value.name.split('.')[0]}.t").result)
+        else:
+            operands.append(read_subset(rewriter, value, tile, point))
+    return operands
+
+
+def _repeats(op: Operation | None) -> bool:
+    """Whether an operation is data movement whose result has a dim that no operand has: a broadcast, a fill."""
+    if not isinstance(op, Structured) or not op.is_movement:
+        return False
+    read = {map_name(e) for m in op.maps() for e in m}
+    return any(map_name(e) not in read for e in op.result_map())
 
 
 def _first_values(rewriter: Rewriter, op: Tileable, reduces: bool) -> list[Value]:
@@ -135,6 +152,7 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
         )
     old_inputs = list(op.operands)
     rewriter.replace_op(op, kept)
+    follow_reads(rewriter, old_inputs, operands)
     erase_dead(rewriter, old_inputs)
     if not isinstance(made, Tileable):
         raise made.error("an operation on tiles can be tiled again", required="an operation with the Tiling interface")
@@ -154,9 +172,12 @@ def _check_held(op: Tileable, dim: int, size: Dim) -> None:
     name = op.iterators()[dim].name
     for index, value in enumerate(op.inputs):
         if op.operand_tile(index, wider).shape == op.operand_tile(index, actual).shape:
+            entries = op.maps()[index] if isinstance(op, Structured) else ()
+            parts = ", ".join(to_text(e) for e in entries if name in map_symbols(e))
+            what = f"has it as {parts} alone, and may hold anything behind its end" if parts else "does not have it"
             raise op.error(
-                f"`{name}` cannot be padded: an operand does not have it",
-                required="a reduction dim of every operand, or whole tiles",
+                f"`{name}` cannot be padded: an operand {what}",
+                required="a reduction dim that each operand has as a dim of its own, or whole tiles",
                 found=f"%{value.name}: {value.type}",
                 fix="tail: peel",
             )
@@ -175,17 +196,20 @@ def pad_value_to(
             required="an operation that declares one",
             found=f"%{value.name}: {value.type}",
         )
-    turned = value.defining_op
-    if isinstance(turned, Pad):
-        inner_free = turned.is_free
-        if inner_free or free or turned.value == fill:
-            kept = fill if inner_free else turned.value
-            return pad_value_to(rewriter, turned.operands[0], shape, kept, inner_free and free, at)
-    if isinstance(turned, Transpose):
-        inner = [shape[turned.permutation.index(k)] for k in range(len(shape))]
-        padded = pad_value_to(rewriter, turned.operands[0], inner, fill, free, at)
-        base = f"{value.name.split('.')[0]}.t"
-        return rewriter.insert(Transpose.of(padded, turned.permutation), InsertPoint.before(at), base).result
+    definition = value.defining_op
+    if isinstance(definition, Pad):
+        inner_free = definition.is_free
+        if inner_free or free or definition.value == fill:
+            kept = fill if inner_free else definition.value
+            return pad_value_to(rewriter, definition.operands[0], shape, kept, inner_free and free, at)
+    if isinstance(definition, Structured) and definition.is_movement and (free or not _repeats(definition)):
+        wide = definition.iteration_of_result(Tile.full(tuple(shape)))
+        if wide is not None:
+            shapes = [definition.operand_tile(k, wide).shape for k in range(len(definition.inputs))]
+            padded = zip(definition.inputs, shapes, strict=True)
+            operands = [pad_value_to(rewriter, v, inner, fill, free, at) for v, inner in padded]
+            base = f"{value.name.split('.')[0]}.t"
+            return rewriter.insert(definition.on_box(operands, wide), InsertPoint.before(at), base).results[0]
     made = Pad.of(value, shape, fill)
     if free:
         made.attributes[FREE] = True

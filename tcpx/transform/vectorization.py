@@ -199,6 +199,8 @@ class Vectorizer:
         if isinstance(op.results[0].type, VectorType):
             return
         shapes = [self._need_static(op, result) for result in op.results]
+        if _static(op.extents(), self.facts) is None:  # of a dim that no operand has alone
+            raise self._not_static(op, op.results[0])
         operands = [self.vector_of(v, op) for v in op.operands]
         made = op.on_tiles(operands, *shapes)
         for old, new, shape in zip(op.results, made.results, shapes, strict=True):

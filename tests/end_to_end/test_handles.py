@@ -157,7 +157,7 @@ SHOWN: dict[str, list[str]] = {
         "mm~when0 = tcp.matmul",
         "for mm/n1 in 0 to N step 8; mm~when0 = tcp.matmul",
         "mm = tcp.matmul",
-        "for r/d01 in 0 to M step 6; mm = tcp.matmul; bb = tcp.broadcast; s = tcp.add; r = tcp.max",
+        "for r/d01 in 0 to M step 6; mm = tcp.matmul; bb = tcp.broadcast; s = tcp.add; zb = tcp.broadcast; r = tcp.max",
         "mm~when0 = tcp.matmul; mm = tcp.matmul",
         "mm~when0 = tcp.add; mm = tcp.add",
         "r~when0 = tcp.max; r = tcp.max",

@@ -196,6 +196,54 @@ def test_one_remark_for_all_copies() -> None:
     assert remark.message == "the loop over `n` of %mm has one iteration"
 
 
+ROWS = """\
+func @f(%x: tensor<[M]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M, N] {
+  %s = tcp.reduce_sum(%x) {dims = [1]} : tensor<[M]xf32>
+  %t = tcp.broadcast(%s) {dims = [0]} : tensor<[M]x[N]xf32>
+  %y = tcp.div(%x, %t) : tensor<[M]x[N]xf32>
+  tcp.return(%y)
+}
+"""
+SUM = 'let s = match one "s" in root\nlet y = match one "y" in root\n'
+
+
+@pytest.mark.parametrize(
+    ("loops", "fix"),
+    [
+        (
+            "let i = tile(s, [d0: 4])\nlet k = tile(s, [d1: 8])",
+            "`fuse(y, into: i)`, where it stands behind this loop and can be tiled",
+        ),
+        (
+            "tile(s, [d0: 4])\nlet k = tile(s, [d1: 8])",
+            "a `fuse` into the loop s/d01, where it stands behind this loop and can be tiled",
+        ),
+        (
+            "let k = tile(s, [d1: 8])",
+            "leave this statement out; `tile(y, ...)` makes a loop of its own, behind this one",
+        ),
+    ],
+)
+def test_a_consumer_on_the_last_iteration_of_the_loop_fused_into(loops: str, fix: str) -> None:
+    """It looked as if it were computed in tiles of the loop."""
+    (remark,) = remarks(f"{SUM}{loops}\nfuse(y, into: k)", ROWS)
+    assert remark.message == "%y is computed on the last iteration of the loop s/d11, all of it at once"
+    assert (remark.kind, remark.fix) == (Kind.WARNING, fix)
+    assert remark.schedule is not None
+    assert remark.payload is not None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "let i = tile(s, [d0: 4])\ntile(s, [d1: 8])\nfuse(y, into: i)\ntile(y, [d1: 8])",
+        "let k, i = tile(s, [d1: 8, d0: 4])\nfuse(y, into: i)",
+    ],
+)
+def test_a_consumer_in_tiles_of_the_loop_fused_into(body: str) -> None:
+    assert remarks(SUM + body, ROWS) == []
+
+
 VECTORIZED = "let i, j = tile(mm, [m: 6, n: 16], tail: pad)\ntile(mm, [k: 1])\nvectorize(j)"
 
 

@@ -257,6 +257,13 @@ MUTANTS: Final = (
         _op("select_instructions"),
     ),
     Mutant(
+        "fma: a sum that lies between two numbers is rounded twice",
+        "payload/fused.py",
+        "if is_undecided.any():",
+        "if False:",
+        ("payload/test_fused.py",),
+    ),
+    Mutant(
         "rows: a reduction tree takes every second lane twice",
         "transform/vectors/compute_rows.py",
         "zip(level[::2], level[1::2], strict=False)",

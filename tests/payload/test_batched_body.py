@@ -21,8 +21,8 @@ from tcpx.payload.progress import EvaluationProgress
 
 Array = npt.NDArray[np.generic]
 FLOATS = ("f64", "f32", "f16", "bf16")
-INTEGERS = ("si8", "ui8", "si32")
-CASES = 300
+INTEGERS = {"si8": np.int8, "ui8": np.uint8, "si16": np.int16, "si32": np.int32, "ui32": np.uint32, "si64": np.int64}
+CASES = 400
 SPECIAL = (0.0, -0.0, np.nan, np.inf, -np.inf, 1e30, 65504.0)
 
 
@@ -48,7 +48,7 @@ def _value(expression: str, at: dict[str, int]) -> int:
     return int(eval(expression, {"__builtins__": {}}, {**functions, **at}))  # noqa: S307 - text of this file
 
 
-def _body(rng: random.Random, dtype: str, inputs: int, accumulates: bool, seen: set[str]) -> str:
+def _body(rng: random.Random, dtype: str, inputs: int, combiner: str | None, seen: set[str]) -> str:
     """A body of random operations; values are %e0.., %acc, and what was computed."""
     known = [f"%e{k}" for k in range(inputs)]
     lines: list[str] = []
@@ -77,14 +77,14 @@ def _body(rng: random.Random, dtype: str, inputs: int, accumulates: bool, seen: 
             known.append(add(f"tcp.cast({add(f'tcp.cast({pick()})', 'si32')})"))
         else:
             known.append(add(f"tcp.{kind}({pick()}, {pick()})"))
-    if accumulates:
+    if combiner is not None:
         style = rng.choice(["combine", "combine", "combine", "where", "ignore"])
         seen.add(f"accumulator: {style}")
         if style == "ignore":
             known.append("%acc")
         else:
             element = rng.choice(known)
-            known.append(add(f"tcp.add(%acc, {element})"))
+            known.append(add(f"tcp.{combiner}(%acc, {element})"))
         if style == "where":
             known.append(add(f"tcp.select({add(f'tcp.less({known[0]}, {element})', 'i1')}, {known[-1]}, %acc)"))
     return "\n".join([*lines, f"    tcp.yield({known[-1]})"])
@@ -92,7 +92,7 @@ def _body(rng: random.Random, dtype: str, inputs: int, accumulates: bool, seen: 
 
 def _array(rng: np.random.Generator, shape: Sequence[int], dtype: str) -> Array:
     if dtype not in FLOATS:
-        return rng.integers(0, 100, shape).astype({"si8": np.int8, "ui8": np.uint8, "si32": np.int32}[dtype])
+        return rng.integers(0, 100, shape).astype(INTEGERS[dtype])
     values = np.asarray(rng.standard_normal(shape))
     values = np.where(rng.random(shape) < 0.05, rng.choice(SPECIAL, shape), values)
     (numpy,) = tcpx.argument_dtypes(tcpx.parse(_identity(dtype))).values()
@@ -112,18 +112,22 @@ def draw(seed: int) -> Drawn:
     kinds = {name: rng.choice(["parallel", "reduction"]) for name in names}
     extents = {name: rng.choice([0, 1, 2, 3, 5] if rng.random() < 0.2 else [1, 2, 3, 5]) for name in names}
     seen |= {"empty"} if 0 in extents.values() else set()
+    declared = {name for name in names if rng.random() < 0.3}
     parallel = [name for name in names if kinds[name] == "parallel"]
     rng.shuffle(parallel)
     dtype = rng.choice([*FLOATS, *INTEGERS])
     count = rng.randint(1, 2)
-    maps = [[name for name in names if kinds[name] == "reduction" or rng.random() < 0.5]]  # gives every extent
+    maps = [[name for name in names if name not in declared and (kinds[name] == "reduction" or rng.random() < 0.5)]]
     if count == 2:
         maps.append([rng.choice(names) if rng.random() < 0.4 else _expression(rng, names) for _ in range(2)])
         seen |= {"diagonal"} if maps[1][0] == maps[1][1] else set()
     shapes = []
     for each in maps:
         points = [dict(zip(names, at, strict=True)) for at in product(*(range(extents[n]) or [-1] for n in names))]
-        shapes.append([extents[e] if e in names else 1 + max(_value(e, at) for at in points) for e in each])
+        longer = [rng.randrange(3) if e in declared else 0 for e in each]
+        seen |= {"longer"} if any(longer) else set()
+        needed = [extents[e] if e in names else max(0, 1 + max(_value(e, p) for p in points)) for e in each]
+        shapes.append([n + more for n, more in zip(needed, longer, strict=True)])
     initial = rng.random() < 0.3
     accumulates = initial or any(kind == "reduction" for kind in kinds.values())
     result = [extents[name] for name in parallel]
@@ -132,18 +136,22 @@ def draw(seed: int) -> Drawn:
     formals = [f"%x{k}: {type_}" for k, type_ in enumerate(types)]
     given = [f"%x{k}" for k in range(count)] + ([f"init = %x{count}"] if initial else [])
     elements = [f"%e{k}: {dtype}" for k in range(count)] + ([f"%acc: {dtype}"] if accumulates else [])
-    body = _body(rng, dtype, count, accumulates, seen)
-    iterators = ", ".join(f'["{name}", "{kinds[name]}"]' for name in names)
+    combiner = rng.choice(["add", "add", "max", "min", "mul"]) if accumulates else None
+    body = _body(rng, dtype, count, combiner, seen)
+    entries = {
+        name: f'"{name}", "{kinds[name]}"' + (f", {extents[name]}" if name in declared else "") for name in names
+    }
+    iterators = ", ".join(f"[{entries[name]}]" for name in names)
     listed = ", ".join(f"[{', '.join(each)}]" for each in [*maps, parallel])
     kind = f"tensor<{''.join(f'{d}x' for d in result)}{dtype}>"
-    combiner = ', combiner = "tcp.add"' if accumulates else ""
-    attributes = f"{{iterators = [{iterators}], maps = [{listed}]{combiner}}}"
+    named = "" if combiner is None else f', combiner = "tcp.{combiner}"'
+    attributes = f"{{iterators = [{iterators}], maps = [{listed}]{named}}}"
     text = (
         f"func @drawn({', '.join(formals)}) -> {kind} {{\n"
         f"  %y = tcp.generic({', '.join(given)}) {attributes} ({{ ({', '.join(elements)}):\n{body}\n  }}) : {kind}\n"
         "  tcp.return(%y)\n}\n"
     )
-    return Drawn(text, arrays, seen | {dtype})
+    return Drawn(text, arrays, seen | {dtype} | ({combiner} if combiner else set()))
 
 
 def numbers(array: Array) -> npt.NDArray[np.float64]:
@@ -168,7 +176,7 @@ def test_batches_compute_what_points_compute(monkeypatch: pytest.MonkeyPatch) ->
         assert found.dtype == wanted.dtype
         np.testing.assert_array_equal(numbers(found), numbers(wanted), err_msg=drawn.text)
         exercised.update(drawn.seen)
-    for what in (*FLOATS, *INTEGERS, "empty", "diagonal", "select", "fma", "cast", "const", "exp"):
+    for what in (*FLOATS, *INTEGERS, "empty", "diagonal", "select", "fma", "cast", "const", "exp", "longer"):
         assert exercised[what] >= 10, exercised
     for what in ("combine", "where", "ignore"):
         assert exercised[f"accumulator: {what}"] >= 10, exercised

@@ -91,3 +91,18 @@ def test_special_values(target: type[np.floating], largest: float, smallest: flo
 def test_the_sign_of_zero(target: type[np.floating]) -> None:
     a, b, c = np.array([0.0, 1, -1, 0, -1, 2]), np.array([-0.0, -0.0, -0.0, 0, 1, -1]), np.array([-0.0] * 4 + [1, 2])
     assert [*np.signbit(fused_multiply_add(a, b, c, np.dtype(target)))] == [True, True, False, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "a", "b"),
+    [(f32, 97, 172961), (f32, 1549, 10831), (f16, 3, 683), (f16, 7, 293), (bf16, 7, 37), (bf16, 9, 29)],
+)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_product_between_two_numbers_goes_the_way_of_a_small_addend(
+    dtype: ScalarType, a: int, b: int, sign: int
+) -> None:
+    """In f64 the sum is the product, the middle between two numbers: rounded again, it would go to the even one."""
+    tiny = 2.0**-24 if dtype == f16 else 2.0**-100
+    addends = np.array([tiny, -tiny])
+    found = fused_multiply_add(np.full(2, float(sign * a)), np.full(2, float(b)), addends, dtype.numpy)
+    assert [*found.astype(np.float64)] == [sign * a * b + 1, sign * a * b - 1]

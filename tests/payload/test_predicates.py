@@ -100,10 +100,18 @@ def test_substitute() -> None:
         (Predicate.of("<=", ceildiv(M, 6), 4), (0, 24, 1)),
         (Predicate.of(">=", floordiv(M, 6), 4), (24, None, 1)),
         (Predicate.of("==", floordiv(M, 6), 4), (24, 29, 1)),
+        (Predicate.of("==", minimum(M, 8), 4), (4, 4, 1)),
+        (Predicate.of("==", maximum(M - 2, 0), 3), (5, 5, 1)),
     ],
 )
 def test_refine(predicate: Predicate, refined: tuple[int, int | None, int]) -> None:
     assert facts(predicate.refine([M, N])[M]) == refined
+
+
+def test_one_of_several_sizes_says_nothing_of_each() -> None:
+    assert Predicate.of("<=", minimum(M, N), 8).refine([M, N]) == {}
+    assert Predicate.of(">=", maximum(0, M - 2, N - 2), 1).refine([M, N]) == {}
+    assert Predicate.of(">=", maximum(M - 2, 0), 0).refine([M]) == {}
 
 
 def test_refine_names_only_what_changed() -> None:

@@ -92,3 +92,21 @@ schedule s(root: func) {{
     for m, n in ((999, 1000), (20, 7), (3, 5)):
         x, y = np.full((m, n), 2, np.float32), np.full((m, n), 3, np.float32)
         np.testing.assert_array_equal(kernel(x, y), x + y)
+
+
+@pytest.mark.parametrize("extent", ["N", "min(N, 8)", "floordiv(N, 2)", "max(0, N - 2)"])
+@pytest.mark.parametrize("condition", ["size(y.i) == 4", "size(y.i) >= 8 and size(y.i) < 9"])
+@pytest.mark.parametrize("tiles", ["[j: 16]", "[i: 4]"])
+def test_a_size_that_a_branch_leaves_one_value_is_a_number_there(tiles: str, condition: str, extent: str) -> None:
+    """All tiles are full: they become vectors."""
+    payload = f"""func @f(%x: tensor<[N]x16xf32>) -> tensor<[{extent}]x16xf32> symbols [N: 0..] {{
+  %y = tcp.generic(%x) {{iterators = [["i", "parallel"], ["j", "parallel"]], maps = [[i, j], [i, j]]}} ({{ (%a: f32):
+    %s = tcp.mul(%a, %a) : f32
+    tcp.yield(%s)
+  }}) : tensor<[{extent}]x16xf32>
+  tcp.return(%y)
+}}
+"""
+    then = f"let loop = tile(y, {tiles})\nvectorize(loop)"
+    body = f'let y = match one "y" in root\nspecialize y when {condition} {{\n{then}\n}} else {{ tile(y, [i: 3]) }}'
+    check(payload, body, [{"N": n} for n in (0, 2, 4, 6, 8, 9, 10, 17)])

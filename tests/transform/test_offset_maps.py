@@ -207,6 +207,68 @@ def test_what_lies_behind_an_operand_is_not_read() -> None:
     assert caught.value.diagnostic.required == "at least 41, for `40 - i`"
 
 
+def reading(shape: str, iterators: str, maps: str, result: str, symbols: str = "") -> str:
+    """A sum of what one operand holds at these places."""
+    return f"""func @f(%x: tensor<{shape}xf32>) -> tensor<{result}xf32> {symbols} {{
+  %y = tcp.generic(%x) {{iterators = [{iterators}], maps = [{maps}], combiner = "tcp.add"}} ({{ (%e: f32, %acc: f32):
+    %s = tcp.add(%acc, %e) : f32
+    tcp.yield(%s)
+  }}) : tensor<{result}xf32>
+  tcp.return(%y)
+}}
+"""
+
+
+WINDOW = '["i", "parallel"], ["k", "reduction", 3]'
+NOTHING = '["i", "parallel"], ["k", "reduction", 0]'
+READS_NOTHING = {
+    "a window longer than its operand": reading("[N]", WINDOW, "[i + k], [i]", "[max(0, N - 2)]", "symbols [N: 0..]"),
+    "of steps of two": reading("[N]", WINDOW, "[2*i + k], [i]", "[max(0, floordiv(N - 1, 2))]", "symbols [N: 0..]"),
+    "beside another dim": reading(
+        "[M]x[N]",
+        f'["c", "parallel"], {WINDOW}',
+        "[c, i + k], [c, i]",
+        "[M]x[max(0, N - 2)]",
+        "symbols [M: 0.., N: 0..]",
+    ),
+    "a reduction": reading(
+        "[N]", '["i", "parallel"], ["k", "reduction", max(0, N - 5)]', "[i + k], [i]", "6", "symbols [N: 0..]"
+    ),
+    "before the operand": reading("4", NOTHING, "[i + k - 1], [i]", "4"),
+    "behind the operand": reading("4x3", NOTHING, "[i, 7], [i]", "4"),
+    "a result": reading("1", '["i", "parallel", 0], ["k", "reduction", 3]', "[i + k], [i]", "0"),
+    "in any order": reading("0", '["k", "reduction", 0]', "[max(k, k)], []", "").replace("tensor<xf32>", "tensor<f32>"),
+}
+
+
+TILES = ("", "[i: 4]", "[k: 1]", "[k: 2]", "[i: 4, k: 1]", "[k: 2, i: 4]")
+
+
+@pytest.mark.parametrize(
+    ("name", "tiles"),
+    [(name, tiles) for name, text in READS_NOTHING.items() for tiles in TILES if "i" not in tiles or '"i"' in text],
+)
+def test_where_there_is_no_iteration_nothing_is_read(name: str, tiles: str) -> None:
+    """No operand is too short for it."""
+    text = READS_NOTHING[name]
+    sizes = [{"M": m, "N": n} for m, n in ((0, 4), (2, 0), (2, 1), (1, 2), (2, 3), (2, 5), (1, 6), (2, 12))]
+    check(text, f"{Y}tile(y, {tiles})" if tiles else "", sizes if "symbols" in text else [{}])
+
+
+@pytest.mark.parametrize("tail", ["pad", "peel"])
+@pytest.mark.parametrize("name", ["a window longer than its operand", "of steps of two"])
+def test_windows_of_a_result_that_may_be_empty_are_vectorized(name: str, tail: str) -> None:
+    vectors = "\nvectorize(i)" if tail == "pad" else ""
+    sizes = [{"N": n} for n in (0, 1, 2, 3, 9, 17)]
+    check(READS_NOTHING[name], f"{Y}let i = tile(y, [i: 4], tail: {tail}){vectors}", sizes)
+
+
+def test_what_is_too_long_by_one_is_refused_also_where_it_may_be_empty() -> None:
+    with pytest.raises(TcpxError) as caught:
+        tcpx.parse(READS_NOTHING["a window longer than its operand"].replace("N - 2", "N - 1"))
+    assert caught.value.diagnostic.message == "%y (tcp.generic): dim 0 of `operand 0` does not agree with `i + k`"
+
+
 def test_a_declared_reduction_of_nothing_does_not_start_with_a_tile() -> None:
     """What the loop reads is there where it has no iteration; only the declared extent says that there is nothing."""
     symbolic = """func @f(%q: tensor<[N]xf32>, %x: tensor<4xf32>) -> tensor<4xf32> symbols [N: 0..64 multiple_of 2] {

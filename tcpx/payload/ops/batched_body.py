@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
+from itertools import product
 from math import prod
 from operator import mul
 from typing import Final
@@ -16,12 +17,13 @@ from tcpx.payload.indexing_maps import IndexingMap, map_symbols
 from tcpx.payload.interfaces import Elementwise, Iterator
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.elementwise import Arithmetic
 from tcpx.payload.sizes import CeilDiv, FloorDiv, Max, Min, Mod, Operand, Size, Symbol
+from tcpx.payload.types import dtype_of
 
 Indices = npt.NDArray[np.int64]
 ELEMENTS: Final = 1 << 15
-"""Of a value of the body that are computed at once, where one index of the first parallel dim has no more: they fit
-the caches."""
+"""Of a value of the body that are computed at once, at most: they fit the caches."""
 
 
 def is_batchable(body: Block) -> bool:
@@ -51,11 +53,18 @@ def run_batched(
     if not result.size or not points:
         return result
     result = np.array(result)
-    rows = max(1, ELEMENTS * len(result) // result.size) if result.ndim else 1
-    for first in range(0, len(result) if result.ndim else 1, rows):
-        part = (slice(first, first + rows),) if result.ndim else ()
-        result[part] = _run_part(body, iterators, extents, operands, result[part], first, result_map, evaluation)
+    for part in _parts(result.shape):
+        index = tuple(slice(r.start, r.stop) for r in part)
+        result[index] = _run_part(body, iterators, extents, operands, result[index], part, result_map, evaluation)
     return result
+
+
+def _parts(shape: Sequence[int]) -> Iterable[tuple[range, ...]]:
+    """The parts of the parallel dims, of at most `ELEMENTS` points each: the last dims whole, one cut, the first one
+    index each."""
+    steps = [max(1, ELEMENTS // prod(shape[k + 1 :])) for k in range(len(shape))]
+    cut = [[range(n)[k : k + step] for k in range(0, n, step)] for n, step in zip(shape, steps, strict=True)]
+    return product(*cut)
 
 
 def _run_part(
@@ -64,37 +73,56 @@ def _run_part(
     extents: Mapping[str, int],
     operands: Sequence[tuple[Array, IndexingMap]],
     result: Array,
-    first: int,
+    part: Sequence[range],
     result_map: IndexingMap,
     evaluation: Evaluation,
 ) -> Array:
-    """A part of the result, from index `first` of its first dim on."""
-    parallel = [name for expression in result_map for name in map_symbols(expression)]
+    """The part of the result at these indices of its dims; `result` holds what its accumulators start with."""
+    names = [name for expression in result_map for name in map_symbols(expression)]
+    parallel = dict(zip(names, part, strict=True))
     reduced = {it.name: extents[it.name] for it in iterators if it.is_reduction}
     accumulator = body.args[len(operands)] if len(body.args) > len(operands) else None
     ahead, after = _by_dependence(body, accumulator)
     last = body.ops[-1].operands[0]
+    summand = _summand(after, accumulator, last)
     wanted = {v for op in after for v in op.operands} | {last}
     block, points = max(1, ELEMENTS // result.size), prod(reduced.values())
     for start in range(0, points, block):
         stop = min(start + block, points)
-        at = _coordinates(parallel, result.shape, first, reduced, range(start, stop))
+        at = _coordinates(parallel, reduced, range(start, stop))
         with evaluation.batched((stop - start, *result.shape)):
             for formal, (array, indexing_map) in zip(body.args, operands, strict=False):
                 evaluation.values[formal] = _gathered(array, indexing_map, at, evaluation.batch)
             for op in ahead:
                 evaluation.run(op)
         blocks = {v: evaluation.values[v] for v in wanted if v is not accumulator and v.defining_op not in after}
-        with evaluation.batched(result.shape):
-            for k in range(stop - start):
-                evaluation.values |= {v: values[k] for v, values in blocks.items()}
-                if accumulator is not None:
-                    evaluation.values[accumulator] = result
-                for op in after:
-                    evaluation.run(op)
-                result = evaluation.values[last]
+        if summand is not None and stop - start > 1:
+            combiner, value = summand
+            values = np.concatenate([np.asarray(result)[np.newaxis], blocks[value]])
+            result = combiner.ufunc.accumulate(values, dtype=values.dtype)[-1]
+        else:
+            with evaluation.batched(result.shape):
+                for k in range(stop - start):
+                    evaluation.values |= {v: values[k] for v, values in blocks.items()}
+                    if accumulator is not None:
+                        evaluation.values[accumulator] = result
+                    for op in after:
+                        evaluation.run(op)
+                    result = evaluation.values[last]
         evaluation.note_points((stop - start) * result.size)
     return result
+
+
+def _summand(
+    after: Sequence[Operation], accumulator: Value | None, last: Value
+) -> tuple[type[Arithmetic], Value] | None:
+    """The combiner and what it adds, where the body does nothing else with the accumulator: then NumPy accumulates, in
+    the same order, rounded as often."""
+    op = after[0] if len(after) == 1 else None
+    if not isinstance(op, Arithmetic) or op.result is not last or op.neutral_of(dtype_of(last.type)) is None:
+        return None
+    others = [v for v in op.operands if v is not accumulator]
+    return (type(op), others[0]) if len(others) == 1 else None
 
 
 def _by_dependence(body: Block, accumulator: Value | None) -> tuple[list[Operation], list[Operation]]:
@@ -111,16 +139,13 @@ def _by_dependence(body: Block, accumulator: Value | None) -> tuple[list[Operati
     return ahead, after
 
 
-def _coordinates(
-    parallel: Sequence[str], shape: tuple[int, ...], first: int, reduced: Mapping[str, int], points: range
-) -> dict[str, Indices]:
-    """The values of each dim, for some reduction points (by number, the last dim varies fastest) and a part of the
-    result of this shape, from `first` of its first dim on: arrays that broadcast to [points, *shape]."""
+def _coordinates(parallel: Mapping[str, range], reduced: Mapping[str, int], points: range) -> dict[str, Indices]:
+    """The values of each dim, for some reduction points (by number, the last dim varies fastest) and these indices of
+    the parallel dims: arrays that broadcast to [points, *parallel]."""
     rank = 1 + len(parallel)
     found: dict[str, Indices] = {}
-    for k, (name, extent) in enumerate(zip(parallel, shape, strict=True)):
-        values = np.arange(extent) + (first if k == 0 else 0)
-        found[name] = values.reshape([-1 if d == 1 + k else 1 for d in range(rank)])
+    for k, (name, indices) in enumerate(parallel.items()):
+        found[name] = np.arange(indices.start, indices.stop).reshape([-1 if d == 1 + k else 1 for d in range(rank)])
     numbers: Indices = np.arange(points.start, points.stop).reshape([-1] + [1] * len(parallel))
     for name, extent in reversed([*reduced.items()]):
         numbers, found[name] = np.divmod(numbers, extent)

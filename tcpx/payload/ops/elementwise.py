@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import factorial, log
+from typing import ClassVar
 
 import numpy as np
 
@@ -78,6 +79,16 @@ class Binary(SameType):
         return ((0,), (1,)) if cls is combiner else ()
 
 
+class Arithmetic(Binary):
+    """One function of NumPy, in the dtype of the operands."""
+
+    __slots__ = ()
+    ufunc: ClassVar[np.ufunc]
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return (self.ufunc(args[0], args[1]),)
+
+
 class FloatOnly(SameType):
     """Defined on floats only."""
 
@@ -91,28 +102,27 @@ class FloatOnly(SameType):
 
 
 @register
-class Add(Binary):
+class Add(Arithmetic):
     """a + b; integers wrap around."""
 
     __slots__ = ()
     opcode = "tcp.add"
     semantics = "a + b"
+    ufunc = np.add
 
     @classmethod
     def neutral_of(cls, dtype: ScalarType) -> float | int | None:
         return 0
 
-    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        return (np.add(args[0], args[1]),)
-
 
 @register
-class Sub(Binary):
+class Sub(Arithmetic):
     """a - b; integers wrap around."""
 
     __slots__ = ()
     opcode = "tcp.sub"
     semantics = "a - b"
+    ufunc = np.subtract
 
     @classmethod
     def accumulating_operands(cls, combiner: type[Operation]) -> tuple[tuple[int, ...], ...]:
@@ -123,24 +133,19 @@ class Sub(Binary):
             raise self.error("there is no difference of truth values", required="a number type", found="i1")
         super().verify()
 
-    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        return (np.subtract(args[0], args[1]),)
-
 
 @register
-class Mul(Binary):
+class Mul(Arithmetic):
     """a * b; integers wrap around."""
 
     __slots__ = ()
     opcode = "tcp.mul"
     semantics = "a * b"
+    ufunc = np.multiply
 
     @classmethod
     def neutral_of(cls, dtype: ScalarType) -> float | int | None:
         return 1
-
-    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        return (np.multiply(args[0], args[1]),)
 
 
 @register
@@ -160,35 +165,31 @@ class Div(Binary, FloatOnly):
 
 
 @register
-class Max(Binary):
+class Max(Arithmetic):
     """The larger of a and b; NaN if either is NaN (IEEE 754-2019 maximum, sign of zero unspecified)."""
 
     __slots__ = ()
     opcode = "tcp.max"
     semantics = "max(a, b)"
+    ufunc = np.maximum
 
     @classmethod
     def neutral_of(cls, dtype: ScalarType) -> float | int | None:
         return dtype.minimum
 
-    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        return (np.maximum(args[0], args[1]),)
-
 
 @register
-class Min(Binary):
+class Min(Arithmetic):
     """The smaller of a and b; NaN if either is NaN (IEEE 754-2019 minimum, sign of zero unspecified)."""
 
     __slots__ = ()
     opcode = "tcp.min"
     semantics = "min(a, b)"
+    ufunc = np.minimum
 
     @classmethod
     def neutral_of(cls, dtype: ScalarType) -> float | int | None:
         return dtype.maximum
-
-    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        return (np.minimum(args[0], args[1]),)
 
 
 @register

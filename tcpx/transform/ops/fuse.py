@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcpx.payload.interfaces import Tileable
+from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop, StYield
 from tcpx.payload.types import VectorType
@@ -30,7 +30,8 @@ class Fuse(Transform):
     A producer is computed where the loop reads it, and so is what stands on its other ways into the loop; a producer
     that starts an accumulator (`x.start`) on the first step of the reduction. A consumer, with every operation on the
     paths to it, moves behind the value it needs: if loops of a reduction enclose that value, it runs on their last
-    iteration, which the engine derives.
+    iteration, which the engine derives. Fused into a loop of a reduction itself, all of it runs there at once: a remark
+    says so.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
@@ -80,6 +81,7 @@ class Fuse(Transform):
                 op=op,
                 required="an operation outside the loop",
                 found=f"an operation of its body: {op.opcode}",
+                fix="leave this statement out" if isinstance(op, Structured) and op.is_movement else None,
             )
         check_not_isolated(ctx, op, loop)
         here = ancestor_in(loop, op.parent) if op.parent is not None else None

@@ -39,7 +39,7 @@ class Tile(Transform):
     result; `peel` makes a main loop of full tiles and a tail loop, of which a consumer cannot be fused any more.
     A tile wider than its dim, and a loop of one iteration inside a loop over the same dim, are remarked on.
 
-    An operand that is transposed is read in tiles that are transposed one by one; the handle of a transpose that
+    An operand that is a fill, a broadcast or a transpose is made in the loop, tile by tile; the handle of one that
     nothing else uses follows it there.
 
     before:

@@ -29,6 +29,7 @@ from tcpx.transform.vectors.compute_rows import (
 )
 from tcpx.transform.vectors.hoisting import hoist_literals, operations
 from tcpx.transform.vectors.memory_rows import select_prefetch, select_read, select_write
+from tcpx.transform.vectors.named_rows import check_row
 from tcpx.transform.vectors.selector import Selector, type_of
 
 
@@ -53,11 +54,11 @@ def _block(selector: Selector, block: Block) -> None:
 
 def _select(selector: Selector, op: Operation) -> None:
     """Select for one operation, for what is inside of it, and for what it is rewritten to."""
-    if ROW in op.attributes:
-        return
     if isinstance(op, Loop | If):
         for block in op.regions:
             _block(selector, block)
+    elif ROW in op.attributes:
+        check_row(selector.target, op)
     else:
         SELECTED.apply(selector, op)
     for made in selector.take_pending():

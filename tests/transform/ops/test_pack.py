@@ -199,3 +199,22 @@ def test_a_diagonal_is_refused() -> None:
     found = refusal(DIAGONAL, 'let mm = match one "mm" in root\npack(mm.in0, [i])')
     assert found.message == "%x is read along a diagonal and cannot be packed"
     assert (found.required, found.found) == ("an operand that holds each of its dims once", "[i, i]")
+
+
+LONGER = """func @f(%x: tensor<[M]x20xf32>, %w: tensor<50x16xf32>) -> tensor<[M - 3]x16xf32> symbols [M: 3..64] {
+  %mm = tcp.generic(%x, %w) {iterators = [["m", "parallel"], ["n", "parallel"], ["k", "reduction", 12]],
+                             maps = [[m, k], [k, n], [m, n]], combiner = "tcp.add"} ({ (%a: f32, %b: f32, %acc: f32):
+    %p = tcp.mul(%a, %b) : f32
+    %s = tcp.add(%acc, %p) : f32
+    tcp.yield(%s)
+  }) : tensor<[M - 3]x16xf32>
+  tcp.return(%mm)
+}
+"""
+
+
+@pytest.mark.parametrize("before", ["", "let i = tile(mm, [m: 4])\n", "let k = tile(mm, [k: 5], tail: pad)\n"])
+@pytest.mark.parametrize("pack", ["mm.rhs, [n, k]", "mm.rhs, [k, n]", "mm.lhs, [k, m]", "mm.rhs, [k/4, n, k%4]"])
+def test_an_operand_that_is_longer_than_its_dims(pack: str, before: str) -> None:
+    """Outside of all loops it was refused as a tile that changes its size inside the loop."""
+    check(LONGER, f"{MM}{before}pack({pack})", [{"M": m} for m in (3, 4, 10)])

@@ -85,3 +85,25 @@ def test_a_wider_result_has_no_neutral_element_among_narrower_operands() -> None
     check(
         payload, 'tile(match one "s" in root, [d0: 4], tail: pad)', [{"M": m, "N": n} for m in (0, 5) for n in (0, 3)]
     )
+
+
+@pytest.mark.parametrize("read", ["floordiv(k, 4), mod(k, 4)", "floordiv(k, 4)", "mod(k, 4)"])
+def test_a_reduction_dim_that_an_operand_has_by_digits_is_not_padded(read: str) -> None:
+    """It was told that an operand does not have the dim."""
+    shape = "".join("3x" if part.startswith("floordiv") else "4x" for part in read.split("), "))
+    payload = f"""func @f(%x: tensor<8x{shape}f32>, %w: tensor<10x8xf32>) -> tensor<8xf32> {{
+  %y = tcp.generic(%x, %w) {{iterators = [["i", "parallel"], ["k", "reduction"]], maps = [[i, {read}], [k, i], [i]],
+      combiner = "tcp.add"}} ({{ (%a: f32, %b: f32, %acc: f32):
+    %p = tcp.mul(%a, %b) : f32
+    %s = tcp.add(%acc, %p) : f32
+    tcp.yield(%s)
+  }}) : tensor<8xf32>
+  tcp.return(%y)
+}}
+"""
+    found = refusal(payload, 'pad(match one "y" in root, [k: 12])')
+    assert found.message == (
+        f"%y (tcp.generic): `k` cannot be padded: an operand has it as {read} alone, "
+        "and may hold anything behind its end"
+    )
+    assert (found.found or "").startswith("%x: ")

@@ -442,3 +442,56 @@ schedule s(root: func) {
     before, rewriter = done.module.text(), Rewriter(done.module)
     lower_vectors(rewriter, done.module.main, target)
     assert done.module.text() == before
+
+
+LOADS = "load or masked_load or strided_load or masked_strided_load"
+PRODUCT = pointwise("%r = tcp.mul(%v, %v) : vector<16xf32>", extent="[N]").replace(
+    "symbols [N]", "symbols [N multiple_of 16]"
+)
+
+
+@pytest.mark.parametrize(
+    ("named", "wrong", "required"),
+    [
+        ("mul_f32x16", "add_f32x16", "a row of kind compute, a * b: f32x16, f32x16 -> f32x16"),
+        ("mul_f32x16", "mul_f32", "a row of kind compute, a * b: f32x16, f32x16 -> f32x16"),
+        ("mul_f32x16", "load_f32x16", "a row of kind compute, a * b: f32x16, f32x16 -> f32x16"),
+        ("mul_f32x16", "literal", "a row of kind compute, a * b: f32x16, f32x16 -> f32x16"),
+        ("load_f32x16", "load_f64x8", f"a row of kind {LOADS}: -> f32x16"),
+        ("store_f32x16", "load_f32x16", "a row of kind store or masked_store or stream_store: f32x16 ->"),
+    ],
+)  # fmt: skip
+def test_a_row_of_another_operation_is_refused(named: str, wrong: str, required: str) -> None:
+    """A row in a payload was the instruction, whatever the operation: a sum for a product."""
+    text = selected(PRODUCT).text()
+    assert text.count(f'"{named}"') == 1
+    assert tcpx.compile(tcpx.parse(text), target="x86_avx512").c_source
+    with pytest.raises(ScheduleError) as caught:
+        tcpx.compile(tcpx.parse(text.replace(f'"{named}"', f'"{wrong}"')), target="x86_avx512")
+    error = caught.value.diagnostic
+    assert error.message.endswith("names an instruction that does something else")
+    assert error.required == required
+    assert (error.found or "").startswith(wrong)
+    assert error.payload is not None
+    assert wrong in error.payload.span
+
+
+def test_a_row_that_the_target_does_not_have_is_refused() -> None:
+    text = selected(PRODUCT).text()
+    with pytest.raises(ScheduleError) as caught:
+        tcpx.compile(tcpx.parse(text), target="generic")
+    error = caught.value.diagnostic
+    assert error.message == "%v (vector.read) names an instruction that the target generic does not have"
+    assert error.fix == "leave the attribute `row` out: `select_instructions` sets it"
+
+
+@pytest.mark.parametrize("row", ["add_f32x16", "mul_f32x16"])
+def test_a_row_on_tensors_is_refused(row: str) -> None:
+    text = f"""func @f(%x: tensor<16xf32>) -> tensor<16xf32> {{
+  %y = tcp.mul(%x, %x) {{row = "{row}"}} : tensor<16xf32>
+  tcp.return(%y)
+}}
+"""
+    with pytest.raises(tcpx.TcpxError) as caught:
+        tcpx.compile(tcpx.parse(text), target="x86_avx512")
+    assert caught.value.diagnostic.payload is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tcpx.payload.interfaces import Structured
 from tcpx.payload.ops.gml_st import Loop
 from tests.transform.payloads import (
     CHAIN,
@@ -124,6 +125,56 @@ def test_a_padded_reduction_starts_with_full_tiles(body: str, payload: str) -> N
 def test_the_handle_of_a_transpose_follows_its_tiles() -> None:
     body = 'let t = match one "t" in root\nlet j = tile(mm, [n: 8])\ntile(t in j, [d0: 2])'
     assert "t/d01" in check(PAYLOADS["transposed"], MM + body).module.text()
+
+
+REPEATED = """func @f(%x: tensor<[M]x[N]xf32>, %b: tensor<[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M: 0.., N: 0..] {
+  %two = tcp.fill {value = 2.0} : tensor<[M]x[N]xf32>
+  %w = tcp.broadcast(%b) {dims = [1]} : tensor<[M]x[N]xf32>
+  %p = tcp.mul(%two, %x) : tensor<[M]x[N]xf32>
+  %r = tcp.fma(%p, %two, %w) : tensor<[M]x[N]xf32>
+  tcp.return(%r)
+}
+"""
+
+
+@pytest.mark.parametrize("tail", ["none", "pad", "peel", "scalar"])
+@pytest.mark.parametrize("outer", ["", "tile(r, [d0: 4])\n"])
+def test_what_repeats_elements_is_made_in_the_loop(outer: str, tail: str) -> None:
+    """A fill and a broadcast that an operation reads were buffers of its size: a chain took twice the time."""
+    body = f'let r = match one "r" in root\n{outer}let i, j = tile(r, [d0: 2, d1: 16], tail: {tail})'
+    tiled = check(REPEATED, body)
+    assert {op.name for op in tiled.module.main.body.ops if isinstance(op, Structured)} == {"two", "p"}
+    if tail in ("none", "pad"):
+        fused = check(REPEATED, f'{body}\nfuse(match one "p" in root, into: j)' + "\nvectorize(j)" * (tail == "pad"))
+        assert not any(isinstance(op, Structured) for op in fused.module.main.body.ops)
+
+
+def test_the_handle_of_a_broadcast_follows_it() -> None:
+    body = (
+        'let r = match one "r" in root\nlet w = match one "w" in root\n'
+        "let i, j = tile(r, [d0: 2, d1: 16], tail: pad)\ntile(w in i, [d1: 4])"
+    )
+    loops = [op for op in check(REPEATED, body).module.walk() if isinstance(op, Loop)]
+    assert "w/d11" in {op.name for op in loops}
+
+
+def test_a_fill_that_a_loop_makes_already_is_not_fused_into_it() -> None:
+    body = 'let w = match one "w" in root\nlet i = tile(match one "r" in root, [d0: 2])\nfuse(w, into: i)'
+    found = refusal(REPEATED, body)
+    assert (found.message, found.fix) == ("%w is already in the loop r/d01", "leave this statement out")
+
+
+@pytest.mark.parametrize("k", ["tile(mm, [k: 1])", "let kk = tile(mm, [k: 4], tail: pad)"])
+def test_what_a_reduction_reads_may_repeat_elements(k: str) -> None:
+    """Padding of the summed dim is 0, which a broadcast along it does not give."""
+    payload = """func @f(%x: tensor<[M]x[K]xf32>, %b: tensor<[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M: 0.., K: 0.., N: 0..] {
+  %w = tcp.broadcast(%b) {dims = [1]} : tensor<[K]x[N]xf32>
+  %mm = tcp.matmul(%x, %w) : tensor<[M]x[N]xf32>
+  tcp.return(%mm)
+}
+"""  # noqa: E501
+    loop = "kk" if "kk" in k else "j"
+    check(payload, f"{MM}let i, j = tile(mm, [m: 4, n: 16], tail: pad)\n{k}\nvectorize({loop})")
 
 
 @pytest.mark.parametrize("condition", ["<= 8", "< 8", "== 8"])
