@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast, overload
 
 from tcpx.payload.diagnostics import VerifyError
 from tcpx.payload.predicates import Predicate
-from tcpx.payload.sizes import Var
+from tcpx.payload.sizes import Dim, Size, Symbol, Var
 from tcpx.payload.subsets import Tile
 
 if TYPE_CHECKING:
@@ -139,8 +139,10 @@ class ChoiceAttribute(AttributeField[str]):
 class ElementsAttribute(AttributeField[tuple[T, ...]]):
     """A list of elements of one kind."""
 
-    def __init__(self, kind: type[T], required: str, key: str = "", example: str = "") -> None:
-        super().__init__(key, example=example)
+    def __init__(
+        self, kind: type[T], required: str, key: str = "", example: str = "", default: tuple[T, ...] | None = None
+    ) -> None:
+        super().__init__(key, default, example)
         self.kind, self.required = kind, required
 
     def read(self, attribute: Attribute) -> tuple[T, ...] | None:
@@ -149,6 +151,21 @@ class ElementsAttribute(AttributeField[tuple[T, ...]]):
         if any(isinstance(entry, bool) for entry in attribute):
             return None
         return cast("tuple[T, ...]", attribute)
+
+
+class SizesAttribute(AttributeField[tuple[Dim, ...]]):
+    """A list of sizes; left out, none."""
+
+    required = "a list of sizes"
+
+    def __init__(self, key: str = "", example: str = "") -> None:
+        super().__init__(key, default=(), example=example)
+
+    def read(self, attribute: Attribute) -> tuple[Dim, ...] | None:
+        if not isinstance(attribute, tuple):
+            return None
+        sizes = tuple(e.size() if isinstance(e, Symbol) else e for e in attribute if isinstance(e, int | Size | Symbol))
+        return sizes if len(sizes) == len(attribute) and not any(isinstance(e, bool) for e in sizes) else None
 
 
 class SubsetAttribute(AttributeField[Tile]):

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from tcpx.payload.interfaces import Build
+from tcpx.payload.interfaces import Build, Tileable
 from tcpx.payload.ir import Block, Operation, OpT, Value
-from tcpx.payload.ops.gml_st import Loop, Materialize
-from tcpx.payload.ops.memory import Pad
-from tcpx.payload.ops.movement import Transpose
+from tcpx.payload.memory_effects import MoveKind
+from tcpx.payload.ops.gml_st import Loop, Materialize, full_like
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, is_equal, maximum, minimum
 from tcpx.payload.subsets import Tile, compose
 from tcpx.payload.types import shape_of
+from tcpx.transform import build
 
 
 def source_name(op: Operation) -> str:
@@ -41,6 +40,11 @@ def first_of(value: Value) -> Value | None:
     return loop.operands[loop.destinations.index(value)]
 
 
+def is_undefined(value: Value) -> bool:
+    """Whether a value is made as one whose elements have no value yet."""
+    return value.defining_op is not None and value.defining_op.leaves_undefined
+
+
 def whole_of(value: Value) -> Value:
     """What a value is a subset of; itself if it is none."""
     while isinstance(value.defining_op, Materialize):
@@ -52,63 +56,86 @@ def read_subset(rewriter: Rewriter, value: Value, tile: Tile, at: Operation | In
     """The value of a subset: the value itself if the subset is all of it; subsets of subsets are composed."""
     if tile.is_full(shape_of(value.type)) is True and not is_destination(value):
         return value
-    source, subset = value, tile
+    point = at if isinstance(at, InsertPoint) else InsertPoint.before(at)
     definition = value.defining_op
-    if isinstance(definition, Pad):
-        inner = _inside_pad(definition, tile)
-        if inner is not None:
-            point = at if isinstance(at, InsertPoint) else InsertPoint.before(at)
-            unpadded = read_subset(rewriter, definition.operands[0], inner, point)
-            made = Pad.of(unpadded, tile.sizes, definition.value)
-            made.attributes.update(definition.attributes)
-            read = unpadded.defining_op
-            after = InsertPoint.after(read) if read is not None and read.parent is point.block else point
-            return rewriter.insert(made, after, f"{value.name.split('.')[0]}.p").result
-    if isinstance(definition, Transpose) and not tile.dropped:
-        point = at if isinstance(at, InsertPoint) else InsertPoint.before(at)
-        turned = tuple(definition.permutation.index(k) for k in range(len(definition.permutation)))
-        offsets, sizes, strides = (tuple(part[k] for k in turned) for part in (tile.offsets, tile.sizes, tile.strides))
-        inner = Tile(offsets, sizes, strides)
-        straight = read_subset(rewriter, definition.operands[0], inner, point)
-        made = Transpose.of(straight, definition.permutation)
-        read = straight.defining_op
-        after = InsertPoint.after(read) if read is not None and read.parent is point.block else point
-        return rewriter.insert(made, after, f"{value.name.split('.')[0]}.t").result
+    through = _read_through(rewriter, definition, tile, point) if isinstance(definition, Tileable) else None
+    if through is not None:
+        return through
+    source, subset = value, tile
     if isinstance(definition, Materialize) and not is_destination(definition.operands[0]):
         source, subset = definition.operands[0], compose(definition.subset, tile)
-    point = at if isinstance(at, InsertPoint) else InsertPoint.before(at)
     return rewriter.insert(Materialize.of(source, subset), point, f"{value.name.split('.')[0]}.t").result
 
 
+def _read_through(rewriter: Rewriter, view: Tileable, tile: Tile, point: InsertPoint) -> Value | None:
+    """What a tile of a view shows, of tiles of its operands; None where it shows none, or only names the memory of its
+    operand by another shape."""
+    if any(move.kind is MoveKind.RESHAPE for move in view.moves()):
+        return None
+    parts: list[Value] = []
+
+    def read(operand: int, part: Tile) -> Value:
+        parts.append(read_subset(rewriter, view.operands[operand], part, _behind(parts, point)))
+        return parts[-1]
+
+    def made(op: Operation) -> Value:
+        suffix = "p" if isinstance(op, Tileable) and op.rest is not None else "t"
+        parts.append(rewriter.insert(op, _behind(parts, point), f"{view.result.name.split('.')[0]}.{suffix}").result)
+        return parts[-1]
+
+    found = build.shown(view, tile, read, made)
+    rising = tile.rising()
+    if found is not None or rising == tile or view.pieces(rising) is None:
+        return found
+    parts.append(read_subset(rewriter, view.result, rising, point))
+    return made(Materialize.of(parts[-1], tile.order_in_rising()))
+
+
+def _behind(values: Sequence[Value], point: InsertPoint) -> InsertPoint:
+    """The point, or the one behind the last operation in its block that makes one of some values."""
+    ops = [v.defining_op for v in values]
+    places = [point.block.index(op) + 1 for op in ops if op is not None and op.parent is point.block]
+    return InsertPoint(point.block, max([point.index, *places]))
+
+
+def show_views(rewriter: Rewriter, ops: Iterable[Operation]) -> None:
+    """Replace views that no stage knows by what all of them shows."""
+    for view in [op for op in ops if isinstance(op, Tileable) and op.is_made_of_others]:
+        _show_view(rewriter, view)
+
+
+def _show_view(rewriter: Rewriter, view: Tileable) -> None:
+    made = builder_at(rewriter, view, source_name(view))
+
+    def read(operand: int, part: Tile) -> Value:
+        return read_subset(rewriter, view.operands[operand], part, view)
+
+    value = build.shown(view, full_like(view.result), read, made)
+    if value is None:
+        raise view.error("all of it shows no tiles of operands", required="a view that says its `pieces`")
+    if value in view.operands:
+        rewriter.end(view, "it is all of its operand, as that is")
+    elif value.defining_op is not None:
+        value.defining_op.name = view.name
+        rewriter.continue_as(view, value.defining_op)
+    rewriter.replace_op(view, [value])
+
+
 def follow_reads(rewriter: Rewriter, values: Sequence[Value], reads: Sequence[Value]) -> None:
-    """Let the handle of a transpose that nothing uses any more follow it to where its tiles are transposed."""
-    turned: dict[Operation, list[Operation]] = {}
+    """Let the handle of a view that nothing uses any more follow it to where its tiles are shown."""
+    shown: dict[Operation, list[Operation]] = {}
     for value, read in zip(values, reads, strict=False):
         old, new = value.defining_op, read.defining_op
-        if isinstance(old, Transpose) and isinstance(new, Transpose) and old is not new and not value.uses:
-            turned.setdefault(old, []).append(new)
-    for old, made in turned.items():
+        if not isinstance(old, Tileable) or new is None or value.uses:
+            continue
+        if type(old) is type(new) and old is not new and old.pieces(full_like(value)) is not None:
+            shown.setdefault(old, []).append(new)
+    for old, made in shown.items():
         origins = old.origins
         rewriter.continue_as(old, made[0])
         made[0].name = old.name
         for copy in made[1:]:
             rewriter.set_origins(copy, origins)
-
-
-def _inside_pad(op: Pad, tile: Tile) -> Tile | None:
-    """The subset of what is padded that a subset of the result shows: along a padded dim, what is not padding."""
-    if tile.dropped or not tile.has_unit_strides:
-        return None
-    before, after = shape_of(op.operands[0].type), shape_of(op.result.type)
-    sizes: list[Dim] = []
-    for offset, size, have, wide in zip(tile.offsets, tile.sizes, before, after, strict=True):
-        if is_equal(have, wide) is True:
-            sizes.append(size)
-        elif is_equal(offset, 0) is True and is_equal(size, wide) is True:
-            sizes.append(have)
-        else:
-            sizes.append(maximum(0, minimum(size, have - offset)))
-    return Tile(tile.offsets, tuple(sizes))
 
 
 def replace_with(rewriter: Rewriter, old: Operation, made: OpT) -> OpT:

@@ -9,15 +9,15 @@ from itertools import pairwise
 from tcpx.payload.bounds import is_equal, is_less_equal
 from tcpx.payload.facts import as_declared, facts_at
 from tcpx.payload.indexing_maps import IndexingMap
+from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import For, If, Loop, Materialize, Parallel, StYield
-from tcpx.payload.ops.memory import Pad
-from tcpx.payload.ops.movement import Transpose
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, ceildiv, floordiv, maximum, substitute, to_text, variables
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import shape_of
+from tcpx.transform import build
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.destinations import first
 from tcpx.transform.digits import split_digits
@@ -53,7 +53,7 @@ class CurrentTile:
     source: Value
     subset: Tile
     shape: tuple[Dim, ...]
-    pad: Pad | None
+    pad: Tileable | None
     padded: tuple[Dim, ...]
     permutation: tuple[int, ...]
 
@@ -68,11 +68,12 @@ def current_tile(value: Value) -> CurrentTile:
     definition = value.defining_op
     shape = shape_of(value.type)
     straight = tuple(range(len(shape)))
-    if isinstance(definition, Transpose):
-        inner = current_tile(definition.operands[0])
-        turned = tuple(inner.permutation[k] for k in definition.permutation)
+    piece = build.whole_piece(definition)
+    if isinstance(definition, Tileable) and piece is not None and definition.rest is None:
+        inner = current_tile(definition.operands[piece.operand])
+        turned = tuple(inner.permutation[k] for k in piece.permutation)
         return CurrentTile(inner.source, inner.subset, shape, inner.pad, inner.padded, turned)
-    if isinstance(definition, Pad):
+    if isinstance(definition, Tileable) and build.padded_behind(definition) is not None:
         inner = current_tile(definition.operands[0])
         if inner.pad is None and inner.permutation == straight:
             return CurrentTile(inner.source, inner.subset, shape, definition, shape, straight)
@@ -207,21 +208,20 @@ def _stored_tile(
 ) -> Value:
     """What goes into a slot, read at the end of a block: the tile, padded, in the order in which it is stored."""
 
-    def build(op: Operation) -> Value:
+    def made(op: Operation) -> Value:
         return ctx.rewriter.insert(op, InsertPoint(block, len(block.ops)), f"{base}.t").result
 
     tile = current.source
     if subset.is_full(shape_of(tile.type)) is not True:
-        tile = build(Materialize.of(tile, subset))
-    if current.pad is not None:
-        made = Pad.of(tile, [substitute(d, renamed) for d in current.padded], current.pad.value)
-        made.attributes.update(current.pad.attributes)
-        tile = build(made)
+        tile = made(Materialize.of(tile, subset))
+    if current.pad is not None and current.pad.rest is not None:
+        shape = [substitute(d, renamed) for d in current.padded]
+        tile = made(build.pad(tile, shape, current.pad.rest, free=current.pad.is_free))
     held_by, stored_by = maps
     if set(held_by) != set(stored_by):
-        return build(split_digits(tile, held_by, stored_by))
+        return made(split_digits(tile, held_by, stored_by))
     if held_by != stored_by:
-        return build(Transpose.of(tile, [held_by.index(e) for e in stored_by]))
+        return made(build.transpose(tile, [held_by.index(e) for e in stored_by]))
     return tile
 
 

@@ -11,11 +11,11 @@ from tcpx.payload.interfaces import Box, Structured, Tileable
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
-from tcpx.payload.ops.memory import Empty, Pad
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import dtype_of, shape_of
+from tcpx.transform import build
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.destinations import (
     Chain,
@@ -327,9 +327,12 @@ class _FusedConsumer:
         ).result
 
     def _reduces_padding(self, tiles: dict[Value, Tile], padded: Tile) -> bool:
-        """Whether an operation would reduce what the padded source holds behind its tile, which may be anything."""
+        """Whether an operation would reduce, or show elsewhere, what the padded source holds behind its tile, which may
+        be anything."""
         wide_tiles: dict[Value, Tile] = {self.source: padded}
         for op in self.moved:
+            if not op.pads_operands:
+                return True
             box = self._box(op, tiles)
             wide = _padded_box(self._box_of(op, wide_tiles), box)
             if any(it.is_reduction and n != m for it, n, m in zip(op.iterators(), box.sizes, wide.sizes, strict=True)):
@@ -385,6 +388,9 @@ def pull(
             required="a subset that a box of iterations computes",
             found=part.text(),
         )
+    given = tuple(shape)
+    if not op.pads_operands:
+        shape = part.shape
     wide = _padded_box(op.iteration_of_result(Tile(part.offsets, tuple(shape))), box)
     operands: list[Value] = []
     for k, value in enumerate(op.inputs):
@@ -403,7 +409,7 @@ def pull(
     made.name = op.name
     made.copy_path = op.copy_path
     copies.setdefault(op, []).append(made)
-    return made.result
+    return made.result if op.pads_operands else pad_value_to(rewriter, made.result, given, 0, True, before)
 
 
 def fuse_producer(ctx: TransformContext, producer: Tileable, into: Loop, recompute: bool) -> None:
@@ -446,7 +452,8 @@ def _fuse_path(ctx: TransformContext, path: Sequence[Tileable], into: Loop, reco
 def _sink_reads(rewriter: Rewriter, value: Value, into: Loop) -> None:
     """Move the subsets and paddings of a value that only `into` uses to the start of its body."""
     for user in value.users:
-        if not isinstance(user, Materialize | Pad) or user.is_in(into) or not into.is_in(user.parent_op or user):
+        shows = isinstance(user, Materialize) or build.padded(user) is not None
+        if not shows or user.is_in(into) or not into.is_in(user.parent_op or user):
             continue
         _sink_reads(rewriter, user.results[0], into)
         if user.results[0].uses and all(u is not into and u.is_in(into) for u in user.results[0].users):
@@ -533,9 +540,9 @@ def _replaced(user: Operation) -> Operation:
     """What a pulled producer takes the place of: a read, or its padding where that may be anything."""
     if not isinstance(user, Materialize):
         return user
-    pads = [u for u in user.result.users if isinstance(u, Pad)]
-    free = len(pads) == 1 and len(user.result.users) == 1 and pads[0].is_free
-    return pads[0] if free else user
+    readers = user.result.users
+    pad = readers[0] if len(readers) == 1 else None
+    return pad if isinstance(pad, Tileable) and pad.is_free and build.padded_behind(pad) is not None else user
 
 
 def _fuse_start(ctx: TransformContext, producer: Tileable, chain: Chain, recompute: bool) -> None:
@@ -557,8 +564,8 @@ def _fuse_start(ctx: TransformContext, producer: Tileable, chain: Chain, recompu
             fix="recompute: true" if len(reads) == 1 else None,
         )
     read = reads[0]
-    pads = [u for u in read.result.users if isinstance(u, Pad)]
-    padded = pads[0] if len(pads) == 1 and len(read.result.users) == 1 else None
+    readers = read.result.users
+    padded = readers[0] if len(readers) == 1 and build.padded_behind(readers[0]) is not None else None
     target: Operation = padded or read
     shape = shape_of(target.results[0].type)
     tile = chain.global_tile()
@@ -585,7 +592,7 @@ def _fuse_start(ctx: TransformContext, producer: Tileable, chain: Chain, recompu
         rewriter.set_operand(end, 0, made)
         anchor = made.defining_op
         run_at_least_once(rewriter, reductions)
-    start = rewriter.insert(Empty.of(producer.result.type), InsertPoint.before(chain.top), f"{name}.out")
+    start = rewriter.insert(build.empty(producer.result.type), InsertPoint.before(chain.top), f"{name}.out")
     rewriter.set_operand(chain.top, chain.links[0].index, start.result)
     if anchor is not None and not shared:
         rewriter.continue_as(producer, anchor)

@@ -8,12 +8,11 @@ from tcpx.payload.bounds import is_equal
 from tcpx.payload.interfaces import Box, Structured, Tileable
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
-from tcpx.payload.ops.memory import FREE, Empty, Pad
-from tcpx.payload.ops.movement import Fill, Transpose
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Var, minimum
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, shape_of
+from tcpx.transform import build
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.editing import erase_dead, first_of, follow_reads, read_subset, source_name
 
@@ -74,13 +73,13 @@ def _first_value(rewriter: Rewriter, op: Tileable, reduces: bool) -> Value:
     """The first value of a destination: the neutral element for a reduction, else nothing."""
     before = InsertPoint.before(op)
     if not reduces:
-        return rewriter.insert(Empty.of(op.result.type), before, f"{source_name(op)}.out").result
+        return rewriter.insert(build.empty(op.result.type), before, f"{source_name(op)}.out").result
     neutral = op.neutral()
     if neutral is None:
         raise op.error(
             "a reduction dim without a neutral element cannot be tiled", required="a combiner with a neutral element"
         )
-    fill = rewriter.insert(Fill.of(neutral, op.result.type), before, f"{source_name(op)}.start")
+    fill = rewriter.insert(build.fill(neutral, op.result.type), before, f"{source_name(op)}.start")
     fill.location = op.location
     fill.copy_path = op.copy_path
     return fill.result
@@ -107,6 +106,9 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
     padded = Box.at_origin([sizes.get(it.name, d) for it, d in zip(iterators, actual, strict=True)])
     grown = [k for k, (a, b) in enumerate(zip(padded.sizes, actual, strict=True)) if is_equal(a, b) is not True]
     if not grown:
+        return op
+    if not op.pads_operands:
+        _pad_result(rewriter, op, padded.sizes)
         return op
     reductions = [k for k in grown if iterators[k].is_reduction]
     for k in reductions:
@@ -139,6 +141,15 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
     return made
 
 
+def _pad_result(rewriter: Rewriter, op: Tileable, sizes: Sequence[Dim]) -> None:
+    """Let all that reads the result read what is kept of it, padded to `sizes`."""
+    base, result = source_name(op), op.result
+    wide = rewriter.insert(build.pad(result, sizes, 0, free=True), InsertPoint.after(op), f"{base}.p")
+    kept = Materialize.of(wide.result, Tile.full(shape_of(result.type)))
+    sliced = rewriter.insert(kept, InsertPoint.after(wide), f"{base}.t").result
+    rewriter.replace_uses(result, sliced, lambda user: user is not wide)
+
+
 def _check_held(op: Tileable, dim: int, size: Dim) -> None:
     """Neutral elements in one factor are neutral only beside those of the others: 0 times infinity is no 0."""
     actual = Box.at_origin(op.extents())
@@ -167,21 +178,24 @@ def pad_value_to(
             required="an operation that declares one",
             found=f"%{value.name}: {value.type}",
         )
-    turned = value.defining_op
-    if isinstance(turned, Pad):
-        inner_free = turned.is_free
-        if inner_free or free or turned.value == fill:
-            kept = fill if inner_free else turned.value
-            return pad_value_to(rewriter, turned.operands[0], shape, kept, inner_free and free, at)
-    if isinstance(turned, Transpose):
-        inner = [shape[turned.permutation.index(k)] for k in range(len(shape))]
-        padded = pad_value_to(rewriter, turned.operands[0], inner, fill, free, at)
-        base = f"{value.name.split('.')[0]}.t"
-        return rewriter.insert(Transpose.of(padded, turned.permutation), InsertPoint.before(at), base).result
-    made = Pad.of(value, shape, fill)
-    if free:
-        made.attributes[FREE] = True
-    return rewriter.insert(made, InsertPoint.before(at), f"{value.name.split('.')[0]}.p").result
+    base = value.name.split(".")[0]
+    view, piece = value.defining_op, build.whole_piece(value.defining_op)
+    if isinstance(view, Tileable) and piece is not None:
+        inner, rest = view.operands[piece.operand], view.rest
+        if rest is not None and (view.is_free or free or rest == fill):
+            kept, free = fill if view.is_free else rest, view.is_free and free
+            if piece.place.is_at_origin:
+                return pad_value_to(rewriter, inner, shape, kept, free, at)
+            interior = [spacing - 1 for spacing in piece.spacing]
+            wider = build.pad(inner, shape, kept, piece.first, interior, free)
+            return rewriter.insert(wider, InsertPoint.before(at), f"{base}.p").result
+        if rest is None and piece.permutes:
+            straight = [shape[piece.permutation.index(k)] for k in range(len(shape))]
+            padded = pad_value_to(rewriter, inner, straight, fill, free, at)
+            turned = build.transpose(padded, piece.permutation)
+            return rewriter.insert(turned, InsertPoint.before(at), f"{base}.t").result
+    made = build.pad(value, shape, fill, free=free)
+    return rewriter.insert(made, InsertPoint.before(at), f"{base}.p").result
 
 
 def start_of(op: Tileable) -> Operation | None:
@@ -206,8 +220,11 @@ def first_value_of(op: Tileable) -> Value | None:
             if first is None:
                 return value
             value = first
-        elif isinstance(definition, Materialize | Pad):
-            value = definition.operands[0]
+        elif isinstance(definition, Materialize):
+            value = definition.source
         else:
-            return value
+            inside = build.padded(definition)
+            if inside is None:
+                return value
+            value = inside
     return None

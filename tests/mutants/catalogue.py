@@ -140,8 +140,8 @@ MUTANTS: Final = (
     Mutant(
         "pack: padding of a tile is not 0",
         "transform/filling.py",
-        "made = Pad.of(tile, [substitute(d, renamed) for d in current.padded], current.pad.value)",
-        "made = Pad.of(tile, [substitute(d, renamed) for d in current.padded], 1)",
+        "tile = made(build.pad(tile, shape, current.pad.rest, free=current.pad.is_free))",
+        "tile = made(build.pad(tile, shape, 1, free=current.pad.is_free))",
         _op("pack"),
     ),
     Mutant(

@@ -16,6 +16,7 @@ from tcpx.payload.ops import (
     reduce,
     select,
     vector,
+    views,
 )
 
 __all__ = [
@@ -34,4 +35,5 @@ __all__ = [
     "reduce",
     "select",
     "vector",
+    "views",
 ]

@@ -110,7 +110,7 @@ class Promote(Transform):
         index = maker.results.index(written)
         start = maker.operands[index]
         made = start.defining_op
-        if isinstance(made, Empty) and made.is_own:
+        if made is not None and made.has_own_memory:
             raise ctx.fail(
                 f"%{value.name} is promoted in {loop.name} already",
                 op=maker,

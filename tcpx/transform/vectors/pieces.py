@@ -16,9 +16,10 @@ from tcpx.payload.ir import ROW, Block, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.dot_product import Repeat
 from tcpx.payload.ops.gml_st import StYield
-from tcpx.payload.ops.memory import FREE, Prefetch
+from tcpx.payload.ops.memory import Prefetch
 from tcpx.payload.ops.movement import Broadcast
 from tcpx.payload.ops.vector import Extract, FromElements, Read, Shuffle
+from tcpx.payload.ops.views import FREE
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.types import ScalarType, TensorType, Type, VectorType, dtype_of, like
 from tcpx.target import LaneType, Target
