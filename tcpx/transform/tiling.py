@@ -108,8 +108,7 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
     if not grown:
         return op
     if not op.pads_operands:
-        _pad_result(rewriter, op, padded.sizes)
-        return op
+        return _pad_result(rewriter, op, padded.sizes)
     reductions = [k for k in grown if iterators[k].is_reduction]
     for k in reductions:
         _check_held(op, k, padded.sizes[k])
@@ -141,13 +140,21 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
     return made
 
 
-def _pad_result(rewriter: Rewriter, op: Tileable, sizes: Sequence[Dim]) -> None:
-    """Let all that reads the result read what is kept of it, padded to `sizes`."""
-    base, result = source_name(op), op.result
-    wide = rewriter.insert(build.pad(result, sizes, 0, free=True), InsertPoint.after(op), f"{base}.p")
-    kept = Materialize.of(wide.result, Tile.full(shape_of(result.type)))
-    sliced = rewriter.insert(kept, InsertPoint.after(wide), f"{base}.t").result
-    rewriter.replace_uses(result, sliced, lambda user: user is not wide)
+def _pad_result(rewriter: Rewriter, op: Tileable, sizes: Sequence[Dim]) -> Tileable:
+    """Let all that reads the result read what is kept of it, padded to `sizes`. Returns `op`, or what pads further."""
+    result, uses = op.result, list(op.result.users)
+    wide = pad_value_to(rewriter, result, sizes, 0, True, uses[0])
+    kept = rewriter.insert(
+        Materialize.of(wide, Tile.full(shape_of(result.type))), InsertPoint.before(uses[0]), f"{source_name(op)}.t"
+    )
+    rewriter.replace_uses(result, kept.result, lambda user: user in uses)
+    made = wide.defining_op
+    if result.uses or not isinstance(made, Tileable):
+        return op
+    made.name = op.name
+    rewriter.continue_as(op, made)
+    erase_dead(rewriter, [result])
+    return made
 
 
 def _check_held(op: Tileable, dim: int, size: Dim) -> None:

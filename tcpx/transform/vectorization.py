@@ -123,7 +123,9 @@ class Vectorizer:
 
     def materialize(self, op: Materialize) -> None:
         source, users = op.operands[0], op.result.users
+        shown = source.defining_op
         is_copied = source in self.vectors or source in self.written_in_parts
+        is_copied = is_copied or (shown is not None and stays_in_memory(shown))
         if not users or (is_copied and all(isinstance(user, StYield) for user in users)):
             return
         in_memory = [user for user in users if isinstance(user, Loop) or stays_in_memory(user)]
@@ -183,6 +185,9 @@ class Vectorizer:
     def store(self, op: StYield) -> None:
         value = op.operands[0]
         definition = value.defining_op
+        source = definition.source if isinstance(definition, Materialize) else value
+        if source.defining_op is not None and stays_in_memory(source.defining_op):
+            self.vectors[source] = self.vector_of(source, op)
         if value in self.vectors:
             self.rewriter.set_operand(op, 0, self.vectors[value])
         elif isinstance(definition, Materialize) and definition.operands[0] in self.vectors:
@@ -190,7 +195,7 @@ class Vectorizer:
                 raise self.refuse(definition, "a slice at the origin", definition.subset.text())
             self.rewriter.set_operand(op, 0, self.vectors[definition.operands[0]])
             erase_dead(self.rewriter, [value])
-        elif isinstance(definition, Materialize) and definition.operands[0] in self.written_in_parts:
+        elif isinstance(definition, Materialize) and definition.source in self.written_in_parts:
             pass
         elif isinstance(value.type, TensorType) and not isinstance(definition, Loop):
             self.rewriter.set_operand(op, 0, self.vector_of(value, op))
