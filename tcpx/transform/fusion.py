@@ -381,6 +381,12 @@ def pull(
 
     Data movement that it reads is copied with it; all are noted in `copies`.
     """
+    rising = part.rising()
+    if rising != part:
+        straight = pull(rewriter, op, rising, rising.shape, before, copies)
+        turned = Materialize.of(straight, part.order_in_rising())
+        backwards = rewriter.insert(turned, InsertPoint.before(before), f"{source_name(op)}.t").result
+        return pad_value_to(rewriter, backwards, shape, 0, True, before)
     box = op.iteration_of_result(part)
     if box is None:
         raise op.error(
@@ -494,16 +500,15 @@ def _fuse_reads(
             found=f"used by %{outside[0].name or outside[0].opcode}",
             fix="recompute: true",
         )
-    anchor: Operation | None = None
     dead: list[Value] = []
     copies: Copies = {}
     pulled: dict[tuple[int, Tile, tuple[Dim, ...]], Value] = {}
     for user in sorted(inside, key=lambda u: _replaced(u).order):
-        made = _pull_at(ctx, producer, user, dead, copies, pulled)
-        anchor = anchor or made.defining_op
-        if anchor is not made.defining_op and made.defining_op is not None:
-            rewriter.set_origins(made.defining_op, producer.origins)
-    if anchor is not None and not outside:
+        _pull_at(ctx, producer, user, dead, copies, pulled)
+    anchor, *others = copies[producer]
+    for made in others:
+        rewriter.set_origins(made, producer.origins)
+    if not outside:
         rewriter.continue_as(producer, anchor)
     erase_dead(rewriter, [*dead, result], copies)
 
@@ -515,7 +520,7 @@ def _pull_at(
     dead: list[Value],
     copies: Copies,
     pulled: dict[tuple[int, Tile, tuple[Dim, ...]], Value],
-) -> Value:
+) -> None:
     """Replace one use inside the loop by the producer on the subset that is used, one for all uses of a subset in a
     block; notes what is dead then."""
     rewriter, result = ctx.rewriter, producer.result
@@ -525,7 +530,7 @@ def _pull_at(
         for index, value in enumerate(list(user.operands)):
             if value is result:
                 rewriter.set_operand(user, index, made)
-        return made
+        return
     target = _replaced(user)
     shape = shape_of(target.results[0].type)
     key = id(target.parent), user.subset, tuple(shape)
@@ -533,7 +538,6 @@ def _pull_at(
         pulled[key] = pull(rewriter, producer, user.subset, shape, target, copies)
     rewriter.replace_uses(target.results[0], pulled[key])
     dead.append(target.results[0])
-    return pulled[key]
 
 
 def _replaced(user: Operation) -> Operation:
@@ -575,7 +579,6 @@ def _fuse_start(ctx: TransformContext, producer: Tileable, chain: Chain, recompu
     if not reductions:
         made = pull(rewriter, producer, tile, shape, target, copies)
         rewriter.replace_uses(target.results[0], made)
-        anchor = made.defining_op
         erase_dead(rewriter, [target.results[0]])
     else:
         then, orelse = Block(), Block()
@@ -590,10 +593,9 @@ def _fuse_start(ctx: TransformContext, producer: Tileable, chain: Chain, recompu
         end = rewriter.insert(Yield([target.results[0]]), InsertPoint.start(then))
         made = pull(rewriter, producer, tile, shape, end, copies)
         rewriter.set_operand(end, 0, made)
-        anchor = made.defining_op
         run_at_least_once(rewriter, reductions)
     start = rewriter.insert(build.empty(producer.result.type), InsertPoint.before(chain.top), f"{name}.out")
     rewriter.set_operand(chain.top, chain.links[0].index, start.result)
-    if anchor is not None and not shared:
-        rewriter.continue_as(producer, anchor)
+    if not shared:
+        rewriter.continue_as(producer, copies[producer][0])
     erase_dead(rewriter, [producer.result], copies)
