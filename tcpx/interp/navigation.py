@@ -12,7 +12,7 @@ from tcpx.payload.indexing_maps import map_symbols
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
-from tcpx.transform import build
+from tcpx.transform import new
 from tcpx.transform.arguments import OperandRef, ValueRef, value_of
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.suggestions import did_you_mean
@@ -56,7 +56,7 @@ def attribute(base: RuntimeValue, name: str, state: State, frame: Frame, node: a
         case "scheduled":
             return any(state.is_scheduled(op) for op in ops)
         case "constant":
-            return all(map(_is_constant, ops))
+            return all(op.is_fixed for op in ops)
         case "start":
             return _start(base, ops, state, frame, node)
         case _:
@@ -209,16 +209,12 @@ def _source_of(value: Value) -> Value:
 
 def _shown_by(op: Operation | None) -> Value | None:
     """What a subset is read of, or a padding pads."""
-    return op.source if isinstance(op, Materialize) else build.padded(op)
+    return op.source if isinstance(op, Materialize) else new.padded(op)
 
 
 def is_constant(ref: ValueRef) -> bool:
-    return _is_constant(definition_of(value_of(ref)))
-
-
-def _is_constant(op: Operation | None) -> bool:
-    """Whether an operation is a number or a stored array."""
-    return op is not None and (op.number is not None or op.stored_array is not None)
+    made = definition_of(value_of(ref))
+    return made is not None and made.is_fixed
 
 
 # -- functions ---------------------------------------------------------------------------------------------------

@@ -206,6 +206,11 @@ class Operation:
         """The name of the stored array that the result is, of a constant that is one; else None."""
         return None
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the result is a constant: a number or a stored array."""
+        return self.number is not None or self.stored_array is not None
+
     def moves(self) -> Sequence[Move]:
         """The operands whose elements the operation hands on, and where they go."""
         return ()

@@ -14,7 +14,7 @@ from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, maximum, minimum, to_text, variables
 from tcpx.payload.subsets import Tile, compose, disjoint_between_iterations
 from tcpx.payload.types import shape_of, with_shape
-from tcpx.transform import build
+from tcpx.transform import new
 from tcpx.transform.editing import erase_dead, first_of, is_undefined, loops_stepping, whole_of
 
 
@@ -232,7 +232,7 @@ def _read_nothing_beyond(rewriter: Rewriter, op: Materialize, var: Var, loop: Lo
         _check_slots(op)
         for user in op.result.users:
             user.verify()
-            if build.padded(user) is not None:
+            if new.padded(user) is not None:
                 _check_padding(user, whole)
     except VerifyError as error:
         raise _needs_iteration(loop, before, error.diagnostic.message) from error
@@ -267,7 +267,7 @@ def add_destination(rewriter: Rewriter, chain: Chain, types_result: Value, tiles
     outermost first; the innermost has no yield yet.
     """
     dests: list[Value] = []
-    start = rewriter.insert(build.empty(types_result.type), InsertPoint.before(chain.top), f"{base}.out").result
+    start = rewriter.insert(new.empty(types_result.type), InsertPoint.before(chain.top), f"{base}.out").result
     for depth, link in enumerate(chain.links):
         loop = link.loop
         rewriter.set_operands(loop, [*loop.operands, start])
@@ -302,7 +302,7 @@ def sink_destination(rewriter: Rewriter, loop: Loop, index: int) -> None:
     for user, _ in list(dest.uses):
         if isinstance(user, Materialize):
             made = rewriter.insert(
-                build.empty(with_shape(user.result.type, shape_of(user.result.type))), InsertPoint.before(user), "out"
+                new.empty(with_shape(user.result.type, shape_of(user.result.type))), InsertPoint.before(user), "out"
             )
             rewriter.replace_op(user, [made.result])
     for store in stores:

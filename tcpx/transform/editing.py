@@ -12,7 +12,7 @@ from tcpx.payload.ops.gml_st import Loop, Materialize, full_like
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.subsets import Tile, compose
 from tcpx.payload.types import shape_of
-from tcpx.transform import build
+from tcpx.transform import new
 
 
 def source_name(op: Operation) -> str:
@@ -83,7 +83,7 @@ def _read_through(rewriter: Rewriter, view: Tileable, tile: Tile, point: InsertP
         parts.append(rewriter.insert(op, _behind(parts, point), f"{view.result.name.split('.')[0]}.{suffix}").result)
         return parts[-1]
 
-    found = build.shown(view, tile, read, made)
+    found = new.shown(view, tile, read, made)
     rising = tile.rising()
     if found is not None or rising == tile or view.pieces(rising) is None:
         return found
@@ -110,7 +110,7 @@ def _show_view(rewriter: Rewriter, view: Tileable) -> None:
     def read(operand: int, part: Tile) -> Value:
         return read_subset(rewriter, view.operands[operand], part, view)
 
-    value = build.shown(view, full_like(view.result), read, made)
+    value = new.shown(view, full_like(view.result), read, made)
     if value is None:
         raise view.error("all of it shows no tiles of operands", required="a view that says its `pieces`")
     if value in view.operands:

@@ -17,7 +17,7 @@ from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, ceildiv, floordiv, maximum, substitute, to_text, variables
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import shape_of
-from tcpx.transform import build
+from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.destinations import first
 from tcpx.transform.digits import split_digits
@@ -68,12 +68,12 @@ def current_tile(value: Value) -> CurrentTile:
     definition = value.defining_op
     shape = shape_of(value.type)
     straight = tuple(range(len(shape)))
-    piece = build.whole_piece(definition)
+    piece = new.whole_piece(definition)
     if isinstance(definition, Tileable) and piece is not None and definition.rest is None:
         inner = current_tile(definition.operands[piece.operand])
         turned = tuple(inner.permutation[k] for k in piece.permutation)
         return CurrentTile(inner.source, inner.subset, shape, inner.pad, inner.padded, turned)
-    if isinstance(definition, Tileable) and build.padded_behind(definition) is not None:
+    if isinstance(definition, Tileable) and new.padded_behind(definition) is not None:
         inner = current_tile(definition.operands[0])
         if inner.pad is None and inner.permutation == straight:
             return CurrentTile(inner.source, inner.subset, shape, definition, shape, straight)
@@ -216,12 +216,12 @@ def _stored_tile(
         tile = made(Materialize.of(tile, subset))
     if current.pad is not None and current.pad.rest is not None:
         shape = [substitute(d, renamed) for d in current.padded]
-        tile = made(build.pad(tile, shape, current.pad.rest, free=current.pad.is_free))
+        tile = made(new.pad(tile, shape, current.pad.rest, free=current.pad.is_free))
     held_by, stored_by = maps
     if set(held_by) != set(stored_by):
         return made(split_digits(tile, held_by, stored_by))
     if held_by != stored_by:
-        return made(build.transpose(tile, [held_by.index(e) for e in stored_by]))
+        return made(new.transpose(tile, [held_by.index(e) for e in stored_by]))
     return tile
 
 

@@ -15,7 +15,7 @@ from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import dtype_of, shape_of
-from tcpx.transform import build
+from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.destinations import (
     Chain,
@@ -458,7 +458,7 @@ def _fuse_path(ctx: TransformContext, path: Sequence[Tileable], into: Loop, reco
 def _sink_reads(rewriter: Rewriter, value: Value, into: Loop) -> None:
     """Move the subsets and paddings of a value that only `into` uses to the start of its body."""
     for user in value.users:
-        shows = isinstance(user, Materialize) or build.padded(user) is not None
+        shows = isinstance(user, Materialize) or new.padded(user) is not None
         if not shows or user.is_in(into) or not into.is_in(user.parent_op or user):
             continue
         _sink_reads(rewriter, user.results[0], into)
@@ -546,7 +546,7 @@ def _replaced(user: Operation) -> Operation:
         return user
     readers = user.result.users
     pad = readers[0] if len(readers) == 1 else None
-    return pad if isinstance(pad, Tileable) and pad.is_free and build.padded_behind(pad) is not None else user
+    return pad if isinstance(pad, Tileable) and pad.is_free and new.padded_behind(pad) is not None else user
 
 
 def _fuse_start(ctx: TransformContext, producer: Tileable, chain: Chain, recompute: bool) -> None:
@@ -569,7 +569,7 @@ def _fuse_start(ctx: TransformContext, producer: Tileable, chain: Chain, recompu
         )
     read = reads[0]
     readers = read.result.users
-    padded = readers[0] if len(readers) == 1 and build.padded_behind(readers[0]) is not None else None
+    padded = readers[0] if len(readers) == 1 and new.padded_behind(readers[0]) is not None else None
     target: Operation = padded or read
     shape = shape_of(target.results[0].type)
     tile = chain.global_tile()
@@ -594,7 +594,7 @@ def _fuse_start(ctx: TransformContext, producer: Tileable, chain: Chain, recompu
         made = pull(rewriter, producer, tile, shape, end, copies)
         rewriter.set_operand(end, 0, made)
         run_at_least_once(rewriter, reductions)
-    start = rewriter.insert(build.empty(producer.result.type), InsertPoint.before(chain.top), f"{name}.out")
+    start = rewriter.insert(new.empty(producer.result.type), InsertPoint.before(chain.top), f"{name}.out")
     rewriter.set_operand(chain.top, chain.links[0].index, start.result)
     if not shared:
         rewriter.continue_as(producer, copies[producer][0])

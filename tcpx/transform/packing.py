@@ -9,8 +9,6 @@ from tcpx.payload.indexing_maps import map_digit, map_dim
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop, Materialize
-from tcpx.payload.ops.memory import Empty
-from tcpx.payload.ops.movement import Transpose
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import (
     align_up,
@@ -20,6 +18,7 @@ from tcpx.payload.sizes import (
     variables,
 )
 from tcpx.payload.types import TensorType, dtype_of
+from tcpx.transform import new
 from tcpx.transform.arguments import Digit, OperandRef, TransformContext
 from tcpx.transform.digits import digit_extents, layout_map, padded_to_digits, reread
 from tcpx.transform.editing import erase_dead, source_name
@@ -107,7 +106,7 @@ def pack(
                 fix="pack further inside",
             )
     point = InsertPoint.before(outermost)
-    start = rewriter.insert(Empty.of(TensorType(shape, dtype)), point, f"{base}.buffer")
+    start = rewriter.insert(new.empty(TensorType(shape, dtype)), point, f"{base}.buffer")
 
     in_source = tuple(held_by[current.permutation.index(k)] for k in range(len(held_by)))
     maps = (in_source, stored_by)
@@ -122,7 +121,7 @@ def pack(
     if set(stored_by) == set(held_by) and op.reading_by(operand.index, stored_by) is None:
         if stored_by != held_by:
             inverse = [stored_by.index(e) for e in held_by]
-            value = rewriter.insert(Transpose.of(value, inverse), InsertPoint.before(op), f"{base}.t").result
+            value = rewriter.insert(new.transpose(value, inverse), InsertPoint.before(op), f"{base}.t").result
         rewriter.set_operand(op, operand.index, value)
     else:
         reread(rewriter, op, operand.index, value, stored_by)

@@ -16,7 +16,7 @@ from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, maximum, minimum, mod, substitute, to_text, variables
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import shape_of
-from tcpx.transform import build
+from tcpx.transform import new
 from tcpx.transform.simplification import simplify_in
 
 
@@ -93,7 +93,7 @@ def _step_by_one(rewriter: Rewriter, loop: Loop) -> None:
     last: dict[Symbol | Var, Dim] = {old: old.upper - 1}
     inside = [op for op in loop.walk() if op is not loop]
     for op in inside:
-        padded = build.padded(op)
+        padded = new.padded(op)
         if padded is not None and any(old in variables(d) for d in shape_of(padded.type)):
             raise op.error(
                 f"the tail of {loop.name} cannot step by 1: a tile in its body ends in padding",

@@ -10,12 +10,11 @@ from tcpx.payload.interfaces import Box, Iterator, IteratorKind, Structured
 from tcpx.payload.ir import Attribute, Block, CloneMap, Operation, Value, operation_classes
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
-from tcpx.payload.ops.memory import Empty
-from tcpx.payload.ops.movement import Fill
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, ceildiv, is_equal, maximum, minimum, mod
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, Type, shape_of
+from tcpx.transform import new
 from tcpx.transform.bufferization.workspace import ALIGNMENT
 from tcpx.transform.editing import erase_dead, follow_reads, read_subset, rename_inside, source_name
 from tcpx.transform.matching import Candidate, classes_called, find_match, general, stand_ins
@@ -31,7 +30,9 @@ def split_into_parts(
     shape = shape_of(op.result.type)
     gap = _gap(op) if parallel else 0
     slices, of_slice, of_all = _slices(parts, shape, gap)
-    first = rewriter.insert(Empty.of(TensorType(slices, op.acc_type)), InsertPoint.before(op), f"{source_name(op)}.out")
+    first = rewriter.insert(
+        new.empty(TensorType(slices, op.acc_type)), InsertPoint.before(op), f"{source_name(op)}.out"
+    )
     loop = _loop(rewriter, op, dim, (0, parts, 1), first.results[0], parallel)
     index = Size.of(loop.var)
     share = ceildiv(extent, parts)
@@ -74,7 +75,7 @@ def split_side_by_side(rewriter: Rewriter, op: Structured, dim: str, factor: int
     if neutral is None:
         raise op.error("the reduction has no neutral element", required="a combiner with a neutral element")
     before = InsertPoint.before(op)
-    start = rewriter.insert(Fill.of(neutral, TensorType(shape, op.acc_type)), before, f"{source_name(op)}.start")
+    start = rewriter.insert(new.fill(neutral, TensorType(shape, op.acc_type)), before, f"{source_name(op)}.start")
     start.stand_for(op)
     loop = _loop(rewriter, op, dim, (0, extent, factor), start.results[0], parallel=False)
     index = Size.of(loop.var)
@@ -155,7 +156,7 @@ def _combination(op: Structured, partial: Value, place: int, init: Value | None)
         "maps": (dims(*names), dims(*kept)),
         "combiner": body.ops[-2].opcode,
     }
-    classes = [cls for cls in operation_classes().values() if issubclass(cls, Structured) and cls is not Generic]
+    classes = [cls for cls in operation_classes().values() if issubclass(cls, Structured) and not cls.region_count]
     return _nearest(attributes, body, [partial, *([init] if init is not None else [])], op.result.type, [classes])
 
 

@@ -10,7 +10,7 @@ from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import If, Materialize
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.types import shape_of
-from tcpx.transform import build
+from tcpx.transform import new
 from tcpx.transform.editing import erase_dead, is_destination
 
 
@@ -27,7 +27,7 @@ def simplify_in(rewriter: Rewriter, roots: Sequence[Operation]) -> int:
 def _simplify(rewriter: Rewriter, op: Operation) -> bool:
     match op:
         case Tileable():
-            piece = build.whole_piece(op)
+            piece = new.whole_piece(op)
             if piece is None or piece.permutes or not piece.fills(shape_of(op.result.type)):
                 return False
             shown = op.operands[piece.operand]

@@ -14,7 +14,7 @@ from tcpx.payload.ops.gml_st import Loop, Materialize
 from tcpx.payload.sizes import Dim, to_text, variables
 from tcpx.payload.types import ScalarType, dtype_of
 from tcpx.target import Target
-from tcpx.transform import build
+from tcpx.transform import new
 from tcpx.transform.declaration import TransformContext
 from tcpx.transform.editing import source_name
 
@@ -91,7 +91,7 @@ def _computation(value: Value) -> Structured | None:
     for user in value.users:
         if isinstance(user, Structured):
             return user
-        shows = isinstance(user, Materialize) or build.padded(user) is not None
+        shows = isinstance(user, Materialize) or new.padded(user) is not None
         found = _computation(user.result) if shows else None
         if found is not None:
             return found
@@ -102,7 +102,7 @@ def padding_behind(value: Value) -> Tileable | None:
     """The padding of what is computed from a value, which padding the value itself does not give; None without one."""
     for user in value.users:
         if isinstance(user, Structured):
-            pads = [u for u in user.result.users if isinstance(u, Tileable) and build.padded(u) is not None]
+            pads = [u for u in user.result.users if isinstance(u, Tileable) and new.padded(u) is not None]
             found = next((pad for pad in pads if not pad.is_free), None) or padding_behind(user.result)
             if found is not None:
                 return found

@@ -12,7 +12,7 @@ from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Var, minimum
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, shape_of
-from tcpx.transform import build
+from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.editing import erase_dead, first_of, follow_reads, read_subset, source_name
 
@@ -73,13 +73,13 @@ def _first_value(rewriter: Rewriter, op: Tileable, reduces: bool) -> Value:
     """The first value of a destination: the neutral element for a reduction, else nothing."""
     before = InsertPoint.before(op)
     if not reduces:
-        return rewriter.insert(build.empty(op.result.type), before, f"{source_name(op)}.out").result
+        return rewriter.insert(new.empty(op.result.type), before, f"{source_name(op)}.out").result
     neutral = op.neutral()
     if neutral is None:
         raise op.error(
             "a reduction dim without a neutral element cannot be tiled", required="a combiner with a neutral element"
         )
-    fill = rewriter.insert(build.fill(neutral, op.result.type), before, f"{source_name(op)}.start")
+    fill = rewriter.insert(new.fill(neutral, op.result.type), before, f"{source_name(op)}.start")
     fill.location = op.location
     fill.copy_path = op.copy_path
     return fill.result
@@ -186,7 +186,7 @@ def pad_value_to(
             found=f"%{value.name}: {value.type}",
         )
     base = value.name.split(".")[0]
-    view, piece = value.defining_op, build.whole_piece(value.defining_op)
+    view, piece = value.defining_op, new.whole_piece(value.defining_op)
     if isinstance(view, Tileable) and piece is not None:
         inner, rest = view.operands[piece.operand], view.rest
         if rest is not None and (view.is_free or free or rest == fill):
@@ -194,14 +194,14 @@ def pad_value_to(
             if piece.place.is_at_origin:
                 return pad_value_to(rewriter, inner, shape, kept, free, at)
             interior = [spacing - 1 for spacing in piece.spacing]
-            wider = build.pad(inner, shape, kept, piece.first, interior, free)
+            wider = new.pad(inner, shape, kept, piece.first, interior, free)
             return rewriter.insert(wider, InsertPoint.before(at), f"{base}.p").result
         if rest is None and piece.permutes:
             straight = [shape[piece.permutation.index(k)] for k in range(len(shape))]
             padded = pad_value_to(rewriter, inner, straight, fill, free, at)
-            turned = build.transpose(padded, piece.permutation)
+            turned = new.transpose(padded, piece.permutation)
             return rewriter.insert(turned, InsertPoint.before(at), f"{base}.t").result
-    made = build.pad(value, shape, fill, free=free)
+    made = new.pad(value, shape, fill, free=free)
     return rewriter.insert(made, InsertPoint.before(at), f"{base}.p").result
 
 
@@ -230,7 +230,7 @@ def first_value_of(op: Tileable) -> Value | None:
         elif isinstance(definition, Materialize):
             value = definition.source
         else:
-            inside = build.padded(definition)
+            inside = new.padded(definition)
             if inside is None:
                 return value
             value = inside

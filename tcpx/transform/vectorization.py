@@ -17,7 +17,7 @@ from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, VectorType, dtype_of, shape_of
-from tcpx.transform import build
+from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.editing import erase_dead, is_undefined, show_views, source_name
 from tcpx.transform.known_sizes import write_known_sizes
@@ -133,7 +133,7 @@ class Vectorizer:
             self.rewriter.set_operand(op, 0, self.stored(source))
         if len(in_memory) == len(users) or any(isinstance(user, Loop) for user in users):
             return
-        if all(build.padded_behind(user) is not None for user in users):
+        if all(new.padded_behind(user) is not None for user in users):
             return
         self._read(op, self.stored(source), op.subset, 0)
 
@@ -158,7 +158,7 @@ class Vectorizer:
             self._read(op, self.stored(source.operands[0]), source.subset, op.value, op.is_free)
             return
         if is_undefined(op.operands[0]):
-            filled = build.fill(op.value, VectorType(self._need_static(op, op.result), dtype_of(op.result.type)))
+            filled = new.fill(op.value, VectorType(self._need_static(op, op.result), dtype_of(op.result.type)))
             made = self.rewriter.insert(filled, InsertPoint.before(op), f"{op.result.name.split('.')[0]}.v")
             self.rewriter.continue_as(op, made)
             self.vectors[op.result] = made.result
@@ -288,7 +288,7 @@ def stays_in_memory(op: Operation) -> bool:
         return False
     if isinstance(op, Tileable) and op.pieces(Tile.full(shape_of(op.result.type))) is None:
         return False
-    is_vector = isinstance(op, Structured | Materialize) or build.padded_behind(op) is not None
+    is_vector = isinstance(op, Structured | Materialize) or new.padded_behind(op) is not None
     return not is_vector or (bool(op.result.users) and all(map(stays_in_memory, op.result.users)))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import Diagnostic, VerifyError
 from tcpx.payload.evaluator import Evaluation, evaluate_func
 from tcpx.payload.interfaces import Tileable
@@ -78,7 +79,7 @@ def test_a_tile_shows_its_pieces_and_the_rest(name: str) -> None:
     x, y = np.arange(24, dtype=np.float32).reshape(4, 6), -np.arange(12, dtype=np.float32).reshape(4, 3)
     given = dict(zip(op.operands, (x, y, x), strict=False))
     whole = wanted(x, y)
-    draw, evaluation, answered = random.Random(1), Evaluation(None, {}), 0  # type: ignore[arg-type]
+    draw, evaluation, answered = random.Random(1), Evaluation(Constants(), {}), 0
     for _ in range(300):
         first = [draw.randint(0, n) for n in whole.shape]
         sizes = [draw.randint(0, n - o) for n, o in zip(whole.shape, first, strict=True)]
@@ -92,7 +93,9 @@ def test_a_tile_shows_its_pieces_and_the_rest(name: str) -> None:
             part = evaluation.select(given[op.operands[piece.operand]], piece.tile).transpose(piece.permutation)
             assert part.size == 0 or piece.place.sizes == piece.shape
             if part.size:
-                made[evaluation.slices(made.shape, piece.place)] = part.reshape([int(n) for n in piece.shape])  # type: ignore[arg-type]
+                made[evaluation.slices(made.shape, piece.place)] = part.reshape(
+                    [evaluation.size(n) for n in piece.shape]
+                )
         np.testing.assert_array_equal(made, evaluation.select(whole, tile), err_msg=tile.text())
     assert answered >= 30
 

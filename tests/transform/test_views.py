@@ -19,7 +19,7 @@ from tcpx.payload.sizes import maximum
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.parser import parse
 from tcpx.payload.types import shape_of
-from tests.transform.payloads import Sizes, arguments, check, refusal, run
+from tests.transform.payloads import Array, Sizes, arguments, check, refusal, run
 
 
 @register
@@ -101,7 +101,7 @@ def cases(view: str) -> dict[str, str]:
     return {name: HEAD + body for name, body in found.items()}
 
 
-def same(left: np.generic, right: np.generic) -> bool:
+def same(left: Array, right: Array) -> bool:
     a, b = np.asarray(left), np.asarray(right)
     return a.dtype == b.dtype and bool(np.array_equal(a, b, equal_nan=a.dtype.kind == "f"))
 

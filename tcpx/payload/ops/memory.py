@@ -51,6 +51,7 @@ class Alloc(Operation):
 
     __slots__ = ()
     opcode = "buffer.alloc"
+    leaves_undefined = True
 
     @classmethod
     def of(cls, type_: BufferType, name: str = "") -> Operation:

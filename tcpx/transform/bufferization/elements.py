@@ -8,12 +8,11 @@ from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import Iterator, Structured
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.vector import Read, Write
-from tcpx.payload.ops.views import Pad
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes import Dim, Symbol, floordiv, is_equal, maximum, mod, product, substitute
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, row_major, shape_of
-from tcpx.transform import build
+from tcpx.transform import new
 from tcpx.transform.bufferization.buffers import Buffers
 from tcpx.transform.bufferization.effects import Effects
 from tcpx.transform.bufferization.loop_nests import Nest, element
@@ -82,7 +81,7 @@ class ElementLoops:
         if op.init is not None:
             return self._operand(nest, op.init, position)
         neutral = op.neutral()
-        return nest.build(build.literal(neutral, op.acc_type)) if reduces and neutral is not None else None
+        return nest.build(new.literal(neutral, op.acc_type)) if reduces and neutral is not None else None
 
     def _operand(self, nest: Nest, value: Value, index: Sequence[Dim]) -> Value:
         through = self.effects.seen_through(value)
@@ -115,21 +114,21 @@ class ElementLoops:
         """Write a literal to every element of the value at a place."""
         nest = self._nest(op, suffix)
         index = [nest.enter(f"d{k}", extent) for k, extent in enumerate(shape)]
-        return self.write(nest, nest.build(build.literal(number, place.memory.type.dtype)), place, index)
+        return self.write(nest, nest.build(new.literal(number, place.memory.type.dtype)), place, index)
 
-    def fill_padding(self, op: Pad, place: Place) -> None:
-        """Write the padding: for each dim the strips beside and between what the operand is along it, where the operand
-        is along the dims before."""
-        inside, outer = op.inside, shape_of(op.result.type)
+    def fill_padding(self, op: Operation, place: Place, inside: Tile, spacing: Sequence[int], rest: float) -> None:
+        """Write `rest` where a padding does not show its operand, which is `inside`: for each dim the strips beside and
+        between its elements along it, where it is along the dims before."""
+        outer = shape_of(op.result.type)
         whole = Tile.full(outer)
         for dim, (size, extent) in enumerate(zip(inside.sizes, outer, strict=True)):
             if is_equal(size, extent) is True:
                 continue
-            for offset, count, stride in _strips(inside.offsets[dim], size, op.spacing[dim], extent):
+            for offset, count, stride in _strips(inside.offsets[dim], size, spacing[dim], extent):
                 offsets = (*inside.offsets[:dim], offset, *whole.offsets[dim + 1 :])
                 sizes = (*inside.sizes[:dim], count, *outer[dim + 1 :])
                 strides = (*inside.strides[:dim], stride, *whole.strides[dim + 1 :])
-                self.fill(op, op.value, place.part(Tile(offsets, sizes, strides)), sizes, "/pad")
+                self.fill(op, rest, place.part(Tile(offsets, sizes, strides)), sizes, "/pad")
 
     def copy(self, op: Operation, name: str, source: Place, target: Place, shape: Sequence[Dim]) -> Write:
         """Copy a value of this shape from one place to another, before `op`."""

@@ -107,7 +107,7 @@ class Lowering:
             self.erase_later(op)
 
     def pad(self, op: Pad) -> None:
-        self.loops.fill_padding(op, self.effects.place(op.result))
+        self.loops.fill_padding(op, self.effects.place(op.result), op.inside, op.spacing, op.rest)
         copied = [self._copy(write) for write in self.writes.get(op, []) if write.source is not None]
         if copied:
             self.loops.continue_as_write(op, copied[0])

@@ -12,7 +12,7 @@ from tcpx.payload.ops.vector import Read, ToTensor
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, TensorType, VectorType, dtype_of, shape_of
-from tcpx.transform import build
+from tcpx.transform import new
 from tcpx.transform.bufferization.program_order import operations
 from tcpx.transform.editing import builder_at, erase_dead, show_views, source_name
 from tcpx.transform.simplification import simplify_in
@@ -98,7 +98,7 @@ def _one_kind(rewriter: Rewriter, op: Operation) -> None:
 def _pad_last(rewriter: Rewriter, op: Structured) -> None:
     """The transpose of a padded value is the padded transpose: what is written lies in its last place already."""
     padded = op.operands[0].defining_op if len(op.operands) == 1 else None
-    piece = build.whole_piece(padded)
+    piece = new.whole_piece(padded)
     if not isinstance(padded, Tileable) or piece is None or padded.rest is None or len(padded.result.uses) != 1:
         return
     if not isinstance(op.result.type, TensorType):
@@ -111,7 +111,7 @@ def _pad_last(rewriter: Rewriter, op: Structured) -> None:
     moved = op.on_tiles([padded.operands[0]], [inner[k] for k in places])
     moved = rewriter.insert(moved, InsertPoint.before(op), op.result.name)
     low, interior = [piece.first[k] for k in places], [piece.spacing[k] - 1 for k in places]
-    again = build.pad(moved.results[0], shape_of(op.result.type), padded.rest, low, interior)
+    again = new.pad(moved.results[0], shape_of(op.result.type), padded.rest, low, interior)
     again = rewriter.insert(again, InsertPoint.before(op), op.result.name)
     rewriter.continue_as(op, moved)
     rewriter.continue_as(padded, again)

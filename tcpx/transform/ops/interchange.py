@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ops.generic import Generic, generalize
+from tcpx.payload.ops.generic import generalize
 from tcpx.payload.types import shape_of
 from tcpx.transform.declaration import (
     DIMS,
@@ -66,6 +66,6 @@ class Interchange(Transform):
                 required=f"a permutation of {', '.join(iterators)} that differs from it",
                 found=", ".join(order) or "no dims",
             )
-        made = op.on_tiles(op.operands, shape_of(op.result.type)) if isinstance(op, Generic) else generalize(op)
+        made = op.on_tiles(op.operands, shape_of(op.result.type)) if op.regions else generalize(op)
         made.attributes["iterators"] = tuple(iterators[d].entry for d in order)
         return (replace_with(ctx.rewriter, op, made),)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
-from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.gml_st import Loop
-from tcpx.payload.ops.movement import Broadcast
 from tcpx.payload.ops.vector import Read
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorType, i1
 from tcpx.target import LaneType
+from tcpx.transform import new
 
 TRUTHS = "true_lanes"
 """Name of the stored constant of true values; a masked read of it is a mask."""
@@ -28,15 +28,15 @@ def lane_type(type_: Type) -> LaneType | None:
 
 def literal_of(op: Operation | None) -> float | int | None:
     """The number that every element of a literal is; None for anything else."""
-    held = op.attributes.get("value") if isinstance(op, Const) else None
-    return held if isinstance(held, int | float) else None
+    return op.number if op is not None else None
 
 
 def is_splat(op: Operation | None) -> bool:
     """Whether the operation repeats a scalar over the lanes of a 1-D vector."""
     return (
-        isinstance(op, Broadcast)
-        and isinstance(op.operands[0].type, ScalarType)
+        isinstance(op, Structured)
+        and op.is_movement
+        and [type(v.type) for v in op.operands] == [ScalarType]
         and isinstance(op.result.type, VectorType)
         and len(op.result.type.shape) == 1
     )
@@ -58,14 +58,14 @@ def truths(rewriter: Rewriter, place: Operation) -> Value:
     """
     func = rewriter.func_of(place)
     for op in func.body.ops:
-        if op.attributes.get("constant") == TRUTHS:
+        if op.stored_array == TRUTHS:
             return op.results[0]
     count = 64
     if TRUTHS not in rewriter.module.constants:
         rewriter.add_constant(TRUTHS, np.ones(count, dtype=np.bool_))
     on_buffers = any(isinstance(a.type, BufferType) for a in func.args)
     type_ = BufferType((count,), i1, (1,), "constant") if on_buffers else TensorType((count,), i1)
-    return rewriter.insert(Const([], [type_], {"constant": TRUTHS}), InsertPoint.start(func.body), TRUTHS).result
+    return rewriter.insert(new.stored(TRUTHS, type_), InsertPoint.start(func.body), TRUTHS).result
 
 
 def mask_read(source: Value, count: Dim, lanes: int) -> Operation:

@@ -86,7 +86,9 @@ SELECTED.add(select_dot, Dot)
 def _erase_unused(rewriter: Rewriter, func: FuncOp) -> None:
     """Erase computations that nothing uses: what they fed was rewritten."""
     for op in reversed(list(operations(func.body))):
-        pure = isinstance(op, Structured | Const | Read | Extract | Insert | FromElements | Shuffle | Repeat | Dot)
+        pure = op.is_fixed or isinstance(
+            op, Structured | Read | Extract | Insert | FromElements | Shuffle | Repeat | Dot
+        )
         if pure and op.parent is not None and not op.results[0].uses:
             rewriter.end(op, "nothing used its result")
             rewriter.erase(op)

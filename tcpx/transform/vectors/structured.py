@@ -8,11 +8,11 @@ from tcpx.payload.indexing_maps import IndexingMap
 from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import Block, Value
 from tcpx.payload.ops.generic import Generic, Yield
-from tcpx.payload.ops.select import Select
 from tcpx.payload.ops.vector import Insert, Read, Shuffle
 from tcpx.payload.sizes import evaluate
 from tcpx.payload.types import ScalarType
 from tcpx.target import LaneType
+from tcpx.transform import new
 from tcpx.transform.vectors.accesses import Lanes
 from tcpx.transform.vectors.dot_products import DotProduct, dot_product, factor, multiply_accumulate
 from tcpx.transform.vectors.lane_dims import LaneDim, as_size, depends, dims_of_result, extents_of, lane_step, streams
@@ -87,7 +87,7 @@ def is_instruction(pieces: Pieces, op: Structured) -> bool:
 
 def is_horizontal(op: Structured) -> bool:
     """Whether the operation is what `horizontal_reduction` makes."""
-    if not isinstance(op, Generic) or len(op.operands) != 1 or not isinstance(op.result.type, ScalarType):
+    if not op.regions or len(op.operands) != 1 or not isinstance(op.result.type, ScalarType):
         return False
     its, body = op.iterators(), op.regions[0]
     shape = shape_of_vector(op.operands[0].type)
@@ -160,7 +160,7 @@ def reduce_lanes(pieces: Pieces, op: Structured, lane: LaneDim) -> Grid:
             before = pieces.splat(neutral(pieces, op), width)
         after = pieces.apply(op, args, partial[key], piece_name(op, key))
         if valid < width and not padded and before is not None:
-            kept = Select.of(pieces.mask(valid, width), after, before)
+            kept = new.select(pieces.mask(valid, width), after, before)
             after = pieces.insert(kept, piece_name(op, key), op)
         partial[key] = after
     missing = [key for key, value in partial.items() if value is None]

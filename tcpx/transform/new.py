@@ -4,24 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tcpx.payload.diagnostics import Location
 from tcpx.payload.interfaces import Build, Tileable
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.elementwise import Add, Cast, Fma, Mul, Sub
 from tcpx.payload.ops.memory import Empty
 from tcpx.payload.ops.movement import Broadcast, Fill, Transpose
+from tcpx.payload.ops.reduce import ReduceSum
+from tcpx.payload.ops.select import Select
 from tcpx.payload.ops.views import FREE, Concat, Pad, Reshape
 from tcpx.payload.pieces import Piece
 from tcpx.payload.sizes import Dim
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import shape_of
+from tcpx.payload.types import Type, shape_of
 
+add = Add.of
 broadcast = Broadcast.of
+cast = Cast.of
 concat = Concat.of
 empty = Empty.of
 fill = Fill.of
+fma = Fma.of
 literal = Const.literal
+multiply = Mul.of
 reshape = Reshape.of
+select = Select.of
+subtract = Sub.of
 transpose = Transpose.of
+
+
+def reduce_sum(operand: Value, type_: Type, dims: Sequence[int]) -> Operation:
+    """The sums over some dims."""
+    return ReduceSum([operand], [type_], {"dims": tuple(dims)})
+
+
+def stored(name: str, type_: Type, location: Location | None = None) -> Operation:
+    """The stored array of a name."""
+    return Const([], [type_], {"constant": name}, location=location)
 
 
 def pad(
