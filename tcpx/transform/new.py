@@ -94,11 +94,14 @@ def padded_behind(op: Operation | None) -> Value | None:
     return padded(op) if piece is not None and piece.place.is_at_origin else None
 
 
+def pieces_of_all(op: Operation | None) -> Sequence[Piece] | None:
+    """What all of a view shows; None of an operation that is none."""
+    return op.pieces(Tile.full(shape_of(op.result.type))) if isinstance(op, Tileable) else None
+
+
 def whole_piece(op: Operation | None) -> Piece | None:
     """The piece that a view shows of all of its only operand, in the shape it has; None of anything else."""
-    if not isinstance(op, Tileable):
-        return None
-    pieces = op.pieces(Tile.full(shape_of(op.result.type)))
-    if pieces is None or len(pieces) != 1 or pieces[0].reshapes:
+    pieces = pieces_of_all(op)
+    if op is None or pieces is None or len(pieces) != 1 or pieces[0].reshapes:
         return None
     return pieces[0] if pieces[0].tile.is_full(shape_of(op.operands[pieces[0].operand].type)) is True else None

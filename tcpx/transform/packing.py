@@ -33,6 +33,7 @@ from tcpx.transform.filling import (
     loops_below,
     slot_tile,
     slots_of,
+    with_views,
 )
 from tcpx.transform.fusion import ancestor_in
 from tcpx.transform.tiling import check_on_tensors
@@ -70,7 +71,7 @@ def pack(
     if outermost is None or outermost is op:
         outermost = op
     here = Outside(outermost, rewriter.func_of(op).symbols)
-    current = current.seen_from(here)
+    current = with_views(current.seen_from(here), outermost)
     depends = dependent_loops(current, op, at)
     _check_source(ctx, current, outermost, op)
     if filled_by is not None:
@@ -154,18 +155,18 @@ def _check_each_dim_once(ctx: TransformContext, op: Structured, operand: Operand
 
 
 def _check_source(ctx: TransformContext, current: CurrentTile, filled_before: Operation, op: Operation) -> None:
-    owner = current.source.owner
-    block = owner.parent if isinstance(owner, Operation) else owner
     enclosing = [a.parent for a in (filled_before, *filled_before.ancestors()) if a.parent is not None]
-    if not any(block is b for b in enclosing):
-        where = enclosing[0].parent
-        raise ctx.fail(
-            f"%{current.source.name} is computed inside the loop {where.name if where is not None else ''}, too late "
-            "to pack it there",
-            op=op,
-            required=f"an operand that exists where the body of {where.name if where is not None else ''} begins",
-            found=f"%{current.source.name} made further inside",
-        )
+    for source in current.sources:
+        block = source.owner.parent if isinstance(source.owner, Operation) else source.owner
+        if not any(block is b for b in enclosing):
+            where = enclosing[0].parent
+            raise ctx.fail(
+                f"%{source.name} is computed inside the loop {where.name if where is not None else ''}, too late "
+                "to pack it there",
+                op=op,
+                required=f"an operand that exists where the body of {where.name if where is not None else ''} begins",
+                found=f"%{source.name} made further inside",
+            )
 
 
 def _outermost_loop(op: Operation) -> Operation | None:

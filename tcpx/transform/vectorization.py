@@ -286,7 +286,7 @@ def stays_in_memory(op: Operation) -> bool:
     read. A padding behind the last elements alone is that of a vector."""
     if not isinstance(op, Tileable | Materialize):
         return False
-    if isinstance(op, Tileable) and op.pieces(Tile.full(shape_of(op.result.type))) is None:
+    if isinstance(op, Tileable) and new.pieces_of_all(op) is None:
         return False
     is_vector = isinstance(op, Structured | Materialize) or new.padded_behind(op) is not None
     return not is_vector or (bool(op.result.users) and all(map(stays_in_memory, op.result.users)))
