@@ -12,9 +12,8 @@ from tcpx.payload.indexing_maps import map_symbols
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.lookup import source_name
-from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
-from tcpx.payload.ops.memory import Pad
+from tcpx.transform import new
 from tcpx.transform.arguments import OperandRef, ValueRef, value_of
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.suggestions import did_you_mean
@@ -59,7 +58,7 @@ def attribute(base: RuntimeValue, name: str, state: State, frame: Frame, node: a
         case "scheduled":
             return any(state.is_scheduled(op) for op in ops)
         case "constant":
-            return all(isinstance(op, Const) for op in ops)
+            return all(op.is_fixed for op in ops)
         case "start":
             return _start(base, ops, state, frame, node)
         case _:
@@ -207,13 +206,19 @@ def definition_of(value: Value) -> Operation | None:
 
 
 def _source_of(value: Value) -> Value:
-    while isinstance(value.defining_op, Materialize | Pad):
-        value = value.defining_op.operands[0]
+    while (inside := _shown_by(value.defining_op)) is not None:
+        value = inside
     return value
 
 
+def _shown_by(op: Operation | None) -> Value | None:
+    """What a subset is read of, or a padding pads."""
+    return op.source if isinstance(op, Materialize) else new.padded(op)
+
+
 def is_constant(ref: ValueRef) -> bool:
-    return isinstance(definition_of(value_of(ref)), Const)
+    made = definition_of(value_of(ref))
+    return made is not None and made.is_fixed
 
 
 # -- functions ---------------------------------------------------------------------------------------------------
@@ -258,7 +263,7 @@ def _readers(value: Value) -> Iterator[Operation]:
     """
     for user in value.users:
         outer = user.parent_op
-        if isinstance(user, Materialize | Pad) and user.operands[0] is value:
+        if _shown_by(user) is value:
             yield from _readers(user.result)
         elif isinstance(user, StYield):
             if user.operands[0] is value and user.loop_result is not None:

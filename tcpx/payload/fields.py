@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast, overload
 
 from tcpx.payload.diagnostics import VerifyError
 from tcpx.payload.predicates import Predicate
-from tcpx.payload.sizes import Size, Symbol, Var, as_dim
+from tcpx.payload.sizes import Dim, Size, Symbol, Var, as_dim
 from tcpx.payload.subsets import Tile
 
 if TYPE_CHECKING:
@@ -154,8 +154,10 @@ class ChoiceAttribute(AttributeField[str]):
 class ElementsAttribute(AttributeField[tuple[T, ...]]):
     """A list of elements of one kind."""
 
-    def __init__(self, kind: type[T], required: str, key: str = "", example: str = "") -> None:
-        super().__init__(key, example=example)
+    def __init__(
+        self, kind: type[T], required: str, key: str = "", example: str = "", default: tuple[T, ...] | None = None
+    ) -> None:
+        super().__init__(key, default, example)
         self.kind, self.required = kind, required
 
     def read(self, attribute: Attribute) -> tuple[T, ...] | None:
@@ -166,24 +168,24 @@ class ElementsAttribute(AttributeField[tuple[T, ...]]):
         return cast("tuple[T, ...]", attribute)
 
 
-class DimAttribute(AttributeField["int | Size"]):
+class DimAttribute(AttributeField[Dim]):
     required = "an expression of sizes and loop variables"
 
-    def read(self, attribute: Attribute) -> int | Size | None:
+    def read(self, attribute: Attribute) -> Dim | None:
         if isinstance(attribute, int | Size | Symbol | Var) and not isinstance(attribute, bool):
             return as_dim(attribute)
         return None
 
 
-class DimsAttribute(AttributeField["tuple[int | Size, ...]"]):
-    """A list of expressions; empty where it is left out."""
+class DimsAttribute(AttributeField[tuple[Dim, ...]]):
+    """A list of expressions of sizes, loop variables and dims; left out, none."""
 
-    required = "a list of expressions"
+    required = "a list of sizes"
 
     def __init__(self, key: str = "", example: str = "") -> None:
         super().__init__(key, default=(), example=example)
 
-    def read(self, attribute: Attribute) -> tuple[int | Size, ...] | None:
+    def read(self, attribute: Attribute) -> tuple[Dim, ...] | None:
         if not isinstance(attribute, tuple):
             return None
         dims = [as_dim(e) for e in attribute if isinstance(e, int | Size | Symbol | Var) and not isinstance(e, bool)]

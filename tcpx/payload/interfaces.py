@@ -24,6 +24,7 @@ from tcpx.payload.indexing_maps import (
     map_symbols,
 )
 from tcpx.payload.ir import Attribute, Operation, Value
+from tcpx.payload.pieces import Piece
 from tcpx.payload.predicates import Predicate, Relation
 from tcpx.payload.sizes import (
     Dim,
@@ -129,6 +130,10 @@ class Tileable(Operation):
     __slots__ = ()
     fixed_dims: ClassVar[tuple[str, ...]] = ()
     """The names of its dims, where the class chooses them."""
+    pads_operands: ClassVar[bool] = True
+    """Whether more iterations than it has are computed of operands that are padded; else its result is padded."""
+    is_made_of_others: ClassVar[bool] = False
+    """Whether it is a view that stages do not know: what it shows is made of others that they know."""
     has_numbered_dims: ClassVar[bool] = False
     """Whether its dims are d0, d1, .. If neither is declared, the payload names the dims."""
 
@@ -173,6 +178,22 @@ class Tileable(Operation):
         """A detached operation that computes a box of iterations of this one, of what `operand_tile` says that they
         read of each input, then of `init` if given."""
         return self.on_tiles(operands, *(self.result_tile(box, k).shape for k in range(len(self.results))))
+
+    def pieces(self, tile: Tile) -> Sequence[Piece] | None:
+        """Interface `View`: what a tile of the result shows of operands: one piece, or several that follow one another
+        along one dim; the rest of the tile is `rest`. None: it shows no tiles of operands."""
+        del tile
+        return None
+
+    @property
+    def rest(self) -> float | int | None:
+        """Interface `View`: what the elements are that no piece covers; None if there are none."""
+        return None
+
+    @property
+    def is_free(self) -> bool:
+        """Interface `View`: whether what `rest` is does not matter."""
+        return False
 
     def pad_value(self, index: int, reduced: bool) -> float | int | None:
         """What input `index` may be padded with; `reduced`: a reduction dim is padded. None: it may not."""

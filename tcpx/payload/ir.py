@@ -118,6 +118,8 @@ class Operation:
     is_terminator: ClassVar[bool] = False
     computes_result: ClassVar[bool] = False
     """Whether elements of the result are computed, not only moved there."""
+    leaves_undefined: ClassVar[bool] = False
+    """Whether no element of the result has a value yet."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -196,6 +198,26 @@ class Operation:
         """Raise VerifyError if an attribute that is a field is missing, or of another kind."""
         for field in self.attribute_fields:
             field.of(self)
+
+    @property
+    def has_own_memory(self) -> bool:
+        """Whether what goes on from the result has memory of its own."""
+        return False
+
+    @property
+    def number(self) -> int | float | None:
+        """The number that each element of the result is, of a constant that is one; else None."""
+        return None
+
+    @property
+    def stored_array(self) -> str | None:
+        """The name of the stored array that the result is, of a constant that is one; else None."""
+        return None
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the result is a constant: a number or a stored array."""
+        return self.number is not None or self.stored_array is not None
 
     def moves(self) -> Sequence[Move]:
         """The operands whose elements the operation hands on, and where they go."""

@@ -19,7 +19,7 @@ class MoveKind(Enum):
     RETURN = "returned"
     BRANCH = "handed out by a branch"
     INIT = "the first value of a destination"
-    PAD = "padded"
+    PIECE = "a piece of the result"
     RESHAPE = "reshaped"
     SUBSET = "read in part"
 

@@ -62,6 +62,11 @@ class Tile:
         """Whether every stride is the constant 1."""
         return all(stride == 1 for stride in self.strides)
 
+    @property
+    def is_at_origin(self) -> bool:
+        """Whether it provably is the first elements along each dim, one after the other."""
+        return self.has_unit_strides and all(offset == 0 for offset in self.offsets)
+
     def is_full(self, shape: Sequence[Dim]) -> bool | None:
         """Whether the value is the whole source of this shape, dim for dim; None if unknown."""
         if self.dropped or len(shape) != self.rank:
@@ -80,6 +85,22 @@ class Tile:
         most = [upper_bound(place) for place in places]
         beyond = [lower_bound(place - extent) for place in places]
         return any(b is not None and b < 0 for b in most) or any(b is not None and b >= 0 for b in beyond)
+
+    def rising(self) -> Tile:
+        """Its elements in an order in which no stride is negative; of an empty dim, nothing."""
+        if all(not isinstance(stride, int) or stride >= 0 for stride in self.strides):
+            return self
+        offsets, strides = list(self.offsets), list(self.strides)
+        for dim, (size, stride) in enumerate(zip(self.sizes, self.strides, strict=True)):
+            if isinstance(stride, int) and stride < 0:
+                offsets[dim], strides[dim] = offsets[dim] + (size - 1) * stride, -stride
+        return Tile(tuple(offsets), self.sizes, tuple(strides), self.dropped)
+
+    def order_in_rising(self) -> Tile:
+        """The elements of `rising` in the order of this tile: all of it, where it falls backwards."""
+        falls = [isinstance(stride, int) and stride < 0 for stride in self.strides]
+        offsets = tuple(size - 1 if fall else 0 for size, fall in zip(self.sizes, falls, strict=True))
+        return Tile(offsets, self.sizes, tuple(-1 if fall else 1 for fall in falls))
 
     def substitute(self, mapping: Substitution) -> Tile:
         """The tile with symbols and loop variables replaced."""
@@ -126,7 +147,7 @@ def compose(outer: Tile, inner: Tile) -> Tile:
 
 def disjoint(a: Tile, b: Tile) -> bool | None:
     """Whether two tiles of one source share no element; None if unknown."""
-    a, b = _rising(a), _rising(b)
+    a, b = a.rising(), b.rising()
     extents = list(zip(a.offsets, _extents(a), b.offsets, _extents(b), strict=True))
     if any(_ends_before(start, extent, other) for start, extent, other, _ in extents) or any(
         _ends_before(other, extent, start) for start, _, other, extent in extents
@@ -153,17 +174,6 @@ def disjoint(a: Tile, b: Tile) -> bool | None:
     return False
 
 
-def _rising(tile: Tile) -> Tile:
-    """The elements of a tile in an order in which no stride is negative; of an empty dim, nothing."""
-    if all(not isinstance(stride, int) or stride >= 0 for stride in tile.strides):
-        return tile
-    offsets, strides = list(tile.offsets), list(tile.strides)
-    for dim, (size, stride) in enumerate(zip(tile.sizes, tile.strides, strict=True)):
-        if isinstance(stride, int) and stride < 0:
-            offsets[dim], strides[dim] = offsets[dim] + (size - 1) * stride, -stride
-    return Tile(tuple(offsets), tile.sizes, tuple(strides), tile.dropped)
-
-
 def _ends_before(start: Dim, extent: Dim, other: Dim) -> bool:
     """Whether start + extent <= other without a search: constant distance, extent limited by a constant."""
     distance = other - start
@@ -181,7 +191,7 @@ def disjoint_between_iterations(tile: Tile, var: Var, other: Tile | None = None)
     Loop variables whose facts depend on `var` belong to inner loops and take any value in either iteration; all
     others are taken to be outer ones, with one value for both.
     """
-    tile, other = _rising(tile), None if other is None else _rising(other)
+    tile, other = tile.rising(), None if other is None else other.rising()
     if is_less_equal(var.upper - var.lower, var.step) is True or (other is None and _moves_on(tile, var)):
         return True
     decision = disjoint(tile, _one_later(tile if other is None else other, var))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from tcpx.payload.ir import Block, Operation
-from tcpx.payload.ops.gml_st import Loop, OnSubset
+from tcpx.payload.ops.gml_st import OnSubset
 from tcpx.payload.ops.group import Group
-from tcpx.payload.ops.memory import Alloc, Empty
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.types import TensorType
 from tcpx.transform.editing import erase_dead, is_pure
@@ -63,7 +62,7 @@ def _merge_block(rewriter: Rewriter, block: Block, known: dict[Key, Operation]) 
 
 def _key(op: Operation) -> Key | None:
     """What makes two operations equal; None if they may not be merged."""
-    if op.regions or op.has_side_effects or op.is_terminator or not op.results or isinstance(op, Loop | Alloc | Empty):
+    if op.regions or op.has_side_effects or op.is_terminator or not op.results or op.leaves_undefined:
         return None
     if isinstance(op, OnSubset) and not isinstance(op.subset_of.type, TensorType):
         return None

@@ -9,13 +9,13 @@ from tcpx.payload.diagnostics import VerifyError
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize, OnSubset, StYield, trip_count
-from tcpx.payload.ops.memory import Empty, Pad
 from tcpx.payload.predicates import Comparison, Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, maximum, minimum, to_text, variables
 from tcpx.payload.subsets import Tile, compose, disjoint_between_iterations
 from tcpx.payload.types import shape_of, with_shape
-from tcpx.transform.editing import erase_dead, first_of, loops_stepping, whole_of
+from tcpx.transform import new
+from tcpx.transform.editing import erase_dead, first_of, is_undefined, loops_stepping, whole_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ def _is_unwritten(value: Value) -> bool:
     value = whole_of(value)
     while (first := first_of(value)) is not None:
         value = whole_of(first)
-    return isinstance(value.defining_op, Empty)
+    return is_undefined(value)
 
 
 def _fills(loop: Loop, dest: Value, store: StYield) -> bool:
@@ -232,7 +232,7 @@ def _read_nothing_beyond(rewriter: Rewriter, op: Materialize, var: Var, loop: Lo
         _check_slots(op)
         for user in op.result.users:
             user.verify()
-            if isinstance(user, Pad):
+            if new.padded(user) is not None:
                 _check_padding(user, whole)
     except VerifyError as error:
         raise _needs_iteration(loop, before, error.diagnostic.message) from error
@@ -249,7 +249,7 @@ def _check_slots(op: Materialize) -> None:
             )
 
 
-def _check_padding(op: Pad, before: tuple[Dim, ...]) -> None:
+def _check_padding(op: Operation, before: tuple[Dim, ...]) -> None:
     """Raise VerifyError where a pad fills up a dim that it took over whole when its operand had the shape `before`."""
     for was, now, result in zip(before, shape_of(op.operands[0].type), shape_of(op.result.type), strict=True):
         if was == result != now:
@@ -267,7 +267,7 @@ def add_destination(rewriter: Rewriter, chain: Chain, types_result: Value, tiles
     outermost first; the innermost has no yield yet.
     """
     dests: list[Value] = []
-    start = rewriter.insert(Empty.of(types_result.type), InsertPoint.before(chain.top), f"{base}.out").result
+    start = rewriter.insert(new.empty(types_result.type), InsertPoint.before(chain.top), f"{base}.out").result
     for depth, link in enumerate(chain.links):
         loop = link.loop
         rewriter.set_operands(loop, [*loop.operands, start])
@@ -295,14 +295,14 @@ def sink_destination(rewriter: Rewriter, loop: Loop, index: int) -> None:
     """A destination whose result nothing uses, and that no iteration hands to the next, is made inside the loop."""
     result = loop.results[index]
     stores = loop.yields_to(index)
-    if result.uses or not isinstance(loop.operands[index].defining_op, Empty) or not _private(loop, index, stores):
+    if result.uses or not is_undefined(loop.operands[index]) or not _private(loop, index, stores):
         return
     dest = loop.destinations[index]
     inner: list[tuple[Loop, int]] = []
     for user, _ in list(dest.uses):
         if isinstance(user, Materialize):
             made = rewriter.insert(
-                Empty.of(with_shape(user.result.type, shape_of(user.result.type))), InsertPoint.before(user), "out"
+                new.empty(with_shape(user.result.type, shape_of(user.result.type))), InsertPoint.before(user), "out"
             )
             rewriter.replace_op(user, [made.result])
     for store in stores:

@@ -178,7 +178,7 @@ def reread(rewriter: Rewriter, op: Structured, index: int, value: Value, layout:
         return op
     operands = [value if k == index else operand for k, operand in enumerate(op.operands)]
     body = general(op.on_tiles(stand_ins(op), shape_of(op.result.type)))
-    attributes = {**body.attributes, **body.reading_by(index, layout)}
+    attributes = {**body.attributes, **(body.reading_by(index, layout) or {})}
 
     def reading(operands: Sequence[Value]) -> Generic:
         return Generic(operands, [op.result.type], attributes, [body.regions[0].clone(CloneMap(), lambda name: name)])

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from tcpx.payload.interfaces import Box, Build, Structured
+from tcpx.payload.interfaces import Box, Build, Structured, Tileable
 from tcpx.payload.ir import Block, Operation, OpT, Value
-from tcpx.payload.ops.gml_st import Loop, Materialize
-from tcpx.payload.ops.memory import Pad
+from tcpx.payload.memory_effects import MoveKind
+from tcpx.payload.ops.gml_st import Loop, Materialize, full_like
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, is_equal, maximum, minimum
 from tcpx.payload.subsets import Tile, compose
 from tcpx.payload.types import shape_of
+from tcpx.transform import new
 
 
 def source_name(op: Operation) -> str:
@@ -40,6 +40,11 @@ def first_of(value: Value) -> Value | None:
     return loop.operands[loop.destinations.index(value)]
 
 
+def is_undefined(value: Value) -> bool:
+    """Whether a value is made as one whose elements have no value yet."""
+    return value.defining_op is not None and value.defining_op.leaves_undefined
+
+
 def whole_of(value: Value) -> Value:
     """What a value is a subset of; itself if it is none."""
     while isinstance(value.defining_op, Materialize):
@@ -51,25 +56,18 @@ def read_subset(rewriter: Rewriter, value: Value, tile: Tile, at: Operation | In
     """The value of a subset: the value itself if the subset is all of it; subsets of subsets are composed."""
     if tile.is_full(shape_of(value.type)) is True and not is_destination(value):
         return value
-    source, subset = value, tile
+    point = at if isinstance(at, InsertPoint) else InsertPoint.before(at)
     definition = value.defining_op
-    if isinstance(definition, Pad):
-        inner = _inside_pad(definition, tile)
-        if inner is not None:
-            point = at if isinstance(at, InsertPoint) else InsertPoint.before(at)
-            unpadded = read_subset(rewriter, definition.operands[0], inner, point)
-            made = Pad.of(unpadded, tile.sizes, definition.value)
-            made.attributes.update(definition.attributes)
-            read = unpadded.defining_op
-            after = InsertPoint.after(read) if read is not None and read.parent is point.block else point
-            return rewriter.insert(made, after, f"{value.name.split('.')[0]}.p").result
-    if isinstance(definition, Structured) and definition.is_movement and definition.init is None:
+    through = _read_through(rewriter, definition, tile, point) if isinstance(definition, Tileable) else None
+    if through is not None:
+        return through
+    if isinstance(definition, Structured) and definition.is_movement and not definition.inits:
         box = definition.iteration_of_result(tile)
         if box is not None:
-            return _moved(rewriter, definition, box, at if isinstance(at, InsertPoint) else InsertPoint.before(at))
+            return _moved(rewriter, definition, box, point)
+    source, subset = value, tile
     if isinstance(definition, Materialize) and not is_destination(definition.operands[0]):
         source, subset = definition.operands[0], compose(definition.subset, tile)
-    point = at if isinstance(at, InsertPoint) else InsertPoint.before(at)
     return rewriter.insert(Materialize.of(source, subset), point, f"{value.name.split('.')[0]}.t").result
 
 
@@ -79,45 +77,88 @@ def _moved(rewriter: Rewriter, op: Structured, box: Box, point: InsertPoint) -> 
     reads = [v.defining_op for v in operands if v.defining_op is not None and v.defining_op.parent is point.block]
     after = InsertPoint.after(reads[0]) if reads else point
     made = rewriter.insert(op.on_box(operands, box), after, f"{op.result.name.split('.')[0]}.t")
-    made.name = op.name
+    rewriter.rename(made, op.name)
     return made.results[0]
 
 
+def _read_through(rewriter: Rewriter, view: Tileable, tile: Tile, point: InsertPoint) -> Value | None:
+    """What a tile of a view shows, of tiles of its operands; None where it shows none, or only names the memory of its
+    operand by another shape."""
+    if any(move.kind is MoveKind.RESHAPE for move in view.moves()):
+        return None
+    parts: list[Value] = []
+
+    def read(operand: int, part: Tile) -> Value:
+        parts.append(read_subset(rewriter, view.operands[operand], part, _behind(parts, point)))
+        return parts[-1]
+
+    def made(op: Operation) -> Value:
+        suffix = "p" if isinstance(op, Tileable) and op.rest is not None else "t"
+        parts.append(rewriter.insert(op, _behind(parts, point), f"{view.result.name.split('.')[0]}.{suffix}").result)
+        return parts[-1]
+
+    found = new.shown(view, tile, read, made)
+    rising = tile.rising()
+    if found is not None or rising == tile or view.pieces(rising) is None:
+        return found
+    parts.append(read_subset(rewriter, view.result, rising, point))
+    return made(Materialize.of(parts[-1], tile.order_in_rising()))
+
+
+def _behind(values: Sequence[Value], point: InsertPoint) -> InsertPoint:
+    """The point, or the one behind the last operation in its block that makes one of some values."""
+    ops = [v.defining_op for v in values]
+    places = [point.block.index(op) + 1 for op in ops if op is not None and op.parent is point.block]
+    return InsertPoint(point.block, max([point.index, *places]))
+
+
+def show_views(rewriter: Rewriter, ops: Iterable[Operation]) -> None:
+    """Replace views that no stage knows by what all of them shows."""
+    for view in [op for op in ops if isinstance(op, Tileable) and op.is_made_of_others]:
+        _show_view(rewriter, view)
+
+
+def _show_view(rewriter: Rewriter, view: Tileable) -> None:
+    made = builder_at(rewriter, view, source_name(view))
+
+    def read(operand: int, part: Tile) -> Value:
+        return read_subset(rewriter, view.operands[operand], part, view)
+
+    value = new.shown(view, full_like(view.result), read, made)
+    if value is None:
+        raise view.error("all of it shows no tiles of operands", required="a view that says its `pieces`")
+    if value in view.operands:
+        rewriter.end(view, "it is all of its operand, as that is")
+    elif value.defining_op is not None:
+        rewriter.rename(value.defining_op, view.name)
+        rewriter.continue_as(view, value.defining_op)
+    rewriter.replace_op(view, [value])
+
+
 def follow_reads(rewriter: Rewriter, values: Sequence[Value], reads: Sequence[Value]) -> None:
-    """Let the handles of data movement that nothing else uses any more follow it to where its tiles are moved."""
+    """Let the handles of views and of data movement that nothing else uses any more follow them to where their tiles
+    are made."""
     moved: dict[Operation, list[Operation]] = {}
     pending = [*zip(values, reads, strict=False)]
     for value, read in pending:
-        old, new = value.defining_op, read.defining_op
-        while isinstance(new, Pad) and not isinstance(old, Pad):
-            new = new.operands[0].defining_op
-        if not isinstance(old, Structured) or not old.is_movement or old is new or not moved.keys() >= {*value.users}:
+        old, made = value.defining_op, read.defining_op
+        while new.padded(old) is None and (inside := new.padded(made)) is not None:
+            made = inside.defining_op
+        if not isinstance(old, Tileable) or not isinstance(made, Tileable) or type(made) is not type(old):
             continue
-        if isinstance(new, Structured) and type(new) is type(old):
-            moved.setdefault(old, []).append(new)
-            pending.extend(zip(old.inputs, new.inputs, strict=True))
-    for old, made in moved.items():
+        if made is old or not moved.keys() >= {*value.users}:
+            continue
+        is_movement = isinstance(old, Structured) and old.is_movement
+        if is_movement or old.pieces(full_like(value)) is not None:
+            moved.setdefault(old, []).append(made)
+        if is_movement:
+            pending.extend(zip(old.inputs, made.inputs, strict=True))
+    for old, copies in moved.items():
         origins = old.origins
-        rewriter.continue_as(old, made[0])
-        rewriter.rename(made[0], old.name)
-        for copy in made[1:]:
+        rewriter.continue_as(old, copies[0])
+        rewriter.rename(copies[0], old.name)
+        for copy in copies[1:]:
             rewriter.set_origins(copy, origins)
-
-
-def _inside_pad(op: Pad, tile: Tile) -> Tile | None:
-    """The subset of what is padded that a subset of the result shows: along a padded dim, what is not padding."""
-    if tile.dropped or not tile.has_unit_strides:
-        return None
-    before, after = shape_of(op.operands[0].type), shape_of(op.result.type)
-    sizes: list[Dim] = []
-    for offset, size, have, wide in zip(tile.offsets, tile.sizes, before, after, strict=True):
-        if is_equal(have, wide) is True:
-            sizes.append(size)
-        elif is_equal(offset, 0) is True and is_equal(size, wide) is True:
-            sizes.append(have)
-        else:
-            sizes.append(maximum(0, minimum(size, have - offset)))
-    return Tile(tile.offsets, tuple(sizes))
 
 
 def replace_with(rewriter: Rewriter, old: Operation, made: OpT) -> OpT:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tcpx.payload.indexing_maps import map_dims
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Operation, Value
-from tcpx.payload.ops.elementwise import Binary, Sub
-from tcpx.payload.ops.movement import Broadcast, Transpose
-from tcpx.payload.ops.reduce import ReduceSum
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.types import TensorType, shape_of
+from tcpx.transform import new
 from tcpx.transform.arguments import OperandRef, TransformContext, ValueRef
 from tcpx.transform.editing import source_name
 from tcpx.transform.tiling import check_on_tensors
@@ -78,7 +78,7 @@ class Offset:
         kept = [k for k, name in enumerate(self.names) if not self.op.iterator(name).is_reduction]
         type_ = TensorType(tuple(shape_of(other.type)[k] for k in kept), self.op.acc_type)
         summed = tuple(k for k in range(len(self.names)) if k not in kept)
-        made = self.insert(ReduceSum([other], [type_], {"dims": summed}), "sums")
+        made = self.insert(new.reduce_sum(other, type_, summed), "sums")
         return made, tuple(self.names[k] for k in kept)
 
     def spread(self, value: Value, names: tuple[str, ...], over: tuple[str, ...], name: str) -> Value:
@@ -86,17 +86,17 @@ class Offset:
         places = [over.index(dim) for dim in names]
         order = sorted(range(len(places)), key=lambda k: places[k])
         if order != list(range(len(order))):
-            value = self.build(Transpose.of(value, order), name)
+            value = self.build(new.transpose(value, order), name)
         if len(names) == len(over):
             return value
         extents = dict(zip(self.result_dims, shape_of(self.op.result.type), strict=True))
         type_ = TensorType(tuple(extents[dim] for dim in over), self.op.acc_type)
-        return self.build(Broadcast.of(value, sorted(places), type_), name)
+        return self.build(new.broadcast(value, sorted(places), type_), name)
 
-    def replace(self, factor: Value, excess: Value, mend: type[Binary] = Sub) -> None:
+    def replace(self, factor: Value, excess: Value, mend: Callable[[Value, Value], Operation] = new.subtract) -> None:
         """Let the contraction read `factor`, and take `excess` from its result, or add it."""
         op, rewriter = self.op, self.rewriter
         rewriter.set_operand(op, self.index, factor)
-        mended = rewriter.insert(mend.of(op.result, excess), InsertPoint.after(op), f"{source_name(op)}.mended")
+        mended = rewriter.insert(mend(op.result, excess), InsertPoint.after(op), f"{source_name(op)}.mended")
         mended.stand_for(op)
         rewriter.replace_uses(op.result, mended.results[0], lambda user: user is not mended)

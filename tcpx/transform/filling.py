@@ -9,15 +9,27 @@ from itertools import pairwise
 from tcpx.payload.bounds import is_equal, is_less_equal
 from tcpx.payload.facts import as_declared, facts_at
 from tcpx.payload.indexing_maps import IndexingMap
-from tcpx.payload.ir import Block, Operation, Value
+from tcpx.payload.interfaces import Tileable
+from tcpx.payload.ir import Block, CloneMap, Operation, Value
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import For, If, Loop, Materialize, Parallel, StYield
-from tcpx.payload.ops.memory import Pad
-from tcpx.payload.ops.movement import Transpose
 from tcpx.payload.rewriter import InsertPoint
-from tcpx.payload.sizes import Dim, Size, Symbol, Var, ceildiv, floordiv, maximum, substitute, to_text, variables
+from tcpx.payload.sizes import (
+    Dim,
+    Size,
+    Symbol,
+    Var,
+    ceildiv,
+    floordiv,
+    maximum,
+    substitute,
+    symbols,
+    to_text,
+    variables,
+)
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import shape_of
+from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.destinations import first
 from tcpx.transform.digits import split_digits
@@ -48,14 +60,28 @@ class Outside:
 @dataclass(frozen=True, slots=True)
 class CurrentTile:
     """What an operand reads now: a subset of `source`, padded to the shape `padded` by `pad`, with its dims in the
-    order `permutation`: a tile of shape `shape`."""
+    order `permutation`: a tile of shape `shape`. Where `source` is what views show, of several values or padded
+    otherwise, `views` are these and the subsets they read, in their order."""
 
     source: Value
     subset: Tile
     shape: tuple[Dim, ...]
-    pad: Pad | None
+    pad: Tileable | None
     padded: tuple[Dim, ...]
     permutation: tuple[int, ...]
+    views: tuple[Operation, ...] = ()
+
+    @property
+    def sources(self) -> list[Value]:
+        """The values that the tile is read of."""
+        shown = {view.results[0] for view in self.views}
+        return [v for view in self.views for v in view.operands if v not in shown] or [self.source]
+
+    @property
+    def sizes(self) -> list[Dim]:
+        """The sizes that say where the tile lies, and how large it is."""
+        subsets = [self.subset, *(part for view in self.views for part in _parts(view))]
+        return [*(d for tile in subsets for d in (*tile.offsets, *tile.sizes)), *self.padded]
 
     def seen_from(self, outside: Outside) -> CurrentTile:
         """The tile where no branch has said yet what it says where the tile is read."""
@@ -64,15 +90,41 @@ class CurrentTile:
         return replace(self, subset=tile, shape=outside.sizes(self.shape), padded=outside.sizes(self.padded))
 
 
+def _parts(view: Operation) -> list[Tile]:
+    """The subset that an operation reads, or what each operand of a view is in its result."""
+    if isinstance(view, Materialize):
+        return [view.subset]
+    whole = Tile.full(shape_of(view.results[0].type))
+    pieces = view.pieces(whole) if isinstance(view, Tileable) else None
+    return [whole, *(piece.place for piece in pieces or ())]
+
+
+def with_views(current: CurrentTile, inside: Operation) -> CurrentTile:
+    """The tile with the views that stand in an operation, a loop, and show it there."""
+    found: dict[Operation, None] = {}
+
+    def visit(value: Value) -> None:
+        op = value.defining_op
+        is_view = isinstance(op, Materialize) or (isinstance(op, Tileable) and new.pieces_of_all(op) is not None)
+        if op is not None and is_view and op is not inside and op.is_in(inside):
+            for operand in op.operands:
+                visit(operand)
+            found[op] = None
+
+    visit(current.source)
+    return replace(current, views=tuple(found))
+
+
 def current_tile(value: Value) -> CurrentTile:
     definition = value.defining_op
     shape = shape_of(value.type)
     straight = tuple(range(len(shape)))
-    if isinstance(definition, Transpose):
-        inner = current_tile(definition.operands[0])
-        turned = tuple(inner.permutation[k] for k in definition.permutation)
+    piece = new.whole_piece(definition)
+    if isinstance(definition, Tileable) and piece is not None and definition.rest is None:
+        inner = current_tile(definition.operands[piece.operand])
+        turned = tuple(inner.permutation[k] for k in piece.permutation)
         return CurrentTile(inner.source, inner.subset, shape, inner.pad, inner.padded, turned)
-    if isinstance(definition, Pad):
+    if isinstance(definition, Tileable) and new.padded_behind(definition) is not None:
         inner = current_tile(definition.operands[0])
         if inner.pad is None and inner.permutation == straight:
             return CurrentTile(inner.source, inner.subset, shape, definition, shape, straight)
@@ -95,7 +147,7 @@ def loops_below(op: Operation, at: Loop | None) -> list[Loop]:
 def dependent_loops(current: CurrentTile, op: Operation, at: Loop | None) -> list[Loop]:
     """The loops between `at` and `op` whose variables the tile, or the range of such a loop, depends on, outermost
     first."""
-    used = {v for d in (*current.subset.offsets, *current.subset.sizes, *current.padded) for v in variables(d)}
+    used = {v for d in current.sizes for v in variables(d)}
     between = loops_below(op, at)
     for loop in between:
         if loop.var in used:
@@ -177,7 +229,12 @@ def fill_before(
     inner = loops[-1]
 
     subset = current.subset.substitute(renamed)
-    _check_inside(ctx, subset, current.source, before)
+    if not current.views:
+        _check_inside(ctx, subset, current.source, before)
+    for view in current.views:
+        if isinstance(view, Materialize):
+            _check_inside(ctx, view.subset.substitute(renamed), view.source, before)
+    renamed |= {symbol: outside.size(symbol.size()) for d in current.sizes for symbol in symbols(d)}
     tile = _stored_tile(ctx, current, subset, renamed, maps, inner.body, base)
     inner_digits = tuple(shape_of(tile.type))
     stored = StYield.of(tile, inner.destinations[0], slot_tile(slots[-1:], inner_digits))
@@ -207,21 +264,22 @@ def _stored_tile(
 ) -> Value:
     """What goes into a slot, read at the end of a block: the tile, padded, in the order in which it is stored."""
 
-    def build(op: Operation) -> Value:
+    def made(op: Operation) -> Value:
         return ctx.rewriter.insert(op, InsertPoint(block, len(block.ops)), f"{base}.t").result
 
-    tile = current.source
+    tile, shown = current.source, CloneMap(sizes=renamed)
+    for view in current.views:
+        tile = ctx.rewriter.clone(view, InsertPoint(block, len(block.ops)), shown).results[0]
     if subset.is_full(shape_of(tile.type)) is not True:
-        tile = build(Materialize.of(tile, subset))
-    if current.pad is not None:
-        made = Pad.of(tile, [substitute(d, renamed) for d in current.padded], current.pad.value)
-        made.attributes.update(current.pad.attributes)
-        tile = build(made)
+        tile = made(Materialize.of(tile, subset))
+    if current.pad is not None and current.pad.rest is not None:
+        shape = [substitute(d, renamed) for d in current.padded]
+        tile = made(new.pad(tile, shape, current.pad.rest, free=current.pad.is_free))
     held_by, stored_by = maps
     if set(held_by) != set(stored_by):
-        return build(split_digits(tile, held_by, stored_by))
+        return made(split_digits(tile, held_by, stored_by))
     if held_by != stored_by:
-        return build(Transpose.of(tile, [held_by.index(e) for e in stored_by]))
+        return made(new.transpose(tile, [held_by.index(e) for e in stored_by]))
     return tile
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import pairwise
 
 from tcpx.payload.bounds import is_equal, is_less_equal
@@ -11,11 +11,11 @@ from tcpx.payload.interfaces import Box, Structured, Tileable
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
-from tcpx.payload.ops.memory import Empty, Pad
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import dtype_of, shape_of
+from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.destinations import (
     Chain,
@@ -364,11 +364,11 @@ class _FusedConsumer:
                 part = op.result_tile(box, start) if start >= 0 else op.operand_tile(k, box)
                 wanted = (op.result_tile(wide, start) if start >= 0 else op.operand_tile(k, wide)).shape
                 operands.append(self._operand(op, k, v, part, wanted, before))
-            new = self.rewriter.insert(op.on_box(operands, wide), InsertPoint.before(before), source_name(op))
-            self.rewriter.rename(new, op.name)
-            self.rewriter.continue_as(op, new)
+            fused = self.rewriter.insert(op.on_box(operands, wide), InsertPoint.before(before), source_name(op))
+            self.rewriter.rename(fused, op.name)
+            self.rewriter.continue_as(op, fused)
             for k, result in enumerate(op.results):
-                made[result] = new.results[k]
+                made[result] = fused.results[k]
                 tiles[result], wide_tiles[result] = op.result_tile(box, k), op.result_tile(wide, k)
         return [
             self._kept(made[result], tile, before) for result, tile in zip(self.last.results, wanted_tiles, strict=True)
@@ -382,9 +382,12 @@ class _FusedConsumer:
         return self.rewriter.insert(kept, InsertPoint.before(before), f"{source_name(self.last)}.t").result
 
     def _reduces_padding(self, sources: Mapping[Value, Tile], padded: Mapping[Value, Tile]) -> bool:
-        """Whether an operation would reduce what padded sources hold behind their tiles, which may be anything."""
+        """Whether an operation would reduce, or show elsewhere, what padded sources hold behind their tiles, which may
+        be anything."""
         tiles, wide_tiles = dict(sources), dict(padded)
         for op in self.moved:
+            if not op.pads_operands:
+                return True
             box = self._box(op, tiles)
             wide = _padded_box(self._box_of(op, wide_tiles), box)
             if any(it.is_reduction and n != m for it, n, m in zip(op.iterators(), box.sizes, wide.sizes, strict=True)):
@@ -428,10 +431,26 @@ def _padded_box(padded: Box | None, box: Box) -> Box:
 
 
 def pull(
-    rewriter: Rewriter, op: Tileable, part: Tile, shape: Sequence[Dim], before: Operation, copies: Copies
+    rewriter: Rewriter,
+    op: Tileable,
+    part: Tile,
+    shape: Sequence[Dim],
+    before: Operation,
+    copies: Copies,
+    result: Value | None = None,
 ) -> Value:
-    """A copy of `op` that computes the subset `part` of its result, padded to `shape`, before an operation."""
-    return _pull_box(rewriter, op, *_boxes_to_pull(op, op.result, part, shape), before, copies).result
+    """A copy of `op` that computes the subset `part` of a result, or of the only one, padded to `shape`, before an
+    operation."""
+    wanted = result if result is not None else op.result
+    rising = part.rising()
+    if rising != part:
+        straight = pull(rewriter, op, rising, rising.shape, before, copies, wanted)
+        turned = Materialize.of(straight, part.order_in_rising())
+        backwards = rewriter.insert(turned, InsertPoint.before(before), f"{source_name(op)}.t").result
+        return pad_value_to(rewriter, backwards, shape, 0, True, before)
+    boxes = _boxes_to_pull(op, wanted, part, shape if op.pads_operands else part.shape)
+    made = _pull_box(rewriter, op, *boxes, before, copies).results[op.results.index(wanted)]
+    return made if op.pads_operands else pad_value_to(rewriter, made, shape, 0, True, before)
 
 
 def _boxes_to_pull(op: Tileable, result: Value, part: Tile, shape: Sequence[Dim]) -> tuple[Box, Box]:
@@ -525,8 +544,8 @@ def _sink_reads(rewriter: Rewriter, value: Value, into: Loop) -> None:
     its body."""
     for user in value.users:
         is_movement = isinstance(user, Structured) and user.is_movement and isinstance(value.defining_op, Materialize)
-        is_read = isinstance(user, Materialize | Pad) or is_movement
-        if not is_read or user.is_in(into) or not into.is_in(user.parent_op or user):
+        shows = isinstance(user, Materialize) or new.padded(user) is not None or is_movement
+        if not shows or user.is_in(into) or not into.is_in(user.parent_op or user):
             continue
         _sink_reads(rewriter, user.results[0], into)
         if user.results[0].uses and all(u is not into and u.is_in(into) for u in user.results[0].users):
@@ -567,22 +586,21 @@ def _fuse_reads(
             found=f"used by %{outside[0].name or outside[0].opcode}",
             fix="recompute: true",
         )
-    anchor: Operation | None = None
     dead: list[Value] = []
     copies: Copies = {}
     pulled: Pulled = {}
     for user in sorted(inside, key=lambda u: _replaced(u).order):
-        made = _pull_at(ctx, producer, user, dead, copies, pulled)
-        anchor = anchor or made
-        if anchor is not made:
-            rewriter.set_origins(made, producer.origins)
-    if anchor is not None and not outside:
+        _pull_at(ctx, producer, user, dead, copies, pulled)
+    anchor, *others = copies[producer]
+    for made in others:
+        rewriter.set_origins(made, producer.origins)
+    if not outside:
         rewriter.continue_as(producer, anchor)
     erase_dead(rewriter, [*dead, *producer.results], copies)
 
 
-Pulled = dict[tuple[int, Box, Box], Operation]
-"""By block and iterations: what computes a part of a producer there, for all who read it."""
+Pulled = dict[tuple[Hashable, ...], Sequence[Value]]
+"""By block and iterations, or subset: the results of what computes a part of a producer there, for all who read it."""
 
 
 def _pull_at(
@@ -592,7 +610,7 @@ def _pull_at(
     dead: list[Value],
     copies: Copies,
     pulled: Pulled,
-) -> Operation:
+) -> None:
     """Replace one use inside the loop by the producer on the subset that is used, one for all uses of a subset in a
     block; notes what is dead then."""
     rewriter = ctx.rewriter
@@ -604,26 +622,31 @@ def _pull_at(
         for index, value in enumerate(list(user.operands)):
             if value in producer.results:
                 rewriter.set_operand(user, index, made.results[producer.results.index(value)])
-        return made
-    target = _replaced(user)
+        return
+    target, source, part = _replaced(user), user.source, user.subset
     shape = shape_of(target.results[0].type)
-    boxes = _boxes_to_pull(producer, user.source, user.subset, shape)
-    key = id(target.parent), *boxes
-    if key not in pulled:
-        pulled[key] = _pull_box(rewriter, producer, *boxes, target, copies)
-    value = pulled[key].results[producer.results.index(user.source)]
+    if producer.pads_operands and part.rising() == part:
+        boxes = _boxes_to_pull(producer, source, part, shape)
+        key: tuple[Hashable, ...] = (target.parent, *boxes)
+        if key not in pulled:
+            pulled[key] = _pull_box(rewriter, producer, *boxes, target, copies).results
+        value = pulled[key][producer.results.index(source)]
+    else:
+        key = (target.parent, source, part, tuple(shape))
+        if key not in pulled:
+            pulled[key] = [pull(rewriter, producer, part, shape, target, copies, source)]
+        (value,) = pulled[key]
     rewriter.replace_uses(target.results[0], value)
     dead.append(target.results[0])
-    return pulled[key]
 
 
 def _replaced(user: Operation) -> Operation:
     """What a pulled producer takes the place of: a read, or its padding where that may be anything."""
     if not isinstance(user, Materialize):
         return user
-    pads = [u for u in user.result.users if isinstance(u, Pad)]
-    free = len(pads) == 1 and len(user.result.users) == 1 and pads[0].is_free
-    return pads[0] if free else user
+    readers = user.result.users
+    pad = readers[0] if len(readers) == 1 else None
+    return pad if isinstance(pad, Tileable) and pad.is_free and new.padded_behind(pad) is not None else user
 
 
 def _fuse_start(ctx: TransformContext, producer: Tileable, chain: Chain, recompute: bool) -> None:
@@ -645,8 +668,8 @@ def _fuse_start(ctx: TransformContext, producer: Tileable, chain: Chain, recompu
             fix="recompute: true" if len(reads) == 1 else None,
         )
     read = reads[0]
-    pads = [u for u in read.result.users if isinstance(u, Pad)]
-    padded = pads[0] if len(pads) == 1 and len(read.result.users) == 1 else None
+    readers = read.result.users
+    padded = readers[0] if len(readers) == 1 and new.padded_behind(readers[0]) is not None else None
     target: Operation = padded or read
     shape = shape_of(target.results[0].type)
     tile = chain.global_tile()
@@ -656,7 +679,6 @@ def _fuse_start(ctx: TransformContext, producer: Tileable, chain: Chain, recompu
     if not reductions:
         made = pull(rewriter, producer, tile, shape, target, copies)
         rewriter.replace_uses(target.results[0], made)
-        anchor = made.defining_op
         erase_dead(rewriter, [target.results[0]])
     else:
         then, orelse = Block(), Block()
@@ -671,10 +693,9 @@ def _fuse_start(ctx: TransformContext, producer: Tileable, chain: Chain, recompu
         end = rewriter.insert(Yield([target.results[0]]), InsertPoint.start(then))
         made = pull(rewriter, producer, tile, shape, end, copies)
         rewriter.set_operand(end, 0, made)
-        anchor = made.defining_op
         run_at_least_once(rewriter, reductions)
-    start = rewriter.insert(Empty.of(producer.result.type), InsertPoint.before(chain.top), f"{name}.out")
+    start = rewriter.insert(new.empty(producer.result.type), InsertPoint.before(chain.top), f"{name}.out")
     rewriter.set_operand(chain.top, chain.links[0].index, start.result)
-    if anchor is not None and not shared:
-        rewriter.continue_as(producer, anchor)
+    if not shared:
+        rewriter.continue_as(producer, copies[producer][0])
     erase_dead(rewriter, [producer.result], copies)

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
 from tcpx.payload.ir import Operation
-from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.ops.group import Group
-from tcpx.payload.ops.memory import Empty
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.types import BufferType
 from tcpx.transform.arguments import TransformContext
@@ -67,7 +65,7 @@ def dissolve_all(rewriter: Rewriter, root: Operation) -> None:
 
 
 def _check_promise(made: Group) -> None:
-    parts = [op for op in made.body.ops[:-1] if not isinstance(op, Const | Empty)]
+    parts = [op for op in made.body.ops[:-1] if not op.is_fixed and not op.leaves_undefined]
     if made.attributes.get("promise") != NEST or (len(parts) == 1 and isinstance(parts[0], Loop)):
         return
     raise ScheduleError(

@@ -47,7 +47,7 @@ class Difference:
 
 def classes_called(name: str) -> list[type[Structured]]:
     """The structured classes of this name in the operation tree, or with it as the end of their opcode."""
-    found = [c for c in operation_classes().values() if issubclass(c, Structured) and c is not Generic]
+    found = [c for c in operation_classes().values() if issubclass(c, Structured) and c.region_count == 0]
     return [c for c in found if name in (c.class_name, c.opcode.split(".")[-1])]
 
 
@@ -109,16 +109,14 @@ def stand_ins(op: Operation) -> list[Value]:
     return Block([(value.name, value.type) for value in op.operands]).args
 
 
-def general(op: Operation) -> Generic:
-    """The generic that computes what an operation does; itself if it is one."""
-    if isinstance(op, Generic):
-        return op
+def general(op: Operation) -> Structured:
+    """The generic that computes what an operation does; itself if its body is in the payload."""
     if not isinstance(op, Structured):
         raise op.error("only a structured operation can be generalized", required="a structured operation")
-    return generalize(op)
+    return op if op.regions else generalize(op)
 
 
-def _difference(candidate: Candidate, op: Structured, mine: Generic) -> Difference | None:
+def _difference(candidate: Candidate, op: Structured, mine: Structured) -> Difference | None:
     opcode = candidate.op_class.opcode
 
     def miss(rank: int, reason: str) -> Difference:
@@ -153,7 +151,7 @@ def _difference(candidate: Candidate, op: Structured, mine: Generic) -> Differen
     return miss(4, reason) if reason is not None else None
 
 
-def _renaming(mine: Generic, other: Generic, order: Sequence[int]) -> dict[str, str] | str:
+def _renaming(mine: Structured, other: Structured, order: Sequence[int]) -> dict[str, str] | str:
     """The dims of `mine` by those of `other`, under which kinds and maps agree; else what does not."""
     pairs = [(mine.maps()[k], theirs, f"operand {k}") for k, theirs in zip(order, other.maps(), strict=True)]
     pairs.append((mine.result_map(), other.result_map(), "the result"))

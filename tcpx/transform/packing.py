@@ -9,8 +9,6 @@ from tcpx.payload.indexing_maps import map_digit, map_dim
 from tcpx.payload.interfaces import Box, Structured
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop, Materialize
-from tcpx.payload.ops.memory import Empty
-from tcpx.payload.ops.movement import Transpose
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import (
     align_up,
@@ -20,6 +18,7 @@ from tcpx.payload.sizes import (
     variables,
 )
 from tcpx.payload.types import TensorType, dtype_of
+from tcpx.transform import new
 from tcpx.transform.arguments import Digit, OperandRef, TransformContext
 from tcpx.transform.digits import digit_extents, layout_map, padded_to_digits, reread
 from tcpx.transform.editing import erase_dead, read_subset, source_name
@@ -34,6 +33,7 @@ from tcpx.transform.filling import (
     loops_below,
     slot_tile,
     slots_of,
+    with_views,
 )
 from tcpx.transform.fusion import ancestor_in
 from tcpx.transform.tiling import check_on_tensors
@@ -73,7 +73,7 @@ def pack(
     if outermost is None or outermost is op:
         outermost = op
     here = Outside(outermost, rewriter.func_of(op).symbols)
-    current = current.seen_from(here)
+    current = with_views(current.seen_from(here), outermost)
     depends = dependent_loops(current, op, at)
     _check_source(ctx, current, outermost, op)
     if filled_by is not None:
@@ -109,7 +109,7 @@ def pack(
                 fix="pack further inside",
             )
     point = InsertPoint.before(outermost)
-    start = rewriter.insert(Empty.of(TensorType(shape, dtype)), point, f"{base}.buffer")
+    start = rewriter.insert(new.empty(TensorType(shape, dtype)), point, f"{base}.buffer")
 
     in_source = tuple(held_by[current.permutation.index(k)] for k in range(len(held_by)))
     maps = (in_source, stored_by)
@@ -124,7 +124,7 @@ def pack(
     if set(stored_by) == set(held_by) and op.reading_by(operand.index, stored_by) is None:
         if stored_by != held_by:
             inverse = [stored_by.index(e) for e in held_by]
-            value = rewriter.insert(Transpose.of(value, inverse), InsertPoint.before(op), f"{base}.t").result
+            value = rewriter.insert(new.transpose(value, inverse), InsertPoint.before(op), f"{base}.t").result
         rewriter.set_operand(op, operand.index, value)
     else:
         reread(rewriter, op, operand.index, value, stored_by)
@@ -157,18 +157,18 @@ def _check_each_dim_once(ctx: TransformContext, op: Structured, operand: Operand
 
 
 def _check_source(ctx: TransformContext, current: CurrentTile, filled_before: Operation, op: Operation) -> None:
-    owner = current.source.owner
-    block = owner.parent if isinstance(owner, Operation) else owner
     enclosing = [a.parent for a in (filled_before, *filled_before.ancestors()) if a.parent is not None]
-    if not any(block is b for b in enclosing):
-        where = enclosing[0].parent
-        raise ctx.fail(
-            f"%{current.source.name} is computed inside the loop {where.name if where is not None else ''}, too late "
-            "to pack it there",
-            op=op,
-            required=f"an operand that exists where the body of {where.name if where is not None else ''} begins",
-            found=f"%{current.source.name} made further inside",
-        )
+    for source in current.sources:
+        block = source.owner.parent if isinstance(source.owner, Operation) else source.owner
+        if not any(block is b for b in enclosing):
+            where = enclosing[0].parent
+            raise ctx.fail(
+                f"%{source.name} is computed inside the loop {where.name if where is not None else ''}, too late "
+                "to pack it there",
+                op=op,
+                required=f"an operand that exists where the body of {where.name if where is not None else ''} begins",
+                found=f"%{source.name} made further inside",
+            )
 
 
 def _outermost_loop(op: Operation) -> Operation | None:

@@ -11,12 +11,12 @@ from tcpx.payload.disjointness import check_disjoint_yields
 from tcpx.payload.facts import facts_at
 from tcpx.payload.ir import MAIN, TAIL, CloneMap, Operation
 from tcpx.payload.ops.gml_st import Loop
-from tcpx.payload.ops.memory import Pad
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, maximum, minimum, mod, substitute, to_text, variables
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import shape_of
+from tcpx.transform import new
 from tcpx.transform.simplification import simplify_in
 
 
@@ -93,11 +93,12 @@ def _step_by_one(rewriter: Rewriter, loop: Loop) -> None:
     last: dict[Symbol | Var, Dim] = {old: old.upper - 1}
     inside = [op for op in loop.walk() if op is not loop]
     for op in inside:
-        if isinstance(op, Pad) and any(old in variables(d) for d in shape_of(op.operands[0].type)):
+        padded = new.padded(op)
+        if padded is not None and any(old in variables(d) for d in shape_of(padded.type)):
             raise op.error(
                 f"the tail of {loop.name} cannot step by 1: a tile in its body ends in padding",
                 required="tiles that lie inside what they are tiles of",
-                found=f"%{op.operands[0].name}: {op.operands[0].type}",
+                found=f"%{padded.name}: {padded.type}",
                 fix="peel without `scalar`, or pad only the other dims",
             )
     offsets: dict[Operation, tuple[Dim, ...]] = {}

@@ -10,12 +10,11 @@ from tcpx.payload.interfaces import Box, Iterator, IteratorKind, Structured
 from tcpx.payload.ir import Attribute, Block, CloneMap, Operation, Value, operation_classes
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
-from tcpx.payload.ops.memory import Empty
-from tcpx.payload.ops.movement import Fill
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, ceildiv, is_equal, maximum, minimum, mod
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, Type, dtype_of, shape_of
+from tcpx.transform import new
 from tcpx.transform.bufferization.workspace import ALIGNMENT
 from tcpx.transform.editing import erase_dead, follow_reads, read_subset, rename_inside, source_name
 from tcpx.transform.matching import Candidate, classes_called, find_match, general, stand_ins
@@ -30,7 +29,7 @@ def split_into_parts(
     at, extent = _place(op, dim), op.size_of(dim)
     slices = [_slices(parts, shape_of(r.type), _gap(r) if parallel else 0) for r in op.results]
     firsts = [
-        rewriter.insert(Empty.of(TensorType(whole, dtype)), InsertPoint.before(op), f"{source_name(op)}.out").result
+        rewriter.insert(new.empty(TensorType(whole, dtype)), InsertPoint.before(op), f"{source_name(op)}.out").result
         for (whole, _, _), dtype in zip(slices, op.acc_types, strict=True)
     ]
     loop = _loop(rewriter, op, dim, (0, parts, 1), firsts, parallel)
@@ -77,7 +76,7 @@ def split_side_by_side(rewriter: Rewriter, op: Structured, dim: str, factor: int
     if neutral is None:
         raise op.error("the reduction has no neutral element", required="a combiner with a neutral element")
     before = InsertPoint.before(op)
-    start = rewriter.insert(Fill.of(neutral, TensorType(shape, op.acc_type)), before, f"{source_name(op)}.start")
+    start = rewriter.insert(new.fill(neutral, TensorType(shape, op.acc_type)), before, f"{source_name(op)}.start")
     start.stand_for(op)
     loop = _loop(rewriter, op, dim, (0, extent, factor), start.results, parallel=False)
     index = Size.of(loop.var)
@@ -182,7 +181,7 @@ def _combination(op: Structured, partial: Value, place: int) -> Structured:
         "maps": (dims(*names), dims(*kept)),
         "combiner": body.ops[-2].opcode,
     }
-    classes = [cls for cls in operation_classes().values() if issubclass(cls, Structured) and cls is not Generic]
+    classes = [cls for cls in operation_classes().values() if issubclass(cls, Structured) and cls.region_count == 0]
     return _nearest(attributes, body, [partial, *op.inits], op.result.type, [classes])
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tcpx.payload.bounds import is_equal
 from tcpx.payload.facts import facts_at, facts_in_iterations
+from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import If, Materialize
-from tcpx.payload.ops.memory import Pad
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.types import shape_of
+from tcpx.transform import new
 from tcpx.transform.editing import erase_dead, is_destination
 
 
@@ -26,12 +26,13 @@ def simplify_in(rewriter: Rewriter, roots: Sequence[Operation]) -> int:
 
 def _simplify(rewriter: Rewriter, op: Operation) -> bool:
     match op:
-        case Pad():
-            before, after = shape_of(op.operands[0].type), shape_of(op.result.type)
-            if not all(is_equal(a, b) is True for a, b in zip(before, after, strict=True)):
+        case Tileable():
+            piece = new.whole_piece(op)
+            if piece is None or piece.permutes or not piece.fills(shape_of(op.result.type)):
                 return False
-            rewriter.set_type(op.operands[0], op.result.type)
-            rewriter.replace_op(op, [op.operands[0]])
+            shown = op.operands[piece.operand]
+            rewriter.set_type(shown, op.result.type)
+            rewriter.replace_op(op, [shown])
             return True
         case Materialize():
             source = op.operands[0]

@@ -11,10 +11,10 @@ from tcpx.payload.ir import Block, CloneMap, Operation, Value
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
-from tcpx.payload.ops.memory import Empty
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.types import TensorType
+from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.convex import gathered, move_into, replace_outside, used_outside
 from tcpx.transform.simplification import fold_branches
@@ -161,7 +161,7 @@ def _only_version(ctx: TransformContext, ops: Sequence[Operation], predicate: Pr
                 found=f"%{value.name}: {value.type}",
                 fix="specialize before vectorize",
             )
-    nothing = [Empty.of(v.type) for v in used]
+    nothing = [new.empty(v.type) for v in used]
     for op, value in zip(nothing, used, strict=True):
         ctx.rewriter.insert(op, InsertPoint.end(conditional.orelse), f"{value.name}.none")
     ctx.rewriter.insert(Yield([op.result for op in nothing]), InsertPoint.end(conditional.orelse))

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.facts import Facts
 from tcpx.payload.indexing_maps import map_dim
-from tcpx.payload.interfaces import Structured
+from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import TAIL, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize
-from tcpx.payload.ops.memory import Pad
 from tcpx.payload.sizes import Dim, to_text, variables
 from tcpx.payload.types import ScalarType, dtype_of
 from tcpx.target import Target
+from tcpx.transform import new
 from tcpx.transform.declaration import TransformContext
 from tcpx.transform.editing import source_name
 
@@ -99,18 +99,19 @@ def _computation(value: Value) -> Structured | None:
     for user in value.users:
         if isinstance(user, Structured):
             return user
-        found = _computation(user.result) if isinstance(user, Pad | Materialize) else None
+        shows = isinstance(user, Materialize) or new.padded(user) is not None
+        found = _computation(user.result) if shows else None
         if found is not None:
             return found
     return None
 
 
-def padding_behind(value: Value) -> Pad | None:
+def padding_behind(value: Value) -> Tileable | None:
     """The padding of what is computed from a value, which padding the value itself does not give; None without one."""
     for user in value.users:
         if isinstance(user, Structured):
-            padded = next((pad for pad in user.result.users if isinstance(pad, Pad) and not pad.is_free), None)
-            found = padded or padding_behind(user.result)
+            pads = [u for u in user.result.users if isinstance(u, Tileable) and new.padded(u) is not None]
+            found = next((pad for pad in pads if not pad.is_free), None) or padding_behind(user.result)
             if found is not None:
                 return found
     return None

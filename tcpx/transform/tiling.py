@@ -9,12 +9,11 @@ from tcpx.payload.indexing_maps import map_name, map_symbols
 from tcpx.payload.interfaces import Box, Structured, Tileable
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
-from tcpx.payload.ops.memory import FREE, Empty, Pad
-from tcpx.payload.ops.movement import Fill
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Var, minimum, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, shape_of
+from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.editing import erase_dead, first_of, follow_reads, read_subset, source_name
 
@@ -87,7 +86,7 @@ def _first_values(rewriter: Rewriter, op: Tileable, reduces: bool) -> list[Value
     """The first value of each destination: the neutral element for a reduction, else nothing."""
     before = InsertPoint.before(op)
     if not reduces:
-        return [rewriter.insert(Empty.of(r.type), before, f"{source_name(op)}.out").result for r in op.results]
+        return [rewriter.insert(new.empty(r.type), before, f"{source_name(op)}.out").result for r in op.results]
     neutrals = op.neutrals()
     if neutrals is None:
         raise op.error(
@@ -95,7 +94,7 @@ def _first_values(rewriter: Rewriter, op: Tileable, reduces: bool) -> list[Value
         )
     fills: list[Value] = []
     for number, result in zip(neutrals, op.results, strict=True):
-        fill = rewriter.insert(Fill.of(number, result.type), before, f"{source_name(op)}.start")
+        fill = rewriter.insert(new.fill(number, result.type), before, f"{source_name(op)}.start")
         fill.location = op.location
         fill.copy_path = op.copy_path
         fills.append(fill.result)
@@ -124,6 +123,8 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
     grown = [k for k, (a, b) in enumerate(zip(padded.sizes, actual, strict=True)) if is_equal(a, b) is not True]
     if not grown:
         return op
+    if not op.pads_operands:
+        return _pad_result(rewriter, op, padded.sizes)
     reductions = [k for k in grown if iterators[k].is_reduction]
     for k in reductions:
         _check_held(op, k, padded.sizes[k])
@@ -143,13 +144,13 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
     rewriter.rename(made, op.name)
     rewriter.continue_as(op, made)
     kept: list[Value] = []
-    for old, new in zip(op.results, made.results, strict=True):
+    for old, wide in zip(op.results, made.results, strict=True):
         part = Tile.full(shape_of(old.type))
-        is_whole = part.is_full(shape_of(new.type)) is True
-        read = None if is_whole else Materialize.of(new, part)
-        kept.append(
-            rewriter.insert(read, InsertPoint.before(op), f"{source_name(op)}.t").result if read is not None else new
-        )
+        if part.is_full(shape_of(wide.type)) is True:
+            kept.append(wide)
+        else:
+            read = Materialize.of(wide, part)
+            kept.append(rewriter.insert(read, InsertPoint.before(op), f"{source_name(op)}.t").result)
     old_inputs = list(op.operands)
     rewriter.replace_op(op, kept)
     follow_reads(rewriter, old_inputs, operands)
@@ -163,6 +164,23 @@ def accumulator_padding(op: Tileable, number: int) -> float | int:
     """What the accumulator of a result may be padded with."""
     neutrals = op.neutrals()
     return neutrals[number] if neutrals is not None else 0
+
+
+def _pad_result(rewriter: Rewriter, op: Tileable, sizes: Sequence[Dim]) -> Tileable:
+    """Let all that reads the result read what is kept of it, padded to `sizes`. Returns `op`, or what pads further."""
+    result, uses = op.result, list(op.result.users)
+    wide = pad_value_to(rewriter, result, sizes, 0, True, uses[0])
+    kept = rewriter.insert(
+        Materialize.of(wide, Tile.full(shape_of(result.type))), InsertPoint.before(uses[0]), f"{source_name(op)}.t"
+    )
+    rewriter.replace_uses(result, kept.result, lambda user: user in uses)
+    made = wide.defining_op
+    if result.uses or not isinstance(made, Tileable):
+        return op
+    rewriter.rename(made, op.name)
+    rewriter.continue_as(op, made)
+    erase_dead(rewriter, [result])
+    return made
 
 
 def _check_held(op: Tileable, dim: int, size: Dim) -> None:
@@ -196,24 +214,26 @@ def pad_value_to(
             required="an operation that declares one",
             found=f"%{value.name}: {value.type}",
         )
-    definition = value.defining_op
-    if isinstance(definition, Pad):
-        inner_free = definition.is_free
-        if inner_free or free or definition.value == fill:
-            kept = fill if inner_free else definition.value
-            return pad_value_to(rewriter, definition.operands[0], shape, kept, inner_free and free, at)
-    if isinstance(definition, Structured) and definition.is_movement and (free or not _repeats(definition)):
-        wide = definition.iteration_of_result(Tile.full(tuple(shape)))
+    base = value.name.split(".")[0]
+    view, piece = value.defining_op, new.whole_piece(value.defining_op)
+    if isinstance(view, Tileable) and piece is not None:
+        inner, rest = view.operands[piece.operand], view.rest
+        if rest is not None and (view.is_free or free or rest == fill):
+            kept, free = fill if view.is_free else rest, view.is_free and free
+            if piece.place.is_at_origin:
+                return pad_value_to(rewriter, inner, shape, kept, free, at)
+            interior = [spacing - 1 for spacing in piece.spacing]
+            wider = new.pad(inner, shape, kept, piece.first, interior, free)
+            return rewriter.insert(wider, InsertPoint.before(at), f"{base}.p").result
+    if isinstance(view, Structured) and view.is_movement and (free or not _repeats(view)):
+        wide = view.iteration_of_result(Tile.full(tuple(shape)))
         if wide is not None:
-            shapes = [definition.operand_tile(k, wide).shape for k in range(len(definition.inputs))]
-            padded = zip(definition.inputs, shapes, strict=True)
+            shapes = [view.operand_tile(k, wide).shape for k in range(len(view.inputs))]
+            padded = zip(view.inputs, shapes, strict=True)
             operands = [pad_value_to(rewriter, v, inner, fill, free, at) for v, inner in padded]
-            base = f"{value.name.split('.')[0]}.t"
-            return rewriter.insert(definition.on_box(operands, wide), InsertPoint.before(at), base).results[0]
-    made = Pad.of(value, shape, fill)
-    if free:
-        made.attributes[FREE] = True
-    return rewriter.insert(made, InsertPoint.before(at), f"{value.name.split('.')[0]}.p").result
+            return rewriter.insert(view.on_box(operands, wide), InsertPoint.before(at), f"{base}.t").results[0]
+    made = new.pad(value, shape, fill, free=free)
+    return rewriter.insert(made, InsertPoint.before(at), f"{base}.p").result
 
 
 def starts_of(op: Tileable) -> list[Operation]:
@@ -238,7 +258,10 @@ def first_value(value: Value) -> Value:
             if first is None:
                 return value
             value = first
-        elif isinstance(definition, Materialize | Pad):
-            value = definition.operands[0]
+        elif isinstance(definition, Materialize):
+            value = definition.source
         else:
-            return value
+            inside = new.padded(definition)
+            if inside is None:
+                return value
+            value = inside

@@ -6,19 +6,20 @@ from collections.abc import Sequence
 from typing import Final
 
 from tcpx.payload.facts import Facts, facts_at
-from tcpx.payload.interfaces import Structured
+from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
-from tcpx.payload.ops.memory import FREE, Empty, Pad, Prefetch
-from tcpx.payload.ops.movement import Fill
+from tcpx.payload.ops.memory import Empty, Prefetch
 from tcpx.payload.ops.vector import Read, ToTensor
+from tcpx.payload.ops.views import FREE, Pad, View
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, VectorType, dtype_of, shape_of
+from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
-from tcpx.transform.editing import erase_dead, source_name
+from tcpx.transform.editing import erase_dead, is_undefined, show_views, source_name
 from tcpx.transform.known_sizes import write_known_sizes
 from tcpx.transform.recipes import Recipes
 from tcpx.transform.static_tiles import padding_behind, symbolic_dim, tails_round
@@ -29,6 +30,7 @@ def vectorize(ctx: TransformContext, root: Loop) -> None:
     """Turn every operation in the body of `root` into one on vectors; reads and writes become masked ones."""
     facts = facts_at(root)
     write_known_sizes(ctx.rewriter, root.body.ops, facts)
+    show_views(ctx.rewriter, [op for op in root.walk() if op is not root])
     Vectorizer(ctx, root, facts).block(root.body)
 
 
@@ -92,7 +94,7 @@ class Vectorizer:
             fix = f'vectorize {whole}, the loop of whole tiles inside: `x.copy("main").loop(..)` of the innermost dim'
         elif (pad := padding_behind(value)) is not None:
             computed = pad.operands[0]
-            found = f"{found}; %{computed.name}, which is computed from it, is padded with {pad.value}"
+            found = f"{found}; %{computed.name}, which is computed from it, is padded with {pad.rest}"
             fix = (
                 "tile without `tail: pad`, fuse, peel that loop, and vectorize the whole tiles alone:"
                 ' `x.copy("main").loop(..)`'
@@ -121,13 +123,17 @@ class Vectorizer:
 
     def materialize(self, op: Materialize) -> None:
         source, users = op.operands[0], op.result.users
+        shown = source.defining_op
         is_copied = source in self.vectors or source in self.written_in_parts
+        is_copied = is_copied or (shown is not None and stays_in_memory(shown))
         if not users or (is_copied and all(isinstance(user, StYield) for user in users)):
             return
-        if all(isinstance(user, Pad) for user in users):
-            return
-        if any(isinstance(user, Loop) for user in users):
+        in_memory = [user for user in users if isinstance(user, Loop) or stays_in_memory(user)]
+        if in_memory:
             self.rewriter.set_operand(op, 0, self.stored(source))
+        if len(in_memory) == len(users) or any(isinstance(user, Loop) for user in users):
+            return
+        if all(new.padded_behind(user) is not None for user in users):
             return
         self._read(op, self.stored(source), op.subset, 0)
 
@@ -145,17 +151,21 @@ class Vectorizer:
 
     def pad(self, op: Pad) -> None:
         source = op.operands[0].defining_op
+        if stays_in_memory(op):
+            self.view(op)
+            return
         if isinstance(source, Materialize):
             self._read(op, self.stored(source.operands[0]), source.subset, op.value, op.is_free)
             return
-        if isinstance(source, Empty):
-            filled = Fill.of(op.value, VectorType(self._need_static(op, op.result), dtype_of(op.result.type)))
+        if is_undefined(op.operands[0]):
+            filled = new.fill(op.value, VectorType(self._need_static(op, op.result), dtype_of(op.result.type)))
             made = self.rewriter.insert(filled, InsertPoint.before(op), f"{op.result.name.split('.')[0]}.v")
             self.rewriter.continue_as(op, made)
             self.vectors[op.result] = made.result
             return
         value = op.operands[0]
-        if value not in self.vectors and (source is None or not source.is_in(self.root)):
+        is_stored = source is None or not source.is_in(self.root) or stays_in_memory(source)
+        if value not in self.vectors and is_stored:
             self._read(op, value, Tile.full(shape_of(value.type)), op.value, op.is_free)
             return
         raise self.refuse(op, "padding of a subset that is read from memory", f"padding of %{op.operands[0].name}")
@@ -175,6 +185,9 @@ class Vectorizer:
     def store(self, op: StYield) -> None:
         value = op.operands[0]
         definition = value.defining_op
+        source = definition.source if isinstance(definition, Materialize) else value
+        if source.defining_op is not None and stays_in_memory(source.defining_op):
+            self.vectors[source] = self.vector_of(source, op)
         if value in self.vectors:
             self.rewriter.set_operand(op, 0, self.vectors[value])
         elif isinstance(definition, Materialize) and definition.operands[0] in self.vectors:
@@ -182,7 +195,7 @@ class Vectorizer:
                 raise self.refuse(definition, "a slice at the origin", definition.subset.text())
             self.rewriter.set_operand(op, 0, self.vectors[definition.operands[0]])
             erase_dead(self.rewriter, [value])
-        elif isinstance(definition, Materialize) and definition.operands[0] in self.written_in_parts:
+        elif isinstance(definition, Materialize) and definition.source in self.written_in_parts:
             pass
         elif isinstance(value.type, TensorType) and not isinstance(definition, Loop):
             self.rewriter.set_operand(op, 0, self.vector_of(value, op))
@@ -195,16 +208,24 @@ class Vectorizer:
     def stays(self, op: Operation) -> None:
         """It is as it was, beside vectors."""
 
+    def view(self, op: Operation) -> None:
+        """It is made in memory, and read from there."""
+        for index, value in enumerate(list(op.operands)):
+            self.rewriter.set_operand(op, index, self.stored(value))
+
     def structured(self, op: Structured) -> None:
         if isinstance(op.results[0].type, VectorType):
+            return
+        if stays_in_memory(op):
+            self.view(op)
             return
         shapes = [self._need_static(op, result) for result in op.results]
         if _static(op.extents(), self.facts) is None:  # of a dim that no operand has alone
             raise self._not_static(op, op.results[0])
         operands = [self.vector_of(v, op) for v in op.operands]
         made = op.on_tiles(operands, *shapes)
-        for old, new, shape in zip(op.results, made.results, shapes, strict=True):
-            new.type = VectorType(shape, dtype_of(old.type))
+        for old, vector, shape in zip(op.results, made.results, shapes, strict=True):
+            vector.type = VectorType(shape, dtype_of(old.type))
         self.rewriter.insert(made, InsertPoint.before(op), f"{source_name(op)}.v")
         self.rewriter.rename(made, op.name)
         check_instructions(made, self.ctx.target)
@@ -256,10 +277,22 @@ VECTORIZED.add(Vectorizer.loop, Loop)
 VECTORIZED.add(Vectorizer.branch, If)
 VECTORIZED.add(Vectorizer.materialize, Materialize)
 VECTORIZED.add(Vectorizer.pad, Pad)
+VECTORIZED.add(Vectorizer.view, View)
 VECTORIZED.add(Vectorizer.store, StYield)
 VECTORIZED.add(Vectorizer.structured, Structured)
 VECTORIZED.add(Vectorizer.read, Read)
 VECTORIZED.add(Vectorizer.stays, Const, Empty, Prefetch, ToTensor)
+
+
+def stays_in_memory(op: Operation) -> bool:
+    """Whether an operation is a view that is made in memory: one that pads, joins or reshapes, and what only such views
+    read. A padding behind the last elements alone is that of a vector."""
+    if not isinstance(op, Tileable | Materialize):
+        return False
+    if isinstance(op, Tileable) and new.pieces_of_all(op) is None:
+        return False
+    is_vector = isinstance(op, Structured | Materialize) or new.padded_behind(op) is not None
+    return not is_vector or (bool(op.result.users) and all(map(stays_in_memory, op.result.users)))
 
 
 def _is_vector(value: Value, shape: Sequence[Dim]) -> bool:

@@ -91,8 +91,8 @@ MUTANTS: Final = (
     Mutant(
         "tile: the reduction starts at 1",
         "transform/tiling.py",
-        "Fill.of(neutral, op.result.type)",
-        "Fill.of(1, op.result.type)",
+        "new.fill(neutral, op.result.type)",
+        "new.fill(1, op.result.type)",
         _op("tile"),
     ),
     Mutant(
@@ -140,8 +140,8 @@ MUTANTS: Final = (
     Mutant(
         "pack: padding of a tile is not 0",
         "transform/filling.py",
-        "made = Pad.of(tile, [substitute(d, renamed) for d in current.padded], current.pad.value)",
-        "made = Pad.of(tile, [substitute(d, renamed) for d in current.padded], 1)",
+        "tile = made(new.pad(tile, shape, current.pad.rest, free=current.pad.is_free))",
+        "tile = made(new.pad(tile, shape, 1, free=current.pad.is_free))",
         _op("pack"),
     ),
     Mutant(

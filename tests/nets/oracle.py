@@ -25,7 +25,7 @@ from tcpx.payload.ops.composite import Composite
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.elementwise import Max, Min, Mul
 from tcpx.payload.ops.generic import Generic, generalize
-from tcpx.payload.ops.memory import Pad, Reshape
+from tcpx.payload.ops.views import Pad, Reshape
 from tcpx.payload.types import ScalarType, TensorType, dtype_of, f32
 from tcpx.transform.vectors.probes import trial
 from tests.nets.structures import WHOLE_OPERANDS

@@ -13,7 +13,6 @@ from tcpx.payload.ir import Operation
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.ops.generic import Generic
 from tcpx.payload.ops.gml_st import Loop, StYield
-from tcpx.payload.ops.memory import Empty
 from tcpx.payload.sizes import ceildiv, mod, upper_bound
 from tcpx.payload.types import TensorType, shape_of
 
@@ -57,7 +56,10 @@ def _writes_in_parts(loop: Loop) -> bool:
     """Whether an iteration of a loop writes what a loop in it makes from nothing."""
     made = [(s.operands[0], s.operands[0].defining_op) for k in range(len(loop.results)) for s in loop.yields_to(k)]
     starts = [op.operands[op.results.index(value)] for value, op in made if isinstance(op, Loop)]
-    return any(isinstance(v.defining_op, Empty) and not v.defining_op.is_own for v in starts)
+    return any(
+        v.defining_op is not None and v.defining_op.leaves_undefined and not v.defining_op.has_own_memory
+        for v in starts
+    )
 
 
 def _is_written_in_parts(op: Operation) -> bool:

@@ -198,18 +198,26 @@ def _attributes(
         return [] if derived is None else [dict(derived)]
     rank = max((len(s) for s in structure.operands), default=0)
     one: list[dict[str, Attribute]] = [{"dim": k} for k in range(rank)]
-    usual = [{}, *one, *({"dims": (k,)} for k in range(rank)), {"value": 0.0 if dtypes[-1].is_float else 0}]
+    value: Attribute = 0.0 if dtypes[-1].is_float else 0
+    usual = [{}, *one, *({"dims": (k,)} for k in range(rank)), {"value": value}]
+    usual += [{"value": value, "low": (1,) * rank}, {"value": value, "interior": (1,) * rank}] if rank else []
     names = cls.attribute_names
     return [held for held in usual if names is None or held.keys() <= set(names)]
 
 
 def _other_shapes(structure: Structure) -> Iterator[Structure]:
-    """For a class outside the tree: the same, a larger one, one of lower rank with as many elements."""
+    """For a class outside the tree: the same, larger ones, one of lower rank with as many elements; of two, one as long
+    as both."""
     yield structure
+    if len(structure.operands) == 2 and structure.operands == (structure.result,) * 2:
+        for at, dim in enumerate(structure.result):
+            yield Structure(structure.operands, (*structure.result[:at], 2 * dim, *structure.result[at + 1 :]))
     if len(structure.operands) == 1 and structure.operands[0] == structure.result:
         shape = structure.result
         for at in range(len(shape)):
             yield Structure(structure.operands, (*shape[:at], shape[at] + 3, *shape[at + 1 :]))
+        if shape:
+            yield Structure(structure.operands, tuple(2 * dim + 1 for dim in shape))
         for at in range(len(shape) - 1):
             yield Structure(structure.operands, (*shape[:at], shape[at] * shape[at + 1], *shape[at + 2 :]))
         if shape:
@@ -228,7 +236,7 @@ def uses_of(cls: type[Operation]) -> tuple[tuple[Use, ...], tuple[tuple[ScalarTy
     """The structures a class takes (on one choice of dtypes), and the dtypes it takes (on one structure)."""
     if cls is Generic:
         return _uses_of_generic()
-    inputs = len(cls.operand_names)
+    inputs = len(cls.operand_names) or (2 if cls.variadic else 0)
     kept: tuple[Use, ...] = ()
     for dtypes in ((f32,) * (inputs + 1), *_dtypes(cls, inputs)):
         kept = tuple(use for use in _candidates(cls, dtypes, inputs) if _fits(use))

@@ -16,10 +16,10 @@ from tcpx.payload.ops.composite import Softmax
 from tcpx.payload.ops.contract import Contract, Matmul
 from tcpx.payload.ops.elementwise import Add, Cast, Div, Exp, Fma, Max, Min, Mul, Round, Scale2, Sub
 from tcpx.payload.ops.generic import generalize
-from tcpx.payload.ops.memory import Pad, Reshape
 from tcpx.payload.ops.movement import Broadcast, Fill, Transpose
 from tcpx.payload.ops.reduce import ReduceMax, ReduceSum
 from tcpx.payload.ops.select import Less, Select
+from tcpx.payload.ops.views import Pad, Reshape
 from tcpx.payload.text.parser import parse
 from tcpx.payload.types import (
     ScalarType,

@@ -80,6 +80,8 @@ CASES: dict[str, Case] = {
         "tensor<2x3x4x3xf32>",
         lambda a: a.reshape(2, 3, 4, 2, 3, 2).max((3, 5)),
     ),
+    "cat": ((MATRIX, MATRIX), "tensor<8x64xf32>", lambda a, b: np.concatenate([a, b])),
+    "flip": ((MATRIX,), MATRIX, lambda a: np.flip(a, 0)),
     "slice": ((MATRIX,), "tensor<4x8xf32>", lambda a: a[:, :8]),
 }
 """For the first name of each entry with statements: types of operands and result, and what NumPy computes."""

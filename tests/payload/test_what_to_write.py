@@ -368,8 +368,8 @@ def test_attributes_and_operands_of_other_kinds(statement: str, message: str, fo
         ('tcp.contract(%x, %x) {equation = "mk,nk->mn"}', 'write lhs = ["m", "k"], rhs = ["k", "n"], out = ["m", "n"]'),
         ("tcp.fill {fill_value = 0.0}", "write value = 0.0"),
         (
-            "tcp.pad(%x) {low = [1, 1]}",
-            "write value = 0.0; the type of the result says how much is padded, always at the ends",
+            "tcp.pad(%x) {pads = [1, 1]}",
+            "write value = 0.0, low = [1, 1]: what is before; the type of the result says how much is behind",
         ),
         ("tcp.softmax(%x) {dmi = 1}", "did you mean dim?"),
         ("tcp.exp(%x) {axis = 1}", None),

@@ -12,9 +12,10 @@ from tcpx.payload.ir import Module, Value
 from tcpx.payload.ops.contract import Matmul
 from tcpx.payload.ops.elementwise import Add, Max, Mul, Sub
 from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel
-from tcpx.payload.ops.memory import Empty, Pad, Reshape
+from tcpx.payload.ops.memory import Empty
 from tcpx.payload.ops.movement import Broadcast, Fill, Transpose
 from tcpx.payload.ops.reduce import ReduceSum
+from tcpx.payload.ops.views import Pad, Reshape
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Symbol, Var, minimum
 from tcpx.payload.subsets import Tile

@@ -8,7 +8,7 @@ import pytest
 
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.ops.gml_st import Loop, Materialize
-from tcpx.payload.ops.memory import Pad
+from tcpx.payload.ops.views import Pad
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import floordiv, symbols
 from tcpx.payload.subsets import Tile

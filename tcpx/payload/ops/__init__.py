@@ -17,6 +17,7 @@ from tcpx.payload.ops import (
     reduce,
     select,
     vector,
+    views,
 )
 
 __all__ = [
@@ -36,4 +37,5 @@ __all__ = [
     "reduce",
     "select",
     "vector",
+    "views",
 ]

@@ -30,6 +30,16 @@ class Const(Operation):
     attribute_names = ("value", "constant")
     computes_result = True
 
+    @property
+    def number(self) -> int | float | None:
+        value = self.attributes.get("value")
+        return value if isinstance(value, int | float) else None
+
+    @property
+    def stored_array(self) -> str | None:
+        name = self.attributes.get("constant")
+        return name if isinstance(name, str) else None
+
     @classmethod
     def literal(cls, value: float | int, type_: Type) -> Const:
         """A detached constant of this type, every element `value`."""
@@ -56,14 +66,13 @@ class Const(Operation):
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         dtype, shape = dtype_of(self.result.type), evaluation.shape(self.result.type)
-        name = self.attributes.get("constant")
-        if not isinstance(name, str):
-            literal = self.attributes["value"]
-            if not isinstance(literal, int | float):
+        name, literal = self.stored_array, self.number
+        if name is None:
+            if literal is None:
                 raise self.error(
                     "the value of a constant is a number",
                     required="an int, a float or a truth value",
-                    found=str(literal),
+                    found=str(self.attributes["value"]),
                 )
             return (np.full(shape, literal).astype(dtype.numpy),)
         array = evaluation.constants.get(name)

@@ -1,4 +1,4 @@
-"""Tensors without contents, padding, reshaping; buffers."""
+"""Tensors without contents; buffers."""
 
 from __future__ import annotations
 
@@ -9,18 +9,12 @@ import numpy as np
 
 from tcpx.payload.diagnostics import Diagnostic, VerifyError
 from tcpx.payload.evaluator import Array, Evaluation, poison
-from tcpx.payload.facts import facts_at
-from tcpx.payload.fields import FlagAttribute, NumberAttribute, Operand, SubsetAttribute
+from tcpx.payload.fields import FlagAttribute, Operand, SubsetAttribute
 from tcpx.payload.ir import Operation, Value, register
-from tcpx.payload.memory_effects import Move, MoveKind
-from tcpx.payload.ops.constant import check_literal
-from tcpx.payload.predicates import Predicate
-from tcpx.payload.sizes import Dim, Size, is_equal, is_less_equal, product, to_text
+from tcpx.payload.sizes import Dim, Size, is_equal, product, to_text
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import BufferType, Type, dtype_of, like, row_major, shape_of
+from tcpx.payload.types import BufferType, Type, dtype_of, row_major, shape_of
 
-FREE = "free"
-"""The attribute of a padding that may hold anything."""
 OWN = "own"
 """The attribute of what is made in memory of its own, and copied where it goes."""
 
@@ -34,8 +28,13 @@ class Empty(Operation):
 
     __slots__ = ()
     opcode = "tcp.empty"
-    is_own = FlagAttribute(OWN)
+    own = FlagAttribute(OWN)
     """Whether what is made of it has memory of its own."""
+    leaves_undefined = True
+
+    @property
+    def has_own_memory(self) -> bool:
+        return self.own
 
     @classmethod
     def of(cls, type_: Type, own: bool = False) -> Operation:
@@ -47,99 +46,12 @@ class Empty(Operation):
 
 
 @register
-class Pad(Operation):
-    """The operand at the origin of a larger result; the rest is `value`."""
-
-    __slots__ = ()
-    opcode = "tcp.pad"
-    operand = Operand()
-    value = NumberAttribute(example="0.0")
-    """The number the padding has."""
-    is_free = FlagAttribute(FREE)
-    """Whether what the padding holds does not matter."""
-    computes_result = True
-
-    @property
-    def inside(self) -> Tile:
-        """The part of the result that the operand is."""
-        return Tile.full(shape_of(self.operand.type))
-
-    def moves(self) -> Sequence[Move]:
-        return [Move(MoveKind.PAD, 0, self.result, self.inside)]
-
-    def in_step(self, index: int, number: int = 0) -> Tile | None:
-        return self.inside
-
-    @classmethod
-    def of(cls, operand: Value, shape: Sequence[Dim], value: float | int) -> Operation:
-        """A detached pad to `shape`."""
-        dtype = dtype_of(operand.type)
-        held = float(value) if dtype.is_float else int(value)
-        return cls([operand], [like(operand.type, tuple(shape), dtype)], {"value": held})
-
-    def verify(self) -> None:
-        check_literal(self, self.value, dtype_of(self.result.type))
-        if len(shape_of(self.operands[0].type)) != len(shape_of(self.result.type)):
-            raise self.error(
-                "padding keeps the rank",
-                required=str(self.operands[0].type),
-                found=str(self.result.type),
-            )
-        _same_dtype(self)
-        facts = facts_at(self)
-        for before, after in zip(shape_of(self.operands[0].type), shape_of(self.result.type), strict=True):
-            holds = is_less_equal(before, after)
-            if holds is not True and facts.decide(Predicate.of("<=", before, after)) is not True:
-                raise self.error(
-                    "padding makes no dim smaller",
-                    required=f"at least {to_text(before)}",
-                    found=f"{to_text(after)} in {self.result.type}",
-                    unproven=holds is None,
-                )
-
-    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        made = np.full(evaluation.shape(self.result.type), self.value).astype(args[0].dtype)
-        made[tuple(slice(0, n) for n in args[0].shape)] = args[0]
-        return (made,)
-
-
-@register
-class Reshape(Operation):
-    """The same elements in row-major order under another shape of equal size."""
-
-    __slots__ = ()
-    opcode = "tcp.reshape"
-    attribute_names = ()
-    operand = Operand()
-
-    def moves(self) -> Sequence[Move]:
-        return [Move(MoveKind.RESHAPE, 0, self.result)]
-
-    def verify(self) -> None:
-        _same_dtype(self)
-        before: Dim = 1
-        for d in shape_of(self.operands[0].type):
-            before = before * d
-        after: Dim = 1
-        for d in shape_of(self.result.type):
-            after = after * d
-        if is_equal(before, after) is not True:
-            raise self.error(
-                "a reshape keeps the number of elements",
-                required=f"{to_text(before)} elements",
-                found=f"{to_text(after)} elements in {self.result.type}",
-            )
-
-    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        return (np.ascontiguousarray(args[0]).reshape(evaluation.shape(self.result.type)),)
-
-
-@register
 class Alloc(Operation):
     """Memory of a kernel: planned into the workspace (`space arena`) or the stack (`space stack`)."""
 
     __slots__ = ()
     opcode = "buffer.alloc"
+    leaves_undefined = True
 
     @classmethod
     def of(cls, type_: BufferType, name: str = "") -> Operation:
@@ -241,14 +153,3 @@ class Prefetch(Operation):
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         return ()
-
-
-def _same_dtype(op: Operation) -> None:
-    """Operand and result have one dtype."""
-    if dtype_of(op.operands[0].type) != dtype_of(op.result.type):
-        raise op.error(
-            "operand and result have one dtype",
-            required=dtype_of(op.result.type).name,
-            found=dtype_of(op.operands[0].type).name,
-            fix="insert a tcp.cast",
-        )

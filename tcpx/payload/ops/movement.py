@@ -13,6 +13,8 @@ from tcpx.payload.indexing_maps import IndexingMap, dims, map_dims
 from tcpx.payload.interfaces import Build, Iterator, Structured, parallel
 from tcpx.payload.ir import Attribute, Operation, Value, register
 from tcpx.payload.ops.constant import Const, check_literal
+from tcpx.payload.pieces import Piece
+from tcpx.payload.subsets import Tile
 from tcpx.payload.types import Type, dtype_of, like, shape_of
 
 
@@ -138,6 +140,13 @@ class Transpose(Movement):
     def maps(self) -> tuple[IndexingMap, ...]:
         permutation = self.permutation
         return (dims(*(f"d{permutation.index(k)}" for k in range(len(permutation)))),)
+
+    def pieces(self, tile: Tile) -> Sequence[Piece] | None:
+        if tile.dropped:
+            return None
+        turned = tuple(self.permutation.index(k) for k in range(len(self.permutation)))
+        offsets, sizes, strides = (tuple(part[k] for k in turned) for part in (tile.offsets, tile.sizes, tile.strides))
+        return [Piece.of(0, Tile(offsets, sizes, strides), permutation=self.permutation)]
 
     def verify(self) -> None:
         permutation = self.permutation

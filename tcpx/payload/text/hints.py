@@ -89,9 +89,9 @@ _ATTRIBUTES: Final = (
     (("iterator_types",), ("iterators",), 'iterators = [["i", "parallel"], ["j", "reduction"]]'),
     (("val", "fill_value", "constant", "v"), ("value",), "value = 0.0"),
     (
-        ("low", "high", "pad", "pads", "padding", "pad_width", "edge_padding_low", "edge_padding_high"),
+        ("high", "pad", "pads", "padding", "pad_width", "edge_padding_low", "edge_padding_high"),
         ("value", "free"),
-        "value = 0.0; the type of the result says how much is padded, always at the ends",
+        "value = 0.0, low = [1, 1]: what is before; the type of the result says how much is behind",
     ),
 )
 """Names that other systems give to attributes, those that an operation may have in their place, and what to write."""

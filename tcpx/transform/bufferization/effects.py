@@ -9,9 +9,7 @@ from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.memory_effects import Move, MoveKind
-from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.gml_st import Loop
-from tcpx.payload.ops.memory import Empty
 from tcpx.payload.strided import strided_positions
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, VectorType, dtype_of, shape_of
@@ -90,18 +88,15 @@ class Effects:
                 for init, dest, result in zip(op.operands, op.destinations, op.results, strict=True):
                     self._add(result, StorageKind.DESTINATION, op)
                     if result in self.of_value:
-                        self.of_value[result].own = isinstance(init.defining_op, Empty) and init.defining_op.is_own
+                        self.of_value[result].own = init.defining_op is not None and init.defining_op.has_own_memory
                         self.of_value[result].destination = dest
                         self.of_value[dest] = self.of_value[result]
-            case Empty():
-                self._add(op.result, StorageKind.EMPTY, op)
-            case Const():
-                is_named = "constant" in op.attributes
-                self._add(op.result, StorageKind.CONSTANT if is_named else StorageKind.VALUE, op)
             case _:
+                kind = StorageKind.EMPTY if op.leaves_undefined else StorageKind.VALUE
+                kind = kind if op.stored_array is None else StorageKind.CONSTANT
                 for result in op.results:
                     if result not in self._seen_through:
-                        self._add(result, StorageKind.VALUE, op)
+                        self._add(result, kind, op)
 
     def seen_through(self, value: Value) -> Structured | None:
         """The broadcast or fill that is evaluated where this value is read; None where the value has a storage."""
@@ -141,7 +136,7 @@ class Effects:
         known = self._undefined.get(value)
         if known is None:
             op = value.defining_op
-            known = isinstance(op, Empty) or (op is not None and _only_shows(op) and self.is_undefined(op.operands[0]))
+            known = op is not None and (op.leaves_undefined or (_only_shows(op) and self.is_undefined(op.operands[0])))
             self._undefined[value] = known
         return known
 

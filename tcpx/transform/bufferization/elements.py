@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import Iterator, Structured
 from tcpx.payload.ir import Operation, Value
-from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.index import IndexValue
-from tcpx.payload.ops.memory import Pad
 from tcpx.payload.ops.vector import Read, Write
 from tcpx.payload.rewriter import Rewriter
-from tcpx.payload.sizes import Dim, Symbol, floordiv, is_equal, mod, product, substitute
+from tcpx.payload.sizes import Dim, Symbol, floordiv, is_equal, maximum, mod, product, substitute
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, row_major, shape_of
+from tcpx.transform import new
 from tcpx.transform.bufferization.buffers import Buffers
 from tcpx.transform.bufferization.effects import Effects
 from tcpx.transform.bufferization.loop_nests import Nest, element
@@ -71,7 +70,7 @@ class ElementLoops:
         args += [nest.build(IndexValue.of(position.at(index), position.dtype)) for position in op.positions()]
         before = len(nest.made)
         made = op.elements(nest.build, args, accumulators)
-        arithmetic = [o for o in nest.made[before:] if made[0] in o.results and not isinstance(o, Const)]
+        arithmetic = [o for o in nest.made[before:] if made[0] in o.results and o.operands]
         anchor: Operation | None = arithmetic[0] if arithmetic else None
         scalars: dict[Value, Value] = {}
         for result, value, place in zip(op.results, nest.leave_carrying(made), places, strict=True):
@@ -87,7 +86,7 @@ class ElementLoops:
         if op.inits:
             return [self._operand(nest, value, place) for value, place in zip(op.inits, places, strict=True)]
         numbers = (op.neutrals() or ()) if reduces else ()
-        return [nest.build(Const.literal(n, dtype)) for n, dtype in zip(numbers, op.acc_types, strict=False)]
+        return [nest.build(new.literal(n, dtype)) for n, dtype in zip(numbers, op.acc_types, strict=False)]
 
     def _operand(self, nest: Nest, value: Value, index: Sequence[Dim]) -> Value:
         through = self.effects.seen_through(value)
@@ -120,18 +119,21 @@ class ElementLoops:
         """Write a literal to every element of the value at a place."""
         nest = self._nest(op, suffix)
         index = [nest.enter(f"d{k}", extent) for k, extent in enumerate(shape)]
-        return self.write(nest, nest.build(Const.literal(number, place.memory.type.dtype)), place, index)
+        return self.write(nest, nest.build(new.literal(number, place.memory.type.dtype)), place, index)
 
-    def fill_padding(self, op: Pad, place: Place) -> None:
-        """Write the padding: for each dim a strip behind the operand, as long as the operand in the dims before."""
-        inner, outer = shape_of(op.operands[0].type), shape_of(op.result.type)
-        for dim, (size, extent) in enumerate(zip(inner, outer, strict=True)):
+    def fill_padding(self, op: Operation, place: Place, inside: Tile, spacing: Sequence[int], rest: float) -> None:
+        """Write `rest` where a padding does not show its operand, which is `inside`: for each dim the strips beside and
+        between its elements along it, where it is along the dims before."""
+        outer = shape_of(op.result.type)
+        whole = Tile.full(outer)
+        for dim, (size, extent) in enumerate(zip(inside.sizes, outer, strict=True)):
             if is_equal(size, extent) is True:
                 continue
-            offsets: list[Dim] = [0] * len(outer)
-            offsets[dim] = size
-            sizes = (*inner[:dim], extent - size, *outer[dim + 1 :])
-            self.fill(op, op.value, place.part(Tile(tuple(offsets), sizes)), sizes, "/pad")
+            for offset, count, stride in _strips(inside.offsets[dim], size, spacing[dim], extent):
+                offsets = (*inside.offsets[:dim], offset, *whole.offsets[dim + 1 :])
+                sizes = (*inside.sizes[:dim], count, *outer[dim + 1 :])
+                strides = (*inside.strides[:dim], stride, *whole.strides[dim + 1 :])
+                self.fill(op, rest, place.part(Tile(offsets, sizes, strides)), sizes, "/pad")
 
     def copy(self, op: Operation, name: str, source: Place, target: Place, shape: Sequence[Dim]) -> Write:
         """Copy a value of this shape from one place to another, before `op`."""
@@ -152,6 +154,18 @@ class ElementLoops:
     def continue_as_write(self, op: Operation, write: Write) -> None:
         """Let a write be what an operation that moves data continues as."""
         self._continue(op, write)
+
+
+def _strips(first: Dim, size: Dim, spacing: int, extent: Dim) -> Iterable[tuple[Dim, Dim, Dim]]:
+    """The ranges of a dim, each by offset, size and stride, where `size` elements from `first` on, `spacing` apart, are
+    not."""
+    if first != 0:
+        yield 0, first, 1
+    for gap in range(1, spacing):
+        yield first + gap, maximum(0, size - 1), spacing
+    end = first + (size if spacing == 1 else maximum(0, size * spacing - (spacing - 1)))
+    if is_equal(end, extent) is not True:
+        yield end, extent - end, 1
 
 
 def _result_order(op: Structured, iterators: Sequence[Iterator]) -> list[Iterator]:

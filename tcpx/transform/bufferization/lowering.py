@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tcpx.payload.interfaces import Structured
+from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.generic import Return, Yield
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
-from tcpx.payload.ops.memory import Empty, Pad, Prefetch, Reshape
+from tcpx.payload.ops.memory import Empty, Prefetch
 from tcpx.payload.ops.vector import Read, ToTensor
 from tcpx.payload.ops.vector import Write as Store
+from tcpx.payload.ops.views import Concat, Pad, Reshape
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, shape_of
@@ -99,14 +100,13 @@ class Lowering:
 
     def constant(self, op: Const) -> None:
         """A named constant is memory; a literal is filled in."""
-        value = op.attributes.get("value")
-        if isinstance(value, int | float):
-            stored = self.loops.fill(op, value, self.effects.place(op.result), shape_of(op.result.type))
+        if op.number is not None:
+            stored = self.loops.fill(op, op.number, self.effects.place(op.result), shape_of(op.result.type))
             self.loops.continue_as_write(op, stored)
             self.erase_later(op)
 
     def pad(self, op: Pad) -> None:
-        self.loops.fill_padding(op, self.effects.place(op.result))
+        self.loops.fill_padding(op, self.effects.place(op.result), op.inside, op.spacing, op.rest)
         copied = [self._copy(write) for write in self.writes.get(op, []) if write.source is not None]
         if copied:
             self.loops.continue_as_write(op, copied[0])
@@ -115,7 +115,7 @@ class Lowering:
             self.gone(op, "its operand was computed where it is padded")
 
     def moved(self, op: Operation) -> None:
-        """A subset or another shape of a value: nothing to do where it is read in place."""
+        """A subset or another shape of a value, or several joined: nothing to do where elements are in place."""
         copied = self._copies(op)
         if copied:
             self.loops.continue_as_write(op, copied[0])
@@ -158,7 +158,7 @@ class Lowering:
         target, value = write.place(self.effects.places), write.op.operands[write.index]
         if write.source is None:
             return self._store_result(write, value, target)
-        if not isinstance(write.op, Pad):
+        if write.reshapes or not isinstance(write.op, Tileable):
             reason = self.placement.reasons.get(write.source) or self.placement.reasons.get(write.target)
             because = f", because {reason}" if reason else ""
             self.remarks.append(f"copies %{value.name}: {write.source.type} for {shown(write.op)}{because}")
@@ -214,7 +214,7 @@ BUFFERIZED.add(Lowering.branch, If)
 BUFFERIZED.add(Lowering.end, Yield, Return)
 BUFFERIZED.add(Lowering.yielded, StYield)
 BUFFERIZED.add(Lowering.redirect, Read, Prefetch)
-BUFFERIZED.add(Lowering.moved, Materialize, Reshape)
+BUFFERIZED.add(Lowering.moved, Materialize, Reshape, Concat)
 BUFFERIZED.add(Lowering.pad, Pad)
 BUFFERIZED.add(Lowering.stored, ToTensor)
 BUFFERIZED.add(Lowering.empty, Empty)

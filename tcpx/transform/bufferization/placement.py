@@ -14,7 +14,6 @@ from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.memory_effects import MoveKind
 from tcpx.payload.ops.gml_st import If, Loop, Materialize
-from tcpx.payload.ops.memory import Reshape
 from tcpx.payload.sizes import Dim, Var, is_equal, variables
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import dtype_of, shape_of
@@ -109,14 +108,15 @@ class Placement:
         op = value.defining_op
         if self.effects.is_undefined(value):
             return
-        if isinstance(op, Reshape) and self._is_read_only(op.operands[0]):
+        reshapes = op is not None and any(move.kind is MoveKind.RESHAPE for move in op.moves())
+        if op is not None and reshapes and self._is_read_only(op.operands[0]):
             yield from self._view(op)
         yield from self._handed_on(value, (MoveKind.YIELD, MoveKind.RETURN))
-        yield from self._handed_on(value, (MoveKind.BRANCH, MoveKind.INIT, MoveKind.RESHAPE, MoveKind.PAD))
+        yield from self._handed_on(value, (MoveKind.BRANCH, MoveKind.INIT, MoveKind.RESHAPE, MoveKind.PIECE))
         yield from self._overwritten(value)
         if isinstance(op, Loop):
             yield from self._taken(op, op.results.index(value))
-        if isinstance(op, Reshape):
+        if op is not None and reshapes:
             yield from self._view(op)
 
     def _link(
@@ -134,7 +134,7 @@ class Placement:
     def _subset(self, op: Materialize) -> Iterator[Link]:
         yield from self._link(op.operands[0], LinkKind.SUBSET, op, op.subset)
 
-    def _view(self, op: Reshape) -> Iterator[Link]:
+    def _view(self, op: Operation) -> Iterator[Link]:
         yield from self._link(op.operands[0], LinkKind.VIEW, op)
 
     def _taken(self, loop: Loop, index: int) -> Iterator[Link]:

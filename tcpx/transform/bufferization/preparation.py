@@ -4,17 +4,17 @@ no operation that computes on tensors and vectors at once."""
 from __future__ import annotations
 
 from tcpx.payload.indexing_maps import map_dim
-from tcpx.payload.interfaces import Structured
+from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.ops.gml_st import Loop, Materialize, never_runs, runs_at_most_once
-from tcpx.payload.ops.memory import Pad, Reshape
 from tcpx.payload.ops.vector import Read, ToTensor
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, TensorType, VectorType, dtype_of, shape_of
+from tcpx.transform import new
 from tcpx.transform.bufferization.program_order import operations
-from tcpx.transform.editing import builder_at, erase_dead, source_name
+from tcpx.transform.editing import builder_at, erase_dead, show_views, source_name
 from tcpx.transform.simplification import simplify_in
 
 
@@ -25,10 +25,11 @@ def prepare(rewriter: Rewriter, func: FuncOp) -> None:
     while composites := [op for op in operations(func.body) if isinstance(op, Composite)]:
         for op in composites:
             _decompose(rewriter, op)
+    show_views(rewriter, operations(func.body))
     for op in list(operations(func.body)):
         if op.parent is None:
             continue
-        if isinstance(op, Structured | Pad | Reshape):
+        if isinstance(op, Tileable):
             _one_kind(rewriter, op)
         if isinstance(op, Structured):
             _pad_last(rewriter, op)
@@ -97,15 +98,20 @@ def _one_kind(rewriter: Rewriter, op: Operation) -> None:
 def _pad_last(rewriter: Rewriter, op: Structured) -> None:
     """The transpose of a padded value is the padded transpose: what is written lies in its last place already."""
     padded = op.operands[0].defining_op if len(op.operands) == 1 else None
-    if not isinstance(padded, Pad) or not isinstance(op.result.type, TensorType) or len(padded.result.uses) != 1:
+    piece = new.whole_piece(padded)
+    if not isinstance(padded, Tileable) or piece is None or padded.rest is None or len(padded.result.uses) != 1:
+        return
+    if not isinstance(op.result.type, TensorType):
         return
     order, read = [map_dim(e) for e in op.result_map()], [map_dim(e) for e in op.maps()[0]]
     if not op.is_movement or None in read or len(set(read)) != len(order) or len(read) != len(order):
         return
     inner = shape_of(padded.operands[0].type)
-    moved = op.on_tiles([padded.operands[0]], [inner[read.index(name)] for name in order])
+    places = [read.index(name) for name in order]
+    moved = op.on_tiles([padded.operands[0]], [inner[k] for k in places])
     moved = rewriter.insert(moved, InsertPoint.before(op), op.result.name)
-    again = Pad.of(moved.results[0], shape_of(op.result.type), padded.value)
+    low, interior = [piece.first[k] for k in places], [piece.spacing[k] - 1 for k in places]
+    again = new.pad(moved.results[0], shape_of(op.result.type), padded.rest, low, interior)
     again = rewriter.insert(again, InsertPoint.before(op), op.result.name)
     rewriter.continue_as(op, moved)
     rewriter.continue_as(padded, again)

@@ -38,7 +38,7 @@ class LinkKind(Enum):
     BRANCH = "it is what a branch yields"
     INIT = "it is the first value of a destination"
     OPERAND = "it is read where the other is written, element by element"
-    PAD = "it is padded there"
+    PIECE = "it is a piece of the other"
     RESHAPE = "it is reshaped there"
     SUBSET = "it is a subset of the other"
     VIEW = "it is the other under another shape"

@@ -8,13 +8,13 @@ import numpy as np
 
 from tcpx.payload.evaluator import Evaluation
 from tcpx.payload.ir import Operation, Value
-from tcpx.payload.ops.constant import Const
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.size_traversal import leaves
 from tcpx.payload.sizes import Var
 from tcpx.payload.text.scope import DIM_ATTRIBUTES
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.payload.verifier import dims_of
+from tcpx.transform import new
 from tcpx.transform.declaration import (
     OP_OR_LOOP,
     Arguments,
@@ -70,7 +70,7 @@ class ConstantFold(Transform):
                 required="one result, a tensor of static shape",
                 found=", ".join(str(r.type) for r in op.results) or "no result",
             )
-        if isinstance(op, Const):
+        if op.is_fixed:
             raise ctx.fail(f"%{op.name} is a constant", op=op, required="something to compute", found=op.opcode)
         needed = _needed(ctx, op)
         _check_sizes(ctx, op, needed)
@@ -84,7 +84,7 @@ class ConstantFold(Transform):
         if name is None:
             name = next(n for n in (base, *(f"{base}.{k}" for k in range(1, len([*held]) + 2))) if n not in held)
             ctx.rewriter.add_constant(name, computed)
-        made = Const([], [type_], {"constant": name}, location=op.location)
+        made = new.stored(name, type_, op.location)
         made.stand_for(op)
         ctx.rewriter.insert(made, InsertPoint.before(op), base)
         ctx.rewriter.rename(made, op.name)

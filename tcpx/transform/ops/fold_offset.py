@@ -5,8 +5,8 @@ from __future__ import annotations
 from tcpx.payload.indexing_maps import map_dims
 from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import Value
-from tcpx.payload.ops.elementwise import Add, Mul, Sub
 from tcpx.payload.types import dtype_of, shape_of
+from tcpx.transform import new
 from tcpx.transform.declaration import (
     VALUE,
     Arguments,
@@ -96,8 +96,8 @@ class FoldOffset(Transform):
             number = offset.build(source.on_tiles([], shape_of(weight.type)), f"{role}.offset")
         else:
             number = offset.spread(source.operands[0] if source is not None else zero, names, over, f"{role}.offset")
-        excess = offset.spread(offset.build(Mul.of(weight, number), "excess"), over, result, "excess")
-        offset.replace(rest, excess, Add if made.semantics == "a + b" else Sub)
+        excess = offset.spread(offset.build(new.multiply(weight, number), "excess"), over, result, "excess")
+        offset.replace(rest, excess, new.add if made.semantics == "a + b" else new.subtract)
         erase_dead(ctx.rewriter, [value])
         return (sums,)
 

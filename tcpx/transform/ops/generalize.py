@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ops.generic import Generic, generalize
+from tcpx.payload.ops.generic import generalize
 from tcpx.transform.declaration import (
     OP,
     Arguments,
@@ -48,7 +48,7 @@ class Generalize(Transform):
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         op = args.op("target")
-        if not isinstance(op, Structured) or isinstance(op, Generic):
+        if not isinstance(op, Structured) or op.regions:
             raise ctx.fail(
                 f"%{op.name} cannot be generalized",
                 op=op,

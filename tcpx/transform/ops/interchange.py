@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ops.generic import Generic, generalize
+from tcpx.payload.ops.generic import generalize
 from tcpx.payload.types import shape_of
 from tcpx.transform.declaration import (
     DIMS,
@@ -75,6 +75,6 @@ class Interchange(Transform):
                 found=", ".join(order),
             )
         shapes = [shape_of(result.type) for result in op.results]
-        made = op.on_tiles(op.operands, *shapes) if isinstance(op, Generic) else generalize(op)
+        made = op.on_tiles(op.operands, *shapes) if op.regions else generalize(op)
         made.attributes["iterators"] = tuple(iterators[d].entry for d in order)
         return (replace_with(ctx.rewriter, op, made),)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tcpx.payload.ir import Block
 from tcpx.payload.ops.gml_st import Loop, Materialize, Parallel, StYield
-from tcpx.payload.ops.memory import Empty
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import variables
 from tcpx.payload.subsets import disjoint_between_iterations
@@ -101,7 +100,7 @@ def _grid_in(loop: Loop) -> list[Loop]:
 
 def _is_grid(outer: Loop, inner: Loop) -> bool:
     """Whether one loop holds nothing but the other, and its variable is not in the range of that."""
-    alone = all(op is inner or isinstance(op, Empty | Materialize | StYield) for op in outer.body.ops)
+    alone = all(op is inner or op.leaves_undefined or isinstance(op, Materialize | StYield) for op in outer.body.ops)
     bounds = (inner.var.lower, inner.var.upper, inner.var.step)
     return alone and not any(outer.var in variables(bound) for bound in bounds)
 

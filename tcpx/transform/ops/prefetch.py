@@ -9,9 +9,8 @@ from tcpx.payload.facts import facts_at
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.generic import Yield
-from tcpx.payload.ops.gml_st import If, Loop, Materialize, trip_count
+from tcpx.payload.ops.gml_st import If, Loop, OnSubset, trip_count
 from tcpx.payload.ops.memory import Prefetch as PrefetchOp
-from tcpx.payload.ops.vector import Read
 from tcpx.payload.predicates import Comparison, Predicate
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import (
@@ -258,7 +257,7 @@ def _read(value: Value, loop: Loop, counted: Loop) -> list[tuple[Value, Tile]]:
         if op.parent is loop.body or (isinstance(op.parent_op, If) and op.parent_op.parent is loop.body):
             source, subset = op.operands[0], op.subset
             if not _is_filled_in(source, counted):
-                if isinstance(op, Read):
+                if not isinstance(op.result.type, TensorType):
                     whole = dict(zip(subset.kept, shape_of(op.result.type), strict=True))
                     sizes = tuple(whole.get(dim, size) for dim, size in enumerate(subset.sizes))
                     subset = Tile(subset.offsets, sizes, subset.strides, subset.dropped)
@@ -266,10 +265,10 @@ def _read(value: Value, loop: Loop, counted: Loop) -> list[tuple[Value, Tile]]:
     return []
 
 
-def _reads(value: Value) -> Iterator[Materialize | Read]:
+def _reads(value: Value) -> Iterator[OnSubset]:
     """What reads memory for a value, in either branch where there are two."""
     op = value.defining_op
-    if isinstance(op, Materialize | Read):
+    if isinstance(op, OnSubset) and op.results:
         yield op
     elif isinstance(op, If):
         for block in op.regions:

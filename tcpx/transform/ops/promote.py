@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from tcpx.payload.diagnostics import ScheduleError
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
-from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
-from tcpx.payload.ops.memory import Empty
-from tcpx.payload.ops.vector import Write
+from tcpx.payload.ops.gml_st import If, Loop, Materialize, OnSubset, StYield
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.subsets import disjoint_between_iterations
+from tcpx.payload.types import BufferType
+from tcpx.transform import new
 from tcpx.transform.declaration import (
     LOOP,
     VALUE,
@@ -110,7 +110,7 @@ class Promote(Transform):
         index = maker.results.index(written)
         start = maker.operands[index]
         made = start.defining_op
-        if isinstance(made, Empty) and made.is_own:
+        if made is not None and made.has_own_memory:
             raise ctx.fail(
                 f"%{value.name} is promoted in {loop.name} already",
                 op=maker,
@@ -119,7 +119,7 @@ class Promote(Transform):
             )
         if not _is_undefined(start):
             raise _goes_on(ctx, maker, value, start)
-        own = Empty.of(start.type, own=True)
+        own = new.empty(start.type, own=True)
         own.schedule_location = ctx.location
         ctx.rewriter.insert(own, InsertPoint.before(maker), f"{_name(value)}.own")
         ctx.rewriter.set_operand(maker, index, own.result)
@@ -129,7 +129,7 @@ class Promote(Transform):
 
 def _store(ctx: TransformContext, loop: Loop, value: Value) -> StYield:
     """The yield of a loop that writes what it computes of a value."""
-    if any(isinstance(op, Write) for op in loop.walk()):
+    if any(isinstance(op, OnSubset) and isinstance(op.subset_of.type, BufferType) for op in loop.walk()):
         raise ctx.fail(
             f"the body of {loop.name} is on buffers",
             op=loop,
@@ -198,7 +198,7 @@ def _is_undefined(value: Value) -> bool:
     """Whether no element of a value has been computed."""
     op = value.defining_op
     if not isinstance(op, Materialize):
-        return isinstance(op, Empty)
+        return op is not None and op.leaves_undefined
     source = op.operands[0]
     loop = source.owner.parent if isinstance(source.owner, Block) else None
     if not isinstance(loop, Loop):
@@ -220,8 +220,6 @@ def _given(value: Value) -> Value | None:
             return _given(whole_of(first)) if first is not None else value
         case Loop():
             return _given(whole_of(op.operands[op.results.index(value)]))
-        case Empty():
-            return None
         case _:
             return value if op.operands else None
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ops.elementwise import Add, Cast, Mul
-from tcpx.payload.ops.movement import Fill
 from tcpx.payload.types import ScalarType, dtype_of
+from tcpx.transform import new
 from tcpx.transform.declaration import (
     DTYPE,
     INT,
@@ -66,12 +65,12 @@ class ShiftFactor(Transform):
         (op, index), by, dtype = contraction_of(ctx, args.value("factor")), args.int("by"), args.dtype("to")
         _check(ctx, op, index, by, dtype)
         offset, role = Offset(ctx, op, index), op.operand_roles[index]
-        cast = offset.build(Cast.of(op.inputs[index], dtype), f"{role}.cast")
-        number = offset.build(Fill.of(by, cast.type), f"{role}.by")
-        shifted = offset.build(Add.of(cast, number), f"{role}.shifted")
+        cast = offset.build(new.cast(op.inputs[index], dtype), f"{role}.cast")
+        number = offset.build(new.fill(by, cast.type), f"{role}.by")
+        shifted = offset.build(new.add(cast, number), f"{role}.shifted")
         sums, kept = offset.sums()
-        weight = offset.build(Fill.of(_wrapped(by, op.acc_type), sums.results[0].type), "sums.by")
-        excess = offset.build(Mul.of(sums.results[0], weight), "excess")
+        weight = offset.build(new.fill(_wrapped(by, op.acc_type), sums.results[0].type), "sums.by")
+        excess = offset.build(new.multiply(sums.results[0], weight), "excess")
         offset.replace(shifted, offset.spread(excess, kept, offset.result_dims, "excess"))
         return (sums,)
 

@@ -8,9 +8,9 @@ from tcpx.payload.indexing_maps import dims, map_dims
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.generic import Generic
-from tcpx.payload.ops.movement import Transpose
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.types import like, shape_of
+from tcpx.transform import new
 from tcpx.transform.declaration import (
     DIMS,
     OP,
@@ -80,12 +80,12 @@ class TransposeResult(Transform):
         inward = [have.index(dim) for dim in order]
         operands = list(op.operands)
         if op.init is not None:
-            start = Transpose.of(op.init, inward)
+            start = new.transpose(op.init, inward)
             start.stand_for(op)
             rewriter.insert(start, InsertPoint.before(op), f"{source_name(op)}.init")
             operands[-1] = start.results[0]
         made = replace_with(rewriter, op, _in_order(op, order, inward, operands))
-        turned = Transpose.of(made.result, [order.index(dim) for dim in have])
+        turned = new.transpose(made.result, [order.index(dim) for dim in have])
         turned.stand_for(op)
         rewriter.insert(turned, InsertPoint.after(made), f"{source_name(op)}.turned")
         rewriter.replace_uses(made.result, turned.results[0], lambda user: user is not turned)
@@ -104,7 +104,7 @@ def _in_order(op: Structured, order: Sequence[str], inward: Sequence[int], opera
     shape = tuple(shape_of(op.result.type)[k] for k in inward)
     given = Block([(v.name, v.type) for v in operands]).args
     made = Generic(given, [like(op.result.type, shape, op.acc_type)], attributes, base.regions, location=op.location)
-    for name in op.tree_classes() if not isinstance(op, Generic) else ():
+    for name in op.tree_classes() if not op.regions else ():
         found = find_match(made, classes_called(name))
         if not isinstance(found, list):
             return found.on(made, operands)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tcpx.payload.ops.elementwise import Cast
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.types import dtype_of
+from tcpx.transform import new
 from tcpx.transform.declaration import (
     DTYPE,
     VALUE,
@@ -66,7 +66,7 @@ class UnfoldCast(Transform):
                 found=f"%{factor.name}: {factor.type}, `to: {dtype}`",
             )
         check_passes_unchanged(ctx, op, factor, dtype)
-        made = Cast.of(factor, dtype)
+        made = new.cast(factor, dtype)
         made.stand_for(op)
         name = f"{source_name(op)}.{op.operand_roles[index]}.wide"
         cast = ctx.rewriter.insert(made, InsertPoint.before(op), name)

@@ -7,15 +7,14 @@ from math import isnan
 from typing import Final
 
 from tcpx.payload.interfaces import Build, Elementwise, Structured
-from tcpx.payload.ir import Value
-from tcpx.payload.ops.constant import Const, splat
+from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ops.constant import splat
 from tcpx.payload.ops.dot_product import Dot, Repeat
-from tcpx.payload.ops.elementwise import Cast
 from tcpx.payload.ops.index import IndexValue
-from tcpx.payload.ops.movement import Broadcast
 from tcpx.payload.ops.vector import Extract, FromElements, Insert, Shuffle
 from tcpx.payload.types import HALF, ScalarType, dtype_of, f32, like, shape_of, si32, si64
 from tcpx.target import InstructionRow, LaneType
+from tcpx.transform import new
 from tcpx.transform.vectors.dot_products import DOT
 from tcpx.transform.vectors.literals import is_splat, literal_of
 from tcpx.transform.vectors.probes import combiner_of
@@ -86,7 +85,7 @@ def is_not_nan(value: Value) -> bool:
     if not dtype_of(value.type).is_float:
         return True
     op = value.defining_op
-    if op is not None and (is_splat(op) or isinstance(op, Cast)):
+    if op is not None and (is_splat(op) or (isinstance(op, Elementwise) and op.semantics == CAST)):
         return is_not_nan(op.operands[0])
     number = literal_of(op)
     return number is not None and not isnan(number)
@@ -108,7 +107,7 @@ def _in_f32(op: Elementwise, build: Build) -> Value:
 
 
 def _cast(build: Build, value: Value, dtype: ScalarType) -> Value:
-    return build(Cast.of(value, dtype))
+    return build(new.cast(value, dtype))
 
 
 def _between(selector: Selector, op: Elementwise, result: LaneType, operands: Sequence[LaneType]) -> ScalarType | None:
@@ -193,7 +192,7 @@ def select_from_elements(selector: Selector, op: FromElements) -> None:
     first = op.operands[0]
 
     def chain(build: Build) -> Value:
-        made = build(Broadcast.of(first, (), op.result.type))
+        made = build(new.broadcast(first, (), op.result.type))
         for lane, element in enumerate(op.operands):
             if element is not first:
                 made = build(Insert.of(made, element, lane))
@@ -243,7 +242,7 @@ def select_index(selector: Selector, op: IndexValue) -> None:
     selector.give(op, LITERAL)
 
 
-def select_literal(selector: Selector, op: Const) -> None:
+def select_literal(selector: Selector, op: Operation) -> None:
     """A scalar literal is printed as it is, one of vector type is a splat of it."""
     number, type_ = literal_of(op), op.result.type
     type_of(op.result, op)

@@ -7,16 +7,16 @@ from typing import Final
 import numpy as np
 
 from tcpx.payload.evaluator import Array
+from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
-from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.gml_st import Loop
-from tcpx.payload.ops.movement import Broadcast
 from tcpx.payload.ops.vector import Read
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorType, i1
 from tcpx.target import LaneType
+from tcpx.transform import new
 
 MOST_LANES: Final = 64
 TRUTHS = "true_lanes"
@@ -32,15 +32,15 @@ def lane_type(type_: Type) -> LaneType | None:
 
 def literal_of(op: Operation | None) -> float | int | None:
     """The number that every element of a literal is; None for anything else."""
-    held = op.attributes.get("value") if isinstance(op, Const) else None
-    return held if isinstance(held, int | float) else None
+    return op.number if op is not None else None
 
 
 def is_splat(op: Operation | None) -> bool:
     """Whether the operation repeats a scalar over the lanes of a 1-D vector."""
     return (
-        isinstance(op, Broadcast)
-        and isinstance(op.operands[0].type, ScalarType)
+        isinstance(op, Structured)
+        and op.is_movement
+        and [type(v.type) for v in op.operands] == [ScalarType]
         and isinstance(op.result.type, VectorType)
         and len(op.result.type.shape) == 1
     )
@@ -73,14 +73,14 @@ def _stored(rewriter: Rewriter, place: Operation, name: str, values: Array, dtyp
     """
     func = rewriter.func_of(place)
     for op in func.body.ops:
-        if op.attributes.get("constant") == name:
+        if op.stored_array == name:
             return op.results[0]
     if name not in rewriter.module.constants:
         rewriter.add_constant(name, values)
     on_buffers = any(isinstance(a.type, BufferType) for a in func.args)
     shape = (MOST_LANES,)
     type_ = BufferType(shape, dtype, (1,), "constant") if on_buffers else TensorType(shape, dtype)
-    return rewriter.insert(Const([], [type_], {"constant": name}), InsertPoint.start(func.body), name).result
+    return rewriter.insert(new.stored(name, type_), InsertPoint.start(func.body), name).result
 
 
 def mask_read(source: Value, count: Dim, lanes: int) -> Operation:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from tcpx.payload.interfaces import Build
 from tcpx.payload.ir import Operation, Value
-from tcpx.payload.ops.constant import Const, splat
+from tcpx.payload.ops.constant import splat
 from tcpx.payload.ops.gml_st import OnSubset
 from tcpx.payload.ops.memory import Prefetch
-from tcpx.payload.ops.select import Select
 from tcpx.payload.ops.vector import FromElements, Read, Write
 from tcpx.payload.sizes import Dim, is_equal, product
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, dtype_of
 from tcpx.target import InstructionRow, LaneType
 from tcpx.target.rows import KINDS
+from tcpx.transform import new
 from tcpx.transform.vectors.accesses import is_empty
 from tcpx.transform.vectors.compute_rows import is_loose
 from tcpx.transform.vectors.literals import mask_read, truths
@@ -134,8 +134,8 @@ def _filled(selector: Selector, op: Read, build: Build, lanes: int) -> Value:
     attributes = {**op.attributes, "value": type(op.value)(0)}
     found = build(type(op)(op.operands, [op.result.type], attributes))
     type_ = op.result.type
-    rest = build(Const.literal(op.value, type_)) if isinstance(type_, ScalarType) else splat(build, op.value, type_)
-    return build(Select.of(mask, found, rest))
+    rest = build(new.literal(op.value, type_)) if isinstance(type_, ScalarType) else splat(build, op.value, type_)
+    return build(new.select(mask, found, rest))
 
 
 def _read_lane_by_lane(selector: Selector, op: Read, build: Build, lanes: int) -> Value:
@@ -144,7 +144,7 @@ def _read_lane_by_lane(selector: Selector, op: Read, build: Build, lanes: int) -
     for lane in range(lanes):
         tile = selector.tiles.piece(op.subset, _position(op, lane))
         if is_empty(tile):
-            elements.append(build(Const.literal(op.value, dtype)))
+            elements.append(build(new.literal(op.value, dtype)))
         else:
             elements.append(build(type(op)(op.operands, [dtype], {**op.attributes, "subset": tile})))
     return build(FromElements.of(elements))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import Operation
-from tcpx.payload.ops.elementwise import Fma
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.target import Target
+from tcpx.transform import new
 from tcpx.transform.vectors.literals import lane_type
 
 PRODUCT, SUM, FUSED = "a * b", "a + b", "fma(a, b, c)"
@@ -33,7 +33,7 @@ def _fuse(rewriter: Rewriter, op: Operation, target: Target) -> None:
             continue
         if len(product.result.uses) != 1:
             continue
-        fused = Fma.of(*product.operands, op.operands[1 - index])
+        fused = new.fma(*product.operands, op.operands[1 - index])
         fused.stand_for(op)
         rewriter.insert(fused, InsertPoint.before(op), op.result.name)
         rewriter.set_origins(fused, _merged(op, product), op.copy_path)

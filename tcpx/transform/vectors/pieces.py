@@ -13,19 +13,19 @@ from math import prod
 
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import ROW, Block, Operation, Value
-from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.dot_product import Repeat
 from tcpx.payload.ops.elementwise import Add
 from tcpx.payload.ops.gml_st import StYield
 from tcpx.payload.ops.index import IndexValue
-from tcpx.payload.ops.memory import FREE, Prefetch
-from tcpx.payload.ops.movement import Broadcast
+from tcpx.payload.ops.memory import Prefetch
 from tcpx.payload.ops.vector import Extract, FromElements, Read, Shuffle
+from tcpx.payload.ops.views import FREE
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, TensorType, Type, VectorType, dtype_of, like
 from tcpx.target import LaneType, Target
+from tcpx.transform import new
 from tcpx.transform.vectors.accesses import Lanes, PieceTiles
 from tcpx.transform.vectors.literals import invariant_block, is_splat, lane_numbers, literal_of, mask_read, truths
 from tcpx.transform.vectors.probes import discard
@@ -198,13 +198,13 @@ class Pieces:
 
     def constant(self, number: float | int, dtype: ScalarType) -> Value:
         """A scalar literal."""
-        return self._once(("constant", repr(number), dtype), Const.literal(number, dtype), "c")
+        return self._once(("constant", repr(number), dtype), new.literal(number, dtype), "c")
 
     def splat(self, scalar: Value, width: int) -> Value:
         """A scalar in every lane."""
         if width == 1:
             return scalar
-        made = Broadcast.of(scalar, (), VectorType((width,), dtype_of(scalar.type)))
+        made = new.broadcast(scalar, (), VectorType((width,), dtype_of(scalar.type)))
         return self._once(("splat", scalar, width), made, f"{scalar.name}.s")
 
     def extract(self, vector: Value, lane: int) -> Value:
@@ -284,8 +284,8 @@ class Pieces:
             return new.result
 
         results = op.elements(build, args, accumulators)
-        for new in pending:
-            self.insert(new, base if new.result in results else f"{base}.p", op)
+        for made in pending:
+            self.insert(made, base if made.result in results else f"{base}.p", op)
         last = results[0].defining_op
         if last is not None and last in pending:
             self.continue_as(op, last)

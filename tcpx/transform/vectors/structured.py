@@ -9,11 +9,11 @@ from tcpx.payload.indexing_maps import IndexingMap
 from tcpx.payload.interfaces import Elementwise, Position, Structured
 from tcpx.payload.ir import Block, Value
 from tcpx.payload.ops.generic import Generic, Yield
-from tcpx.payload.ops.select import Select
 from tcpx.payload.ops.vector import Insert, Read, Shuffle
 from tcpx.payload.sizes import Symbol, evaluate, to_text
 from tcpx.payload.types import ScalarType, dtype_of
 from tcpx.target import LaneType
+from tcpx.transform import new
 from tcpx.transform.vectors.accesses import Lanes
 from tcpx.transform.vectors.dot_products import DotProduct, dot_product, factor, multiply_accumulate
 from tcpx.transform.vectors.lane_dims import LaneDim, as_size, depends, dims_of_result, extents_of, lane_step, streams
@@ -90,7 +90,7 @@ def is_instruction(pieces: Pieces, op: Structured) -> bool:
 
 def is_horizontal(op: Structured) -> bool:
     """Whether the operation is what `horizontal_reduction` makes."""
-    if not isinstance(op, Generic) or len(op.operands) != 1 or not isinstance(op.result.type, ScalarType):
+    if not op.regions or len(op.operands) != 1 or not isinstance(op.result.type, ScalarType):
         return False
     its, body = op.iterators(), op.regions[0]
     shape = shape_of_vector(op.operands[0].type)
@@ -175,8 +175,8 @@ def reduce_lanes(pieces: Pieces, op: Structured, lane: LaneDim) -> list[Grid]:
         after = [pieces.splat(v, width) if isinstance(v.type, ScalarType) else v for v in after]
         if valid < width and not padded:
             after = [
-                pieces.insert(Select.of(pieces.mask(valid, width), new, old), piece_name(op, key), op)
-                for new, old in zip(after, before, strict=True)
+                pieces.insert(new.select(pieces.mask(valid, width), a, b), piece_name(op, key), op)
+                for a, b in zip(after, before, strict=True)
             ]
         partial[key] = after
     for key, values in partial.items():

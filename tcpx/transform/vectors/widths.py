@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import ROW, Block, Operation, Value
-from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.gml_st import If, Loop, StYield
 from tcpx.payload.ops.vector import FromElements, Insert, Read, Shuffle
 from tcpx.payload.types import HALF, ScalarType, VectorType, dtype_of, f32
@@ -35,7 +34,8 @@ def uses_vectors(op: Operation) -> bool:
 
 def is_source(value: Value) -> bool:
     """Whether pieces of any width can be had of the value: it is read, a literal, or given by elements."""
-    return isinstance(value.defining_op, Read | Const | FromElements)
+    op = value.defining_op
+    return op is not None and (op.is_fixed or isinstance(op, Read | FromElements))
 
 
 class Widths:

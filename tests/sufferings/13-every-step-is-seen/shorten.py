@@ -6,7 +6,7 @@ import sys
 
 from tcpx.cli import main
 from tcpx.payload.ops.gml_st import Materialize
-from tcpx.payload.ops.memory import Pad
+from tcpx.payload.ops.views import Pad
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import floordiv
 from tcpx.payload.subsets import Tile
