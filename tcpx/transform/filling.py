@@ -170,12 +170,29 @@ def slot_tile(slots: Sequence[Dim], digits: Sequence[Dim]) -> Tile:
     )
 
 
-def _check_inside(ctx: TransformContext, subset: Tile, source: Value, before: Operation) -> None:
+def _cut_dims(value: Value) -> set[int]:
+    """The dims of a value along which views show a part of it, cut where it ends whatever loops run round them."""
+    found: set[int] = set()
+    for view, operand in value.uses:
+        pieces = [piece for piece in new.pieces_of_all(view) or () if piece.operand == operand and not piece.reshapes]
+        for piece in pieces:
+            whole = enumerate(zip(piece.place.sizes, shape_of(view.result.type), strict=True))
+            cut = {dim for dim, (size, extent) in whole if is_equal(size, extent) is not True}
+            found |= {piece.permutation[dim] for dim in cut | _cut_dims(view.result)}
+    return found
+
+
+def _check_inside(
+    ctx: TransformContext, subset: Tile, source: Value, before: Operation, dims: Sequence[int] | None = None
+) -> None:
     """What is packed is read where no loop or branch further inside has said that it is there: it always must be. Where
     the last elements are padding, a tile may begin behind the source if it is empty then."""
     facts = facts_at(before)
     extents = shape_of(source.type)
-    for offset, size, stride, extent in zip(subset.offsets, subset.sizes, subset.strides, extents, strict=True):
+    parts = zip(subset.offsets, subset.sizes, subset.strides, extents, strict=True)
+    for dim, (offset, size, stride, extent) in enumerate(parts):
+        if dims is not None and dim not in dims:
+            continue
         end = offset + (size - 1) * stride + 1
         left = extent - offset
         pairs = ((end, extent), (size, left), (size, maximum(0, left))) if stride == 1 else ((end, extent),)
@@ -233,7 +250,9 @@ def fill_before(
         _check_inside(ctx, subset, current.source, before)
     for view in current.views:
         if isinstance(view, Materialize):
-            _check_inside(ctx, view.subset.substitute(renamed), view.source, before)
+            cut = {view.subset.kept[dim] for dim in _cut_dims(view.result)}
+            checked = [dim for dim in range(view.subset.rank) if dim not in cut]
+            _check_inside(ctx, view.subset.substitute(renamed), view.source, before, checked)
     renamed |= {symbol: outside.size(symbol.size()) for d in current.sizes for symbol in symbols(d)}
     tile = _stored_tile(ctx, current, subset, renamed, maps, inner.body, base)
     inner_digits = tuple(shape_of(tile.type))

@@ -196,6 +196,10 @@ WINDOWS: Mapping[str, tuple[str, Sequence[str | None]]] = {
             None,
             "let y = match one \"y\" in root\nlet i, j = tile(y, [m: 4, n: 8], tail: pad)\nlet k = tile(y, [k: 1])\n"
             "vectorize(i)\nhoist_accumulator(y, out_of: k)",
+            "let y = match one \"y\" in root\nlet p = tile(y, [k: 4])\nlet i = tile(y, [m: 8], parallel: true)\n"
+            "let jr, ir = tile(y, [n: 16, m: 4], tail: pad)\nlet b = pack(y.rhs, [k, n], at: i)\n"
+            "let a = pack(y.lhs, [k, m], at: i)\nfuse(y.start, into: ir)\nlet k = tile(y, [k: 1])\n"
+            "vectorize(ir)\nhoist_accumulator(y, out_of: k)",
         ),
     ),
 }  # fmt: skip

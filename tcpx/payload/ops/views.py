@@ -373,11 +373,16 @@ class Concat(View):
         return tuple(f"in{k}" for k in range(len(self.operands)))
 
     def _parts(self, tile: Tile) -> list[Piece] | None:
-        """The piece of each operand, also where it is empty."""
+        """The piece of each operand, also where it is empty; None of a tile that may end behind the result.
+
+        What follows from the last cut is so where the loops round the tile have no iteration, too.
+        """
         if tile.dropped or tile.strides[self.dim] != 1:
             return None
         offset, size, starts = tile.offsets[self.dim], tile.sizes[self.dim], _starts(self.operands, self.dim)
-        cuts = [0, *(cut(start, offset, size) for start in starts[1:-1]), size]
+        cuts = [0, *(cut(start, offset, size) for start in starts[1:])]
+        if is_equal(cuts[-1], size) is not True:
+            return None
         found: list[Piece] = []
         for index, start in enumerate(starts[:-1]):
             offsets, sizes = list(tile.offsets), list(tile.sizes)
@@ -395,7 +400,14 @@ class Concat(View):
         return [piece for piece in found if is_equal(piece.shape[self.dim], 0) is not True] or found[:1]
 
     def operand_tile(self, index: int, box: Box) -> Tile:
-        found = self._parts(self.result_tile(box)) or ()
+        tile = self.result_tile(box)
+        found = self._parts(tile)
+        if found is None:
+            raise self.error(
+                "a tile of it may end behind it",
+                required=f"a tile that provably ends at {to_text(self.domain()[self.dim])} at the latest",
+                found=tile.text(),
+            )
         return found[index].tile
 
     def on_box(self, operands: Sequence[Value], box: Box) -> Operation:
