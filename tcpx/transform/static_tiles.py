@@ -12,7 +12,7 @@ from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import TAIL, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize
 from tcpx.payload.sizes import Dim, to_text, variables
-from tcpx.payload.types import ScalarType, dtype_of
+from tcpx.payload.types import ScalarType
 from tcpx.target import Target
 from tcpx.transform import new
 from tcpx.transform.declaration import TransformContext
@@ -61,8 +61,8 @@ class SymbolicDim:
         name, target = ctx.name_of(self.op), ctx.target
         if self.op.iterator(self.dim).is_reduction:
             return f"`tile({name}, [{self.dim}: 1])` before it"
-        last = self.op.result_map()[-1]
-        size = _lanes(target, dtype_of(self.op.result.type)) if map_dim(last) == self.dim else 4
+        last = self.op.result_maps()[0][-1]
+        size = _lanes(target, self.op.acc_types[0]) if map_dim(last) == self.dim else 4
         loop = next((a for a in self.op.ancestors() if isinstance(a, Loop)), None)
         where = loop.schedule_location if loop is not None else None
         padded = with_argument(where, "tile", "tail", "pad") if where is not None else None
