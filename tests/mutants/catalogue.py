@@ -308,8 +308,8 @@ MUTANTS: Final = (
     Mutant(
         "plan_memory: a slot is free while its buffer is live",
         "transform/bufferization/workspace.py",
-        "return self.items[-1].last + 1",
-        "return self.items[-1].first + 1",
+        "heappush(taken, (item.last + 1, number))",
+        "heappush(taken, (item.first + 1, number))",
         _op("plan_memory"),
     ),
     Mutant(
