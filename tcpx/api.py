@@ -109,7 +109,7 @@ def copy_module(module: Module) -> Module:
             copy.body.append(op.clone(mapping, lambda known: known))
         for op in copy.walk():
             op.origins = ()
-        made.funcs[name] = copy
+        made.add(copy)
     return made
 
 

@@ -51,6 +51,8 @@ MOST_OPERATIONS: Final = 50_000
 """Operations of a payload, at any time while a schedule runs and is lowered."""
 DEEPEST_NEST: Final = 40
 """Loops and branches of a payload within one another, at any time while a schedule runs and is lowered."""
+DEEPEST_CALLS: Final = 64
+"""Calls of functions of a payload within one another."""
 MOST_COPIES: Final = 1024
 """Copies of a loop's body that `unroll` makes."""
 MOST_UNROLLED: Final = 64

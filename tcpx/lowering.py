@@ -13,8 +13,8 @@ from tcpx.payload.verifier import verify_module
 from tcpx.target import Target
 from tcpx.transform.cleanup import canonicalize
 from tcpx.transform.language.loader import Program
-from tcpx.transform.ops.bufferize import bufferize
-from tcpx.transform.ops.plan_memory import plan_memory
+from tcpx.transform.ops.bufferize import bufferize_one
+from tcpx.transform.ops.plan_memory import plan_one
 from tcpx.transform.vectors.lowering import lower_vectors
 from tcpx.transform.vectors.selection import select_instructions
 
@@ -26,19 +26,21 @@ START: Final = 0
 
 LOWERING: Final[tuple[tuple[str, Callable[[Rewriter, FuncOp, Target, int], object]], ...]] = (
     ("canonicalize", lambda rewriter, func, target, threads: canonicalize(rewriter, func)),
-    ("bufferize", lambda rewriter, func, target, threads: bufferize(rewriter, func)),
+    ("bufferize", lambda rewriter, func, target, threads: bufferize_one(rewriter, func)),
     ("lower_vectors", lambda rewriter, func, target, threads: lower_vectors(rewriter, func, target)),
     ("select_instructions", lambda rewriter, func, target, threads: select_instructions(rewriter, func, target)),
-    ("plan_memory", lambda rewriter, func, target, threads: plan_memory(rewriter, func, threads)),
+    ("plan_memory", lambda rewriter, func, target, threads: plan_one(rewriter, func, threads)),
 )
 """The lowering steps a schedule did not write: cleanup, memory, registers, instructions, the memory plan."""
 
 
 def lower(rewriter: Rewriter, func: FuncOp, target: Target, threads: int, on_step: StepDone | None = None) -> None:
-    """Apply the steps of `LOWERING`; `on_step` is called with the name of each when it is done."""
+    """Apply the steps of `LOWERING` to a function and those it calls; `on_step` is called with the name of each when
+    it is done."""
     for name, step in LOWERING:
         rewriter.step += 1
-        step(rewriter, func, target, threads)
+        for held in rewriter.module.reached(func):
+            step(rewriter, held, target, threads)
         if on_step is not None:
             on_step(name)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast, overload
 
 from tcpx.payload.diagnostics import VerifyError
 from tcpx.payload.predicates import Predicate
-from tcpx.payload.sizes import Var
+from tcpx.payload.sizes import Dim, Size, Var
 from tcpx.payload.subsets import Tile
 
 if TYPE_CHECKING:
@@ -149,6 +149,16 @@ class ElementsAttribute(AttributeField[tuple[T, ...]]):
         if any(isinstance(entry, bool) for entry in attribute):
             return None
         return cast("tuple[T, ...]", attribute)
+
+
+class SizesAttribute(AttributeField[tuple[Dim, ...]]):
+    required = "a list of sizes"
+
+    def read(self, attribute: Attribute) -> tuple[Dim, ...] | None:
+        if not isinstance(attribute, tuple):
+            return None
+        sizes = tuple(entry for entry in attribute if isinstance(entry, int | Size) and not isinstance(entry, bool))
+        return sizes if len(sizes) == len(attribute) else None
 
 
 class SubsetAttribute(AttributeField[Tile]):

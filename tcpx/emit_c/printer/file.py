@@ -13,9 +13,9 @@ from tcpx.emit_c.printer.compiler_faults import (
     has_loop_of_many_stores,
     repeats_elements_of_rows,
 )
-from tcpx.emit_c.printer.context import Needs
+from tcpx.emit_c.printer.context import KernelContext, Needs
 from tcpx.emit_c.printer.expressions import SIZE_HELPERS
-from tcpx.emit_c.printer.function import print_function
+from tcpx.emit_c.printer.function import print_callee, print_kernel
 from tcpx.emit_c.printer.names import Names, in_comment, words_of
 from tcpx.emit_c.printer.reserved import RESERVED
 from tcpx.emit_c.printer.scopes import Line
@@ -37,6 +37,12 @@ class PrintRequest:
     constants: Constants
     name: str
 
+    @property
+    def callees(self) -> list[FuncOp]:
+        """The functions that run with it, each behind those that it calls."""
+        module = self.func.module
+        return module.reached(self.func)[:-1] if module is not None else []
+
 
 @dataclass(frozen=True, slots=True)
 class PrintedFile:
@@ -57,16 +63,18 @@ def print_file(requests: Sequence[PrintRequest], target: Target, threads: int) -
     functions: list[list[Line]] = []
     signatures: list[KernelSignature] = []
     for request in requests:
-        lines, signature = print_function(
-            request.func, request.constants, target, threads, request.name, names, reserved, needs
-        )
+        kernel = KernelContext(request.constants, needs)
+        for func in request.callees:
+            functions.append(print_callee(func, kernel, target, threads, names, reserved))
+        lines, signature = print_kernel(request.func, kernel, target, threads, request.name, names, reserved)
         functions.append(lines)
         _check_length(functions, request.func)
         signatures.append(signature)
     head = [f"/* Written by tcpx for the target {in_comment(target.name)}. */"]
-    if any(repeats_elements_of_rows(request.func) for request in requests):
+    printed = [func for request in requests for func in (*request.callees, request.func)]
+    if any(map(repeats_elements_of_rows, printed)):
         head.append(NO_LOOP_VECTORS)
-    if any(has_loop_of_many_stores(request.func) for request in requests):
+    if any(map(has_loop_of_many_stores, printed)):
         head.append(NO_DISTRIBUTION)
     headers = (*_HEADERS, *(["string.h"] if needs.memcpy else []), *target.headers)
     head += [f"#include <{header}>" for header in dict.fromkeys(headers)]

@@ -152,9 +152,10 @@ class Effects:
     # -- writes --------------------------------------------------------------------------------------------------
 
     def _written(self, op: Operation) -> Iterator[Write]:
-        target = self.of(op.results[0]) if op.computes_result else None
-        if target is not None and target.kind is StorageKind.VALUE:
-            yield Write(op, target)
+        for result in op.results if op.computes_result else ():
+            target = self.of(result)
+            if target is not None and target.kind is StorageKind.VALUE:
+                yield Write(op, target)
         for move in op.moves():
             yield from self._moved(op, move)
 
