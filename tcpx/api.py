@@ -98,6 +98,7 @@ def copy_module(module: Module) -> Module:
     match module:
         case Module():
             made = Module(module.constants.copy())
+            made.entry = module.entry
         case _:
             raise unusable_argument("payload", module, "what `tcpx.load`, `tcpx.parse` or the builder gives", "load")
     for name, func in module.funcs.items():

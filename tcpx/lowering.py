@@ -15,6 +15,7 @@ from tcpx.transform.cleanup import canonicalize
 from tcpx.transform.language.loader import Program
 from tcpx.transform.ops.bufferize import bufferize_one
 from tcpx.transform.ops.plan_memory import plan_one
+from tcpx.transform.partition import partition
 from tcpx.transform.vectors.lowering import lower_vectors
 from tcpx.transform.vectors.selection import select_instructions
 
@@ -34,15 +35,30 @@ LOWERING: Final[tuple[tuple[str, Callable[[Rewriter, FuncOp, Target, int], objec
 """The lowering steps a schedule did not write: cleanup, memory, registers, instructions, the memory plan."""
 
 
-def lower(rewriter: Rewriter, func: FuncOp, target: Target, threads: int, on_step: StepDone | None = None) -> None:
+def lower(
+    rewriter: Rewriter, func: FuncOp, target: Target, threads: int, on_step: StepDone | None = None
+) -> list[Diagnostic]:
     """Apply the steps of `LOWERING` to a function and those it calls; `on_step` is called with the name of each when
-    it is done."""
+    it is done. Functions that are too long are partitioned first; returns what is said of that."""
+    remarks = _partition(rewriter, func)
+    if remarks and on_step is not None:
+        on_step("partition")
     for name, step in LOWERING:
         rewriter.step += 1
         for held in rewriter.module.reached(func):
             step(rewriter, held, target, threads)
         if on_step is not None:
             on_step(name)
+    return remarks
+
+
+def _partition(rewriter: Rewriter, func: FuncOp) -> list[Diagnostic]:
+    rewriter.step += 1
+    known: dict[str, FuncOp] = {}
+    found = [partition(rewriter, held, known) for held in rewriter.module.reached(func)]
+    remarks = [remark for remark in found if remark is not None]
+    rewriter.step -= 0 if remarks else 1
+    return remarks
 
 
 def run_and_lower(
@@ -75,7 +91,8 @@ def run_and_lower(
             refused=refused,
         )
         try:
-            lower(run.rewriter, module.main, target, threads, on_lowering(run) if on_lowering is not None else None)
+            step_done = on_lowering(run) if on_lowering is not None else None
+            remarks = lower(run.rewriter, module.main, target, threads, step_done)
         except (ScheduleError, VerifyError) as error:
             found = _refused(run, error.diagnostic)
             if not found or error.diagnostic.kind is Kind.INTERNAL:
@@ -84,13 +101,14 @@ def run_and_lower(
             refused |= found
             continue
         verify_module(module)
+        run.trace.remarks += remarks
         return run
 
 
 def _refused(run: Run, why: Diagnostic) -> dict[AttemptKey, Diagnostic]:
     """The attempts of a run in whose steps an operation that could not be lowered was made or changed, with remarks;
     all of them where none is found. An attempt whose knobs were set is no such one."""
-    steps = {step for op in run.module.main.walk() if why.payload in (op.location, op.written_at) for step in op.steps}
+    steps = {step for op in run.module.walk() if why.payload in (op.location, op.written_at) for step in op.steps}
     attempts = [a for a in run.trace.attempts if not a.overridden]
     those = [a for a in attempts if why.payload is not None and steps.intersection(range(a.first, a.last + 1))]
     return {a.key: left_as_it_is(a.label, a.place, why) for a in those or attempts}

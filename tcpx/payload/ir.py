@@ -15,7 +15,7 @@ from tcpx.payload.diagnostics import Diagnostic, Location, UnprovenError, Verify
 from tcpx.payload.fields import AttributeField, Operand, OptionalOperand
 from tcpx.payload.memory_effects import Move
 from tcpx.payload.predicates import Predicate
-from tcpx.payload.sizes import Dim, Size, Symbol, Var, substitute
+from tcpx.payload.sizes import Dim, Size, Substitution, Symbol, Var, substitute
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, Type, shape_of, substitute_type
 from tcpx.payload.uses import Uses
@@ -48,11 +48,16 @@ class Value:
     def add_use(self, user: Operation, index: int) -> None:
         """Note that operand `index` of an operation is this value; the function learns that there is news."""
         if not self.uses.unverified:
-            holder = self.owner.parent if isinstance(self.owner, Block) else self.owner
-            func = holder.func if holder is not None else None
+            func = self.func
             if func is not None:
                 func.newly_used.append(self)
         self.uses.append((user, index))
+
+    @property
+    def func(self) -> FuncOp | None:
+        """The function it belongs to."""
+        holder = self.owner.parent if isinstance(self.owner, Block) else self.owner
+        return holder.func if holder is not None else None
 
     @property
     def defining_op(self) -> Operation | None:
@@ -384,11 +389,9 @@ def merged_steps(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, 
 class CloneMap:
     """What a clone replaces: values by values, symbols and loop variables by size expressions."""
 
-    def __init__(
-        self, values: Mapping[Value, Value] | None = None, sizes: Mapping[Symbol | Var, Dim] | None = None
-    ) -> None:
+    def __init__(self, values: Mapping[Value, Value] | None = None, sizes: Substitution | None = None) -> None:
         self.values: dict[Value, Value] = dict(values or {})
-        self.sizes: dict[Symbol | Var, Dim] = dict(sizes or {})
+        self.sizes: dict[Symbol | Var, Dim] = {**(sizes or {})}
 
     def value(self, value: Value) -> Value:
         return self.values.get(value, value)
@@ -525,12 +528,14 @@ class FuncOp(Operation):
 class Module:
     """A payload: functions and the constants they refer to."""
 
-    __slots__ = ("constants", "funcs", "next_origin")
+    __slots__ = ("constants", "entry", "funcs", "next_origin")
 
     def __init__(self, constants: Constants) -> None:
         self.funcs: dict[str, FuncOp] = {}
         self.constants = constants
         self.next_origin = 0
+        self.entry = ""
+        """The name of `main`, once somebody has asked: it stays that, whatever becomes of calls."""
 
     def add(self, func: FuncOp) -> FuncOp:
         """Enter a function under its name, which is free; rewriting goes through the Rewriter."""
@@ -546,6 +551,11 @@ class Module:
     @property
     def main(self) -> FuncOp:
         """The only function, or the one called `main`, or the only one that no other calls."""
+        if self.entry not in self.funcs:
+            self.entry = self._entry().name
+        return self.funcs[self.entry]
+
+    def _entry(self) -> FuncOp:
         if len(self.funcs) == 1:
             return next(iter(self.funcs.values()))
         if "main" in self.funcs:

@@ -126,4 +126,5 @@ def _with_one_function(module: Module, func: str) -> Module:
         )
     reached = module.reached(module.funcs[func])
     module.funcs = {name: held for name, held in module.funcs.items() if held in reached}
+    module.entry = func
     return module

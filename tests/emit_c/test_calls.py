@@ -9,6 +9,7 @@ import pytest
 
 import tcpx
 from tcpx.payload.text.parser import parse
+from tcpx.transform.language.loader import Program
 
 PLAIN = tcpx.parse_schedule("language 1\nschedule s(root: func) { optional canonicalize(root) }")
 STATEFUL = """
@@ -47,7 +48,7 @@ def check(module: tcpx.Module, kernel: tcpx.Kernel, seed: int = 0, **sizes: int)
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("schedule", [PLAIN, None], ids=["plain", "default"])
-def test_results_and_workspace(schedule: tcpx.Program | None, threads: int) -> None:
+def test_results_and_workspace(schedule: Program | None, threads: int) -> None:
     module = parse(STATEFUL)
     kernel = tcpx.compile(module, schedule, threads=threads)
     for m, p in ((1, 1), (5, 7), (0, 3), (3, 0), (33, 17)):
@@ -92,13 +93,15 @@ def test_arguments_and_constants_handed_on() -> None:
     module = parse(
         """
 constants "c.npz"
-func @main(%x: tensor<[N]x4xf32>) -> (tensor<[N]x4xf32>, tensor<[N]x4xf32>, tensor<4xf32>, tensor<2x2xf32>) symbols [N] {
+func @main(%x: tensor<[N]x4xf32>) -> (tensor<[N]x4xf32>, tensor<[N]x4xf32>, tensor<4xf32>, tensor<2x2xf32>)
+    symbols [N] {
   %c = tcp.const {constant = "c"} : tensor<4xf32>
   %a, %b, %d = tcp.call @same(%x, %c) : tensor<[N]x4xf32>, tensor<[N]x4xf32>, tensor<4xf32>
   %s = tcp.reshape(%d) : tensor<2x2xf32>
   tcp.return(%a, %b, %c, %s)
 }
-func @same(%x: tensor<[N]x4xf32>, %c: tensor<4xf32>) -> (tensor<[N]x4xf32>, tensor<[N]x4xf32>, tensor<4xf32>) symbols [N] {
+func @same(%x: tensor<[N]x4xf32>, %c: tensor<4xf32>) -> (tensor<[N]x4xf32>, tensor<[N]x4xf32>, tensor<4xf32>)
+    symbols [N] {
   %k = tcp.const {constant = "k"} : tensor<4xf32>
   %d = tcp.mul(%c, %k) : tensor<4xf32>
   tcp.return(%x, %x, %d)
