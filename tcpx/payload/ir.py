@@ -15,7 +15,7 @@ from tcpx.payload.diagnostics import Diagnostic, Location, UnprovenError, Verify
 from tcpx.payload.fields import AttributeField, Operand, OptionalOperand
 from tcpx.payload.memory_effects import Move
 from tcpx.payload.predicates import Predicate
-from tcpx.payload.sizes import Dim, Size, Substitution, Symbol, Var, substitute
+from tcpx.payload.sizes import Dim, Size, Symbol, Var, substitute
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, Type, shape_of, substitute_type
 from tcpx.payload.uses import Uses
@@ -389,9 +389,11 @@ def merged_steps(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, 
 class CloneMap:
     """What a clone replaces: values by values, symbols and loop variables by size expressions."""
 
-    def __init__(self, values: Mapping[Value, Value] | None = None, sizes: Substitution | None = None) -> None:
+    def __init__(
+        self, values: Mapping[Value, Value] | None = None, sizes: Mapping[Symbol | Var, Dim] | None = None
+    ) -> None:
         self.values: dict[Value, Value] = dict(values or {})
-        self.sizes: dict[Symbol | Var, Dim] = {**(sizes or {})}
+        self.sizes: dict[Symbol | Var, Dim] = dict(sizes or {})
 
     def value(self, value: Value) -> Value:
         return self.values.get(value, value)

@@ -247,7 +247,7 @@ class TransformContext:
             raise self.fail(
                 f"the size is one of another function than @{func.name}, where %{op.name} stands",
                 op=op,
-                required=f"a size over the symbols of @{func.name}: {', '.join(s.name for s in func.symbols) or 'none'}",
+                required=f"a size over the symbols of @{func.name}: {', '.join(s.name for s in func.symbols)}",
                 found=f"{to_text(size)}, with another {', '.join(names)}",
                 fix=f"take the size of an operation in @{func.name}",
             )

@@ -93,13 +93,17 @@ class Nests:
         self._known.clear()
 
     def of(self, func: FuncOp) -> Nest:
-        """The nest of `func` now."""
+        """The nest of `func` now, and of those it calls."""
         parts: list[tuple[NestLine, ...]] = []
-        for op in func.body.ops:
-            known = self._known.get(op)
-            if known is None:
-                known = self._known[op] = tuple(_lines(op, 1))
-            parts.append(known)
+        called = func.module.reached(func)[:-1] if func.module is not None else []
+        for held in (func, *reversed(called)):
+            if held is not func:
+                parts.append((NestLine(0, NestKind.FUNC, held.name),))
+            for op in held.body.ops:
+                known = self._known.get(op)
+                if known is None:
+                    known = self._known[op] = tuple(_lines(op, 1))
+                parts.append(known)
         return Nest(NestLine(0, NestKind.FUNC, func.name), tuple(parts))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
+from typing import cast
 
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
 from tcpx.payload.facts import facts_at
@@ -185,7 +186,7 @@ def inline(rewriter: Rewriter, call: Call) -> None:
     """Put what a function does in the place of a call; a function that nothing calls any more goes away."""
     func, caller = call.called, rewriter.func_of(call)
     values = dict(zip(func.args, call.operands, strict=True))
-    mapping = CloneMap(values, call.binding)
+    mapping = CloneMap(values, cast("Mapping[Symbol | Var, Dim]", call.binding))
     calls = sum(callee is func for holder in rewriter.module.funcs.values() for _, callee in holder.calls())
     split = rewriter.new_split() if calls > 1 else None
     is_entry = func is rewriter.module.main

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from tcpx.limits import LONGEST_FUNCTION, LONGEST_PART
 from tcpx.payload.diagnostics import Diagnostic, Kind
@@ -29,7 +30,7 @@ def partition(rewriter: Rewriter, func: FuncOp, known: dict[str, FuncOp]) -> Dia
     if len(ops) <= LONGEST_FUNCTION:
         return None
     before, cuts = set(rewriter.module.funcs), [0, *_cuts(ops), len(ops)]
-    for start, end in zip(cuts, cuts[1:], strict=False):
+    for start, end in pairwise(cuts):
         part = [op for op in ops[start:end] if op.parent is func.body]
         if part:
             outline(rewriter, part, known)

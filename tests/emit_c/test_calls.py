@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import pytest
 import tcpx
 from tcpx.payload.text.parser import parse
 from tcpx.transform.language.loader import Program
+from tests.optional_tools import compilers
 
 PLAIN = tcpx.parse_schedule("language 1\nschedule s(root: func) { optional canonicalize(root) }")
 STATEFUL = """
@@ -219,3 +222,30 @@ func @f(%x: tensor<[N]xsi8>) -> tensor<[N]xsi8> symbols [N] {
     check(module, kernel, M=7)
     if kernel.signature.has_workspace:
         assert kernel.call_raw([0, 0], [1 << 40], 0) == 2
+
+
+def test_one_file_for_each_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TCPX_CACHE_DIR", str(tmp_path))
+    module = parse(STATEFUL)
+    kernel = tcpx.compile(module, PLAIN, target="generic", threads=2)
+    assert list(kernel.sources) == ["main_.c", "twice.c", "block.c"]
+    assert "int main_workspace" not in kernel.sources["block.c"]
+    assert '__attribute__((visibility("hidden"))) void block(' in kernel.sources["main_.c"]
+    objects = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.o")}
+    assert sorted(name.partition("-")[0] for name in objects) == ["block", "main_", "twice"]
+    other = tcpx.compile(parse(STATEFUL.replace("0.25", "0.5")), PLAIN, target="generic", threads=2)
+    check(parse(STATEFUL.replace("0.25", "0.5")), other, M=3, P=2)
+    again = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.o")}
+    assert len(again) == 4
+    assert objects.items() <= again.items()
+
+
+@pytest.mark.parametrize("compiler", compilers())
+def test_no_warnings(compiler: str, tmp_path: Path) -> None:
+    for name in ("generic", "x86_avx512"):
+        kernel = tcpx.compile(parse(STATEFUL), target=name, threads=2)
+        for file, text in {**kernel.sources, "whole.c": kernel.c_source}.items():
+            (tmp_path / file).write_text(text)
+            flags = [*tcpx.load_target(name).flags, "-Wall", "-Wextra", "-Werror", "-fopenmp", "-O0", "-c"]
+            done = subprocess.run([compiler, *flags, "-o", "x.o", file], cwd=tmp_path, capture_output=True, check=False)
+            assert done.returncode == 0, done.stderr.decode()

@@ -28,13 +28,20 @@ class Needs:
     memcpy: bool = False
     unrolling: bool = False
 
+    def add(self, other: Needs) -> None:
+        """What is used by either."""
+        self.rows |= other.rows
+        self.filled_loads |= other.filled_loads
+        self.thread_number |= other.thread_number
+        self.memcpy |= other.memcpy
+        self.unrolling |= other.unrolling
+
 
 @dataclass(frozen=True, slots=True)
 class KernelContext:
     """What the functions of one kernel share: the constants, where they lie, and the C names of the functions."""
 
     constants: Constants
-    needs: Needs
     constant_slots: list[ConstantSlot] = field(default_factory=list[ConstantSlot])
     c_names: dict[FuncOp, str] = field(default_factory=dict[FuncOp, str])
 
@@ -74,7 +81,7 @@ class FunctionContext:
         self.target = target
         self.threads = threads
         self.names = names
-        self.needs = kernel.needs
+        self.needs = Needs()
         self.live = Liveness(func)
         self.variables = Variables(func, self.live)
         self.sizes = SizePrinter(names)

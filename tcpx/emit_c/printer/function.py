@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from tcpx.emit_c.printer.boundary import boundary
-from tcpx.emit_c.printer.context import FunctionContext, KernelContext
+from tcpx.emit_c.printer.context import FunctionContext, KernelContext, Needs
 from tcpx.emit_c.printer.control import print_block
 from tcpx.emit_c.printer.expressions import SizePrinter
 from tcpx.emit_c.printer.names import Names, in_comment, words_of
@@ -29,6 +30,17 @@ _WIDTH: Final = 120
 _SUFFIXES: Final = ("", "_workspace", "_check", "_bound")
 
 
+@dataclass(frozen=True, slots=True)
+class PrintedFunction:
+    """The C of a function, what it uses, and of one that others call its head, up to the parameters' end."""
+
+    func: FuncOp
+    c_name: str
+    lines: Sequence[Line]
+    needs: Needs
+    head: str = ""
+
+
 def print_kernel(
     func: FuncOp,
     kernel: KernelContext,
@@ -37,7 +49,7 @@ def print_kernel(
     name: str,
     file_names: Names,
     reserved: frozenset[str],
-) -> tuple[list[Line], KernelSignature]:
+) -> tuple[PrintedFunction, KernelSignature]:
     """The C of a function, called as much like `name` as C allows, and what a caller has to know."""
     c_name = file_names.fresh(name, _SUFFIXES)
     names = Names(reserved | {c_name + suffix for suffix in _SUFFIXES} | set(kernel.c_names.values()))
@@ -76,23 +88,22 @@ def print_kernel(
         *(INDENT + line for line in prologue),
     ]
     printed = [line.indented() for line in without_unused(body.lines())]
-    return [*map(Line, head), *printed, Line(f"{INDENT}return 0;"), Line("}")], signature
+    lines = [*map(Line, head), *printed, Line(f"{INDENT}return 0;"), Line("}")]
+    return PrintedFunction(func, c_name, lines, context.needs), signature
 
 
 def print_callee(
     func: FuncOp, kernel: KernelContext, target: Target, threads: int, file_names: Names, reserved: frozenset[str]
-) -> list[Line]:
+) -> PrintedFunction:
     """The C of a function that the kernel calls, with sizes that it has checked."""
     c_name = file_names.fresh(func.name)
     context = FunctionContext(func, kernel, target, threads, Names(reserved | {c_name, *kernel.c_names.values()}))
     kernel.c_names[func] = c_name
     body, parameters = _body(context)
-    head = [
-        f"/* {in_comment('@' + func.name)} */",
-        *_head(f"static void {c_name}", parameters),
-        *(INDENT + line for line in _unused(parameters, body, ())),
-    ]
-    return [*map(Line, head), *(line.indented() for line in without_unused(body.lines())), Line("}")]
+    head = _head(f"void {c_name}", parameters)
+    unused = (INDENT + line for line in _unused(parameters, body, ()))
+    lines = [*map(Line, (*head, *unused)), *(line.indented() for line in without_unused(body.lines())), Line("}")]
+    return PrintedFunction(func, c_name, lines, context.needs, "\n".join(head).removesuffix(" {"))
 
 
 def _body(context: FunctionContext) -> tuple[Scope, list[str]]:
