@@ -579,17 +579,20 @@ class Module:
 
         Raises VerifyError for a function that calls itself, and for more than `DEEPEST_CALLS` calls within one another.
         """
+        if len(self.funcs) == 1:  # without a walk: it calls nothing, or it is refused with its call
+            return list(funcs)
         depths: dict[FuncOp, int] = {}
 
         def enter(at: FuncOp, path: tuple[str, ...]) -> int:
             depth = 0
             for call, callee in at.calls():
                 if callee.name in path:
-                    raise _wrong_call(call, (*path, callee.name))
+                    raise endless_call(call, (*path, callee.name))
                 inner = depths[callee] if callee in depths else enter(callee, (*path, callee.name))
                 depth = max(depth, 1 + inner)
                 if depth > DEEPEST_CALLS:
-                    raise _wrong_call(call, path)
+                    required = f"at most {DEEPEST_CALLS} calls within one another"
+                    raise call.error("the calls stand too deep within one another", required, "more than that")
             depths[at] = depth
             return depth
 
@@ -609,13 +612,10 @@ class Module:
         return print_module(self)
 
 
-def _wrong_call(call: Operation, path: Sequence[str]) -> VerifyError:
-    """The error for a call in a function that is reached by calls of these."""
-    if len(set(path)) < len(path):
-        found = " calls ".join(f"@{name}" for name in path[path.index(path[-1]) :])
-        return call.error("a function does not call itself", required="calls that come to an end", found=found)
-    required = f"at most {DEEPEST_CALLS} calls within one another"
-    return call.error("the calls stand too deep within one another", required=required, found="more than that")
+def endless_call(call: Operation, path: Sequence[str]) -> VerifyError:
+    """The error for a call of a function that is reached by calls of these, itself among them."""
+    found = " calls ".join(f"@{name}" for name in path[path.index(path[-1]) :])
+    return call.error("a function does not call itself", required="calls that come to an end", found=found)
 
 
 _REGISTRY: dict[str, type[Operation]] = {}

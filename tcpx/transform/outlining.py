@@ -39,12 +39,12 @@ def outline(rewriter: Rewriter, ops: Sequence[Operation], known: dict[str, FuncO
         raise _refused(ops, "nothing else uses what they compute", "operations whose results are used", "none that is")
     inputs = _inputs(rewriter, ops)
     symbols = _symbols(ops, inputs, caller)
-    bound = {s.name for v in inputs for d in shape_of(v.type) if (s := as_symbol(d)) is not None}
-    for symbol in symbols:
-        if symbol.name not in bound:  # an argument of the caller tells it
-            tells = (v for v in caller.args if any(as_symbol(d) == symbol for d in shape_of(v.type)))
-            inputs += [v for v in [next(tells, None)] if v is not None]
-            bound.update(s.name for d in shape_of(inputs[-1].type) if (s := as_symbol(d)) is not None)
+    while untold := [symbol for symbol in symbols if not _tell(inputs, symbol)]:
+        told = [value for value in caller.args if _tell([value], untold[0])]
+        if not told:
+            raise _refused(ops, f"no argument tells `{untold[0].name}`", "an argument with this dim", caller.name)
+        inputs.append(told[0])
+        symbols = _symbols(ops, inputs, caller)
     func = FuncOp(_free_name(rewriter, f"{caller.name}.{ops[-1].name}"), [(v.name, v.type) for v in inputs], symbols)
     func.location = ops[0].location
     rewriter.add_function(func)
@@ -60,6 +60,12 @@ def outline(rewriter: Rewriter, ops: Sequence[Operation], known: dict[str, FuncO
         rewriter.replace_uses(outer, inner, lambda user: user.is_in(func))
     _call_equal(rewriter, call, func, known)
     return call
+
+
+def _tell(values: Sequence[Value], symbol: Symbol) -> bool:
+    """Whether one of these values has a symbol as a dim by itself."""
+    dims = (as_symbol(d) for value in values for d in shape_of(value.type))
+    return any(held is not None and held.name == symbol.name for held in dims)
 
 
 def _is_stored(op: Operation) -> bool:

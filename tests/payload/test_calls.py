@@ -244,6 +244,9 @@ def test_no_recursion() -> None:
     found = refused(STEP.format("a", "b") + STEP.format("b", "c") + STEP.format("c", "b"))
     assert found.message == "%y (tcp.call): a function does not call itself"
     assert (found.required, found.found) == ("calls that come to an end", "@b calls @c calls @b")
+    found = refused(STEP.format("a", "a"))
+    assert found.message == "%y (tcp.call): a function does not call itself"
+    assert found.found == "@a calls @a"
     last = "func @f{0}(%x: tensor<4xf32>) -> tensor<4xf32> {{\n  tcp.return(%x)\n}}\n"
     chain = [STEP.format(f"f{k}", f"f{k + 1}") for k in range(DEEPEST_CALLS)]
     parse("".join(chain) + last.format(DEEPEST_CALLS))

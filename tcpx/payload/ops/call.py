@@ -8,7 +8,7 @@ from typing import Self
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.facts import facts_at
 from tcpx.payload.fields import SizesAttribute, TextAttribute
-from tcpx.payload.ir import FuncOp, Operation, Value, register
+from tcpx.payload.ir import FuncOp, Operation, Value, endless_call, register
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import (
     Dim,
@@ -44,9 +44,11 @@ class CallBase(Operation):
 
     @property
     def called(self) -> FuncOp:
-        """The function. Raises VerifyError where the module has none of this name."""
+        """The function. Raises VerifyError where the module has none of this name, and where it is the one round it."""
         callee = self.callee
         if callee is not None:
+            if callee is self.func:
+                raise endless_call(self, (callee.name, callee.name))
             return callee
         module = self.func.module if self.func is not None else None
         known = [] if module is None else list(module.funcs)
@@ -263,7 +265,7 @@ class BufferCall(CallBase):
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         split = len(self.called.inputs)
         shapes = [shape_of(substitute_type(value.type, self.binding)) for value in self.called.args]
-        args = [a[tuple(slice(evaluation.size(d)) for d in shape)] for a, shape in zip(args, shapes, strict=True)]
+        args = [a[(..., *(slice(evaluation.size(d)) for d in shape))] for a, shape in zip(args, shapes, strict=True)]
         for value in self.operands[:split]:
             evaluation.note_read(value, Tile.full(shape_of(value.type)))
         for value in self.operands[split:]:

@@ -87,6 +87,15 @@ func @f(%x: tensor<[M]xf32>, %y: tensor<4xf32>) -> tensor<[2*M]xf32> symbols [M:
 """
     done = check(text, 'let q = match one "q" in root\noutline([q])')
     assert [value.name for value in done.module.funcs["f.q"].args] == ["p", "x"]
+    text = """\
+func @g(%x: tensor<[K]x[N]xf32>) -> (tensor<[K]x[N]xf32>, tensor<2x[N]xf32>) symbols [K: 0.., N: 0..] {
+  %a = tcp.exp(%x) : tensor<[K]x[N]xf32>
+  %b = tcp.fill {value = 1.0} : tensor<2x[N]xf32>
+  tcp.return(%a, %b)
+}
+"""
+    done = check(text, 'let b = match one "b" in root\noutline([b])')
+    assert [symbol.name for symbol in done.module.funcs["g.b"].symbols] == ["K", "N"]
 
 
 def test_in_a_branch() -> None:
