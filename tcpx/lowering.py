@@ -15,6 +15,7 @@ from tcpx.transform.cleanup import canonicalize
 from tcpx.transform.language.loader import Program
 from tcpx.transform.ops.bufferize import bufferize_one
 from tcpx.transform.ops.plan_memory import plan_one
+from tcpx.transform.outlining import drop_unused_arguments
 from tcpx.transform.partition import partition
 from tcpx.transform.vectors.lowering import lower_vectors
 from tcpx.transform.vectors.selection import select_instructions
@@ -26,13 +27,19 @@ START: Final = 0
 """The mark of a rewriter that has changed nothing yet."""
 
 LOWERING: Final[tuple[tuple[str, Callable[[Rewriter, FuncOp, Target, int], object]], ...]] = (
-    ("canonicalize", lambda rewriter, func, target, threads: canonicalize(rewriter, func)),
+    ("canonicalize", lambda rewriter, func, target, threads: _clean_up(rewriter, func)),
     ("bufferize", lambda rewriter, func, target, threads: bufferize_one(rewriter, func)),
     ("lower_vectors", lambda rewriter, func, target, threads: lower_vectors(rewriter, func, target)),
     ("select_instructions", lambda rewriter, func, target, threads: select_instructions(rewriter, func, target)),
     ("plan_memory", lambda rewriter, func, target, threads: plan_one(rewriter, func, threads)),
 )
 """The lowering steps a schedule did not write: cleanup, memory, registers, instructions, the memory plan."""
+
+
+def _clean_up(rewriter: Rewriter, func: FuncOp) -> None:
+    canonicalize(rewriter, func)
+    if "results" not in func.attributes:
+        drop_unused_arguments(rewriter, func)
 
 
 def lower(

@@ -209,7 +209,13 @@ def _source_of(value: Value) -> Value:
 
 
 def is_constant(ref: ValueRef) -> bool:
-    return isinstance(definition_of(value_of(ref)), Const)
+    """Whether a value is a constant, or an argument that is one in every call of its function."""
+    value = _source_of(value_of(ref))
+    func = value.func
+    if value.defining_op is not None or func is None or value not in func.args:
+        return isinstance(value.defining_op, Const)
+    calls, index = func.callers(), func.args.index(value)
+    return bool(calls) and all(isinstance(call.operands[index].defining_op, Const) for call in calls)
 
 
 # -- functions ---------------------------------------------------------------------------------------------------

@@ -522,6 +522,12 @@ class FuncOp(Operation):
         held = self.attributes.get("results", 0)
         return len(self.args) - held if isinstance(held, int) else len(self.args)
 
+    def callers(self) -> list[Operation]:
+        """The operations of the module that run it."""
+        if self.module is None or len(self.module.funcs) == 1:
+            return []
+        return [call for func in self.module.funcs.values() for call, callee in func.calls() if callee is self]
+
     def calls(self) -> Iterator[tuple[Operation, FuncOp]]:
         """The operations in it that run functions, in program order, and these."""
         return ((op, callee) for op in self.walk() if (callee := op.callee) is not None)

@@ -16,6 +16,7 @@ from tcpx.payload.ops.generic import Return
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.size_traversal import leaves
 from tcpx.payload.sizes import Dim, Symbol, Var, as_symbol
+from tcpx.payload.strided import STRIDED
 from tcpx.payload.structure import fingerprint, is_data
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.payload.verifier import dims_of
@@ -193,8 +194,7 @@ def inline(rewriter: Rewriter, call: Call) -> None:
     func, caller = call.called, rewriter.func_of(call)
     values = dict(zip(func.args, call.operands, strict=True))
     mapping = CloneMap(values, cast("Mapping[Symbol | Var, Dim]", call.binding))
-    calls = sum(callee is func for holder in rewriter.module.funcs.values() for _, callee in holder.calls())
-    split = rewriter.new_split() if calls > 1 else None
+    split = rewriter.new_split() if len(func.callers()) > 1 else None
     is_entry = func is rewriter.module.main
     for op in func.body.ops[:-1]:
         at = InsertPoint.start(caller.body) if isinstance(op, Assert) else InsertPoint.before(call)
@@ -206,3 +206,18 @@ def inline(rewriter: Rewriter, call: Call) -> None:
     rewriter.replace_op(call, [mapping.value(value) for value in func.returned])
     if split is None and not is_entry:
         rewriter.remove_function(func)
+
+
+def drop_unused_arguments(rewriter: Rewriter, func: FuncOp) -> None:
+    """Let calls hand over what a function reads, and what tells it its symbols."""
+    calls = func.callers()
+    if not calls or STRIDED in func.attributes or func is rewriter.module.main:
+        return
+    for value in reversed(func.args):
+        others = [other for other in func.args if other is not value]
+        if value.uses or not all(_tell(others, symbol) for symbol in func.symbols if _tell([value], symbol)):
+            continue
+        index = func.args.index(value)
+        for call in calls:
+            rewriter.set_operands(call, [v for k, v in enumerate(call.operands) if k != index])
+        rewriter.remove_block_arg(func.body, index)
