@@ -38,6 +38,9 @@ def outline(rewriter: Rewriter, ops: Sequence[Operation], known: dict[str, FuncO
     used = used_outside(ops)
     if caller is None or not used:
         raise _refused(ops, "nothing else uses what they compute", "operations whose results are used", "none that is")
+    for value in used:
+        if not isinstance(value.type, TensorType):
+            raise _refused(ops, f"they give %{value.name}", "results that are tensors", repr(value))
     inputs = _inputs(rewriter, ops)
     symbols = _symbols(ops, inputs, caller)
     while untold := [symbol for symbol in symbols if not _tell(inputs, symbol)]:

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from tcpx.limits import LONGEST_FUNCTION, LONGEST_PART
-from tcpx.payload.diagnostics import Diagnostic, Kind
+from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
 from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.structure import is_data
 from tcpx.payload.text.printer import attribute_text
+from tcpx.transform.cleanup import erase_unused
 from tcpx.transform.editing import is_pure
 from tcpx.transform.grouping import dissolve_all
 from tcpx.transform.outlining import outline
@@ -26,21 +27,28 @@ def partition(rewriter: Rewriter, func: FuncOp, known: dict[str, FuncOp]) -> Dia
     if "results" in func.attributes or sum(1 for _ in func.walk()) <= LONGEST_FUNCTION:
         return None
     dissolve_all(rewriter, func)
+    erase_unused(rewriter, func)
     ops = [op for op in func.body.ops if is_pure(op) and not any(is_data(op, key) for key in op.attributes)]
-    if len(ops) <= LONGEST_FUNCTION:
+    has_effects = any(op.operands and not op.is_terminator and not is_pure(op) for op in func.body.ops)
+    if len(ops) <= LONGEST_FUNCTION or has_effects:
         return None
     before, cuts = set(rewriter.module.funcs), [0, *_cuts(ops), len(ops)]
     for start, end in pairwise(cuts):
         part = [op for op in ops[start:end] if op.parent is func.body]
-        if part:
+        mark = rewriter.mark()
+        try:
             outline(rewriter, part, known)
+        except ScheduleError:  # what is on vectors there, say, stays where it is
+            rewriter.rollback(mark)
     made = [name for name in rewriter.module.funcs if name not in before]
+    if not made:
+        return None
     return Diagnostic(
         f"@{func.name} is partitioned: a C compiler takes too long for all of it at once",
         Kind.WARNING,
         payload=func.location,
         required=f"at most {LONGEST_FUNCTION} operations in the body of a function",
-        found=f"{len(ops)}: they are {len(cuts) - 1} calls of {len(made)} functions now",
+        found=f"{len(ops)}: they are calls of {len(made)} functions now",
         fix="fuse operations into loops, or `outline` parts that repeat",
     )
 

@@ -83,3 +83,17 @@ def test_parts_are_cut_where_few_values_cross() -> None:
     x = np.linspace(-1, 1, 5).astype(np.float32)
     found, wanted = np.asarray(kernel(x)), np.asarray(tcpx.evaluate(module, x))
     assert np.array_equal(found.astype(np.float64), wanted.astype(np.float64), equal_nan=True)
+
+
+def test_what_is_on_vectors_stays() -> None:
+    """Values that no call hands over keep the operations between them in one function."""
+    lines, last = ["  %v = vector.read(%x) tile [0] [8] {value = 0.0} : vector<8xf32>"], "v"
+    for k in range(LONGEST_FUNCTION + 10):
+        lines.append(f"  %v{k} = tcp.add(%{last}, %v) : vector<8xf32>")
+        last = f"v{k}"
+    text = "\n".join(["func @f(%x: tensor<8xf32>) -> vector<8xf32> {", *lines, f"  tcp.return(%{last})", "}", ""])
+    kernel = tcpx.compile(tcpx.parse(text), target="x86_avx2")
+    assert list(kernel.sources) == ["f.c"]
+    assert not kernel.remarks
+    x = np.arange(8, dtype=np.float32)
+    assert np.array_equal(np.asarray(kernel(x), np.float32), x * (LONGEST_FUNCTION + 11))

@@ -33,9 +33,10 @@ from tcpx.transform.editing import erase_dead
 @register
 class ConstantFold(Transform):
     """Evaluate an operation, or a loop, that reads only constants: its result becomes a constant of the module, and
-    what only led to it is gone. In a function that is called, an argument that is a constant in every call counts as one:
-    where the calls give different ones, each hands over what comes of its own. The handle then denotes the constant. A weight that is packed outside all loops is
-    packed when the kernel is compiled, once for all versions that pack it alike:
+    what only led to it is gone. The handle then denotes the constant. In a function that is called, an argument that is
+    a constant in every call counts as one: where calls give different ones, each hands over what comes of its own. A
+    weight that is packed outside all loops is packed when the kernel is compiled, once for all versions that pack it
+    alike:
 
         let bp = pack(mm.rhs, [k, n])
         constant_fold(bp)
