@@ -59,7 +59,7 @@ def test_a_shorter_one_is_not() -> None:
 
 @pytest.mark.parametrize("period", [1, 10, 25, 40])
 def test_what_repeats_is_compiled_once(period: int) -> None:
-    module = chain(1000, period)
+    module = chain(400, period)
     kernel = tcpx.compile(module, target="generic")
     check(module, kernel)
     assert len(kernel.sources) <= 5, list(kernel.sources)
