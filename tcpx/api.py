@@ -99,6 +99,7 @@ def copy_module(module: Module) -> Module:
     match module:
         case Module():
             made = Module(module.constants.copy())
+            made.entry = module.entry
         case _:
             raise unusable_argument("payload", module, "what `tcpx.load`, `tcpx.parse` or the builder gives", "load")
     for name, func in module.funcs.items():
@@ -110,7 +111,7 @@ def copy_module(module: Module) -> Module:
             copy.body.append(op.clone(mapping, lambda known: known))
         for op in copy.walk():
             op.origins = ()
-        made.funcs[name] = copy
+        made.add(copy)
     return made
 
 

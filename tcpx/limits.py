@@ -51,6 +51,13 @@ MOST_OPERATIONS: Final = 50_000
 """Operations of a payload, at any time while a schedule runs and is lowered."""
 DEEPEST_NEST: Final = 40
 """Loops and branches of a payload within one another, at any time while a schedule runs and is lowered."""
+DEEPEST_CALLS: Final = 64
+"""Calls of functions of a payload within one another."""
+LONGEST_FUNCTION: Final = 128
+"""Operations in the body of a function, those inside them aside, that are compiled as one C function; what is longer is
+partitioned: the time of a C compiler grows with the 1.9th power of the length."""
+LONGEST_PART: Final = 48
+"""Operations in the body of a part of a longer function."""
 MOST_COPIES: Final = 1024
 """Copies of a loop's body that `unroll` makes."""
 MOST_UNROLLED: Final = 64

@@ -13,8 +13,10 @@ from tcpx.payload.verifier import verify_module
 from tcpx.target import Target
 from tcpx.transform.cleanup import canonicalize
 from tcpx.transform.language.loader import Program
-from tcpx.transform.ops.bufferize import bufferize
-from tcpx.transform.ops.plan_memory import plan_memory
+from tcpx.transform.ops.bufferize import bufferize_one
+from tcpx.transform.ops.plan_memory import plan_one
+from tcpx.transform.outlining import drop_unused_arguments
+from tcpx.transform.partition import partition
 from tcpx.transform.vectors.lowering import lower_vectors
 from tcpx.transform.vectors.selection import select_instructions
 
@@ -25,22 +27,45 @@ START: Final = 0
 """The mark of a rewriter that has changed nothing yet."""
 
 LOWERING: Final[tuple[tuple[str, Callable[[Rewriter, FuncOp, Target, int], object]], ...]] = (
-    ("canonicalize", lambda rewriter, func, target, threads: canonicalize(rewriter, func)),
-    ("bufferize", lambda rewriter, func, target, threads: bufferize(rewriter, func)),
+    ("canonicalize", lambda rewriter, func, target, threads: _clean_up(rewriter, func)),
+    ("bufferize", lambda rewriter, func, target, threads: bufferize_one(rewriter, func)),
     ("lower_vectors", lambda rewriter, func, target, threads: lower_vectors(rewriter, func, target)),
     ("select_instructions", lambda rewriter, func, target, threads: select_instructions(rewriter, func, target)),
-    ("plan_memory", lambda rewriter, func, target, threads: plan_memory(rewriter, func, threads)),
+    ("plan_memory", lambda rewriter, func, target, threads: plan_one(rewriter, func, threads)),
 )
 """The lowering steps a schedule did not write: cleanup, memory, registers, instructions, the memory plan."""
 
 
-def lower(rewriter: Rewriter, func: FuncOp, target: Target, threads: int, on_step: StepDone | None = None) -> None:
-    """Apply the steps of `LOWERING`; `on_step` is called with the name of each when it is done."""
+def _clean_up(rewriter: Rewriter, func: FuncOp) -> None:
+    canonicalize(rewriter, func)
+    if "results" not in func.attributes:
+        drop_unused_arguments(rewriter, func)
+
+
+def lower(
+    rewriter: Rewriter, func: FuncOp, target: Target, threads: int, on_step: StepDone | None = None
+) -> list[Diagnostic]:
+    """Apply the steps of `LOWERING` to a function and those it calls; `on_step` is called with the name of each when
+    it is done. Functions that are too long are partitioned first; returns what is said of that."""
+    remarks = _partition(rewriter, func)
+    if remarks and on_step is not None:
+        on_step("partition")
     for name, step in LOWERING:
         rewriter.step += 1
-        step(rewriter, func, target, threads)
+        for held in rewriter.module.reached(func):
+            step(rewriter, held, target, threads)
         if on_step is not None:
             on_step(name)
+    return remarks
+
+
+def _partition(rewriter: Rewriter, func: FuncOp) -> list[Diagnostic]:
+    rewriter.step += 1
+    known: dict[str, FuncOp] = {}
+    found = [partition(rewriter, held, known) for held in rewriter.module.reached(func)]
+    remarks = [remark for remark in found if remark is not None]
+    rewriter.step -= 0 if remarks else 1
+    return remarks
 
 
 def run_and_lower(
@@ -73,7 +98,8 @@ def run_and_lower(
             refused=refused,
         )
         try:
-            lower(run.rewriter, module.main, target, threads, on_lowering(run) if on_lowering is not None else None)
+            step_done = on_lowering(run) if on_lowering is not None else None
+            remarks = lower(run.rewriter, module.main, target, threads, step_done)
         except (ScheduleError, VerifyError) as error:
             found = _refused(run, error.diagnostic)
             if not found or error.diagnostic.kind is Kind.INTERNAL:
@@ -82,13 +108,14 @@ def run_and_lower(
             refused |= found
             continue
         verify_module(module)
+        run.trace.remarks += remarks
         return run
 
 
 def _refused(run: Run, why: Diagnostic) -> dict[AttemptKey, Diagnostic]:
     """The attempts of a run in whose steps an operation that could not be lowered was made or changed, with remarks;
     all of them where none is found. An attempt whose knobs were set is no such one."""
-    steps = {step for op in run.module.main.walk() if why.payload in (op.location, op.written_at) for step in op.steps}
+    steps = {step for op in run.module.walk() if why.payload in (op.location, op.written_at) for step in op.steps}
     attempts = [a for a in run.trace.attempts if not a.overridden]
     those = [a for a in attempts if why.payload is not None and steps.intersection(range(a.first, a.last + 1))]
     return {a.key: left_as_it_is(a.label, a.place, why) for a in those or attempts}

@@ -80,7 +80,9 @@ def record_of(
     module: Module, setting: Setting, params: Mapping[str, ParamValue], provenance: Mapping[str, str]
 ) -> TunedRecord:
     """A record for a payload."""
-    return TunedRecord(setting, dict(params), print_func(module.main), dict(provenance))
+    *called, main = module.reached(module.main)
+    structure = "\n".join(map(print_func, (main, *called)))
+    return TunedRecord(setting, dict(params), structure, dict(provenance))
 
 
 def schedule_hash(program: Program) -> str:

@@ -9,7 +9,7 @@ from math import prod
 
 from tcpx.payload.evaluator import Array, bind_symbols
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import Module
+from tcpx.payload.ir import FuncOp, Module
 from tcpx.payload.sizes import Dim, evaluate
 from tcpx.payload.types import TensorType, Type, dtype_of, shape_of
 from tcpx.target import Target
@@ -31,15 +31,24 @@ def demand_of(module: Module, target: Target, arrays: Sequence[Array]) -> Demand
     """
     func = module.main
     sizes = bind_symbols(func, arrays)
-    operations: Counter[str] = Counter()
+    held = {id(v): v.type for v in (*func.args, *func.returned)}
+    called = (op for run in module.reached(func) for op in run.walk())
+    held |= {id(op.result): op.result.type for op in called if "constant" in op.attributes}
+    operations = dict(_operations(func, sizes, target))
+    return Demand(operations, float(sum(_bytes(type_, sizes) for type_ in held.values())))
+
+
+def _operations(func: FuncOp, sizes: Mapping[str, int], target: Target) -> Counter[str]:
+    found: Counter[str] = Counter()
     for op in func.walk():
+        if op.callee is not None:
+            bound = {symbol.name: _number(size, sizes) for symbol, size in op.binding.items()}
+            found += _operations(op.callee, bound, target)
         if isinstance(op, Structured) and not op.is_movement:
             points = prod(_number(extent, sizes) for extent in op.domain())
             sums = any(it.is_reduction for it in op.iterators())
-            operations[_peak(op, target)] += points * (2 if sums else 1)
-    held = {id(v): v.type for v in (*func.args, *func.returned)}
-    held |= {id(op.result): op.result.type for op in func.walk() if "constant" in op.attributes}
-    return Demand(dict(operations), float(sum(_bytes(type_, sizes) for type_ in held.values())))
+            found[_peak(op, target)] += points * (2 if sums else 1)
+    return found
 
 
 def _peak(op: Structured, target: Target) -> str:

@@ -66,6 +66,9 @@ class _Walk:
                 case OnSubset():
                     self.sites.note(op, trips, sizes)
                     accesses += 1
+                case _ if op.callee is not None:
+                    bound = {symbol.name: _number(size, sizes) for symbol, size in op.binding.items()}
+                    nested += self.block(op.callee.body, {**sizes, **bound}, trips)
                 case _ if op.regions:
                     nested += sum(self.block(region, sizes, trips) for region in op.regions)
                 case _:

@@ -88,12 +88,13 @@ class Library:
 
         A library that cannot be loaded leaves the cache; it may come from another machine, so it is built again, once.
         """
-        source = "\n".join([printed.source, *map(_bound_function, printed.kernels)])
-        name = printed.kernels[0].c_name
-        path = build_library(source, target, threads, name)
+        (_, first), *others = printed.sources.items()
+        source = "\n".join([first, *map(_bound_function, printed.kernels)])
+        parts, name = dict(others), printed.kernels[0].c_name
+        path = build_library(source, target, threads, name, parts)
         with suppress(CompileError):
             return cls._loaded(path, printed.kernels)
-        return cls._loaded(build_library(source, target, threads, name), printed.kernels)
+        return cls._loaded(build_library(source, target, threads, name, parts), printed.kernels)
 
     @classmethod
     def _loaded(cls, path: Path, kernels: Sequence[KernelSignature]) -> Library:

@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -46,6 +47,7 @@ CAREFUL: Final = ("-O1",)
 """What a compiler is told that breaks down: gcc 12 does so in a pass of -O2 on some vectors of C's own (isel)."""
 BROKEN_DOWN: Final = "internal compiler error"
 _EXCERPT_LINES: Final = 20
+NO_PARTS: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +107,30 @@ def _openmp(threads: int) -> tuple[str, ...]:
     return ("-fopenmp",) if threads > 1 else ()
 
 
-def build_library(source: str, target: Target, threads: int, name: str = "kernel") -> Path:
-    """The path of a shared library with this C, compiled unless the cache has it. Raises CompileError."""
-    return _build(source, find_compiler(), compiler_flags(target, threads), name, ".so")
+def build_library(
+    source: str, target: Target, threads: int, name: str = "kernel", parts: Mapping[str, str] = NO_PARTS
+) -> Path:
+    """The path of a shared library with this C, compiled unless the cache has it. Raises CompileError.
+
+    `parts` are further files, by name. Each is compiled by itself, as many at once as there are processors, and kept by
+    what is in it.
+    """
+    compiler, flags = find_compiler(), compiler_flags(target, threads)
+    if not parts:
+        return _build(source, compiler, flags, name, ".so")
+    files = [(source, name), *((text, file.removesuffix(".c")) for file, text in parts.items())]
+    linked = "".join(f"/* {file}: {_key(text, compiler, flags)} */\n" for text, file in files)
+    known = _kept(f"{name[:60]}-{_key(linked, compiler, flags)}.so")
+    if known is not None:
+        return known
+
+    def compiled(file: tuple[str, str]) -> Path:
+        text, stem = file
+        return _build(text, compiler, (*flags, "-c"), stem, ".o")
+
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        objects = list(pool.map(compiled, files))
+    return _build(linked, compiler, flags, name, ".so", objects)
 
 
 def build_sanitized_program(source: str, target: Target, threads: int, name: str = "kernel") -> Path:
@@ -142,8 +165,15 @@ def _require_sanitizers(compiler: Compiler) -> None:
             ) from error
 
 
-def _build(source: str, compiler: Compiler, flags: Sequence[str], name: str, suffix: str) -> Path:
-    """What the compiler makes of the source, from the cache if it is there and intact."""
+def _kept(entry: str) -> Path | None:
+    """An entry of the cache, if it is there and intact."""
+    return next((path for folder in build_directories() if is_intact(path := folder / entry)), None)
+
+
+def _build(
+    source: str, compiler: Compiler, flags: Sequence[str], name: str, suffix: str, objects: Sequence[Path] = ()
+) -> Path:
+    """What the compiler makes of the source and objects, from the cache if it is there and intact."""
     stem = f"{name[:60]}-{_key(source, compiler, flags)}"
     directory = Path()
     for directory in build_directories():
@@ -153,9 +183,10 @@ def _build(source: str, compiler: Compiler, flags: Sequence[str], name: str, suf
         with tempfile.TemporaryDirectory(prefix=f"{stem}-", dir=directory) as scratch:
             made, text = Path(scratch, f"{stem}{suffix}"), Path(scratch, f"{stem}.c")
             text.write_text(source, encoding="ascii")
-            command = [*compiler.command, *flags, "-o", str(made), str(text), *LIBRARIES]
+            command = [*compiler.command, *flags, "-o", str(made), str(text), *map(str, objects), *LIBRARIES]
             _compile(command)
-            fault = executable_fault(made) if made.is_file() else "no such file"
+            is_whole = made.is_file() and (suffix == ".o" or not executable_fault(made))
+            fault = "" if is_whole else executable_fault(made) if made.is_file() else "no such file"
             if fault:
                 raise _made_nothing(command, fault)
             seal(made)

@@ -12,6 +12,7 @@ import numpy as np
 
 from tcpx.emit_c.arguments import Array, in_order
 from tcpx.emit_c.binding import Library, Result, constants_block
+from tcpx.emit_c.driver import NO_PARTS
 from tcpx.emit_c.kernel_report import KernelReport, report_of
 from tcpx.emit_c.memory import Bytes
 from tcpx.emit_c.printer.file import PrintedFile, PrintRequest, print_file
@@ -80,6 +81,7 @@ class Kernel:
         "remarks",
         "schedule",
         "signature",
+        "sources",
         "target",
         "threads",
         "trace",
@@ -96,6 +98,7 @@ class Kernel:
         trace: object = None,
         schedule: object = None,
         remarks: tuple[Diagnostic, ...] = (),
+        sources: Mapping[str, str] = NO_PARTS,
     ) -> None:
         self._library = library
         self._constants = constants
@@ -103,6 +106,9 @@ class Kernel:
         self._call, self._bind = wrapper.call, wrapper.bind
         self.signature = signature
         self.c_source = c_source
+        """All of its C, as one file."""
+        self.sources = dict(sources)
+        """What was compiled, by file: first that of the kernel, then one for each function that it calls."""
         self.target = target
         self.threads = signature.threads
         self.trace = trace
@@ -215,7 +221,7 @@ def build_printed(
         constants = constants_block(signature, request.module.constants)
         try:
             known = (request.trace, request.schedule, request.remarks)
-            kernel = Kernel(library, signature, constants, printed.source, target, *known)
+            kernel = Kernel(library, signature, constants, printed.source, target, *known, printed.sources)
         except VerifyError as error:
             raise error.with_places(payload=request.module.main.location) from error
         made.append(kernel)

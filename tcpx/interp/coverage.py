@@ -53,7 +53,8 @@ class Coverage:
 
 def coverage_of(state: State) -> Coverage:
     """The report at the end of a run."""
-    ops = [op for op in _open_ops(state.func.body) if _counts(op) and not state.is_scheduled(op)]
+    called = state.module.reached(state.func)
+    ops = [op for func in called for op in _open_ops(func.body) if _counts(op) and not state.is_scheduled(op)]
     places = list(_never_ran(state))
     library = [place for place in places if state.program.is_of_library(place)]
     ran: dict[str, list[str]] = {}
@@ -72,7 +73,7 @@ def scalar_remark(state: State) -> Diagnostic | None:
 
     What is left of peeled loops is meant to be, and what is only moved computes nothing.
     """
-    ops = list(state.func.walk())
+    ops = [op for func in state.module.reached(state.func) for op in func.walk()]
     if not any(isinstance(result.type, VectorType) for op in ops for result in op.results):
         return None
     scalar: dict[str, Tileable] = {}
@@ -127,7 +128,7 @@ def _open_ops(block: Block) -> Iterator[Operation]:
 
 
 def _counts(op: Operation) -> bool:
-    return bool(op.name) and bool(op.tree_classes()) and not {"loop", "group"} & set(op.tree_classes())
+    return bool(op.name) and bool(op.tree_classes()) and not {"loop", "group", "call"} & set(op.tree_classes())
 
 
 def _never_ran(state: State) -> Iterator[Location]:

@@ -14,7 +14,7 @@ from tcpx.limits import LARGEST_DIVIDED
 from tcpx.payload.diagnostics import Kind
 from tcpx.payload.facts import as_declared, facts_at
 from tcpx.payload.interfaces import Structured, Tileable
-from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.sizes import (
     Dim,
@@ -49,7 +49,7 @@ def size_of_dim(handle: DimHandle, state: State, frame: Frame, node: ast.Node) -
     tileable = [op for op in ops if isinstance(op, Tileable)]
     sizes = [facts_at(op).value(op.size_of(handle.dim)) for op in tileable]
     if not all(isinstance(size, int) for size in sizes):
-        sizes = [_known_here(op.size_of(handle.dim), state) for op in tileable]
+        sizes = [_known_here(op.size_of(handle.dim), op.func, state) for op in tileable]
     for other in sizes[1:]:
         of_one_copy = sizes[0] != other and bool(variables(sizes[0]) or variables(other))
         if is_equal(sizes[0], other) is not True or of_one_copy:
@@ -64,9 +64,10 @@ def size_of_dim(handle: DimHandle, state: State, frame: Frame, node: ast.Node) -
     return sizes[0]
 
 
-def _known_here(size: Dim, state: State) -> Dim:
-    """The size with what is known where the statement stands: what the branch of one copy says holds in no other."""
-    return state.handles.facts.value(as_declared(size, state.func.symbols))
+def _known_here(size: Dim, func: FuncOp | None, state: State) -> Dim:
+    """The size, one of a function, with what is known where the statement stands: what the branch of one copy says
+    holds in no other."""
+    return state.handles.facts.value(as_declared(size, (func or state.func).symbols))
 
 
 def _wrong(args: Arguments, required: str, frame: Frame, node: ast.Node) -> Exception:
@@ -107,8 +108,9 @@ def _size(args: Arguments, state: State, frame: Frame, node: ast.Node) -> Runtim
     if isinstance(value, DimHandle):
         return size_of_dim(value, state, frame, node)
     total: Dim = 1
-    for extent in shape_of(_values(value, state, frame, node)[0].type):
-        total = total * _known_here(extent, state)
+    held = _values(value, state, frame, node)[0]
+    for extent in shape_of(held.type):
+        total = total * _known_here(extent, held.func, state)
     return total
 
 
@@ -173,7 +175,7 @@ def _footprint(args: Arguments, state: State, frame: Frame, node: ast.Node) -> R
     for held in values:
         count: Dim = dtype_of(held.type).bytes
         for extent in shape_of(held.type):
-            count = count * _known_here(extent, state)
+            count = count * _known_here(extent, held.func, state)
         total = total + count
     return total
 

@@ -141,7 +141,7 @@ class Handles:
 
 
 def program_position(op: Operation) -> tuple[int, ...]:
-    """A sort key: where an operation stands in its function, outermost block first."""
+    """A sort key: where an operation stands in its function, outermost block first; functions come in their order."""
     path: list[int] = []
     at: Operation | None = op
     while at is not None and at.parent is not None:
@@ -150,6 +150,8 @@ def program_position(op: Operation) -> tuple[int, ...]:
         if outer is not None and len(outer.regions) > 1:
             path.append(next(k for k, block in enumerate(outer.regions) if block is at.parent))
         at = outer
+    if isinstance(at, FuncOp) and at.module is not None and len(at.module.funcs) > 1:
+        path.append(list(at.module.funcs).index(at.name))
     return tuple(reversed(path))
 
 

@@ -239,10 +239,19 @@ def _is_walked(op: Operation) -> bool:
 def _walk_all(roots: Sequence[Operation]) -> Iterator[Operation]:
     seen: set[int] = set()
     for root in roots:
-        for op in _walk(root):
-            if id(op) not in seen and op is not root:
-                seen.add(id(op))
-                yield op
+        yield from _walk_calls(root, seen)
+
+
+def _walk_calls(root: Operation, seen: set[int]) -> Iterator[Operation]:
+    """What is inside an operation and what it calls, each once; of a call, first what is inside the function."""
+    for op in _walk(root):
+        if id(op) not in seen and op is not root:
+            seen.add(id(op))
+            callee = op.callee
+            if callee is not None and id(callee) not in seen:
+                seen.add(id(callee))
+                yield from _walk_calls(callee, seen)
+            yield op
 
 
 def _walk(op: Operation) -> Iterator[Operation]:

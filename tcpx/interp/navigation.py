@@ -217,8 +217,17 @@ def _shown_by(op: Operation | None) -> Value | None:
 
 
 def is_constant(ref: ValueRef) -> bool:
-    made = definition_of(value_of(ref))
-    return made is not None and made.is_fixed
+    """Whether a value is a constant, or an argument that is one in every call of its function."""
+    value = _source_of(value_of(ref))
+    func = value.func
+    if value.defining_op is not None or func is None or value not in func.args:
+        return _is_fixed(value)
+    calls, index = func.callers(), func.args.index(value)
+    return bool(calls) and all(_is_fixed(call.operands[index]) for call in calls)
+
+
+def _is_fixed(value: Value) -> bool:
+    return value.defining_op is not None and value.defining_op.is_fixed
 
 
 # -- functions ---------------------------------------------------------------------------------------------------

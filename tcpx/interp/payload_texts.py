@@ -19,7 +19,7 @@ class Edit:
 
 
 class PayloadTexts:
-    """The lines of one function, and what became of them since one asked last."""
+    """The lines of a function and those it calls, and what became of them since one asked last."""
 
     __slots__ = ("_func", "lines")
 
@@ -58,4 +58,5 @@ def applied(before: tuple[str, ...], edits: Iterable[Edit]) -> tuple[str, ...]:
 
 
 def _lines(func: FuncOp) -> tuple[str, ...]:
-    return tuple(func.text().splitlines())
+    called = func.module.reached(func)[:-1] if func.module is not None else []
+    return tuple("\n".join(held.text() for held in (func, *reversed(called))).splitlines())

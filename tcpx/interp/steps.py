@@ -104,6 +104,7 @@ def _apply_to_copies(made: Prepared, context: TransformContext, state: State, wh
         args = arguments_for(made, copy, state)
         if copy is not None:
             _check_sizes(context, copy, args)
+            _check_function(context, copy, args)
         path = copy.copy_path if copy is not None else ()
         results = _apply(transform, context, args)
         _check_results(made, results, where)
@@ -118,6 +119,7 @@ def _check_sizes(context: TransformContext, op: Operation, args: Arguments) -> N
     """Raise ScheduleError for a size that depends on a loop, given for an operation outside of it."""
     known = {outer.var.name for outer in op.ancestors() if isinstance(outer, Loop)}
     for size in args.every_size():
+        context.check_symbols(op, size)
         unknown = [v.name for v in variables(size) if v.name not in known]
         if unknown:
             raise context.fail(
@@ -126,6 +128,20 @@ def _check_sizes(context: TransformContext, op: Operation, args: Arguments) -> N
                 required="a size that is known where the operation stands",
                 found=to_text(size),
                 fix="take the size before that loop is made, or a number",
+            )
+
+
+def _check_function(context: TransformContext, op: Operation, args: Arguments) -> None:
+    """Raise ScheduleError for a step that is about operations of two functions."""
+    func = op.func
+    for other in args.every_operation():
+        if other.func is not func and func is not None and other.func is not None and other is not other.func:
+            raise context.fail(
+                f"%{other.name} is an operation of @{other.func.name}, and %{op.name} one of @{func.name}",
+                op=op,
+                required="operations of one function",
+                found=f"@{func.name} and @{other.func.name}",
+                fix="`inline` the call of the function",
             )
 
 

@@ -72,7 +72,7 @@ class Builder:
             raise VerifyError(
                 Diagnostic(f"the function @{name} is defined twice", found=f"@{name} twice", required="a free name")
             )
-        self.module.funcs[name] = made
+        self.module.add(made)
         with self.inside(made.body):
             yield tuple(made.args)
 

@@ -92,6 +92,40 @@ class Evaluation:
                 index.append(slice(o, last + 1 if s > 0 else last - 1 if last else None, s))
         return tuple(index)
 
+    def call(
+        self, func: FuncOp, args: Sequence[Array], results: Sequence[Array] = (), workspace: Operation | None = None
+    ) -> tuple[Array, ...]:
+        """Run another function of the module; one on buffers writes to `results`, in new memory where there are none.
+
+        Its workspace is the part of the one here that the plan gives to `workspace`, if there is a plan.
+        """
+        inner = Evaluation(self.constants, check_arguments(func, args))
+        inner.random = self.random
+        if "results" not in func.attributes:
+            made = inner.run_block(func.body, [a.copy() for a in args])
+            for target, array in zip(results, made, strict=False):
+                target[...] = array
+            return made
+        made = tuple(results) or tuple(poison(inner.shape(v.type), dtype_of(v.type)) for v in func.outputs)
+        inner.take_workspace(func, None if workspace is None else self._part_for(workspace))
+        inner.run_block(func.body, [*args, *made])
+        return made
+
+    def take_workspace(self, func: FuncOp, given: npt.NDArray[np.uint8] | None = None) -> None:
+        """Let buffers lie where the plan of a function says, if there is one: in the shared part, and one thread's
+        slot behind it; in `given`, or in new memory."""
+        for per_thread, key in ((False, "workspace_shared"), (True, "workspace_thread")):
+            planned = func.attributes.get(key)
+            if isinstance(planned, int | Size):
+                size = self.size(planned)
+                self.workspace[per_thread] = np.zeros(size, dtype=np.uint8) if given is None else given[:size]
+                given = None if given is None else given[size:]
+
+    def _part_for(self, call: Operation) -> npt.NDArray[np.uint8] | None:
+        """The part of the workspace from where a call has its place."""
+        offset, part = call.attributes.get("offset"), self.workspace.get(bool(call.attributes.get("per_thread")))
+        return part[self.size(offset) :] if isinstance(offset, int | Size) and part is not None else None
+
     def enter_iteration(self, loop: Operation, number: int) -> None:
         """Iteration `number` of a loop begins; accesses to its destinations and to buffers are recorded from here."""
         if loop.opcode == "gml_st.parallel":
@@ -208,16 +242,10 @@ def poison(shape: tuple[int, ...], dtype: ScalarType) -> Array:
     return np.full(shape, 1, dtype=dtype.numpy) if dtype.bits == 1 else np.full(shape, 0x5A, dtype=dtype.numpy)
 
 
-def inputs_of(func: FuncOp) -> list[Value]:
-    """The arguments a caller gives values to: at buffer level, those before the buffers of the results."""
-    results = func.attributes.get("results", 0)
-    return func.args[: len(func.args) - results] if isinstance(results, int) else func.args
-
-
 def bind_symbols(func: FuncOp, arrays: Sequence[Array]) -> dict[str, int]:
     """Sizes of the function's symbols from the shapes of its inputs; every disagreement is an error."""
     sizes: dict[str, int] = {}
-    inputs = inputs_of(func)
+    inputs = func.inputs
     for value, array in zip(inputs, arrays, strict=True):
         for dim, extent in zip(shape_of(value.type), array.shape, strict=True):
             symbol = as_symbol(dim)
@@ -262,7 +290,7 @@ def bind_strides(func: FuncOp, sizes: dict[str, int]) -> None:
 
 def check_arguments(func: FuncOp, arrays: Sequence[Array]) -> dict[str, int]:
     """Check count, rank, dtype and shape of the inputs; returns the sizes of the symbols."""
-    inputs = inputs_of(func)
+    inputs = func.inputs
     if len(arrays) != len(inputs):
         raise ArgumentError(
             Diagnostic(
@@ -313,10 +341,7 @@ def evaluate_buffers(module: Module, func: FuncOp, inputs: Sequence[Array], seed
     """
     sizes = check_arguments(func, inputs)
     evaluation = Evaluation(module.constants, sizes, seed)
-    for per_thread, key in ((False, "workspace_shared"), (True, "workspace_thread")):
-        held = func.attributes.get(key)
-        if isinstance(held, int | Size):
-            evaluation.workspace[per_thread] = np.zeros(evaluation.size(held), dtype=np.uint8)
+    evaluation.take_workspace(func)
     trailing = func.args[len(inputs) :]
     results = tuple(poison(evaluation.shape(v.type), dtype_of(v.type)) for v in trailing)
     with np.errstate(all="ignore"):

@@ -11,6 +11,7 @@ from tcpx.payload.ir import Operation
 from tcpx.payload.predicates import Comparison, Predicate
 from tcpx.payload.size_expressions import Dim, Symbol, Var
 from tcpx.payload.size_substitution import simplify, with_facts
+from tcpx.payload.size_traversal import as_symbol, symbols
 
 REMEMBERED: Final = 2**12
 """Branches within branches whose facts are remembered."""
@@ -87,6 +88,26 @@ NOTHING = Facts()
 def as_declared(d: Dim, symbols: Iterable[Symbol]) -> Dim:
     """The expression over symbols as a function declares them: what a branch says of them holds in no other."""
     return with_facts(d, {symbol.name: symbol for symbol in symbols})
+
+
+def foreign_symbols(d: Dim, op: Operation) -> list[str]:
+    """The symbols in a size that mean nothing where an operation stands: those of another function, or with facts that
+    another declares for its symbol of this name."""
+    func = op.func
+    if func is None or func.module is None or len(func.module.funcs) < 2:
+        return []
+    facts, found = facts_at(op), list[str]()
+    declared = {symbol.name: symbol for symbol in func.symbols}
+    for symbol in symbols(d):
+        known = as_symbol(facts.attach(declared[symbol.name].size())) if symbol.name in declared else None
+        if known is None or _says_more(symbol, known):
+            found.append(symbol.name)
+    return found
+
+
+def _says_more(symbol: Symbol, known: Symbol) -> bool:
+    is_above = symbol.upper is not None and (known.upper is None or symbol.upper < known.upper)
+    return symbol.lower > known.lower or is_above or known.multiple_of % symbol.multiple_of != 0
 
 
 def facts_at(op: Operation) -> Facts:

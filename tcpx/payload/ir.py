@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar, cast
 
+from tcpx.limits import DEEPEST_CALLS
 from tcpx.payload import order
 from tcpx.payload.diagnostics import Diagnostic, Location, UnprovenError, VerifyError
 from tcpx.payload.fields import AttributeField, Operand, OptionalOperand, Result
@@ -47,11 +48,16 @@ class Value:
     def add_use(self, user: Operation, index: int) -> None:
         """Note that operand `index` of an operation is this value; the function learns that there is news."""
         if not self.uses.unverified:
-            holder = self.owner.parent if isinstance(self.owner, Block) else self.owner
-            func = holder.func if holder is not None else None
+            func = self.func
             if func is not None:
                 func.newly_used.append(self)
         self.uses.append((user, index))
+
+    @property
+    def func(self) -> FuncOp | None:
+        """The function it belongs to."""
+        holder = self.owner.parent if isinstance(self.owner, Block) else self.owner
+        return holder.func if holder is not None else None
 
     @property
     def defining_op(self) -> Operation | None:
@@ -73,6 +79,8 @@ def tree_classes_of(op_class: type[Operation]) -> tuple[str, ...]:
 
 ROW: Final = "row"
 """The attribute of any operation that names the instruction it has become."""
+CALLEE: Final = "callee"
+"""The attribute of a call that names the function."""
 NO_NOTES: Mapping[str, str] = {}
 
 
@@ -265,6 +273,21 @@ class Operation:
     def inputs(self) -> list[Value]:
         """The operands without the optional ones."""
         return self.operands[: len(self.operands) - len(self.inits)]
+
+    @property
+    def callee(self) -> FuncOp | None:
+        """The function that the operation runs; None if it is no call."""
+        return None
+
+    @property
+    def binding(self) -> Mapping[Symbol, Dim]:
+        """What each symbol of the callee is in this call, in the order of the callee's symbols."""
+        return {}
+
+    @property
+    def workspace(self) -> Dim:
+        """Bytes of workspace that the operation needs while it runs; its attribute `offset` says where."""
+        return 0
 
     @property
     def parent_op(self) -> Operation | None:
@@ -503,7 +526,7 @@ class Block:
 class FuncOp(Operation):
     """The operation form of a function: the root every handle search starts from."""
 
-    __slots__ = ("newly_used", "shares", "symbols")
+    __slots__ = ("module", "newly_used", "shares", "symbols")
     opcode = "func"
     result_count = 0
     region_count = 1
@@ -512,6 +535,8 @@ class FuncOp(Operation):
     def __init__(self, name: str, args: Sequence[tuple[str, Type]], symbols: Sequence[Symbol] = ()) -> None:
         super().__init__(regions=[Block(args)], name=name)
         self.symbols: tuple[Symbol, ...] = tuple(symbols)
+        self.module: Module | None = None
+        """The module it stands in."""
         self.newly_used: list[Value] = []
         """Values of the function that got a use the verifier has not seen."""
         self.shares = 1
@@ -532,31 +557,106 @@ class FuncOp(Operation):
         end = self.body.terminator
         return list(end.operands) if end is not None else []
 
+    @property
+    def outputs(self) -> list[Value]:
+        """What a caller gets: the values returned, or on buffers the last arguments, which are written."""
+        held = self.attributes.get("results")
+        return self.returned if held is None else self.args[self._inputs :]
+
+    @property
+    def inputs(self) -> list[Value]:
+        """The arguments that a caller gives values to."""
+        return self.args[: self._inputs]
+
+    @property
+    def _inputs(self) -> int:
+        held = self.attributes.get("results", 0)
+        return len(self.args) - held if isinstance(held, int) else len(self.args)
+
+    def callers(self) -> list[Operation]:
+        """The operations of the module that run it."""
+        if self.module is None or len(self.module.funcs) == 1:
+            return []
+        return [call for func in self.module.funcs.values() for call, callee in func.calls() if callee is self]
+
+    def calls(self) -> Iterator[tuple[Operation, FuncOp]]:
+        """The operations in it that run functions, in program order, and these."""
+        return ((op, callee) for op in self.walk() if (callee := op.callee) is not None)
+
 
 class Module:
     """A payload: functions and the constants they refer to."""
 
-    __slots__ = ("constants", "funcs", "next_origin")
+    __slots__ = ("constants", "entry", "funcs", "next_origin")
 
     def __init__(self, constants: Constants) -> None:
         self.funcs: dict[str, FuncOp] = {}
         self.constants = constants
         self.next_origin = 0
+        self.entry = ""
+        """The name of `main`, once somebody has asked: it stays that, whatever becomes of calls."""
+
+    def add(self, func: FuncOp) -> FuncOp:
+        """Enter a function under its name, which is free; rewriting goes through the Rewriter."""
+        self.funcs[func.name] = func
+        func.module = self
+        return func
+
+    def remove(self, func: FuncOp) -> None:
+        """Take a function out; rewriting goes through the Rewriter."""
+        del self.funcs[func.name]
+        func.module = None
 
     @property
     def main(self) -> FuncOp:
-        """The only function, or the one called `main`."""
+        """The only function, or the one called `main`, or the only one that no other calls."""
+        if self.entry not in self.funcs:
+            self.entry = self._entry().name
+        return self.funcs[self.entry]
+
+    def _entry(self) -> FuncOp:
         if len(self.funcs) == 1:
             return next(iter(self.funcs.values()))
         if "main" in self.funcs:
             return self.funcs["main"]
+        called = {callee for func in self.funcs.values() for _, callee in func.calls()}
+        first = [func for func in self.funcs.values() if func not in called]
+        if len(first) == 1:
+            return first[0]
         raise VerifyError(
             Diagnostic(
                 "cannot tell which function is meant",
-                required="one function, or one called @main",
-                found=", ".join(f"@{n}" for n in self.funcs) or "no function",
+                required="one function, one called @main, or one that no other calls",
+                found=", ".join(f"@{func.name}" for func in first or self.funcs.values()) or "no function",
             )
         )
+
+    def reached(self, *funcs: FuncOp) -> list[FuncOp]:
+        """Functions and all that run when they do, each once and behind those that it calls.
+
+        Raises VerifyError for a function that calls itself, and for more than `DEEPEST_CALLS` calls within one another.
+        """
+        if len(self.funcs) == 1:  # without a walk: it calls nothing, or it is refused with its call
+            return list(funcs)
+        depths: dict[FuncOp, int] = {}
+
+        def enter(at: FuncOp, path: tuple[str, ...]) -> int:
+            depth = 0
+            for call, callee in at.calls():
+                if callee.name in path:
+                    raise endless_call(call, (*path, callee.name))
+                inner = depths[callee] if callee in depths else enter(callee, (*path, callee.name))
+                depth = max(depth, 1 + inner)
+                if depth > DEEPEST_CALLS:
+                    required = f"at most {DEEPEST_CALLS} calls within one another"
+                    raise call.error("the calls stand too deep within one another", required, "more than that")
+            depths[at] = depth
+            return depth
+
+        for func in funcs:
+            if func not in depths:
+                enter(func, (func.name,))
+        return list(depths)
 
     def walk(self) -> Iterator[Operation]:
         for func in self.funcs.values():
@@ -567,6 +667,12 @@ class Module:
         from tcpx.payload.text.printer import print_module  # the printer reads the IR: late to break the cycle
 
         return print_module(self)
+
+
+def endless_call(call: Operation, path: Sequence[str]) -> VerifyError:
+    """The error for a call of a function that is reached by calls of these, itself among them."""
+    found = " calls ".join(f"@{name}" for name in path[path.index(path[-1]) :])
+    return call.error("a function does not call itself", required="calls that come to an end", found=found)
 
 
 _REGISTRY: dict[str, type[Operation]] = {}

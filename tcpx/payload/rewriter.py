@@ -404,6 +404,28 @@ class Rewriter(Names, Origins):
 
         self.record(undo, func)
 
+    def add_function(self, func: FuncOp) -> FuncOp:
+        """Enter a function under a name that is free."""
+        self.module.add(func)
+        self.record(lambda: self.module.remove(func), func)
+        return func
+
+    def remove_function(self, func: FuncOp) -> None:
+        """Take out a function that nothing calls, with all that is in it."""
+        place = list(self.module.funcs)
+        for op in func.walk():
+            self.disown(op)
+            self.leave(op)
+            self.operations -= 1
+        self.module.remove(func)
+
+        def undo() -> None:
+            self.module.add(func)
+            self.module.funcs = {name: self.module.funcs[name] for name in place}
+            self.operations += sum(1 for _ in func.walk())
+
+        self.record(undo)
+
     def add_constant(self, name: str, array: NumpyArray) -> None:
         """Store a constant under a name that is free."""
         if name in self.module.constants:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from tcpx.payload.diagnostics import Location
-from tcpx.payload.ir import FuncOp, Operation, Value
+from tcpx.payload.ir import CALLEE, FuncOp, Operation, Value
 from tcpx.payload.sizes import Symbol
 from tcpx.payload.structure import Structure, is_data
 from tcpx.payload.text.printer import attribute_text
@@ -44,6 +44,7 @@ class _Comparison:
         self.expected, self.found = expected, found
         self.texts = (Structure(), Structure())
         self.pairs: dict[Value, Value] = {}
+        self.callees: set[tuple[FuncOp, FuncOp]] = set()
 
     def differences(self) -> Iterator[Difference]:
         yield from self._arguments()
@@ -89,6 +90,11 @@ class _Comparison:
         here = _shown(new)
         for text in self._inside(old, new):
             yield Difference(f"{here}: {text}", old.location, new.location)
+        callees = old.callee, new.callee
+        if callees[0] is not None and callees[1] is not None and callees not in self.callees:
+            self.callees.add((callees[0], callees[1]))
+            for inner in structural_differences(callees[0], callees[1]):
+                yield replace(inner, text=f"{here}: in @{callees[1].name}: {inner.text}")
         self.pairs.update(zip(old.results, new.results, strict=False))
         for a, b in zip(old.regions, new.regions, strict=False):
             self.pairs.update(zip(a.args, b.args, strict=False))
@@ -116,7 +122,9 @@ class _Comparison:
         if key not in old.attributes:
             return f"the attribute `{key}` is new"
         a, b = old.attributes[key], new.attributes[key]
-        if is_data(old, key) or self.texts[0].attribute(a) == self.texts[1].attribute(b):
+        if is_data(old, key) or (key == CALLEE and old.callee is not None and new.callee is not None):
+            return ""
+        if self.texts[0].attribute(a) == self.texts[1].attribute(b):
             return ""
         return f"`{key}` is {attribute_text(b)}, not {attribute_text(a)}"
 

@@ -1,7 +1,7 @@
 """The structure of a payload function: what it computes on which shapes, whatever its values and symbols are called.
 
-Two functions of one structure differ only in names, places in the text and the data of stored constants. Symbols are
-numbered in the order they are first met; their ranges count.
+Two functions of one structure differ only in names, places in the text and the data of stored constants, and call
+functions of one structure. Symbols are numbered in the order they are first met; their ranges count.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
-from tcpx.payload.ir import Attribute, Block, FuncOp, Operation, Value
+from tcpx.payload.ir import CALLEE, Attribute, Block, FuncOp, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.size_traversal import leaves
@@ -57,7 +57,7 @@ class Structure:
             self._number(var)
         operands = ", ".join(self.value(v) for v in op.operands)
         held = sorted(op.attributes.items())
-        attributes = ", ".join(f"{key} = {self.attribute(a)}" for key, a in held if not is_data(op, key))
+        attributes = ", ".join(f"{key} = {self.of(op, key, a)}" for key, a in held if not is_data(op, key))
         types = ", ".join(self.type(v.type) for v in op.results)
         results = ", ".join(self.value(v) for v in op.results)
         lines = [f"{results} = {op.opcode}({operands}) {{{attributes}}} : {types}"]
@@ -85,6 +85,11 @@ class Structure:
 
     def dim(self, dim: Dim) -> str:
         return to_text(substitute(dim, self._mapping(dim)))
+
+    def of(self, op: Operation, key: str, attribute: Attribute) -> str:
+        """An attribute of an operation; of a call, the structure of the function."""
+        callee = op.callee if key == CALLEE else None
+        return self.attribute(attribute) if callee is None else fingerprint(callee)
 
     def attribute(self, attribute: Attribute) -> str:
         match attribute:

@@ -10,7 +10,7 @@ from math import prod
 import ml_dtypes
 import numpy as np
 
-from tcpx.payload.sizes import Dim, Size, Symbol, Var, substitute, to_text
+from tcpx.payload.sizes import Dim, Size, Substitution, Symbol, Var, substitute, to_text
 
 
 class ScalarKind(Enum):
@@ -199,7 +199,7 @@ def like(type_: Type, shape: tuple[Dim, ...], dtype: ScalarType) -> Type:
 Mapped = Mapping[Symbol | Var, Dim | Size]
 
 
-def substitute_type(type_: Type, mapping: Mapping[Symbol | Var, Dim]) -> Type:
+def substitute_type(type_: Type, mapping: Substitution) -> Type:
     """The type with symbols and loop variables replaced."""
     match type_:
         case TensorType(shape, dtype):

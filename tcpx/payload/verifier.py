@@ -44,6 +44,7 @@ def verify_module(module: Module) -> None:
                 checker.check_uses(value, value.uses)
             _check_constant(op, module.constants)
             check_disjoint_yields(op)
+    module.reached(*module.funcs.values())
     for func in module.funcs.values():
         func.newly_used.clear()
 

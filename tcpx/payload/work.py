@@ -28,6 +28,8 @@ def _of_block(block: Block) -> Dim:
             total = total + estimated_work(op)
         elif isinstance(op, If):
             total = total + maximum(*(_of_block(region) for region in op.regions))
+        elif op.callee is not None:
+            total = total + substitute(_of_block(op.callee.body), op.binding)
         elif not op.is_terminator:
             total = total + _lanes(op)
     return total

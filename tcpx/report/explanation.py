@@ -124,5 +124,7 @@ def _with_one_function(module: Module, func: str) -> Module:
                 fix=did_you_mean(func, module.funcs),
             )
         )
-    module.funcs = {func: module.funcs[func]}
+    reached = module.reached(module.funcs[func])
+    module.funcs = {name: held for name, held in module.funcs.items() if held in reached}
+    module.entry = func
     return module

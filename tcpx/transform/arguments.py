@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError
+from tcpx.payload.facts import foreign_symbols
 from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import Rewriter
-from tcpx.payload.sizes import Dim, Size
+from tcpx.payload.sizes import Dim, Size, to_text
 from tcpx.payload.types import ScalarType
 from tcpx.target import Target
 from tcpx.transform.editing import source_name
@@ -136,6 +137,13 @@ class Arguments:
     def loops(self, name: str) -> tuple[Loop, ...]:
         return self._all_of(name, Loop)
 
+    def every_operation(self) -> list[Operation]:
+        """The operations among all arguments."""
+        found: list[object] = []
+        for value in self._values.values():
+            found += value if isinstance(value, tuple) else [value]
+        return [op for op in found if isinstance(op, Operation)]
+
     def every_size(self) -> list[Size]:
         """The symbolic sizes among all arguments."""
         found: list[object] = []
@@ -230,6 +238,19 @@ class TransformContext:
     def name_of(self, op: Operation) -> str:
         """What a statement that is offered calls an operation: its handle, or else its name in the payload."""
         return self.handle_name(op) or source_name(op)
+
+    def check_symbols(self, op: Operation, size: Dim) -> None:
+        """Raise ScheduleError for a size of another function than that of `op`."""
+        names = foreign_symbols(size, op)
+        if names:
+            func = self.rewriter.func_of(op)
+            raise self.fail(
+                f"the size is one of another function than @{func.name}, where %{op.name} stands",
+                op=op,
+                required=f"a size over the symbols of @{func.name}: {', '.join(s.name for s in func.symbols)}",
+                found=f"{to_text(size)}, with another {', '.join(names)}",
+                fix=f"take the size of an operation in @{func.name}",
+            )
 
     def fail(
         self,

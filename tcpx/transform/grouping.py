@@ -21,7 +21,7 @@ def group(ctx: TransformContext, targets: Sequence[Operation], promise: str = ""
     """The smallest convex set of operations that holds `targets` becomes the region of a group."""
     rewriter = ctx.rewriter
     ops = gathered(ctx, targets)
-    _check_values(ctx, ops)
+    check_values(ctx, ops)
     used = used_outside(ops)
     made = Group.of(used)
     made.location, made.schedule_location = ops[0].location, ctx.location
@@ -33,7 +33,7 @@ def group(ctx: TransformContext, targets: Sequence[Operation], promise: str = ""
     return made
 
 
-def _check_values(ctx: TransformContext, ops: Sequence[Operation]) -> None:
+def check_values(ctx: TransformContext, ops: Sequence[Operation]) -> None:
     """Raise ScheduleError behind `bufferize`: what belongs together there is also a matter of what memory holds."""
     func = ops[0].func
     inner = func.walk() if func is not None else iter(ops)

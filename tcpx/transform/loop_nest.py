@@ -94,6 +94,13 @@ class Nest:
     def __str__(self) -> str:
         return "\n".join(line.text() for line in self.lines())
 
+    def is_after(self, nest: Nest) -> bool:
+        """Whether it is an earlier moment, or this one, put together by edits since."""
+        at: Nest | None = self
+        while at is not None and at is not nest:
+            at = at._before
+        return at is nest
+
     def since(self, nest: Nest | None) -> Iterator[_Edit]:
         """The edits since an earlier moment, last first."""
         at = self
@@ -133,7 +140,10 @@ class Nests:
 
     def back_to(self, nest: Nest) -> None:
         """The function is as it was then."""
-        for at, old, new in self._now.since(nest) if self._now is not None else ():
+        if self._now is None or not self._now.is_after(nest):
+            self._now = None
+            return
+        for at, old, new in self._now.since(nest):
             if new is not None:
                 self._take(at)
             if old is not None:
@@ -141,7 +151,11 @@ class Nests:
         self._now = nest
 
     def of(self, func: FuncOp) -> Nest:
-        """The nest of `func` now."""
+        """The nest of `func` now, and of those it calls."""
+        called = func.module.reached(func)[:-1] if func.module is not None else []
+        if called:
+            self._now = None
+            return Nest(NestLine(0, NestKind.FUNC, func.name), None, (), _all_parts((func, *reversed(called))))
         if self._now is None:
             self._parts = [_Part(op, tuple(_lines(op, 1)), k * order.STEP) for k, op in enumerate(func.body.ops)]
             self._of = {part.op: part for part in self._parts}
@@ -186,6 +200,16 @@ class Nests:
         self._parts.insert(at, part)
         self._of[part.op] = part
         order.number(self._parts, at)
+
+
+def _all_parts(funcs: Iterable[FuncOp]) -> list[_Part]:
+    """The parts of functions, each but the first behind a line that names it."""
+    parts: list[_Part] = []
+    for k, func in enumerate(funcs):
+        if k:
+            parts.append(_Part(func, (NestLine(0, NestKind.FUNC, func.name),)))
+        parts += [_Part(op, tuple(_lines(op, 1))) for op in func.body.ops]
+    return parts
 
 
 def _part_of(body: Block, op: Operation) -> Operation | None:

@@ -96,8 +96,9 @@ def padded_behind(op: Operation | None) -> Value | None:
 
 def pieces_of_all(op: Operation | None) -> Sequence[Piece] | None:
     """What all of a view shows; None of an operation that is none."""
-    is_one = isinstance(op, Tileable) and len(op.results) == 1
-    return op.pieces(Tile.full(shape_of(op.result.type))) if is_one else None
+    if not isinstance(op, Tileable) or len(op.results) != 1:
+        return None
+    return op.pieces(Tile.full(shape_of(op.result.type)))
 
 
 def whole_piece(op: Operation | None) -> Piece | None:

@@ -89,6 +89,9 @@ def _is_of_version(side: str) -> bool:
 
 def _check_known(ctx: TransformContext, first: Operation, predicates: Sequence[Predicate]) -> None:
     """Raise ScheduleError for a condition on a loop variable that is not known where the choice is made."""
+    for comparison in (c for p in predicates for c in p.comparisons):
+        ctx.check_symbols(first, comparison.lhs)
+        ctx.check_symbols(first, comparison.rhs)
     known = {op.var for op in first.ancestors() if isinstance(op, Loop)}
     unknown = [v.text for p in predicates for v in p.variables() if v not in known]
     if unknown:

@@ -23,7 +23,7 @@ class TileSizes:
 
     def look(self, module: Module) -> None:
         """Note the loops there are now."""
-        for op in module.main.walk():
+        for op in module.walk():
             if isinstance(op, Loop) and isinstance(op.var.step, int):
                 for symbol in symbols(op.var.upper):
                     self.seen.setdefault(symbol, set()).add(op.var.step)
@@ -65,6 +65,9 @@ def _work(block: Block, known: dict[str, int]) -> int:
             lower, upper, step = (_value(dim, known) for dim in (var.lower, var.upper, var.step))
             trips = max(0, -(-(upper - lower) // max(step, 1)))
             total += trips * _work(op.body, known | {var.name: lower}) if trips else 1
+        elif op.callee is not None:
+            bound = {symbol.name: _value(size, known) for symbol, size in op.binding.items()}
+            total += 1 + _work(op.callee.body, bound)
         else:
             total += 1 + sum(_work(inner, known) for inner in op.regions)
     return total

@@ -92,7 +92,7 @@ class RandomPayload:
         self.func.symbols = tuple(s for s in self.symbols if s.name in used)
         self._mark_strided()
         module = Module(self.constants)
-        module.funcs["f"] = self.func
+        module.add(self.func)
         verify_module(module)
         return module
 

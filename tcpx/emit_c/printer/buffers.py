@@ -9,7 +9,7 @@ from tcpx.emit_c.printer.context import FunctionContext
 from tcpx.emit_c.printer.names import in_comment
 from tcpx.emit_c.printer.scopes import Scope
 from tcpx.emit_c.signature import ConstantSlot
-from tcpx.payload.ir import Operation
+from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.sizes import Dim, known_divisor
 from tcpx.payload.types import BufferType
 
@@ -54,6 +54,16 @@ def _print_stack(op: Operation, type_: BufferType, context: FunctionContext, sco
 
 
 def _print_arena(op: Operation, type_: BufferType, context: FunctionContext, scope: Scope) -> None:
+    aligned = known_divisor(context.size_attribute(op, "offset")) % ALIGNMENT == 0
+    place = _place(op, context, scope)
+    pointer = f"__builtin_assume_aligned({place}, {ALIGNMENT})" if aligned else f"(void *)({place})"
+    name = context.buffers[op.result] = context.names.fresh(op.result.name)
+    element = context.target.c_type(type_.dtype.name)
+    scope.statement(f"{element} *const {name} = {pointer}; /* {in_comment(_shape(type_))} */")
+
+
+def _place(op: Operation, context: FunctionContext, scope: Scope) -> str:
+    """The address in the workspace that an operation has."""
     if "offset" not in op.attributes:
         raise op.error(
             "a buffer of the workspace has no place in it",
@@ -67,13 +77,17 @@ def _print_arena(op: Operation, type_: BufferType, context: FunctionContext, sco
         start = context.workspace_shared
         if context.slot_name:
             base, start = context.slot_name, 0
-    aligned = known_divisor(offset) % ALIGNMENT == 0
     shift = context.sizes.text(start + offset, scope)
-    place = base if shift == "0" else f"{base} - {shift[1:]}" if shift.startswith("-") else f"{base} + {shift}"
-    pointer = f"__builtin_assume_aligned({place}, {ALIGNMENT})" if aligned else f"(void *)({place})"
-    name = context.buffers[op.result] = context.names.fresh(op.result.name)
-    element = context.target.c_type(type_.dtype.name)
-    scope.statement(f"{element} *const {name} = {pointer}; /* {in_comment(_shape(type_))} */")
+    return base if shift == "0" else f"{base} - {shift[1:]}" if shift.startswith("-") else f"{base} + {shift}"
+
+
+def print_call(op: Operation, callee: FuncOp, context: FunctionContext, scope: Scope) -> None:
+    """Run another function of the kernel, in its part of the workspace."""
+    arguments = [context.read(value) for value in op.operands]
+    arguments += [context.sizes.text(size, scope) for size in op.binding.values()]
+    workspace = _place(op, context, scope) if op.workspace != 0 else "0"
+    name = context.kernel.c_names[callee]
+    scope.statement(f"{name}({', '.join([*arguments, context.constants_name, workspace])});")
 
 
 def _print_constant(op: Operation, type_: BufferType, context: FunctionContext, scope: Scope) -> None:

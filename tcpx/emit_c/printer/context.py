@@ -28,6 +28,23 @@ class Needs:
     memcpy: bool = False
     unrolling: bool = False
 
+    def add(self, other: Needs) -> None:
+        """What is used by either."""
+        self.rows |= other.rows
+        self.filled_loads |= other.filled_loads
+        self.thread_number |= other.thread_number
+        self.memcpy |= other.memcpy
+        self.unrolling |= other.unrolling
+
+
+@dataclass(frozen=True, slots=True)
+class KernelContext:
+    """What the functions of one kernel share: the constants, where they lie, and the C names of the functions."""
+
+    constants: Constants
+    constant_slots: list[ConstantSlot] = field(default_factory=list[ConstantSlot])
+    c_names: dict[FuncOp, str] = field(default_factory=dict[FuncOp, str])
+
 
 class FunctionContext:
     """Everything about one function that its parts share while they are printed."""
@@ -40,6 +57,7 @@ class FunctionContext:
         "constants_name",
         "func",
         "in_parallel",
+        "kernel",
         "live",
         "names",
         "needs",
@@ -55,22 +73,21 @@ class FunctionContext:
         "workspace_thread",
     )
 
-    def __init__(
-        self, func: FuncOp, constants: Constants, target: Target, threads: int, names: Names, needs: Needs
-    ) -> None:
+    def __init__(self, func: FuncOp, kernel: KernelContext, target: Target, threads: int, names: Names) -> None:
         self.func = func
-        self.constants = constants
+        self.kernel = kernel
+        self.constants = kernel.constants
+        self.constant_slots = kernel.constant_slots
         self.target = target
         self.threads = threads
         self.names = names
-        self.needs = needs
+        self.needs = Needs()
         self.live = Liveness(func)
         self.variables = Variables(func, self.live)
         self.sizes = SizePrinter(names)
         self.buffers: dict[Value, str] = {}
         self.arrays: set[str] = set()
         """The buffers that are arrays on the stack; the others are pointers."""
-        self.constant_slots: list[ConstantSlot] = []
         self.next_values: dict[Value, str] = {}
         self.said: Mapping[str, str] = {}
         """The notes that the last comment told."""

@@ -6,7 +6,7 @@ from pathlib import PurePath
 from textwrap import wrap
 from typing import Final
 
-from tcpx.emit_c.printer.buffers import is_buffer_op, print_buffer
+from tcpx.emit_c.printer.buffers import is_buffer_op, print_buffer, print_call
 from tcpx.emit_c.printer.compiler_faults import UNROLL, is_asked_to_unroll
 from tcpx.emit_c.printer.context import FunctionContext
 from tcpx.emit_c.printer.moves import move_of, print_move
@@ -41,6 +41,8 @@ def print_block(block: Block, context: FunctionContext, scope: Scope) -> None:
             _print_yield(op, context, scope)
         elif is_buffer_op(op):
             print_buffer(op, context, scope)
+        elif op.callee is not None:
+            print_call(op, op.callee, context, scope)
         elif not op.is_terminator and not isinstance(op, Assert):
             print_row(op, context, scope)
     scope.op = outer
@@ -179,7 +181,7 @@ def _loop_comment(loop: Loop) -> str:
 
 def _declare_slot(loop: Loop, context: FunctionContext, inner: Scope) -> None:
     """The part of the workspace that belongs to the thread that runs this iteration."""
-    buffers = [op for op in loop.walk() if is_buffer_op(op) and op.attributes.get("per_thread")]
+    buffers = [op for op in loop.walk() if op.attributes.get("per_thread")]
     if not any(context.live.is_live(op) for op in buffers):
         return
     context.needs.thread_number = True

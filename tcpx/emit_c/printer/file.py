@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,12 +13,12 @@ from tcpx.emit_c.printer.compiler_faults import (
     has_loop_of_many_stores,
     repeats_elements_of_rows,
 )
-from tcpx.emit_c.printer.context import Needs
+from tcpx.emit_c.printer.context import KernelContext, Needs
 from tcpx.emit_c.printer.expressions import SIZE_HELPERS
-from tcpx.emit_c.printer.function import print_function
+from tcpx.emit_c.printer.function import PrintedFunction, print_callee, print_kernel
 from tcpx.emit_c.printer.names import Names, in_comment, words_of
 from tcpx.emit_c.printer.reserved import RESERVED
-from tcpx.emit_c.printer.scopes import Line
+from tcpx.emit_c.printer.scopes import Line, words_in
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.limits import MOST_C_BYTES
 from tcpx.payload.collector import collector_paused
@@ -28,6 +28,11 @@ from tcpx.target import Target
 from tcpx.target.rows import PLACEHOLDER
 
 _HEADERS: Final = ("stddef.h", "stdint.h")
+_STANDARD: Final = frozenset((*_HEADERS, "string.h", "math.h"))
+_OF_COMPILER: Final = ("__builtin_", "_Alignas")
+"""How names begin that no header declares."""
+HIDDEN: Final = '__attribute__((visibility("hidden"))) '
+"""The linkage of functions that only the files of one library call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,45 +43,75 @@ class PrintRequest:
     constants: Constants
     name: str
 
+    @property
+    def callees(self) -> list[FuncOp]:
+        """The functions that run with it, each behind those that it calls."""
+        module = self.func.module
+        return module.reached(self.func)[:-1] if module is not None else []
+
 
 @dataclass(frozen=True, slots=True)
 class PrintedFile:
     """The C source and the kernels it defines, in the order of the requests.
 
-    `operations` has, for the number of a line (from 1), the operation that the line was printed for.
+    `operations` has, for the number of a line (from 1), the operation that the line was printed for. `sources` are the
+    same functions as files that are compiled each by itself: first that of the kernels, then one for each function that
+    they call.
     """
 
     source: str
     kernels: tuple[KernelSignature, ...]
     operations: Mapping[int, Operation]
+    sources: Mapping[str, str]
 
 
 @collector_paused()
 def print_file(requests: Sequence[PrintRequest], target: Target, threads: int) -> PrintedFile:
     """The C file of these functions; the same requests give the same text. Raises VerifyError, located."""
     reserved = frozenset(RESERVED | _words_of_target(target))
-    names, needs = Names(reserved), Needs()
-    functions: list[list[Line]] = []
+    names = Names(reserved)
+    functions: list[PrintedFunction] = []
     signatures: list[KernelSignature] = []
     for request in requests:
-        lines, signature = print_function(
-            request.func, request.constants, target, threads, request.name, names, reserved, needs
-        )
-        functions.append(lines)
-        _check_length(functions, request.func)
+        kernel = KernelContext(request.constants)
+        functions += [print_callee(func, kernel, target, threads, names, reserved) for func in request.callees]
+        printed, signature = print_kernel(request.func, kernel, target, threads, request.name, names, reserved)
+        functions.append(printed)
+        _check_length([function.lines for function in functions], request.func)
         signatures.append(signature)
+    lines = _file(functions, target, "static ")
+    operations = {number: line.op for number, line in enumerate(lines, 1) if line.op is not None}
+    callees = [function for function in functions if function.head]
+    kernels = [function for function in functions if not function.head]
+    sources = {f"{kernels[0].c_name}.c": _text(_file(kernels, target, HIDDEN, callees)) if kernels else ""}
+    sources |= {f"{function.c_name}.c": _text(_file([function], target, HIDDEN, callees)) for function in callees}
+    return PrintedFile(_text(lines), tuple(signatures), operations, sources)
+
+
+def _file(
+    functions: Sequence[PrintedFunction], target: Target, linkage: str, callees: Sequence[PrintedFunction] = ()
+) -> list[Line]:
+    """The lines of a file of these functions. `linkage` is that of functions that others call; those of `callees` that
+    stand in other files are declared."""
+    needs = Needs()
+    for function in functions:
+        needs.add(function.needs)
     head = [f"/* Written by tcpx for the target {in_comment(target.name)}. */"]
-    if any(repeats_elements_of_rows(request.func) for request in requests):
+    if any(repeats_elements_of_rows(function.func) for function in functions):
         head.append(NO_LOOP_VECTORS)
-    if any(has_loop_of_many_stores(request.func) for request in requests):
+    if any(has_loop_of_many_stores(function.func) for function in functions):
         head.append(NO_DISTRIBUTION)
+    texts = [line.text for function in functions for line in function.lines]
     headers = (*_HEADERS, *(["string.h"] if needs.memcpy else []), *target.headers)
+    if callees and not _uses_intrinsics(function.lines for function in functions):
+        headers = tuple(header for header in headers if header in _STANDARD)
     head += [f"#include <{header}>" for header in dict.fromkeys(headers)]
-    texts = [line.text for lines in functions for line in lines]
+    called = {callee for function in functions for _, callee in function.func.calls()}
     definitions = [
         *target.helper_code(needs.rows.values()),
         *(code for name, code in SIZE_HELPERS.items() if any(name in used for used in texts)),
         *needs.filled_loads.values(),
+        *(f"{linkage}{function.head};" for function in callees if function.func in called),
     ]
     if needs.unrolling:
         definitions.append(UNROLLING)
@@ -84,9 +119,25 @@ def print_file(requests: Sequence[PrintRequest], target: Target, threads: int) -
         definitions.insert(0, "int omp_get_thread_num(void); /* of the OpenMP runtime */")
     lines = [Line(text) for text in "\n\n".join(["\n".join(head), *definitions]).split("\n")]
     for function in functions:
-        lines += [Line(""), *function]
-    operations = {number: line.op for number, line in enumerate(lines, 1) if line.op is not None}
-    return PrintedFile("\n".join(line.text for line in lines) + "\n", tuple(signatures), operations)
+        lines.append(Line(""))
+        if function.head:
+            lines.append(Line(f"/* {in_comment('@' + function.func.name)} */"))
+            first, *rest = function.lines
+            lines += [Line(linkage + first.text, first.op), *rest]
+        else:
+            lines += function.lines
+    return lines
+
+
+def _uses_intrinsics(functions: Iterable[Sequence[Line]]) -> bool:
+    """Whether functions use names that only a compiler may give: a header that declares thousands takes it as long to
+    read as a function to compile."""
+    words = (word for lines in functions for word in words_in(lines))
+    return any(word.startswith("_") and not word.startswith(_OF_COMPILER) for word in words)
+
+
+def _text(lines: Sequence[Line]) -> str:
+    return "\n".join(line.text for line in lines) + "\n"
 
 
 def _check_length(functions: Sequence[Sequence[Line]], last: FuncOp) -> None:

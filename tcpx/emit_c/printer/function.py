@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from tcpx.emit_c.printer.boundary import boundary
-from tcpx.emit_c.printer.context import FunctionContext, Needs
+from tcpx.emit_c.printer.context import FunctionContext, KernelContext, Needs
 from tcpx.emit_c.printer.control import print_block
 from tcpx.emit_c.printer.expressions import SizePrinter
 from tcpx.emit_c.printer.names import Names, in_comment, words_of
 from tcpx.emit_c.printer.scopes import INDENT, Line, Scope, without_unused, words_in
 from tcpx.emit_c.signature import FIRST_ASSERTION, OUT_OF_RANGE, OVERFLOW, RETURN_CODES, KernelSignature
 from tcpx.limits import INT64_MAX
-from tcpx.payload.constants import Constants
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.ops.assertion import Assert
+from tcpx.payload.runs import Binding, runs_of
 from tcpx.payload.size_excess import magnitude
-from tcpx.payload.sizes import Dim, Symbol, symbols, to_text, variables
+from tcpx.payload.sizes import Dim, Symbol, substitute, symbols, to_text, upper_expression, variables
 from tcpx.payload.text.scope import DIM_ATTRIBUTES
 from tcpx.payload.types import BufferType, shape_of
 from tcpx.payload.verifier import dims_of
@@ -29,37 +30,32 @@ _WIDTH: Final = 120
 _SUFFIXES: Final = ("", "_workspace", "_check", "_bound")
 
 
-def print_function(
+@dataclass(frozen=True, slots=True)
+class PrintedFunction:
+    """The C of a function, what it uses, and of one that others call its head, up to the parameters' end."""
+
+    func: FuncOp
+    c_name: str
+    lines: Sequence[Line]
+    needs: Needs
+    head: str = ""
+
+
+def print_kernel(
     func: FuncOp,
-    constants: Constants,
+    kernel: KernelContext,
     target: Target,
     threads: int,
     name: str,
     file_names: Names,
     reserved: frozenset[str],
-    needs: Needs,
-) -> tuple[list[Line], KernelSignature]:
+) -> tuple[PrintedFunction, KernelSignature]:
     """The C of a function, called as much like `name` as C allows, and what a caller has to know."""
     c_name = file_names.fresh(name, _SUFFIXES)
-    names = Names(reserved | {c_name + suffix for suffix in _SUFFIXES})
-    context = FunctionContext(func, constants, target, threads, names, needs)
+    names = Names(reserved | {c_name + suffix for suffix in _SUFFIXES} | set(kernel.c_names.values()))
+    context = FunctionContext(func, kernel, target, threads, names)
+    body, parameters = _body(context)
     split = len(func.args) - _result_count(func)
-    parameters: list[str] = []
-    for position, value in enumerate(func.args):
-        type_ = context.buffer_type(value, func)
-        context.buffers[value] = names.fresh(value.name)
-        const = "const " if position < split else ""
-        parameters.append(f"{const}{target.c_type(type_.dtype.name)} *restrict {context.buffers[value]}")
-    body = Scope()
-    for symbol in func.symbols:
-        body.names[symbol.text] = names.fresh(symbol.name)
-        parameters.append(f"int64_t {body.names[symbol.text]}")
-    context.constants_name, context.workspace_name = names.fresh("constants"), names.fresh("workspace")
-    parameters += [
-        f"const void *restrict {context.constants_name}",
-        f"void *restrict {context.workspace_name}",
-    ]
-    print_block(func.body, context, body)
     arguments = boundary(func, [(value, context.buffer_type(value, func)) for value in func.args])
     strides = {symbol.name for argument in arguments for symbol in argument.strides}
     signature = KernelSignature(
@@ -73,13 +69,10 @@ def print_function(
         workspace_thread=context.workspace_thread,
         constants=tuple(context.constant_slots),
         wide_sizes=_wide_sizes(func, context.workspace_shared + threads * context.workspace_thread),
-        assertions=tuple(op.diagnostic for op in _assertions(func)),
+        assertions=tuple(op.diagnostic for op, _ in _assertions(func)),
     )
-    used = words_in(body.lines())
-    unused = [p.rpartition(" ")[2].lstrip("*") for p in parameters]
     checks, call = _size_checks(func, signature, context, reserved)
-    called = words_of([call])
-    prologue = [f"(void){p};" for p in unused if p not in used and p not in called]
+    prologue = _unused(parameters, body, words_of([call]))
     if call:
         prologue = [
             f"const int {(status := names.fresh('status'))} = {call};",
@@ -91,19 +84,64 @@ def print_function(
         *_workspace_function(signature, context, reserved),
         "",
         *_description(signature, target),
-        *_head(c_name, parameters),
+        *_head(f"int {c_name}", parameters),
         *(INDENT + line for line in prologue),
     ]
     printed = [line.indented() for line in without_unused(body.lines())]
-    return [*map(Line, head), *printed, Line(f"{INDENT}return 0;"), Line("}")], signature
+    lines = [*map(Line, head), *printed, Line(f"{INDENT}return 0;"), Line("}")]
+    return PrintedFunction(func, c_name, lines, context.needs), signature
 
 
-def _head(c_name: str, parameters: list[str]) -> list[str]:
+def print_callee(
+    func: FuncOp, kernel: KernelContext, target: Target, threads: int, file_names: Names, reserved: frozenset[str]
+) -> PrintedFunction:
+    """The C of a function that the kernel calls, with sizes that it has checked."""
+    c_name = file_names.fresh(func.name)
+    context = FunctionContext(func, kernel, target, threads, Names(reserved | {c_name, *kernel.c_names.values()}))
+    kernel.c_names[func] = c_name
+    body, parameters = _body(context)
+    head = _head(f"void {c_name}", parameters)
+    unused = (INDENT + line for line in _unused(parameters, body, ()))
+    lines = [*map(Line, (*head, *unused)), *(line.indented() for line in without_unused(body.lines())), Line("}")]
+    return PrintedFunction(func, c_name, lines, context.needs, "\n".join(head).removesuffix(" {"))
+
+
+def _body(context: FunctionContext) -> tuple[Scope, list[str]]:
+    """The statements of a function and its parameters."""
+    func, names = context.func, context.names
+    split = len(func.args) - _result_count(func)
+    parameters: list[str] = []
+    for position, value in enumerate(func.args):
+        type_ = context.buffer_type(value, func)
+        context.buffers[value] = names.fresh(value.name)
+        const = "const " if position < split else ""
+        parameters.append(f"{const}{context.target.c_type(type_.dtype.name)} *restrict {context.buffers[value]}")
+    body = Scope()
+    for symbol in func.symbols:
+        body.names[symbol.text] = names.fresh(symbol.name)
+        parameters.append(f"int64_t {body.names[symbol.text]}")
+    context.constants_name, context.workspace_name = names.fresh("constants"), names.fresh("workspace")
+    parameters += [
+        f"const void *restrict {context.constants_name}",
+        f"void *restrict {context.workspace_name}",
+    ]
+    print_block(func.body, context, body)
+    return body, parameters
+
+
+def _unused(parameters: Sequence[str], body: Scope, called: Collection[str]) -> list[str]:
+    """Statements that name the parameters that nothing else does."""
+    used = words_in(body.lines())
+    names = [p.rpartition(" ")[2].lstrip("*") for p in parameters]
+    return [f"(void){p};" for p in names if p not in used and p not in called]
+
+
+def _head(beginning: str, parameters: list[str]) -> list[str]:
     """The first line of a definition, or several where it would be long."""
-    line = f"int {c_name}({', '.join(parameters)}) {{"
+    line = f"{beginning}({', '.join(parameters)}) {{"
     if len(line) <= _WIDTH:
         return [line]
-    return [f"int {c_name}(", *(f"{INDENT * 2}{p}," for p in parameters[:-1]), f"{INDENT * 2}{parameters[-1]}) {{"]
+    return [f"{beginning}(", *(f"{INDENT * 2}{p}," for p in parameters[:-1]), f"{INDENT * 2}{parameters[-1]}) {{"]
 
 
 def _result_count(func: FuncOp) -> int:
@@ -140,8 +178,8 @@ def _size_checks(
     for shape, width in [*_symbolic_shapes(func), *_strided_extents(signature)]:
         grown = [f"tcpx_size_grow(&bytes, {printer.text(dim, scope)})" for dim in shape if dim != 1]
         scope.block("", [f"int64_t bytes = {width};", f"if ({' || '.join(grown)}) return {OVERFLOW};"])
-    for number, assertion in enumerate(_assertions(func)):
-        conditions = [printer.condition(p, scope) for p in assertion.alternatives]
+    for number, (assertion, sizes) in enumerate(_assertions(func)):
+        conditions = [printer.condition(p.substitute(sizes), scope) for p in assertion.alternatives]
         fails = " && ".join(f"!({condition})" for condition in conditions)
         scope.statement(f"if ({fails}) return {FIRST_ASSERTION + number};")
     name = f"{signature.c_name}_check"
@@ -150,8 +188,20 @@ def _size_checks(
     return [f"static int {name}({parameters}) {{", *body, f"{INDENT}return 0;", "}", ""], call
 
 
-def _assertions(func: FuncOp) -> list[Assert]:
-    return [op for op in func.body.ops if isinstance(op, Assert)]
+def _assertions(func: FuncOp) -> list[tuple[Assert, Binding]]:
+    """What a function and those it calls demand of sizes, and what their symbols are then."""
+    found: list[tuple[Assert, Binding]] = []
+    for held, sizes in runs_of(func):
+        for op in held.body.ops:
+            if isinstance(op, Assert):
+                if any(variables(size) for size in sizes.values()):
+                    raise op.error(
+                        f"@{held.name} demands something of its sizes and is called with those of a loop",
+                        required="calls with sizes that are known when the kernel is called",
+                        found=", ".join(f"{symbol.name} = {to_text(size)}" for symbol, size in sizes.items()),
+                    )
+                found.append((op, sizes))
+    return found
 
 
 def _check_range(symbol: Symbol, scope: Scope) -> None:
@@ -168,13 +218,15 @@ def _check_range(symbol: Symbol, scope: Scope) -> None:
 
 def _symbolic_shapes(func: FuncOp) -> list[tuple[tuple[Dim, ...], int]]:
     """Shape and element size of every memory whose size depends on symbols alone, each once."""
-    values = [*func.args, *(r for op in func.walk() for r in op.results if not op.operands)]
     found: dict[str, tuple[tuple[Dim, ...], int]] = {}
-    for value in values:
-        type_ = value.type
-        if isinstance(type_, BufferType) and any(map(symbols, type_.shape)) and not any(map(variables, type_.shape)):
-            key = f"{'x'.join(map(to_text, type_.shape))} {type_.dtype.bytes}"
-            found.setdefault(key, (type_.shape, type_.dtype.bytes))
+    for held, sizes in runs_of(func):
+        for value in (*held.args, *(r for op in held.walk() for r in op.results if not op.operands)):
+            if not isinstance(value.type, BufferType) or any(map(variables, value.type.shape)):
+                continue
+            shape = tuple(upper_expression(substitute(d, sizes)) for d in value.type.shape)
+            if any(map(symbols, shape)):
+                key = f"{'x'.join(map(to_text, shape))} {value.type.dtype.bytes}"
+                found.setdefault(key, (shape, value.type.dtype.bytes))
     return list(found.values())
 
 
@@ -190,10 +242,13 @@ def _strided_extents(signature: KernelSignature) -> list[tuple[tuple[Dim, ...], 
 def _wide_sizes(func: FuncOp, workspace: Dim) -> tuple[Dim, ...]:
     """The sizes of a function, and its workspace in bytes, that may overflow for symbols in their range, each once."""
     ranges = {s.name: (s.lower, LARGEST_EXTENT if s.upper is None else s.upper) for s in func.symbols}
-    types = [v.type for v in func.args] + [r.type for op in func.walk() for r in op.results]
-    sizes = [workspace, *(dim for type_ in types for dim in shape_of(type_))]
-    attributes = (a for op in func.walk() for key, a in op.attributes.items() if key not in DIM_ATTRIBUTES)
-    sizes += [dim for attribute in attributes for dim in dims_of(attribute)]
+    sizes: list[Dim] = [workspace]
+    for held, binding in runs_of(func):
+        types = [v.type for v in held.args] + [r.type for op in held.walk() for r in op.results]
+        inner = [dim for type_ in types for dim in shape_of(type_)]
+        attributes = (a for op in held.walk() for key, a in op.attributes.items() if key not in DIM_ATTRIBUTES)
+        inner += [dim for attribute in attributes for dim in dims_of(attribute)]
+        sizes += inner if held is func else [substitute(dim, binding) for dim in dict.fromkeys(inner)]
     found = {to_text(dim): dim for dim in sizes if magnitude(dim, ranges) > INT64_MAX}
     return tuple(found.values())
 

@@ -3,6 +3,7 @@
 from tcpx.payload.ops import (
     activation,
     assertion,
+    call,
     composite,
     constant,
     contract,
@@ -23,6 +24,7 @@ from tcpx.payload.ops import (
 __all__ = [
     "activation",
     "assertion",
+    "call",
     "composite",
     "constant",
     "contract",

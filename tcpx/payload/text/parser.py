@@ -10,7 +10,7 @@ from lark import Token
 
 from tcpx.payload.constants import Constants, NumpyArray
 from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, TcpxError, check_text, counted
-from tcpx.payload.ir import ROW, Block, FuncOp, Module, Operation, Value, operation_class
+from tcpx.payload.ir import CALLEE, ROW, Block, FuncOp, Module, Operation, Value, operation_class
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.other_names import advice
@@ -111,7 +111,7 @@ class _ModuleParser(AttributeReader):
                 raise self.source.error(
                     tokens(node)[0], f"the function @{func.name} is defined twice", required="a name that is free"
                 )
-            made.funcs[func.name] = func
+            made.add(func)
         return made
 
     def _func(self, node: Node) -> FuncOp:
@@ -225,6 +225,10 @@ class _ModuleParser(AttributeReader):
             raise self._unknown_operation(node, opcode)
         attributes = self.attributes(child(node, "attributes"), scope)
         self._check_attributes(node, cls)
+        callee = child(node, "callee")
+        if callee is not None:
+            self._check_callee(callee, cls)
+            attributes = {CALLEE: str(tokens(callee)[0][1:]), **attributes}
         subset = child(node, "tile")
         if subset is not None:
             if "subset" in attributes:
@@ -265,6 +269,12 @@ class _ModuleParser(AttributeReader):
                     found=f"`{key}`",
                     fix=attribute_fix(key, names) or suggestion(key, names),
                 )
+
+    def _check_callee(self, node: Node, cls: type[Operation]) -> None:
+        if CALLEE not in (cls.attribute_names or ()):
+            raise self.source.error(
+                node, f"{cls.opcode} calls no function", required="operands", found=str(tokens(node)[0])
+            )
 
     def _operands(self, node: Node | None, cls: type[Operation], scope: Scope) -> list[Value]:
         found: list[Value] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
-from tcpx.payload.ir import Attribute, Block, FuncOp, Module, Operation, Value
+from tcpx.payload.ir import CALLEE, Attribute, Block, FuncOp, Module, Operation, Value
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.predicates import Predicate
@@ -102,11 +102,12 @@ def _statement(op: Operation, indent: str) -> Iterator[str]:
 
 
 def _generic_form(op: Operation, indent: str, results: str, end: str) -> Iterator[str]:
-    line = f"{indent}{results}{op.opcode}{_operands(op)}"
-    subset = op.attributes.get("subset")
+    callee, subset = op.attributes.get(CALLEE), op.attributes.get("subset")
+    line = f"{indent}{results}{op.opcode}{f' @{callee}' if callee is not None else ''}{_operands(op)}"
     if isinstance(subset, Tile):
         line += f" {subset.text()}"
-    line += _attributes((k, a) for k, a in op.attributes.items() if not (k == "subset" and isinstance(a, Tile)))
+    shown = [(k, a) for k, a in op.attributes.items() if k != CALLEE and not (k == "subset" and isinstance(a, Tile))]
+    line += _attributes(shown)
     if not op.regions:
         yield line + end
         return

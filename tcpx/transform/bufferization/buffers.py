@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from math import prod
 from typing import Final
 
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.memory import Alloc, View
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Symbol, upper_expression
+from tcpx.payload.sizes import Dim, Symbol, is_equal, upper_expression
 from tcpx.payload.subsets import Tile, compose
-from tcpx.payload.types import BufferType, TensorType, row_major
+from tcpx.payload.types import BufferType, TensorType, dtype_of, row_major, shape_of
 from tcpx.transform.bufferization.placement import Placement
 from tcpx.transform.bufferization.storage import Place, Storage, StorageKind
 
@@ -110,6 +110,29 @@ class Buffers:
             view = self.rewriter.insert(View.of(base, place.view.type.shape), point, f"{place.view.name}.buf")
             known = self._buffers[place.view] = view.result
         return known
+
+    def is_packed(self, place: Place, shape: Sequence[Dim]) -> bool:
+        """Whether a value of this shape begins where its buffer does, and lies there without gaps."""
+        tile, held = place.tile, buffer_type(place.view.type, "arena").strides
+        return (
+            not place.memory.strided
+            and not tile.dropped
+            and tile.has_unit_strides
+            and all(is_equal(offset, 0) is True for offset in tile.offsets)
+            and all(is_equal(a, b) is True for a, b in zip(held, row_major(tuple(shape)), strict=True))
+        )
+
+    def packed(self, value: Value, before: Operation) -> Place:
+        """Memory for a value of its own, without gaps."""
+        type_ = TensorType(shape_of(value.type), dtype_of(value.type))
+        storage = Storage(f"{value.name}/packed", type_, StorageKind.VALUE)
+        planned, strides = local_buffer_type(type_), row_major(type_.shape)
+        if any(is_equal(a, b) is not True for a, b in zip(planned.strides, strides, strict=True)):
+            planned = BufferType(planned.shape, planned.dtype, strides, "arena")
+        made = self.rewriter.insert(Alloc.of(planned), InsertPoint.before(before), storage.name)
+        self._allocations.append(made)
+        self._buffers[storage] = made.result
+        return Place(storage, storage, storage.full())
 
     def subset(self, place: Place, tile: Tile) -> Tile:
         """A subset of the value at a place, as a subset of its buffer."""

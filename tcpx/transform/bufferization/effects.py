@@ -147,7 +147,8 @@ class Effects:
     # -- writes --------------------------------------------------------------------------------------------------
 
     def _written(self, op: Operation) -> Iterator[Write]:
-        for target in map(self.of, op.results if op.computes_result else ()):
+        for result in op.results if op.computes_result else ():
+            target = self.of(result)
             if target is not None and target.kind is StorageKind.VALUE:
                 yield Write(op, target)
         for move in op.moves():

@@ -7,6 +7,7 @@ from typing import Final
 
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
+from tcpx.payload.ops.call import BufferCall, Call
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.generic import Return, Yield
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
@@ -104,6 +105,33 @@ class Lowering:
             stored = self.loops.fill(op, op.number, self.effects.place(op.result), shape_of(op.result.type))
             self.loops.continue_as_write(op, stored)
             self.erase_later(op)
+
+    def call(self, op: Call) -> None:
+        """A call of a function that is on buffers: it is given memory without gaps, and writes the results there."""
+        values = [*op.operands, *op.results]
+        given = [self._packed(op, value) for value in values]
+        moved = [(v, self.effects.place(v), at) for v, at in zip(values, given, strict=True)]
+        moved = [(v, place, at) for v, place, at in moved if place is not at]
+        for value, place, at in moved:
+            if value.defining_op is not op:
+                self.loops.copy(op, f"{value.name}/packed", place, at, at.tile.shape)
+        made = BufferCall.of(op, [self.buffers.of(place) for place in given])
+        made.name = op.name
+        self.rewriter.insert(made, InsertPoint.before(op))
+        self.rewriter.continue_as(op, made)
+        for value, place, at in moved:
+            if value.defining_op is op:
+                self.loops.copy(op, f"{value.name}/packed", at, place, at.tile.shape)
+        self.erase_later(op)
+
+    def _packed(self, op: Call, value: Value) -> Place:
+        """The place of a value, where it lies as a callee takes it; else memory of its own, with a remark."""
+        place = self.effects.place(value)
+        if self.buffers.is_packed(place, shape_of(value.type)):
+            return place
+        reason = f"the rows of %{place.memory.name} are strided" if place.memory.strided else "it is a part of another"
+        self.remarks.append(f"copies %{value.name}: {value.type} for {shown(op)}, because {reason}")
+        return self.buffers.packed(value, op)
 
     def pad(self, op: Pad) -> None:
         self.loops.fill_padding(op, self.effects.place(op.result), op.inside, op.spacing, op.rest)
@@ -220,3 +248,4 @@ BUFFERIZED.add(Lowering.stored, ToTensor)
 BUFFERIZED.add(Lowering.empty, Empty)
 BUFFERIZED.add(Lowering.constant, Const)
 BUFFERIZED.add(Lowering.structured, Structured)
+BUFFERIZED.add(Lowering.call, Call)

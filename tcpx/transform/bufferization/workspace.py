@@ -133,7 +133,7 @@ class _Planner:
                 size = maximum(*(self._outside(size, facts_in(op, k)) for k, (size, _) in enumerate(planned)))
                 return _Item(here, here, size, offsets) if offsets else None
             case _:
-                return None
+                return _Item(here, here, op.workspace, {op: 0}) if op.workspace != 0 else None
 
     def _last_use(self, value: Value, here: int) -> int:
         """The position, in the block of the definition, of the last operation that uses a buffer or a view of it."""

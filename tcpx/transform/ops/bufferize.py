@@ -23,7 +23,8 @@ from tcpx.transform.grouping import dissolve_all
 
 @register
 class Bufferize(Transform):
-    """Put every tensor value of a function into memory: arguments, results, the stack and the workspace.
+    """Put every tensor value of a function, and of those it calls, into memory: arguments, results, the stack and the
+    workspace.
 
     A loop updates its destinations in place, and what is yielded or returned is computed where it goes. Arguments
     become buffers; each result becomes one more argument; of what is `strided`, the strides of all dims but the
@@ -67,11 +68,17 @@ class Bufferize(Transform):
 
 
 def bufferize(rewriter: Rewriter, func: FuncOp) -> tuple[str, ...]:
-    """Put every tensor value of `func` into memory; a function that is there already stays as it is.
+    """Put every tensor value of `func`, and of what it calls, into memory; what is there already stays as it is.
 
     Returns a remark for each copy that had to be made. Raises VerifyError, located, for an operation on tensors that
     is neither structured nor composite.
     """
+    called = rewriter.module.reached(func)
+    return tuple(remark for held in called for remark in bufferize_one(rewriter, held))
+
+
+def bufferize_one(rewriter: Rewriter, func: FuncOp) -> tuple[str, ...]:
+    """The same of one function; those that it calls are on buffers."""
     if "results" in func.attributes:
         return ()
     dissolve_all(rewriter, func)

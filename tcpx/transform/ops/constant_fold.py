@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tcpx.payload.evaluator import Evaluation
+from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.size_traversal import leaves
 from tcpx.payload.sizes import Var
+from tcpx.payload.strided import STRIDED
 from tcpx.payload.text.scope import DIM_ATTRIBUTES
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.payload.verifier import dims_of
@@ -32,8 +33,10 @@ from tcpx.transform.editing import erase_dead
 @register
 class ConstantFold(Transform):
     """Evaluate an operation, or a loop, that reads only constants: its result becomes a constant of the module, and
-    what only led to it is gone. The handle then denotes the constant. A weight that is packed outside all loops is
-    packed when the kernel is compiled, once for all versions that pack it alike:
+    what only led to it is gone. The handle then denotes the constant. In a function that is called, an argument that is
+    a constant in every call counts as one: where calls give different ones, each hands over what comes of its own. A
+    weight that is packed outside all loops is packed when the kernel is compiled, once for all versions that pack it
+    alike:
 
         let bp = pack(mm.rhs, [k, n])
         constant_fold(bp)
@@ -72,29 +75,88 @@ class ConstantFold(Transform):
             )
         if op.is_fixed:
             raise ctx.fail(f"%{op.name} is a constant", op=op, required="something to compute", found=op.opcode)
-        needed = _needed(ctx, op)
+        needed, read = _needed(op)
         _check_sizes(ctx, op, needed)
-        evaluation = Evaluation(ctx.rewriter.module.constants, {})
-        with np.errstate(all="ignore"):
-            for each in needed:
-                evaluation.run(each)
-        base = op.results[0].name
-        held, computed = ctx.rewriter.module.constants, evaluation.values[op.results[0]]
-        name = held.name_of(computed)
-        if name is None:
-            name = next(n for n in (base, *(f"{base}.{k}" for k in range(1, len([*held]) + 2))) if n not in held)
-            ctx.rewriter.add_constant(name, computed)
-        made = new.stored(name, type_, op.location)
-        made.stand_for(op)
-        ctx.rewriter.insert(made, InsertPoint.before(op), base)
-        ctx.rewriter.rename(made, op.name)
-        made.copy_path = op.copy_path
-        ctx.rewriter.continue_as(op, made)
-        ctx.rewriter.replace_op(op, [made.result])
+        calls = _calls(ctx, op, read)
+        names = [_stored(ctx, _computed(ctx, op, needed, read, call), op.results[0].name) for call in calls or [None]]
+        if len(set(names)) == 1:
+            made = [_insert(ctx, op, names[0], op)]
+            value = made[0].result
+        else:
+            value = ctx.rewriter.add_block_arg(ctx.rewriter.func_of(op).body, type_, op.results[0].name)
+            made = [_insert(ctx, op, name, call) for name, call in zip(names, calls, strict=True)]
+            for const, call in zip(made, calls, strict=True):
+                ctx.rewriter.set_operands(call, [*call.operands, const.result])
+        origins = op.origins
+        ctx.rewriter.continue_as(op, made[0])
+        for other in made[1:]:
+            ctx.rewriter.set_origins(other, origins)
+        ctx.rewriter.replace_op(op, [value])
         for each in reversed(needed[:-1]):
             if each.parent is not None:
                 erase_dead(ctx.rewriter, each.results)
-        return (made,)
+        return (made[0],)
+
+
+def _insert(ctx: TransformContext, op: Operation, name: str, before: Operation) -> Operation:
+    """The constant that stands for what `op` computes."""
+    made = new.stored(name, op.results[0].type, op.location)
+    made.stand_for(op)
+    ctx.rewriter.insert(made, InsertPoint.before(before), op.results[0].name)
+    ctx.rewriter.rename(made, op.name)
+    made.copy_path = op.copy_path
+    return made
+
+
+def _stored(ctx: TransformContext, computed: Array, base: str) -> str:
+    """The name under which an array is stored."""
+    held = ctx.rewriter.module.constants
+    name = held.name_of(computed)
+    if name is None:
+        name = next(n for n in (base, *(f"{base}.{k}" for k in range(1, len([*held]) + 2))) if n not in held)
+        ctx.rewriter.add_constant(name, computed)
+    return name
+
+
+def _calls(ctx: TransformContext, op: Operation, read: Sequence[Value]) -> list[Operation]:
+    """The calls of the function, where arguments of it are read: each has to give them constants."""
+    func = ctx.rewriter.func_of(op)
+    calls = (
+        func.callers() if read and all(value in func.args for value in read) and STRIDED not in func.attributes else []
+    )
+    if read and not calls:
+        raise ctx.fail(
+            f"%{op.name} reads what is known only when the kernel runs",
+            op=op,
+            required="operands computed from constants alone",
+            found=f"%{read[0].name}: {read[0].type}",
+        )
+    return calls
+
+
+def _computed(
+    ctx: TransformContext, op: Operation, needed: Sequence[Operation], read: Sequence[Value], call: Operation | None
+) -> Array:
+    """What `op` gives, in a call of its function if it reads arguments."""
+    evaluation = Evaluation(ctx.rewriter.module.constants, {})
+    with np.errstate(all="ignore"):
+        for value in read if call is not None else ():
+            given = call.operands[ctx.rewriter.func_of(op).args.index(value)] if call is not None else value
+            first, unknown = _needed(given.defining_op) if given.defining_op is not None else ([], [given])
+            if unknown:
+                raise ctx.fail(
+                    f"%{op.name} reads an argument that is not constant in every call",
+                    op=op,
+                    required=f"a constant for %{value.name} in every call of @{ctx.rewriter.func_of(op).name}",
+                    found=f"%{given.name}: {given.type}",
+                )
+            _check_sizes(ctx, op, first)
+            for each in first:
+                evaluation.run(each)
+            evaluation.values[value] = evaluation.values[given]
+        for each in needed:
+            evaluation.run(each)
+    return evaluation.values[op.results[0]]
 
 
 def _check_sizes(ctx: TransformContext, op: Operation, needed: Sequence[Operation]) -> None:
@@ -115,9 +177,11 @@ def _check_sizes(ctx: TransformContext, op: Operation, needed: Sequence[Operatio
                 )
 
 
-def _needed(ctx: TransformContext, op: Operation) -> list[Operation]:
-    """The operations that `op` depends on and `op` itself, in an order to run them."""
+def _needed(op: Operation) -> tuple[list[Operation], list[Value]]:
+    """The operations that `op` depends on and `op` itself, in an order to run them, and the values that no operation
+    defines."""
     order: dict[Operation, None] = {}
+    given: dict[Value, None] = {}
     waiting: list[tuple[Operation, bool]] = [(op, False)]
     while waiting:
         here, is_ready = waiting.pop()
@@ -125,8 +189,12 @@ def _needed(ctx: TransformContext, op: Operation) -> list[Operation]:
             order[here] = None
         elif here not in order:
             waiting.append((here, True))
-            waiting += [(_definition(ctx, value, op), False) for value in _read_from_outside(here)]
-    return list(order)
+            for value in _read_from_outside(here):
+                if value.defining_op is not None:
+                    waiting.append((value.defining_op, False))
+                else:
+                    given[value] = None
+    return list(order), list(given)
 
 
 def _read_from_outside(op: Operation) -> list[Value]:
@@ -134,15 +202,3 @@ def _read_from_outside(op: Operation) -> list[Value]:
     inside = {value for each in op.walk() for value in each.defined}
     used = dict.fromkeys(value for each in op.walk() for value in each.operands)
     return [value for value in used if value not in inside]
-
-
-def _definition(ctx: TransformContext, value: Value, op: Operation) -> Operation:
-    made = value.defining_op
-    if made is None:
-        raise ctx.fail(
-            f"%{op.name} reads what is known only when the kernel runs",
-            op=op,
-            required="operands computed from constants alone",
-            found=f"%{value.name}: {value.type}",
-        )
-    return made

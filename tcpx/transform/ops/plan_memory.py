@@ -84,7 +84,13 @@ class PlanMemory(Transform):
 
 
 def plan_memory(rewriter: Rewriter, func: FuncOp, threads: int = 1) -> None:
-    """Plan the workspace of a function on buffers, for `threads` threads."""
+    """Plan the workspace of a function on buffers, for `threads` threads. Those it calls work in parts of it."""
+    for held in rewriter.module.reached(func):
+        plan_one(rewriter, held, threads)
+
+
+def plan_one(rewriter: Rewriter, func: FuncOp, threads: int) -> None:
+    """The same of one function; the workspaces of those that it calls are planned."""
     planned = plan(func)
     for op, offset in planned.offsets.items():
         rewriter.set_attribute(op, "offset", offset)

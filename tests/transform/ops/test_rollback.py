@@ -36,6 +36,15 @@ func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
   tcp.return(%r)
 }
 """
+TWICE = """\
+func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %two = tcp.fill {value = 2.0} : tensor<4xf32>
+  %p = tcp.mul(%x, %two) : tensor<4xf32>
+  %q = tcp.mul(%p, %two) : tensor<4xf32>
+  tcp.return(%q)
+}
+"""
+P = 'let p = match one "p" in root\n'
 STEPS: dict[str, tuple[str, str, str]] = {
     "tile": (RELU, MM, "tile(mm, [m: 6, k: 2], tail: peel)"),
     "fuse": (RELU, MM + R + NEST, "fuse(r, into: i)"),
@@ -71,6 +80,9 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "group": (RELU, MM + R, "group([mm, r], promise: nest)"),
     "isolate": (RELU, MM + "let g = group([mm])\n", "isolate(g)"),
     "dissolve": (RELU, MM + "let g = group([mm])\n", "dissolve(g)"),
+    "outline": (RELU, MM + R, "outline([mm, r])"),
+    "outline what is equal": (TWICE, P + "outline([p])\n", 'outline([match one "q" in root])'),
+    "inline": (RELU, MM + R + "let c = outline([mm, r])\n", "inline(c)"),
     "lower_vectors": (RELU, MM + NEST + "vectorize(i)\nhoist_accumulator(mm, out_of: k)\n", "lower_vectors(i)"),
     "bufferize": (RELU, MM + NEST, "bufferize(root)"),
     "select_instructions": (

@@ -1,0 +1,274 @@
+"""Calls of other functions of the module: on values, and on memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Self
+
+from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.facts import facts_at
+from tcpx.payload.fields import DimsAttribute, TextAttribute
+from tcpx.payload.ir import FuncOp, Operation, Value, endless_call, register
+from tcpx.payload.predicates import Predicate
+from tcpx.payload.sizes import (
+    Dim,
+    Size,
+    Symbol,
+    as_symbol,
+    is_equal,
+    is_less_equal,
+    known_divisor,
+    mod,
+    substitute,
+    to_text,
+)
+from tcpx.payload.subsets import Tile
+from tcpx.payload.text.scope import suggestion
+from tcpx.payload.types import BufferType, TensorType, Type, dtype_of, row_major, shape_of, substitute_type
+
+Binding = Mapping[Symbol, Dim]
+
+
+class CallBase(Operation):
+    """What calls on values and on memory share: the function, by its name, and what its symbols are."""
+
+    __slots__ = ()
+    name_of_callee = TextAttribute(key="callee", example='"f"')
+    variadic = True
+
+    @property
+    def callee(self) -> FuncOp | None:
+        func = self.func
+        held = self.attributes.get("callee")
+        return func.module.funcs.get(held) if func and func.module and isinstance(held, str) else None
+
+    @property
+    def called(self) -> FuncOp:
+        """The function. Raises VerifyError where the module has none of this name, and where it is the one round it."""
+        callee = self.callee
+        if callee is not None:
+            if callee is self.func:
+                raise endless_call(self, (callee.name, callee.name))
+            return callee
+        module = self.func.module if self.func is not None else None
+        known = [] if module is None else list(module.funcs)
+        raise self.error(
+            f"there is no function @{self.name_of_callee}",
+            required="a function of the payload",
+            found=", ".join(f"@{name}" for name in known) or "no functions",
+            fix=suggestion(self.name_of_callee, known, "@"),
+        )
+
+    def check_values(self, binding: Binding, formals: Sequence[Value], given: Sequence[Value], what: str) -> None:
+        """Values of the callee and those here have the same dtypes and, with what its symbols are, the same shapes."""
+        for formal, value in zip(formals, given, strict=True):
+            wanted = substitute_type(formal.type, binding)
+            pairs = zip(shape_of(wanted), shape_of(value.type), strict=True)
+            if dtype_of(wanted) != dtype_of(value.type) or any(is_equal(a, b) is not True for a, b in pairs):
+                raise self.error(
+                    f"%{value.name} is not the {what} %{formal.name} of @{self.called.name}",
+                    required=f"{formal.type}{_where(binding, formal.type)}",
+                    found=f"{value.type}",
+                    fix=f"write {wanted}" if what == "result" and isinstance(formal.type, TensorType) else None,
+                )
+
+    def check_count(self, formals: Sequence[Value], given: Sequence[Value], what: str) -> None:
+        """There are as many values as the callee takes or gives, of the same ranks, in memory."""
+        if len(formals) != len(given):
+            raise self.error(
+                f"@{self.called.name} has another number of {what}s",
+                required=f"{len(formals)}: {', '.join(map(repr, formals))}" if formals else "none",
+                found=f"{len(given)}: {', '.join(map(repr, given))}" if given else "none",
+            )
+        for formal, value in zip(formals, given, strict=True):
+            for type_ in (formal.type, value.type):
+                if not isinstance(type_, TensorType | BufferType):
+                    raise self.error(
+                        "a call takes and gives tensors",
+                        required=f"tensor<{dtype_of(type_).name}> for a number",
+                        found=f"the {what} %{formal.name} of @{self.called.name}: {type_}",
+                    )
+            if len(shape_of(formal.type)) != len(shape_of(value.type)):
+                raise self.error(
+                    f"%{value.name} is not the {what} %{formal.name} of @{self.called.name}",
+                    required=f"rank {len(shape_of(formal.type))}: {formal.type}",
+                    found=f"rank {len(shape_of(value.type))}: {value.type}",
+                )
+
+    def check_symbols(self, binding: Binding) -> None:
+        """Every symbol of the callee is bound, to a size that is in its range wherever the call runs."""
+        callee, facts = self.called, facts_at(self)
+        for symbol in callee.symbols:
+            if symbol not in binding:
+                raise self.error(
+                    f"the size `{symbol.name}` of @{callee.name} follows from no operand",
+                    required=f"an argument with a dimension [{symbol.name}]",
+                    found=", ".join(map(repr, callee.inputs)) or "no arguments",
+                    fix=f"make the whole dim a symbol: [{symbol.name}]",
+                )
+            size = binding[symbol]
+            wanted = [Predicate.of("<=", symbol.lower, size)]
+            wanted += [] if symbol.upper is None else [Predicate.of("<=", size, symbol.upper)]
+            decided = [facts.decide(predicate) for predicate in wanted]
+            held = facts.attach(size)
+            if known_divisor(held) % symbol.multiple_of:
+                rest = mod(held, symbol.multiple_of)
+                decided.append(None if not isinstance(rest, int) else rest == 0)
+            if any(answer is not True for answer in decided):
+                raise self.error(
+                    f"the size `{symbol.name}` of @{callee.name} is not known to be in its range",
+                    required=range_text(symbol),
+                    found=f"{symbol.name} = {to_text(size)}",
+                    fix=f"declare the range in @{self.func.name}" if self.func is not None else None,
+                    unproven=False not in decided,
+                )
+
+
+def range_text(symbol: Symbol) -> str:
+    """The range of a symbol, as it is declared."""
+    text = f"{symbol.lower}..{'' if symbol.upper is None else symbol.upper}"
+    return text if symbol.multiple_of == 1 else f"{text} multiple_of {symbol.multiple_of}"
+
+
+def _where(binding: Binding, type_: Type) -> str:
+    """What the symbols in a type are, for a message."""
+    named = {s.name: size for s, size in binding.items()}
+    found = {s: named[s] for d in shape_of(type_) if (held := as_symbol(d)) is not None and (s := held.name) in named}
+    return f", where {', '.join(f'{name} = {to_text(size)}' for name, size in found.items())}" if found else ""
+
+
+def bound_sizes(func: FuncOp, types: Iterable[Type]) -> dict[Symbol, Dim]:
+    """What the symbols of a function are for operands of these types, in order: each where it is a dim by itself for
+    the first time; strides those of the operands."""
+    known = {symbol.name: symbol for symbol in func.symbols}
+    found: dict[Symbol, Dim] = {}
+    pairs = list(zip((value.type for value in func.args), types, strict=False))
+    for formal, given in pairs:
+        for dim, extent in zip(shape_of(formal), shape_of(given), strict=True):
+            symbol = as_symbol(dim)
+            if symbol is not None and symbol.name in known:
+                found.setdefault(known[symbol.name], extent)
+    for formal, given in pairs:
+        if isinstance(formal, BufferType):
+            strides = given.strides if isinstance(given, BufferType) else row_major(shape_of(given))
+            for dim, stride in zip(formal.strides, strides, strict=True):
+                symbol = as_symbol(dim)
+                if symbol is not None and symbol.name in known:
+                    found.setdefault(known[symbol.name], stride)
+    return found
+
+
+def _fits(wanted: Type, given: Type) -> bool:
+    """Whether memory has the elements that are wanted, and they lie as is wanted."""
+    if not isinstance(wanted, BufferType) or not isinstance(given, BufferType) or wanted.dtype != given.dtype:
+        return False
+    holds = all(is_less_equal(a, b) is True for a, b in zip(wanted.shape, given.shape, strict=True))
+    return holds and all(is_equal(a, b) is True for a, b in zip(wanted.strides, given.strides, strict=True))
+
+
+@register
+class Call(CallBase):
+    """The results of another function of the module for these operands: `%y = tcp.call @f(%x) : TYPE`.
+
+    The types of the operands say what the symbols of the function are.
+    """
+
+    __slots__ = ()
+    opcode = "tcp.call"
+    class_name = "call"
+    result_count = None
+    computes_result = True
+
+    @classmethod
+    def of(cls, callee: FuncOp, operands: Sequence[Value]) -> Self:
+        """A detached call; the types of its results are those of the function for these operands."""
+        binding = bound_sizes(callee, [value.type for value in operands])
+        types: list[Type] = []
+        for value in callee.outputs:
+            type_ = substitute_type(value.type, binding)
+            types.append(TensorType(shape_of(type_), dtype_of(type_)))
+        return cls(operands, types, {"callee": callee.name})
+
+    @property
+    def binding(self) -> Mapping[Symbol, Dim]:
+        return bound_sizes(self.called, [value.type for value in self.operands])
+
+    def verify(self) -> None:
+        callee = self.called
+        if not self.results:
+            raise self.error("a call gives something", required="a result or more", found=f"none, of @{callee.name}")
+        self.check_count(callee.inputs, self.operands, "argument")
+        self.check_count(callee.outputs, self.results, "result")
+        binding = self.binding
+        self.check_symbols(binding)
+        self.check_values(binding, callee.inputs, self.operands, "argument")
+        self.check_values(binding, callee.outputs, self.results, "result")
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return evaluation.call(self.called, args)
+
+
+@register
+class BufferCall(CallBase):
+    """A function on buffers is run: it writes the last operands, its results. `sizes` are what its symbols are."""
+
+    __slots__ = ()
+    opcode = "buffer.call"
+    class_name = "call"
+    result_count = 0
+    has_side_effects = True
+    attribute_names = ("callee", "sizes", "offset", "per_thread")
+    sizes = DimsAttribute(example="[N]")
+
+    @classmethod
+    def of(cls, call: Call, operands: Sequence[Value]) -> Self:
+        """A detached call of a function that is on buffers now; the last operands are written."""
+        callee = call.called
+        binding = bound_sizes(callee, [value.type for value in (*call.operands, *call.results)])
+        return cls(operands, [], {"callee": callee.name, "sizes": tuple(binding[s] for s in callee.symbols)})
+
+    @property
+    def binding(self) -> Mapping[Symbol, Dim]:
+        return dict(zip(self.called.symbols, self.sizes, strict=True))
+
+    @property
+    def workspace(self) -> Dim:
+        planned = [self.called.attributes.get(key, 0) for key in ("workspace_shared", "workspace_thread", "threads")]
+        shared, thread, threads = (substitute(held, self.binding) for held in planned if isinstance(held, int | Size))
+        return shared + thread * threads
+
+    def verify(self) -> None:
+        callee = self.called
+        if "results" not in callee.attributes:
+            raise self.error(
+                f"@{callee.name} is not on buffers",
+                required="a function that `bufferize` has put into memory",
+                found="a function on tensors",
+            )
+        self.check_count(callee.args, self.operands, "argument")
+        if len(self.sizes) != len(callee.symbols):
+            names = ", ".join(symbol.name for symbol in callee.symbols)
+            raise self.error(
+                f"@{callee.name} has another number of symbols",
+                required=f"{len(callee.symbols)} sizes: {names}" if names else "no sizes",
+                found=f"{len(self.sizes)} sizes",
+            )
+        self.check_symbols(self.binding)
+        for formal, value in zip(callee.args, self.operands, strict=True):
+            if not _fits(substitute_type(formal.type, self.binding), value.type):
+                raise self.error(
+                    f"%{value.name} does not lie as @{callee.name} takes %{formal.name}",
+                    required=f"{formal.type}{_where(self.binding, formal.type)}",
+                    found=str(value.type),
+                )
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        split = len(self.called.inputs)
+        shapes = [shape_of(substitute_type(value.type, self.binding)) for value in self.called.args]
+        args = [a[(..., *(slice(evaluation.size(d)) for d in shape))] for a, shape in zip(args, shapes, strict=True)]
+        for value in self.operands[:split]:
+            evaluation.note_read(value, Tile.full(shape_of(value.type)))
+        for value in self.operands[split:]:
+            evaluation.note_write(value, Tile.full(shape_of(value.type)))
+        evaluation.call(self.called, args[:split], args[split:], self)
+        return ()

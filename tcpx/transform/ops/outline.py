@@ -1,0 +1,62 @@
+"""outline: operations become a function and a call."""
+
+from __future__ import annotations
+
+from tcpx.transform.convex import gathered
+from tcpx.transform.declaration import (
+    OPS,
+    Arguments,
+    Category,
+    Parameter,
+    Result,
+    Results,
+    Transform,
+    TransformContext,
+    register,
+)
+from tcpx.transform.grouping import check_values
+from tcpx.transform.outlining import outline
+
+
+@register
+class Outline(Transform):
+    """Make a function of operations, and all on the paths between them, and call it in their place.
+
+    Their handles denote them in the function; the result is the call. Where there is a function of the same
+    structure already, that one is called, and handles to the operations of both denote those of the one. Stored
+    constants become arguments, so that functions differ in them alone no longer. Each function becomes a C function,
+    compiled once for all its calls. `inline` is the way back.
+
+    before:
+        func @f(%x: tensor<[M]x64xf32>, %y: tensor<[M]x64xf32>) -> tensor<[M]x64xf32> symbols [M] {
+          %s = tcp.add(%x, %y) : tensor<[M]x64xf32>
+          %r = tcp.mul(%s, %s) : tensor<[M]x64xf32>
+          tcp.return(%r)
+        }
+    statement:
+        let c = outline([s, r])
+    after:
+        func @f(%x: tensor<[M]x64xf32>, %y: tensor<[M]x64xf32>) -> tensor<[M]x64xf32> symbols [M] {
+          %r.1 = tcp.call @f.r(%x, %y) : tensor<[M]x64xf32>
+          tcp.return(%r.1)
+        }
+
+        func @f.r(%x: tensor<[M]x64xf32>, %y: tensor<[M]x64xf32>) -> tensor<[M]x64xf32> symbols [M] {
+          %s = tcp.add(%x, %y) : tensor<[M]x64xf32>
+          %r = tcp.mul(%s, %s) : tensor<[M]x64xf32>
+          tcp.return(%r)
+        }
+    """
+
+    name = "outline"
+    category = Category.GROUPS_AND_CALLS
+    parameters = (Parameter("ops", OPS, doc="the operations"),)
+    results = (Result.OP,)
+    marks = False
+
+    def apply(self, ctx: TransformContext, args: Arguments) -> Results:
+        ops = gathered(ctx, args.ops("ops"))
+        check_values(ctx, ops)
+        made = outline(ctx.rewriter, ops)
+        made.schedule_location = ctx.location
+        return (made,)

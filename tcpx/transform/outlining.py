@@ -1,0 +1,226 @@
+"""Operations become a function and its call, and calls operations; functions of one structure become one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Mapping, Sequence
+from typing import cast
+
+from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
+from tcpx.payload.facts import facts_at
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.ir import Block, CloneMap, FuncOp, Operation, Value
+from tcpx.payload.ops.assertion import Assert
+from tcpx.payload.ops.call import Call
+from tcpx.payload.ops.generic import Return
+from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.size_traversal import leaves
+from tcpx.payload.sizes import Dim, Symbol, Var, as_symbol
+from tcpx.payload.strided import STRIDED
+from tcpx.payload.structure import fingerprint, is_data
+from tcpx.payload.types import TensorType, shape_of
+from tcpx.payload.verifier import dims_of
+from tcpx.transform.convex import replace_outside, used_outside
+from tcpx.transform.editing import erase_dead, is_pure
+
+
+def outline(rewriter: Rewriter, ops: Sequence[Operation], known: dict[str, FuncOp] | None = None) -> Call:
+    """Operations that stand next to each other, and are convex, become a function; returns its call.
+
+    `known` are functions by their structure, where they are kept; it gets the new one.
+
+    Constants that are stored stay where they are, and are arguments. What is computed of nothing, or repeats what
+    is smaller, is computed in the function. Where there is a function of the same structure, that one is called.
+    Raises ScheduleError for operations that no function can hold.
+    """
+    ops = [op for op in ops if not _is_stored(op)]
+    caller = rewriter.func_of(ops[-1]) if ops else None
+    used = used_outside(ops)
+    if caller is None or not used:
+        raise _refused(ops, "nothing else uses what they compute", "operations whose results are used", "none that is")
+    for value in used:
+        if not isinstance(value.type, TensorType):
+            raise _refused(ops, f"they give %{value.name}", "results that are tensors", repr(value))
+    inputs = _inputs(rewriter, ops)
+    symbols = _symbols(ops, inputs, caller)
+    while untold := [symbol for symbol in symbols if not _tell(inputs, symbol)]:
+        told = [value for value in caller.args if _tell([value], untold[0])]
+        if not told:
+            raise _refused(ops, f"no argument tells `{untold[0].name}`", "an argument with this dim", caller.name)
+        inputs.append(told[0])
+        symbols = _symbols(ops, inputs, caller)
+    func = FuncOp(_free_name(rewriter, f"{caller.name}.{ops[-1].name}"), [(v.name, v.type) for v in inputs], symbols)
+    func.location = ops[0].location
+    rewriter.add_function(func)
+    rewriter.adopt(func)
+    call = Call(inputs, [value.type for value in used], {"callee": func.name})
+    call.location = ops[-1].location
+    rewriter.insert(call, InsertPoint.after(ops[-1]), ops[-1].name)
+    replace_outside(rewriter, [*ops, call], used, call.results)
+    for op in ops:
+        rewriter.move(op, InsertPoint.end(func.body))
+    rewriter.insert(Return(used), InsertPoint.end(func.body))
+    for outer, inner in zip(inputs, func.args, strict=True):
+        rewriter.replace_uses(outer, inner, lambda user: user.is_in(func))
+    _call_equal(rewriter, call, func, known)
+    return call
+
+
+def _tell(values: Sequence[Value], symbol: Symbol) -> bool:
+    """Whether one of these values has a symbol as a dim by itself."""
+    dims = (as_symbol(d) for value in values for d in shape_of(value.type))
+    return any(held is not None and held.name == symbol.name for held in dims)
+
+
+def _is_stored(op: Operation) -> bool:
+    return any(is_data(op, key) for key in op.attributes)
+
+
+def _refused(ops: Sequence[Operation], message: str, required: str, found: str) -> ScheduleError:
+    return ScheduleError(
+        Diagnostic(
+            f"no function can be made of {', '.join(f'%{op.name}' for op in ops) or 'no operations'}: {message}",
+            Kind.SILENCEABLE,
+            payload=ops[0].location if ops else None,
+            required=required,
+            found=found,
+        )
+    )
+
+
+def _inputs(rewriter: Rewriter, ops: list[Operation]) -> list[Value]:
+    """What operations use and do not define, in the order of first use; what is rather computed again joins them."""
+    again: dict[Value, Value] = {}
+    pending = list(ops)
+    while pending:
+        op = pending.pop(0)
+        if not is_pure(op):
+            raise _refused(ops, f"%{op.name} does more than compute", "operations without effects", op.opcode)
+        for inner in op.walk():
+            for index, value in enumerate(inner.operands):
+                made = value.defining_op
+                if made is None or not _is_cheap(made) or _is_inside(value, ops):
+                    continue
+                if value not in again:
+                    copy = rewriter.clone(made, InsertPoint.before(op), CloneMap())
+                    ops.insert(ops.index(op), copy)
+                    pending.insert(0, copy)
+                    again[value] = copy.results[made.results.index(value)]
+                rewriter.set_operand(inner, index, again[value])
+    erase_dead(
+        rewriter, again, {v.defining_op: [c.defining_op] for v, c in again.items() if v.defining_op and c.defining_op}
+    )
+    used = (value for op in ops for inner in op.walk() for value in inner.operands)
+    inside = set(ops)
+    inputs = list(dict.fromkeys(value for value in used if not _is_inside(value, inside)))
+    for value in inputs:
+        of_loop = isinstance(value.owner, Block) and not isinstance(value.owner.parent, FuncOp)
+        if of_loop or not isinstance(value.type, TensorType):
+            required = "tensors that are no destinations of loops"
+            raise _refused(ops, f"they read %{value.name}", required, repr(value))
+    return inputs
+
+
+def _is_inside(value: Value, ops: Container[Operation]) -> bool:
+    """Whether operations, or what is in them, define a value."""
+    holder = value.owner.parent if isinstance(value.owner, Block) else value.owner
+    return holder is not None and (holder in ops or any(around in ops for around in holder.ancestors()))
+
+
+def _is_cheap(op: Operation) -> bool:
+    """Whether an operation is rather done again than handed over: it reads nothing, or repeats what it reads."""
+    if op.regions or not is_pure(op) or _is_stored(op):
+        return False
+    if not op.operands:
+        return True
+    if not isinstance(op, Structured) or not op.is_movement or len(op.operands) > 1:
+        return False
+    return len(shape_of(op.operands[0].type)) < len(shape_of(op.result.type))
+
+
+def _symbols(ops: Sequence[Operation], inputs: Sequence[Value], caller: FuncOp) -> list[Symbol]:
+    """The symbols in operations, with what is known where they stand, in the order of the inputs."""
+    facts, known = facts_at(ops[0]), {symbol.name: symbol for symbol in caller.symbols}
+    loops = {op for op in ops[0].ancestors() if "var" in op.attributes}
+    outer = {v.name for op in loops if isinstance(v := op.attributes["var"], Var)}
+    found: dict[str, Symbol] = {}
+    for dim in [*(d for v in inputs for d in shape_of(v.type)), *(d for op in ops for d in _dims_in(op))]:
+        for leaf in leaves(dim).values():
+            if isinstance(leaf, Symbol) and leaf.name in known:
+                attached = as_symbol(facts.attach(known[leaf.name].size()))
+                found.setdefault(leaf.name, attached or known[leaf.name])
+            elif isinstance(leaf, Var) and leaf.name in outer:
+                raise _refused(ops, f"they depend on the loop {leaf.name}", "sizes of the function alone", leaf.text)
+    return list(found.values())
+
+
+def _dims_in(op: Operation) -> list[Dim]:
+    found: list[Dim] = []
+    for inner in op.walk():
+        found += [d for attribute in inner.attributes.values() for d in dims_of(attribute)]
+        found += [d for value in inner.defined for d in shape_of(value.type)]
+    return found
+
+
+def _free_name(rewriter: Rewriter, wanted: str) -> str:
+    base, known = re.sub(r"[^\w.]", "_", wanted), rewriter.module.funcs
+    return base if base not in known else next(n for k in range(1, len(known) + 2) if (n := f"{base}.{k}") not in known)
+
+
+def _call_equal(rewriter: Rewriter, call: Call, func: FuncOp, known: dict[str, FuncOp] | None) -> None:
+    """Let the only call of a function be of another one of its structure, if there is one."""
+    if known is None:
+        others = (
+            other
+            for other in rewriter.module.funcs.values()
+            if other is not func and len(other.body.ops) == len(func.body.ops)
+        )
+        known = {fingerprint(other): other for other in others if other is not rewriter.module.main}
+    same = known.setdefault(fingerprint(func), func)
+    if same is func or _stored(same) != _stored(func):
+        return
+    for kept, gone in zip(list(same.walk()), list(func.walk()), strict=True):
+        origins = gone.origins
+        rewriter.set_origins(gone, ())
+        rewriter.set_origins(kept, tuple(dict.fromkeys((*kept.origins, *origins))))
+    rewriter.set_attribute(call, "callee", same.name)
+    rewriter.remove_function(func)
+
+
+def _stored(func: FuncOp) -> list[object]:
+    """The constants that operations in a function name."""
+    return [op.attributes[key] for op in func.walk() for key in op.attributes if is_data(op, key)]
+
+
+def inline(rewriter: Rewriter, call: Call) -> None:
+    """Put what a function does in the place of a call; a function that nothing calls any more goes away."""
+    func, caller = call.called, rewriter.func_of(call)
+    values = dict(zip(func.args, call.operands, strict=True))
+    mapping = CloneMap(values, cast("Mapping[Symbol | Var, Dim]", call.binding))
+    split = rewriter.new_split() if len(func.callers()) > 1 else None
+    is_entry = func is rewriter.module.main
+    for op in func.body.ops[:-1]:
+        at = InsertPoint.start(caller.body) if isinstance(op, Assert) else InsertPoint.before(call)
+        made = rewriter.clone(op, at, mapping)
+        if split is not None:
+            rewriter.extend_copy_path(made, split, "inlined")
+            rewriter.extend_copy_path(op, split, "called")
+    rewriter.end(call, "a call that was inlined")
+    rewriter.replace_op(call, [mapping.value(value) for value in func.returned])
+    if split is None and not is_entry:
+        rewriter.remove_function(func)
+
+
+def drop_unused_arguments(rewriter: Rewriter, func: FuncOp) -> None:
+    """Let calls hand over what a function reads, and what tells it its symbols."""
+    calls = func.callers()
+    if not calls or STRIDED in func.attributes or func is rewriter.module.main:
+        return
+    for value in reversed(func.args):
+        others = [other for other in func.args if other is not value]
+        if value.uses or not all(_tell(others, symbol) for symbol in func.symbols if _tell([value], symbol)):
+            continue
+        index = func.args.index(value)
+        for call in calls:
+            rewriter.set_operands(call, [v for k, v in enumerate(call.operands) if k != index])
+        rewriter.remove_block_arg(func.body, index)

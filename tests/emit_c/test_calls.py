@@ -1,0 +1,251 @@
+"""Kernels of several functions: what they compute, where arrays lie, and what the entry checks for those it calls."""
+
+from __future__ import annotations
+
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tcpx
+from tcpx.payload.text.parser import parse
+from tcpx.transform.language.loader import Program
+from tests.optional_tools import compilers
+
+PLAIN = tcpx.parse_schedule("language 1\nschedule s(root: func) { optional canonicalize(root) }")
+STATEFUL = """
+func @main(%x: tensor<[M]x8xf32>, %y: tensor<8x[P]xf32>) -> (tensor<[M]x[P]xf32>, tensor<[P]xf32>, tensor<[M]x8xf32>)
+    symbols [M, P] {
+  %a, %s = tcp.call @block(%x, %w1) : tensor<[M]x8xf32>, tensor<8xf32>
+  %b, %t = tcp.call @block(%a, %y) : tensor<[M]x[P]xf32>, tensor<[P]xf32>
+  tcp.return(%b, %t, %a)
+}
+func @block(%x: tensor<[B]x[K]xf32>, %w: tensor<[K]x[N]xf32>) -> (tensor<[B]x[N]xf32>, tensor<[N]xf32>)
+    symbols [B, K, N] {
+  %mm = tcp.matmul(%x, %w) : tensor<[B]x[N]xf32>
+  %p = tcp.softmax(%mm) {dim = 1} : tensor<[B]x[N]xf32>
+  %q = tcp.call @twice(%p) : tensor<[B]x[N]xf32>
+  %s = tcp.reduce_sum(%q) {dims = [0]} : tensor<[N]xf32>
+  tcp.return(%q, %s)
+}
+func @twice(%x: tensor<[A]x[B]xf32>) -> tensor<[A]x[B]xf32> symbols [A, B] {
+  %t = tcp.transpose(%x) {permutation = [1, 0]} : tensor<[B]x[A]xf32>
+  %u = tcp.add(%t, %t) : tensor<[B]x[A]xf32>
+  %e = tcp.exp(%u) : tensor<[B]x[A]xf32>
+  %y = tcp.transpose(%e) {permutation = [1, 0]} : tensor<[A]x[B]xf32>
+  tcp.return(%y)
+}
+""".replace("  %a, %s =", "  %w1 = tcp.const {value = 0.25} : tensor<8x8xf32>\n  %a, %s =")
+
+
+def check(module: tcpx.Module, kernel: tcpx.Kernel, seed: int = 0, **sizes: int) -> None:
+    """The kernel computes what the evaluator does."""
+    arrays = tcpx.random_inputs(module, seed, sizes=sizes)
+    found, wanted = kernel(*arrays), tcpx.evaluate(module, *arrays)
+    pairs = zip(found, wanted, strict=True) if isinstance(found, tuple) else [(found, wanted)]
+    for a, b in pairs:
+        np.testing.assert_allclose(np.asarray(a, np.float64), np.asarray(b, np.float64), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("schedule", [PLAIN, None], ids=["plain", "default"])
+def test_results_and_workspace(schedule: Program | None, threads: int) -> None:
+    module = parse(STATEFUL)
+    kernel = tcpx.compile(module, schedule, threads=threads)
+    for m, p in ((1, 1), (5, 7), (0, 3), (3, 0), (33, 17)):
+        check(module, kernel, M=m, P=p)
+    assert kernel.c_source.count("\nstatic void block(") == 1
+    assert kernel.c_source.count("\nstatic void twice(") == 1
+
+
+def test_calls_at_the_same_time() -> None:
+    module = parse(STATEFUL)
+    kernel = tcpx.compile(module, PLAIN)
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(check, module, kernel, k, M=20 + k % 3, P=9) for k in range(20)]:
+            done.result()
+
+
+def test_sanitized() -> None:
+    module = parse(STATEFUL)
+    check(module, tcpx.compile(module, PLAIN, sanitize=True), M=5, P=3)
+
+
+def test_nothing_that_is_read_is_written() -> None:
+    module = parse("""
+func @main(%x: tensor<[N]x[N]xf32>, %z: tensor<[N]x[N]xf32>) -> tensor<[N]x[N]xf32> symbols [N] {
+  %e = tcp.exp(%x) : tensor<[N]x[N]xf32>
+  %a = tcp.call @product(%e, %e) : tensor<[N]x[N]xf32>
+  %b = tcp.call @product(%a, %e) : tensor<[N]x[N]xf32>
+  %c = tcp.add(%b, %z) : tensor<[N]x[N]xf32>
+  tcp.return(%c)
+}
+func @product(%x: tensor<[N]x[N]xf32>, %y: tensor<[N]x[N]xf32>) -> tensor<[N]x[N]xf32> symbols [N] {
+  %y1 = tcp.matmul(%x, %y) : tensor<[N]x[N]xf32>
+  tcp.return(%y1)
+}
+""")
+    kernel = tcpx.compile(module, PLAIN)
+    for n in (0, 1, 3, 8):
+        check(module, kernel, N=n)
+
+
+def test_arguments_and_constants_handed_on() -> None:
+    module = parse(
+        """
+constants "c.npz"
+func @main(%x: tensor<[N]x4xf32>) -> (tensor<[N]x4xf32>, tensor<[N]x4xf32>, tensor<4xf32>, tensor<2x2xf32>)
+    symbols [N] {
+  %c = tcp.const {constant = "c"} : tensor<4xf32>
+  %a, %b, %d = tcp.call @same(%x, %c) : tensor<[N]x4xf32>, tensor<[N]x4xf32>, tensor<4xf32>
+  %s = tcp.reshape(%d) : tensor<2x2xf32>
+  tcp.return(%a, %b, %c, %s)
+}
+func @same(%x: tensor<[N]x4xf32>, %c: tensor<4xf32>) -> (tensor<[N]x4xf32>, tensor<[N]x4xf32>, tensor<4xf32>)
+    symbols [N] {
+  %k = tcp.const {constant = "k"} : tensor<4xf32>
+  %d = tcp.mul(%c, %k) : tensor<4xf32>
+  tcp.return(%x, %x, %d)
+}
+""",
+        constants={"c": np.arange(4, dtype=np.float32), "k": np.arange(2, 6, dtype=np.float32)},
+    )
+    kernel = tcpx.compile(module, PLAIN)
+    assert [slot.name for slot in kernel.signature.constants] == ["k", "c"]
+    for n in (0, 1, 5):
+        check(module, kernel, N=n)
+
+
+LOOP = """
+func @main(%x: tensor<[M]x8x6xf32>) -> tensor<[M]x8x6xf32> symbols [M] {
+  %o = tcp.empty : tensor<[M]x8x6xf32>
+  %y = LOOP %i in 0 to M step 3 (%d = %o) {
+    %t = gml_st.materialize(%x) tile [%i, 0, 0] [min(3, M - %i), 8, 6] : tensor<[min(3, M - %i)]x8x6xf32>
+    %e = tcp.call @rows(%t) : tensor<[min(3, M - %i)]x8x6xf32>
+    gml_st.yield(%e, %d) tile [%i, 0, 0] [min(3, M - %i), 8, 6]
+  } : tensor<[M]x8x6xf32>
+  tcp.return(%y)
+}
+func @rows(%x: tensor<[R]x[K]x6xf32>) -> tensor<[R]x[K]x6xf32> symbols [R: 0..3, K] {
+  %s = tcp.softmax(%x) {dim = 1} : tensor<[R]x[K]x6xf32>
+  tcp.return(%s)
+}
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("loop", ["gml_st.for", "gml_st.parallel"])
+def test_in_a_loop(loop: str, threads: int) -> None:
+    module = parse(LOOP.replace("LOOP", loop))
+    kernel = tcpx.compile(module, PLAIN, threads=threads)
+    for m in (0, 1, 3, 7, 200):
+        check(module, kernel, M=m)
+    assert (kernel.workspace_bytes({"M": 5}) > 0) or "stack" not in kernel.c_source
+
+
+def test_columns_are_copied() -> None:
+    module = parse(
+        """
+func @main(%x: tensor<[M]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M, N] {
+  %o = tcp.empty : tensor<[M]x[N]xf32>
+  %y = gml_st.parallel %i in 0 to N step 4 (%d = %o) {
+    %t = gml_st.materialize(%x) tile [0, %i] [M, min(4, N - %i)] : tensor<[M]x[min(4, N - %i)]xf32>
+    %e = tcp.call @rows(%t) : tensor<[M]x[min(4, N - %i)]xf32>
+    gml_st.yield(%e, %d) tile [0, %i] [M, min(4, N - %i)]
+  } : tensor<[M]x[N]xf32>
+  tcp.return(%y)
+}
+func @rows(%x: tensor<[R]x[K]xf32>) -> tensor<[R]x[K]xf32> symbols [R, K] {
+  %e = tcp.exp(%x) : tensor<[R]x[K]xf32>
+  tcp.return(%e)
+}
+"""
+    )
+    for threads in (1, 2):
+        kernel = tcpx.compile(module, PLAIN, threads=threads)
+        for m, n in ((0, 3), (3, 0), (1, 1), (5, 9), (40, 30)):
+            check(module, kernel, M=m, N=n)
+    run = tcpx.apply_schedule(module, tcpx.parse_schedule("language 1\nschedule s(root: func) { bufferize(root) }"))
+    assert run.module.main.attributes["remarks"] == (
+        "copies %t: tensor<[M]x[min(4, N - %i)]xf32> for %e (tcp.call), because it is a part of another",
+        "copies %e: tensor<[M]x[min(4, N - %i)]xf32> for %e (tcp.call), because it is a part of another",
+    )
+
+
+def test_strided_arguments_are_copied() -> None:
+    module = parse(STATEFUL)
+    kernel = tcpx.compile(module, PLAIN, strided=True)
+    x, y = (np.random.default_rng(k).random((9, 12), np.float32) for k in range(2))
+    found, wanted = kernel(x[:5, :8], y[:8, :3]), tcpx.evaluate(module, x[:5, :8], y[:8, :3])
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(np.asarray(a, np.float64), np.asarray(b, np.float64), rtol=1e-5)
+
+
+def test_the_entry_checks_what_callees_assert() -> None:
+    module = parse("""
+func @main(%x: tensor<[M]xf32>) -> tensor<[2*M]xf32> symbols [M] {
+  %p = tcp.pad(%x) {value = 0.0} : tensor<[2*M]xf32>
+  %y = tcp.call @f(%p) : tensor<[2*M]xf32>
+  tcp.return(%y)
+}
+func @f(%x: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] {
+  tcp.assert {any = [N <= 8], message = "N is at most 8"}
+  %y = tcp.exp(%x) : tensor<[N]xf32>
+  tcp.return(%y)
+}
+""")
+    kernel = tcpx.compile(module, PLAIN)
+    check(module, kernel, M=4)
+    out = np.zeros(10, np.float32)
+    with pytest.raises(tcpx.ArgumentError) as caught:
+        kernel(np.ones(5, np.float32), out=out)
+    assert caught.value.diagnostic.message == "N is at most 8"
+    assert not out.any()
+
+
+def test_sizes_of_callees_that_overflow() -> None:
+    module = parse("""
+func @main(%x: tensor<[M]xsi8>) -> tensor<[M]xsi8> symbols [M] {
+  %y = tcp.call @f(%x) : tensor<[M]xsi8>
+  tcp.return(%y)
+}
+func @f(%x: tensor<[N]xsi8>) -> tensor<[N]xsi8> symbols [N] {
+  %w = tcp.broadcast(%x) {dims = [1]} : tensor<[N]x[N]xsi8>
+  %t = tcp.transpose(%w) {permutation = [1, 0]} : tensor<[N]x[N]xsi8>
+  %y = tcp.reduce_max(%t) {dims = [0]} : tensor<[N]xsi8>
+  tcp.return(%y)
+}
+""")
+    kernel = tcpx.compile(module, PLAIN)
+    check(module, kernel, M=7)
+    if kernel.signature.has_workspace:
+        assert kernel.call_raw([0, 0], [1 << 40], 0) == 2
+
+
+def test_one_file_for_each_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TCPX_CACHE_DIR", str(tmp_path))
+    module = parse(STATEFUL)
+    kernel = tcpx.compile(module, PLAIN, target="generic", threads=2)
+    assert list(kernel.sources) == ["main_.c", "twice.c", "block.c"]
+    assert "int main_workspace" not in kernel.sources["block.c"]
+    assert '__attribute__((visibility("hidden"))) void block(' in kernel.sources["main_.c"]
+    objects = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.o")}
+    assert sorted(name.partition("-")[0] for name in objects) == ["block", "main_", "twice"]
+    other = tcpx.compile(parse(STATEFUL.replace("0.25", "0.5")), PLAIN, target="generic", threads=2)
+    check(parse(STATEFUL.replace("0.25", "0.5")), other, M=3, P=2)
+    again = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.o")}
+    assert len(again) == 4
+    assert objects.items() <= again.items()
+
+
+@pytest.mark.parametrize("compiler", compilers())
+def test_no_warnings(compiler: str, tmp_path: Path) -> None:
+    for name in ("generic", "x86_avx512"):
+        kernel = tcpx.compile(parse(STATEFUL), target=name, threads=2)
+        for file, text in {**kernel.sources, "whole.c": kernel.c_source}.items():
+            (tmp_path / file).write_text(text)
+            flags = [*tcpx.load_target(name).flags, "-Wall", "-Wextra", "-Werror", "-fopenmp", "-O0", "-c"]
+            done = subprocess.run([compiler, *flags, "-o", "x.o", file], cwd=tmp_path, capture_output=True, check=False)
+            assert done.returncode == 0, done.stderr.decode()

@@ -1,0 +1,40 @@
+"""inline: a call gives way to the operations of the function."""
+
+from __future__ import annotations
+
+from tests.transform.payloads import check, refusal
+
+CALLS = """\
+func @main(%x: tensor<[M]x4xf32>, %y: tensor<3x4xf32>) -> (tensor<[M]x4xf32>, tensor<3x4xf32>) symbols [M: 0..] {
+  %a = tcp.call @f(%x, %x) : tensor<[M]x4xf32>
+  %b = tcp.call @f(%y, %y) : tensor<3x4xf32>
+  tcp.return(%a, %b)
+}
+func @f(%p: tensor<[R]x4xf32>, %q: tensor<[R]x4xf32>) -> tensor<[R]x4xf32> symbols [R] {
+  %s = tcp.add(%p, %q) : tensor<[R]x4xf32>
+  %t = tcp.mul(%s, %q) : tensor<[R]x4xf32>
+  tcp.return(%t)
+}
+"""
+NAMES = "".join(f'let {name} = match one "{name}" in root\n' for name in ("a", "b", "s", "t"))
+
+
+def test_handles_denote_the_copies() -> None:
+    done = check(CALLS, f"{NAMES}inline(a)\nlet i = tile(t, [d0: 2])\nfuse(s, into: i)")
+    assert list(done.module.funcs) == ["main", "f"]
+    assert sum(op.opcode == "gml_st.for" for op in done.module.walk()) == 2
+
+
+def test_a_function_that_nothing_calls_goes_away() -> None:
+    done = check(CALLS, f"{NAMES}inline(a)\ninline(b)")
+    assert list(done.module.funcs) == ["main"]
+    assert [op.opcode for op in done.module.main.body.ops] == ["tcp.add", "tcp.mul"] * 2 + ["tcp.return"]
+    check(CALLS, f"{NAMES}inline(a)\ntry {{ inline(b)\nfail }} else {{ }}".replace("\nfail", '\nrequire 1 == 2 "no"'))
+
+
+def test_refusals() -> None:
+    assert refusal(CALLS, f"{NAMES}inline(s)").message == "`call` of `inline` does not fit"
+    found = refusal(CALLS, f"{NAMES}bufferize(root)\ninline(a)")
+    assert found.message == "%a calls a function on buffers"
+    assert (found.required, found.fix) == ("a call of a function on tensors", "inline before `bufferize`")
+    assert refusal(CALLS, f"{NAMES}inline(a)\ninline(a)").found is not None

@@ -1,0 +1,170 @@
+"""outline: what becomes of operations, handles and constants, and what no function can be made of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcpx
+from tcpx.payload.diagnostics import Kind
+from tcpx.payload.text.parser import parse
+from tests.transform.payloads import RELU, check, refusal, run
+
+NAMES = "".join(f'let {name} = match one "{name}" in root\n' for name in ("mm", "s", "r"))
+TWICE = """\
+func @twice(%x: tensor<[M]x4xf32>, %y: tensor<[M]x4xf32>, %z: tensor<4x[M]xf32>)
+    -> (tensor<[M]x4xf32>, tensor<4x[M]xf32>) symbols [M: 0..] {
+  %a = tcp.add(%x, %y) : tensor<[M]x4xf32>
+  %b = tcp.mul(%a, %x) : tensor<[M]x4xf32>
+  %c = tcp.add(%b, %y) : tensor<[M]x4xf32>
+  %d = tcp.mul(%c, %b) : tensor<[M]x4xf32>
+  %e = tcp.add(%z, %z) : tensor<4x[M]xf32>
+  tcp.return(%d, %e)
+}
+"""
+FOUR = "".join(f'let {name} = match one "{name}" in root\n' for name in "abcde")
+
+
+def test_operations_become_a_function() -> None:
+    done = check(RELU, f"{NAMES}let c = outline([mm, r])\nlet i = tile(mm, [m: 4])\nfuse(r, into: i)")
+    main, made = done.module.main, done.module.funcs["relu.r"]
+    assert [op.opcode for op in main.body.ops] == ["tcp.call", "tcp.return"]
+    assert [value.name for value in made.args] == ["x", "w", "b"]
+    assert [symbol.name for symbol in made.symbols] == ["M", "K", "N"]
+
+
+def test_equal_functions_are_one() -> None:
+    done = check(
+        TWICE,
+        f"{FOUR}let one = outline([a, b])\nlet other = outline([c, d])\nlet i = tile(c, [d0: 3])\nfuse(b, into: i)",
+    )
+    assert list(done.module.funcs) == ["twice", "twice.b"]
+    assert [callee.name for _, callee in done.module.main.calls()] == ["twice.b", "twice.b"]
+    body = f"{FOUR}let one = outline([a, b])\nlet other = outline([c, d])\nrequire a == c and b == d and one != other"
+    run(TWICE, f"{body}\nlet all = match some op in root\nrequire len(all) == 5")
+
+
+def test_functions_of_other_shapes_are_others() -> None:
+    done = check(TWICE, f"{FOUR}let one = outline([a])\nlet other = outline([e])\nlet third = outline([c])")
+    assert list(done.module.funcs) == ["twice", "twice.a", "twice.e"]
+
+
+def test_stored_constants_are_arguments_and_what_is_cheap_is_computed_again() -> None:
+    module = parse(
+        """\
+func @f(%x: tensor<[M]x4xf32>) -> tensor<[M]x4xf32> symbols [M] {
+  %w1 = tcp.const {constant = "w1"} : tensor<4xf32>
+  %w2 = tcp.const {constant = "w2"} : tensor<4xf32>
+  %zero = tcp.fill {value = 0.0} : tensor<[M]x4xf32>
+  %b1 = tcp.broadcast(%w1) {dims = [1]} : tensor<[M]x4xf32>
+  %b2 = tcp.broadcast(%w2) {dims = [1]} : tensor<[M]x4xf32>
+  %a = tcp.add(%x, %b1) : tensor<[M]x4xf32>
+  %b = tcp.max(%a, %zero) : tensor<[M]x4xf32>
+  %c = tcp.add(%b, %b2) : tensor<[M]x4xf32>
+  %d = tcp.max(%c, %zero) : tensor<[M]x4xf32>
+  tcp.return(%d)
+}
+""",
+        constants={name: np.arange(4, dtype=np.float32) for name in ("w1", "w2")},
+    )
+    text = "".join(f'let {name} = match one "{name}" in root\n' for name in "abcd")
+    schedule = tcpx.parse_schedule(f"language 1\nschedule s(root: func) {{\n{text}outline([a, b])\noutline([c, d])\n}}")
+    done = tcpx.apply_schedule(module, schedule).module
+    assert [op.opcode for op in done.main.body.ops] == ["tcp.const", "tcp.const", "tcp.call", "tcp.call", "tcp.return"]
+    assert [value.name for value in done.funcs["f.b"].args] == ["w1", "x"]
+    assert len(done.funcs) == 2
+    x = np.ones((3, 4), np.float32)
+    assert np.array_equal(np.asarray(tcpx.evaluate(done, x)), np.asarray(tcpx.evaluate(module, x)))
+
+
+def test_a_symbol_that_no_operand_tells_comes_with_an_argument() -> None:
+    text = """\
+func @f(%x: tensor<[M]xf32>, %y: tensor<4xf32>) -> tensor<[2*M]xf32> symbols [M: 0..] {
+  %p = tcp.pad(%x) {value = 0.0} : tensor<[2*M]xf32>
+  %q = tcp.add(%p, %p) : tensor<[2*M]xf32>
+  tcp.return(%q)
+}
+"""
+    done = check(text, 'let q = match one "q" in root\noutline([q])')
+    assert [value.name for value in done.module.funcs["f.q"].args] == ["p", "x"]
+    text = """\
+func @g(%x: tensor<[K]x[N]xf32>) -> (tensor<[K]x[N]xf32>, tensor<2x[N]xf32>) symbols [K: 0.., N: 0..] {
+  %a = tcp.exp(%x) : tensor<[K]x[N]xf32>
+  %b = tcp.fill {value = 1.0} : tensor<2x[N]xf32>
+  tcp.return(%a, %b)
+}
+"""
+    done = check(text, 'let b = match one "b" in root\noutline([b])')
+    assert [symbol.name for symbol in done.module.funcs["g.b"].symbols] == ["K", "N"]
+
+
+def test_in_a_branch() -> None:
+    text = f"{NAMES}specialize [mm, r] when size(mm.m) >= 4 and size(mm.m) <= 9 {{ outline([mm, r]) }} else {{ }}"
+    done = check(RELU, text)
+    (made,) = [func for func in done.module.funcs.values() if func is not done.module.main]
+    assert [(s.name, s.lower, s.upper) for s in made.symbols] == [("M", 4, 9), ("K", 0, None), ("N", 0, None)]
+
+
+@pytest.mark.parametrize(
+    ("body", "message", "required"),
+    [
+        (
+            "let i = tile(mm, [m: 4])\noutline([mm])",
+            "no function can be made of %mm: they depend on the loop mm/m1",
+            "sizes of the function alone",
+        ),
+        (
+            "bufferize(root)\noutline([mm, r])",
+            "%r/d0 is in a function on buffers: it cannot be grouped",
+            "operations on tensors",
+        ),
+    ],
+)
+def test_refusals(body: str, message: str, required: str) -> None:
+    found = refusal(RELU, NAMES + body)
+    assert (found.message, found.required, found.kind) == (message, required, Kind.SILENCEABLE)
+
+
+def test_what_a_loop_changes_is_no_argument() -> None:
+    text = """\
+func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = gml_st.for %i in 0 to 3 step 1 (%d = %x) {
+    %e = tcp.exp(%d) : tensor<4xf32>
+    gml_st.yield(%e, %d) tile [0] [4]
+  } : tensor<4xf32>
+  tcp.return(%y)
+}
+"""
+    found = refusal(text, 'let e = match one "e" in root\noutline([e])')
+    assert found.message == "no function can be made of %e: they read %d"
+    assert (found.required, found.found) == ("tensors that are no destinations of loops", "%d: tensor<4xf32>")
+
+
+def test_steps_on_two_functions_are_refused() -> None:
+    found = refusal(RELU, f"{NAMES}outline([mm])\nlet i = tile(s, [d0: 4])\nfuse(mm, into: i)")
+    assert found.message == "%s/d01 is an operation of @relu, and %mm one of @relu.mm"
+    assert (found.required, found.fix) == ("operations of one function", "`inline` the call of the function")
+    found = refusal(RELU, f"{NAMES}outline([mm])\ngroup([mm, s])")
+    assert found.message == "these ops have no block in common"
+
+
+def test_sizes_of_another_function_are_refused() -> None:
+    text = """\
+func @main(%x: tensor<[M]x4xf32>, %y: tensor<[N]x4xf32>) -> (tensor<[M]x4xf32>, tensor<[N]x4xf32>)
+    symbols [M: 0..8, N: 0..] {
+  %a = tcp.exp(%x) : tensor<[M]x4xf32>
+  %b = tcp.call @f(%y) : tensor<[N]x4xf32>
+  tcp.return(%a, %b)
+}
+func @f(%z: tensor<[M]x4xf32>) -> tensor<[M]x4xf32> symbols [M: 0..] {
+  %c = tcp.exp(%z) : tensor<[M]x4xf32>
+  tcp.return(%c)
+}
+"""
+    names = 'let a = match one "a" in root\nlet c = match one "c" in root\n'
+    check(text, f"{names}tile(c, [d0: max(1, size(c.d0) / 2)])", [{"M": m, "N": n} for m in (0, 8) for n in (0, 1, 13)])
+    for step in ("tile(c, [d0: max(1, size(a.d0))])", "specialize c when size(a.d0) > 3 { } else { }"):
+        found = refusal(text, names + step)
+        assert found.message == "the size is one of another function than @f, where %c stands"
+        assert found.required == "a size over the symbols of @f: M"
+        assert found.fix == "take the size of an operation in @f"
