@@ -16,6 +16,7 @@ from tcpx.payload.ir import Block, Operation
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.group import Group
 from tcpx.payload.types import TensorType, Type, VectorType
+from tcpx.transform import new
 from tcpx.transform.language import syntax as ast
 
 MOST_NAMED: Final = 8
@@ -103,7 +104,7 @@ def _has_elements(type_: Type) -> bool:
 
 
 def _computes(op: Operation) -> bool:
-    moves = isinstance(op, Structured) and op.is_movement
+    moves = (isinstance(op, Structured) and op.is_movement) or new.pieces_of_all(op) is not None
     return not moves and not any(side == "tail" for _, side in op.copy_path)
 
 

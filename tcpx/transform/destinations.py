@@ -219,9 +219,11 @@ def _read_nothing_beyond(rewriter: Rewriter, op: Materialize, var: Var, loop: Lo
     """
     subset = op.subset
     sizes = list(subset.sizes)
-    for dim, (offset, extent) in enumerate(zip(subset.offsets, shape_of(op.operands[0].type), strict=True)):
-        if var in variables(offset) and is_less_equal(offset + sizes[dim], extent) is not True:
-            sizes[dim] = minimum(sizes[dim], maximum(0, extent - offset))
+    dims = zip(subset.offsets, subset.strides, shape_of(op.operands[0].type), strict=True)
+    for dim, (offset, stride, extent) in enumerate(dims):
+        left = offset + 1 if stride == -1 else extent - offset
+        if var in variables(offset) and is_less_equal(sizes[dim], left) is not True:
+            sizes[dim] = minimum(sizes[dim], maximum(0, left))
     if tuple(sizes) == subset.sizes:
         return
     shorter = replace(subset, sizes=tuple(sizes))

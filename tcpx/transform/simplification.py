@@ -31,6 +31,9 @@ def _simplify(rewriter: Rewriter, op: Operation) -> bool:
             if piece is None or piece.permutes or not piece.fills(shape_of(op.result.type)):
                 return False
             shown = op.operands[piece.operand]
+            block = shown.owner.parent if isinstance(shown.owner, Operation) else shown.owner
+            if shown.type != op.result.type and block is not op.parent:  # its sizes may name loops that are further in
+                return False
             rewriter.set_type(shown, op.result.type)
             rewriter.replace_op(op, [shown])
             return True

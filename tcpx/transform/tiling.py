@@ -168,11 +168,13 @@ def accumulator_padding(op: Tileable, number: int) -> float | int:
 
 def _pad_result(rewriter: Rewriter, op: Tileable, sizes: Sequence[Dim]) -> Tileable:
     """Let all that reads the result read what is kept of it, padded to `sizes`. Returns `op`, or what pads further."""
-    result, uses = op.result, list(op.result.users)
-    wide = pad_value_to(rewriter, result, sizes, 0, True, uses[0])
-    kept = rewriter.insert(
-        Materialize.of(wide, Tile.full(shape_of(result.type))), InsertPoint.before(uses[0]), f"{source_name(op)}.t"
-    )
+    result, uses = op.result, op.result.users
+    if not uses or op.parent is None:
+        return op
+    behind = op.parent.ops[op.parent.index(op) + 1]
+    wide = pad_value_to(rewriter, result, sizes, 0, True, behind)
+    part = Materialize.of(wide, Tile.full(shape_of(result.type)))
+    kept = rewriter.insert(part, InsertPoint.before(behind), f"{source_name(op)}.t")
     rewriter.replace_uses(result, kept.result, lambda user: user in uses)
     made = wide.defining_op
     if result.uses or not isinstance(made, Tileable):

@@ -239,6 +239,29 @@ func @f(%x: tensor<[N]x4x6xf32>) -> tensor<[4*N]x6xf32> symbols [N: 0..] {
         assert len(done.module.main.body.ops) == 3
 
 
+def test_a_sum_backwards_starts_in_its_loop() -> None:
+    text = """\
+func @f(%x: tensor<[N]xf32>) -> tensor<f32> symbols [N: 0..] {
+  %p = tcp.reverse(%x) {dims = [0]} : tensor<[N]xf32>
+  %y = tcp.reduce_sum(%p) {dims = [0]} : tensor<f32>
+  tcp.return(%y)
+}
+"""
+    sizes: tuple[Sizes, ...] = tuple({"N": n} for n in (0, 1, 3, 4, 12, 13))
+    check(text, 'let y = match one "y" in root\nlet i = tile(y, [d0: 4])\nfuse(y.start, into: i)', sizes)
+
+
+def test_a_reshape_of_ones_is_peeled() -> None:
+    text = """\
+func @f(%x: tensor<1x[N]x1xf32>) -> tensor<[N]x1x1xf32> symbols [N: 0..] {
+  %y = tcp.reshape(%x) : tensor<[N]x1x1xf32>
+  tcp.return(%y)
+}
+"""
+    sizes: tuple[Sizes, ...] = tuple({"N": n} for n in (0, 1, 5))
+    check(text, 'let i, j = tile(match one "y" in root, [d0: 1, d1: 4], tail: peel)', sizes)
+
+
 @pytest.mark.parametrize(
     ("view", "body", "message", "fix"),
     [

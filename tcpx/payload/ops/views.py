@@ -41,7 +41,6 @@ class View(Tileable):
     """
 
     __slots__ = ()
-    class_name = "view"
     is_made_of_others = True
     has_numbered_dims = True
     pads_operands = False
