@@ -142,9 +142,9 @@ def _check_elements(loop: Loop) -> None:
 
 
 def _moving_with(var: Var, offset: Dim, op: Operation) -> Dim:
-    """The offset; it moves in proportion to the loop variable."""
-    moved = substitute(offset, {var: Size.of(var) + 1})
-    if isinstance(moved - offset, int):
+    """The offset; it moves in proportion to the loop variable, or does not depend on it."""
+    distance = substitute(offset, {var: Size.of(var) + 1}) - offset
+    if var not in variables(offset) or (isinstance(distance, int) and distance != 0):
         return offset
     raise op.error(
         f"the tail of %{var.name} cannot step by 1: a subset in its body is numbered by whole steps",

@@ -165,6 +165,22 @@ def test_a_scalar_tail_does_not_read_slots_of_whole_steps() -> None:
     check(PACKED, body.replace("SCALAR", "false"))
 
 
+def test_a_scalar_tail_of_vectors_does_not_read_slots_of_whole_steps() -> None:
+    """The number of a slot is the same at every step of 1 in it: each element of the tail would be the first one."""
+    payload = """func @f(%x: tensor<[N]x17xf32>) -> tensor<[N]x17xf32> symbols [N: 0..] {
+      %y = tcp.exp(%x) : tensor<[N]x17xf32>
+      tcp.return(%y)
+    }"""
+    body = 'let y = match one "y" in root\nlet j, i = tile(y, [d1: 7, d0: 4], tail: pad)\n'
+    pack = "pack(y.operand, layout: [d1])\n"
+    found = refusal(payload, body + pack + "vectorize(j)\npeel(j, scalar: true)")
+    assert found.message.endswith("cannot step by 1: a subset in its body is numbered by whole steps")
+    assert found.found.startswith("floordiv(%y/d1")
+    assert found.fix == "peel without `scalar`, or before the operand is packed"
+    check(payload, body + pack + "vectorize(j)\npeel(j)", [{"N": n} for n in (0, 1, 4, 9)])
+    check(payload, body + "vectorize(j)\npeel(j, scalar: true)", [{"N": n} for n in (0, 1, 4, 9)])
+
+
 def test_a_scalar_tail_of_a_part_computes_what_is_left_of_that_part() -> None:
     payload = """func @f(%x: tensor<[N]x2xf32>) -> tensor<[N]x2xf32> symbols [N: 0..] {
       %y = tcp.exp(%x) : tensor<[N]x2xf32>
