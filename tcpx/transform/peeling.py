@@ -14,7 +14,7 @@ from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.ops.memory import Pad
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, Size, Symbol, Var, maximum, minimum, mod, substitute, to_text, variables
+from tcpx.payload.sizes import Dim, Size, Symbol, Var, maximum, minimum, mod, substitute, symbols, to_text, variables
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import shape_of
 from tcpx.transform.simplification import simplify_in
@@ -105,7 +105,10 @@ def _step_by_one(rewriter: Rewriter, loop: Loop) -> None:
         subset = op.attributes.get("subset")
         if isinstance(subset, Tile):
             _check_rest_moves(old, subset, op)
+            _check_ends(loop, subset.sizes, op)
             offsets[op] = tuple(substitute(_moving_with(old, offset, op), here) for offset in subset.offsets)
+        if isinstance(op, Loop):
+            _check_ends(loop, (op.var.lower, op.var.upper), op)
         predicate = op.attributes.get("predicate")
         if isinstance(predicate, Predicate) and predicate.substitute(last) != predicate:
             raise op.error(
@@ -164,6 +167,25 @@ def _check_rest_moves(var: Var, subset: Tile, op: Operation) -> None:
                 required=f"offsets that move with %{var.name}",
                 found=subset.text(),
                 fix="peel without `scalar`, or before the operand is packed",
+            )
+
+
+def _check_ends(loop: Loop, sizes: Sequence[Dim], op: Operation) -> None:
+    """Sizes are of what is left of the range alone, or in proportion to it: what ends elsewhere is not as long at each
+    step of 1 as at the last."""
+    var = loop.var
+    rest = Var(f"{var.name}~rest", 1, var.step + 1, 1)
+    inner = {op.var for op in loop.walk() if isinstance(op, Loop)}
+    for size in sizes:
+        left = substitute(size, {var: var.upper - Size.of(rest)})
+        grown = substitute(left, {rest: Size.of(rest) + 1}) - left
+        others = {*symbols(left), *variables(left)} - {rest, *inner}
+        if var in variables(size) and others and not isinstance(grown, int):
+            raise op.error(
+                f"the tail of {loop.name} cannot step by 1: a tile in its body ends where another range does",
+                required=f"tiles that end at {to_text(var.upper)}",
+                found=f"size {to_text(size)}",
+                fix="peel without `scalar` or before the loop is split, or tile without `tail: pad`",
             )
 
 
