@@ -28,11 +28,15 @@ def split_at(rewriter: Rewriter, loop: Loop, point: Dim, sides: tuple[str, str])
     return loop, second
 
 
-def _split(rewriter: Rewriter, loop: Loop, point: Dim, sides: tuple[str, str]) -> tuple[Loop, Loop]:
+def _split(
+    rewriter: Rewriter, loop: Loop, point: Dim, sides: tuple[str, str], by_one: bool = False
+) -> tuple[Loop, Loop]:
     var = loop.var
     middle = maximum(var.lower, minimum(point, var.upper))
     split = rewriter.new_split()
-    second = _copy(rewriter, loop, Var(var.name, middle, var.upper, var.step), f"~{sides[1]}")
+    second = _copy(rewriter, loop, var if by_one else replace(var, lower=middle), f"~{sides[1]}")
+    if by_one:
+        _step_by_one(rewriter, second, middle)
     rewriter.extend_copy_path(second, split, sides[1])
     rewriter.extend_copy_path(loop, split, sides[0])
     narrowed = Var(var.name, var.lower, middle, var.step)
@@ -62,7 +66,6 @@ def peel(rewriter: Rewriter, loop: Loop, scalar: bool = False) -> None:
     if rest == 0:
         rewriter.extend_copy_path(loop, rewriter.new_split(), MAIN)
         return
-    main, tail = _split(rewriter, loop, var.upper - rest, (MAIN, TAIL))
     if scalar:
         if is_less_equal(var.upper - var.lower, var.step) is True:
             raise loop.error(
@@ -71,7 +74,7 @@ def peel(rewriter: Rewriter, loop: Loop, scalar: bool = False) -> None:
                 found=f"step {to_text(var.step)}",
                 fix="tile by 1",
             )
-        _step_by_one(rewriter, tail)
+    main, tail = _split(rewriter, loop, var.upper - rest, (MAIN, TAIL), by_one=scalar)
     _simplify(rewriter, [main, tail])
 
 
@@ -83,13 +86,15 @@ def _simplify(rewriter: Rewriter, parts: Sequence[Loop]) -> None:
     simplify_in(rewriter, parts)
 
 
-def _step_by_one(rewriter: Rewriter, loop: Loop) -> None:
-    """Let a loop whose body computes all that is left of its range compute one element of it per iteration.
+def _step_by_one(rewriter: Rewriter, loop: Loop, start: Dim) -> None:
+    """Let a loop compute one element per iteration, from `start` on, where less than a step is left of its range.
 
-    What is left, `upper - var`, is what sizes depend on: it becomes 1. Offsets move with the variable.
+    What is left, `upper - var`, is what sizes depend on: it becomes 1. Offsets move with the variable. The body is that
+    of all of the range: in the one step that is left, sizes and offsets may be constants that say nothing of elements.
     """
     old = loop.var
-    here: dict[Symbol | Var, Dim] = {old: Size.of(Var(old.name, old.lower, old.upper, 1))}
+    single = Var(old.name, start, old.upper, 1)
+    here: dict[Symbol | Var, Dim] = {old: Size.of(single)}
     last: dict[Symbol | Var, Dim] = {old: old.upper - 1}
     inside = [op for op in loop.walk() if op is not loop]
     for op in inside:
@@ -117,7 +122,7 @@ def _step_by_one(rewriter: Rewriter, loop: Loop) -> None:
                 found=predicate.to_text(),
                 fix="peel without `scalar`",
             )
-    rewriter.set_attribute(loop, "var", Var(old.name, old.lower, old.upper, 1))
+    rewriter.set_attribute(loop, "var", single)
     rewriter.substitute(list(loop.body.ops), last)
     inner: dict[Symbol | Var, Dim] = {op.var: Size.of(op.var) for op in inside if isinstance(op, Loop)}
     for op, moved in offsets.items():

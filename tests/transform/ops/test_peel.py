@@ -193,6 +193,11 @@ def test_a_scalar_tail_of_a_part_computes_what_is_left_of_that_part() -> None:
     check(payload, body + "peel(i)", [{"N": n} for n in (0, 6, 14, 17)])
 
 
+def test_a_scalar_tail_round_a_loop_has_tiles_of_one_element() -> None:
+    """What is left is one whole step of the loop inside."""
+    check(STATIC, MM + "let j = tile(mm, [n: 3])\nlet i = tile(mm, [n: 2])\npeel(j, scalar: true)", [{}])
+
+
 ELSEWHERE = "cannot step by 1: a tile in its body ends where another range does"
 NOT_ELSEWHERE = "peel without `scalar` or before the loop is split, or tile without `tail: pad`"
 
