@@ -66,14 +66,13 @@ def peel(rewriter: Rewriter, loop: Loop, scalar: bool = False) -> None:
     if rest == 0:
         rewriter.extend_copy_path(loop, rewriter.new_split(), MAIN)
         return
-    if scalar:
-        if is_less_equal(var.upper - var.lower, var.step) is True:
-            raise loop.error(
-                f"the loop {loop.name} has no whole step: all of it is the tail",
-                required=f"a step below {to_text(var.upper - var.lower)}",
-                found=f"step {to_text(var.step)}",
-                fix="tile by 1",
-            )
+    if scalar and is_less_equal(var.upper - var.lower, var.step) is True:
+        raise loop.error(
+            f"the loop {loop.name} has no whole step: all of it is the tail",
+            required=f"a step below {to_text(var.upper - var.lower)}",
+            found=f"step {to_text(var.step)}",
+            fix="tile by 1",
+        )
     main, tail = _split(rewriter, loop, var.upper - rest, (MAIN, TAIL), by_one=scalar)
     _simplify(rewriter, [main, tail])
 
@@ -180,7 +179,7 @@ def _check_ends(loop: Loop, sizes: Sequence[Dim], op: Operation) -> None:
     step of 1 as at the last."""
     var = loop.var
     rest = Var(f"{var.name}~rest", 1, var.step + 1, 1)
-    inner = {op.var for op in loop.walk() if isinstance(op, Loop)}
+    inner = {it.var for it in loop.walk() if isinstance(it, Loop)}
     for size in sizes:
         left = substitute(size, {var: var.upper - Size.of(rest)})
         grown = substitute(left, {rest: Size.of(rest) + 1}) - left
