@@ -132,6 +132,7 @@ def _step_by_one(rewriter: Rewriter, loop: Loop, start: Dim) -> None:
             )
     for op in inside:
         op.verify()
+        _check_inside(loop, op)
     _check_elements(loop)
 
 
@@ -185,12 +186,25 @@ def _check_ends(loop: Loop, sizes: Sequence[Dim], op: Operation) -> None:
         grown = substitute(left, {rest: Size.of(rest) + 1}) - left
         others = {*symbols(left), *variables(left)} - {rest, *inner}
         if var in variables(size) and others and not isinstance(grown, int):
-            raise op.error(
-                f"the tail of {loop.name} cannot step by 1: a tile in its body ends where another range does",
-                required=f"tiles that end at {to_text(var.upper)}",
-                found=f"size {to_text(size)}",
-                fix="peel without `scalar` or before the loop is split, or tile without `tail: pad`",
-            )
+            raise _ends_elsewhere(loop, f"size {to_text(size)}", op)
+
+
+def _check_inside(loop: Loop, op: Operation) -> None:
+    """No tile is longer than one element because what is left of the range was never so little."""
+    subset = op.attributes.get("subset")
+    if isinstance(subset, Tile):
+        for dim, extent in enumerate(shape_of(op.operands[-1].type)):
+            if subset.leaves(dim, extent):
+                raise _ends_elsewhere(loop, subset.text(), op)
+
+
+def _ends_elsewhere(loop: Loop, found: str, op: Operation) -> Exception:
+    return op.error(
+        f"the tail of {loop.name} cannot step by 1: a tile in its body ends where another range does",
+        required=f"tiles that end at {to_text(loop.var.upper)}",
+        found=found,
+        fix="peel without `scalar` or before the loop is split, or tile without `tail: pad`",
+    )
 
 
 def _copy(rewriter: Rewriter, loop: Loop, var: Var, suffix: str) -> Loop:

@@ -216,3 +216,11 @@ def test_a_scalar_tail_of_a_padded_tile_computes_all_of_it() -> None:
     sizes = [{"N": n} for n in (0, 1, 9, 15, 23)]
     check(payload, padded + "vectorize(i)\npeel(i)", sizes)
     check(payload, plain + "peel(i, scalar: true)", sizes)
+
+
+def test_a_scalar_tail_does_not_hold_a_peeled_loop_of_longer_tiles() -> None:
+    """Of 4 or 5 left, the loop inside makes one whole tile of 4: its range is a constant, but too long for 1."""
+    body = MM + "let o = tile(mm, [n: 5])\nlet i = tile(mm, [n: 4])\npeel(i)\npeel(o, scalar: true)"
+    payload = STATIC.replace("17", "29")
+    assert refusal(payload, body).message.endswith(ELSEWHERE)
+    check(payload, body.replace("o, scalar: true", "o"), [{}])
