@@ -13,7 +13,7 @@ from tcpx.payload.ir import MAIN, TAIL, CloneMap, Operation
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, Size, Symbol, Var, maximum, minimum, mod, substitute, to_text, variables
+from tcpx.payload.sizes import Dim, Size, Symbol, Var, maximum, minimum, mod, substitute, symbols, to_text, variables
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import shape_of
 from tcpx.transform import new
@@ -28,11 +28,15 @@ def split_at(rewriter: Rewriter, loop: Loop, point: Dim, sides: tuple[str, str])
     return loop, second
 
 
-def _split(rewriter: Rewriter, loop: Loop, point: Dim, sides: tuple[str, str]) -> tuple[Loop, Loop]:
+def _split(
+    rewriter: Rewriter, loop: Loop, point: Dim, sides: tuple[str, str], by_one: bool = False
+) -> tuple[Loop, Loop]:
     var = loop.var
     middle = maximum(var.lower, minimum(point, var.upper))
     split = rewriter.new_split()
-    second = _copy(rewriter, loop, Var(var.name, middle, var.upper, var.step), f"~{sides[1]}")
+    second = _copy(rewriter, loop, var if by_one else replace(var, lower=middle), f"~{sides[1]}")
+    if by_one:
+        _step_by_one(rewriter, second, middle)
     rewriter.extend_copy_path(second, split, sides[1])
     rewriter.extend_copy_path(loop, split, sides[0])
     narrowed = Var(var.name, var.lower, middle, var.step)
@@ -62,16 +66,14 @@ def peel(rewriter: Rewriter, loop: Loop, scalar: bool = False) -> None:
     if rest == 0:
         rewriter.extend_copy_path(loop, rewriter.new_split(), MAIN)
         return
-    main, tail = _split(rewriter, loop, var.upper - rest, (MAIN, TAIL))
-    if scalar:
-        if is_less_equal(var.upper - var.lower, var.step) is True:
-            raise loop.error(
-                f"the loop {loop.name} has no whole step: all of it is the tail",
-                required=f"a step below {to_text(var.upper - var.lower)}",
-                found=f"step {to_text(var.step)}",
-                fix="tile by 1",
-            )
-        _step_by_one(rewriter, tail)
+    if scalar and is_less_equal(var.upper - var.lower, var.step) is True:
+        raise loop.error(
+            f"the loop {loop.name} has no whole step: all of it is the tail",
+            required=f"a step below {to_text(var.upper - var.lower)}",
+            found=f"step {to_text(var.step)}",
+            fix="tile by 1",
+        )
+    main, tail = _split(rewriter, loop, var.upper - rest, (MAIN, TAIL), by_one=scalar)
     _simplify(rewriter, [main, tail])
 
 
@@ -83,13 +85,15 @@ def _simplify(rewriter: Rewriter, parts: Sequence[Loop]) -> None:
     simplify_in(rewriter, parts)
 
 
-def _step_by_one(rewriter: Rewriter, loop: Loop) -> None:
-    """Let a loop whose body computes all that is left of its range compute one element of it per iteration.
+def _step_by_one(rewriter: Rewriter, loop: Loop, start: Dim) -> None:
+    """Let a loop compute one element per iteration, from `start` on, where less than a step is left of its range.
 
-    What is left, `upper - var`, is what sizes depend on: it becomes 1. Offsets move with the variable.
+    What is left, `upper - var`, is what sizes depend on: it becomes 1. Offsets move with the variable. The body is that
+    of all of the range: in the one step that is left, sizes and offsets may be constants that say nothing of elements.
     """
     old = loop.var
-    here: dict[Symbol | Var, Dim] = {old: Size.of(Var(old.name, old.lower, old.upper, 1))}
+    single = Var(old.name, start, old.upper, 1)
+    here: dict[Symbol | Var, Dim] = {old: Size.of(single)}
     last: dict[Symbol | Var, Dim] = {old: old.upper - 1}
     inside = [op for op in loop.walk() if op is not loop]
     for op in inside:
@@ -106,7 +110,10 @@ def _step_by_one(rewriter: Rewriter, loop: Loop) -> None:
         subset = op.attributes.get("subset")
         if isinstance(subset, Tile):
             _check_rest_moves(old, subset, op)
+            _check_ends(loop, subset.sizes, op)
             offsets[op] = tuple(substitute(_moving_with(old, offset, op), here) for offset in subset.offsets)
+        if isinstance(op, Loop):
+            _check_ends(loop, (op.var.lower, op.var.upper), op)
         predicate = op.attributes.get("predicate")
         if isinstance(predicate, Predicate) and predicate.substitute(last) != predicate:
             raise op.error(
@@ -115,7 +122,7 @@ def _step_by_one(rewriter: Rewriter, loop: Loop) -> None:
                 found=predicate.to_text(),
                 fix="peel without `scalar`",
             )
-    rewriter.set_attribute(loop, "var", Var(old.name, old.lower, old.upper, 1))
+    rewriter.set_attribute(loop, "var", single)
     rewriter.substitute(list(loop.body.ops), last)
     inner: dict[Symbol | Var, Dim] = {op.var: Size.of(op.var) for op in inside if isinstance(op, Loop)}
     for op, moved in offsets.items():
@@ -126,6 +133,7 @@ def _step_by_one(rewriter: Rewriter, loop: Loop) -> None:
             )
     for op in inside:
         op.verify()
+        _check_inside(loop, op)
     _check_elements(loop)
 
 
@@ -143,9 +151,9 @@ def _check_elements(loop: Loop) -> None:
 
 
 def _moving_with(var: Var, offset: Dim, op: Operation) -> Dim:
-    """The offset; it moves in proportion to the loop variable."""
-    moved = substitute(offset, {var: Size.of(var) + 1})
-    if isinstance(moved - offset, int):
+    """The offset; it moves in proportion to the loop variable, or does not depend on it."""
+    distance = substitute(offset, {var: Size.of(var) + 1}) - offset
+    if var not in variables(offset) or (isinstance(distance, int) and distance != 0):
         return offset
     raise op.error(
         f"the tail of %{var.name} cannot step by 1: a subset in its body is numbered by whole steps",
@@ -166,6 +174,38 @@ def _check_rest_moves(var: Var, subset: Tile, op: Operation) -> None:
                 found=subset.text(),
                 fix="peel without `scalar`, or before the operand is packed",
             )
+
+
+def _check_ends(loop: Loop, sizes: Sequence[Dim], op: Operation) -> None:
+    """Sizes are of what is left of the range alone, or in proportion to it: what ends elsewhere is not as long at each
+    step of 1 as at the last."""
+    var = loop.var
+    rest = Var(f"{var.name}~rest", 1, var.step + 1, 1)
+    inner = {it.var for it in loop.walk() if isinstance(it, Loop)}
+    for size in sizes:
+        left = substitute(size, {var: var.upper - Size.of(rest)})
+        grown = substitute(left, {rest: Size.of(rest) + 1}) - left
+        others = {*symbols(left), *variables(left)} - {rest, *inner}
+        if var in variables(size) and others and not isinstance(grown, int):
+            raise _ends_elsewhere(loop, f"size {to_text(size)}", op)
+
+
+def _check_inside(loop: Loop, op: Operation) -> None:
+    """No tile is longer than one element because what is left of the range was never so little."""
+    subset = op.attributes.get("subset")
+    if isinstance(subset, Tile):
+        for dim, extent in enumerate(shape_of(op.operands[-1].type)):
+            if subset.leaves(dim, extent):
+                raise _ends_elsewhere(loop, subset.text(), op)
+
+
+def _ends_elsewhere(loop: Loop, found: str, op: Operation) -> Exception:
+    return op.error(
+        f"the tail of {loop.name} cannot step by 1: a tile in its body ends where another range does",
+        required=f"tiles that end at {to_text(loop.var.upper)}",
+        found=found,
+        fix="peel without `scalar` or before the loop is split, or tile without `tail: pad`",
+    )
 
 
 def _copy(rewriter: Rewriter, loop: Loop, var: Var, suffix: str) -> Loop:

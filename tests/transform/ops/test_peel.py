@@ -165,6 +165,22 @@ def test_a_scalar_tail_does_not_read_slots_of_whole_steps() -> None:
     check(PACKED, body.replace("SCALAR", "false"))
 
 
+def test_a_scalar_tail_of_vectors_does_not_read_slots_of_whole_steps() -> None:
+    """The number of a slot is the same at every step of 1 in it: each element of the tail would be the first one."""
+    payload = """func @f(%x: tensor<[N]x17xf32>) -> tensor<[N]x17xf32> symbols [N: 0..] {
+      %y = tcp.exp(%x) : tensor<[N]x17xf32>
+      tcp.return(%y)
+    }"""
+    body = 'let y = match one "y" in root\nlet j, i = tile(y, [d1: 7, d0: 4], tail: pad)\n'
+    pack = "pack(y.operand, layout: [d1])\n"
+    found = refusal(payload, body + pack + "vectorize(j)\npeel(j, scalar: true)")
+    assert found.message.endswith("cannot step by 1: a subset in its body is numbered by whole steps")
+    assert found.found == "floordiv(%y/d11~tail, 7)"
+    assert found.fix == "peel without `scalar`, or before the operand is packed"
+    check(payload, body + pack + "vectorize(j)\npeel(j)", [{"N": n} for n in (0, 1, 4, 9)])
+    check(payload, body + "vectorize(j)\npeel(j, scalar: true)", [{"N": n} for n in (0, 1, 4, 9)])
+
+
 def test_a_scalar_tail_of_a_part_computes_what_is_left_of_that_part() -> None:
     payload = """func @f(%x: tensor<[N]x2xf32>) -> tensor<[N]x2xf32> symbols [N: 0..] {
       %y = tcp.exp(%x) : tensor<[N]x2xf32>
@@ -172,9 +188,39 @@ def test_a_scalar_tail_of_a_part_computes_what_is_left_of_that_part() -> None:
     }"""
     body = 'let i = tile(match one "y" in root, [d0: 7], parallel: true, tail: pad)\nvectorize(i)\nsplit(i, at: 14)\n'
     found = refusal(payload, body + "peel(i, scalar: true)")
-    assert found.message.endswith("cannot step by 1: its body computes more than what is left of its range")
-    assert (found.required, found.fix) == (
-        "tiles that end at min(14, N)",
-        "peel without `scalar`, or before the loop is split",
-    )
+    assert found.message.endswith(ELSEWHERE)
+    assert (found.required, found.fix) == ("tiles that end at min(14, N)", NOT_ELSEWHERE)
     check(payload, body + "peel(i)", [{"N": n} for n in (0, 6, 14, 17)])
+
+
+def test_a_scalar_tail_round_a_loop_has_tiles_of_one_element() -> None:
+    """What is left is one whole step of the loop inside."""
+    check(STATIC, MM + "let j = tile(mm, [n: 3])\nlet i = tile(mm, [n: 2])\npeel(j, scalar: true)", [{}])
+
+
+ELSEWHERE = "cannot step by 1: a tile in its body ends where another range does"
+NOT_ELSEWHERE = "peel without `scalar` or before the loop is split, or tile without `tail: pad`"
+
+
+def test_a_scalar_tail_of_a_padded_tile_computes_all_of_it() -> None:
+    """The tile ends where the sizes say, the loop over it behind the padding: at its last step nothing may be left."""
+    payload = """func @f(%x: tensor<[N]x3xf32>) -> tensor<[N]x3xf32> symbols [N: 0..] {
+      %y = tcp.exp(%x) : tensor<[N]x3xf32>
+      tcp.return(%y)
+    }"""
+    body = 'let y = match one "y" in root\nlet o = tile(y, [d0: 14]PAD)\nlet i = tile(y, [d0: 8]PAD)\n'
+    padded, plain = body.replace("PAD", ", tail: pad"), body.replace("PAD", "")
+    found = refusal(payload, padded + "vectorize(i)\npeel(i, scalar: true)")
+    assert found.message.endswith(ELSEWHERE)
+    assert (found.required, found.fix) == ("tiles that end at 14", NOT_ELSEWHERE)
+    sizes = [{"N": n} for n in (0, 1, 9, 15, 23)]
+    check(payload, padded + "vectorize(i)\npeel(i)", sizes)
+    check(payload, plain + "peel(i, scalar: true)", sizes)
+
+
+def test_a_scalar_tail_does_not_hold_a_peeled_loop_of_longer_tiles() -> None:
+    """Of 4 or 5 left, the loop inside makes one whole tile of 4: its range is a constant, but too long for 1."""
+    body = MM + "let o = tile(mm, [n: 5])\nlet i = tile(mm, [n: 4])\npeel(i)\npeel(o, scalar: true)"
+    payload = STATIC.replace("17", "29")
+    assert refusal(payload, body).message.endswith(ELSEWHERE)
+    check(payload, body.replace("o, scalar: true", "o"), [{}])
