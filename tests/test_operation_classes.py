@@ -14,8 +14,8 @@ from tcpx.payload.ir import Operation
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted(p for folder in ("transform", "interp", "emit_c") for p in (ROOT / "tcpx" / folder).rglob("*.py"))
-STRUCTURE = {"tcp.return", "tcp.yield", "tcp.assert", "tcp.group"}
-"""Functions, branches and groups end in or consist of these: transforms work on them, as on loops and subsets."""
+STRUCTURE = {"tcp.return", "tcp.yield", "tcp.assert", "tcp.group", "tcp.call"}
+"""Functions, branches and groups end in, consist of or call these: transforms work on them, as on loops and subsets."""
 MADE_IN: dict[str, tuple[str, ...]] = {
     "vector.": ("transform/vectorization.py", "transform/vectors/", "transform/bufferization/"),
     "buffer.": ("transform/bufferization/", "transform/unrolling.py", "transform/vectors/"),
@@ -78,6 +78,7 @@ MAKERS = (
     "transform/bufferization/lowering.py",
     "transform/vectors/lowering.py",
     "transform/vectors/selection.py",
+    "transform/vectors/named_rows.py",
 )
 """The operations that transforms make, and the tables of recipes."""
 GENERAL = {"tcp.generic"}

@@ -216,9 +216,10 @@ def near_misses(misses: Sequence[Miss]) -> tuple[str, ...]:
 
 
 def _looked_up(candidates: Candidates, state: State) -> Iterable[Operation]:
-    """What may fit: in a whole function, it is looked up by name or class; a part of one is walked through."""
+    """What may fit: in a whole function, it is looked up by name or class; a part of one is walked through, and so are
+    calls, which say in what order the functions are gone through."""
     glob, op_class, lookup = candidates.glob, candidates.op_class, state.rewriter.lookup
-    if not all(isinstance(root, FuncOp) for root in candidates.roots):
+    if len(state.rewriter.module.funcs) > 1 or not all(isinstance(root, FuncOp) for root in candidates.roots):
         return _walk_all(candidates.roots)
     if glob and not any(character in glob for character in "*?["):
         found = lookup.of_name(glob.split("~")[0])

@@ -9,6 +9,7 @@ from tcpx.payload.interfaces import Build, Tileable
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.elementwise import Add, Cast, Fma, Mul, Sub
+from tcpx.payload.ops.index import IndexValue
 from tcpx.payload.ops.memory import Empty
 from tcpx.payload.ops.movement import Broadcast, Fill, Transpose
 from tcpx.payload.ops.reduce import ReduceSum
@@ -26,6 +27,7 @@ concat = Concat.of
 empty = Empty.of
 fill = Fill.of
 fma = Fma.of
+index_value = IndexValue.of
 literal = Const.literal
 multiply = Mul.of
 reshape = Reshape.of

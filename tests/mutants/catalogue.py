@@ -42,8 +42,8 @@ MUTANTS: Final = (
     Mutant(
         "split_reduction: the combination forgets the first value",
         "transform/reduction_splitting.py",
-        "_combination(op, partial, place, init)",
-        "_combination(op, partial, place, None)",
+        "body, [partial, *op.inits], op.result.type",
+        "body, [partial], op.result.type",
         _op("split_reduction"),
     ),
     Mutant(
@@ -91,8 +91,8 @@ MUTANTS: Final = (
     Mutant(
         "tile: the reduction starts at 1",
         "transform/tiling.py",
-        "new.fill(neutral, op.result.type)",
-        "new.fill(1, op.result.type)",
+        "new.fill(number, result.type)",
+        "new.fill(1, result.type)",
         _op("tile"),
     ),
     Mutant(

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import Iterator, Structured
 from tcpx.payload.ir import Operation, Value
-from tcpx.payload.ops.index import IndexValue
 from tcpx.payload.ops.vector import Read, Write
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes import Dim, Symbol, floordiv, is_equal, maximum, mod, product, substitute
@@ -67,7 +66,7 @@ class ElementLoops:
             if (value, at) not in known:
                 known[value, at] = self._operand(nest, value, at)
             args.append(known[value, at])
-        args += [nest.build(IndexValue.of(position.at(index), position.dtype)) for position in op.positions()]
+        args += [nest.build(new.index_value(position.at(index), position.dtype)) for position in op.positions()]
         before = len(nest.made)
         made = op.elements(nest.build, args, accumulators)
         arithmetic = [o for o in nest.made[before:] if made[0] in o.results and o.operands]

@@ -15,7 +15,7 @@ _TABLE: Final[tuple[tuple[str, str], ...]] = (
     ),
     ("split_at split_loop cut_loop loop_partition", "`split(i, at: 12)`"),
     (
-        "compute_at reverse_compute_at compute_inline inline fuse_into fuse_into_containing_op tile_and_fuse",
+        "compute_at reverse_compute_at compute_inline fuse_into fuse_into_containing_op tile_and_fuse",
         "`fuse(x, into: i)`",
     ),
     ("compute_root", "nothing: an operation that is not fused is computed whole"),

@@ -10,7 +10,6 @@ from tcpx.payload.interfaces import Build, Elementwise, Structured
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.constant import splat
 from tcpx.payload.ops.dot_product import Dot, Repeat
-from tcpx.payload.ops.index import IndexValue
 from tcpx.payload.ops.vector import Extract, FromElements, Insert, Shuffle
 from tcpx.payload.types import HALF, ScalarType, dtype_of, f32, like, shape_of, si32, si64
 from tcpx.target import InstructionRow, LaneType
@@ -237,7 +236,7 @@ def select_extract(selector: Selector, op: Extract) -> None:
     selector.give(op, row)
 
 
-def select_index(selector: Selector, op: IndexValue) -> None:
+def select_index(selector: Selector, op: Operation) -> None:
     """An index expression stands in the code as it is."""
     selector.give(op, LITERAL)
 

@@ -14,9 +14,7 @@ from math import prod
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import ROW, Block, Operation, Value
 from tcpx.payload.ops.dot_product import Repeat
-from tcpx.payload.ops.elementwise import Add
 from tcpx.payload.ops.gml_st import StYield
-from tcpx.payload.ops.index import IndexValue
 from tcpx.payload.ops.memory import Prefetch
 from tcpx.payload.ops.vector import Extract, FromElements, Read, Shuffle
 from tcpx.payload.ops.views import FREE
@@ -252,7 +250,7 @@ class Pieces:
         """An index expression as a scalar."""
         if isinstance(value, int):
             return self.constant(value, dtype)
-        return self._once(("index", value, dtype), IndexValue.of(value, dtype), "at")
+        return self._once(("index", value, dtype), new.index_value(value, dtype), "at")
 
     def counting(self, start: Value, step: int, width: int) -> Value:
         """A 1-D vector of integers that goes up by `step` from a scalar on."""
@@ -264,7 +262,7 @@ class Pieces:
             return known
         read = Read.of(numbers, Tile((0,), (width,)), VectorType((width,), dtype))
         steps = self._once(("steps", dtype, step, width), read, f"{start.name}.n")
-        made = self._made[key] = self.insert(Add.of(self.splat(start, width), steps), f"{start.name}.v")
+        made = self._made[key] = self.insert(new.add(self.splat(start, width), steps), f"{start.name}.v")
         return made
 
     def apply(self, op: Structured, args: Sequence[Value], accumulators: Sequence[Value], base: str) -> Sequence[Value]:
