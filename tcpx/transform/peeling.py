@@ -9,6 +9,7 @@ from tcpx.payload.bounds import is_less_equal
 from tcpx.payload.diagnostics import VerifyError
 from tcpx.payload.disjointness import check_disjoint_yields
 from tcpx.payload.facts import facts_at
+from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import MAIN, TAIL, CloneMap, Operation
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.predicates import Predicate
@@ -97,15 +98,10 @@ def _step_by_one(rewriter: Rewriter, loop: Loop, start: Dim) -> None:
     last: dict[Symbol | Var, Dim] = {old: old.upper - 1}
     inside = [op for op in loop.walk() if op is not loop]
     for op in inside:
-        padded = new.padded(op)
-        if padded is not None and any(old in variables(d) for d in shape_of(padded.type)):
-            raise op.error(
-                f"the tail of {loop.name} cannot step by 1: a tile in its body ends in padding",
-                required="tiles that lie inside what they are tiles of",
-                found=f"%{padded.name}: {padded.type}",
-                fix="peel without `scalar`, or pad only the other dims",
-            )
+        _check_padding(loop, op)
     offsets: dict[Operation, tuple[Dim, ...]] = {}
+    counted = [op for op in inside if isinstance(op, Structured) and op.positions()]
+    origins = [[substitute(_moving_with(old, p.origin, op), here) for p in op.positions()] for op in counted]
     for op in inside:
         subset = op.attributes.get("subset")
         if isinstance(subset, Tile):
@@ -131,10 +127,25 @@ def _step_by_one(rewriter: Rewriter, loop: Loop, start: Dim) -> None:
             rewriter.set_attribute(
                 op, "subset", replace(subset, offsets=tuple(substitute(offset, inner) for offset in moved))
             )
+    for op, starts in zip(counted, origins, strict=True):
+        for key, held in op.counting_from([substitute(origin, inner) for origin in starts]).items():
+            rewriter.set_attribute(op, key, held)
     for op in inside:
         op.verify()
         _check_inside(loop, op)
     _check_elements(loop)
+
+
+def _check_padding(loop: Loop, op: Operation) -> None:
+    """What a tile is padded by is no element of a dim that the loop steps."""
+    padded = new.padded(op)
+    if padded is not None and any(loop.var in variables(d) for d in shape_of(padded.type)):
+        raise op.error(
+            f"the tail of {loop.name} cannot step by 1: a tile in its body ends in padding",
+            required="tiles that lie inside what they are tiles of",
+            found=f"%{padded.name}: {padded.type}",
+            fix="peel without `scalar`, or pad only the other dims",
+        )
 
 
 def _check_elements(loop: Loop) -> None:

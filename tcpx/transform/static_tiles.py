@@ -110,10 +110,11 @@ def padding_behind(value: Value) -> Tileable | None:
     """The padding of what is computed from a value, which padding the value itself does not give; None without one."""
     for user in value.users:
         if isinstance(user, Structured):
-            pads = [u for u in user.result.users if isinstance(u, Tileable) and new.padded(u) is not None]
-            found = next((pad for pad in pads if not pad.is_free), None) or padding_behind(user.result)
-            if found is not None:
-                return found
+            for result in user.results:
+                pads = [u for u in result.users if isinstance(u, Tileable) and new.padded(u) is not None]
+                found = next((pad for pad in pads if not pad.is_free), None) or padding_behind(result)
+                if found is not None:
+                    return found
     return None
 
 

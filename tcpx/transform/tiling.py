@@ -141,6 +141,8 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
             pad_value_to(rewriter, value, op.result_tile(padded, k).shape, accumulator_padding(op, k), True, op)
         )
     made = rewriter.insert(op.on_box(operands, padded), InsertPoint.before(op), source_name(op))
+    if isinstance(op, Structured) and op.positions():
+        made.verify()  # what it counts goes further than before
     rewriter.rename(made, op.name)
     rewriter.continue_as(op, made)
     kept: list[Value] = []

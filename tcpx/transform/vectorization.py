@@ -14,7 +14,7 @@ from tcpx.payload.ops.memory import Empty, Prefetch
 from tcpx.payload.ops.vector import Read, ToTensor
 from tcpx.payload.ops.views import FREE, Pad, View
 from tcpx.payload.rewriter import InsertPoint
-from tcpx.payload.sizes import Dim
+from tcpx.payload.sizes import Dim, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, VectorType, dtype_of, shape_of
 from tcpx.transform import new
@@ -219,6 +219,14 @@ class Vectorizer:
         if stays_in_memory(op):
             self.view(op)
             return
+        if len(set(op.result_maps())) > 1:
+            shown = (f"[{', '.join(map(to_text, result_map))}]" for result_map in op.result_maps())
+            raise self.refuse(
+                op,
+                "one order of dims in all results",
+                ", ".join(shown),
+                "transpose a result behind the operation instead",
+            )
         shapes = [self._need_static(op, result) for result in op.results]
         if _static(op.extents(), self.facts) is None:  # of a dim that no operand has alone
             raise self._not_static(op, op.results[0])

@@ -161,8 +161,8 @@ MUTANTS: Final = (
     Mutant(
         "peel: the tail begins one too late",
         "transform/peeling.py",
-        "Var(var.name, middle, var.upper, var.step), f",
-        "Var(var.name, middle + 1, var.upper, var.step), f",
+        "replace(var, lower=middle), f",
+        "replace(var, lower=middle + 1), f",
         _op("peel", "split"),
     ),
     Mutant(

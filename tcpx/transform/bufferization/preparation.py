@@ -97,14 +97,14 @@ def _one_kind(rewriter: Rewriter, op: Operation) -> None:
 
 def _pad_last(rewriter: Rewriter, op: Structured) -> None:
     """The transpose of a padded value is the padded transpose: what is written lies in its last place already."""
-    padded = op.operands[0].defining_op if len(op.operands) == 1 else None
+    padded = op.operands[0].defining_op if op.is_movement and len(op.operands) == 1 else None
     piece = new.whole_piece(padded)
     if not isinstance(padded, Tileable) or piece is None or padded.rest is None or len(padded.result.uses) != 1:
         return
     if not isinstance(op.result.type, TensorType):
         return
     order, read = [map_dim(e) for e in op.result_map()], [map_dim(e) for e in op.maps()[0]]
-    if not op.is_movement or None in read or len(set(read)) != len(order) or len(read) != len(order):
+    if None in read or len(set(read)) != len(order) or len(read) != len(order):
         return
     inner = shape_of(padded.operands[0].type)
     places = [read.index(name) for name in order]

@@ -6,7 +6,7 @@ from tcpx.limits import shortened
 from tcpx.payload.indexing_maps import map_dim, map_symbols
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Operation
-from tcpx.payload.sizes import is_equal, mod, to_text
+from tcpx.payload.sizes import is_equal, is_less_equal, mod, to_text
 from tcpx.transform.declaration import (
     BOOL,
     DIM,
@@ -96,6 +96,7 @@ class SplitReduction(Transform):
             )
         check_on_tensors(ctx, op)
         _check_dim(ctx, op, dim)
+        _check_order(ctx, op, dim)
         count = parts if parts is not None else factor
         if count is None or not 2 <= count <= MOST_PARTIAL:
             raise ctx.fail(
@@ -130,6 +131,23 @@ def _check_dim(ctx: TransformContext, op: Structured, dim: str) -> None:
             required="an associative combiner with a neutral element",
             found=op.opcode,
         )
+
+
+def _check_order(ctx: TransformContext, op: Structured, dim: str) -> None:
+    """Parts of a dim are combined behind all of the dims inside it: those round it have to be one iteration."""
+    if op.is_commutative:
+        return
+    for it in op.iterators():
+        if it.name == dim:
+            return
+        if it.is_reduction and is_less_equal(op.size_of(it.name), 1) is not True:
+            raise ctx.fail(
+                f"parts of `{dim}` inside `{it.name}` change the order in which %{op.name} reduces",
+                op=op,
+                required=f"parts of `{it.name}`, tiles of 1 of it, or a combiner that is declared `commutative`",
+                found=f"`{it.name}` of {to_text(op.size_of(it.name))}",
+                fix=f"tile({ctx.name_of(op)}, [{it.name}: 1]) first",
+            )
 
 
 def _check_side_by_side(ctx: TransformContext, op: Structured, dim: str, factor: int, parallel: bool) -> None:

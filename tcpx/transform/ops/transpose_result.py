@@ -68,6 +68,13 @@ class TransposeResult(Transform):
                 f"%{op.name} has no iteration dims", op=op, required="a structured operation", found=op.opcode
             )
         check_on_tensors(ctx, op)
+        if len(op.results) != 1:
+            raise ctx.fail(
+                f"%{op.name} has several results, which have one order of dims",
+                op=op,
+                required="an operation with one result",
+                found=", ".join(f"%{result.name}" for result in op.results),
+            )
         have = map_dims(op.result_map()) or ()
         order = (*first, *(dim for dim in have if dim not in first))
         if sorted(order) != sorted(have) or order == have:
