@@ -109,6 +109,8 @@ class Arguments:
         wanted = parameter.type.op_class
         if wanted == "group":
             return self._some(list(self.session.groups()))
+        if wanted == "call":
+            return self._some(list(self.session.calls()))
         fits = plausible.OPS.get(self.transform.name, lambda _: True)
         ops = {n: op for n, op in self.session.ops().items() if not wanted or wanted in op.tree_classes()}
         known = {n: op for n, op in ops.items() if fits(op) or self.random.random() < 0.03}

@@ -146,9 +146,12 @@ class RandomSchedule:
         return self.random.choices(names, weights)[0]
 
     def _has_targets(self, name: str) -> bool:
-        """Whether there is a group for a transform of groups."""
+        """Whether there is a group for a transform of groups, and a call for one of calls."""
         parameters = self.transforms[name].parameters if name in self.transforms else ()
-        return all(p.type.op_class != "group" for p in parameters) or bool(self.session.groups())
+        wanted = {p.type.op_class for p in parameters}
+        return ("group" not in wanted or bool(self.session.groups())) and (
+            "call" not in wanted or bool(self.session.calls())
+        )
 
     def _step(self, name: str) -> None:
         """Draw one statement; a few times if it fails. The last failure may stay, unless many say the same."""

@@ -72,6 +72,10 @@ class Session:
         """The names of live handles to groups, with the first copy."""
         return {n: ops[0] for n in self.frame.names if (ops := self.live(n)) and isinstance(ops[0], Group)}
 
+    def calls(self) -> dict[str, Operation]:
+        """The names of live handles to calls, with the first copy."""
+        return {n: ops[0] for n in self.frame.names if (ops := self.live(n)) and ops[0].callee is not None}
+
     def loops(self) -> dict[str, Loop]:
         """The names of live handles to loops, with the first copy."""
         found = {n: self.live(n) for n in self.frame.names}

@@ -478,7 +478,9 @@ class Reshape(View):
         return None if outer is None else Box(outer.offsets, outer.sizes)
 
     def on_box(self, operands: Sequence[Value], box: Box) -> Operation:
-        return self.on_tiles(operands, box.sizes)
+        made = self.on_tiles(operands, box.sizes)
+        made.verify()  # a tile of which this is not known is none
+        return made
 
     def verify(self) -> None:
         super().verify()
