@@ -315,6 +315,14 @@ class Structured(Tileable):
         """Whether it has a reduction dim."""
         return any(it.is_reduction for it in self.iterators())
 
+    def reduced_before(self, dim: str) -> str | None:
+        """A reduction dim with several iterations outside of another one, where the order of the two matters."""
+        if self.is_commutative:
+            return None
+        outer = self.iterators()[: [it.name for it in self.iterators()].index(dim)]
+        several = (it.name for it in outer if it.is_reduction and is_less_equal(self.size_of(it.name), 1) is not True)
+        return next(several, None)
+
     @classmethod
     def attributes_for(cls, op: Structured) -> Mapping[str, Attribute] | None:
         """The attributes with which this class may compute what `op` does on the same operands; None: it cannot.

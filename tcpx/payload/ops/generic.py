@@ -227,7 +227,7 @@ class Generic(Structured):
         held = self.attributes.get("maps")
         if not self.results or not isinstance(held, tuple) or len(held) <= len(self.results) - 1:
             raise self.error("a generic has a map for each result", required="as many", found=f"{len(self.results)}")
-        accumulates = bool(self.inits) or any(it.is_reduction for it in its)
+        accumulates = bool(self.inits) or self.reduces
         if len(self.regions) > 1:
             self._verify_combiner(accumulates)
         elif accumulates and (self.neutrals() is None or len(self.results) != 1):

@@ -6,7 +6,7 @@ from tcpx.limits import shortened
 from tcpx.payload.indexing_maps import map_dim, map_symbols
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Operation
-from tcpx.payload.sizes import is_equal, is_less_equal, mod, to_text
+from tcpx.payload.sizes import is_equal, mod, to_text
 from tcpx.transform.declaration import (
     BOOL,
     DIM,
@@ -135,19 +135,15 @@ def _check_dim(ctx: TransformContext, op: Structured, dim: str) -> None:
 
 def _check_order(ctx: TransformContext, op: Structured, dim: str) -> None:
     """Parts of a dim are combined behind all of the dims inside it: those round it have to be one iteration."""
-    if op.is_commutative:
-        return
-    for it in op.iterators():
-        if it.name == dim:
-            return
-        if it.is_reduction and is_less_equal(op.size_of(it.name), 1) is not True:
-            raise ctx.fail(
-                f"parts of `{dim}` inside `{it.name}` change the order in which %{op.name} reduces",
-                op=op,
-                required=f"parts of `{it.name}`, tiles of 1 of it, or a combiner that is declared `commutative`",
-                found=f"`{it.name}` of {to_text(op.size_of(it.name))}",
-                fix=f"tile({ctx.name_of(op)}, [{it.name}: 1]) first",
-            )
+    outer = op.reduced_before(dim)
+    if outer is not None:
+        raise ctx.fail(
+            f"parts of `{dim}` inside `{outer}` change the order in which %{op.name} reduces",
+            op=op,
+            required=f"parts of `{outer}`, tiles of 1 of it, or a combiner that is declared `commutative`",
+            found=f"`{outer}` of {to_text(op.size_of(outer))}",
+            fix=f"tile({ctx.name_of(op)}, [{outer}: 1]) first",
+        )
 
 
 def _check_side_by_side(ctx: TransformContext, op: Structured, dim: str, factor: int, parallel: bool) -> None:

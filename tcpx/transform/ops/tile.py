@@ -126,19 +126,15 @@ def _warn(ctx: TransformContext, op: Tileable, dim: str, size: Dim, tail: str) -
 
 def _check_order(ctx: TransformContext, op: Tileable, dim: str) -> None:
     """A reduction that is not commutative goes on in the order of its dims: the loop over the first is outermost."""
-    if not isinstance(op, Structured) or op.is_commutative or not op.iterator(dim).is_reduction:
-        return
-    for it in op.iterators():
-        if it.name == dim:
-            return
-        if it.is_reduction and is_less_equal(op.size_of(it.name), 1) is not True:
-            raise ctx.fail(
-                f"a loop over `{dim}` round `{it.name}` changes the order in which %{op.name} reduces",
-                op=op,
-                required=f"tiles of 1 of `{it.name}` first, or a combiner that is declared `commutative`",
-                found=f"`{it.name}` of {to_text(op.size_of(it.name))}",
-                fix=f"[{it.name}: 1, {dim}: ...]",
-            )
+    outer = op.reduced_before(dim) if isinstance(op, Structured) and op.iterator(dim).is_reduction else None
+    if outer is not None:
+        raise ctx.fail(
+            f"a loop over `{dim}` round `{outer}` changes the order in which %{op.name} reduces",
+            op=op,
+            required=f"tiles of 1 of `{outer}` first, or a combiner that is declared `commutative`",
+            found=f"`{outer}` of {to_text(op.size_of(outer))}",
+            fix=f"[{outer}: 1, {dim}: ...]",
+        )
 
 
 def _check(ctx: TransformContext, op: Tileable, args: Arguments) -> None:
