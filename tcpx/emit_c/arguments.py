@@ -19,6 +19,7 @@ from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Kind, TcpxError,
 from tcpx.payload.size_excess import magnitude
 from tcpx.payload.sizes import Symbol, as_symbol, evaluate, to_text
 from tcpx.payload.types import TensorType, dim_text
+from tcpx.payload.value_ranges import out_of_range
 
 _ROWS = "neighbours of the innermost dim side by side, and strides >= 0 of whole elements"
 MOST_REMEMBERED = 4096
@@ -165,7 +166,7 @@ class ArgumentCheck:
             )
         ) from error
 
-    def fail_code(self, code: int, sizes: Sequence[int]) -> NoReturn:
+    def fail_code(self, code: int, sizes: Sequence[int], inputs: Sequence[Array] = ()) -> NoReturn:
         """Raise the error for a return code of the kernel."""
         shown = ", ".join(f"{s.name} = {n}" for s, n in zip(self._signature.symbols, sizes, strict=True))
         if code == OVERFLOW:
@@ -178,6 +179,12 @@ class ArgumentCheck:
             )
         if 0 <= code - FIRST_ASSERTION < len(self._signature.assertions):
             raise ArgumentError(replace(self._signature.assertions[code - FIRST_ASSERTION], found=shown))
+        known = {s.name: n for s, n in zip(self._signature.symbols, sizes, strict=True)}
+        for number, argument in self._signature.ranged:
+            if number == code and argument.range is not None:
+                lower, end = (d if isinstance(d, int) else evaluate(d, known) for d in argument.range)
+                error = out_of_range(argument.name, inputs[self._signature.inputs.index(argument)], lower, end)
+                raise error or _internal(f"@{self._signature.name} returned {code}", shown)
         raise _internal(f"@{self._signature.name} returned {code}", shown)
 
 

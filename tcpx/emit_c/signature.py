@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from tcpx.payload.diagnostics import Diagnostic
-from tcpx.payload.sizes import Dim, Symbol
+from tcpx.payload.ir import Range
+from tcpx.payload.sizes import Dim, Symbol, to_text
 from tcpx.payload.types import ScalarType, TensorType
 
 OUT_OF_RANGE: Final = 1
@@ -14,7 +15,8 @@ OVERFLOW: Final = 2
 RETURN_CODES: Final = {0: "done", OUT_OF_RANGE: "a size is out of its range", OVERFLOW: "a size in bytes overflows"}
 """What a kernel returns. After anything but 0 nothing has been written."""
 FIRST_ASSERTION: Final = 3
-"""What it returns where its first assertion does not hold; 4 for the second, and so on."""
+"""What it returns where its first assertion does not hold; 4 for the second, and so on. Then come the inputs that have
+elements outside of their range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +24,14 @@ class Argument:
     """An input or output array in row-major order; dims are ints or sizes over the kernel's symbols.
 
     It is contiguous, or has `strides`: the parameters with the strides, in elements, of all dims but the innermost,
-    whose stride is 1.
+    whose stride is 1. `range` is what its elements have to lie between, the last excluded.
     """
 
     name: str
     dtype: ScalarType
     shape: tuple[Dim, ...]
     strides: tuple[Symbol, ...] = ()
+    range: Range | None = None
 
     @property
     def is_strided(self) -> bool:
@@ -36,7 +39,8 @@ class Argument:
         return bool(self.strides)
 
     def __str__(self) -> str:
-        return f"%{self.name}: {TensorType(self.shape, self.dtype)}{' strided' if self.strides else ''}"
+        inside = f" in {to_text(self.range[0])} to {to_text(self.range[1])}" if self.range is not None else ""
+        return f"%{self.name}: {TensorType(self.shape, self.dtype)}{inside}{' strided' if self.strides else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,12 @@ class KernelSignature:
     """What the kernel computes that overflows int64 for some sizes in range: the caller checks it first."""
     assertions: tuple[Diagnostic, ...] = ()
     """What is said of sizes for which an assertion of the kernel does not hold."""
+
+    @property
+    def ranged(self) -> tuple[tuple[int, Argument], ...]:
+        """The inputs whose elements lie in a range, each with what the kernel returns where some do not."""
+        first = FIRST_ASSERTION + len(self.assertions)
+        return tuple(enumerate((a for a in self.inputs if a.range is not None), first))
 
     @property
     def strides(self) -> tuple[Symbol, ...]:

@@ -131,7 +131,8 @@ def _run(signature: KernelSignature, call: str, workspace_bytes: str, sizes: str
     lines = [f"code = {call}"]
     if signature.has_workspace:
         lines = [f"w = take({workspace_bytes})", "try:", f"    {lines[0]}", "finally:", "    give_back(w)"]
-    return [*lines, f"if code: check.fail_code(code, {sizes})", f"return {results}"]
+    inputs = _tuple(f"a{k}" for k in range(len(signature.inputs)))
+    return [*lines, f"if code: check.fail_code(code, {sizes}, {inputs})", f"return {results}"]
 
 
 def _overlap(arrays: Mapping[str, Argument], one: str, other: str) -> str:

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from tcpx.payload.sizes import Dim, FloorDiv, Mod, Size, Symbol, Var, floordiv, minimum, mod, substitute, symbols
+from tcpx.payload.sizes import (
+    Dim,
+    ElementOf,
+    FloorDiv,
+    Mod,
+    Size,
+    Symbol,
+    Var,
+    floordiv,
+    minimum,
+    mod,
+    substitute,
+    symbols,
+)
 
 IndexingMap = tuple[Dim, ...]
 """One expression over the iteration dims (as `Symbol`s of their names) per dim of an operand."""
@@ -31,6 +44,26 @@ def map_dims(indexing_map: IndexingMap) -> tuple[str, ...] | None:
     """The dim names of a map that selects dims, each at most once; None if it does anything else."""
     names = tuple(n for n in map(map_dim, indexing_map) if n is not None)
     return names if len(set(names)) == len(indexing_map) else None
+
+
+def element_of(operand: int) -> Dim:
+    """The entry of a map that is the element which an iteration has of another operand, an index."""
+    return ElementOf(operand).size()
+
+
+def map_element(expression: Dim) -> int | None:
+    """The operand whose element is the index; None of an expression over dims."""
+    match expression:
+        case Size(terms=(((ElementOf(operand),), 1),), constant=0):
+            return operand
+        case _:
+            return None
+
+
+def index_operands(maps: Iterable[IndexingMap]) -> tuple[int, ...]:
+    """The operands whose elements are indices in these maps, each once."""
+    found = (map_element(e) for indexing_map in maps for e in indexing_map)
+    return tuple(dict.fromkeys(k for k in found if k is not None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +137,12 @@ def map_falling(expression: Dim) -> Falling | None:
 
 def index_range(expression: Dim, extents: Mapping[str, Dim]) -> tuple[Dim, Dim]:
     """The least index that iterations of these extents read, and what is just above the greatest: bounds of them, of
-    what is not linear."""
+    what is not linear. None are known of the elements of an operand: what holds of these is another question."""
     dim = map_dim(expression)
     if dim is not None:
         return 0, extents[dim]
+    if map_element(expression) is not None:
+        return 0, 0
     digit = map_digit(expression)
     if digit is not None:
         extent = extents[digit.dim]

@@ -17,17 +17,20 @@ from tcpx.payload.indexing_maps import (
     dims,
     from_first,
     grows,
+    index_operands,
     index_range,
     map_digit,
     map_dim,
+    map_element,
     map_falling,
     map_symbols,
 )
-from tcpx.payload.ir import Attribute, Operation, Value
+from tcpx.payload.ir import Attribute, Operation, Range, Value
 from tcpx.payload.pieces import Piece
 from tcpx.payload.predicates import Predicate, Relation
 from tcpx.payload.sizes import (
     Dim,
+    Size,
     Symbol,
     Var,
     ceildiv,
@@ -42,6 +45,7 @@ from tcpx.payload.sizes import (
 )
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, TensorType, VectorType, dtype_of, like, shape_of
+from tcpx.payload.value_ranges import union, value_range
 
 Build = Callable[[Operation], Value]
 """Inserts a detached one-result operation and returns its result."""
@@ -238,6 +242,8 @@ class Structured(Tileable):
     computes_result = True
     reads_all_of_operands: ClassVar[bool] = True
     """Whether what is indexed by a dim alone has the extent of the dim; if not, an operand may be longer."""
+    clamps_indices: ClassVar[bool] | property = False
+    """Whether elements that are indices stand for the nearest there is; if not, they are known to be inside."""
     is_commutative: ClassVar[bool] | property = True
     """Whether a reduction may combine in another order than that of its iterations."""
 
@@ -256,6 +262,15 @@ class Structured(Tileable):
     def positions(self) -> tuple[Position, ...]:
         """What the body reads of where it is, after the elements of the inputs."""
         return ()
+
+    def index_operands(self) -> tuple[int, ...]:
+        """The inputs whose elements are indices of others or of results."""
+        return index_operands((*self.maps(), *self.result_maps()))
+
+    @property
+    def scatters(self) -> bool:
+        """Whether elements of an input say where in a result an iteration writes."""
+        return bool(index_operands(self.result_maps()))
 
     def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
         """Build the body on scalars, or lane-wise on equal vectors; `acc` is the accumulator of a reduction."""
@@ -468,6 +483,8 @@ class Structured(Tileable):
         )
         for expression, whole, offset, size in zip(indexing_map, shape, tile.offsets, tile.sizes, strict=True):
             name = map_dim(expression)
+            if map_element(expression) is not None and offset == 0 and is_equal(size, whole) is True:
+                continue
             if name is None or name in found:
                 return None
             if name in partial and is_equal(extents[name], whole) is not True:
@@ -528,8 +545,13 @@ class Structured(Tileable):
         return made
 
     def in_step(self, index: int, number: int = 0) -> Tile | None:
-        maps = (*self.maps(), *self.result_maps())
-        return Tile.full(shape_of(self.results[number].type)) if maps[index] == self.result_maps()[number] else None
+        maps, written = (*self.maps(), *self.result_maps()), self.result_maps()[number]
+        if maps[index] != written or (index < len(self.inputs) and index_operands([written])):
+            return None
+        return Tile.full(shape_of(self.results[number].type))
+
+    def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
+        return union(map(of, self.inputs)) if self.is_movement and self.inputs else None
 
     def verify(self) -> None:
         if len(self.maps()) != len(self.inputs):
@@ -576,6 +598,53 @@ class Structured(Tileable):
                         found=f"{to_text(first)}, where {self._extents_text(expression, extents)}",
                         unproven=begins is None,
                     )
+
+        self._verify_indices(checked, extents)
+
+    def _verify_indices(self, checked: Sequence[tuple[IndexingMap, Value, str]], extents: Mapping[str, Dim]) -> None:
+        """What is an index is an integer, and is known to be one of the dim that it is an index of."""
+        for index in self.index_operands():
+            if not 0 <= index < len(self.inputs) or index_operands([self.maps()[index]]):
+                raise self.error(
+                    f"a map uses the element `in{index}`",
+                    required=f"an input below {len(self.inputs)} whose own map is over dims",
+                    found=f"in{index}",
+                )
+            if not dtype_of(self.inputs[index].type).is_integer:
+                raise self.error(
+                    f"`in{index}` is an index",
+                    required="integers",
+                    found=f"%{self.inputs[index].name}: {self.inputs[index].type}",
+                )
+        for indexing_map, value, role in checked:
+            for dim, (expression, extent) in enumerate(zip(indexing_map, shape_of(value.type), strict=True)):
+                index = map_element(expression)
+                if index is not None and isinstance(value.type, TensorType):
+                    self._verify_index(index, dim, extent, role, extents)
+
+    def _verify_index(self, index: int, dim: int, extent: Dim, role: str, extents: Mapping[str, Dim]) -> None:
+        given, known = self.inputs[index], value_range(self.inputs[index])
+        if self.clamps_indices:
+            if not self._holds_if_read(1, extent, extents):
+                raise self.error(
+                    f"dim {dim} of `{role}` may be empty, and has an element for each index",
+                    required="an extent of at least 1",
+                    found=to_text(extent),
+                    fix=f"symbols [{to_text(extent)}: 1..]" if isinstance(extent, Size) else None,
+                    unproven=True,
+                )
+            return
+        inside = known is not None and self._holds_if_read(0, known[0], extents)
+        if known is None or not inside or not self._holds_if_read(known[1], extent, extents):
+            raise self.error(
+                f"`in{index}` is an index into dim {dim} of `{role}`, and nothing says that it is inside",
+                required=f"elements of %{given.name} in 0 to {to_text(extent)}",
+                found=f"elements in {to_text(known[0])} to {to_text(known[1])}" if known is not None else "no integers",
+                fix=f"declare the argument: `%{given.name}: {given.type} in 0 to {to_text(extent)}`"
+                if given.defining_op is None
+                else 'clamp them: {out_of_range = "clamp"}',
+                unproven=True,
+            )
 
     def _holds(self, relation: Relation, a: Dim, b: Dim) -> bool | None:
         """Whether a relation of sizes holds, by what the branches round the operation say of them if need be. Of an

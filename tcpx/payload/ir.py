@@ -84,6 +84,10 @@ CALLEE: Final = "callee"
 NO_NOTES: Mapping[str, str] = {}
 
 
+Range = tuple[Dim, Dim]
+"""Numbers from the first on to just below the second."""
+
+
 class Operation:
     """Base of all operations. A subclass declares everything about its kind in one place."""
 
@@ -239,6 +243,17 @@ class Operation:
         """The part of a result whose elements are written right after the ones of operand `index` at the same place
         are read, the last time; None if there is none."""
         del index, number
+        return None
+
+    def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
+        """Between what the elements of an integer result are known to lie, the last excluded; `of` tells it of other
+        values. None: anywhere."""
+        del number, of
+        return None
+
+    def argument_range(self, argument: Value, of: Callable[[Value], Range | None]) -> Range | None:
+        """The same of an argument of a region."""
+        del argument, of
         return None
 
     # -- reading -----------------------------------------------------------------------------------------------

@@ -179,6 +179,16 @@ class Max(Atom):
         self._describe(CALL_RANK, f"max({', '.join(map(to_text, self.args))})", self.args)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ElementOf(Atom):
+    """In an indexing map: the element that an iteration has of an operand, written as its role, `in1`."""
+
+    operand: int
+
+    def __post_init__(self) -> None:
+        self._describe(SYMBOL_RANK, f"in{self.operand}")
+
+
 Monomial = tuple[Atom, ...]
 Term = tuple[Monomial, int]
 

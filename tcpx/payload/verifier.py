@@ -22,6 +22,7 @@ from tcpx.payload.text.scope import DIM_ATTRIBUTES, RESERVED
 from tcpx.payload.types import BufferType, Type, dtype_of, shape_of
 from tcpx.payload.uses import Use
 from tcpx.payload.value_names import VALUE_NAME
+from tcpx.payload.value_ranges import check_ranges
 
 _SYMBOL_NAME = re.compile(r"[A-Za-z_]\w*")
 
@@ -36,6 +37,7 @@ def verify_module(module: Module) -> None:
             )
         checker.check_symbols(func)
         check_strided(func)
+        check_ranges(func)
         checker.check_names(func.body, set())
         for op in func.walk():
             checker.check_structure(op)

@@ -8,7 +8,7 @@ from tcpx.payload.diagnostics import Location
 from tcpx.payload.interfaces import Build, Tileable
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.constant import Const
-from tcpx.payload.ops.elementwise import Add, Cast, Fma, Mul, Sub
+from tcpx.payload.ops.elementwise import Add, Cast, Fma, Max, Min, Mul, Sub
 from tcpx.payload.ops.index import IndexValue
 from tcpx.payload.ops.memory import Empty
 from tcpx.payload.ops.movement import Broadcast, Fill, Transpose
@@ -29,6 +29,8 @@ fill = Fill.of
 fma = Fma.of
 index_value = IndexValue.of
 literal = Const.literal
+maximum = Max.of
+minimum = Min.of
 multiply = Mul.of
 reshape = Reshape.of
 select = Select.of

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tcpx.payload.facts import Facts, facts_at
+from tcpx.payload.indexing_maps import index_operands, map_element
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, Operation, Value
-from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.constant import Const, splat
+from tcpx.payload.ops.generic import generalize
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
 from tcpx.payload.ops.memory import Empty, Prefetch
-from tcpx.payload.ops.vector import Read, ToTensor
+from tcpx.payload.ops.vector import Gather, Read, ToTensor
 from tcpx.payload.ops.views import FREE, Pad, View
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, to_text
@@ -24,6 +26,7 @@ from tcpx.transform.known_sizes import write_known_sizes
 from tcpx.transform.recipes import Recipes
 from tcpx.transform.static_tiles import padding_behind, symbolic_dim, tails_round
 from tcpx.transform.vectors.instruction_count import check_instructions
+from tcpx.transform.vectors.probes import discard
 
 
 def vectorize(ctx: TransformContext, root: Loop) -> None:
@@ -133,7 +136,7 @@ class Vectorizer:
             self.rewriter.set_operand(op, 0, self.stored(source))
         if len(in_memory) == len(users) or any(isinstance(user, Loop) for user in users):
             return
-        if all(new.padded_behind(user) is not None for user in users):
+        if all(new.padded_behind(user) is not None or is_table(op.result, user) for user in users):
             return
         self._read(op, self.stored(source), op.subset, 0)
 
@@ -153,6 +156,8 @@ class Vectorizer:
         source = op.operands[0].defining_op
         if stays_in_memory(op):
             self.view(op)
+            return
+        if op.result.users and all(is_table(op.result, user) for user in op.result.users):
             return
         if isinstance(source, Materialize):
             self._read(op, self.stored(source.operands[0]), source.subset, op.value, op.is_free)
@@ -186,6 +191,8 @@ class Vectorizer:
         value = op.operands[0]
         definition = value.defining_op
         source = definition.source if isinstance(definition, Materialize) else value
+        if isinstance(source.defining_op, Structured) and stays_in_memory(source.defining_op):
+            return
         if source.defining_op is not None and stays_in_memory(source.defining_op):
             self.vectors[source] = self.vector_of(source, op)
         if value in self.vectors:
@@ -230,8 +237,9 @@ class Vectorizer:
         shapes = [self._need_static(op, result) for result in op.results]
         if _static(op.extents(), self.facts) is None:  # of a dim that no operand has alone
             raise self._not_static(op, op.results[0])
-        operands = [self.vector_of(v, op) for v in op.operands]
-        made = op.on_tiles(operands, *shapes)
+        tables = {k for k, indexing_map in enumerate(op.maps()) if index_operands([indexing_map])}
+        operands = [v if k in tables else self.vector_of(v, op) for k, v in enumerate(op.operands)]
+        made = (self._gathering(op, operands) if tables else op).on_tiles(operands, *shapes)
         for old, vector, shape in zip(op.results, made.results, shapes, strict=True):
             vector.type = VectorType(shape, dtype_of(old.type))
         self.rewriter.insert(made, InsertPoint.before(op), f"{source_name(op)}.v")
@@ -239,6 +247,62 @@ class Vectorizer:
         check_instructions(made, self.ctx.target)
         self.rewriter.continue_as(op, made)
         self.vectors.update(zip(op.results, made.results, strict=True))
+
+    def _gathering(self, op: Structured, operands: list[Value]) -> Structured:
+        """The operation on vectors that have what it reads of its tables, detached; these take their places in
+        `operands`, each read by a `vector.gather`."""
+        made = generalize(op)
+        discard(made)
+        for k, indexing_map in enumerate(op.maps()):
+            found = {dim: at for dim, e in enumerate(indexing_map) if (at := map_element(e)) is not None}
+            if not found:
+                continue
+            first, *others = [op.maps()[at] for at in found.values()]
+            if any(other != first for other in others):
+                shown = ", ".join(f"[{', '.join(map(to_text, m))}]" for m in (first, *others))
+                raise self.refuse(op, "indices that are read by the same dims", shown)
+            operands[k] = self._table(op, k, found)
+            left = [e for e in indexing_map if map_element(e) is None]
+            made.attributes.update(made.reading_by(k, (*first, *left)))
+        body = made.regions[0]
+        for k in sorted(op.index_operands(), reverse=True):
+            if not body.args[k].uses:  # lanes are as wide as what is computed with
+                del operands[k], body.args[k]
+                maps = [*made.maps(), *made.result_maps()]
+                made.attributes["maps"] = (*maps[:k], *maps[k + 1 :])
+        return made
+
+    def _table(self, op: Structured, k: int, found: Mapping[int, int]) -> Value:
+        """What an operation reads of input `k`, where elements of others say: dim -> which input."""
+        value, fill = op.inputs[k], 0
+        shape, padding = shape_of(value.type), value.defining_op
+        if value not in self.vectors and isinstance(padding, Pad) and new.padded_behind(padding) is not None:
+            value, fill = padding.operands[0], padding.value
+        part, subset = value.defining_op, Tile.full(shape_of(value.type))
+        if value not in self.vectors and isinstance(part, Materialize) and not part.subset.dropped:
+            value, subset = part.operands[0], part.subset
+        inner = [shape[dim] for dim in range(len(shape)) if dim not in found]
+        left = _static(inner, self.facts)
+        if left is None:
+            raise self._not_static(op, op.inputs[k])
+        indices = {dim: self._index(op, at, shape[dim]) for dim, at in found.items()}
+        outer = _static(shape_of(next(iter(indices.values())).type), self.facts) or ()
+        type_ = VectorType((*outer, *left), dtype_of(value.type))
+        read = Gather.of(indices, self.stored(value), subset, type_, fill)
+        return self.rewriter.insert(read, InsertPoint.before(op), f"{value.name.split('.')[0]}.v").result
+
+    def _index(self, op: Structured, k: int, extent: Dim) -> Value:
+        """The vector of input `k`, whose elements are indices of a dim of this extent."""
+        vector = self.vector_of(op.inputs[k], op)
+        if not op.clamps_indices:
+            return vector
+
+        def build(made: Operation) -> Value:
+            return self.rewriter.insert(made, InsertPoint.before(op), "at").result
+
+        last = build(new.broadcast(build(new.index_value(extent - 1, dtype_of(vector.type))), (), vector.type))
+        first = splat(build, 0, vector.type)
+        return build(new.maximum(first, build(new.minimum(vector, last))))
 
     # -- control -------------------------------------------------------------------------------------------------
 
@@ -292,9 +356,20 @@ VECTORIZED.add(Vectorizer.read, Read)
 VECTORIZED.add(Vectorizer.stays, Const, Empty, Prefetch, ToTensor)
 
 
+def is_table(value: Value, user: Operation) -> bool:
+    """Whether an operation reads of a value only where elements of others say."""
+    return isinstance(user, Structured) and all(
+        index < len(user.inputs) and bool(index_operands([user.maps()[index]]))
+        for op, index in value.uses
+        if op is user
+    )
+
+
 def stays_in_memory(op: Operation) -> bool:
     """Whether an operation is a view that is made in memory: one that pads, joins or reshapes, and what only such views
-    read. A padding behind the last elements alone is that of a vector."""
+    read. A padding behind the last elements alone is that of a vector. What writes where elements say does so there."""
+    if isinstance(op, Structured) and op.scatters:
+        return True
     if not isinstance(op, Tileable | Materialize):
         return False
     if isinstance(op, Tileable) and new.pieces_of_all(op) is None:

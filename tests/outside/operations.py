@@ -8,7 +8,7 @@ import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import DimsAttribute, IntAttribute, Operand, OptionalOperand, Result
-from tcpx.payload.indexing_maps import IndexingMap, dims
+from tcpx.payload.indexing_maps import IndexingMap, dims, element_of
 from tcpx.payload.interfaces import Build, Iterator, Position, Structured, parallel, reduction
 from tcpx.payload.ir import Value, register
 from tcpx.payload.ops.constant import splat
@@ -74,6 +74,70 @@ class Ordered(Structured):
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         return np.minimum(*args), np.maximum(*args)
+
+
+@register
+class Gather(Structured):
+    """Of `table`, along `axis`, the elements that `places` says."""
+
+    __slots__ = ()
+    opcode = "outside.gather"
+    class_name = "gather"
+    has_numbered_dims = True
+    table, places, axis = Operand(), Operand(), IntAttribute()
+
+    def iterators(self) -> tuple[Iterator, ...]:
+        return parallel(*(f"d{k}" for k in range(len(shape_of(self.result.type)))))
+
+    def maps(self) -> tuple[IndexingMap, ...]:
+        own = self.result_map()
+        return (*own[: self.axis], element_of(1), *own[self.axis + 1 :]), (own[self.axis],)
+
+    def result_map(self) -> IndexingMap:
+        return dims(*(it.name for it in self.iterators()))
+
+    def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
+        return args[0]
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return (np.take(args[0], args[1].astype(np.int64), self.axis),)
+
+
+@register
+class ScatterAdd(Structured):
+    """`init` with the rows of `rows` added, each to the row that `places` says."""
+
+    __slots__ = ()
+    opcode = "outside.scatter_add"
+    class_name = "scatter_add"
+    fixed_dims = ("i", "j")
+    rows, places, init = Operand(), Operand(), OptionalOperand()
+
+    def iterators(self) -> tuple[Iterator, ...]:
+        return (*reduction("i"), *parallel("j"))
+
+    def maps(self) -> tuple[IndexingMap, ...]:
+        return dims("i", "j"), dims("i")
+
+    def result_map(self) -> IndexingMap:
+        return (element_of(1), *dims("j"))
+
+    def neutral(self) -> float | int | None:
+        return 0
+
+    def combine(self, build: Build, lhs: Value, rhs: Value) -> Value:
+        return build(Add.of(lhs, rhs))
+
+    def pad_value(self, index: int, reduced: bool) -> float | int | None:
+        return 0  # 0 is added to the first row
+
+    def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
+        return args[0] if acc is None else self.combine(build, acc, args[0])
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        made = args[2].copy() if len(args) > 2 else np.zeros(evaluation.shape(self.result.type), args[0].dtype)
+        np.add.at(made, args[1].astype(np.int64), args[0])
+        return (made,)
 
 
 class AlongDim(Structured):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tcpx.emit_c.signature import Argument
 from tcpx.payload.ir import FuncOp, Value
 from tcpx.payload.sizes import Symbol, as_symbol, is_equal, symbols
 from tcpx.payload.types import BufferType, row_major
+from tcpx.payload.value_ranges import declared_ranges
 
 
 def boundary(func: FuncOp, arguments: Sequence[tuple[Value, BufferType]]) -> tuple[Argument, ...]:
@@ -22,7 +24,8 @@ def boundary(func: FuncOp, arguments: Sequence[tuple[Value, BufferType]]) -> tup
         for dim in (*type_.shape, *(() if _is_contiguous(type_) else type_.strides))
         for symbol in symbols(dim)
     )
-    return tuple(_argument(func, value, type_, shared) for value, type_ in arguments)
+    ranges = {func.args[k]: held for k, held in declared_ranges(func).items()}
+    return tuple(replace(_argument(func, v, type_, shared), range=ranges.get(v)) for v, type_ in arguments)
 
 
 def _argument(func: FuncOp, value: Value, type_: BufferType, shared: Counter[str]) -> Argument:

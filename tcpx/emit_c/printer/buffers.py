@@ -6,10 +6,12 @@ from math import prod
 from typing import Final
 
 from tcpx.emit_c.printer.context import FunctionContext
+from tcpx.emit_c.printer.memory_access import Access
 from tcpx.emit_c.printer.names import in_comment
 from tcpx.emit_c.printer.scopes import Scope
 from tcpx.emit_c.signature import ConstantSlot
 from tcpx.payload.ir import FuncOp, Operation
+from tcpx.payload.ops.memory import At
 from tcpx.payload.sizes import Dim, known_divisor
 from tcpx.payload.types import BufferType
 
@@ -24,6 +26,9 @@ def is_buffer_op(op: Operation) -> bool:
 def print_buffer(op: Operation, context: FunctionContext, scope: Scope) -> None:
     """Declare the memory an operation gives; what is in it is told by its operands and its space."""
     type_ = context.buffer_type(op.result, op)
+    if isinstance(op, At):
+        _print_part(op, type_, context, scope)
+        return
     if op.operands:
         context.buffers[op.result] = context.read(op.operands[0])
         return
@@ -60,6 +65,18 @@ def _print_arena(op: Operation, type_: BufferType, context: FunctionContext, sco
     name = context.buffers[op.result] = context.names.fresh(op.result.name)
     element = context.target.c_type(type_.dtype.name)
     scope.statement(f"{element} *const {name} = {pointer}; /* {in_comment(_shape(type_))} */")
+
+
+def _print_part(op: At, type_: BufferType, context: FunctionContext, scope: Scope) -> None:
+    """A pointer to where values say."""
+    source = context.buffer_type(op.source, op)
+    access = Access(op.source, source, op.subset)
+    distances = [op.subset.strides[dim] * source.strides[dim] for dim in op.dims]
+    moved = zip((context.read(value) for value in op.operands[1:]), distances, strict=True)
+    pointer = access.pointer(context, scope, tuple(moved))
+    name = context.buffers[op.result] = context.names.fresh(op.result.name)
+    const = "const " if type_.space in ("argument", "constant") else ""
+    scope.statement(f"{const}{context.target.c_type(type_.dtype.name)} *const {name} = {pointer};")
 
 
 def _place(op: Operation, context: FunctionContext, scope: Scope) -> str:

@@ -12,7 +12,7 @@ from tcpx.emit_c.printer.control import print_block
 from tcpx.emit_c.printer.expressions import SizePrinter
 from tcpx.emit_c.printer.names import Names, in_comment, words_of
 from tcpx.emit_c.printer.scopes import INDENT, Line, Scope, without_unused, words_in
-from tcpx.emit_c.signature import FIRST_ASSERTION, OUT_OF_RANGE, OVERFLOW, RETURN_CODES, KernelSignature
+from tcpx.emit_c.signature import FIRST_ASSERTION, OUT_OF_RANGE, OVERFLOW, RETURN_CODES, Argument, KernelSignature
 from tcpx.limits import INT64_MAX
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.ops.assertion import Assert
@@ -20,7 +20,7 @@ from tcpx.payload.runs import Binding, runs_of
 from tcpx.payload.size_excess import magnitude
 from tcpx.payload.sizes import Dim, Symbol, substitute, symbols, to_text, upper_expression, variables
 from tcpx.payload.text.scope import DIM_ATTRIBUTES
-from tcpx.payload.types import BufferType, shape_of
+from tcpx.payload.types import BufferType, row_major, shape_of
 from tcpx.payload.verifier import dims_of
 from tcpx.target import Target
 
@@ -72,13 +72,14 @@ def print_kernel(
         assertions=tuple(op.diagnostic for op, _ in _assertions(func)),
     )
     checks, call = _size_checks(func, signature, context, reserved)
-    prologue = _unused(parameters, body, words_of([call]))
+    prologue: list[str] = []
     if call:
-        prologue = [
-            f"const int {(status := names.fresh('status'))} = {call};",
-            f"if ({status} != 0) return {status};",
-            *prologue,
-        ]
+        prologue = [f"const int {(status := names.fresh('status'))} = {call};", f"if ({status} != 0) return {status};"]
+    for code, argument in signature.ranged:
+        lines, call = _range_check(argument, signature, context, body, reserved)
+        checks += lines
+        prologue.append(f"if ({call}) return {code};")
+    prologue += _unused(parameters, body, words_of(prologue))
     head = [
         *checks,
         *_workspace_function(signature, context, reserved),
@@ -188,6 +189,43 @@ def _size_checks(
     return [f"static int {name}({parameters}) {{", *body, f"{INDENT}return 0;", "}", ""], call
 
 
+def _range_check(
+    argument: Argument, signature: KernelSignature, context: FunctionContext, body: Scope, reserved: frozenset[str]
+) -> tuple[list[str], str]:
+    """The function that says whether elements of an input lie outside of their range, and its call in the kernel."""
+    names, scope = Names(reserved), Scope()
+    array, outside, element = names.fresh(argument.name), names.fresh("outside"), names.fresh("element")
+    given = (*signature.symbols, *argument.strides)
+    scope.names.update({symbol.text: names.fresh(symbol.name) for symbol in given})
+    value = next(v for v in context.func.args if v.name == argument.name)
+    c_type, printer = context.target.c_type(argument.dtype.name), SizePrinter(names)
+    name = f"{signature.c_name}_{array}_outside"
+    parameters = ", ".join([f"const {c_type} *{array}", *(f"int64_t {scope.names[s.text]}" for s in given)])
+    lower, end = (printer.text(d, scope) for d in argument.range or (0, 0))
+    strides = (*(s.size() for s in argument.strides), 1) if argument.strides else row_major(argument.shape)
+    heads: list[str] = []
+    terms = [array]
+    for extent, stride in zip(argument.shape, strides, strict=True):
+        at = names.fresh("d")
+        heads.append(f"for (int64_t {at} = 0; {at} < {printer.text(extent, scope)}; {at}++)")
+        terms.append(at if stride == 1 else f"{at} * {printer.factor(stride, scope)}")
+    read = f"const int64_t {element} = *({' + '.join(terms)});"
+    lines = [read, f"{outside} |= ({element} < {lower}) | ({element} >= {end});"]
+    for head in reversed(heads):
+        lines = [f"{head} {{", *(INDENT + line for line in lines), "}"]
+    made = [
+        f"/* Whether elements of {in_comment(str(argument))} are not. */",
+        f"static int {name}({parameters}) {{",
+        f"{INDENT}int {outside} = 0;",
+        *(line.indented().text for line in without_unused(scope.lines())),
+        *(INDENT + line for line in lines),
+        f"{INDENT}return {outside};",
+        "}",
+        "",
+    ]
+    return made, f"{name}({', '.join([context.buffers[value], *(body.names[s.text] for s in given)])})"
+
+
 def _assertions(func: FuncOp) -> list[tuple[Assert, Binding]]:
     """What a function and those it calls demand of sizes, and what their symbols are then."""
     found: list[tuple[Assert, Binding]] = []
@@ -284,5 +322,6 @@ def _description(signature: KernelSignature, target: Target) -> list[str]:
     for slot in signature.constants:
         lines.append(f"   constant {in_comment(slot.name)}: {slot.bytes} bytes at {slot.offset}")
     failures = {FIRST_ASSERTION + k: in_comment(held.message) for k, held in enumerate(signature.assertions)}
+    failures |= {code: f"an element of {in_comment(held.name)} is out of its range" for code, held in signature.ranged}
     codes = ", ".join(f"{code}: {meaning}" for code, meaning in (RETURN_CODES | failures).items())
     return [*lines, "   Constants and workspace are 64-byte aligned.", f"   Returns {codes}. */"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import isfinite
 from typing import Protocol, SupportsFloat, cast
 
@@ -11,8 +11,9 @@ import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.interfaces import Build
-from tcpx.payload.ir import Attribute, Operation, Value, register
+from tcpx.payload.ir import Attribute, Operation, Range, Value, register
 from tcpx.payload.types import ScalarType, TensorType, Type, VectorType, dtype_of, shape_of
+from tcpx.payload.value_ranges import NOTHING
 
 
 class _Limits(Protocol):
@@ -63,6 +64,18 @@ class Const(Operation):
             )
         if "value" in self.attributes:
             check_literal(self, self.attributes["value"], dtype_of(self.result.type))
+
+    def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
+        value, name, func = self.number, self.stored_array, self.func
+        if value is not None and isinstance(value, int):
+            return int(value), int(value) + 1
+        constants = func.module.constants if func is not None and func.module is not None else None
+        if name is None or constants is None or not dtype_of(self.result.type).is_integer:
+            return None
+        array = constants.get(name)
+        if array is None or not array.size:
+            return NOTHING if array is not None or name in constants.unread else None
+        return int(array.min()), int(array.max()) + 1
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         dtype, shape = dtype_of(self.result.type), evaluation.shape(self.result.type)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import factorial, log
 from typing import ClassVar
 
@@ -12,8 +12,9 @@ from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import Operand
 from tcpx.payload.fused import fused_multiply_add
 from tcpx.payload.interfaces import Build, Elementwise
-from tcpx.payload.ir import Operation, Value, register
+from tcpx.payload.ir import Operation, Range, Value, register
 from tcpx.payload.ops.constant import splat
+from tcpx.payload.sizes import is_less_equal, maximum, minimum
 from tcpx.payload.types import HALF, ScalarType, dtype_of, f32, f64, i1, like, shape_of
 
 
@@ -173,6 +174,10 @@ class Max(Arithmetic):
     semantics = "max(a, b)"
     ufunc = np.maximum
 
+    def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
+        a, b = map(of, self.operands)
+        return None if a is None or b is None else (maximum(a[0], b[0]), maximum(a[1], b[1]))
+
     @classmethod
     def neutral_of(cls, dtype: ScalarType) -> float | int | None:
         return dtype.minimum
@@ -186,6 +191,10 @@ class Min(Arithmetic):
     opcode = "tcp.min"
     semantics = "min(a, b)"
     ufunc = np.minimum
+
+    def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
+        a, b = map(of, self.operands)
+        return None if a is None or b is None else (minimum(a[0], b[0]), minimum(a[1], b[1]))
 
     @classmethod
     def neutral_of(cls, dtype: ScalarType) -> float | int | None:
@@ -353,6 +362,14 @@ class Cast(Elementwise):
                 found=str(self.operands[0].type),
             )
         super().verify()
+
+    def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
+        """That of the operand, where the dtype of the result has all of it."""
+        found, dtype = of(self.operand), dtype_of(self.result.type)
+        if found is None or not (dtype.is_integer and dtype_of(self.operand.type).is_integer):
+            return None
+        fits = is_less_equal(int(dtype.minimum), found[0]), is_less_equal(found[1] - 1, int(dtype.maximum))
+        return found if fits == (True, True) else None
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         return (converted(args[0], dtype_of(self.operands[0].type), dtype_of(self.result.type)),)

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import product
+from typing import Final
 
 import numpy as np
 
 from tcpx.payload.constants import Constants
 from tcpx.payload.evaluator import Array, Evaluation
-from tcpx.payload.fields import DimsAttribute, FlagAttribute, OptionalOperand
-from tcpx.payload.indexing_maps import IndexingMap, index_range, map_dim, map_name, map_symbols
+from tcpx.payload.fields import ChoiceAttribute, DimsAttribute, FlagAttribute, OptionalOperand
+from tcpx.payload.indexing_maps import (
+    IndexingMap,
+    element_of,
+    index_range,
+    map_dim,
+    map_element,
+    map_name,
+    map_symbols,
+)
 from tcpx.payload.interfaces import Build, Elementwise, Iterator, IteratorKind, Position, Structured
-from tcpx.payload.ir import Attribute, Block, CloneMap, Operation, Value, operation_class, register
+from tcpx.payload.ir import Attribute, Block, CloneMap, Operation, Range, Value, operation_class, register
 from tcpx.payload.memory_effects import Move, MoveKind
 from tcpx.payload.ops.batched_body import is_batchable, run_batched
 from tcpx.payload.ops.constant import Const, check_literal
@@ -56,6 +66,20 @@ class Return(Operation):
         return [Move(MoveKind.RETURN, k, None) for k in range(len(self.operands))]
 
 
+ERROR: Final = "error"
+"""The value of `out_of_range` where every index is known to be inside, as what arguments declare is checked."""
+CLAMP: Final = "clamp"
+"""The one with which an index that is outside stands for the nearest that is not."""
+_ROLE: Final = re.compile(r"in(0|[1-9][0-9]*)")
+
+
+def _entry(expression: Dim, dims: Collection[str]) -> Dim:
+    """An entry of a map; a name that is no dim may be the role of an input, whose element is the index."""
+    name = map_dim(expression)
+    role = _ROLE.fullmatch(name) if name is not None and name not in dims else None
+    return element_of(int(role[1])) if role is not None else expression
+
+
 @register
 class Generic(Structured):
     """A loop nest over `iterators`; `maps` index the inputs, then the results; the region is the scalar body.
@@ -65,11 +89,23 @@ class Generic(Structured):
     then the values of the expressions over dims that `positions` lists. With reduction iterators or an `init` there is
     either `combiner`, the opcode of an associative binary operation, and an accumulator as the last argument; or a
     second region, which combines two partial results, and `neutral`, the numbers of one that adds nothing.
+
+    An entry of a map may be an input, `in1`: its element is the index. It is known to be inside, as that of an argument
+    is that declares it (`%ix: tensor<[N]xsi64> in 0 to V`), or `out_of_range = "clamp"`.
     """
 
     __slots__ = ()
     opcode = "tcp.generic"
-    attribute_names = ("iterators", "maps", "combiner", "positions", "origins", "neutral", "commutative")
+    attribute_names = (
+        "iterators",
+        "maps",
+        "combiner",
+        "positions",
+        "origins",
+        "neutral",
+        "commutative",
+        "out_of_range",
+    )
     read_positions = DimsAttribute("positions", "[i, 2*j]")
     position_origins = DimsAttribute("origins")
     init = OptionalOperand()
@@ -77,6 +113,8 @@ class Generic(Structured):
     result_count = None
     region_count = None
     reads_all_of_operands = False
+    out_of_range = ChoiceAttribute(ERROR, CLAMP)
+    """What an index outside stands for."""
     is_declared_commutative = FlagAttribute("commutative")
     """Whether partial results may be combined in any order, where a region says how."""
 
@@ -125,11 +163,16 @@ class Generic(Structured):
         held = self.attributes.get("maps")
         if not isinstance(held, tuple) or not held:
             raise self.error("the attribute `maps` is missing", required="a map per input and one for the result")
+        dims = {it.name for it in self.iterators()}
         return tuple(
-            tuple(e.size() if isinstance(e, Symbol) else e for e in entry if isinstance(e, int | Size | Symbol))
+            tuple(_entry(as_dim(e), dims) for e in entry if isinstance(e, int | Size | Symbol))
             for entry in held
             if isinstance(entry, tuple)
         )
+
+    @property
+    def clamps_indices(self) -> bool:
+        return self.out_of_range == CLAMP
 
     def maps(self) -> tuple[IndexingMap, ...]:
         return self._all_maps()[: -len(self.results)]
@@ -167,7 +210,8 @@ class Generic(Structured):
             return None
         if len(self.regions) > 1 or self.positions():
             return None
-        return next((v for v in (0, self.neutral(), 1) if v is not None and self._leaves_accumulator(v)), None)
+        found = next((v for v in (0, self.neutral(), 1) if v is not None and self._leaves_accumulator(v)), None)
+        return 0 if index in self.index_operands() and found is not None else found
 
     def _leaves_accumulator(self, padding: float | int) -> bool:
         """Whether the body combines the accumulator with the neutral element where every input is `padding`."""
@@ -178,7 +222,8 @@ class Generic(Structured):
             return False
         if len(acc.uses) != 1:
             return False
-        given = [padding] * len(self.maps()) + [neutral]
+        places = self.index_operands()
+        given = [0 if k in places else padding for k in range(len(self.maps()))] + [neutral]
         elements = [np.asarray(v).astype(dtype_of(a.type).numpy) for v, a in zip(given, block.args, strict=True)]
         if any(element.item() != value for element, value in zip(elements, given, strict=True)):
             return False
@@ -249,6 +294,14 @@ class Generic(Structured):
                 required=f"{wanted} arguments",
                 found=f"{len(block.args)}",
             )
+        self._verify_names(its)
+        self._verify_body(block)
+        self._verify_result_maps(its, accumulates)
+        super().verify()
+        self._verify_positions()
+
+    def _verify_names(self, its: Sequence[Iterator]) -> None:
+        """Each dim has a name of its own, and maps are over dims."""
         names = {it.name for it in its}
         if len(names) < len(its):
             raise self.error(
@@ -264,17 +317,23 @@ class Generic(Structured):
                         required=f"numbers and dims ({', '.join(sorted(names)) or 'there are none'}), no sizes",
                         found=name,
                     )
-        self._verify_body(block)
+
+    def _verify_result_maps(self, its: Sequence[Iterator], accumulates: bool) -> None:
+        """Each parallel dim is a dim of each result; where elements are others, the result is something before."""
         parallel_dims = [it.name for it in its if not it.is_reduction]
         for result_map in self.result_maps():
-            if sorted(map_dim(e) or "" for e in result_map) != sorted(parallel_dims):
+            if sorted(map_dim(e) or "" for e in result_map if map_element(e) is None) != sorted(parallel_dims):
                 raise self.error(
                     "the result map names each parallel dim once",
                     required=f"{', '.join(parallel_dims) or 'nothing'}, each once and in any order",
                     found=f"[{', '.join(map(to_text, result_map))}]",
                 )
-        super().verify()
-        self._verify_positions()
+        if self.scatters and not accumulates:
+            raise self.error(
+                "where elements say where to write, what they leave out has a value before",
+                required="an `init`, or a reduction dim",
+                found=f"parallel dims alone, and [{', '.join(map(to_text, self.result_map()))}]",
+            )
 
     def _verify_positions(self) -> None:
         """Positions are integers that hold every index."""
@@ -392,16 +451,18 @@ class Generic(Structured):
         names = [it.name for it in self.iterators()]
         reading = list(zip(inputs, self.maps(), strict=True))
         body = self.regions[0]
-        if len(made) == len(self.regions) == 1 and not self.positions() and is_batchable(body):
+        is_one = len(made) == len(self.regions) == 1 and not self.positions()
+        if is_one and not self.index_operands() and is_batchable(body):
             sizes = dict(zip(names, extents, strict=True))
             return (run_batched(body, self.iterators(), sizes, reading, made[0], self.result_map(), evaluation),)
         accumulates = bool(held) or self.reduces
         with np.errstate(all="ignore"):
             for point in product(*(range(n) for n in extents)):
                 at = dict(zip(names, point, strict=True))
-                out = [_index(result_map, at) for result_map in self.result_maps()]
+                places = {k: int(inputs[k][_index(self.maps()[k], at)]) for k in self.index_operands()}
+                out = [self._place(m, a, at, places) for m, a in zip(self.result_maps(), made, strict=True)]
                 before = [np.asarray(array[index]) for array, index in zip(made, out, strict=True)]
-                elements = [np.asarray(a[_index(m, at)]) for a, m in reading]
+                elements = [np.asarray(a[self._place(m, a, at, places)]) for a, m in reading]
                 for position in self.positions():
                     dims = {Symbol(name): number for name, number in at.items()}
                     elements.append(np.asarray(evaluation.size(position.at(dims)), position.dtype.numpy))
@@ -414,6 +475,40 @@ class Generic(Structured):
                     array[index] = element
                 evaluation.note_points(1)
         return tuple(made)
+
+    def _place(
+        self, indexing_map: IndexingMap, array: Array, at: dict[str, int], places: Mapping[int, int]
+    ) -> tuple[int, ...]:
+        """Where in an array an iteration reads or writes; `places` has the elements that are indices."""
+        index: list[int] = []
+        for expression, extent in zip(indexing_map, array.shape, strict=True):
+            operand = map_element(expression)
+            if operand is None:
+                index += _index((expression,), at)
+                continue
+            place = places[operand]
+            place = max(0, min(place, extent - 1)) if self.clamps_indices else place
+            if not 0 <= place < extent:
+                raise IndexError(f"in{operand} = {place} is no index of a dim of extent {extent}")
+            index.append(place)
+        return tuple(index)
+
+    def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
+        """That of what the body hands out, of the ranges of the inputs and the positions, where nothing accumulates."""
+        block, end = self.regions[0], self.regions[0].terminator
+        if self.inits or self.reduces or end is None:
+            return None
+        known = dict(zip(block.args, map(of, self.inputs), strict=False))
+        extents = {it.name: d for it, d in zip(self.iterators(), self.domain(), strict=True)}
+        for argument, position in zip(block.args[len(self.inputs) :], self.positions(), strict=True):
+            first, last = index_range(position.expression, extents)
+            known[argument] = (first + position.origin, last + position.origin)
+
+        def inside(value: Value) -> Range | None:
+            made = value.defining_op
+            return known[value] if value in known or made is None else made.result_range(0, inside)
+
+        return inside(end.operands[number])
 
 
 def _run(block: Block, args: Sequence[Value], build: Build) -> tuple[Value, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Self
 
 import numpy as np
@@ -10,11 +10,12 @@ import numpy as np
 from tcpx.limits import MOST_UNROLLED
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import Operand, PredicateAttribute, SubsetAttribute, VariableAttribute
-from tcpx.payload.ir import Block, Operation, Value, register
+from tcpx.payload.ir import Block, Operation, Range, Value, register
 from tcpx.payload.memory_effects import Move, MoveKind
 from tcpx.payload.sizes import Dim, Var, ceildiv, is_equal, is_less_equal, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, VectorType, dtype_of, like, shape_of
+from tcpx.payload.value_ranges import union
 
 UNROLLED: Final = "unrolled"
 
@@ -68,6 +69,13 @@ class Loop(Operation):
 
     def moves(self) -> Sequence[Move]:
         return [Move(MoveKind.INIT, k, result) for k, result in enumerate(self.results)]
+
+    def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
+        return of(self.destinations[number])
+
+    def argument_range(self, argument: Value, of: Callable[[Value], Range | None]) -> Range | None:
+        index = self.destinations.index(argument)
+        return union(map(of, (self.operands[index], *(end.value for end in self.yields_to(index)))))
 
     def yields_to(self, index: int) -> list[StYield]:
         """The yields to destination `index`, in program order."""
@@ -177,6 +185,10 @@ class If(Operation):
                     found=", ".join(map(str, given)) or "nothing",
                 )
 
+    def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
+        ends = (block.terminator for block in self.regions)
+        return union(of(end.operands[number]) if end is not None else None for end in ends)
+
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         return evaluation.run_block(self.then if evaluation.holds(self.predicate) else self.orelse)
 
@@ -254,6 +266,9 @@ class Materialize(OnSubset):
 
     def moves(self) -> Sequence[Move]:
         return [Move(MoveKind.SUBSET, 0, self.result, source_tile=self.subset)]
+
+    def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
+        return of(self.source)
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         evaluation.note_read(self.operands[0], self.subset)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
 from tcpx.payload.diagnostics import Diagnostic, VerifyError
 from tcpx.payload.evaluator import Array, Evaluation, poison
-from tcpx.payload.fields import FlagAttribute, Operand, SubsetAttribute
+from tcpx.payload.fields import ElementsAttribute, FlagAttribute, Operand, SubsetAttribute
 from tcpx.payload.ir import Operation, Value, register
 from tcpx.payload.sizes import Dim, Size, is_equal, product, to_text
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import BufferType, Type, dtype_of, row_major, shape_of
+from tcpx.payload.types import BufferType, ScalarType, Type, dtype_of, row_major, shape_of
 
 OWN = "own"
 """The attribute of what is made in memory of its own, and copied where it goes."""
@@ -126,6 +127,62 @@ class View(Operation):
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         return (args[0].reshape(evaluation.shape(self.result.type)),)
+
+
+@register
+class At(View):
+    """The part of a buffer where values say: its `subset`, and along each of `dims` the one element of that which an
+    operand behind the buffer says. The same memory."""
+
+    __slots__ = ()
+    opcode = "buffer.at"
+    variadic = True
+    attribute_names = None
+    subset = SubsetAttribute()
+    dims = ElementsAttribute(int, "a list of ints")
+
+    @classmethod
+    def at(cls, source: Value, subset: Tile, indices: Mapping[int, Value]) -> Operation:
+        """A detached part of a buffer; `indices`: dim of the buffer -> where in the subset it is."""
+        made = cls([source, *indices.values()], [source.type], {"subset": subset, "dims": tuple(indices)})
+        made.results[0].type = made._part(source.type)
+        return made
+
+    def _part(self, source: Type) -> BufferType:
+        if not isinstance(source, BufferType):
+            raise self.error("the part of a buffer is one", required="a buffer", found=str(source))
+        sizes = [1 if dim in self.dims else size for dim, size in enumerate(self.subset.sizes)]
+        strides = [a * b for a, b in zip(source.strides, self.subset.strides, strict=True)]
+        kept = self.subset.kept
+        return BufferType(
+            tuple(sizes[dim] for dim in kept), source.dtype, tuple(strides[dim] for dim in kept), source.space
+        )
+
+    def verify(self) -> None:
+        wanted, found = self._part(self.operands[0].type), self.result.type
+        if len(self.dims) != len(self.operands) - 1 or set(self.dims) & set(self.subset.dropped):
+            raise self.error(
+                "there is an index for each of `dims`",
+                required=f"{len(self.operands) - 1} dims of the buffer that are kept",
+                found=str(list(self.dims)),
+            )
+        for value in self.operands[1:]:
+            if not isinstance(value.type, ScalarType) or not value.type.is_integer:
+                raise self.error("an index is an integer", required="a scalar", found=f"%{value.name}: {value.type}")
+        if found != wanted:
+            raise self.error("the type of a part follows from it", required=str(wanted), found=str(found))
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        part = evaluation.select(args[0], replace(self.subset, dropped=()))
+        index: list[slice | int] = [slice(None)] * part.ndim
+        for dim in self.subset.dropped:
+            index[dim] = 0
+        for dim, value in zip(self.dims, args[1:], strict=True):
+            place = int(value)
+            if not 0 <= place < part.shape[dim]:
+                raise IndexError(f"{place} is no index of a dim of extent {part.shape[dim]}")
+            index[dim] = slice(place, place + 1)
+        return (part[tuple(index)],)
 
 
 @register

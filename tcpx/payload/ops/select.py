@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import Operand
 from tcpx.payload.interfaces import Build, Elementwise
-from tcpx.payload.ir import Operation, Value, register
+from tcpx.payload.ir import Operation, Range, Value, register
 from tcpx.payload.types import dtype_of, i1, like, shape_of
+from tcpx.payload.value_ranges import union
 
 
 @register
@@ -89,6 +90,9 @@ class Select(Elementwise):
                 )
             self.check_kind(value)
         super().verify()
+
+    def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
+        return union((of(self.b), of(self.c)))
 
     def _condition_first(self) -> str | None:
         """The operands in their order, where another one is the condition."""

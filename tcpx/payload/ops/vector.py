@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -68,6 +68,71 @@ class Read(OnSubset):
                 made[: rows.size] = rows.reshape(-1)
                 return (made,)
             made[tuple(slice(0, n) for n in kept)] = evaluation.select(args[0], self.subset)
+        return (made,)
+
+
+@register
+class Gather(OnSubset):
+    """Of a subset of a tensor or buffer, along each of `dims` the elements that the operands before say, as a vector:
+    its first dims are those of these indices, the others those of the subset that are left, in order.
+
+    Where a left dim of the subset is smaller than that of the vector, the rest is `value`.
+    """
+
+    __slots__ = ()
+    opcode = "vector.gather"
+    attribute_names = None
+    variadic = True
+    value = NumberAttribute(default=0)
+    dims = ElementsAttribute(int, "a list of ints")
+
+    @classmethod
+    def of(
+        cls, indices: Mapping[int, Value], source: Value, subset: Tile, type_: Type, value: float | int
+    ) -> Operation:
+        """A detached gather; `indices`: dim of the source -> the indices along it."""
+        held = float(value) if dtype_of(type_).is_float else int(value)
+        attributes = {"subset": subset, "dims": tuple(indices), "value": held}
+        return cls([*indices.values(), source], [type_], attributes)
+
+    @property
+    def indices(self) -> Mapping[int, Value]:
+        """Dim of the source -> the indices along it."""
+        return dict(zip(self.dims, self.operands, strict=False))
+
+    @property
+    def source(self) -> Value:
+        """What it reads."""
+        return self.operands[-1]
+
+    def verify(self) -> None:
+        super().verify()
+        check_literal(self, self.value, dtype_of(self.result.type))
+        shapes = {shape_of(value.type) for value in self.operands[:-1]}
+        left = [size for dim, size in enumerate(self.subset.sizes) if dim in self.subset.kept and dim not in self.dims]
+        inner = len(shape_of(self.result.type)) - len(left)
+        if (
+            len(self.dims) != len(self.operands) - 1
+            or set(self.dims) & set(self.subset.dropped)
+            or shapes != {shape_of(self.result.type)[:inner]}
+            or any(not dtype_of(value.type).is_integer for value in self.operands[:-1])
+        ):
+            raise self.error(
+                "there are indices for each of `dims`, all of one shape, with which the vector begins",
+                required=f"{len(self.dims)} vectors of integers of shape {list(shape_of(self.result.type)[:inner])}",
+                found=", ".join(str(value.type) for value in self.operands[:-1]) or "none",
+            )
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        made = np.full(evaluation.shape(self.result.type), self.value).astype(args[-1].dtype)
+        evaluation.note_read(self.source, self.subset)
+        part = evaluation.select(args[-1], self.subset)
+        places = [self.subset.kept.index(dim) for dim in self.dims]
+        for index, extent in zip(args[:-1], (part.shape[place] for place in places), strict=True):
+            if index.size and not 0 <= int(index.min()) <= int(index.max()) < extent:
+                raise IndexError(f"{index.min()} to {index.max()} are no indices of a dim of extent {extent}")
+        found = np.moveaxis(part, places, range(len(places)))[tuple(a.astype(np.int64) for a in args[:-1])]
+        made[tuple(slice(0, n) for n in found.shape)] = found
         return (made,)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.facts import facts_at
 from tcpx.payload.fields import DimsAttribute, ElementsAttribute, FlagAttribute, IntAttribute, NumberAttribute, Operand
 from tcpx.payload.interfaces import Box, Iterator, Tileable, parallel
-from tcpx.payload.ir import Attribute, Operation, Value, register
+from tcpx.payload.ir import Attribute, Operation, Range, Value, register
 from tcpx.payload.memory_effects import Move, MoveKind
 from tcpx.payload.ops.constant import check_literal
 from tcpx.payload.pieces import Piece, cut
@@ -29,6 +29,7 @@ from tcpx.payload.sizes import (
 )
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import dtype_of, like, shape_of
+from tcpx.payload.value_ranges import union
 
 FREE = "free"
 """The attribute of a padding that may hold anything."""
@@ -103,6 +104,14 @@ class View(Tileable):
             for piece in found or ()
             if not piece.permutes and not piece.reshapes
         ]
+
+    def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
+        """That of the operands, and of `rest`; which adds nothing to those that begin at it if there are any."""
+        found, rest = union(map(of, self.operands)), self.rest
+        if found is None or not isinstance(rest, int):
+            return found if rest is None else None
+        has_elements = all(is_less_equal(1, n) is True for value in self.operands for n in shape_of(value.type))
+        return found if has_elements and is_equal(found[0], rest) is True else union([found, (rest, rest + 1)])
 
     def _part(self, piece: Piece) -> Tile | None:
         """The tile of the operand that a piece is; None of all of it."""

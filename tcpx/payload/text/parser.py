@@ -10,7 +10,8 @@ from lark import Token
 
 from tcpx.payload.constants import Constants, NumpyArray
 from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, TcpxError, check_text, counted
-from tcpx.payload.ir import CALLEE, ROW, Block, FuncOp, Module, Operation, Value, operation_class
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.ir import CALLEE, ROW, Block, FuncOp, Module, Operation, Range, Value, operation_class
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.other_names import advice
@@ -23,6 +24,7 @@ from tcpx.payload.text.hints import attribute_fix
 from tcpx.payload.text.scope import RESERVED, Scope, suggestion
 from tcpx.payload.text.syntax import Node, Source, child, children, nodes, parse_tree, tokens
 from tcpx.payload.types import Type
+from tcpx.payload.value_ranges import RANGES, range_entries
 from tcpx.payload.verifier import verify_module
 
 STATEMENTS = ("operation", "loop", "conditional")
@@ -74,6 +76,9 @@ def _verify_with_file(module: Module, reader: _ModuleParser, folder: Path, name:
                 if array in used:
                     module.constants.put(array, archive.read(array))
             module.constants.unread = {}
+        for op in module.walk():
+            if isinstance(op, Structured) and op.index_operands():
+                op.verify()  # what the arrays hold is known now
     except UnreadableArrayError as error:
         raise ParseError(
             Diagnostic(
@@ -123,6 +128,7 @@ class _ModuleParser(AttributeReader):
         func.location = self.source.location(name)
         func.attributes.update(self.attributes(child(node, "attributes"), scope))
         self._mark_strided(func, arguments, child(node, "func_results"))
+        self._declare_ranges(func, arguments, scope)
         self._define_arguments(arguments, func.body, scope)
         self._statements(_required(child(node, "body")), func.body, scope)
         clause = child(node, "func_results")
@@ -173,6 +179,17 @@ class _ModuleParser(AttributeReader):
             )
         if found:
             func.attributes[STRIDED] = found
+
+    def _declare_ranges(self, func: FuncOp, arguments: Node | None, scope: Scope) -> None:
+        """Note between what the elements of arguments lie."""
+        found: dict[int, Range] = {}
+        for k, entry in enumerate(nodes(arguments)) if arguments is not None else ():
+            clause = child(entry, "range")
+            if clause is not None:
+                lower, end = (self.dim(n, scope) for n in nodes(clause))
+                found[k] = (lower, end)
+        if found:
+            func.attributes[RANGES] = range_entries(found)
 
     def check_headers(self) -> None:
         """What functions return is what they declare; the operations themselves are verified by now."""
@@ -314,13 +331,14 @@ class _ModuleParser(AttributeReader):
         head = child(node, "block_arguments")
         arguments = child(head, "arguments") if head is not None else None
         for entry in nodes(arguments) if arguments is not None else ():
-            mark = child(entry, "strided")
+            mark = child(entry, "strided") or child(entry, "range")
             if mark is not None:
+                word = "strided" if mark.data == "strided" else "in"
                 raise self.source.error(
                     mark,
-                    "only what a caller passes is strided",
-                    required="`strided` behind arguments and results of a function",
-                    found="`strided` behind an argument of a region",
+                    f"only what a caller passes is {'strided' if word == 'strided' else 'checked to be in a range'}",
+                    required=f"`{word}` behind arguments{' and results' if word == 'strided' else ''} of a function",
+                    found=f"`{word}` behind an argument of a region",
                 )
         block = Block(self._arguments(arguments, scope))
         self._define_arguments(arguments, block, inner)

@@ -13,6 +13,7 @@ from tcpx.payload.sizes import Size, Symbol, Var, to_text
 from tcpx.payload.strided import STRIDED, strided_positions
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType
+from tcpx.payload.value_ranges import RANGES, declared_ranges
 
 INDENT = "  "
 
@@ -27,6 +28,8 @@ def print_func(func: FuncOp) -> str:
     """One function; ends in a newline."""
     strided = strided_positions(func)
     marks = [" strided" if k in strided else "" for k in range(len(func.args) + len(func.returned))]
+    for k, (lower, end) in declared_ranges(func).items():
+        marks[k] = f" in {to_text(lower)} to {to_text(end)}{marks[k]}"
     args = ", ".join(f"{_name(a)}: {a.type}{mark}" for a, mark in zip(func.args, marks, strict=False))
     head = f"func @{func.name}({args})"
     types = [f"{v.type}{mark}" for v, mark in zip(func.returned, marks[len(func.args) :], strict=True)]
@@ -34,7 +37,7 @@ def print_func(func: FuncOp) -> str:
         head += f" -> {types[0]}" if len(types) == 1 else f" -> ({', '.join(types)})"
     if func.symbols:
         head += f" symbols [{', '.join(map(_symbol, func.symbols))}]"
-    head += _attributes((k, a) for k, a in func.attributes.items() if k != STRIDED)
+    head += _attributes((k, a) for k, a in func.attributes.items() if k not in (STRIDED, RANGES))
     return "\n".join([f"{head} {{", *_statements(func.body.ops, INDENT), "}", ""])
 
 

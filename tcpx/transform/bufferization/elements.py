@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from tcpx.payload.indexing_maps import map_dim
+from tcpx.payload.indexing_maps import IndexingMap, map_dim, map_element
 from tcpx.payload.interfaces import Iterator, Structured
 from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ops.memory import At
 from tcpx.payload.ops.vector import Read, Write
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes import Dim, Symbol, floordiv, is_equal, maximum, mod, product, substitute
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import TensorType, row_major, shape_of
+from tcpx.payload.types import TensorType, dtype_of, row_major, shape_of
 from tcpx.transform import new
 from tcpx.transform.bufferization.buffers import Buffers
 from tcpx.transform.bufferization.effects import Effects
 from tcpx.transform.bufferization.loop_nests import Nest, element
 from tcpx.transform.bufferization.storage import Place
+
+Index = Sequence[Dim | Value]
+"""Where an element is: along some dims, values say it."""
 
 
 class ElementLoops:
@@ -29,15 +33,25 @@ class ElementLoops:
         name = op.name or op.opcode.rpartition(".")[2]
         return Nest(self.rewriter, op, f"{name}{suffix}")
 
-    def read(self, nest: Nest, place: Place, index: Sequence[Dim]) -> Value:
+    def read(self, nest: Nest, place: Place, index: Index) -> Value:
         """Read one element of the value at a place."""
-        subset = self.buffers.subset(place, element(index))
-        return nest.build(Read.of(self.buffers.of(place), subset, place.memory.type.dtype))
+        return nest.build(Read.of(*self._element(nest, place, index), place.memory.type.dtype))
 
-    def write(self, nest: Nest, value: Value, place: Place, index: Sequence[Dim]) -> Write:
+    def write(self, nest: Nest, value: Value, place: Place, index: Index) -> Write:
         """Write one element of the value at a place."""
-        made = Write([value, self.buffers.of(place)], [], {"subset": self.buffers.subset(place, element(index))})
-        return nest.insert(made)
+        buffer, subset = self._element(nest, place, index)
+        return nest.insert(Write([value, buffer], [], {"subset": subset}))
+
+    def _element(self, nest: Nest, place: Place, index: Index) -> tuple[Value, Tile]:
+        """The buffer of a place, or the part of it where values say, and an element as a subset of that."""
+        buffer, known = self.buffers.of(place), [0 if isinstance(at, Value) else at for at in index]
+        given = {dim: at for dim, at in enumerate(index) if isinstance(at, Value)}
+        if not given:
+            return buffer, self.buffers.subset(place, element(known))
+        whole = self.buffers.subset(place, Tile.full(place.tile.shape))
+        kept = whole.kept
+        part = At.at(buffer, whole, {kept[dim]: at for dim, at in given.items()})
+        return nest.build(part), element(known)
 
     # -- computation ---------------------------------------------------------------------------------------------
 
@@ -46,6 +60,9 @@ class ElementLoops:
 
         `op` continues as the operation that does its arithmetic. Returns what its scalar results are.
         """
+        if op.scatters:
+            self._scatter(op)
+            return {}
         nest = self._nest(op)
         iterators = op.iterators()
         extents = dict(zip((it.name for it in iterators), op.domain(), strict=True))
@@ -59,14 +76,7 @@ class ElementLoops:
             if not accumulators:
                 raise op.error("a reduction starts from a neutral element", required="a combiner that has one")
             index[it.dim], accumulators = nest.enter_carrying(it.name, extents[it.name], accumulators)
-        known: dict[tuple[Value, tuple[Dim, ...]], Value] = {}
-        args: list[Value] = []
-        for value, indexing_map in zip(op.inputs, op.maps(), strict=True):
-            at = tuple(substitute(e, index) for e in indexing_map)
-            if (value, at) not in known:
-                known[value, at] = self._operand(nest, value, at)
-            args.append(known[value, at])
-        args += [nest.build(new.index_value(position.at(index), position.dtype)) for position in op.positions()]
+        args = self._arguments(op, nest, index)
         before = len(nest.made)
         made = op.elements(nest.build, args, accumulators)
         arithmetic = [o for o in nest.made[before:] if made[0] in o.results and o.operands]
@@ -81,19 +91,78 @@ class ElementLoops:
         self._continue(op, anchor)
         return scalars
 
-    def _start(self, op: Structured, nest: Nest, places: Sequence[Sequence[Dim]], reduces: bool) -> Sequence[Value]:
+    def _arguments(self, op: Structured, nest: Nest, index: Mapping[Symbol, Dim]) -> list[Value]:
+        """What the body gets in an iteration: elements of the inputs, those that are indices first, then positions."""
+        known: dict[tuple[Value, tuple[Dim | Value, ...]], Value] = {}
+        args: dict[int, Value] = {}
+        places = op.index_operands()
+        for k in sorted(range(len(op.inputs)), key=lambda k: k not in places):
+            value = op.inputs[k]
+            at = self._index(op, nest, op.maps()[k], shape_of(value.type), index, args)
+            if (value, at) not in known:
+                known[value, at] = self._operand(nest, value, at)
+            args[k] = known[value, at]
+        positions = [nest.build(new.index_value(position.at(index), position.dtype)) for position in op.positions()]
+        return [*(args[k] for k in range(len(op.inputs))), *positions]
+
+    def _index(
+        self,
+        op: Structured,
+        nest: Nest,
+        indexing_map: IndexingMap,
+        shape: Sequence[Dim],
+        index: Mapping[Symbol, Dim],
+        args: Mapping[int, Value],
+    ) -> tuple[Dim | Value, ...]:
+        """Where an iteration reads or writes; `args` has the elements that are indices."""
+        found: list[Dim | Value] = []
+        for expression, extent in zip(indexing_map, shape, strict=True):
+            operand = map_element(expression)
+            if operand is None:
+                found.append(substitute(expression, index))
+                continue
+            place = args[operand]
+            if op.clamps_indices:
+                last = nest.build(new.index_value(extent - 1, dtype_of(place.type)))
+                first = nest.build(new.literal(0, place.type))
+                place = nest.build(new.maximum(first, nest.build(new.minimum(place, last))))
+            found.append(place)
+        return tuple(found)
+
+    def _scatter(self, op: Structured) -> None:
+        """Compute an operation that writes where elements say: its results start as what they are before, and each
+        iteration changes an element of each, in the order of the iterators."""
+        numbers = op.neutrals()
+        for k, result in enumerate(op.results):
+            place, shape = self.effects.place(result), shape_of(result.type)
+            if op.inits and not self.effects.place(op.inits[k]).is_same(place):
+                self.copy(op, f"{op.name}/init", self.effects.place(op.inits[k]), place, shape)
+            elif not op.inits and numbers is not None:
+                self.fill(op, numbers[k], place, shape, "/init")
+        nest = self._nest(op)
+        index = {it.dim: nest.enter(it.name, n) for it, n in zip(op.iterators(), op.domain(), strict=True)}
+        args = self._arguments(op, nest, index)
+        places: list[tuple[Value, Tile]] = []
+        for result_map, result in zip(op.result_maps(), op.results, strict=True):
+            at = self._index(op, nest, result_map, shape_of(result.type), index, dict(enumerate(args)))
+            places.append(self._element(nest, self.effects.place(result), at))
+        before = [nest.build(Read.of(*place, dtype)) for place, dtype in zip(places, op.acc_types, strict=True)]
+        made = op.elements(nest.build, args, before)
+        stored = [nest.insert(Write.of(value, *place)) for value, place in zip(made, places, strict=True)]
+        self._continue(op, stored[0])
+
+    def _start(self, op: Structured, nest: Nest, places: Sequence[Index], reduces: bool) -> Sequence[Value]:
         if op.inits:
             return [self._operand(nest, value, place) for value, place in zip(op.inits, places, strict=True)]
         numbers = (op.neutrals() or ()) if reduces else ()
         return [nest.build(new.literal(n, dtype)) for n, dtype in zip(numbers, op.acc_types, strict=False)]
 
-    def _operand(self, nest: Nest, value: Value, index: Sequence[Dim]) -> Value:
+    def _operand(self, nest: Nest, value: Value, index: Index) -> Value:
         through = self.effects.seen_through(value)
         if through is not None:
-            dims = zip((map_dim(e) for e in through.result_map()), index, strict=True)
-            at = {Symbol(name): position for name, position in dims if name is not None}
+            at = dict(zip(map(map_dim, through.result_map()), index, strict=True))
             args = [
-                self._operand(nest, v, [substitute(e, at) for e in indexing_map])
+                self._operand(nest, v, [at[map_dim(e)] for e in indexing_map])
                 for v, indexing_map in zip(through.inputs, through.maps(), strict=True)
             ]
             return through.scalar_body(nest.build, args, None)

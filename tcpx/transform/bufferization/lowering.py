@@ -12,7 +12,7 @@ from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.generic import Return, Yield
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
 from tcpx.payload.ops.memory import Empty, Prefetch
-from tcpx.payload.ops.vector import Read, ToTensor
+from tcpx.payload.ops.vector import Gather, Read, ToTensor
 from tcpx.payload.ops.vector import Write as Store
 from tcpx.payload.ops.views import Concat, Pad, Reshape
 from tcpx.payload.rewriter import InsertPoint, Rewriter
@@ -170,11 +170,13 @@ class Lowering:
         self.rewriter.rename(stored, op.name)
         self.erase_later(op)
 
-    def redirect(self, op: Read | Prefetch) -> None:
+    def redirect(self, op: Read | Gather | Prefetch) -> None:
         """Let an access of a tensor be one of its buffer."""
-        place = self.effects.place(op.operands[0])
+        place = self.effects.place(op.source)
+        if isinstance(op, Gather):
+            self.rewriter.set_attribute(op, "dims", tuple(place.tile.kept[dim] for dim in op.dims))
         self.rewriter.set_attribute(op, "subset", self.buffers.subset(place, op.subset))
-        self.rewriter.set_operand(op, 0, self.buffers.of(place))
+        self.rewriter.set_operand(op, len(op.operands) - 1, self.buffers.of(place))
 
     # -- copies --------------------------------------------------------------------------------------------------
 
@@ -241,7 +243,7 @@ BUFFERIZED.add(Lowering.loop, Loop)
 BUFFERIZED.add(Lowering.branch, If)
 BUFFERIZED.add(Lowering.end, Yield, Return)
 BUFFERIZED.add(Lowering.yielded, StYield)
-BUFFERIZED.add(Lowering.redirect, Read, Prefetch)
+BUFFERIZED.add(Lowering.redirect, Read, Gather, Prefetch)
 BUFFERIZED.add(Lowering.moved, Materialize, Reshape, Concat)
 BUFFERIZED.add(Lowering.pad, Pad)
 BUFFERIZED.add(Lowering.stored, ToTensor)

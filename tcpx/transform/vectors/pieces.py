@@ -8,6 +8,7 @@ can be made. Whatever else is asked for is taken apart (`vector.extract`) and pu
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from itertools import product
 from math import prod
 
@@ -15,13 +16,13 @@ from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import ROW, Block, Operation, Value
 from tcpx.payload.ops.dot_product import Repeat
 from tcpx.payload.ops.gml_st import StYield
-from tcpx.payload.ops.memory import Prefetch
-from tcpx.payload.ops.vector import Extract, FromElements, Read, Shuffle
+from tcpx.payload.ops.memory import At, Prefetch
+from tcpx.payload.ops.vector import Extract, FromElements, Gather, Read, Shuffle
 from tcpx.payload.ops.views import FREE
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import ScalarType, TensorType, Type, VectorType, dtype_of, like
+from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorType, dtype_of, like
 from tcpx.target import LaneType, Target
 from tcpx.transform import new
 from tcpx.transform.vectors.accesses import Lanes, PieceTiles
@@ -115,6 +116,8 @@ class Pieces:
             return self.constant(number, dtype_of(value.type))
         if isinstance(op, Read) and value not in self.grids:
             return self._read(op, index)
+        if isinstance(op, Gather) and value not in self.grids:
+            return self._gathered(op, index)
         if isinstance(op, FromElements) and value not in self.grids:
             return op.operands[index[0]]
         grid = self._grid(value)
@@ -141,6 +144,8 @@ class Pieces:
                 return column
         if isinstance(op, Read) and value not in self.grids:
             return self._read(op, index, lanes)
+        if isinstance(op, Gather) and lanes.dim >= self._index_rank(op):
+            return self._gathered(op, index, lanes)
         if not is_source(value) and lanes.step == 1 and lanes.dim == len(shape) - 1:
             grid, width = self._grid(value), self.widths.of(value)
             if width == lanes.width and index[-1] % width == 0:
@@ -326,6 +331,37 @@ class Pieces:
         name = ".".join([op.results[0].name, *map(str, index)])
         place = self.anchor if self._may_move(op) else op
         value = self._made[key] = self.insert(made, name, op, place)
+        self.continue_as(op, made)
+        return value
+
+    @staticmethod
+    def _index_rank(op: Gather) -> int:
+        """How many dims of what is gathered are those of the indices."""
+        return len(shape_of_vector(op.operands[0].type))
+
+    def _gathered(self, op: Gather, index: Index, *lanes: Lanes) -> Value:
+        """A part of what `op` reads where elements of its indices say."""
+        rank = self._index_rank(op)
+        key = ("gathered", op, index, lanes)
+        known = self._made.get(key)
+        if known is not None and self.visible(known):
+            return known
+        outer, self.anchor = self.anchor, self.anchor if self._may_move(op) else op
+        given = {dim: self.scalar(value, index[:rank]) for dim, value in op.indices.items()}
+        if not isinstance(op.source.type, BufferType):
+            raise refusal(op, "reads where values say", "a buffer", f"%{op.source.name}", "apply bufferize before")
+        name = ".".join([op.results[0].name, *map(str, index)])
+        part = self._once(("part", op, *given.values()), At.at(op.source, op.subset, given), f"{name}.row")
+        kept = op.subset.kept
+        sizes = [1 if dim in given else op.subset.sizes[dim] for dim in kept]
+        inner = [k for k, dim in enumerate(kept) if dim not in given]
+        tile = Tile((0,) * len(kept), tuple(sizes), dropped=tuple(k for k in range(len(kept)) if k not in inner))
+        moved = [replace(entry, dim=entry.dim - rank) for entry in lanes]
+        tile = self.tiles.piece(tile, index[rank:], *moved, is_free=FREE in op.attributes)
+        type_ = like(op.result.type, (lanes[0].width,), dtype_of(op.result.type)) if lanes else dtype_of(op.result.type)
+        made = Read.of(part, tile, type_, op.value)
+        value = self._made[key] = self.insert(made, name, op)
+        self.anchor = outer
         self.continue_as(op, made)
         return value
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import ROW, Block, Operation, Value
 from tcpx.payload.ops.gml_st import If, Loop, StYield
-from tcpx.payload.ops.vector import FromElements, Insert, Read, Shuffle
+from tcpx.payload.ops.vector import FromElements, Gather, Insert, Read, Shuffle
 from tcpx.payload.types import HALF, ScalarType, VectorType, dtype_of, f32
 from tcpx.target import Target
 from tcpx.transform.vectors.lane_dims import (
@@ -35,7 +35,7 @@ def uses_vectors(op: Operation) -> bool:
 def is_source(value: Value) -> bool:
     """Whether pieces of any width can be had of the value: it is read, a literal, or given by elements."""
     op = value.defining_op
-    return op is not None and (op.is_fixed or isinstance(op, Read | FromElements))
+    return op is not None and (op.is_fixed or isinstance(op, Read | Gather | FromElements))
 
 
 class Widths:
