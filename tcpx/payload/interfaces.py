@@ -52,10 +52,13 @@ Build = Callable[[Operation], Value]
 
 
 class IteratorKind(Enum):
-    """Whether iterations over a dim write disjoint results or combine into one."""
+    """What iterations over a dim have to do with one another: they write disjoint results, or combine into one; in
+    their order, with results of their own beside what each hands on to the next; or they are not to be told apart."""
 
     PARALLEL = "parallel"
     REDUCTION = "reduction"
+    SEQUENTIAL = "sequential"
+    WHOLE = "whole"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,17 @@ class Iterator:
 
     @property
     def is_reduction(self) -> bool:
-        return self.kind is IteratorKind.REDUCTION
+        """Whether an iteration goes on from what others have made of a result."""
+        return self.kind in (IteratorKind.REDUCTION, IteratorKind.SEQUENTIAL)
+
+    @property
+    def is_sequential(self) -> bool:
+        return self.kind is IteratorKind.SEQUENTIAL
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no tile has a part of it."""
+        return self.kind is IteratorKind.WHOLE
 
     @property
     def dim(self) -> Symbol:
@@ -107,6 +120,16 @@ class Box:
 def parallel(*names: str) -> tuple[Iterator, ...]:
     """Parallel iterators of these names."""
     return tuple(Iterator(n, IteratorKind.PARALLEL) for n in names)
+
+
+def sequential(*names: str) -> tuple[Iterator, ...]:
+    """Sequential iterators of these names."""
+    return tuple(Iterator(n, IteratorKind.SEQUENTIAL) for n in names)
+
+
+def whole(*names: str) -> tuple[Iterator, ...]:
+    """Iterators of these names of which no tile has a part."""
+    return tuple(Iterator(n, IteratorKind.WHOLE) for n in names)
 
 
 def reduction(*names: str) -> tuple[Iterator, ...]:
@@ -244,8 +267,6 @@ class Structured(Tileable):
     """Whether what is indexed by a dim alone has the extent of the dim; if not, an operand may be longer."""
     clamps_indices: ClassVar[bool] | property = False
     """Whether elements that are indices stand for the nearest there is; if not, they are known to be inside."""
-    is_commutative: ClassVar[bool] | property = True
-    """Whether a reduction may combine in another order than that of its iterations."""
 
     def maps(self) -> tuple[IndexingMap, ...]:
         """The indexing map of each input (without `init`)."""
@@ -266,6 +287,17 @@ class Structured(Tileable):
     def index_operands(self) -> tuple[int, ...]:
         """The inputs whose elements are indices of others or of results."""
         return index_operands((*self.maps(), *self.result_maps()))
+
+    @property
+    def is_commutative(self) -> bool:
+        """Whether a reduction may combine in another order than that of its iterations."""
+        return not any(it.is_sequential for it in self.iterators())
+
+    def has_accumulator(self, number: int) -> bool:
+        """Whether iterations go on from what others have made of the same elements of a result; not where each has
+        elements of its own, along a sequential dim."""
+        sequential = {it.name for it in self.iterators() if it.is_sequential}
+        return sequential.isdisjoint(name for e in self.result_maps()[number] for name in map_symbols(e))
 
     @property
     def scatters(self) -> bool:

@@ -93,7 +93,10 @@ def _first_values(rewriter: Rewriter, op: Tileable, reduces: bool) -> list[Value
             "a reduction dim without a neutral element cannot be tiled", required="a combiner with a neutral element"
         )
     fills: list[Value] = []
-    for number, result in zip(neutrals, op.results, strict=True):
+    for k, (number, result) in enumerate(zip(neutrals, op.results, strict=True)):
+        if isinstance(op, Structured) and not op.has_accumulator(k):
+            fills.append(rewriter.insert(new.empty(result.type), before, f"{source_name(op)}.out").result)
+            continue
         fill = rewriter.insert(new.fill(number, result.type), before, f"{source_name(op)}.start")
         fill.location = op.location
         fill.copy_path = op.copy_path

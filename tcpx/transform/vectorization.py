@@ -367,8 +367,9 @@ def is_table(value: Value, user: Operation) -> bool:
 
 def stays_in_memory(op: Operation) -> bool:
     """Whether an operation is a view that is made in memory: one that pads, joins or reshapes, and what only such views
-    read. A padding behind the last elements alone is that of a vector. What writes where elements say does so there."""
-    if isinstance(op, Structured) and op.scatters:
+    read. A padding behind the last elements alone is that of a vector. What writes where elements say does so there, as
+    what goes on in the order of a dim does."""
+    if isinstance(op, Structured) and (op.scatters or any(it.is_sequential for it in op.iterators())):
         return True
     if not isinstance(op, Tileable | Materialize):
         return False

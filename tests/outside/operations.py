@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import DimsAttribute, IntAttribute, Operand, OptionalOperand, Result
 from tcpx.payload.indexing_maps import IndexingMap, dims, element_of
-from tcpx.payload.interfaces import Build, Iterator, Position, Structured, parallel, reduction
-from tcpx.payload.ir import Value, register
-from tcpx.payload.ops.constant import splat
+from tcpx.payload.interfaces import (
+    Box,
+    Build,
+    Iterator,
+    IteratorKind,
+    Position,
+    Structured,
+    parallel,
+    reduction,
+    sequential,
+    whole,
+)
+from tcpx.payload.ir import Attribute, Block, Operation, Value, register
+from tcpx.payload.ops.composite import Composite
+from tcpx.payload.ops.constant import Const, splat
 from tcpx.payload.ops.elementwise import Add, Cast, Div, Exp, Max, Min, Mul, Sub
+from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.ops.select import Less, Select
-from tcpx.payload.sizes import Symbol
-from tcpx.payload.types import shape_of, si64
+from tcpx.payload.sizes import Dim, Symbol
+from tcpx.payload.subsets import Tile
+from tcpx.payload.types import dtype_of, i1, like, shape_of, si64
 
 
 @register
@@ -137,6 +151,168 @@ class ScatterAdd(Structured):
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         made = args[2].copy() if len(args) > 2 else np.zeros(evaluation.shape(self.result.type), args[0].dtype)
         np.add.at(made, args[1].astype(np.int64), args[0])
+        return (made,)
+
+
+@register
+class CumSum(Structured):
+    """The sums of the elements along `dim` up to each, and of all of them."""
+
+    __slots__ = ()
+    opcode = "outside.cumsum"
+    class_name = "cumsum"
+    has_numbered_dims = True
+    operand, dim, init = Operand(), IntAttribute(), OptionalOperand()
+    sums, total = Result(), Result()
+
+    def iterators(self) -> tuple[Iterator, ...]:
+        rank = len(shape_of(self.operand.type))
+        return tuple(sequential(f"d{k}")[0] if k == self.dim else parallel(f"d{k}")[0] for k in range(rank))
+
+    def maps(self) -> tuple[IndexingMap, ...]:
+        return (dims(*(it.name for it in self.iterators())),)
+
+    def result_maps(self) -> tuple[IndexingMap, ...]:
+        return *self.maps(), dims(*(it.name for it in self.iterators() if not it.is_sequential))
+
+    def neutrals(self) -> tuple[float | int, ...]:
+        return 0, 0
+
+    def elements(self, build: Build, args: Sequence[Value], accumulators: Sequence[Value]) -> tuple[Value, ...]:
+        added = build(Add.of(accumulators[1], args[0]))
+        return added, added
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        start = args[2] if len(args) > 2 else np.zeros(evaluation.shape(self.total.type), args[0].dtype)
+        both = np.concatenate([np.expand_dims(start, self.dim), args[0]], self.dim)
+        sums = np.add.accumulate(both, self.dim, dtype=args[0].dtype)
+        return np.delete(sums, 0, self.dim), np.take(sums, -1, self.dim)
+
+
+@register
+class RowSort(Composite):
+    """The elements of each row in rising order, NaN last; equal ones stay in theirs."""
+
+    __slots__ = ()
+    opcode = "outside.row_sort"
+    class_name = "row_sort"
+    has_numbered_dims = True
+    operand = Operand()
+
+    def iterators(self) -> tuple[Iterator, ...]:
+        return (*parallel("d0"), *whole("d1"))
+
+    def domain(self) -> tuple[Dim, ...]:
+        return shape_of(self.result.type)
+
+    def operand_tile(self, index: int, box: Box) -> Tile:
+        return Tile(box.offsets, box.sizes)
+
+    def result_tile(self, box: Box, number: int = 0) -> Tile:
+        return Tile(box.offsets, box.sizes)
+
+    def iteration_of_result(self, tile: Tile, number: int = 0) -> Box | None:
+        is_whole = (tile.offsets[1], tile.sizes[1]) == (0, self.domain()[1])
+        return Box(tile.offsets, tile.sizes) if is_whole and not tile.dropped else None
+
+    def iteration_of_operand(self, index: int, tile: Tile) -> Box | None:
+        return self.iteration_of_result(tile)
+
+    def on_tiles(self, operands: Sequence[Value], *shapes: Sequence[Dim]) -> Operation:
+        type_ = like(self.result.type, tuple(shapes[0]), dtype_of(self.result.type))
+        made = type(self)(operands, [type_], location=self.location)
+        made.stand_for(self)
+        return made
+
+    def decompose(self, build: Build) -> Value:
+        """How many elements go before each, and each where that says."""
+        x, type_ = self.operand, self.operand.type
+        three: Attribute = (("i", "parallel"), ("j", "parallel"), ("k", "reduction"))
+        ij, ik = dims("i", "j"), dims("i", "k")
+        counting = {"iterators": three, "maps": (ij, ik, ij), "positions": dims("j", "k"), "combiner": "tcp.add"}
+        dtype = dtype_of(type_)
+        block = Block([("a", dtype), ("b", dtype), ("j", si64), ("k", si64), ("acc", si64)])
+        a, b, j, k, acc = block.args
+
+        def made(op: Operation) -> Value:
+            return block.append(op).result
+
+        after, before = (self._less(made, *pair) for pair in ((a, b), (b, a)))
+        is_equal = made(Select.of(after, made(Const.literal(0, i1)), made(Less.of(k, j))))
+        goes_before = made(Select.of(before, made(Const.literal(1, i1)), is_equal))
+        block.append(Yield([made(Add.of(acc, made(Cast.of(goes_before, si64))))]))
+        rank = build(Generic([x, x], [like(type_, shape_of(type_), si64)], counting, [block]))
+        two: Attribute = (("i", "parallel"), ("j", "reduction"))
+        maps = (ij, ij, (dims("i")[0], element_of(1)))
+        placing = {"iterators": two, "maps": maps, "combiner": "tcp.max", "out_of_range": "clamp"}
+        block = Block([("a", dtype), ("place", si64), ("acc", dtype)])
+        block.append(Yield([block.append(Max.of(block.args[2], block.args[0])).result]))
+        return build(Generic([x, rank], [type_], placing, [block]))
+
+    def _less(self, build: Build, a: Value, b: Value) -> Value:
+        """Whether a goes before b wherever they stand: it is smaller, or b alone is a NaN."""
+        if not dtype_of(a.type).is_float:
+            return build(Less.of(a, b))
+        numbers = [
+            build(Select.of(self._is_negative(build, x), self._one(build), self._rest(build, x))) for x in (a, b)
+        ]
+        alone = build(Less.of(build(Cast.of(numbers[1], si64)), build(Cast.of(numbers[0], si64))))
+        return build(Select.of(build(Less.of(a, b)), self._one(build), alone))
+
+    def _is_negative(self, build: Build, x: Value) -> Value:
+        return build(Less.of(x, splat(build, 0.0, x.type)))
+
+    def _rest(self, build: Build, x: Value) -> Value:
+        return build(Less.of(splat(build, -1.0, x.type), x))
+
+    def _one(self, build: Build) -> Value:
+        return build(Const.literal(1, i1))
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return (np.sort(args[0], 1, kind="stable"),)
+
+
+@register
+class MaxPool(Structured):
+    """The largest element in windows of `size` by `size`, `stride` apart."""
+
+    __slots__ = ()
+    opcode = "outside.max_pool"
+    class_name = "max_pool"
+    fixed_dims = ("i", "j", "a", "b")
+    operand, stride, taps, init = Operand(), IntAttribute(), DimsAttribute("size"), OptionalOperand()
+    reads_all_of_operands = False
+
+    def iterators(self) -> tuple[Iterator, ...]:
+        taps = zip(("a", "b"), self.taps, strict=True)
+        return (*parallel("i", "j"), *(Iterator(name, IteratorKind.REDUCTION, size) for name, size in taps))
+
+    def maps(self) -> tuple[IndexingMap, ...]:
+        i, j, a, b = dims("i", "j", "a", "b")
+        return ((self.stride * i + a, self.stride * j + b),)
+
+    def result_map(self) -> IndexingMap:
+        return dims("i", "j")
+
+    def declaring(self, extents: Mapping[str, Dim]) -> Mapping[str, Attribute]:
+        return {"size": (extents["a"], extents["b"])}
+
+    def neutral(self) -> float | int | None:
+        return self.acc_type.minimum
+
+    def combine(self, build: Build, lhs: Value, rhs: Value) -> Value:
+        return build(Max.of(lhs, rhs))
+
+    def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
+        return args[0] if acc is None else self.combine(build, acc, args[0])
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        shape, taps = evaluation.shape(self.result.type), [evaluation.size(n) for n in self.taps]
+        made = args[1].copy() if len(args) > 1 else np.full(shape, self.neutral()).astype(args[0].dtype)
+        for a, b in np.ndindex(*taps):
+            ends = [first + (n - 1) * self.stride + 1 for first, n in zip((a, b), shape, strict=True)]
+            if all(shape):
+                made = np.maximum(made, args[0][a : ends[0] : self.stride, b : ends[1] : self.stride])
         return (made,)
 
 

@@ -93,6 +93,72 @@ def _schedules(kept: str, reduced: str) -> Mapping[str, str]:
     }
 
 
+def _cumsum(dim: int) -> str:
+    kept = "[N]" if dim == 0 else "[M]"
+    types = f"tensor<[M]x[N]xf32>, tensor<{kept}xf32>"
+    return (
+        MATRIX.format(types=types)
+        + PRODUCER
+        + f"  %v0, %v1 = outside.cumsum(%p) {{dim = {dim}}} : {types}\n"
+        + "  %c = tcp.add(%v0, %x) : tensor<[M]x[N]xf32>\n  tcp.return(%c, %v1)\n}\n"
+    )
+
+
+def _summed(dim: int) -> Callable[[Array], Sequence[Array]]:
+    def wanted(x: Array) -> Sequence[Array]:
+        sums = np.add.accumulate(x * x, dim, dtype=np.float32)
+        last = np.take(sums, -1, dim) if x.shape[dim] else np.zeros(x.shape[1 - dim], np.float32)
+        return [sums + x, last]
+
+    return wanted
+
+
+def _scans(kept: str, stepped: str) -> Mapping[str, str]:
+    both = f"let a, b = tile(v, [{kept}: 3, {stepped}: 5])\n"
+    return {
+        "as it is": "",
+        "tiled": f"let a = tile(v, [{kept}: 3])",
+        "tiled in its order": f"let b = tile(v, [{stepped}: 5])",
+        "steps outermost": f"let b, a = tile(v, [{stepped}: 5, {kept}: 3])",
+        "start fused": both + "fuse(v.start, into: b)",
+        "threads": f"let a = tile(v, [{kept}: 2], parallel: true)",
+        "peeled": f"let a, b = tile(v, [{kept}: 4, {stepped}: 4], tail: peel)",
+        "padded": f"let a = tile(v, [{kept}: 4], tail: pad)",
+        "producer fused": both + "fuse(p, into: b)",
+        "consumer fused": both + "fuse(c, into: b)",
+        "fused as a producer": f"let t = tile(c, [{kept}: 3])\nfuse(v, into: t, recompute: true)",
+        "fused as a consumer": f"let t = tile(p, [{kept}: 3])\nfuse(v, into: t)",
+        "vectorized": both + 'fuse(p, into: b)\npeel(b)\npeel(a)\nvectorize(v.copy("main").loop(' + stepped + "))",
+        "generalized": f"let g = generalize(v)\nlet a, b = tile(g, [{kept}: 3, {stepped}: 5])",
+    }
+
+
+SORT = """func @f(%x: tensor<[M]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M, N] {
+  %p = tcp.mul(%x, %x) : tensor<[M]x[N]xf32>
+  %v = outside.row_sort(%p) : tensor<[M]x[N]xf32>
+  %c = tcp.add(%v, %x) : tensor<[M]x[N]xf32>
+  tcp.return(%c)
+}
+"""
+POOL = """func @f(%x: tensor<[M]x[N]xf32>) -> tensor<[ceildiv(M, 2)]x[ceildiv(N, 2)]xf32> symbols [M, N] {
+  %w = tcp.pad(%x) {value = -inf, low = [1, 1]} : tensor<[2*ceildiv(M, 2) + 1]x[2*ceildiv(N, 2) + 1]xf32>
+  %p = tcp.add(%w, %w) : tensor<[2*ceildiv(M, 2) + 1]x[2*ceildiv(N, 2) + 1]xf32>
+  %v = outside.max_pool(%p) {stride = 2, size = [3, 3]} : tensor<[ceildiv(M, 2)]x[ceildiv(N, 2)]xf32>
+  %c = tcp.add(%v, %v) : tensor<[ceildiv(M, 2)]x[ceildiv(N, 2)]xf32>
+  tcp.return(%c)
+}
+"""
+
+
+def _pooled(x: Array) -> Sequence[Array]:
+    m, n = (-(-extent // 2) for extent in x.shape)
+    wide = np.full((2 * m + 1, 2 * n + 1), -np.inf, np.float32)
+    wide[1 : 1 + x.shape[0], 1 : 1 + x.shape[1]] = x + x
+    shown = [wide[a : a + 2 * m - 1 : 2, b : b + 2 * n - 1 : 2] for a in range(3) for b in range(3) if m and n]
+    made = np.max(shown, 0) if shown else np.zeros((m, n), np.float32)
+    return [made + made]
+
+
 ROWS = ((7, 33), (3, 8), (1, 1), (0, 4), (16, 64))
 CASES: Mapping[str, Case] = {
     "argmax over the last dim": Case(
@@ -136,6 +202,41 @@ CASES: Mapping[str, Case] = {
             'fuse(v, into: c.copy("main").loop(d1), recompute: true)\nvectorize(c.copy("main").loop(d1))',
         },
         dtype=np.int32,
+    ),
+    "cumsum over the last dim": Case(_cumsum(1), _summed(1), (*ROWS, (3, 0)), _scans("d0", "d1"), tolerance=1e-5),
+    "cumsum over the first dim": Case(_cumsum(0), _summed(0), (*ROWS, (3, 0)), _scans("d1", "d0"), tolerance=1e-5),
+    "row sort": Case(
+        SORT,
+        lambda x: [np.sort(x * x, 1) + x],
+        (*ROWS, (3, 0)),
+        {
+            "as it is": "",
+            "tiled": "let a = tile(v, [d0: 3])",
+            "threads": "let a = tile(v, [d0: 3], parallel: true)",
+            "padded": "let a = tile(v, [d0: 4], tail: pad)",
+            "producer fused": "let a = tile(v, [d0: 3])\nfuse(p, into: a)",
+            "consumer fused": "let a = tile(v, [d0: 3])\nfuse(c, into: a)",
+            "fused as a producer": "let a = tile(c, [d0: 3])\nfuse(v, into: a)",
+            "fused as a consumer": "let a = tile(p, [d0: 3])\nfuse(v, into: a)",
+            "decomposed": "let d = decompose(v)\nlet a, b = tile(d, [i: 3, j: 5])",
+        },
+        special=(np.nan, 1, 1),
+    ),
+    "max pooling": Case(
+        POOL,
+        _pooled,
+        ROWS,
+        {
+            "as it is": "",
+            "tiled": "let a, b = tile(v, [i: 3, j: 5])",
+            "every dim tiled": "let a, b, k, l = tile(v, [i: 3, j: 5, a: 2, b: 2])",
+            "threads": "let a, b = tile(v, [i: 3, j: 5], parallel: true)",
+            "padded": "let a, b = tile(v, [i: 4, j: 8], tail: pad)",
+            "producer fused": "let a, b = tile(v, [i: 3, j: 5])\nfuse(p, into: b)",
+            "consumer fused": "let a, b = tile(v, [i: 3, j: 5])\nfuse(c, into: b)",
+            "fused as a producer": "let a, b = tile(c, [d0: 3, d1: 5])\nfuse(v, into: b)",
+            "vectorized": "let a, b = tile(v, [i: 2, j: 8], tail: pad)\nvectorize(b)",
+        },
     ),
     "two results": Case(
         "func @f(%x: tensor<[M]x[N]xf32>) -> (tensor<[M]x[N]xf32>, tensor<[M]x[N]xf32>) symbols [M, N] {\n"

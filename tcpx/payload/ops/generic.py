@@ -90,6 +90,9 @@ class Generic(Structured):
     either `combiner`, the opcode of an associative binary operation, and an accumulator as the last argument; or a
     second region, which combines two partial results, and `neutral`, the numbers of one that adds nothing.
 
+    Along a sequential dim, the body is given what the iteration before it hands on, a value for each result that is not
+    indexed by the dim, and hands out elements of the others beside; `neutral` is what the first iteration is given.
+
     An entry of a map may be an input, `in1`: its element is the index. It is known to be inside, as that of an argument
     is that declares it (`%ix: tensor<[N]xsi64> in 0 to V`), or `out_of_range = "clamp"`.
     """
@@ -127,11 +130,13 @@ class Generic(Structured):
         found: list[Iterator] = []
         for entry in held if isinstance(held, tuple) else (None,):
             match entry:
-                case (str() as name, ("parallel" | "reduction") as kind):
+                case (str() as name, ("parallel" | "reduction" | "sequential") as kind):
                     found.append(Iterator(name, IteratorKind(kind)))
-                case (str() as name, ("parallel" | "reduction") as kind, (int() | Size() | Symbol()) as extent) if (
-                    not isinstance(extent, bool) and not (isinstance(extent, int) and extent < 0)
-                ):
+                case (
+                    str() as name,
+                    ("parallel" | "reduction" | "sequential") as kind,
+                    (int() | Size() | Symbol()) as extent,
+                ) if not isinstance(extent, bool) and not (isinstance(extent, int) and extent < 0):
                     found.append(Iterator(name, IteratorKind(kind), as_dim(extent)))
                 case _:
                     from tcpx.payload.text.printer import attribute_text  # the printer reads the IR: late, as in ir.py
@@ -240,17 +245,30 @@ class Generic(Structured):
 
     @property
     def is_commutative(self) -> bool:
-        return len(self.regions) == 1 or self.is_declared_commutative
+        return (len(self.regions) == 1 or self.is_declared_commutative) and super().is_commutative
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether the body itself goes on from what the iteration before hands on."""
+        return any(it.is_sequential for it in self.iterators())
+
+    @property
+    def _accumulated(self) -> list[int]:
+        """The results whose accumulators are arguments of the body, behind what it reads."""
+        if len(self.regions) > 1 or not (self.inits or self.reduces):
+            return []
+        return [k for k in range(len(self.results)) if self.has_accumulator(k)]
 
     def neutral(self) -> float | int | None:
         numbers = self.neutrals()
         return numbers[0] if numbers is not None and len(numbers) == 1 else None
 
     def neutrals(self) -> tuple[float | int, ...] | None:
-        if len(self.regions) > 1:
+        if len(self.regions) > 1 or self.is_sequential:
             held = self.attributes.get("neutral")
-            numbers = held if isinstance(held, tuple) else ()
-            return tuple(n for n in numbers if isinstance(n, int | float)) or None
+            numbers = iter([n for n in held if isinstance(n, int | float)] if isinstance(held, tuple) else ())
+            known = [next(numbers, None) if self.has_accumulator(k) else 0 for k in range(len(self.results))]
+            return tuple(n for n in known if n is not None) if None not in known else None
         number = self.combiner.neutral_of(self.acc_type) if self.combiner is not None else None
         return None if number is None else (number,)
 
@@ -273,7 +291,9 @@ class Generic(Structured):
         if not self.results or not isinstance(held, tuple) or len(held) <= len(self.results) - 1:
             raise self.error("a generic has a map for each result", required="as many", found=f"{len(self.results)}")
         accumulates = bool(self.inits) or self.reduces
-        if len(self.regions) > 1:
+        if self.is_sequential:
+            self._verify_first_state()
+        elif len(self.regions) > 1:
             self._verify_combiner(accumulates)
         elif accumulates and (self.neutrals() is None or len(self.results) != 1):
             raise self.error(
@@ -285,7 +305,7 @@ class Generic(Structured):
                 found=str(self.attributes.get("combiner", "no `combiner`")),
             )
         count = len(self.read_positions)
-        wanted = len(self.maps()) + count + (accumulates and len(self.regions) == 1)
+        wanted = len(self.maps()) + count + len(self._accumulated)
         if len(block.args) != wanted:
             raise self.error(
                 "the body has one argument per input, then an accumulator if there is a reduction or an `init`"
@@ -321,11 +341,15 @@ class Generic(Structured):
     def _verify_result_maps(self, its: Sequence[Iterator], accumulates: bool) -> None:
         """Each parallel dim is a dim of each result; where elements are others, the result is something before."""
         parallel_dims = [it.name for it in its if not it.is_reduction]
+        sequential = [it.name for it in its if it.is_sequential]
         for result_map in self.result_maps():
-            if sorted(map_dim(e) or "" for e in result_map if map_element(e) is None) != sorted(parallel_dims):
+            named = sorted(map_dim(e) or "" for e in result_map if map_element(e) is None)
+            if named not in (sorted(parallel_dims), sorted((*parallel_dims, *sequential))):
                 raise self.error(
                     "the result map names each parallel dim once",
-                    required=f"{', '.join(parallel_dims) or 'nothing'}, each once and in any order",
+                    required=f"{', '.join(parallel_dims) or 'nothing'}"
+                    + (f", with or without {', '.join(sequential)}" if sequential else "")
+                    + ", each once and in any order",
                     found=f"[{', '.join(map(to_text, result_map))}]",
                 )
         if self.scatters and not accumulates:
@@ -355,6 +379,26 @@ class Generic(Structured):
                     required="si64, or a type of integers for which every index is known to be small enough",
                     found=str(position.dtype),
                 )
+
+    def _verify_first_state(self) -> None:
+        """What an iteration over a sequential dim hands on starts as numbers, or as `init`."""
+        handed_on = [k for k in range(len(self.results)) if self.has_accumulator(k)]
+        numbers = self.attributes.get("neutral", ())
+        if len(self.regions) > 1 or "combiner" in self.attributes:
+            raise self.error(
+                "the body of a sequential dim goes on by itself",
+                required="one region, which takes what the iteration before hands on",
+                found="a second region" if len(self.regions) > 1 else f"combiner = {self.attributes['combiner']}",
+            )
+        if not isinstance(numbers, tuple) or len(numbers) != len(handed_on):
+            raise self.error(
+                "`neutral` is what the first iteration of a sequential dim goes on from",
+                required=f"{len(handed_on)} number(s), one for each result without a sequential dim",
+                found=str(numbers),
+                fix=f"neutral = [{', '.join('0.0' if self.acc_types[k].is_float else '0' for k in handed_on)}]",
+            )
+        for k, number in zip(handed_on, numbers, strict=True):
+            check_literal(self, number, self.acc_types[k])
 
     def _verify_combiner(self, accumulates: bool) -> None:
         """The second region makes a partial result of two, and there is one that adds nothing."""
@@ -393,7 +437,7 @@ class Generic(Structured):
         first, types = len(self.maps()) + len(self.read_positions), list(self.acc_types)
         wanted = [dtype_of(v.type) for v in self.inputs]
         wanted += [dtype_of(a.type) for a in block.args[len(wanted) : first]]
-        wanted += types[: len(block.args) - first]
+        wanted += [types[k] for k in self._accumulated]
         if [a.type for a in block.args] != wanted:
             raise self.error(
                 "the arguments of the body are elements of the inputs, then the accumulator",
@@ -410,7 +454,7 @@ class Generic(Structured):
                 required=f"tcp.yield of one {types[0]}" if len(types) == 1 else f"tcp.yield of {types}",
                 found=given,
             )
-        if len(block.args) > first:
+        if len(block.args) > first and not self.is_sequential:
             self._verify_accumulation(block.args[-1], end.operands[0])
 
     def _verify_accumulation(self, acc: Value, result: Value) -> None:
@@ -436,7 +480,9 @@ class Generic(Structured):
         if len(self.regions) > 1:
             made = _run(block, given, build)
             return self.joined(build, accumulators, made) if accumulators else made
-        if len(block.args) > len(args):
+        if self.is_sequential:
+            given += [accumulators[k] for k in self._accumulated]
+        elif len(block.args) > len(args):
             neutral = self.neutral()
             kind = like(args[0].type, shape_of(args[0].type), self.acc_type) if args else self.acc_type
             given += accumulators or [build(Const.literal(0 if neutral is None else neutral, kind))]
@@ -451,7 +497,7 @@ class Generic(Structured):
         names = [it.name for it in self.iterators()]
         reading = list(zip(inputs, self.maps(), strict=True))
         body = self.regions[0]
-        is_one = len(made) == len(self.regions) == 1 and not self.positions()
+        is_one = len(made) == len(self.regions) == 1 and not self.positions() and not self.is_sequential
         if is_one and not self.index_operands() and is_batchable(body):
             sizes = dict(zip(names, extents, strict=True))
             return (run_batched(body, self.iterators(), sizes, reading, made[0], self.result_map(), evaluation),)
@@ -466,8 +512,7 @@ class Generic(Structured):
                 for position in self.positions():
                     dims = {Symbol(name): number for name, number in at.items()}
                     elements.append(np.asarray(evaluation.size(position.at(dims)), position.dtype.numpy))
-                if len(body.args) > len(elements):
-                    elements += before
+                elements += [before[k] for k in self._accumulated]
                 after = evaluation.run_block(body, elements)
                 if len(self.regions) > 1 and accumulates:
                     after = evaluation.run_block(self.regions[1], [*before, *after])
@@ -564,9 +609,10 @@ def generalize(op: Structured) -> Generic:
     accumulates = bool(op.inits) or op.reduces
     given, has_tuple = list(block.args), len(op.results) > 1
     accumulators: list[Value] = []
-    if accumulates and not has_tuple:
-        accumulators = [Value("acc", op.acc_type, block)]
-        block.args += accumulators
+    is_sequential = any(it.is_sequential for it in op.iterators())
+    if accumulates and (is_sequential or not has_tuple):
+        accumulators = [Value(f"acc{k}" if k else "acc", dtype, block) for k, dtype in enumerate(op.acc_types)]
+        block.args += [v for k, v in enumerate(accumulators) if op.has_accumulator(k)]
 
     def build(made: Operation) -> Value:
         block.append(made)
@@ -582,7 +628,10 @@ def generalize(op: Structured) -> Generic:
     if positions:
         attributes["positions"] = tuple(p.expression for p in positions)
         attributes["origins"] = tuple(p.origin for p in positions)
-    if accumulates and has_tuple:
+    if is_sequential:
+        numbers = op.neutrals() or ()
+        attributes["neutral"] = tuple(n for k, n in enumerate(numbers) if op.has_accumulator(k))
+    elif accumulates and has_tuple:
         block = Block([(f"{side}{k}", t) for side in "ab" for k, t in enumerate(op.acc_types)])
         blocks.append(block)
         half = len(op.results)

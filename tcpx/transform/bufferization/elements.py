@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tcpx.payload.indexing_maps import IndexingMap, map_dim, map_element
+from tcpx.payload.indexing_maps import IndexingMap, index_operands, map_dim, map_element
 from tcpx.payload.interfaces import Iterator, Structured
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.memory import At
@@ -58,38 +58,66 @@ class ElementLoops:
     def compute(self, op: Structured) -> dict[Value, Value]:
         """Compute a structured operation: loops over its parallel dims round loops over its reductions.
 
+        A result of which each iteration has an element of its own, or one that values say, is read and written in the
+        innermost loop. If all are, the loops are in the order of the iterators.
+
         `op` continues as the operation that does its arithmetic. Returns what its scalar results are.
         """
+        carried = [k for k in range(len(op.results)) if self._is_carried(op, k)]
         if op.scatters:
-            self._scatter(op)
-            return {}
-        nest = self._nest(op)
-        iterators = op.iterators()
+            self._begin_scattering(op, [k for k in range(len(op.results)) if k not in carried])
+        nest, iterators = self._nest(op), op.iterators()
         extents = dict(zip((it.name for it in iterators), op.domain(), strict=True))
         index: dict[Symbol, Dim] = {}
-        for it in _result_order(op, iterators):
+        reductions = [it for it in iterators if it.is_reduction] if carried else []
+        for it in _result_order(op, iterators) if carried else iterators:
             index[it.dim] = nest.enter(it.name, extents[it.name])
-        reductions = [it for it in iterators if it.is_reduction]
-        places = [tuple(substitute(e, index) for e in result_map) for result_map in op.result_maps()]
-        accumulators = self._start(op, nest, places, bool(reductions))
+        accumulators = self._start(op, nest, index, bool(reductions), carried)
         for it in reductions:
             if not accumulators:
                 raise op.error("a reduction starts from a neutral element", required="a combiner that has one")
             index[it.dim], accumulators = nest.enter_carrying(it.name, extents[it.name], accumulators)
         args = self._arguments(op, nest, index)
-        before = len(nest.made)
-        made = op.elements(nest.build, args, accumulators)
-        arithmetic = [o for o in nest.made[before:] if made[0] in o.results and o.operands]
+        before: dict[int, Value] = dict(zip(carried, accumulators, strict=False))
+        places: dict[int, tuple[Value, Tile]] = {}
+        for k, (result, result_map) in enumerate(zip(op.results, op.result_maps(), strict=True)):
+            if k not in carried:
+                at = self._index(op, nest, result_map, shape_of(result.type), index, dict(enumerate(args)))
+                places[k] = self._element(nest, self.effects.place(result), at)
+                before[k] = nest.build(Read.of(*places[k], dtype_of(result.type)))
+        first = len(nest.made)
+        made = op.elements(nest.build, args, [before[k] for k in range(len(op.results))] if before else [])
+        arithmetic = [o for o in nest.made[first:] if made[0] in o.results and o.operands]
         anchor: Operation | None = arithmetic[0] if arithmetic else None
+        for k, place in places.items():
+            stored = nest.insert(Write.of(made[k], *place))
+            anchor = anchor or stored
         scalars: dict[Value, Value] = {}
-        for result, value, place in zip(op.results, nest.leave_carrying(made), places, strict=True):
+        left = nest.leave_carrying([made[k] for k in carried])
+        for k, value in zip(carried, left, strict=True):
+            result, at = op.results[k], tuple(substitute(e, index) for e in op.result_maps()[k])
             if isinstance(result.type, TensorType):
-                stored = self.write(nest, value, self.effects.place(result), place)
+                stored = self.write(nest, value, self.effects.place(result), at)
                 anchor = anchor or stored
             else:
                 scalars[result] = value
         self._continue(op, anchor)
         return scalars
+
+    @staticmethod
+    def _is_carried(op: Structured, number: int) -> bool:
+        """Whether an element of a result is known once the loops over the reductions are done."""
+        return op.has_accumulator(number) and not index_operands([op.result_maps()[number]])
+
+    def _begin_scattering(self, op: Structured, numbers: Sequence[int]) -> None:
+        """Let results that are written where values say be what they are before."""
+        neutrals = op.neutrals()
+        for k in numbers:
+            place, shape = self.effects.place(op.results[k]), shape_of(op.results[k].type)
+            if op.inits and not self.effects.place(op.inits[k]).is_same(place):
+                self.copy(op, f"{op.name}/init", self.effects.place(op.inits[k]), place, shape)
+            elif not op.inits and neutrals is not None:
+                self.fill(op, neutrals[k], place, shape, "/init")
 
     def _arguments(self, op: Structured, nest: Nest, index: Mapping[Symbol, Dim]) -> list[Value]:
         """What the body gets in an iteration: elements of the inputs, those that are indices first, then positions."""
@@ -129,33 +157,15 @@ class ElementLoops:
             found.append(place)
         return tuple(found)
 
-    def _scatter(self, op: Structured) -> None:
-        """Compute an operation that writes where elements say: its results start as what they are before, and each
-        iteration changes an element of each, in the order of the iterators."""
-        numbers = op.neutrals()
-        for k, result in enumerate(op.results):
-            place, shape = self.effects.place(result), shape_of(result.type)
-            if op.inits and not self.effects.place(op.inits[k]).is_same(place):
-                self.copy(op, f"{op.name}/init", self.effects.place(op.inits[k]), place, shape)
-            elif not op.inits and numbers is not None:
-                self.fill(op, numbers[k], place, shape, "/init")
-        nest = self._nest(op)
-        index = {it.dim: nest.enter(it.name, n) for it, n in zip(op.iterators(), op.domain(), strict=True)}
-        args = self._arguments(op, nest, index)
-        places: list[tuple[Value, Tile]] = []
-        for result_map, result in zip(op.result_maps(), op.results, strict=True):
-            at = self._index(op, nest, result_map, shape_of(result.type), index, dict(enumerate(args)))
-            places.append(self._element(nest, self.effects.place(result), at))
-        before = [nest.build(Read.of(*place, dtype)) for place, dtype in zip(places, op.acc_types, strict=True)]
-        made = op.elements(nest.build, args, before)
-        stored = [nest.insert(Write.of(value, *place)) for value, place in zip(made, places, strict=True)]
-        self._continue(op, stored[0])
-
-    def _start(self, op: Structured, nest: Nest, places: Sequence[Index], reduces: bool) -> Sequence[Value]:
+    def _start(
+        self, op: Structured, nest: Nest, index: Mapping[Symbol, Dim], reduces: bool, numbers: Sequence[int]
+    ) -> Sequence[Value]:
+        """What the accumulators of some results start with."""
         if op.inits:
-            return [self._operand(nest, value, place) for value, place in zip(op.inits, places, strict=True)]
-        numbers = (op.neutrals() or ()) if reduces else ()
-        return [nest.build(new.literal(n, dtype)) for n, dtype in zip(numbers, op.acc_types, strict=False)]
+            maps = [tuple(substitute(e, index) for e in op.result_maps()[k]) for k in numbers]
+            return [self._operand(nest, op.inits[k], at) for k, at in zip(numbers, maps, strict=True)]
+        neutrals = op.neutrals() if reduces else None
+        return [nest.build(new.literal(neutrals[k], op.acc_types[k])) for k in numbers] if neutrals is not None else []
 
     def _operand(self, nest: Nest, value: Value, index: Index) -> Value:
         through = self.effects.seen_through(value)

@@ -164,12 +164,21 @@ def _check(ctx: TransformContext, op: Tileable, args: Arguments) -> None:
             raise ctx.fail(
                 f"the tile size of `{dim}` is too large", op=op, required=f"at most {LARGEST}", found=to_text(size)
             )
-        if it.is_reduction and args.bool("parallel"):
+        if it.is_whole:
             raise ctx.fail(
-                f"`{dim}` is a reduction dim and cannot be tiled in parallel: iterations add into one result",
+                f"`{dim}` of %{op.name} is never cut: each element depends on all of it",
+                op=op,
+                required="another dim",
+                found=f"whole dim `{dim}`",
+                fix="decompose the operation first" if not isinstance(op, Structured) else None,
+            )
+        if it.is_reduction and args.bool("parallel"):
+            why = "each goes on from the one before" if it.is_sequential else "iterations add into one result"
+            raise ctx.fail(
+                f"`{dim}` is a {it.kind.value} dim and cannot be tiled in parallel: {why}",
                 op=op,
                 required="a parallel dim",
-                found=f"reduction dim `{dim}`",
+                found=f"{it.kind.value} dim `{dim}`",
             )
         if it.is_reduction and (op.neutrals() is None or not isinstance(op, Structured)):
             raise ctx.fail(
