@@ -403,8 +403,10 @@ class _FusedConsumer:
         if isinstance(definition, Structured) and definition.is_movement and not _reads_chain(definition, self.chain):
             return pull(self.rewriter, definition, part, shape, before, self.copies)
         read = read_subset(self.rewriter, value, part, before)
+        is_input = index < len(op.inputs)
         reduced = any(it.is_reduction for it in op.iterators())
-        fill = op.pad_value(index, reduced) if index < len(op.inputs) else 0
+        reduced = reduced and (not is_input or op.pad_value(index, True) is not None)
+        fill = op.pad_value(index, reduced) if is_input else 0
         return pad_value_to(self.rewriter, read, shape, fill, not reduced, before)
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tcpx.payload.facts import Facts, facts_at
+from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import Structured, Tileable
-from tcpx.payload.ir import Block, Operation, Value
+from tcpx.payload.ir import VALID, Block, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
 from tcpx.payload.ops.memory import Empty, Prefetch
 from tcpx.payload.ops.vector import Read, ToTensor
 from tcpx.payload.ops.views import FREE, Pad, View
-from tcpx.payload.rewriter import InsertPoint
-from tcpx.payload.sizes import Dim, to_text
+from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.sizes import Dim, is_equal, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, VectorType, dtype_of, shape_of
 from tcpx.transform import new
@@ -22,7 +23,8 @@ from tcpx.transform.arguments import TransformContext
 from tcpx.transform.editing import erase_dead, is_undefined, show_views, source_name
 from tcpx.transform.known_sizes import write_known_sizes
 from tcpx.transform.recipes import Recipes
-from tcpx.transform.static_tiles import padding_behind, symbolic_dim, tails_round
+from tcpx.transform.static_tiles import symbolic_dim, tails_round
+from tcpx.transform.tiling import pad
 from tcpx.transform.vectors.instruction_count import check_instructions
 
 
@@ -31,7 +33,58 @@ def vectorize(ctx: TransformContext, root: Loop) -> None:
     facts = facts_at(root)
     write_known_sizes(ctx.rewriter, root.body.ops, facts)
     show_views(ctx.rewriter, [op for op in root.walk() if op is not root])
+    while (computed := next((op for op in root.walk() if _pads_what_is_computed(op, root)), None)) is not None:
+        _compute_padding(ctx.rewriter, computed)
     Vectorizer(ctx, root, facts).block(root.body)
+
+
+def _pads_what_is_computed(op: Operation, root: Loop) -> bool:
+    """Whether an operation pads what is computed in a loop, where that does not matter or can be made not to."""
+    value = new.padded_behind(op)
+    made = value.defining_op if value is not None else None
+    if not isinstance(op, Tileable) or not isinstance(made, Structured) or stays_in_memory(op) or stays_in_memory(made):
+        return False
+    return made.is_in(root) and made.pads_operands and (op.is_free or _masks_instead(op) is not None)
+
+
+def _masks_instead(op: Tileable) -> Mapping[Structured, Mapping[str, Dim]] | None:
+    """Of all that read a padding: how much of their reduction dims is none, where each is padded with what adds nothing
+    to it; None if one is not."""
+    found: dict[Structured, dict[str, Dim]] = {}
+    for user in op.result.users:
+        if not isinstance(user, Structured) or not user.reduces or user.inits.count(op.result):
+            return None
+        for k, (value, indexing_map) in enumerate(zip(user.inputs, user.maps(), strict=True)):
+            pad, inner = value.defining_op, new.padded_behind(value.defining_op)
+            if not isinstance(pad, Tileable) or inner is None or pad.rest != user.pad_value(k, reduced=True):
+                return None
+            if not set(value.users) <= set(op.result.users):
+                return None
+            for entry, size, extent in zip(indexing_map, shape_of(inner.type), shape_of(value.type), strict=True):
+                name = map_dim(entry)
+                if name is None and is_equal(size, extent) is not True:
+                    return None
+                masked = name is not None and user.iterator(name).is_reduction
+                if masked and found.setdefault(user, {}).setdefault(name or "", size) != size:
+                    return None
+    return found
+
+
+def _compute_padding(rewriter: Rewriter, op: Operation) -> None:
+    """Compute what a padding pads on as many iterations as it has elements; what reduces it masks those beyond."""
+    if not isinstance(op, Tileable):
+        return
+    for user, valid in (_masks_instead(op) or {}).items() if not op.is_free else ():
+        for value in user.inputs:
+            if value.defining_op is not None:
+                rewriter.set_attribute(value.defining_op, FREE, True)
+        rewriter.set_attribute(user, VALID, (*valid.items(), *(e for e in user.valid.items() if e[0] not in valid)))
+    made = op.operands[0].defining_op
+    if isinstance(made, Structured):
+        number = made.results.index(op.operands[0])
+        names = (map_dim(entry) or "" for entry in made.result_maps()[number])
+        wide = pad(rewriter, made, dict(zip(names, shape_of(op.result.type), strict=True)))
+        rewriter.replace_op(op, [wide.results[number]])
 
 
 def _static(shape: Sequence[Dim], facts: Facts) -> tuple[int, ...] | None:
@@ -92,13 +145,6 @@ class Vectorizer:
         elif tails and tails[0].is_in(self.root):
             whole = tails[0].name.split("~")[0]
             fix = f'vectorize {whole}, the loop of whole tiles inside: `x.copy("main").loop(..)` of the innermost dim'
-        elif (pad := padding_behind(value)) is not None:
-            computed = pad.operands[0]
-            found = f"{found}; %{computed.name}, which is computed from it, is padded with {pad.rest}"
-            fix = (
-                "tile without `tail: pad`, fuse, peel that loop, and vectorize the whole tiles alone:"
-                ' `x.copy("main").loop(..)`'
-            )
         elif symbolic is not None and statement is not None and not (starts_loop and symbolic.loop is None):
             found, fix = f"{found}; {symbolic.found}", statement
         elif starts_loop:

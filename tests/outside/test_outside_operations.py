@@ -89,6 +89,17 @@ def _schedules(kept: str, reduced: str) -> Mapping[str, str]:
         "parts": f"let r, z = split_reduction(v, dim: {reduced}, parts: 3, parallel: true)",
         "vectorized": f"let a, b = tile(v, [{kept}: 4, {reduced}: 8], tail: peel)\n"
         f'vectorize(v.copy("main").loop({reduced}))',
+        "padded": f"let a, b = tile(v, [{kept}: 3, {reduced}: 5], tail: pad)",
+        "padded twice": f"let a, b = tile(v, [{kept}: 3, {reduced}: 7], tail: pad)\ntile(v, [{reduced}: 4], tail: pad)",
+        "padded and vectorized": f"let a, b = tile(v, [{kept}: 3, {reduced}: 20], tail: pad)\nvectorize(a)",
+        "padded and vectorized twice": f"let a, b = tile(v, [{kept}: 3, {reduced}: 20], tail: pad)\n"
+        f"let e = tile(v, [{reduced}: 7], tail: pad)\nvectorize(a)",
+        "padded for threads": f"let a = tile(v, [{kept}: 2], parallel: true, tail: pad)\n"
+        f"let b = tile(v, [{reduced}: 17], tail: pad)\nvectorize(a)",
+        "producer fused and padded": f"let a, b = tile(v, [{kept}: 3, {reduced}: 20], tail: pad)\n"
+        "fuse(p, into: b)\nvectorize(a)",
+        "generalized and padded": f"let g = generalize(v)\nlet a, b = tile(g, [{kept}: 3, {reduced}: 5], tail: pad)\n"
+        "vectorize(b)",
         "generalized": f"let g = generalize(v)\nlet a, b = tile(g, [{kept}: 3, {reduced}: 5])",
     }
 
@@ -203,7 +214,7 @@ RUNS = [
     (name, schedule, threads)
     for name, case in CASES.items()
     for schedule in case.schedules
-    for threads in ((1, 2) if schedule in ("threads", "parts") else (1,))
+    for threads in ((1, 2) if "threads" in schedule or schedule == "parts" else (1,))
 ]
 
 

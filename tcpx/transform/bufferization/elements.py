@@ -48,7 +48,7 @@ class ElementLoops:
         """
         nest = self._nest(op)
         iterators = op.iterators()
-        extents = dict(zip((it.name for it in iterators), op.domain(), strict=True))
+        extents = dict(zip((it.name for it in iterators), op.counted(), strict=True))
         index: dict[Symbol, Dim] = {}
         for it in _result_order(op, iterators):
             index[it.dim] = nest.enter(it.name, extents[it.name])
