@@ -8,20 +8,21 @@ from typing import Final
 from tcpx.payload.facts import Facts, facts_at
 from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import Structured, Tileable
-from tcpx.payload.ir import VALID, Block, Operation, Value
+from tcpx.payload.ir import VALID, Block, CloneMap, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
 from tcpx.payload.ops.memory import Empty, Prefetch
 from tcpx.payload.ops.vector import Read, ToTensor
 from tcpx.payload.ops.views import FREE, Pad, View
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, is_equal, to_text
+from tcpx.payload.sizes import Dim, is_equal
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import TensorType, VectorType, dtype_of, shape_of
+from tcpx.payload.types import TensorType, VectorType, dtype_of, shape_of, with_shape
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.editing import erase_dead, is_undefined, show_views, source_name
 from tcpx.transform.known_sizes import write_known_sizes
+from tcpx.transform.matching import general, stand_ins
 from tcpx.transform.recipes import Recipes
 from tcpx.transform.static_tiles import symbolic_dim, tails_round
 from tcpx.transform.tiling import pad
@@ -33,9 +34,39 @@ def vectorize(ctx: TransformContext, root: Loop) -> None:
     facts = facts_at(root)
     write_known_sizes(ctx.rewriter, root.body.ops, facts)
     show_views(ctx.rewriter, [op for op in root.walk() if op is not root])
+    for op in root.walk():
+        if isinstance(op, Structured) and len(set(op.result_maps())) > 1:
+            _use_one_order(ctx.rewriter, op)
     while (computed := next((op for op in root.walk() if _pads_what_is_computed(op, root)), None)) is not None:
         _compute_padding(ctx.rewriter, computed)
     Vectorizer(ctx, root, facts).block(root.body)
+
+
+def _use_one_order(rewriter: Rewriter, op: Structured) -> None:
+    """Let all results have the order of dims of the first, with transposes behind the operation, and before it of what
+    accumulators start with."""
+    maps = op.result_maps()
+
+    def turned(value: Value, order: Sequence[int]) -> Value:
+        if order == sorted(order):
+            return value
+        return rewriter.insert(new.transpose(value, order), InsertPoint.before(op), f"{value.name}.t").result
+
+    body = general(op.on_tiles(stand_ins(op), *(shape_of(result.type) for result in op.results)))
+    orders = [[result_map.index(entry) for entry in maps[0]] for result_map in maps]
+    starts = [turned(init, order) for init, order in zip(op.inits, orders, strict=False)]
+    made = type(body)(
+        [*op.inputs, *starts],
+        [with_shape(r.type, tuple(shape_of(r.type)[k] for k in o)) for r, o in zip(op.results, orders, strict=True)],
+        {**body.attributes, "maps": (*body.maps(), *(maps[0] for _ in maps))},
+        [region.clone(CloneMap(), lambda name: name) for region in body.regions],
+    )
+    made.stand_for(op)
+    rewriter.insert(made, InsertPoint.before(op), source_name(op))
+    rewriter.rename(made, op.name)
+    rewriter.continue_as(op, made)
+    back = [[maps[0].index(entry) for entry in result_map] for result_map in maps]
+    rewriter.replace_op(op, [turned(value, order) for value, order in zip(made.results, back, strict=True)])
 
 
 def _pads_what_is_computed(op: Operation, root: Loop) -> bool:
@@ -265,14 +296,6 @@ class Vectorizer:
         if stays_in_memory(op):
             self.view(op)
             return
-        if len(set(op.result_maps())) > 1:
-            shown = (f"[{', '.join(map(to_text, result_map))}]" for result_map in op.result_maps())
-            raise self.refuse(
-                op,
-                "one order of dims in all results",
-                ", ".join(shown),
-                "transpose a result behind the operation instead",
-            )
         shapes = [self._need_static(op, result) for result in op.results]
         if _static(op.extents(), self.facts) is None:  # of a dim that no operand has alone
             raise self._not_static(op, op.results[0])

@@ -94,6 +94,10 @@ def _schedules(kept: str, reduced: str) -> Mapping[str, str]:
         "padded and vectorized": f"let a, b = tile(v, [{kept}: 3, {reduced}: 20], tail: pad)\nvectorize(a)",
         "padded and vectorized twice": f"let a, b = tile(v, [{kept}: 3, {reduced}: 20], tail: pad)\n"
         f"let e = tile(v, [{reduced}: 7], tail: pad)\nvectorize(a)",
+        "padded and carried": f"let a, b = tile(v, [{kept}: 3, {reduced}: 20], tail: pad)\nvectorize(a)\n"
+        "hoist_accumulator(v, out_of: b)",
+        "a row at a time": f"let a, b = tile(v, [{kept}: 1, {reduced}: 24], tail: pad)\nvectorize(a)\n"
+        "hoist_accumulator(v, out_of: b)",
         "padded for threads": f"let a = tile(v, [{kept}: 2], parallel: true, tail: pad)\n"
         f"let b = tile(v, [{reduced}: 17], tail: pad)\nvectorize(a)",
         "producer fused and padded": f"let a, b = tile(v, [{kept}: 3, {reduced}: 20], tail: pad)\n"
@@ -228,3 +232,15 @@ def test_compiles_under_schedules(name: str, schedule: str, threads: int) -> Non
         made = kernel(x)
         for found, wanted in zip(made if isinstance(made, tuple) else (made,), case.wanted(x), strict=True):
             assert _agree(np.asarray(found), wanted, case.tolerance), shape
+
+
+@pytest.mark.parametrize("target", ["x86_avx512", "x86_avx2"])
+def test_lanes_are_combined_once_behind_the_loop(target: str) -> None:
+    """In shuffles, with no exponential of a scalar."""
+    case = CASES["logsumexp"]
+    program = tcpx.parse_schedule(_schedule(case, case.schedules["padded and carried"]))
+    source = tcpx.emit(tcpx.parse(case.payload), schedule=program, target=target).c_source
+    loop, behind = source.split("/* v0/d11")[1].split("\n    }\n", 1)
+    assert "expf(" not in loop + behind
+    assert "unpack" not in loop
+    assert "unpack" in behind

@@ -49,10 +49,10 @@ class Pieces:
         self.widths = Widths(root, target)
         self.tiles = PieceTiles()
         self.grids: dict[Value, Grid] = {}
-        self.carried: dict[Operation, Grid] = {}
+        self.carried: dict[Operation, list[Grid]] = {}
         """Reduction along lanes -> the destinations that carry its partial results."""
-        self.partials: dict[Operation, Grid] = {}
-        """Reduction along lanes -> its partial results, where a loop carries them."""
+        self.partials: dict[Operation, list[Grid]] = {}
+        """Reduction along lanes -> its partial results, where a loop carries them. Of both, a grid for each result."""
         self.created: list[Operation] = []
         self.anchor = root
         self._made: dict[Hashable, Value] = {}

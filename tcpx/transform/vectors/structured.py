@@ -12,7 +12,7 @@ from tcpx.payload.ir import Block, Value
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.ops.vector import Insert, Read, Shuffle
 from tcpx.payload.sizes import Dim, Symbol, evaluate, is_less_equal, minimum, not_negative, to_text
-from tcpx.payload.types import ScalarType, dtype_of
+from tcpx.payload.types import ScalarType
 from tcpx.target import LaneType
 from tcpx.transform import new
 from tcpx.transform.vectors.accesses import Lanes
@@ -20,9 +20,9 @@ from tcpx.transform.vectors.dot_products import DotProduct, dot_product, factor,
 from tcpx.transform.vectors.lane_dims import LaneDim, as_size, depends, dims_of_result, extents_of, lane_step, streams
 from tcpx.transform.vectors.literals import is_splat
 from tcpx.transform.vectors.pieces import Grid, Index, Pieces, shape_of_vector
-from tcpx.transform.vectors.probes import combiner_of
+from tcpx.transform.vectors.probes import combiner_of, combines_in_one
 from tcpx.transform.vectors.refusal import refusal
-from tcpx.transform.vectors.transposition import network
+from tcpx.transform.vectors.transposition import Network, network
 from tcpx.transform.vectors.widths import is_vector
 
 At = dict[str, int]
@@ -41,7 +41,7 @@ def unroll(pieces: Pieces, op: Structured) -> bool:
     if lane is not None and lane.is_reduction and pieces.widths.of(op) > 1:
         partial = reduce_lanes(pieces, op, lane)
         if op.init is not None and pieces.widths.partial_reduction(op.init) is op:
-            pieces.partials[op] = partial[0]
+            pieces.partials[op] = partial
             return True
         grids = totals(pieces, op, op.results, partial, op.inits)
     else:
@@ -162,8 +162,7 @@ def reduce_lanes(pieces: Pieces, op: Structured, lane: LaneDim) -> list[Grid]:
     others = [it.name for it in op.iterators() if it.is_reduction and it.name != lane.name]
     keys = pieces.keys(op.results[0].type, 1)
     steps = list(product(*(range(extents[name]) for name in others), range(0, extents[lane.name], width)))
-    carried = pieces.carried.get(op, {})
-    partial: dict[Index, Sequence[Value]] = {key: [carried[key]] if key in carried else [] for key in keys}
+    partial: dict[Index, Sequence[Value]] = {key: [grid[key] for grid in pieces.carried.get(op, ())] for key in keys}
     interleaved = len(keys) <= pieces.target.vector_registers // 2
     order = [(s, k) for s in steps for k in keys] if interleaved else [(s, k) for k in keys for s in steps]
     padded = not op.valid and _pads_with_zero(op, lane.name)
@@ -216,22 +215,14 @@ def totals(
     """
     width = pieces.widths.of(results[0]) if is_vector(results[0]) else 1
     grids: list[Grid] = [{} for _ in results]
-    type_ = LaneType(dtype_of(results[0].type).name, width)
-    one = len(results) == 1
-    tree = network(pieces.target, type_) if one and width > 1 and width == pieces.widths.of(op) else None
+    tree = _tree(pieces, op) if width == pieces.widths.of(op) else None
     for key in pieces.keys(results[0].type, width):
         name, keys = piece_name(op, key), [key]
         if width > 1:
             first, end = pieces.start(key, width)[-1], shape_of_vector(results[0].type)[-1]
             keys = [(*key[:-1], last) for last in range(first, min(first + width, end))]
         if tree is not None:
-            chunk: Sequence[Value] = [
-                tree.combined(
-                    [partial[0][k] for k in keys],
-                    lambda a, b, lanes, name=name: pieces.insert(Shuffle.of(a, b, lanes), f"{name}.t", op),
-                    lambda a, b, name=name: _combined(pieces, op, name, [a], [b])[0],
-                )
-            ]
+            chunk = _in_tree(pieces, op, tree, name, [[grid[k] for grid in partial] for k in keys])
         else:
             sums = [_total(pieces, op, k, [grid[k] for grid in partial]) for k in keys]
             chunk = [
@@ -246,16 +237,38 @@ def totals(
 
 
 def _total(pieces: Pieces, op: Structured, key: Index, partial: Sequence[Value]) -> Sequence[Value]:
-    """The lanes of one partial result combined: by one operation, or in a tree of scalars where there are several."""
-    name = piece_name(op, key)
-    if len(partial) == 1:
+    """The lanes of one partial result combined: by one operation where the combiner is one; else in a tree of shuffles
+    or of scalars."""
+    name, tree = piece_name(op, key), _tree(pieces, op)
+    if len(partial) == 1 and combines_in_one(op):
         return [pieces.insert(horizontal_reduction(op, partial[0]), name, op)]
+    if tree is not None:
+        return [pieces.extract(total, 0) for total in _in_tree(pieces, op, tree, name, [partial])]
     lanes = shape_of_vector(partial[0].type)[0]
     level: list[Sequence[Value]] = [[pieces.extract(vector, lane) for vector in partial] for lane in range(lanes)]
     while len(level) > 1:
         half = len(level) // 2
         level = [_combined(pieces, op, name, a, b) for a, b in zip(level[:half], level[half:], strict=True)]
     return level[0]
+
+
+def _tree(pieces: Pieces, op: Structured) -> Network | None:
+    """How the target combines the lanes of a reduction in shuffles that vectors of each result have."""
+    width = pieces.widths.of(op)
+    return network(pieces.target, *(LaneType(dtype.name, width) for dtype in op.acc_types))
+
+
+def _in_tree(
+    pieces: Pieces, op: Structured, tree: Network, name: str, rows: Sequence[Sequence[Value]]
+) -> Sequence[Value]:
+    """The lanes of each of some rows combined, a vector for each result."""
+    return tree.combined(
+        rows,
+        lambda a, b, lanes: [
+            pieces.insert(Shuffle.of(x, y, lanes), f"{name}.t", op) for x, y in zip(a, b, strict=True)
+        ],
+        lambda a, b: _combined(pieces, op, name, a, b),
+    )
 
 
 def _combined(pieces: Pieces, op: Structured, name: str, lhs: Sequence[Value], rhs: Sequence[Value]) -> Sequence[Value]:
