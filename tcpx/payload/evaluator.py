@@ -193,7 +193,7 @@ class Evaluation:
         if self.observer is not None:
             self.observer.start(op)
         try:
-            results = op.evaluate([self.values[v] for v in op.operands], self)
+            results = op.evaluated_as.evaluate([self.values[v] for v in op.operands], self)
         except IndexError as error:
             raise op.error("a subset leaves its source", required="a subset inside it", found=str(error)) from error
         for value, made in zip(op.results, results, strict=True):

@@ -25,7 +25,7 @@ from tcpx.payload.indexing_maps import (
     map_falling,
     map_symbols,
 )
-from tcpx.payload.ir import Attribute, Operation, Range, Value
+from tcpx.payload.ir import ROW, VALID, Attribute, Block, Operation, Range, Value
 from tcpx.payload.pieces import Piece
 from tcpx.payload.predicates import Predicate, Relation
 from tcpx.payload.sizes import (
@@ -33,6 +33,7 @@ from tcpx.payload.sizes import (
     Size,
     Symbol,
     Var,
+    as_dim,
     ceildiv,
     floordiv,
     is_equal,
@@ -262,6 +263,7 @@ class Structured(Tileable):
 
     __slots__ = ()
     class_name = "generic"
+    common_attributes = (ROW, VALID)
     computes_result = True
     reads_all_of_operands: ClassVar[bool] = True
     """Whether what is indexed by a dim alone has the extent of the dim; if not, an operand may be longer."""
@@ -341,6 +343,42 @@ class Structured(Tileable):
                 found=self.opcode,
             )
         return {"origins": tuple(origins)}
+
+    @property
+    def valid(self) -> Mapping[str, Dim]:
+        """Of each reduction dim that is computed under a mask, how many iterations are no padding. Those beyond are
+        computed, of whatever is there, and hand the accumulators on."""
+        held, found = self.attributes.get(VALID, ()), dict[str, Dim]()
+        for entry in held if isinstance(held, tuple) else (None,):
+            match entry:
+                case (str() as name, (int() | Size() | Symbol() | Var()) as count) if not isinstance(count, bool):
+                    found[name] = as_dim(count)
+                case _:
+                    raise self.wrong_attribute(VALID, "reduction dims, each with how much is no padding", '[["k", 5]]')
+        return found
+
+    def counted(self) -> tuple[Dim, ...]:
+        """How many iterations of each dim are no padding."""
+        valid = self.valid
+        return tuple(valid.get(it.name, extent) for it, extent in zip(self.iterators(), self.domain(), strict=True))
+
+    def mask(self, valid: Mapping[str, Dim]) -> None:
+        """Let a detached operation compute its reduction dims under a mask where fewer iterations count than there
+        are."""
+        extents = dict(zip((it.name for it in self.iterators()), self.domain(), strict=True))
+        short = [(name, count) for name, count in valid.items() if is_less_equal(extents[name], count) is not True]
+        self.attributes.pop(VALID, None)
+        if short:
+            self.attributes[VALID] = tuple(short)
+
+    @property
+    def evaluated_as(self) -> Operation:
+        if not self.valid or self.regions:
+            return self
+        from tcpx.payload.ops.generic import generalize  # a subclass of this one: late to break the cycle
+
+        values = Block([(v.name, v.type) for v in self.operands]).args
+        return generalize(type(self)(values, [r.type for r in self.results], self.attributes))
 
     @property
     def is_movement(self) -> bool:
@@ -574,6 +612,8 @@ class Structured(Tileable):
                     required="an operation that does (`declaring`)",
                     found=f"{to_text(it.extent)} for a tile of {to_text(extents[it.name])}",
                 )
+        begins = dict(zip((it.name for it in self.iterators()), box.offsets, strict=True))
+        made.mask({n: minimum(extents[n], not_negative(count - begins[n])) for n, count in self.valid.items()})
         return made
 
     def in_step(self, index: int, number: int = 0) -> Tile | None:
@@ -630,6 +670,14 @@ class Structured(Tileable):
                         found=f"{to_text(first)}, where {self._extents_text(expression, extents)}",
                         unproven=begins is None,
                     )
+        reduced = {it.name for it in self.iterators() if it.is_reduction}
+        for name, count in self.valid.items():
+            if name not in reduced or self._holds("<=", count, extents[name]) is not True:
+                raise self.error(
+                    f"not all of `{name}` can be computed under a mask",
+                    required=f"at most {to_text(extents[name])} of `{name}`" if name in reduced else "a reduction dim",
+                    found=f"{to_text(count)} of `{name}`",
+                )
 
         self._verify_indices(checked, extents)
 

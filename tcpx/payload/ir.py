@@ -79,6 +79,8 @@ def tree_classes_of(op_class: type[Operation]) -> tuple[str, ...]:
 
 ROW: Final = "row"
 """The attribute of any operation that names the instruction it has become."""
+VALID: Final = "valid"
+"""The attribute of any structured operation that says how many iterations of its reduction dims are no padding."""
 CALLEE: Final = "callee"
 """The attribute of a call that names the function."""
 NO_NOTES: Mapping[str, str] = {}
@@ -118,6 +120,8 @@ class Operation:
     """Name of an optional last operand (`init`): the field that is an `OptionalOperand`."""
     attribute_names: ClassVar[tuple[str, ...] | None] = None
     """What a text may say in braces: the keys of the fields that are attributes; None: anything."""
+    common_attributes: ClassVar[tuple[str, ...]] = (ROW,)
+    """What it may say of any operation of the family."""
     attribute_fields: ClassVar[tuple[AttributeField[object], ...]] = ()
     """The fields that are attributes."""
     init = OptionalOperand()
@@ -205,6 +209,11 @@ class Operation:
             required="an operation that declares `evaluate`",
             found=self.opcode,
         )
+
+    @property
+    def evaluated_as(self) -> Operation:
+        """The operation whose `evaluate` says what this one computes."""
+        return self
 
     def check_attributes(self) -> None:
         """Raise VerifyError if an attribute that is a field is missing, or of another kind."""

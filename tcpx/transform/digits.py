@@ -114,8 +114,7 @@ def _check_same(ctx: TransformContext, op: Structured, part: DimDigit, stored: S
 
 
 def padded_to_digits(ctx: TransformContext, op: Structured, layout: IndexingMap) -> Structured:
-    """`op` on dims padded to multiples of what the layout divides them by: every factor of a reduction, with the
-    neutral element. Raises VerifyError where an operand has none, or lacks the dim."""
+    """`op` on dims padded to multiples of what the layout divides them by."""
     sizes: dict[str, Dim] = {}
     for digit in filter(None, map(map_digit, layout)):
         extent = op.size_of(digit.dim)

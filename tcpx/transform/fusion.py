@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from tcpx.payload.bounds import is_equal, is_less_equal
@@ -403,8 +404,10 @@ class _FusedConsumer:
         if isinstance(definition, Structured) and definition.is_movement and not _reads_chain(definition, self.chain):
             return pull(self.rewriter, definition, part, shape, before, self.copies)
         read = read_subset(self.rewriter, value, part, before)
+        is_input = index < len(op.inputs)
         reduced = any(it.is_reduction for it in op.iterators())
-        fill = op.pad_value(index, reduced) if index < len(op.inputs) else 0
+        reduced = reduced and (not is_input or op.pad_value(index, True) is not None)
+        fill = op.pad_value(index, reduced) if is_input else 0
         return pad_value_to(self.rewriter, read, shape, fill, not reduced, before)
 
 
@@ -497,17 +500,17 @@ def fuse_producer(ctx: TransformContext, producer: Tileable, into: Loop, recompu
     for result in producer.results:
         _sink_reads(ctx.rewriter, result, into)
     is_read = _reads(producer, into)
-    if (not recompute and is_read) or not (is_read or _chain_from(producer, into)):
+    if (not recompute and is_read) or not (is_read or _starts(producer, into)):
         _fuse_path(ctx, _between(producer, into), into, recompute)
         if producer.parent is None:  # what it leads to took it along
             return
         for result in producer.results:
             _sink_reads(ctx.rewriter, result, into)
-    inside, chain = _reads(producer, into), _chain_from(producer, into)
+    inside = _reads(producer, into)
     if inside:
         _fuse_reads(ctx, producer, into, inside, recompute)
-    elif chain is not None:
-        _fuse_start(ctx, producer, chain, recompute)
+    elif _starts(producer, into):
+        _fuse_start(ctx, producer, into, recompute)
     else:
         raise ctx.fail(
             f"the loop {into.name} does not use %{producer.name}",
@@ -517,10 +520,9 @@ def fuse_producer(ctx: TransformContext, producer: Tileable, into: Loop, recompu
         )
 
 
-def _chain_from(producer: Tileable, into: Loop) -> Chain | None:
-    """The chain of destinations into a loop that a result starts."""
-    chains = (chain_into(result, into) for result in producer.results)
-    return next((chain for chain in chains if chain is not None), None)
+def _starts(producer: Tileable, into: Loop) -> bool:
+    """Whether a result starts a chain of destinations into a loop."""
+    return any(chain_into(result, into) is not None for result in producer.results)
 
 
 def _reads(producer: Tileable, into: Loop) -> list[Operation]:
@@ -649,53 +651,96 @@ def _replaced(user: Operation) -> Operation:
     return pad if isinstance(pad, Tileable) and pad.is_free and new.padded_behind(pad) is not None else user
 
 
-def _fuse_start(ctx: TransformContext, producer: Tileable, chain: Chain, recompute: bool) -> None:
-    """`producer` makes the first value of a chain of destinations: compute it on the first step of a reduction.
+def _fuse_start(ctx: TransformContext, producer: Tileable, into: Loop, recompute: bool) -> None:
+    """`producer` makes the first values of chains of destinations: compute it on the first step of a reduction.
 
     What reads nothing, as a fill, is made again for its other uses without being asked for.
     """
     rewriter = ctx.rewriter
-    link = chain.links[-1]
-    dest = link.loop.destinations[link.index]
-    reads = [u for u in dest.users if isinstance(u, Materialize)]
-    shared = len(producer.result.uses) != 1
-    if len(reads) != 1 or (shared and producer.operands and not recompute):
+    starts = [_start(ctx, producer, result, into, recompute) for result in producer.results if result.uses]
+    several = starts if len(starts) > 1 else []
+    boxes = {start.boxes(producer) for start in several}
+    reductions, block = starts[0].chain.reductions, starts[0].target.parent
+    if len(boxes) > 1 or any(s.chain.reductions != reductions or s.target.parent is not block for s in starts):
         raise ctx.fail(
-            f"%{producer.name} does not only start the destination of {link.loop.name}",
+            f"the results of %{producer.name} do not start one reduction",
             op=producer,
-            required="one read of the destination in the loop, and no other use",
-            found=f"{len(reads)} reads, {len(producer.result.uses)} uses",
-            fix="recompute: true" if len(reads) == 1 else None,
+            required="destinations that are read in one place, as tiles of the same iterations",
+            found=", ".join(f"%{start.result.name}: {start.chain.global_tile().text()}" for start in starts),
         )
-    read = reads[0]
-    readers = read.result.users
-    padded = readers[0] if len(readers) == 1 and new.padded_behind(readers[0]) is not None else None
-    target: Operation = padded or read
-    shape = shape_of(target.results[0].type)
-    tile = chain.global_tile()
-    reductions = chain.reductions
     name = source_name(producer)
     copies: Copies = {}
+
+    def made(before: Operation) -> list[Value]:
+        if len(starts) == 1:
+            (one,) = starts
+            return [pull(rewriter, producer, one.chain.global_tile(), one.shape, before, copies, one.result)]
+        op = _pull_box(rewriter, producer, *next(iter(boxes)), before, copies)
+        return [op.results[producer.results.index(start.result)] for start in starts]
+
+    targets = [start.target.results[0] for start in starts]
+    first_target = min((start.target for start in starts), key=lambda op: op.order)
     if not reductions:
-        made = pull(rewriter, producer, tile, shape, target, copies)
-        rewriter.replace_uses(target.results[0], made)
-        erase_dead(rewriter, [target.results[0]])
+        for target, value in zip(targets, made(first_target), strict=True):
+            rewriter.replace_uses(target, value)
+        erase_dead(rewriter, targets)
     else:
         then, orelse = Block(), Block()
-        guard = If([], [target.results[0].type], {"predicate": first(reductions)}, [then, orelse])
+        guard = If([], [t.type for t in targets], {"predicate": first(reductions)}, [then, orelse])
         guard.schedule_location = ctx.location
-        rewriter.insert(guard, InsertPoint.after(target), name)
-        rewriter.replace_uses(target.results[0], guard.results[0])
-        rewriter.insert(Yield([target.results[0]]), InsertPoint.start(orelse))
-        if padded is not None:
-            rewriter.move(padded, InsertPoint.start(orelse))
-        rewriter.move(read, InsertPoint.start(orelse))
-        end = rewriter.insert(Yield([target.results[0]]), InsertPoint.start(then))
-        made = pull(rewriter, producer, tile, shape, end, copies)
-        rewriter.set_operand(end, 0, made)
+        rewriter.insert(guard, InsertPoint.after(first_target), name)
+        for target, value in zip(targets, guard.results, strict=True):
+            rewriter.replace_uses(target, value)
+        rewriter.insert(Yield(targets), InsertPoint.start(orelse))
+        for start in reversed(starts):
+            for op in dict.fromkeys((start.target, start.read)):
+                rewriter.move(op, InsertPoint.start(orelse))
+        end = rewriter.insert(Yield(targets), InsertPoint.start(then))
+        for index, value in enumerate(made(end)):
+            rewriter.set_operand(end, index, value)
         run_at_least_once(rewriter, reductions)
-    start = rewriter.insert(new.empty(producer.result.type), InsertPoint.before(chain.top), f"{name}.out")
-    rewriter.set_operand(chain.top, chain.links[0].index, start.result)
-    if not shared:
+    for start in starts:
+        before = InsertPoint.before(start.chain.top)
+        empty = rewriter.insert(new.empty(start.result.type), before, f"{name}.out").result
+        rewriter.set_operand(start.chain.top, start.chain.links[0].index, empty)
+    if not any(result.uses for result in producer.results):
         rewriter.continue_as(producer, copies[producer][0])
-    erase_dead(rewriter, [producer.result], copies)
+    erase_dead(rewriter, producer.results, copies)
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """A result that a chain of destinations starts with, the one read of it inside, and what is computed in its place:
+    the read, or its padding."""
+
+    result: Value
+    chain: Chain
+    read: Materialize
+    target: Operation
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        return tuple(shape_of(self.target.results[0].type))
+
+    def boxes(self, producer: Tileable) -> tuple[Box, Box]:
+        """The iterations of the producer that compute the tile, and those that compute it padded."""
+        return _boxes_to_pull(producer, self.result, self.chain.global_tile(), self.shape)
+
+
+def _start(ctx: TransformContext, producer: Tileable, result: Value, into: Loop, recompute: bool) -> _Start:
+    """How a result starts the destinations of a loop; it does nothing else."""
+    chain = chain_into(result, into)
+    inner = chain.links[-1] if chain is not None else None
+    dest = inner.loop.destinations[inner.index] if inner is not None else None
+    reads = [u for u in dest.users if isinstance(u, Materialize)] if dest is not None else []
+    if chain is None or len(reads) != 1 or (len(result.uses) != 1 and producer.operands and not recompute):
+        raise ctx.fail(
+            f"%{result.name} does not only start the destination of {into.name}",
+            op=producer,
+            required="one read of the destination in the loop, and no other use",
+            found=f"{len(reads)} reads, {len(result.uses)} uses",
+            fix="recompute: true" if len(reads) == 1 else None,
+        )
+    readers = reads[0].result.users
+    padded = readers[0] if len(readers) == 1 and new.padded_behind(readers[0]) is not None else None
+    return _Start(result, chain, reads[0], padded or reads[0])

@@ -53,8 +53,8 @@ def classes_called(name: str) -> list[type[Structured]]:
 
 def find_match(op: Structured, classes: Sequence[type[Structured]]) -> Candidate | list[Difference]:
     """The first candidate among `classes` that computes what `op` does; else the nearest miss of each class."""
-    if len(op.results) != 1 or op.positions():
-        several = "has one result, and its body does not read where it is"
+    if len(op.results) != 1 or op.positions() or op.valid:
+        several = "has one result, its body does not read where it is, and all of its dims count"
         return [Difference(op_class.opcode, 0, several) for op_class in classes]
     mine = general(op.on_tiles(stand_ins(op), shape_of(op.result.type)))
     misses: dict[str, Difference] = {}

@@ -135,7 +135,7 @@ def _combine(
 ) -> Structured:
     """Let what combines the partial results over their dim `place` stand for the results of `op`."""
     inputs = op.inputs
-    combined = _combination_of_tuples(op, partial) if len(partial) > 1 else _combination(op, partial[0], place)
+    combined = _combination(op, partial, place)
     combined.stand_for(op)
     rename_inside(rewriter, combined, op)
     rewriter.insert(combined, InsertPoint.before(op), f"{source_name(op)}.combined")
@@ -146,43 +146,32 @@ def _combine(
     return combined
 
 
-def _combination_of_tuples(op: Structured, partial: Sequence[Value]) -> Structured:
-    """What reduces the first dim of several partial results as `op` combines them: detached."""
+def _combination(op: Structured, partial: Sequence[Value], place: int) -> Structured:
+    """What reduces dim `place` of the partial results as `op` combines them: detached, of the nearest class."""
     names = [f"d{k}" for k in range(len(shape_of(partial[0].type)))]
-    body = Block([(f"e{k}", dtype) for k, dtype in enumerate(op.acc_types)])
-    body.append(Yield(body.args))
-    others = [Iterator(name, IteratorKind.PARALLEL).entry for name in names[1:]]
-    attributes: dict[str, Attribute] = {
-        "iterators": (Iterator(names[0], IteratorKind.REDUCTION).entry, *others),
-        "maps": (dims(*names),) * len(partial) + (dims(*names[1:]),) * len(partial),
-        "neutral": op.neutrals() or (),
-        **({"commutative": True} if op.is_commutative else {}),
-    }
-    whole = general(op.on_tiles(stand_ins(op), *(shape_of(r.type) for r in op.results)))
-    regions = [body, whole.regions[1].clone(CloneMap(), lambda name: name)]
-    return Generic([*partial, *op.inits], [r.type for r in op.results], attributes, regions)
-
-
-def _combination(op: Structured, partial: Value, place: int) -> Structured:
-    """What reduces dim `place` of the partial results with the combiner of `op`: detached, of the nearest class."""
-    names = [f"d{k}" for k in range(len(shape_of(partial.type)))]
     kept = [name for k, name in enumerate(names) if k != place]
-    body = Block([("e0", op.acc_type), ("acc", op.acc_type)])
+    whole = general(op.on_tiles(stand_ins(op), *(shape_of(r.type) for r in op.results)))
+    body = Block([(f"e{k}", dtype) for k, dtype in enumerate(op.acc_types)])
+    regions = [body, *(region.clone(CloneMap(), lambda name: name) for region in whole.regions[1:])]
+    last: Sequence[Value] = body.args
+    if len(regions) == 1:
+        body.args.append(Value("acc", op.acc_type, body))
 
-    def build(inner: Operation) -> Value:
-        body.append(inner)
-        inner.result.name = inner.name = "e1"
-        return inner.result
+        def build(inner: Operation) -> Value:
+            body.append(inner)
+            inner.result.name = inner.name = "e1"
+            return inner.result
 
-    body.append(Yield([op.combine(build, body.args[1], body.args[0])]))
+        last = [op.combine(build, body.args[1], body.args[0])]
+    body.append(Yield(last))
     kinds = [IteratorKind.REDUCTION if k == place else IteratorKind.PARALLEL for k in range(len(names))]
     attributes: dict[str, Attribute] = {
         "iterators": tuple(Iterator(name, kind).entry for name, kind in zip(names, kinds, strict=True)),
-        "maps": (dims(*names), dims(*kept)),
-        "combiner": body.ops[-2].opcode,
+        "maps": (*(dims(*names) for _ in partial), *(dims(*kept) for _ in partial)),
+        **{key: whole.attributes[key] for key in ("combiner", "neutral", "commutative") if key in whole.attributes},
     }
     classes = [cls for cls in operation_classes().values() if issubclass(cls, Structured) and cls.region_count == 0]
-    return _nearest(attributes, body, [partial, *op.inits], op.result.type, [classes])
+    return _nearest(attributes, regions, [*partial, *op.inits], [r.type for r in op.results], [classes])
 
 
 def _with_parallel(op: Structured, dim: str, operands: Sequence[Value], extent: int) -> Structured:
@@ -199,20 +188,20 @@ def _with_parallel(op: Structured, dim: str, operands: Sequence[Value], extent: 
     }
     type_ = TensorType((*shape_of(op.result.type), extent), op.acc_type)
     classes = [classes_called(name) for name in op.tree_classes()]
-    return _nearest(attributes, body.regions[0], operands, type_, classes)
+    return _nearest(attributes, body.regions, operands, [type_], classes)
 
 
 def _nearest(
     attributes: dict[str, Attribute],
-    body: Block,
+    regions: Sequence[Block],
     operands: Sequence[Value],
-    type_: Type,
+    types: Sequence[Type],
     classes: Sequence[Sequence[type[Structured]]],
 ) -> Structured:
-    """The operation of the first classes that compute what a generic of these attributes and body does, or it."""
+    """The operation of the first classes that compute what a generic of these attributes and regions does, or it."""
 
     def on(values: Sequence[Value]) -> Generic:
-        return Generic(values, [type_], attributes, [body.clone(CloneMap(), lambda name: name)])
+        return Generic(values, types, attributes, [region.clone(CloneMap(), lambda name: name) for region in regions])
 
     for group in classes:
         probe = on(Block([(v.name, v.type) for v in operands]).args)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.facts import Facts
 from tcpx.payload.indexing_maps import map_dim
-from tcpx.payload.interfaces import Structured, Tileable
+from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import TAIL, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize
 from tcpx.payload.sizes import Dim, to_text, variables
@@ -41,19 +41,12 @@ class SymbolicDim:
         """The statement to write; None where it stands there."""
         where = self.loop.schedule_location if self.loop is not None else None
         is_split = where is not None and where.printed is None and re.search(r"\bsplit_reduction\(", where.span)
-        if self.loop is None or is_split or not self._can_be_padded():
+        if self.loop is None or is_split:
             return self._new_tile(ctx)
         padded = with_argument(where, "tile", "tail", "pad") if where is not None else None
         if where is None or padded is None:
             return f"`tail: pad` in the `tile` of `{self.dim}`" + (f" at {where}" if where is not None else "")
         return f"`{padded}` at {where}" if not where.span.endswith(padded) else None
-
-    def _can_be_padded(self) -> bool:
-        """Whether each input may be padded along the dim; parallel dims always can be."""
-        inputs = range(len(self.op.inputs))
-        return not self.op.iterator(self.dim).is_reduction or all(
-            self.op.pad_value(k, True) is not None and self.dim in map(map_dim, self.op.maps()[k]) for k in inputs
-        )
 
     def _new_tile(self, ctx: TransformContext) -> str:
         """One element of a reduction, a vector of what lies side by side in the result, a few of any other dim; in the
@@ -103,18 +96,6 @@ def _computation(value: Value) -> Structured | None:
         found = _computation(user.result) if shows else None
         if found is not None:
             return found
-    return None
-
-
-def padding_behind(value: Value) -> Tileable | None:
-    """The padding of what is computed from a value, which padding the value itself does not give; None without one."""
-    for user in value.users:
-        if isinstance(user, Structured):
-            for result in user.results:
-                pads = [u for u in result.users if isinstance(u, Tileable) and new.padded(u) is not None]
-                found = next((pad for pad in pads if not pad.is_free), None) or padding_behind(result)
-                if found is not None:
-                    return found
     return None
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tcpx.payload.bounds import is_equal
-from tcpx.payload.indexing_maps import map_name, map_symbols
+from tcpx.payload.indexing_maps import map_name
 from tcpx.payload.interfaces import Box, Structured, Tileable
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, Size, Var, minimum, to_text
+from tcpx.payload.sizes import Dim, Size, Var, minimum
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform import new
@@ -119,7 +119,7 @@ def check_on_tensors(ctx: TransformContext, op: Operation) -> None:
 def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
     """Compute `op` on dims padded up to `sizes`; operands are padded on the way in, the result is sliced.
 
-    Raises VerifyError where an operand lacks a reduction dim that is padded, or has no neutral element.
+    Reduction dims are padded with what adds nothing, where there is that, or computed under a mask.
     """
     iterators, actual = op.iterators(), op.extents()
     padded = Box.at_origin([sizes.get(it.name, d) for it, d in zip(iterators, actual, strict=True)])
@@ -129,9 +129,7 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
     if not op.pads_operands:
         return _pad_result(rewriter, op, padded.sizes)
     reductions = [k for k in grown if iterators[k].is_reduction]
-    for k in reductions:
-        _check_held(op, k, padded.sizes[k])
-    reduced = bool(reductions)
+    reduced = bool(reductions) and all(_has_neutral_padding(op, k, padded.sizes[k]) for k in reductions)
     operands: list[Value] = []
     for index, value in enumerate(op.inputs):
         fill = op.pad_value(index, reduced)
@@ -143,7 +141,10 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
         operands.append(
             pad_value_to(rewriter, value, op.result_tile(padded, k).shape, accumulator_padding(op, k), True, op)
         )
-    made = rewriter.insert(op.on_box(operands, padded), InsertPoint.before(op), source_name(op))
+    wide = op.on_box(operands, padded)
+    if reductions and not reduced and isinstance(wide, Structured):
+        wide.mask({**{iterators[k].name: actual[k] for k in reductions}, **wide.valid})
+    made = rewriter.insert(wide, InsertPoint.before(op), source_name(op))
     if isinstance(op, Structured) and op.positions():
         made.verify()  # what it counts goes further than before
     rewriter.rename(made, op.name)
@@ -190,22 +191,15 @@ def _pad_result(rewriter: Rewriter, op: Tileable, sizes: Sequence[Dim]) -> Tilea
     return made
 
 
-def _check_held(op: Tileable, dim: int, size: Dim) -> None:
-    """Neutral elements in one factor are neutral only beside those of the others: 0 times infinity is no 0."""
+def _has_neutral_padding(op: Tileable, dim: int, size: Dim) -> bool:
+    """Whether every operand has a dim of its own to pad with what adds nothing: in one factor it is nothing only beside
+    that of the others, 0 times infinity is no 0."""
     actual = Box.at_origin(op.extents())
     wider = actual.along(dim, 0, size)
-    name = op.iterators()[dim].name
-    for index, value in enumerate(op.inputs):
-        if op.operand_tile(index, wider).shape == op.operand_tile(index, actual).shape:
-            entries = op.maps()[index] if isinstance(op, Structured) else ()
-            parts = ", ".join(to_text(e) for e in entries if name in map_symbols(e))
-            what = f"has it as {parts} alone, and may hold anything behind its end" if parts else "does not have it"
-            raise op.error(
-                f"`{name}` cannot be padded: an operand {what}",
-                required="a reduction dim that each operand has as a dim of its own, or whole tiles",
-                found=f"%{value.name}: {value.type}",
-                fix="tail: peel",
-            )
+    return all(
+        op.operand_tile(k, wider).shape != op.operand_tile(k, actual).shape and op.pad_value(k, True) is not None
+        for k in range(len(op.inputs))
+    )
 
 
 def pad_value_to(
@@ -217,8 +211,8 @@ def pad_value_to(
         return value
     if fill is None:
         raise at.error(
-            "padding a reduction dim needs a neutral element for each operand",
-            required="an operation that declares one",
+            "there is nothing to pad an operand with",
+            required="an operation that declares it (`pad_value`)",
             found=f"%{value.name}: {value.type}",
         )
     base = value.name.split(".")[0]

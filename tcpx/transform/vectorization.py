@@ -6,25 +6,27 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tcpx.payload.facts import Facts, facts_at
-from tcpx.payload.indexing_maps import index_operands, map_element
+from tcpx.payload.indexing_maps import index_operands, map_dim, map_element
 from tcpx.payload.interfaces import Structured, Tileable
-from tcpx.payload.ir import Block, Operation, Value
+from tcpx.payload.ir import VALID, Block, CloneMap, Operation, Value
 from tcpx.payload.ops.constant import Const, splat
 from tcpx.payload.ops.generic import generalize
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
 from tcpx.payload.ops.memory import Empty, Prefetch
 from tcpx.payload.ops.vector import Gather, Read, ToTensor
 from tcpx.payload.ops.views import FREE, Pad, View
-from tcpx.payload.rewriter import InsertPoint
-from tcpx.payload.sizes import Dim, to_text
+from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.sizes import Dim, is_equal, to_text
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import TensorType, VectorType, dtype_of, shape_of
+from tcpx.payload.types import TensorType, VectorType, dtype_of, shape_of, with_shape
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.editing import erase_dead, is_undefined, show_views, source_name
 from tcpx.transform.known_sizes import write_known_sizes
+from tcpx.transform.matching import general, stand_ins
 from tcpx.transform.recipes import Recipes
-from tcpx.transform.static_tiles import padding_behind, symbolic_dim, tails_round
+from tcpx.transform.static_tiles import symbolic_dim, tails_round
+from tcpx.transform.tiling import pad
 from tcpx.transform.vectors.instruction_count import check_instructions
 from tcpx.transform.vectors.probes import discard
 
@@ -34,7 +36,90 @@ def vectorize(ctx: TransformContext, root: Loop) -> None:
     facts = facts_at(root)
     write_known_sizes(ctx.rewriter, root.body.ops, facts)
     show_views(ctx.rewriter, [op for op in root.walk() if op is not root])
+    for op in root.walk():
+        if isinstance(op, Structured) and len(set(op.result_maps())) > 1:
+            _use_one_order(ctx.rewriter, op)
+    while (computed := next((op for op in root.walk() if _pads_what_is_computed(op, root)), None)) is not None:
+        _compute_padding(ctx.rewriter, computed)
     Vectorizer(ctx, root, facts).block(root.body)
+
+
+def _use_one_order(rewriter: Rewriter, op: Structured) -> None:
+    """Let all results have the order of dims of the first, with transposes behind the operation, and before it of what
+    accumulators start with."""
+    maps = op.result_maps()
+
+    def turned(value: Value, order: Sequence[int]) -> Value:
+        if order == sorted(order):
+            return value
+        return rewriter.insert(new.transpose(value, order), InsertPoint.before(op), f"{value.name}.t").result
+
+    body = general(op.on_tiles(stand_ins(op), *(shape_of(result.type) for result in op.results)))
+    orders = [[result_map.index(entry) for entry in maps[0]] for result_map in maps]
+    starts = [turned(init, order) for init, order in zip(op.inits, orders, strict=False)]
+    made = type(body)(
+        [*op.inputs, *starts],
+        [with_shape(r.type, tuple(shape_of(r.type)[k] for k in o)) for r, o in zip(op.results, orders, strict=True)],
+        {**body.attributes, "maps": (*body.maps(), *(maps[0] for _ in maps))},
+        [region.clone(CloneMap(), lambda name: name) for region in body.regions],
+    )
+    made.stand_for(op)
+    rewriter.insert(made, InsertPoint.before(op), source_name(op))
+    rewriter.rename(made, op.name)
+    rewriter.continue_as(op, made)
+    back = [[maps[0].index(entry) for entry in result_map] for result_map in maps]
+    rewriter.replace_op(op, [turned(value, order) for value, order in zip(made.results, back, strict=True)])
+
+
+def _pads_what_is_computed(op: Operation, root: Loop) -> bool:
+    """Whether an operation pads what is computed in a loop, where that does not matter or can be made not to."""
+    value = new.padded_behind(op)
+    made = value.defining_op if value is not None else None
+    if not isinstance(op, Tileable) or not isinstance(made, Structured) or stays_in_memory(op) or stays_in_memory(made):
+        return False
+    return made.is_in(root) and made.pads_operands and (op.is_free or _masks_instead(op) is not None)
+
+
+def _masks_instead(op: Tileable) -> Mapping[Structured, Mapping[str, Dim]] | None:
+    """Of all that read a padding: how much of their reduction dims is none, where each is padded with what adds nothing
+    to it; None if one is not."""
+    found: dict[Structured, dict[str, Dim]] = {}
+    for user in op.result.users:
+        if not isinstance(user, Structured) or not user.reduces or user.inits.count(op.result):
+            return None
+        if user.index_operands():  # behind its end an index has to be one, too
+            return None
+        for k, (value, indexing_map) in enumerate(zip(user.inputs, user.maps(), strict=True)):
+            pad, inner = value.defining_op, new.padded_behind(value.defining_op)
+            if not isinstance(pad, Tileable) or inner is None or pad.rest != user.pad_value(k, reduced=True):
+                return None
+            if not set(value.users) <= set(op.result.users):
+                return None
+            for entry, size, extent in zip(indexing_map, shape_of(inner.type), shape_of(value.type), strict=True):
+                name = map_dim(entry)
+                if name is None and is_equal(size, extent) is not True:
+                    return None
+                masked = name is not None and user.iterator(name).is_reduction
+                if masked and found.setdefault(user, {}).setdefault(name or "", size) != size:
+                    return None
+    return found
+
+
+def _compute_padding(rewriter: Rewriter, op: Operation) -> None:
+    """Compute what a padding pads on as many iterations as it has elements; what reduces it masks those beyond."""
+    if not isinstance(op, Tileable):
+        return
+    for user, valid in (_masks_instead(op) or {}).items() if not op.is_free else ():
+        for value in user.inputs:
+            if value.defining_op is not None:
+                rewriter.set_attribute(value.defining_op, FREE, True)
+        rewriter.set_attribute(user, VALID, (*valid.items(), *(e for e in user.valid.items() if e[0] not in valid)))
+    made = op.operands[0].defining_op
+    if isinstance(made, Structured):
+        number = made.results.index(op.operands[0])
+        names = (map_dim(entry) or "" for entry in made.result_maps()[number])
+        wide = pad(rewriter, made, dict(zip(names, shape_of(op.result.type), strict=True)))
+        rewriter.replace_op(op, [wide.results[number]])
 
 
 def _static(shape: Sequence[Dim], facts: Facts) -> tuple[int, ...] | None:
@@ -95,13 +180,6 @@ class Vectorizer:
         elif tails and tails[0].is_in(self.root):
             whole = tails[0].name.split("~")[0]
             fix = f'vectorize {whole}, the loop of whole tiles inside: `x.copy("main").loop(..)` of the innermost dim'
-        elif (pad := padding_behind(value)) is not None:
-            computed = pad.operands[0]
-            found = f"{found}; %{computed.name}, which is computed from it, is padded with {pad.rest}"
-            fix = (
-                "tile without `tail: pad`, fuse, peel that loop, and vectorize the whole tiles alone:"
-                ' `x.copy("main").loop(..)`'
-            )
         elif symbolic is not None and statement is not None and not (starts_loop and symbolic.loop is None):
             found, fix = f"{found}; {symbolic.found}", statement
         elif starts_loop:
@@ -226,14 +304,6 @@ class Vectorizer:
         if stays_in_memory(op):
             self.view(op)
             return
-        if len(set(op.result_maps())) > 1:
-            shown = (f"[{', '.join(map(to_text, result_map))}]" for result_map in op.result_maps())
-            raise self.refuse(
-                op,
-                "one order of dims in all results",
-                ", ".join(shown),
-                "transpose a result behind the operation instead",
-            )
         shapes = [self._need_static(op, result) for result in op.results]
         if _static(op.extents(), self.facts) is None:  # of a dim that no operand has alone
             raise self._not_static(op, op.results[0])

@@ -356,21 +356,17 @@ class ArgMax(AlongDim):
 
     def joined(self, build: Build, lhs: Sequence[Value], rhs: Sequence[Value]) -> tuple[Value, ...]:
         (a, i), (b, j) = lhs, rhs
-        wins = self._wins(build, a, b, i)
-        loses = self._wins(build, b, a, i)
-        equal = build(Select.of(build(Less.of(wins, loses)), j, build(Min.of(i, j))))
-        return build(Max.of(a, b)), build(Select.of(build(Less.of(loses, wins)), i, equal))
-
-    def _wins(self, build: Build, a: Value, b: Value, index: Value) -> Value:
-        """1 where a is larger than b, or alone a NaN; else 0."""
-        larger = build(Cast.of(build(Less.of(b, a)), si64))
-        alone = build(Cast.of(build(Less.of(self._is_number(build, a), self._is_number(build, b))), si64))
-        return build(Max.of(larger, alone))
+        first = build(Select.of(build(Less.of(b, a)), i, build(Min.of(i, j))))
+        larger = build(Select.of(build(Less.of(a, b)), j, first))
+        is_number = self._is_number(build, b)
+        beside_nan = build(Select.of(is_number, i, first))
+        beside_number = build(Select.of(is_number, larger, j))
+        return build(Max.of(a, b)), build(Select.of(self._is_number(build, a), beside_number, beside_nan))
 
     def _is_number(self, build: Build, x: Value) -> Value:
-        """1 where x is no NaN: below 0, or above -1."""
-        below, above = build(Less.of(x, splat(build, 0.0, x.type))), build(Less.of(splat(build, -1.0, x.type), x))
-        return build(Max.of(build(Cast.of(below, si64)), build(Cast.of(above, si64))))
+        """Whether x is no NaN, of which no minimum is below 0."""
+        least = build(Min.of(x, splat(build, float("-inf"), x.type)))
+        return build(Less.of(least, splat(build, 0.0, x.type)))
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         begin = evaluation.size(self.begins[0]) if self.begins else 0

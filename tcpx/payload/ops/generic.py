@@ -22,7 +22,7 @@ from tcpx.payload.indexing_maps import (
     map_symbols,
 )
 from tcpx.payload.interfaces import Build, Elementwise, Iterator, IteratorKind, Position, Structured
-from tcpx.payload.ir import Attribute, Block, CloneMap, Operation, Range, Value, operation_class, register
+from tcpx.payload.ir import VALID, Attribute, Block, CloneMap, Operation, Range, Value, operation_class, register
 from tcpx.payload.memory_effects import Move, MoveKind
 from tcpx.payload.ops.batched_body import is_batchable, run_batched
 from tcpx.payload.ops.constant import Const, check_literal
@@ -489,7 +489,7 @@ class Generic(Structured):
         return _run(block, given, build)
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        extents = [evaluation.size(d) for d in self.domain()]
+        extents = [max(0, evaluation.size(d)) for d in self.counted()]
         inputs, held = list(args[: len(self.maps())]), args[len(self.maps()) :]
         numbers = self.neutrals() or (0,) * len(self.results)
         starts = held or [np.full(evaluation.shape(r.type), n) for r, n in zip(self.results, numbers, strict=True)]
@@ -641,6 +641,8 @@ def generalize(op: Structured) -> Generic:
             attributes["commutative"] = True
     elif accumulates:
         attributes["combiner"] = _combiner_opcode(op)
+    if VALID in op.attributes:
+        attributes[VALID] = op.attributes[VALID]
     return Generic(op.operands, [r.type for r in op.results], attributes, blocks, location=op.location)
 
 

@@ -11,7 +11,7 @@ from lark import Token
 from tcpx.payload.constants import Constants, NumpyArray
 from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, TcpxError, check_text, counted
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import CALLEE, ROW, Block, FuncOp, Module, Operation, Range, Value, operation_class
+from tcpx.payload.ir import CALLEE, Block, FuncOp, Module, Operation, Range, Value, operation_class
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.other_names import advice
@@ -278,7 +278,7 @@ class _ModuleParser(AttributeReader):
             return
         for entry in children(given, "attribute"):
             key = tokens(entry)[0]
-            if key not in (*names, ROW):
+            if key not in (*names, *cls.common_attributes):
                 raise self.source.error(
                     key,
                     f"{cls.opcode} has no attribute `{key}`",

@@ -67,7 +67,7 @@ class ElementLoops:
         if op.scatters:
             self._begin_scattering(op, [k for k in range(len(op.results)) if k not in carried])
         nest, iterators = self._nest(op), op.iterators()
-        extents = dict(zip((it.name for it in iterators), op.domain(), strict=True))
+        extents = dict(zip((it.name for it in iterators), op.counted(), strict=True))
         index: dict[Symbol, Dim] = {}
         reductions = [it for it in iterators if it.is_reduction] if carried else []
         for it in _result_order(op, iterators) if carried else iterators:

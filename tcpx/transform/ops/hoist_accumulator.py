@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tcpx.payload.ir import Block, Operation
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.ir import Block, Value
 from tcpx.payload.ops.gml_st import Loop, StYield
 from tcpx.payload.types import TensorType
 from tcpx.transform.declaration import (
@@ -23,7 +24,8 @@ from tcpx.transform.vectorization import hoist_accumulator
 class HoistAccumulator(Transform):
     """Make the accumulator of a vectorized operation a value the loop carries, instead of memory it reads and writes.
 
-    Where several loops step reduction dims, those inside `out_of` carry it too.
+    An operation with several results has several accumulators. Where several loops step reduction dims, those inside
+    `out_of` carry it too.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
@@ -71,15 +73,16 @@ class HoistAccumulator(Transform):
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         op, loop = args.op("target"), args.loop("out_of")
-        carried = _carried_out_of(op, loop)
-        if carried and not isinstance(loop.destinations[carried[-1][1]].type, TensorType):
+        chains = [_carried_out_of(value, loop) for value in op.results]
+        carried = [link for chain in chains for link in chain]
+        if carried and all(not isinstance(outer.destinations[k].type, TensorType) for outer, k in carried):
             raise ctx.fail(
                 f"{loop.name} carries the accumulator of %{op.name} in registers already",
                 op=op,
                 required="an accumulator in memory",
                 found=_found(loop),
             )
-        if not carried:
+        if not carried or not all(chains):
             raise ctx.fail(
                 f"%{op.name} does not accumulate into a destination of {loop.name}",
                 op=op,
@@ -101,12 +104,15 @@ class HoistAccumulator(Transform):
         return ()
 
 
-def _carried_out_of(op: Operation, loop: Loop) -> list[tuple[Loop, int]]:
-    """The loops that carry the result of `op`, each with which destination it is, innermost first, out to `loop`;
-    none where `loop` does not carry it."""
+def _carried_out_of(value: Value, loop: Loop) -> list[tuple[Loop, int]]:
+    """The loops that carry a result, each with which destination it is, innermost first, out to `loop`; none where
+    `loop` does not carry it."""
     found: list[tuple[Loop, int]] = []
-    value = op.results[0] if op.results else None
-    while value is not None:
+    while True:
+        moved = value.users[0] if len(value.users) == 1 else None
+        if isinstance(moved, Structured) and moved.is_movement:  # a result in another order of dims
+            value = moved.result
+            continue
         stores = [u for u in value.users if isinstance(u, StYield) and u.operands[0] is value]
         dest = stores[0].operands[1] if len(stores) == 1 else None
         inner = dest.owner.parent if dest is not None and isinstance(dest.owner, Block) else None
@@ -117,7 +123,6 @@ def _carried_out_of(op: Operation, loop: Loop) -> list[tuple[Loop, int]]:
         if inner is loop:
             return found
         value = inner.results[index]
-    return []
 
 
 def _found(loop: Loop) -> str:

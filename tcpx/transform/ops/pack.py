@@ -26,14 +26,14 @@ class Pack(Transform):
     operation read it.
 
     The buffer has one slot per iteration of each loop between `at` and the operation that the operand depends on;
-    loops it does not depend on reuse the slot. In a slot lies the tile, its dims in the order of `layout`; a
-    static tile is stored full, padded with the neutral element. Dims of the operand that `layout` does not name are
+    loops it does not depend on reuse the slot. In a slot lies the tile, its dims in the order of `layout`; a static
+    tile is stored full, padded with the neutral element. Dims of the operand that `layout` does not name are
     outermost, in the operand's order. `k pad 16` rounds the pitch of `k` up. `[k/4, n, k%4]` stores `k` by two digits,
-    the quotient and the remainder of one number: for each n, 4 neighbours along k side by side, as instructions for dot
-    products take them. The operation is padded to whole digits: of a reduction dim, all its operands, with what adds
-    nothing; where there is nothing of that kind, it is refused. From then on, tiles of that dim begin at multiples of
-    the number. The operation keeps its dims; it reads them in the order stored where its class can say so, else through
-    a transpose; of digits, it becomes the nearest class that can. Returns the loop that fills the buffer.
+    the quotient and the remainder of one number: for each n, 4 neighbours along k side by side, as instructions for
+    dot products take them. The operation is padded to whole digits as `pad` does: where a reduction dim is masked
+    then, there are no dot products. From then on, tiles of that dim begin at multiples of the number. The operation
+    keeps its dims; it reads them in the order stored where its class can say so, else through a transpose; of digits,
+    it becomes the nearest class that can. Returns the loop that fills the buffer.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {

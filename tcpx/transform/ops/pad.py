@@ -23,8 +23,9 @@ from tcpx.transform.tiling import check_on_tensors, pad
 class Pad(Transform):
     """Pad dims of an operation up to a static size: operands are padded on the way in, the result is sliced.
 
-    A padded reduction dim is filled with the neutral element of each operand's role; elsewhere what the padding
-    holds does not matter. `tile` with `tail: pad` does this for the tiles it makes.
+    A padded reduction dim is filled with what adds nothing, if each operand has it as a dim of its own and there is
+    something of that kind; else it is computed under a mask, `valid`, and what lies beyond changes nothing. Elsewhere
+    what the padding holds does not matter. `tile` with `tail: pad` does this for the tiles it makes.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {

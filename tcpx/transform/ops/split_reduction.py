@@ -148,12 +148,16 @@ def _check_order(ctx: TransformContext, op: Structured, dim: str) -> None:
 
 def _check_side_by_side(ctx: TransformContext, op: Structured, dim: str, factor: int, parallel: bool) -> None:
     """Elements may be combined in this order, and those that are missing in the last round can be neutral ones."""
-    if not op.is_commutative or len(op.results) != 1:
+    if not op.is_commutative or len(op.results) != 1 or dim in op.valid:
         raise ctx.fail(
             f"elements of `{dim}` of %{op.name} cannot be combined side by side",
             op=op,
-            required="a commutative combiner of one result",
-            found=f"{len(op.results)} results" if op.is_commutative else "one that is not declared `commutative`",
+            required="a commutative combiner of one result, and a dim that is not masked",
+            found=f"{len(op.results)} results"
+            if len(op.results) != 1
+            else f"`{dim}` with {to_text(op.valid[dim])} that count"
+            if dim in op.valid
+            else "one that is not declared `commutative`",
             fix="`parts`, which keeps the order",
         )
     if parallel:

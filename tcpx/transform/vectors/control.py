@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
@@ -25,7 +25,7 @@ def lower_loop(pieces: Pieces, loop: Loop, lower_block: LowerBlock) -> list[Clea
     rewriter, widths = pieces.rewriter, pieces.widths
     old: list[int] = []
     inits: list[Value] = []
-    reduced: list[tuple[Value, Structured, Value, Grid]] = []
+    reduced: dict[Structured, list[tuple[Value, Value, Grid]]] = {}
     for index, (init, dest, result) in enumerate(
         list(zip(loop.operands, loop.destinations, loop.results, strict=True))
     ):
@@ -42,7 +42,8 @@ def lower_loop(pieces: Pieces, loop: Loop, lower_block: LowerBlock) -> list[Clea
         final: Grid = {}
         for key in pieces.keys(dest.type, width):
             if reduction is not None:
-                start = pieces.splat(neutral(pieces, reduction)[0], widths.of(reduction))
+                number = reduction.inits.index(dest)
+                start = pieces.splat(neutral(pieces, reduction)[number], widths.of(reduction))
             else:
                 start = pieces.piece(init, key, width)
             base = ".".join([dest.name, *map(str, key)])
@@ -50,8 +51,8 @@ def lower_loop(pieces: Pieces, loop: Loop, lower_block: LowerBlock) -> list[Clea
             carried[key] = rewriter.add_block_arg(loop.body, start.type, base)
             final[key] = rewriter.add_result(loop, start.type, ".".join([result.name, *map(str, key)]))
         if reduction is not None:
-            pieces.carried[reduction] = carried
-            reduced.append((result, reduction, init, final))
+            pieces.carried.setdefault(reduction, []).append(carried)
+            reduced.setdefault(reduction, []).append((result, init, final))
         else:
             pieces.grids[dest], pieces.grids[result] = carried, final
     if old:
@@ -61,15 +62,17 @@ def lower_loop(pieces: Pieces, loop: Loop, lower_block: LowerBlock) -> list[Clea
     return [lambda: _remove_destinations(pieces, loop, old)] if old else []
 
 
-def _total_after(pieces: Pieces, loop: Loop, reduced: Sequence[tuple[Value, Structured, Value, Grid]]) -> None:
+def _total_after(pieces: Pieces, loop: Loop, reduced: Mapping[Structured, Sequence[tuple[Value, Value, Grid]]]) -> None:
     """Combine the lanes of partial results after the loop, before whatever follows it."""
     block = loop.parent
     if block is None or loop is block.ops[-1]:
         return
     pieces.anchor = block.ops[block.index(loop) + 1]
-    for result, reduction, init, final in reduced:
-        if result.uses:
-            pieces.define(result, totals(pieces, reduction, [result], [final], [init])[0])
+    for reduction, carried in reduced.items():
+        results, inits, final = zip(*carried, strict=True)
+        if any(result.uses for result in results):
+            for result, grid in zip(results, totals(pieces, reduction, results, final, inits), strict=True):
+                pieces.define(result, grid)
 
 
 def _remove_destinations(pieces: Pieces, loop: Loop, old: Sequence[int]) -> None:
@@ -85,7 +88,8 @@ def lower_carried_yield(pieces: Pieces, op: StYield) -> bool:
     value, dest = op.operands
     reduction = pieces.widths.partial_reduction(dest)
     if reduction is not None:
-        carried, values = pieces.carried[reduction], pieces.partials[reduction]
+        number = reduction.inits.index(dest)
+        carried, values = pieces.carried[reduction][number], pieces.partials[reduction][number]
     elif pieces.widths.is_piece(dest):
         pieces.rewriter.set_operand(op, 0, pieces.piece(value, (0,), pieces.widths.of(dest)))
         return False

@@ -50,10 +50,10 @@ class Pieces:
         self.widths = Widths(root, target)
         self.tiles = PieceTiles()
         self.grids: dict[Value, Grid] = {}
-        self.carried: dict[Operation, Grid] = {}
+        self.carried: dict[Operation, list[Grid]] = {}
         """Reduction along lanes -> the destinations that carry its partial results."""
-        self.partials: dict[Operation, Grid] = {}
-        """Reduction along lanes -> its partial results, where a loop carries them."""
+        self.partials: dict[Operation, list[Grid]] = {}
+        """Reduction along lanes -> its partial results, where a loop carries them. Of both, a grid for each result."""
         self.created: list[Operation] = []
         self.anchor = root
         self._made: dict[Hashable, Value] = {}
@@ -236,9 +236,11 @@ class Pieces:
         """The lanes of a 1-D vector over and over."""
         return self._once(("repeat", vector, width), Repeat.of(vector, width), f"{vector.name}.s")
 
-    def mask(self, count: int, width: int) -> Value:
-        """A mask of which the first `count` lanes are true; it stands outside of the loops."""
+    def mask(self, count: Dim, width: int) -> Value:
+        """A mask of which the first `count` lanes are true; of a number of them, it stands outside of the loops."""
         source = truths(self.rewriter, self.anchor)
+        if not isinstance(count, int):
+            return self._once(("mask", count, width), mask_read(source, count, width), "mask")
         block, home = invariant_block(self.anchor), source.defining_op
         if block is None or home is None:
             raise refusal(self.anchor, "needs a mask of lanes", "an operation of a function", "an operation of none")

@@ -81,6 +81,12 @@ class Combiner:
     semantics: str
 
 
+def combines_in_one(op: Structured) -> bool:
+    """Whether a reduction to one result combines by a single operation."""
+    block = Block([("", op.acc_type), ("", op.acc_type)])
+    return len(trial(lambda build: op.combine(build, *block.args))) == 1
+
+
 def combiner_of(op: Structured) -> Combiner:
     """The combiner of a reduction."""
     block = Block([("", op.acc_type), ("", op.acc_type)])

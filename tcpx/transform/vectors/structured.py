@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
+from tcpx.payload.facts import facts_at
 from tcpx.payload.indexing_maps import IndexingMap
 from tcpx.payload.interfaces import Elementwise, Position, Structured
 from tcpx.payload.ir import Block, Value
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.ops.vector import Insert, Read, Shuffle
-from tcpx.payload.sizes import Symbol, evaluate, to_text
-from tcpx.payload.types import ScalarType, dtype_of
+from tcpx.payload.sizes import Dim, Symbol, evaluate, is_less_equal, minimum, not_negative, to_text
+from tcpx.payload.types import ScalarType
 from tcpx.target import LaneType
 from tcpx.transform import new
 from tcpx.transform.vectors.accesses import Lanes
@@ -19,9 +20,9 @@ from tcpx.transform.vectors.dot_products import DotProduct, dot_product, factor,
 from tcpx.transform.vectors.lane_dims import LaneDim, as_size, depends, dims_of_result, extents_of, lane_step, streams
 from tcpx.transform.vectors.literals import is_splat
 from tcpx.transform.vectors.pieces import Grid, Index, Pieces, shape_of_vector
-from tcpx.transform.vectors.probes import combiner_of
+from tcpx.transform.vectors.probes import combiner_of, combines_in_one
 from tcpx.transform.vectors.refusal import refusal
-from tcpx.transform.vectors.transposition import network
+from tcpx.transform.vectors.transposition import Network, network
 from tcpx.transform.vectors.widths import is_vector
 
 At = dict[str, int]
@@ -40,7 +41,7 @@ def unroll(pieces: Pieces, op: Structured) -> bool:
     if lane is not None and lane.is_reduction and pieces.widths.of(op) > 1:
         partial = reduce_lanes(pieces, op, lane)
         if op.init is not None and pieces.widths.partial_reduction(op.init) is op:
-            pieces.partials[op] = partial[0]
+            pieces.partials[op] = partial
             return True
         grids = totals(pieces, op, op.results, partial, op.inits)
     else:
@@ -109,8 +110,8 @@ def map_lanes(pieces: Pieces, op: Structured) -> list[Grid]:
     width = pieces.widths.of(first) if is_vector(first) else 1
     keys = pieces.keys(first.type, width)
     reductions = [it.name for it in op.iterators() if it.is_reduction]
-    acc = {key: tuple(pieces.piece(init, key, width) for init in op.inits) for key in keys}
-    dot = dot_product(op, pieces.widths.lane_dim(op), width, pieces.target)
+    acc: dict[Index, Sequence[Value]] = {key: [pieces.piece(init, key, width) for init in op.inits] for key in keys}
+    dot = None if op.valid else dot_product(op, pieces.widths.lane_dim(op), width, pieces.target)
     strides = [dot.group if dot is not None and name == dot.dim else 1 for name in reductions]
     for step in product(*(range(0, extents[name], stride) for name, stride in zip(reductions, strides, strict=True))):
         for key in keys:
@@ -118,12 +119,14 @@ def map_lanes(pieces: Pieces, op: Structured) -> list[Grid]:
             if dot is not None:
                 acc[key] = (_add_dot(pieces, op, dot, at, acc[key], piece_name(op, key), width),)
                 continue
-            args = _arguments(pieces, op, at, out[-1] if width > 1 else None, width)
-            acc[key] = tuple(pieces.apply(op, args, acc[key], piece_name(op, key)))
+            kept = _kept(op, at, None, width)
+            if kept != 0:
+                args = _arguments(pieces, op, at, out[-1] if width > 1 else None, width)
+                acc[key] = _accumulated(pieces, op, args, acc[key], kept, width, key)
     grids: list[Grid] = [{} for _ in op.results]
     for key, values in acc.items():
-        for grid, made in zip(grids, values or neutral(pieces, op), strict=True):
-            grid[key] = pieces.splat(made, width) if isinstance(made.type, ScalarType) else made
+        for grid, made in zip(grids, _on_lanes(pieces, values or neutral(pieces, op), width), strict=True):
+            grid[key] = made
     return grids
 
 
@@ -145,7 +148,7 @@ def _add_dot(
     """An accumulator with the dot products of one group of neighbours added."""
     factors = [factor(pieces, op.inputs[k], _index(op.maps()[k], at), dot, dot.spread[k], width) for k in dot.order]
     (start,) = acc or neutral(pieces, op)
-    whole = pieces.splat(start, width) if isinstance(start.type, ScalarType) else start
+    (whole,) = _on_lanes(pieces, [start], width)
     return multiply_accumulate(pieces, op, factors, whole, base)
 
 
@@ -159,29 +162,48 @@ def reduce_lanes(pieces: Pieces, op: Structured, lane: LaneDim) -> list[Grid]:
     others = [it.name for it in op.iterators() if it.is_reduction and it.name != lane.name]
     keys = pieces.keys(op.results[0].type, 1)
     steps = list(product(*(range(extents[name]) for name in others), range(0, extents[lane.name], width)))
-    carried = pieces.carried.get(op, {})
-    partial: dict[Index, Sequence[Value]] = {key: [carried[key]] if key in carried else [] for key in keys}
+    partial: dict[Index, Sequence[Value]] = {key: [grid[key] for grid in pieces.carried.get(op, ())] for key in keys}
     interleaved = len(keys) <= pieces.target.vector_registers // 2
     order = [(s, k) for s in steps for k in keys] if interleaved else [(s, k) for k in keys for s in steps]
-    padded = _pads_with_zero(op, lane.name)
+    padded = not op.valid and _pads_with_zero(op, lane.name)
     for step, key in order:
         at = dict(zip(out, key, strict=True)) | dict(zip((*others, lane.name), step, strict=True))
-        args = _arguments(pieces, op, at, lane.name, width)
-        valid = min(width, extents[lane.name] - step[-1])
-        before = partial[key]
-        if valid < width and not padded and not before:
-            before = [pieces.splat(value, width) for value in neutral(pieces, op)]
-        after = pieces.apply(op, args, partial[key], piece_name(op, key))
-        after = [pieces.splat(v, width) if isinstance(v.type, ScalarType) else v for v in after]
-        if valid < width and not padded:
-            after = [
-                pieces.insert(new.select(pieces.mask(valid, width), a, b), piece_name(op, key), op)
-                for a, b in zip(after, before, strict=True)
-            ]
-        partial[key] = after
+        kept = width if padded else _kept(op, at, lane.name, min(width, extents[lane.name] - step[-1]))
+        if kept != 0:
+            args = _arguments(pieces, op, at, lane.name, width)
+            partial[key] = _accumulated(pieces, op, args, partial[key], kept, width, key)
     for key, values in partial.items():
-        partial[key] = values or [pieces.splat(value, width) for value in neutral(pieces, op)]
+        partial[key] = values or _on_lanes(pieces, neutral(pieces, op), width)
     return [{key: values[k] for key, values in partial.items()} for k in range(len(op.results))]
+
+
+def _kept(op: Structured, at: At, lane: str | None, lanes: int) -> Dim:
+    """How many of so many lanes, from an iteration on along the lane dim, are no padding."""
+    kept: Dim = lanes
+    for name, count in op.valid.items():
+        here = facts_at(op).attach(count) - at[name]
+        if name == lane:
+            kept = minimum(kept, not_negative(here))
+        elif is_less_equal(1, here) is not True:
+            kept = kept * minimum(1, not_negative(here))
+    return kept
+
+
+def _accumulated(
+    pieces: Pieces, op: Structured, args: Sequence[Value], before: Sequence[Value], kept: Dim, width: int, key: Index
+) -> Sequence[Value]:
+    """The accumulators after one iteration; lanes beyond those that are kept hand them on."""
+    start = [] if kept == width else _on_lanes(pieces, before or neutral(pieces, op), width)
+    made = _on_lanes(pieces, pieces.apply(op, args, before, piece_name(op, key)), width)
+    if kept == width:
+        return made
+    mask = pieces.mask(kept, width)
+    pairs = zip(made, start, strict=True)
+    return [pieces.insert(new.select(mask, a, b), piece_name(op, key), op) for a, b in pairs]
+
+
+def _on_lanes(pieces: Pieces, values: Sequence[Value], width: int) -> list[Value]:
+    return [pieces.splat(v, width) if isinstance(v.type, ScalarType) else v for v in values]
 
 
 def totals(
@@ -193,22 +215,14 @@ def totals(
     """
     width = pieces.widths.of(results[0]) if is_vector(results[0]) else 1
     grids: list[Grid] = [{} for _ in results]
-    type_ = LaneType(dtype_of(results[0].type).name, width)
-    one = len(results) == 1
-    tree = network(pieces.target, type_) if one and width > 1 and width == pieces.widths.of(op) else None
+    tree = _tree(pieces, op) if width == pieces.widths.of(op) else None
     for key in pieces.keys(results[0].type, width):
         name, keys = piece_name(op, key), [key]
         if width > 1:
             first, end = pieces.start(key, width)[-1], shape_of_vector(results[0].type)[-1]
             keys = [(*key[:-1], last) for last in range(first, min(first + width, end))]
         if tree is not None:
-            chunk: Sequence[Value] = [
-                tree.combined(
-                    [partial[0][k] for k in keys],
-                    lambda a, b, lanes, name=name: pieces.insert(Shuffle.of(a, b, lanes), f"{name}.t", op),
-                    lambda a, b, name=name: _combined(pieces, op, name, [a], [b])[0],
-                )
-            ]
+            chunk = _in_tree(pieces, op, tree, name, [[grid[k] for grid in partial] for k in keys])
         else:
             sums = [_total(pieces, op, k, [grid[k] for grid in partial]) for k in keys]
             chunk = [
@@ -223,16 +237,38 @@ def totals(
 
 
 def _total(pieces: Pieces, op: Structured, key: Index, partial: Sequence[Value]) -> Sequence[Value]:
-    """The lanes of one partial result combined: by one operation, or in a tree of scalars where there are several."""
-    name = piece_name(op, key)
-    if len(partial) == 1:
+    """The lanes of one partial result combined: by one operation where the combiner is one; else in a tree of shuffles
+    or of scalars."""
+    name, tree = piece_name(op, key), _tree(pieces, op)
+    if len(partial) == 1 and combines_in_one(op):
         return [pieces.insert(horizontal_reduction(op, partial[0]), name, op)]
+    if tree is not None:
+        return [pieces.extract(total, 0) for total in _in_tree(pieces, op, tree, name, [partial])]
     lanes = shape_of_vector(partial[0].type)[0]
     level: list[Sequence[Value]] = [[pieces.extract(vector, lane) for vector in partial] for lane in range(lanes)]
     while len(level) > 1:
         half = len(level) // 2
         level = [_combined(pieces, op, name, a, b) for a, b in zip(level[:half], level[half:], strict=True)]
     return level[0]
+
+
+def _tree(pieces: Pieces, op: Structured) -> Network | None:
+    """How the target combines the lanes of a reduction in shuffles that vectors of each result have."""
+    width = pieces.widths.of(op)
+    return network(pieces.target, *(LaneType(dtype.name, width) for dtype in op.acc_types))
+
+
+def _in_tree(
+    pieces: Pieces, op: Structured, tree: Network, name: str, rows: Sequence[Sequence[Value]]
+) -> Sequence[Value]:
+    """The lanes of each of some rows combined, a vector for each result."""
+    return tree.combined(
+        rows,
+        lambda a, b, lanes: [
+            pieces.insert(Shuffle.of(x, y, lanes), f"{name}.t", op) for x, y in zip(a, b, strict=True)
+        ],
+        lambda a, b: _combined(pieces, op, name, a, b),
+    )
 
 
 def _combined(pieces: Pieces, op: Structured, name: str, lhs: Sequence[Value], rhs: Sequence[Value]) -> Sequence[Value]:

@@ -79,12 +79,14 @@ class Network:
 
 
 @lru_cache(maxsize=256)
-def network(target: Target, type_: LaneType) -> Network | None:
-    """How a block of vectors of this type is transposed on the target; None where its rows do not do it."""
+def network(target: Target, *types: LaneType) -> Network | None:
+    """How a block of vectors of each of these types is transposed on the target; None where no rows do it in all."""
+    type_ = types[0]
     count = type_.lanes.bit_length() - 1
     if type_.lanes != 1 << count or count == 0:
         return None
-    rows = [row.lanes for row in target.shuffles(type_)]
+    others = [{row.lanes for row in target.shuffles(other)} for other in types[1:]]
+    rows = [row.lanes for row in target.shuffles(type_) if all(row.lanes in lanes for lanes in others)]
     pairs = [
         (low, high, moved) for low, high in permutations(rows, 2) if (moved := _moved_bits((*low, *high))) is not None
     ]

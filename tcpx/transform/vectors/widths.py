@@ -238,18 +238,21 @@ class Widths:
     def _partial_reduction(self, loop: Loop, dest: Value) -> Structured | None:
         """The reduction along lanes that only passes this destination on, so that it may carry partial results.
 
-        for (%acc = %init) { %r = reduce(%x, init = %acc); yield(%r, %acc) }, and no other use of %acc and %r.
+        for (%acc = %init) { %r = reduce(%x, init = %acc); yield(%r, %acc) }, and no other use of %acc and %r; of
+        several results, each has such a destination.
         """
-        if not isinstance(dest.type, VectorType | ScalarType) or len(dest.uses) != 2:
-            return None
-        store = next((u for u, k in dest.uses if isinstance(u, StYield) and k == 1), None)
         user = next((u for u, _ in dest.uses if isinstance(u, Structured)), None)
-        if store is None or user is None or user.parent is not loop.body or store.parent is not loop.body:
+        if user is None or user.parent is not loop.body or dest not in user.inits:
             return None
-        if len(user.results) != 1 or user.init is not dest or store.operands[0] is not user.result:
-            return None
+        for init, result in zip(user.inits, user.results, strict=True):
+            is_carried = init in loop.destinations and isinstance(init.type, VectorType | ScalarType)
+            store = next((u for u, k in init.uses if isinstance(u, StYield) and k == 1), None)
+            if not is_carried or store is None or store.parent is not loop.body or store.operands[0] is not result:
+                return None
+            if len(init.uses) != 2 or len(result.uses) != 1:
+                return None
         lane = self._chosen(user)
-        if lane is None or not lane.is_reduction or user.neutral() is None or len(user.result.uses) != 1:
+        if lane is None or not lane.is_reduction or user.neutrals() is None:
             return None
         return user if self.feasible(element_dtypes(user)) > 1 else None
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from tcpx.payload.evaluator import evaluate_func
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ops.gml_st import Loop
 from tests.transform.payloads import (
@@ -47,16 +49,18 @@ def test_a_padded_reduction_needs_neutral_operands(tail: str) -> None:
 
 
 @pytest.mark.parametrize("body", ["tile(mm, [k: 2], tail: pad)", "pad(mm, [k: 4])"])
-def test_a_reduction_dim_that_an_operand_lacks_is_not_padded(body: str) -> None:
+def test_a_reduction_dim_that_an_operand_lacks_is_masked(body: str) -> None:
     """The zeros of the one would meet the infinities of the other."""
     payload = """func @f(%x: tensor<2x3xf32>, %w: tensor<4xf32>) -> tensor<2x4xf32> {
   %mm = tcp.contract(%x, %w) {lhs = ["m", "k"], rhs = ["n"], out = ["m", "n"]} : tensor<2x4xf32>
   tcp.return(%mm)
 }
 """
-    found = refusal(payload, MM + body)
-    assert found.message == "%mm (tcp.contract): `k` cannot be padded: an operand does not have it"
-    assert (found.found, found.fix) == ("%w: tensor<4xf32>", "tail: peel")
+    module = check(payload, MM + body).module
+    assert "valid = [" in module.text()
+    x, w = np.ones((2, 3), np.float32), np.array([np.inf, 1, 2, 3], np.float32)
+    (found,) = evaluate_func(module, module.main, [x, w])
+    assert np.array_equal(found, x @ np.broadcast_to(w, (3, 4)))
 
 
 @pytest.mark.parametrize(
@@ -104,9 +108,12 @@ def test_refused(payload: str, body: str, message: str) -> None:
     assert refusal(payload, body).message == message
 
 
-def test_padding_a_reduction_is_refused_where_operands_have_no_neutral_element() -> None:
-    found = refusal(PAYLOADS["min_plus"].replace("add", "sub"), MM + "tile(mm, [k: 2], tail: pad)")
-    assert found.message == "%mm (tcp.generic): padding a reduction dim needs a neutral element for each operand"
+@pytest.mark.parametrize("tiled", ["", "tile(mm, [k: 3])\n"])
+@pytest.mark.parametrize("inner", ["tile(mm, [k: 1])", "tile(mm, [k: 2])", "tile(mm, [n: 1, k: 3], tail: pad)"])
+def test_a_reduction_is_masked_where_operands_have_no_neutral_element(inner: str, tiled: str) -> None:
+    body = f"{tiled}let i, j, k = tile(mm, [m: 3, n: 8, k: 4], tail: pad)\n{inner}"
+    check(PAYLOADS["min_plus"].replace("add", "sub"), MM + body)
+    check(PAYLOADS["min_plus"].replace("add", "sub"), f"{MM}{body}\nvectorize(j)")
 
 
 @pytest.mark.parametrize("payload", PRODUCTS)
