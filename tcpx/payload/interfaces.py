@@ -152,6 +152,16 @@ class Position:
         return self.origin + substitute(self.expression, {**index})
 
 
+@dataclass(frozen=True, slots=True)
+class Ragged:
+    """The iterations of a dim that there are: from the element of input `first` on to before that of input `end`, where
+    iteration 0 counts as `origin`."""
+
+    first: int
+    end: int
+    origin: Dim = 0
+
+
 class Tileable(Operation):
     """Interface `Tiling`: an iteration domain, and which subset of each operand and result a part of it touches."""
 
@@ -294,6 +304,24 @@ class Structured(Tileable):
     def is_commutative(self) -> bool:
         """Whether a reduction may combine in another order than that of its iterations."""
         return not any(it.is_sequential for it in self.iterators())
+
+    def ragged(self) -> Mapping[str, Ragged]:
+        """The dims of which there are only the iterations between elements of inputs; dims that these depend on come
+        before."""
+        return {}
+
+    def ragged_from(self, origins: Mapping[str, Dim]) -> Mapping[str, Attribute]:
+        """The attributes with which iteration 0 of each ragged dim is the one of this number."""
+        raise self.error(
+            f"a tile of `{next(iter(origins))}` begins elsewhere, and the class does not say how it counts there",
+            required="an operation that does (`ragged_from`)",
+            found=self.opcode,
+        )
+
+    @property
+    def is_irregular(self) -> bool:
+        """Whether elements say which iterations there are, or where they write."""
+        return self.scatters or bool(self.ragged())
 
     def has_accumulator(self, number: int) -> bool:
         """Whether iterations go on from what others have made of the same elements of a result; not where each has
@@ -613,6 +641,9 @@ class Structured(Tileable):
                     found=f"{to_text(it.extent)} for a tile of {to_text(extents[it.name])}",
                 )
         begins = dict(zip((it.name for it in self.iterators()), box.offsets, strict=True))
+        moved = {name: bounds.origin + begins[name] for name, bounds in self.ragged().items() if begins[name] != 0}
+        if moved:
+            made.attributes.update(self.ragged_from(moved))
         made.mask({n: minimum(extents[n], not_negative(count - begins[n])) for n, count in self.valid.items()})
         return made
 
@@ -696,11 +727,40 @@ class Structured(Tileable):
                     required="integers",
                     found=f"%{self.inputs[index].name}: {self.inputs[index].type}",
                 )
+        self._verify_ragged()
         for indexing_map, value, role in checked:
             for dim, (expression, extent) in enumerate(zip(indexing_map, shape_of(value.type), strict=True)):
                 index = map_element(expression)
                 if index is not None and isinstance(value.type, TensorType):
                     self._verify_index(index, dim, extent, role, extents)
+
+    def _verify_ragged(self) -> None:
+        """What bounds a ragged dim is known to be a size, and known before the loop over it."""
+        names = [it.name for it in self.iterators()]
+        for name, bounds in self.ragged().items():
+            for index in (bounds.first, bounds.end):
+                if name not in names or not 0 <= index < len(self.inputs) or not self.iterator(name).is_reduction:
+                    raise self.error(
+                        "a ragged dim lies between elements of inputs",
+                        required="a reduction dim and two inputs",
+                        found=f"`{name}`, in{bounds.first} and in{bounds.end}",
+                    )
+                late = {s for e in self.maps()[index] for s in map_symbols(e)} - {*names[: names.index(name)]}
+                if late or index_operands([self.maps()[index]]):
+                    raise self.error(
+                        f"`in{index}` bounds `{name}`, and is read by dims that come behind it",
+                        required=f"dims before `{name}` in `iterators`",
+                        found=", ".join(sorted(late)) or "the elements of others",
+                    )
+                value = self.inputs[index]
+                known, dtype = value_range(value), dtype_of(value.type)
+                if known is None or known == (int(dtype.minimum), int(dtype.maximum) + 1):
+                    raise self.error(
+                        f"`in{index}` bounds `{name}`, and nothing says between what it lies",
+                        required="integers whose range an argument declares",
+                        found=f"%{value.name}: {value.type}",
+                        fix=f"declare the argument: `in 0 to {to_text(self.size_of(name) + 1)}`",
+                    )
 
     def _verify_index(self, index: int, dim: int, extent: Dim, role: str, extents: Mapping[str, Dim]) -> None:
         given, known = self.inputs[index], value_range(self.inputs[index])

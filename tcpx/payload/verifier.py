@@ -323,7 +323,8 @@ class _Checker:
         _check_widths(op, [*outside, *inside])
         for dims, known in ((outside, outer), (inside, inner)):
             for dim in dims:
-                name = _unknown_name(dim, known)
+                unknown = _unknown_names(dim, known)
+                name = next((text for text in unknown if not _is_bound(op, text)), None)
                 if name is not None:
                     of_loop = name.startswith("%")
                     shown = ", ".join(sorted(n.removeprefix("%") for n in known if n.startswith("%") == of_loop))
@@ -335,9 +336,18 @@ class _Checker:
                     )
 
 
-def _unknown_name(dim: Dim, known: set[str]) -> str | None:
-    """A symbol, or a loop variable with its `%`, that an expression mentions and that is none of these."""
-    return next((text for atom in atoms(dim) for text in atom.inside - known if "(" not in text), None)
+def _is_bound(op: Operation, name: str) -> bool:
+    """Whether an operation before this one, in its block or one around, binds a variable."""
+    for each in (op, *op.ancestors()):
+        before = each.parent.ops[: each.parent.index(each)] if each.parent is not None else ()
+        if any(isinstance(var := o.attributes.get("var"), Var) and not o.regions and var.text == name for o in before):
+            return True
+    return False
+
+
+def _unknown_names(dim: Dim, known: set[str]) -> list[str]:
+    """Symbols, and loop variables with their `%`, that an expression mentions and that are none of these."""
+    return [text for atom in atoms(dim) for text in atom.inside - known if "(" not in text]
 
 
 def _check_widths(op: Operation, dims: Iterable[Dim]) -> None:

@@ -6,7 +6,7 @@ from math import prod
 
 from tcpx.payload.ir import Block, Operation
 from tcpx.payload.ops.gml_st import If, Loop
-from tcpx.payload.sizes import Dim, ceildiv, maximum, substitute
+from tcpx.payload.sizes import Dim, Var, ceildiv, maximum, substitute, upper_expression
 from tcpx.payload.types import BufferType, shape_of
 
 
@@ -32,7 +32,8 @@ def _of_block(block: Block) -> Dim:
             total = total + substitute(_of_block(op.callee.body), op.binding)
         elif not op.is_terminator:
             total = total + _lanes(op)
-    return total
+    bound = {var for op in block.ops if isinstance(var := op.attributes.get("var"), Var) and not op.regions}
+    return upper_expression(total, lambda var: var not in bound) if bound else total
 
 
 def _lanes(op: Operation) -> int:

@@ -37,7 +37,7 @@ def vectorize(ctx: TransformContext, root: Loop) -> None:
     write_known_sizes(ctx.rewriter, root.body.ops, facts)
     show_views(ctx.rewriter, [op for op in root.walk() if op is not root])
     for op in root.walk():
-        if isinstance(op, Structured) and len(set(op.result_maps())) > 1:
+        if isinstance(op, Structured) and len(set(op.result_maps())) > 1 and not stays_in_memory(op):
             _use_one_order(ctx.rewriter, op)
     while (computed := next((op for op in root.walk() if _pads_what_is_computed(op, root)), None)) is not None:
         _compute_padding(ctx.rewriter, computed)
@@ -75,9 +75,10 @@ def _pads_what_is_computed(op: Operation, root: Loop) -> bool:
     """Whether an operation pads what is computed in a loop, where that does not matter or can be made not to."""
     value = new.padded_behind(op)
     made = value.defining_op if value is not None else None
-    if not isinstance(op, Tileable) or not isinstance(made, Structured) or stays_in_memory(op) or stays_in_memory(made):
+    if not isinstance(op, Tileable) or not isinstance(made, Structured) or stays_in_memory(made):
         return False
-    return made.is_in(root) and made.pads_operands and (op.is_free or _masks_instead(op) is not None)
+    is_free = op.is_free and not stays_in_memory(op)
+    return made.is_in(root) and made.pads_operands and (is_free or _masks_instead(op) is not None)
 
 
 def _masks_instead(op: Tileable) -> Mapping[Structured, Mapping[str, Dim]] | None:
@@ -87,7 +88,7 @@ def _masks_instead(op: Tileable) -> Mapping[Structured, Mapping[str, Dim]] | Non
     for user in op.result.users:
         if not isinstance(user, Structured) or not user.reduces or user.inits.count(op.result):
             return None
-        if user.index_operands():  # behind its end an index has to be one, too
+        if any(user.inputs[k] is op.result for k in user.index_operands()):  # behind its end it has to be one, too
             return None
         for k, (value, indexing_map) in enumerate(zip(user.inputs, user.maps(), strict=True)):
             pad, inner = value.defining_op, new.padded_behind(value.defining_op)
@@ -110,8 +111,8 @@ def _compute_padding(rewriter: Rewriter, op: Operation) -> None:
     if not isinstance(op, Tileable):
         return
     for user, valid in (_masks_instead(op) or {}).items() if not op.is_free else ():
-        for value in user.inputs:
-            if value.defining_op is not None:
+        for k, value in enumerate(user.inputs):
+            if value.defining_op is not None and k not in user.index_operands():
                 rewriter.set_attribute(value.defining_op, FREE, True)
         rewriter.set_attribute(user, VALID, (*valid.items(), *(e for e in user.valid.items() if e[0] not in valid)))
     made = op.operands[0].defining_op
@@ -439,7 +440,7 @@ def stays_in_memory(op: Operation) -> bool:
     """Whether an operation is a view that is made in memory: one that pads, joins or reshapes, and what only such views
     read. A padding behind the last elements alone is that of a vector. What writes where elements say does so there, as
     what goes on in the order of a dim does."""
-    if isinstance(op, Structured) and (op.scatters or any(it.is_sequential for it in op.iterators())):
+    if isinstance(op, Structured) and (op.is_irregular or any(it.is_sequential for it in op.iterators())):
         return True
     if not isinstance(op, Tileable | Materialize):
         return False

@@ -15,6 +15,7 @@ from tcpx.payload.interfaces import (
     Iterator,
     IteratorKind,
     Position,
+    Ragged,
     Structured,
     parallel,
     reduction,
@@ -151,6 +152,52 @@ class ScatterAdd(Structured):
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         made = args[2].copy() if len(args) > 2 else np.zeros(evaluation.shape(self.result.type), args[0].dtype)
         np.add.at(made, args[1].astype(np.int64), args[0])
+        return (made,)
+
+
+@register
+class CsrTimesDense(Structured):
+    """A sparse matrix times a dense one: row `m` has `values` from `first[m]` to `end[m]`, in `columns`."""
+
+    __slots__ = ()
+    opcode = "outside.csr_times_dense"
+    class_name = "csr_times_dense"
+    fixed_dims = ("m", "k", "d")
+    values, columns, first, end, dense = Operand(), Operand(), Operand(), Operand(), Operand()
+    init, begins = OptionalOperand(), DimsAttribute("origins")
+
+    def iterators(self) -> tuple[Iterator, ...]:
+        return (*parallel("m"), *reduction("k"), *parallel("d"))
+
+    def maps(self) -> tuple[IndexingMap, ...]:
+        return dims("k"), dims("k"), dims("m"), dims("m"), (element_of(1), *dims("d"))
+
+    def result_map(self) -> IndexingMap:
+        return dims("m", "d")
+
+    def ragged(self) -> Mapping[str, Ragged]:
+        return {"k": Ragged(2, 3, *self.begins)}
+
+    def ragged_from(self, origins: Mapping[str, Dim]) -> Mapping[str, Attribute]:
+        return {"origins": (origins["k"],)}
+
+    def neutral(self) -> float | int | None:
+        return 0
+
+    def combine(self, build: Build, lhs: Value, rhs: Value) -> Value:
+        return build(Add.of(lhs, rhs))
+
+    def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
+        product = build(Mul.of(args[0], args[4]))
+        return product if acc is None else self.combine(build, acc, product)
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        values, columns, first, end, dense = args[:5]
+        begin = evaluation.size(self.begins[0]) if self.begins else 0
+        made = args[5].copy() if len(args) > 5 else np.zeros(evaluation.shape(self.result.type), values.dtype)
+        for m, (low, high) in enumerate(zip(first, end, strict=True)):
+            for k in range(max(0, int(low) - begin), min(len(values), int(high) - begin)):
+                made[m] += values[k] * dense[int(columns[k])]
         return (made,)
 
 

@@ -180,3 +180,135 @@ def test_compiles_under_schedules(name: str, schedule: str) -> None:
     for sizes in SIZES:
         given = _arguments(case.payload, *sizes)
         assert np.array_equal(run_guarded(kernel, *given)[0], case.wanted(*given)), sizes
+
+
+CSR = """
+func @f(%vals: tensor<[K]xf32>, %cols: tensor<[K]xsi64> in 0 to V, %ptr: tensor<[R]xsi64> in 0 to K + 1,
+    %b: tensor<[V]x[D]xf32>, %z: tensor<[R - 1]x[D]xf32>) -> tensor<[R - 1]x[D]xf32> symbols [K, V, R: 1.., D] {
+  %p = tcp.mul(%vals, %vals) : tensor<[K]xf32>
+  %first = gml_st.materialize(%ptr) tile [0] [R - 1] : tensor<[R - 1]xsi64>
+  %end = gml_st.materialize(%ptr) tile [1] [R - 1] : tensor<[R - 1]xsi64>
+  %v = OPERATION : tensor<[R - 1]x[D]xf32>
+  %c = tcp.add(%v, %z) : tensor<[R - 1]x[D]xf32>
+  tcp.return(%c)
+}
+"""
+GENERIC_CSR = """tcp.generic(%p, %cols, %first, %end, %b) {
+      iterators = [["m", "parallel"], ["k", "reduction"], ["d", "parallel"]],
+      maps = [[k], [k], [m], [m], [in1, d], [m, d]], ragged = [["k", in2, in3]], combiner = "tcp.add"} ({
+      (%a: f32, %c: si64, %l: si64, %h: si64, %x: f32, %acc: f32):
+    %prod = tcp.mul(%a, %x) : f32
+    %t = tcp.add(%acc, %prod) : f32
+    tcp.yield(%t)
+  })"""
+ROWS_OF_CSR = {
+    "as it is": "",
+    "tiled": "let a = tile(v, [m: 2])",
+    "every dim tiled": "let a, b, e = tile(v, [m: 2, k: 3, d: 4])",
+    "threads": "let a, b = tile(v, [m: 4, d: 8], parallel: true)",
+    "padded": "let a, b = tile(v, [m: 2, k: 4], tail: pad)",
+    "peeled": "let a, b = tile(v, [m: 2, d: 4], tail: peel)",
+    "producer fused": "let a, b = tile(v, [m: 2, k: 3])\nfuse(p, into: b)",
+    "consumer fused": "let a, b = tile(v, [m: 3, d: 5])\nfuse(c, into: b)",
+    "fused as a producer": "let a, b = tile(c, [d0: 3, d1: 5])\nfuse(v, into: b)",
+    "in a vectorized loop": "let a, b = tile(c, [d0: 4, d1: 16], tail: pad)\nfuse(v, into: b)\nvectorize(b)",
+}
+
+
+def _sparse(m: int, v: int, d: int) -> tuple[list[Array], Array]:
+    """The rows of a random sparse matrix and what it is multiplied with; what the kernel gives."""
+    random = np.random.default_rng(m + v + d)
+    dense = (random.random((m, v)) < 0.3) * random.integers(1, 5, (m, v))
+    rows, cols = np.nonzero(dense)
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=m)[:m])]).astype(np.int64)
+    b, z = (random.integers(-5, 5, shape).astype(np.float32) for shape in ((v, d), (m, d)))
+    values = dense[rows, cols].astype(np.float32)
+    return [values, cols.astype(np.int64), ptr, b, z], ((dense * dense) @ b + z).astype(np.float32)
+
+
+@pytest.mark.parametrize("operation", ["outside.csr_times_dense(%p, %cols, %first, %end, %b)", GENERIC_CSR])
+@pytest.mark.parametrize("schedule", ROWS_OF_CSR)
+def test_sparse_rows_times_dense(operation: str, schedule: str) -> None:
+    case = Case(CSR.replace("OPERATION", operation), lambda *given: given[0], {})
+    module = parse(case.payload)
+    assert print_module(parse(print_module(module))) == print_module(module)
+    program = _schedule(case, ROWS_OF_CSR[schedule])
+    kernel = tcpx.compile(tcpx.parse(case.payload), schedule=program, threads=2 if schedule == "threads" else 1)
+    for sizes in ((6, 9, 5), (1, 1, 1), (0, 4, 2), (3, 5, 0), (17, 20, 33)):
+        given, wanted = _sparse(*sizes)
+        assert np.array_equal(evaluate_func(module, module.main, given)[0], wanted), sizes
+        assert np.array_equal(run_guarded(kernel, *given)[0], wanted), sizes
+
+
+OUTSIDE = (-1, 7, 2**31, 2**63 - 1)
+
+
+@pytest.mark.parametrize("schedule", ["as it is", "padded", "vectorized", "vectorized without a tail"])
+@pytest.mark.parametrize("name", ["gather rows", "gather columns"])
+def test_an_index_outside_is_found_before_anything_is_written(name: str, schedule: str) -> None:
+    """In whole tiles, in tails and in lanes beside others: -1, the extent, and what 32 and 63 bits hold."""
+    case = CASES[name]
+    kernel = tcpx.compile(tcpx.parse(case.payload), schedule=_schedule(case, case.schedules[schedule]))
+    x, ix, z = _arguments(case.payload, 7, 21, 10)
+    for place in (0, 5, 9):
+        for bad in OUTSIDE:
+            wrong = ix.copy()
+            if bad > np.iinfo(ix.dtype).max:
+                continue
+            wrong[place] = bad
+            out = np.full_like(case.wanted(x, ix, z), 17)
+            with pytest.raises(tcpx.ArgumentError) as caught:
+                kernel(x, wrong, z, out=out)
+            assert str(caught.value).splitlines() == [
+                "definite error: argument `ix` has 1 element out of range",
+                "  required: elements in 0 to 6",
+                f"  found: {bad} at [{place}]",
+            ]
+            assert (out == 17).all()
+            with pytest.raises(tcpx.ArgumentError, match="element out of range"):
+                tcpx.evaluate(tcpx.parse(case.payload), x, wrong, z)
+
+
+def test_any_index_into_nothing_is_outside() -> None:
+    case = CASES["gather rows"]
+    kernel = tcpx.compile(tcpx.parse(case.payload))
+    with pytest.raises(tcpx.ArgumentError, match="there is nothing to index"):
+        kernel(np.zeros((0, 4), np.float32), np.zeros(2, np.int64), np.zeros((2, 4), np.float32))
+
+
+def test_an_index_outside_stands_for_the_nearest_where_that_is_asked_for() -> None:
+    text = CASES["gather in a generic"].payload.replace(" in 0 to V", "").replace("[V, D, N]", "[V: 1.., D, N]")
+    text = text.replace("maps =", 'out_of_range = "clamp", maps =')
+    for schedule in ("as it is", "padded", "vectorized"):
+        case = CASES["gather in a generic"]
+        kernel = tcpx.compile(tcpx.parse(text), schedule=_schedule(case, case.schedules[schedule]))
+        x, ix, z = _arguments(CASES["gather in a generic"].payload, 7, 21, 10)
+        ix[:5] = (-1, 7, 2**31, 2**63 - 1, -(2**63))
+        wanted = (x * x)[np.clip(ix, 0, 6)] + z
+        assert np.array_equal(run_guarded(kernel, x, ix, z)[0], wanted)
+        assert np.array_equal(tcpx.evaluate(tcpx.parse(text), x, ix, z), wanted)
+
+
+REFUSED = {
+    "no range": (
+        (" in 0 to V", ""),
+        "`in1` is an index into dim 0 of `operand 0`, and nothing says that it is inside",
+    ),
+    "too wide a range": ((" in 0 to V", " in 0 to V + 1"), "and nothing says that it is inside"),
+    "an index of floats": (("xsi64> in 0 to V", "xf32>"), "`in1` is an index"),
+    "an index that is indexed": (("[d0], [d0, d1]", "[in0], [d0, d1]"), "a map uses the element `in1`"),
+    "clamped into nothing": (
+        ("maps =", 'out_of_range = "clamp", maps ='),
+        "dim 0 of `operand 0` may be empty, and has an element for each index",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_may_be_outside_is_refused(name: str) -> None:
+    (old, new), message = REFUSED[name]
+    text = CASES["gather in a generic"].payload
+    assert old in text
+    with pytest.raises(tcpx.TcpxError) as caught:
+        parse(text.replace(old, new).replace("%i: si64", "%i: f32" if "f32>" in new else "%i: si64"))
+    assert message in str(caught.value)

@@ -16,6 +16,7 @@ from tcpx.emit_c.printer.statements import print_row
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.gml_st import If, Loop, StYield, runs_at_most_once, trip_count_is_one
+from tcpx.payload.ops.index import Bind
 from tcpx.payload.sizes import is_less_equal, variables
 from tcpx.payload.work import estimated_work
 
@@ -39,6 +40,8 @@ def print_block(block: Block, context: FunctionContext, scope: Scope) -> None:
             _print_if(op, context, scope)
         elif isinstance(op, StYield):
             _print_yield(op, context, scope)
+        elif isinstance(op, Bind):
+            _print_bound(op, context, scope)
         elif is_buffer_op(op):
             print_buffer(op, context, scope)
         elif op.callee is not None:
@@ -46,6 +49,13 @@ def print_block(block: Block, context: FunctionContext, scope: Scope) -> None:
         elif not op.is_terminator and not isinstance(op, Assert):
             print_row(op, context, scope)
     scope.op = outer
+
+
+def _print_bound(op: Bind, context: FunctionContext, scope: Scope) -> None:
+    """Let a size be the value of an element."""
+    name = context.names.fresh(op.var.name)
+    scope.declare(f"const int64_t {name} = {context.read(op.operand)};")
+    scope.names[op.var.text] = name
 
 
 def _note(name: str, text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import product
 from typing import Final
 
@@ -21,7 +21,7 @@ from tcpx.payload.indexing_maps import (
     map_name,
     map_symbols,
 )
-from tcpx.payload.interfaces import Build, Elementwise, Iterator, IteratorKind, Position, Structured
+from tcpx.payload.interfaces import Build, Elementwise, Iterator, IteratorKind, Position, Ragged, Structured
 from tcpx.payload.ir import VALID, Attribute, Block, CloneMap, Operation, Range, Value, operation_class, register
 from tcpx.payload.memory_effects import Move, MoveKind
 from tcpx.payload.ops.batched_body import is_batchable, run_batched
@@ -94,7 +94,8 @@ class Generic(Structured):
     indexed by the dim, and hands out elements of the others beside; `neutral` is what the first iteration is given.
 
     An entry of a map may be an input, `in1`: its element is the index. It is known to be inside, as that of an argument
-    is that declares it (`%ix: tensor<[N]xsi64> in 0 to V`), or `out_of_range = "clamp"`.
+    is that declares it (`%ix: tensor<[N]xsi64> in 0 to V`), or `out_of_range = "clamp"`. Of a `ragged` dim,
+    `["k", in2, in3]`, there are the iterations from one element on to before the other.
     """
 
     __slots__ = ()
@@ -108,6 +109,7 @@ class Generic(Structured):
         "neutral",
         "commutative",
         "out_of_range",
+        "ragged",
     )
     read_positions = DimsAttribute("positions", "[i, 2*j]")
     position_origins = DimsAttribute("origins")
@@ -216,7 +218,12 @@ class Generic(Structured):
         if len(self.regions) > 1 or self.positions():
             return None
         found = next((v for v in (0, self.neutral(), 1) if v is not None and self._leaves_accumulator(v)), None)
-        return 0 if index in self.index_operands() and found is not None else found
+        return 0 if index in self._places and found is not None else found
+
+    @property
+    def _places(self) -> tuple[int, ...]:
+        """The inputs that say where or how often something is done."""
+        return *self.index_operands(), *(k for r in self.ragged().values() for k in (r.first, r.end))
 
     def _leaves_accumulator(self, padding: float | int) -> bool:
         """Whether the body combines the accumulator with the neutral element where every input is `padding`."""
@@ -227,7 +234,7 @@ class Generic(Structured):
             return False
         if len(acc.uses) != 1:
             return False
-        places = self.index_operands()
+        places = self._places
         given = [0 if k in places else padding for k in range(len(self.maps()))] + [neutral]
         elements = [np.asarray(v).astype(dtype_of(a.type).numpy) for v, a in zip(given, block.args, strict=True)]
         if any(element.item() != value for element, value in zip(elements, given, strict=True)):
@@ -246,6 +253,25 @@ class Generic(Structured):
     @property
     def is_commutative(self) -> bool:
         return (len(self.regions) == 1 or self.is_declared_commutative) and super().is_commutative
+
+    def ragged(self) -> Mapping[str, Ragged]:
+        held, found = self.attributes.get("ragged", ()), dict[str, Ragged]()
+        for entry in held if isinstance(held, tuple) else (None,):
+            match entry:
+                case (str() as name, Size() as first, Size() as end, *origin) if len(origin) < 2:
+                    roles = [map_element(_entry(bound, ())) for bound in (first, end)]
+                    begin = origin[0] if origin else 0
+                    if isinstance(begin, int | Size) and roles[0] is not None and roles[1] is not None:
+                        found[name] = Ragged(roles[0], roles[1], begin)
+                        continue
+                case _:
+                    pass
+            raise self.wrong_attribute("ragged", "dims, each with the inputs that bound it", '[["k", in1, in2]]')
+        return found
+
+    def ragged_from(self, origins: Mapping[str, Dim]) -> Mapping[str, Attribute]:
+        known = {name: (element_of(r.first), element_of(r.end), r.origin) for name, r in self.ragged().items()}
+        return {"ragged": tuple((name, *held[:2], origins.get(name, held[2])) for name, held in known.items())}
 
     @property
     def is_sequential(self) -> bool:
@@ -498,12 +524,12 @@ class Generic(Structured):
         reading = list(zip(inputs, self.maps(), strict=True))
         body = self.regions[0]
         is_one = len(made) == len(self.regions) == 1 and not self.positions() and not self.is_sequential
-        if is_one and not self.index_operands() and is_batchable(body):
+        if is_one and not self._places and is_batchable(body):
             sizes = dict(zip(names, extents, strict=True))
             return (run_batched(body, self.iterators(), sizes, reading, made[0], self.result_map(), evaluation),)
         accumulates = bool(held) or self.reduces
         with np.errstate(all="ignore"):
-            for point in product(*(range(n) for n in extents)):
+            for point in self._points(extents, inputs, evaluation):
                 at = dict(zip(names, point, strict=True))
                 places = {k: int(inputs[k][_index(self.maps()[k], at)]) for k in self.index_operands()}
                 out = [self._place(m, a, at, places) for m, a in zip(self.result_maps(), made, strict=True)]
@@ -520,6 +546,28 @@ class Generic(Structured):
                     array[index] = element
                 evaluation.note_points(1)
         return tuple(made)
+
+    def _points(
+        self, extents: Sequence[int], inputs: Sequence[Array], evaluation: Evaluation
+    ) -> Iterable[tuple[int, ...]]:
+        """The iterations there are, in their order."""
+        ragged = self.ragged()
+        if not ragged:
+            return product(*(range(n) for n in extents))
+        points: list[tuple[int, ...]] = [()]
+        names = [it.name for it in self.iterators()]
+        for name, extent in zip(names, extents, strict=True):
+            longer: list[tuple[int, ...]] = []
+            for point in points:
+                steps, bounds = range(extent), ragged.get(name)
+                if bounds is not None:
+                    at = dict(zip(names, point, strict=False))
+                    ends = [int(inputs[k][_index(self.maps()[k], at)]) for k in (bounds.first, bounds.end)]
+                    first, end = (n - evaluation.size(bounds.origin) for n in ends)
+                    steps = range(max(0, first), min(extent, end))
+                longer += [(*point, step) for step in steps]
+            points = longer
+        return points
 
     def _place(
         self, indexing_map: IndexingMap, array: Array, at: dict[str, int], places: Mapping[int, int]
@@ -641,9 +689,19 @@ def generalize(op: Structured) -> Generic:
             attributes["commutative"] = True
     elif accumulates:
         attributes["combiner"] = _combiner_opcode(op)
-    if VALID in op.attributes:
-        attributes[VALID] = op.attributes[VALID]
+    attributes |= _irregular(op)
     return Generic(op.operands, [r.type for r in op.results], attributes, blocks, location=op.location)
+
+
+def _irregular(op: Structured) -> dict[str, Attribute]:
+    """The attributes that say which iterations there are, and what indices stand for."""
+    found: dict[str, Attribute] = {VALID: op.attributes[VALID]} if VALID in op.attributes else {}
+    if op.ragged():
+        bounds = op.ragged().items()
+        found["ragged"] = tuple((name, element_of(r.first), element_of(r.end), r.origin) for name, r in bounds)
+    if op.clamps_indices:
+        found["out_of_range"] = CLAMP
+    return found
 
 
 def _combiner_opcode(op: Structured) -> str:

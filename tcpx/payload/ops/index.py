@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
-from tcpx.payload.fields import DimAttribute
-from tcpx.payload.ir import Operation, register
-from tcpx.payload.sizes import Dim
+from tcpx.payload.fields import DimAttribute, Operand, VariableAttribute
+from tcpx.payload.ir import Operation, Value, register
+from tcpx.payload.sizes import Dim, Var
 from tcpx.payload.types import ScalarType, dtype_of
 
 
@@ -34,3 +34,28 @@ class IndexValue(Operation):
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         return (np.full(evaluation.batch, evaluation.size(self.value)).astype(dtype_of(self.result.type).numpy),)
+
+
+@register
+class Bind(Operation):
+    """Lets a variable of sizes, behind it in its block, be a value; `var` says between what that lies."""
+
+    __slots__ = ()
+    opcode = "tcp.bind"
+    operand, var = Operand(), VariableAttribute()
+    result_count = 0
+    has_side_effects = True
+
+    @classmethod
+    def of(cls, operand: Value, var: Var) -> Operation:
+        """A detached binding."""
+        return cls([operand], [], {"var": var}, name=var.name)
+
+    def verify(self) -> None:
+        dtype = self.operand.type
+        if not isinstance(dtype, ScalarType) or not dtype.is_integer:
+            raise self.error("a size is an integer", required="a scalar type of integers", found=str(dtype))
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        evaluation.sizes[self.var.name] = int(args[0])
+        return ()

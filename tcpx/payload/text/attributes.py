@@ -9,6 +9,7 @@ from lark import Token
 
 from tcpx.limits import UINT64_MAX
 from tcpx.payload.ir import Attribute
+from tcpx.payload.sizes import Var
 from tcpx.payload.text.dims import DimReader
 from tcpx.payload.text.scope import DIM_ATTRIBUTES, Scope, suggestion
 from tcpx.payload.text.syntax import Node, children, nodes, tokens
@@ -49,6 +50,9 @@ class AttributeReader(DimReader):
                 return self.tile(node, scope)
             case "condition":
                 return self.condition(node, scope)
+            case "index_variable":
+                lower, upper = (self.dim(n, scope) for n in nodes(node))
+                return Var(tokens(node)[0][1:], lower, upper)
             case _:
                 word = None if scope.dims_are_free else _word(node)
                 if word is None and node.data == "named":

@@ -222,6 +222,9 @@ class _ModuleParser(AttributeReader):
             if name is not None:
                 op.name = self.string(tokens(name)[0])
             block.append(op)
+            bound = op.attributes.get("var")
+            if isinstance(bound, Var) and not op.regions:
+                scope.variables[bound.name] = bound
             results = child(statement, "results")
             for token, value in zip(tokens(results) if results is not None else (), op.results, strict=True):
                 self._define(token, value, scope)

@@ -55,7 +55,9 @@ def attribute_text(attribute: Attribute) -> str:
             return float.__repr__(attribute)
         case str():
             return _quoted(attribute)
-        case int() | Size() | Symbol() | Var():
+        case Var():
+            return f"index {attribute.text} in {to_text(attribute.lower)} to {to_text(attribute.upper)}"
+        case int() | Size() | Symbol():
             return to_text(attribute)
         case Tile():
             return attribute.text()

@@ -13,7 +13,7 @@ from tcpx.payload.types import SCALARS
 RESERVED = frozenset({"min", "max", "floordiv", "ceildiv", "mod", "inf", "nan", "true", "false", "tile", *SCALARS})
 """Names that mean something else where a symbol may stand."""
 
-DIM_ATTRIBUTES = frozenset({"maps", "positions"})
+DIM_ATTRIBUTES = frozenset({"maps", "positions", "ragged"})
 """Attributes in which a bare name is an iteration dim of the operation, not a symbol of the function."""
 
 

@@ -10,9 +10,10 @@ from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.memory import At
 from tcpx.payload.ops.vector import Read, Write
 from tcpx.payload.rewriter import Rewriter
-from tcpx.payload.sizes import Dim, Symbol, floordiv, is_equal, maximum, mod, product, substitute
+from tcpx.payload.sizes import Dim, Symbol, floordiv, is_equal, maximum, minimum, mod, product, substitute
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, dtype_of, row_major, shape_of
+from tcpx.payload.value_ranges import value_range
 from tcpx.transform import new
 from tcpx.transform.bufferization.buffers import Buffers
 from tcpx.transform.bufferization.effects import Effects
@@ -64,14 +65,14 @@ class ElementLoops:
         `op` continues as the operation that does its arithmetic. Returns what its scalar results are.
         """
         carried = [k for k in range(len(op.results)) if self._is_carried(op, k)]
-        if op.scatters:
-            self._begin_scattering(op, [k for k in range(len(op.results)) if k not in carried])
+        if op.is_irregular:
+            self._begin_updating(op, [k for k in range(len(op.results)) if k not in carried])
         nest, iterators = self._nest(op), op.iterators()
         extents = dict(zip((it.name for it in iterators), op.counted(), strict=True))
         index: dict[Symbol, Dim] = {}
         reductions = [it for it in iterators if it.is_reduction] if carried else []
         for it in _result_order(op, iterators) if carried else iterators:
-            index[it.dim] = nest.enter(it.name, extents[it.name])
+            index[it.dim] = self._entered(op, nest, it.name, extents[it.name], index)
         accumulators = self._start(op, nest, index, bool(reductions), carried)
         for it in reductions:
             if not accumulators:
@@ -106,11 +107,24 @@ class ElementLoops:
 
     @staticmethod
     def _is_carried(op: Structured, number: int) -> bool:
-        """Whether an element of a result is known once the loops over the reductions are done."""
-        return op.has_accumulator(number) and not index_operands([op.result_maps()[number]])
+        """Whether an element of a result is known once the loops over the reductions are done. Where what these are
+        depends on elements, the loops are in the order of the iterators, so that the innermost may be over rows."""
+        is_scattered = bool(index_operands([op.result_maps()[number]]))
+        return op.has_accumulator(number) and not is_scattered and not op.ragged()
 
-    def _begin_scattering(self, op: Structured, numbers: Sequence[int]) -> None:
-        """Let results that are written where values say be what they are before."""
+    def _entered(self, op: Structured, nest: Nest, dim: str, extent: Dim, index: Mapping[Symbol, Dim]) -> Dim:
+        """The variable of a loop over a dim, which may lie between elements of inputs."""
+        bounds = op.ragged().get(dim)
+        if bounds is None:
+            return nest.enter(dim, extent)
+        ends: list[Dim] = []
+        for k in (bounds.first, bounds.end):
+            element = self._operand(nest, op.inputs[k], tuple(substitute(e, index) for e in op.maps()[k]))
+            ends.append(nest.bind(dim, element, value_range(op.inputs[k]) or (0, extent + 1)) - bounds.origin)
+        return nest.enter_range(dim, maximum(0, ends[0]), minimum(extent, ends[1]))
+
+    def _begin_updating(self, op: Structured, numbers: Sequence[int]) -> None:
+        """Let results of which iterations change elements in memory be what they are before."""
         neutrals = op.neutrals()
         for k in numbers:
             place, shape = self.effects.place(op.results[k]), shape_of(op.results[k].type)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tcpx.payload.ir import Block, Operation, OpT, Value
+from tcpx.payload.ir import Block, Operation, OpT, Range, Value
 from tcpx.payload.ops.gml_st import For, StYield
+from tcpx.payload.ops.index import Bind
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Var
 from tcpx.payload.subsets import Tile
@@ -48,17 +49,27 @@ class Nest:
         """Open a loop over 0..extent; returns its variable. A single iteration needs no loop."""
         if extent == 1:
             return 0
-        return self._open(dim, extent, ())[0]
+        return self._open(dim, 0, extent, ())[0]
+
+    def enter_range(self, dim: str, lower: Dim, upper: Dim) -> Dim:
+        """Open a loop over lower..upper; returns its variable."""
+        return self._open(dim, lower, upper, ())[0]
+
+    def bind(self, dim: str, value: Value, within: Range) -> Dim:
+        """A variable of sizes that is a value."""
+        var = Var(self.rewriter.fresh_name(self.op, f"{self.name}/{dim}"), *within)
+        self.insert(Bind.of(value, var))
+        return var.size()
 
     def enter_carrying(self, dim: str, extent: Dim, values: Sequence[Value]) -> tuple[Dim, Sequence[Value]]:
         """Open a loop that carries values; returns its variable and the values inside."""
         if extent == 1:
             return 0, values
-        index, loop = self._open(dim, extent, values)
+        index, loop = self._open(dim, 0, extent, values)
         return index, loop.destinations
 
-    def _open(self, dim: str, extent: Dim, inits: Sequence[Value]) -> tuple[Dim, For]:
-        var = Var(self.rewriter.fresh_name(self.op, f"{self.name}/{dim}"), 0, extent, 1)
+    def _open(self, dim: str, lower: Dim, upper: Dim, inits: Sequence[Value]) -> tuple[Dim, For]:
+        var = Var(self.rewriter.fresh_name(self.op, f"{self.name}/{dim}"), lower, upper, 1)
         loop = For.over(var, inits, Block([("", v.type) for v in inits]))
         outer = self.block
         self.insert(loop)
