@@ -347,8 +347,9 @@ class Vectorizer:
         """What an operation reads of input `k`, where elements of others say: dim -> which input."""
         value, fill = op.inputs[k], 0
         shape, padding = shape_of(value.type), value.defining_op
-        if value not in self.vectors and isinstance(padding, Pad) and new.padded_behind(padding) is not None:
-            value, fill = padding.operands[0], padding.value
+        inner = new.padded_behind(padding) if value not in self.vectors else None
+        if inner is not None and isinstance(padding, Tileable):
+            value, fill = inner, padding.rest or 0
         part, subset = value.defining_op, Tile.full(shape_of(value.type))
         if value not in self.vectors and isinstance(part, Materialize) and not part.subset.dropped:
             value, subset = part.operands[0], part.subset

@@ -41,7 +41,7 @@ class Bind(Operation):
     """Lets a variable of sizes, behind it in its block, be a value; `var` says between what that lies."""
 
     __slots__ = ()
-    opcode = "tcp.bind"
+    opcode = "gml_st.bind"
     operand, var = Operand(), VariableAttribute()
     result_count = 0
     has_side_effects = True

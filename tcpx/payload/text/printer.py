@@ -56,7 +56,7 @@ def attribute_text(attribute: Attribute) -> str:
         case str():
             return _quoted(attribute)
         case Var():
-            return f"index {attribute.text} in {to_text(attribute.lower)} to {to_text(attribute.upper)}"
+            return f"{attribute.text} in {to_text(attribute.lower)} to {to_text(attribute.upper)}"
         case int() | Size() | Symbol():
             return to_text(attribute)
         case Tile():
