@@ -14,7 +14,7 @@ from tcpx.payload.indexing_maps import IndexingMap, index_range, map_dim, map_na
 from tcpx.payload.interfaces import Build, Elementwise, Iterator, IteratorKind, Position, Structured
 from tcpx.payload.ir import VALID, Attribute, Block, CloneMap, Operation, Value, operation_class, register
 from tcpx.payload.memory_effects import Move, MoveKind
-from tcpx.payload.ops.batched_body import is_batchable, run_batched
+from tcpx.payload.ops.batched_body import LoopNest, is_batchable
 from tcpx.payload.ops.constant import Const, check_literal
 from tcpx.payload.ops.elementwise import Binary
 from tcpx.payload.ops.gml_st import If
@@ -392,9 +392,10 @@ class Generic(Structured):
         names = [it.name for it in self.iterators()]
         reading = list(zip(inputs, self.maps(), strict=True))
         body = self.regions[0]
-        if len(made) == len(self.regions) == 1 and not self.positions() and is_batchable(body):
+        if all(is_batchable(region) for region in self.regions):
             sizes = dict(zip(names, extents, strict=True))
-            return (run_batched(body, self.iterators(), sizes, reading, made[0], self.result_map(), evaluation),)
+            nest = LoopNest(self.regions, self.iterators(), sizes, reading, self.positions(), evaluation)
+            return nest.run(made, self.result_maps())
         accumulates = bool(held) or self.reduces
         with np.errstate(all="ignore"):
             for point in product(*(range(n) for n in extents)):
