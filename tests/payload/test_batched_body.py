@@ -182,6 +182,68 @@ def test_batches_compute_what_points_compute(monkeypatch: pytest.MonkeyPatch) ->
         assert exercised[f"accumulator: {what}"] >= 10, exercised
 
 
+SEVERAL = {
+    "a region that combines tuples, and positions": """\
+func @f(%x: tensor<[M]x[N]xf32>) -> (tensor<[N]xf32>, tensor<[N]xsi64>) symbols [M, N] {
+  %v, %k = tcp.generic(%x) {iterators = [["i", "reduction"], ["j", "parallel"]], maps = [[i, j], [j], [j]],
+      positions = [2*i + j], neutral = [-inf, -1]} ({ (%e: f32, %at: si64):
+    %t = tcp.add(%at, %at) : si64
+    tcp.yield(%e, %t)
+  }, { (%a: f32, %ka: si64, %b: f32, %kb: si64):
+    %less = tcp.less(%a, %b) : i1
+    %k1 = tcp.select(%less, %kb, %ka) : si64
+    %m = tcp.max(%a, %b) : f32
+    tcp.yield(%m, %k1)
+  }) : tensor<[N]xf32>, tensor<[N]xsi64>
+  tcp.return(%v, %k)
+}
+""",
+    "results in different orders, one of another dtype": """\
+func @f(%x: tensor<[M]x[N]xf32>) -> (tensor<[M]x[N]xf32>, tensor<[N]x[M]xsi32>) symbols [M: 0..100, N: 0..100] {
+  %v, %w = tcp.generic(%x) {iterators = [["i", "parallel"], ["j", "parallel"]], maps = [[i, j], [i, j], [j, i]],
+      positions = [i + 3*j]} ({ (%e: f32, %at: si32):
+    %s = tcp.add(%e, %e) : f32
+    tcp.yield(%s, %at)
+  }) : tensor<[M]x[N]xf32>, tensor<[N]x[M]xsi32>
+  tcp.return(%v, %w)
+}
+""",
+    "what does not commute, from a start, not all of it valid": """\
+func @f(%x: tensor<[M]x[N]xf32>) -> (tensor<[M]xf32>, tensor<[M]xf32>) symbols [M, N: 2..] {
+  %s = tcp.fill {value = 2.0} : tensor<[M]xf32>
+  %v, %w = tcp.generic(%x, init = (%s, %s)) {iterators = [["i", "parallel"], ["j", "reduction"]],
+      maps = [[i, j], [i], [i]], neutral = [1.0, 0.0], valid = [["j", N - 1]]} ({ (%e: f32):
+    tcp.yield(%e, %e)
+  }, { (%a: f32, %b: f32, %c: f32, %d: f32):
+    %m = tcp.mul(%a, %c) : f32
+    %n = tcp.mul(%b, %c) : f32
+    %o = tcp.add(%n, %d) : f32
+    tcp.yield(%m, %o)
+  }) : tensor<[M]xf32>, tensor<[M]xf32>
+  tcp.return(%v, %w)
+}
+""",
+}
+
+
+@pytest.mark.parametrize("elements", [1, 4, 50, 1 << 15])
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_results_are_batched(name: str, elements: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = tcpx.parse(SEVERAL[name])
+    monkeypatch.setattr(batched_body, "ELEMENTS", elements)
+    for shape in ((7, 9), (1, 2), (0, 4), (20, 30)):
+        x = np.random.default_rng(shape[0]).standard_normal(shape).astype(np.float32)
+        progress = Counted()
+        found = evaluate_func(module, module.main, [x], observer=progress)
+        assert elements < 50 or progress.started <= 12 * max(shape)
+        with monkeypatch.context() as patch:
+            patch.setattr(generic, "is_batchable", lambda _: False)
+            wanted = evaluate_func(module, module.main, [x])
+        for a, b in zip(found, wanted, strict=True):
+            assert a.dtype == b.dtype
+            np.testing.assert_array_equal(numbers(a), numbers(b))
+
+
 def test_more_reduction_points_than_a_block_are_accumulated_in_order() -> None:
     """A sum of f32 in the order of the definition: pairwise summation, or one in f64, would give another."""
     x = np.random.default_rng(0).standard_normal(300_001).astype(np.float32)

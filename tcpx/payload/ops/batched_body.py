@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 from math import prod
@@ -13,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tcpx.payload.evaluator import Array, Evaluation
-from tcpx.payload.indexing_maps import IndexingMap, map_symbols
-from tcpx.payload.interfaces import Elementwise, Iterator
+from tcpx.payload.indexing_maps import IndexingMap, map_element, map_symbols
+from tcpx.payload.interfaces import Elementwise, Iterator, Position
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.elementwise import Arithmetic
@@ -34,29 +35,99 @@ def is_batchable(body: Block) -> bool:
     )
 
 
-def run_batched(
-    body: Block,
-    iterators: Sequence[Iterator],
-    extents: Mapping[str, int],
-    operands: Sequence[tuple[Array, IndexingMap]],
-    result: Array,
-    result_map: IndexingMap,
-    evaluation: Evaluation,
-) -> Array:
-    """`result` after the body has run on every point; it holds what accumulators start with, and is not changed.
+@dataclass(frozen=True, slots=True)
+class LoopNest:
+    """The blocks that run on each point, the body and what combines its results with accumulators if that is another;
+    the extents of the dims; what the body reads of each operand, and of where it is."""
 
-    Parts of the parallel dims are computed at once. The reduction dims go one by one, in the order of the loop nest, so
-    that every element is accumulated, and rounded, in that order; what does not depend on the accumulator is computed
-    for a block of them at once. `result_map` names each parallel dim once.
-    """
-    points = prod(extents[it.name] for it in iterators if it.is_reduction)
-    if not result.size or not points:
-        return result
-    result = np.array(result)
-    for part in _parts(result.shape):
-        index = tuple(slice(r.start, r.stop) for r in part)
-        result[index] = _run_part(body, iterators, extents, operands, result[index], part, result_map, evaluation)
-    return result
+    blocks: Sequence[Block]
+    iterators: Sequence[Iterator]
+    extents: Mapping[str, int]
+    operands: Sequence[tuple[Array, IndexingMap]]
+    positions: Sequence[Position]
+    evaluation: Evaluation
+    clamps_indices: bool = False
+
+    def run(self, results: Sequence[Array], result_maps: Sequence[IndexingMap]) -> tuple[Array, ...]:
+        """`results` after the body has run on every point; they hold what accumulators start with, and are not changed.
+
+        Parts of the parallel dims are computed at once. The reduction dims go one by one, in the order of the loop
+        nest, so that every element is accumulated, and rounded, in that order; what does not depend on accumulators is
+        computed for a block of them at once. Each of `result_maps` names each parallel dim once.
+        """
+        points = prod(self.extents[it.name] for it in self.iterators if it.is_reduction)
+        if not results[0].size or not points:
+            return tuple(results)
+        names = [name for expression in result_maps[0] for name in map_symbols(expression)]
+        orders = [[result_map.index(expression) for expression in result_maps[0]] for result_map in result_maps]
+        copies = [np.array(result) for result in results]
+        held = [np.transpose(copy, order) for copy, order in zip(copies, orders, strict=True)]  # in one order of dims
+        for part in _parts(held[0].shape):
+            index = tuple(slice(r.start, r.stop) for r in part)
+            made = self._run_part([array[index] for array in held], dict(zip(names, part, strict=True)))
+            for array, values in zip(held, made, strict=True):
+                array[index] = values
+        return tuple(copies)
+
+    def _run_part(self, results: Sequence[Array], parallel: Mapping[str, range]) -> Sequence[Array]:
+        """The part of the results at these indices of the parallel dims; `results` holds what accumulators start
+        with."""
+        evaluation, body, joining = self.evaluation, self.blocks[0], self.blocks[-1]
+        shape, last, first = results[0].shape, joining.ops[-1].operands, list[Operation]()
+        accumulators, lifted = body.args[len(self.operands) + len(self.positions) :], dict[Value, Value]()
+        if joining is not body:
+            first, accumulators = body.ops[:-1], joining.args[: len(results)]
+            lifted = dict(zip(joining.args[len(results) :], body.ops[-1].operands, strict=True))
+        ahead, after = _by_dependence(joining, accumulators)
+        summand = _summand(after, accumulators, last)
+        wanted = {v for op in after for v in op.operands} | set(last)
+        reduced = {it.name: self.extents[it.name] for it in self.iterators if it.is_reduction}
+        block, points = max(1, ELEMENTS // results[0].size), prod(reduced.values())
+        for start in range(0, points, block):
+            stop = min(start + block, points)
+            with evaluation.batched((stop - start, *shape)):
+                self._enter(_coordinates(parallel, reduced, range(start, stop)))
+                for op in first:
+                    evaluation.run(op)
+                evaluation.values |= {formal: evaluation.values[v] for formal, v in lifted.items()}
+                for op in ahead:
+                    evaluation.run(op)
+            blocks = {v: evaluation.values[v] for v in wanted if v not in accumulators and v.defining_op not in after}
+            if summand is not None and stop - start > 1:
+                combiner, value = summand
+                values = np.concatenate([np.asarray(results[0])[np.newaxis], blocks[value]])
+                results = [combiner.ufunc.accumulate(values, dtype=values.dtype)[-1]]
+            else:
+                with evaluation.batched(shape):
+                    for k in range(stop - start):
+                        evaluation.values |= {v: values[k] for v, values in blocks.items()}
+                        evaluation.values |= dict(zip(accumulators, results, strict=False))
+                        for op in after:
+                            evaluation.run(op)
+                        results = tuple(evaluation.values[v] for v in last)
+            evaluation.note_points((stop - start) * results[0].size)
+        return results
+
+    def _enter(self, at: Mapping[str, Indices]) -> None:
+        """Give the body what it reads in the points at these values of the dims."""
+        evaluation, formals = self.evaluation, self.blocks[0].args
+        for formal, (array, indexing_map) in zip(formals, self.operands, strict=False):
+            evaluation.values[formal] = np.broadcast_to(self._read(array, indexing_map, at), evaluation.batch)
+        for formal, position in zip(formals[len(self.operands) :], self.positions, strict=False):
+            index = _indices(position.expression, at) + evaluation.size(position.origin)
+            evaluation.values[formal] = np.broadcast_to(index, evaluation.batch).astype(position.dtype.numpy)
+
+    def _read(self, array: Array, indexing_map: IndexingMap, at: Mapping[str, Indices]) -> Array:
+        """The elements that the points read."""
+        index: list[Indices] = []
+        for expression, extent in zip(indexing_map, array.shape, strict=True):
+            operand = map_element(expression)
+            if operand is None:
+                index.append(_indices(expression, at))
+            else:
+                found = self._read(*self.operands[operand], at).astype(np.int64)
+                index.append(checked_indices(found, extent, self.clamps_indices))
+        return np.asarray(array[tuple(index)])
 
 
 def _parts(shape: Sequence[int]) -> Iterable[tuple[range, ...]]:
@@ -67,67 +138,21 @@ def _parts(shape: Sequence[int]) -> Iterable[tuple[range, ...]]:
     return product(*cut)
 
 
-def _run_part(
-    body: Block,
-    iterators: Sequence[Iterator],
-    extents: Mapping[str, int],
-    operands: Sequence[tuple[Array, IndexingMap]],
-    result: Array,
-    part: Sequence[range],
-    result_map: IndexingMap,
-    evaluation: Evaluation,
-) -> Array:
-    """The part of the result at these indices of its dims; `result` holds what its accumulators start with."""
-    names = [name for expression in result_map for name in map_symbols(expression)]
-    parallel = dict(zip(names, part, strict=True))
-    reduced = {it.name: extents[it.name] for it in iterators if it.is_reduction}
-    accumulator = body.args[len(operands)] if len(body.args) > len(operands) else None
-    ahead, after = _by_dependence(body, accumulator)
-    last = body.ops[-1].operands[0]
-    summand = _summand(after, accumulator, last)
-    wanted = {v for op in after for v in op.operands} | {last}
-    block, points = max(1, ELEMENTS // result.size), prod(reduced.values())
-    for start in range(0, points, block):
-        stop = min(start + block, points)
-        at = _coordinates(parallel, reduced, range(start, stop))
-        with evaluation.batched((stop - start, *result.shape)):
-            for formal, (array, indexing_map) in zip(body.args, operands, strict=False):
-                evaluation.values[formal] = _gathered(array, indexing_map, at, evaluation.batch)
-            for op in ahead:
-                evaluation.run(op)
-        blocks = {v: evaluation.values[v] for v in wanted if v is not accumulator and v.defining_op not in after}
-        if summand is not None and stop - start > 1:
-            combiner, value = summand
-            values = np.concatenate([np.asarray(result)[np.newaxis], blocks[value]])
-            result = combiner.ufunc.accumulate(values, dtype=values.dtype)[-1]
-        else:
-            with evaluation.batched(result.shape):
-                for k in range(stop - start):
-                    evaluation.values |= {v: values[k] for v, values in blocks.items()}
-                    if accumulator is not None:
-                        evaluation.values[accumulator] = result
-                    for op in after:
-                        evaluation.run(op)
-                    result = evaluation.values[last]
-        evaluation.note_points((stop - start) * result.size)
-    return result
-
-
 def _summand(
-    after: Sequence[Operation], accumulator: Value | None, last: Value
+    after: Sequence[Operation], accumulators: Sequence[Value], last: Sequence[Value]
 ) -> tuple[type[Arithmetic], Value] | None:
-    """The combiner and what it adds, where the body does nothing else with the accumulator: then NumPy accumulates, in
-    the same order, rounded as often."""
+    """The combiner and what it adds, where the body does nothing else with the only accumulator: then NumPy
+    accumulates, in the same order, rounded as often."""
     op = after[0] if len(after) == 1 else None
-    if not isinstance(op, Arithmetic) or op.result is not last or op.neutral_of(dtype_of(last.type)) is None:
+    if not isinstance(op, Arithmetic) or [op.result] != list(last) or op.neutral_of(dtype_of(op.result.type)) is None:
         return None
-    others = [v for v in op.operands if v is not accumulator]
+    others = [v for v in op.operands if v not in accumulators]
     return (type(op), others[0]) if len(others) == 1 else None
 
 
-def _by_dependence(body: Block, accumulator: Value | None) -> tuple[list[Operation], list[Operation]]:
-    """The operations of a body that do not depend on the accumulator, and those that do."""
-    dependent = {accumulator}
+def _by_dependence(body: Block, accumulators: Sequence[Value]) -> tuple[list[Operation], list[Operation]]:
+    """The operations of a block that do not depend on accumulators, and those that do."""
+    dependent = set(accumulators)
     ahead: list[Operation] = []
     after: list[Operation] = []
     for op in body.ops[:-1]:
@@ -152,10 +177,13 @@ def _coordinates(parallel: Mapping[str, range], reduced: Mapping[str, int], poin
     return found
 
 
-def _gathered(array: Array, indexing_map: IndexingMap, at: Mapping[str, Indices], shape: tuple[int, ...]) -> Array:
-    """The elements that the points read, as an array of `shape`, [points, *parallel]."""
-    index = tuple(e if isinstance(e, int) else _indices(e, at) for e in indexing_map)
-    return np.broadcast_to(np.asarray(array[index]), shape)
+def checked_indices(indices: Indices, extent: int, clamps: bool) -> Indices:
+    """Elements that are indices of a dim; the nearest ones there are, where they are clamped. Raises IndexError."""
+    if clamps:
+        return np.clip(indices, 0, extent - 1)
+    if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < extent:
+        raise IndexError(f"{indices.min()} to {indices.max()} are no indices of a dim of extent {extent}")
+    return indices
 
 
 def _indices(expression: Operand, at: Mapping[str, Indices]) -> Indices:

@@ -24,7 +24,7 @@ from tcpx.payload.indexing_maps import (
 from tcpx.payload.interfaces import Build, Elementwise, Iterator, IteratorKind, Position, Ragged, Structured
 from tcpx.payload.ir import VALID, Attribute, Block, CloneMap, Operation, Range, Value, operation_class, register
 from tcpx.payload.memory_effects import Move, MoveKind
-from tcpx.payload.ops.batched_body import is_batchable, run_batched
+from tcpx.payload.ops.batched_body import LoopNest, checked_indices, is_batchable
 from tcpx.payload.ops.constant import Const, check_literal
 from tcpx.payload.ops.elementwise import Binary
 from tcpx.payload.ops.gml_st import If
@@ -523,10 +523,13 @@ class Generic(Structured):
         names = [it.name for it in self.iterators()]
         reading = list(zip(inputs, self.maps(), strict=True))
         body = self.regions[0]
-        is_one = len(made) == len(self.regions) == 1 and not self.positions() and not self.is_sequential
-        if is_one and not self._places and is_batchable(body):
+        in_any_order = not self.is_irregular and not self.is_sequential
+        if in_any_order and all(is_batchable(region) for region in self.regions):
             sizes = dict(zip(names, extents, strict=True))
-            return (run_batched(body, self.iterators(), sizes, reading, made[0], self.result_map(), evaluation),)
+            nest = LoopNest(
+                self.regions, self.iterators(), sizes, reading, self.positions(), evaluation, self.clamps_indices
+            )
+            return nest.run(made, self.result_maps())
         accumulates = bool(held) or self.reduces
         with np.errstate(all="ignore"):
             for point in self._points(extents, inputs, evaluation):
@@ -578,12 +581,8 @@ class Generic(Structured):
             operand = map_element(expression)
             if operand is None:
                 index += _index((expression,), at)
-                continue
-            place = places[operand]
-            place = max(0, min(place, extent - 1)) if self.clamps_indices else place
-            if not 0 <= place < extent:
-                raise IndexError(f"in{operand} = {place} is no index of a dim of extent {extent}")
-            index.append(place)
+            else:
+                index.append(int(checked_indices(np.asarray(places[operand]), extent, self.clamps_indices)))
         return tuple(index)
 
     def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
