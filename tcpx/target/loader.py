@@ -43,8 +43,8 @@ TABLES = Path(__file__).parent
 
 _SIZES = ("vector_bits", "vector_registers", "l1", "l2", "l3", "l3_rate", "parallel_threshold")
 _SHARED_KEYS = ("types", "rows", "helpers", "kernels", "tolerances")
-_DERIVED_KEYS = ("name", "base", "flags", "headers", "found_on", "slow", *_SIZES, *_SHARED_KEYS)
-_KEYS = (*_DERIVED_KEYS, "include", "cpu_flags", "features")
+_DERIVED_KEYS = ("name", "base", "flags", "headers", "cpu_flags", "found_on", "slow", *_SIZES, *_SHARED_KEYS)
+_KEYS = (*_DERIVED_KEYS, "include", "features")
 _NATIVE_KEYS = ("types", "rows", "helpers", "kernels", "headers", "flags", "features", "include")
 """What puts text of the table into C, or on the command line of the compiler."""
 _SUFFIXES = (".yaml", ".yml")

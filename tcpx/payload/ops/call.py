@@ -27,7 +27,7 @@ from tcpx.payload.sizes import (
     substitute,
     to_text,
 )
-from tcpx.payload.strided import STRIDED
+from tcpx.payload.strided import strided_positions
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.scope import suggestion
 from tcpx.payload.types import BufferType, TensorType, Type, dtype_of, row_major, shape_of, substitute_type
@@ -351,24 +351,29 @@ class RowCall(CallBase):
         return [tile.strides[dim] * held[dim] for dim in tile.kept]
 
     def verify(self) -> None:
-        func, binding = self.called, self.binding
-        scratch, strided = func.attributes.get(SCRATCH, 0), func.attributes.get(STRIDED, ())
+        func = self.called
         if func.row is None:
-            raise self.error(f"@{func.name} stands for no row", "a function with the attribute `row`", f"@{func.name}")
-        wanted = [*self.formals, *(["scratch"] if scratch else [])]
-        if not len(wanted) == len(self.operands) == len(self.tiles):
-            counts = f"{len(self.operands)} operands, {len(self.tiles)} tiles"
-            raise self.error("a row has a tile of each operand", required=f"{len(wanted)} of each", found=counts)
-        self.check_symbols(binding)
-        for k, (formal, value, tile) in enumerate(zip(self.formals, self.operands, self.tiles, strict=False)):
-            type_, is_strided = substitute_type(formal.type, binding), isinstance(strided, tuple) and k in strided
+            raise self.error(
+                f"@{func.name} stands for no row of the target", required="a function with `row`", found="none"
+            )
+        count = len(self.formals) + (SCRATCH in func.attributes)
+        if not count == len(self.operands) == len(self.tiles) or len(self.sizes) != len(func.symbols):
+            raise self.error(
+                f"the row {func.row} has another number of operands, tiles or sizes",
+                required=f"{count} operands and tiles, {len(func.symbols)} sizes",
+                found=f"{len(self.operands)} operands, {len(self.tiles)} tiles, {len(self.sizes)} sizes",
+            )
+        for value, tile in zip(self.operands, self.tiles, strict=True):
             if not isinstance(value.type, BufferType) or tile.rank != len(value.type.shape):
-                raise self.error("a row works on parts of buffers", required=str(type_), found=str(value.type))
-            self._check_place(k, formal, type_, is_strided)
+                raise self.error("a row works on parts of buffers", tile.text(), f"%{value.name}: {value.type}")
+        self.check_symbols(self.binding)
+        for index, formal in enumerate(self.formals):
+            self._check_place(index, formal)
 
-    def _check_place(self, index: int, formal: Value, type_: Type, is_strided: bool) -> None:
+    def _check_place(self, index: int, formal: Value) -> None:
         """A tile has the elements that the row takes, they lie as it takes them, and the first one is aligned."""
         func, value, tile = self.called, self.operands[index], self.tiles[index]
+        type_, is_strided = substitute_type(formal.type, self.binding), index in strided_positions(func)
         shown = f"%{formal.name}" if index < len(func.args) else "the result"
         shape, strides = shape_of(type_), self.strides(index)
         fits = dtype_of(type_) == dtype_of(value.type) and len(shape) == len(strides)

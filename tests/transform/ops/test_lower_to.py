@@ -11,9 +11,11 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 import pytest
+from ml_dtypes import bfloat16
 
 import tcpx
 from tcpx.payload.diagnostics import ScheduleError, VerifyError
+from tests.optional_tools import require_cpu, require_cpu_of
 from tests.transform.payloads import RELU, TRANSPOSED, check_same
 
 FOLDER = Path(__file__).parents[1]
@@ -67,6 +69,12 @@ func @minus(%x: tensor<[N]xf32>, %y: tensor<[N]xf32>) -> tensor<[N]xf32> symbols
 PLAIN = """\
 func @plain(%x: tensor<[M]x[K]xf32>, %w: tensor<[K]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M, K, N] {
   %mm = tcp.matmul(%x, %w) : tensor<[M]x[N]xf32>
+  tcp.return(%mm)
+}
+"""
+NARROW = """\
+func @narrow(%x: tensor<[M]x[K]xbf16>, %w: tensor<[K]x[N]xbf16>) -> tensor<[M]x[N]xf32> symbols [M, K, N] {
+  %mm = tcp.contract(%x, %w) {lhs = ["m", "k"], rhs = ["k", "n"], out = ["m", "n"]} : tensor<[M]x[N]xf32>
   tcp.return(%mm)
 }
 """
@@ -447,8 +455,10 @@ def blocks(language: str) -> Sequence[str]:
 @pytest.fixture
 def example(tmp_path: Path) -> Path:
     """The files of the example."""
-    (table, *_), (steps, *_) = blocks("yaml"), blocks("tcps")
-    for name, text in (("my_kernels.yaml", table), ("layer.tcps", steps), ("layer.tcp", RELU)):
+    tables, schedules = blocks("yaml"), blocks("tcps")
+    texts = (tables[0], schedules[0], RELU, tables[1], schedules[1], NARROW)
+    names = ("my_kernels.yaml", "layer.tcps", "layer.tcp", "amx.yaml", "product.tcps", "product.tcp")
+    for name, text in zip(names, texts, strict=True):
         (tmp_path / name).write_text(text, encoding="utf-8")
     return tmp_path
 
@@ -472,6 +482,29 @@ def test_the_steps_of_the_example_compute_the_same(example: Path) -> None:
         tcpx.load(example / "layer.tcp"), tcpx.load_schedule(example / "layer.tcps"), target=target, threads=2
     )
     assert found.wrong is None
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_tiles_of_amx(example: Path, threads: int) -> None:
+    target = tcpx.load_target(example / "amx.yaml", allow_native=True)
+    require_cpu_of(target)
+    if CDLL(None).syscall(158, 0x1023, 18) != 0:
+        require_cpu(["amx_permission"], "programs of this system")
+    module, steps = tcpx.load(example / "product.tcp"), tcpx.load_schedule(example / "product.tcps")
+    kernel = tcpx.compile(module, steps, target=target, threads=threads)
+    assert kernel.c_source.count("amx_begin();") == 1
+    for m, k, n in ((0, 5, 3), (5, 0, 3), (1, 1, 1), (16, 32, 16), (13, 17, 33), (70, 600, 61)):
+        arrays = [whole_numbers(*shape).astype(bfloat16) for shape in ((m, k), (k, n))]
+        np.testing.assert_array_equal(kernel(*arrays), tcpx.evaluate(module, *arrays))
+    assert tcpx.verify_rows(target) == ()
+
+
+def test_functions_in_files_of_their_own_call_rows() -> None:
+    body = f"{MM}let c = outline([mm])\nlet i, j = tile(mm, [m: 4, n: 16])\nlower_to(mm, masked_4x16)"
+    kernel = tcpx.compile(tcpx.parse(RELU), schedule(body), target=TARGET)
+    assert ["static void gemm(" in text for text in kernel.sources.values()] == [False, True]
+    x, w, b = whole_numbers(5, 3), whole_numbers(3, 17), whole_numbers(17)
+    np.testing.assert_array_equal(kernel(x, w, b), np.maximum(x @ w + b, 0))
 
 
 def test_rows_are_verified(tmp_path: Path) -> None:
