@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tcpx.payload.diagnostics import TcpxError
 from tcpx.payload.interfaces import Structured
@@ -43,6 +43,8 @@ class KernelRow:
     tear_down: str = ""
     requires: str | None = None
     helpers: tuple[str, ...] = ()
+    text: str = ""
+    """`function` as payload text."""
 
     def function(self) -> FuncOp:
         """The semantics as a function of its own, with what calls have to know. Raises ParseError, VerifyError."""
@@ -117,7 +119,7 @@ def read_kernel(node: Node, helpers_of: Callable[[str], tuple[str, ...]]) -> Ker
     wanted = placeholders_of(func)
     if set(PLACEHOLDER.findall(row.c)) != set(wanted):
         raise fields["c"].fail(f"the placeholders {', '.join(f'{{{name}}}' for name in wanted)} in the template")
-    return row
+    return replace(row, text=func.text())
 
 
 def _check_semantics(func: FuncOp, node: Node) -> None:

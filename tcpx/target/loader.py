@@ -109,7 +109,7 @@ def _described(root: Node, folder: Path) -> dict[str, Node]:
     if "base" not in fields:
         return fields
     fields = root.fields(_DERIVED_KEYS)
-    base = _beside(folder, fields["base"].text()).fields(_KEYS)
+    base = read_table(_beside(folder, fields["base"].text())).fields(_KEYS)
     if "base" in base:
         raise fields["base"].fail("a table that says all itself", found=f"{base['base'].text()} as its base")
     if "name" not in fields:
@@ -119,10 +119,10 @@ def _described(root: Node, folder: Path) -> dict[str, Node]:
     return {**base, **{key: node for key, node in fields.items() if key not in _SHARED_KEYS}}
 
 
-def _beside(folder: Path, name: str) -> Node:
+def _beside(folder: Path, name: str) -> Path:
     """The table of this name in the folder, or else among those that are installed."""
     path = folder / name
-    return read_table(path if path.exists() else TABLES / name)
+    return path if path.exists() else TABLES / name
 
 
 def read_target(path: Path, features: tuple[str, ...] | None = None, allow_native: bool = True) -> Target:
@@ -137,13 +137,17 @@ def read_target(path: Path, features: tuple[str, ...] | None = None, allow_nativ
     return target
 
 
+def _is_installed(path: Path) -> bool:
+    return path.resolve().parent == TABLES.resolve()
+
+
 def _check_native(root: Node, path: Path) -> None:
     """Raise TargetError for a file outside of the package that says what goes into C or to its compiler."""
-    if path.resolve().parent == TABLES:
+    if _is_installed(path):
         return
     fields = root.fields(_KEYS)
     found = [key for key in _NATIVE_KEYS if key in fields]
-    if "base" in fields and (path.parent / fields["base"].text()).exists():
+    if "base" in fields and not _is_installed(_beside(path.parent, fields["base"].text())):
         found.append("base")
     if found:
         raise TargetError(
@@ -169,7 +173,7 @@ def _target(root: Node, folder: Path, features: tuple[str, ...] | None) -> Targe
     chosen = _usual(fields) if features is None else tuple(f for f in described if f in features)
     tables = [fields]
     for include in fields["include"].items() if "include" in fields else []:
-        tables.insert(len(tables) - 1, _beside(folder, include.text()).fields(_SHARED_KEYS))
+        tables.insert(len(tables) - 1, read_table(_beside(folder, include.text())).fields(_SHARED_KEYS))
     own = root.fields(_KEYS)
     if "base" in own:
         tables.append({key: node for key, node in own.items() if key in _SHARED_KEYS})

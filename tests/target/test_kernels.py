@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os.path import relpath
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import tcpx
 from tcpx.target import TargetError, load_target
 from tcpx.target.kernels import placeholders_of
+from tcpx.target.loader import TABLES
 
 TABLE = """\
 name: mine
@@ -64,10 +66,11 @@ def test_whatever_reaches_c_or_the_compiler_is_native(tmp_path: Path, text: str)
 def test_sizes_alone_are_no_code(tmp_path: Path) -> None:
     target = load_target(write(tmp_path, "name: mine\nbase: x86_avx512.yaml\nl2: 4096\n"))
     assert (target.l2, target.rows) == (4096, load_target("x86_avx512").rows)
-    write(tmp_path, TABLE, "base.yaml")
-    with pytest.raises(TargetError) as caught:
-        load_target(write(tmp_path, "name: mine\nbase: base.yaml\n"))
-    assert caught.value.diagnostic.found == "its base"
+    other = write(tmp_path, TABLE, "base.yaml")
+    for base in ("base.yaml", str(other), relpath(other, TABLES)):
+        with pytest.raises(TargetError) as caught:
+            load_target(write(tmp_path, f"name: mine\nbase: {base}\n"))
+        assert caught.value.diagnostic.found == "its base"
 
 
 def test_rows_are_added_to_those_of_the_base(tmp_path: Path) -> None:

@@ -20,9 +20,8 @@ def kernel_row(op: RowCall, target: Target) -> KernelRow:
     except TargetError as error:
         known = error.diagnostic
         raise op.error(known.message, f"a row of the target {target.name}", known.found, known.fix) from error
-    wanted = row.function().text()
-    if wanted != func.text():
-        raise op.error(f"the row {row.name} of {target.name} is not that of the payload", wanted, func.text())
+    if row.text != func.text():
+        raise op.error(f"the row {row.name} of {target.name} is not that of the payload", row.text, func.text())
     return row
 
 

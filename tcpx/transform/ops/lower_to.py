@@ -127,16 +127,14 @@ def _row(ctx: TransformContext, args: Arguments) -> KernelRow:
 
 def _function(ctx: TransformContext, op: Operation, row: KernelRow) -> FuncOp:
     """The function of the module that is the semantics of a row."""
-    func, module = row.function(), ctx.rewriter.module
-    known = module.funcs.get(func.name)
+    known = ctx.rewriter.module.funcs.get(row.name)
     if known is None:
-        ctx.rewriter.add_function(func)
-        for inner in func.walk():
+        known = ctx.rewriter.add_function(row.function())
+        for inner in known.walk():
             ctx.rewriter.adopt(inner)
-        return func
-    if known.text() != func.text():
+    if known.text() != row.text:
         raise ctx.fail(
-            f"the payload has another function @{func.name}",
+            f"the payload has another function @{row.name}",
             op=op,
             required=f"a name that is free for the row {row.name}",
             found=known.text().partition("\n")[0],
