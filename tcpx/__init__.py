@@ -213,6 +213,9 @@ if TYPE_CHECKING:
         tuned_record as tuned_record,
     )
     from tcpx.public import (
+        verify_rows as verify_rows,
+    )
+    from tcpx.public import (
         verify_steps as verify_steps,
     )
     from tcpx.tune.tuner import tune as tune

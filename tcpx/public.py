@@ -52,7 +52,15 @@ from tcpx.transform.language.loader import Program as Schedule
 from tcpx.transform.language.loader import schedule_text
 from tcpx.transform.loop_nest import loop_nest
 from tcpx.tuned import TunedRecord
-from tcpx.verification import Bisection, SpeedBisection, StepVerification, bisect, bisect_speed, verify_steps
+from tcpx.verification import (
+    Bisection,
+    SpeedBisection,
+    StepVerification,
+    bisect,
+    bisect_speed,
+    verify_rows,
+    verify_steps,
+)
 
 __all__ = [
     "ArgumentError",
@@ -123,5 +131,6 @@ __all__ = [
     "transforms",
     "tune",
     "tuned_record",
+    "verify_rows",
     "verify_steps",
 ]

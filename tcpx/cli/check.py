@@ -8,7 +8,7 @@ import warnings
 from pathlib import Path
 
 import tcpx
-from tcpx.cli.options import Subcommand, UsageError, add_schedule, params_of
+from tcpx.cli.options import TABLE_SUFFIXES, Subcommand, UsageError, add_schedule, params_of
 
 SCHEDULE_SUFFIX = ".tcps"
 
@@ -18,12 +18,30 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "file",
         metavar="FILE",
         nargs="?",
-        help="payload file (.tcp), over which the schedule also runs; or a schedule (.tcps), which is checked alone",
+        help="payload file (.tcp), over which the schedule also runs; or a schedule (.tcps) or a table of a target "
+        "(.yaml), which is checked alone",
     )
     add_schedule(parser, default="none, only FILE is checked")
 
 
+def _check_table(path: str, allow_native: bool) -> int:
+    """Load a table and run its rows of operations."""
+    target = tcpx.load_target(path, allow_native=allow_native)
+    found = tcpx.verify_rows(target)
+    for diagnostic in found:
+        print(diagnostic.render(), file=sys.stderr)
+    if found:
+        print(f"{path}: {len(found)} problem(s)", file=sys.stderr)
+        return 1
+    print(f"{path}: the table is well formed; {len(target.kernels)} row(s) do what their semantics say")
+    return 0
+
+
 def _execute(options: argparse.Namespace) -> int:
+    if options.file is not None and options.file.endswith(TABLE_SUFFIXES):
+        if options.schedule is not None:
+            raise UsageError(f"required a table alone, found one and -s {options.schedule}")
+        return _check_table(options.file, options.allow_native)
     path, schedule_path = _files(options.file, options.schedule)
     module = None if path is None else tcpx.load(path)
     if schedule_path is None:
@@ -67,7 +85,8 @@ CHECK = Subcommand(
     name="check",
     summary="check a schedule, with or without a payload",
     description="Check names, types and arguments of a schedule. Given a payload too, run the schedule over it, which\n"
-    "finds out about matches, dims and sizes, and say what it left alone. Nothing is compiled.",
+    "finds out about matches, dims and sizes, and say what it left alone. Of a table, the C of its rows of operations\n"
+    "is run under the sanitizers and compared with their semantics; nothing else is compiled.",
     example="tcpx check examples/digits/digits.tcp -s schedules/digits.tcps",
     add_arguments=_add_arguments,
     execute=_execute,

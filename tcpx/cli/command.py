@@ -21,7 +21,7 @@ from tcpx.cli.explain import EXPLAIN
 from tcpx.cli.fmt import FMT
 from tcpx.cli.freeze import FREEZE
 from tcpx.cli.ops import OPS
-from tcpx.cli.options import Subcommand, UsageError
+from tcpx.cli.options import Subcommand, UsageError, load_table
 from tcpx.cli.run import RUN
 from tcpx.cli.system_errors import diagnostic_of
 from tcpx.cli.tune import TUNE
@@ -49,6 +49,7 @@ def execute(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
+            load_table(options)
             status = subcommand.execute(options)
         sys.stdout.flush()
     except UsageError as error:

@@ -28,6 +28,25 @@ class Subcommand:
     execute: Callable[[argparse.Namespace], int]
 
 
+TABLE_SUFFIXES = (".yaml", ".yml")
+
+
+class _Targets(tuple[str, ...]):
+    """The names of targets, among which the name of every file of a table counts."""
+
+    __slots__ = ()
+
+    def __contains__(self, word: object) -> bool:
+        return super().__contains__(word) or (isinstance(word, str) and word.endswith(TABLE_SUFFIXES))
+
+
+def load_table(options: argparse.Namespace) -> None:
+    """Let `--target` be the target of a table, where it names one. Raises TargetError."""
+    word = getattr(options, "target", None)
+    if isinstance(word, str) and word.endswith(TABLE_SUFFIXES):
+        options.target = tcpx.load_target(word, allow_native=options.allow_native)
+
+
 def add_schedule(parser: argparse.ArgumentParser, default: str = "the default policy of tcpx") -> None:
     """`-s SCHEDULE`, `--param` and what a schedule may ask about: `--target`, `--threads`."""
     parser.add_argument("-s", "--schedule", metavar="SCHEDULE", help=f"schedule file (.tcps); default: {default}")
@@ -41,10 +60,13 @@ def add_schedule(parser: argparse.ArgumentParser, default: str = "the default po
     )
     parser.add_argument(
         "--target",
-        choices=(*tcpx.targets(), "native"),
+        choices=_Targets((*tcpx.targets(), "native")),
         default="native",
         metavar="TARGET",
-        help=f"{', '.join(tcpx.targets())}, or native, the widest that this CPU has; default: native",
+        help=f"{', '.join(tcpx.targets())}, native, the widest that this CPU has, or a table (.yaml); default: native",
+    )
+    parser.add_argument(
+        "--allow-native", action="store_true", help="compile and run the C, headers and flags that a table brings"
     )
     parser.add_argument(
         "--threads", type=positive, default=1, metavar="N", help="threads that parallel loops run on; default: 1"

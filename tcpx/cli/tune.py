@@ -103,6 +103,8 @@ def _execute(options: argparse.Namespace) -> int:
         return merge(options) if options.merge is not None else show(options)
     if options.file is None:
         raise UsageError("required a payload, FILE.tcp, or --show, --export, --merge")
+    if not isinstance(options.target, str):
+        raise UsageError("required an installed target, found a table: a study is kept and resumed by names")
     _require_folders(options)
     limits = Limits() if options.timeout is None else Limits(check=options.timeout, sample=options.timeout)
     sizes = [dict(options.size)] if options.size else []

@@ -69,6 +69,8 @@ class _Walk:
                 case _ if op.callee is not None:
                     bound = {symbol.name: _number(size, sizes) for symbol, size in op.binding.items()}
                     nested += self.block(op.callee.body, {**sizes, **bound}, trips)
+                case _ if op.work != 0:
+                    nested += _number(op.work, sizes) / self.target.lanes("f32")
                 case _ if op.regions:
                     nested += sum(self.block(region, sizes, trips) for region in op.regions)
                 case _:

@@ -300,7 +300,7 @@ class Operation:
 
     @property
     def callee(self) -> FuncOp | None:
-        """The function that the operation runs; None if it is no call."""
+        """The function that the operation runs; None if it is no call, or one of a row of the target."""
         return None
 
     @property
@@ -311,6 +311,11 @@ class Operation:
     @property
     def workspace(self) -> Dim:
         """Bytes of workspace that the operation needs while it runs; its attribute `offset` says where."""
+        return 0
+
+    @property
+    def work(self) -> Dim:
+        """Scalar operations of one run, where they are not one for each lane of its operands."""
         return 0
 
     @property
@@ -593,6 +598,12 @@ class FuncOp(Operation):
         return self.args[: self._inputs]
 
     @property
+    def row(self) -> str | None:
+        """The row of the target that the function stands for, whose semantics is its body: no C is made of it."""
+        held = self.attributes.get(ROW)
+        return held if isinstance(held, str) else None
+
+    @property
     def _inputs(self) -> int:
         held = self.attributes.get("results", 0)
         return len(self.args) - held if isinstance(held, int) else len(self.args)
@@ -601,7 +612,8 @@ class FuncOp(Operation):
         """The operations of the module that run it."""
         if self.module is None or len(self.module.funcs) == 1:
             return []
-        return [call for func in self.module.funcs.values() for call, callee in func.calls() if callee is self]
+        calls = (op for func in self.module.funcs.values() for op in func.walk() if CALLEE in op.attributes)
+        return [call for call in calls if call.attributes[CALLEE] == self.name]
 
     def calls(self) -> Iterator[tuple[Operation, FuncOp]]:
         """The operations in it that run functions, in program order, and these."""
@@ -644,7 +656,7 @@ class Module:
         if "main" in self.funcs:
             return self.funcs["main"]
         called = {callee for func in self.funcs.values() for _, callee in func.calls()}
-        first = [func for func in self.funcs.values() if func not in called]
+        first = [func for func in self.funcs.values() if func not in called and func.row is None]
         if len(first) == 1:
             return first[0]
         raise VerifyError(

@@ -31,7 +31,7 @@ def _of_block(block: Block) -> Dim:
         elif op.callee is not None:
             total = total + substitute(_of_block(op.callee.body), op.binding)
         elif not op.is_terminator:
-            total = total + _lanes(op)
+            total = total + op.work + _lanes(op)
     bound = {var for op in block.ops if isinstance(var := op.attributes.get("var"), Var) and not op.regions}
     return upper_expression(total, lambda var: var not in bound) if bound else total
 

@@ -1,14 +1,16 @@
-"""Targets: what a machine can do, as tables (`*.yaml`) of instruction rows. Imports nothing else of tcpx."""
+"""Targets: what a machine can do, as tables (`*.yaml`) of instruction rows. Imports the payload alone."""
 
 from __future__ import annotations
 
 from tcpx.target.errors import TargetError
+from tcpx.target.kernels import KernelRow
 from tcpx.target.loader import available_targets, known_features, load_target
 from tcpx.target.rows import InstructionRow, LaneType, parse_lane_type
 from tcpx.target.target import Target
 
 __all__ = [
     "InstructionRow",
+    "KernelRow",
     "LaneType",
     "Target",
     "TargetError",

@@ -1,7 +1,7 @@
 """From a YAML table to a Target: includes, `for` groups, validation.
 
     name, vector_bits, vector_registers, l1, l2, l3, l3_rate, parallel_threshold, flags, headers, tolerances
-    base:     x86_avx512.yaml               the table that has all but the name, sizes, flags, found_on and slow
+    base:     x86_avx512.yaml               the table that has what this one does not say; types, rows and helpers add
     include:  [shared/scalar.yaml]          tables whose types, rows and helpers come first
     cpu_flags: [avx2, ...]                  extensions without which the target cannot run
     found_on: [avx512_fp16, ...]            extensions of the processors for which `native` takes this table
@@ -10,6 +10,7 @@
     types:    {__m512: [f32x16]}            C type -> lane types
     rows:     [{for: [{T: f32x16, ...}], rows: [{name: add_$T, ...}]}]      groups nest; a group is a row or has `rows`
     helpers:  [{for: [...], define: {tcpx_max_$T: C code}}]
+    kernels:  [{semantics: func @dot4(..) .., c: "dot4({a}, {b}, {out});", ...}]     rows of operations: `KernelRow`
 
 A row says `slow: true` if other operations that give nearly the same are faster: only what asks for just it gets it.
 A row or helper uses a helper by naming it in its C; a C type that is the name of a helper needs that helper.
@@ -25,7 +26,15 @@ from types import MappingProxyType
 
 from tcpx.target.detection import cpu_flags
 from tcpx.target.errors import TargetError, unknown_name
-from tcpx.target.rows import CONDITIONS, KINDS, PLACEHOLDER, InstructionRow, LaneType, parse_lane_type
+from tcpx.target.kernels import KernelRow, read_kernel
+from tcpx.target.rows import (
+    CONDITIONS,
+    KINDS,
+    PLACEHOLDER,
+    InstructionRow,
+    LaneType,
+    parse_lane_type,
+)
 from tcpx.target.semantics import FUNCTIONS, normalize, operand_count, parse_semantics
 from tcpx.target.table import Node, Variables, bindings, read_table, substitute
 from tcpx.target.target import Target
@@ -33,9 +42,12 @@ from tcpx.target.target import Target
 TABLES = Path(__file__).parent
 
 _SIZES = ("vector_bits", "vector_registers", "l1", "l2", "l3", "l3_rate", "parallel_threshold")
-_SHARED_KEYS = ("types", "rows", "helpers", "tolerances")
-_DERIVED_KEYS = ("name", "base", "flags", "found_on", "slow", *_SIZES)
-_KEYS = (*_DERIVED_KEYS, "include", "headers", "cpu_flags", "features", *_SHARED_KEYS)
+_SHARED_KEYS = ("types", "rows", "helpers", "kernels", "tolerances")
+_DERIVED_KEYS = ("name", "base", "flags", "headers", "cpu_flags", "found_on", "slow", *_SIZES, *_SHARED_KEYS)
+_KEYS = (*_DERIVED_KEYS, "include", "features")
+_NATIVE_KEYS = ("types", "rows", "helpers", "kernels", "headers", "flags", "features", "include")
+"""What puts text of the table into C, or on the command line of the compiler."""
+_SUFFIXES = (".yaml", ".yml")
 _ROW_KEYS = ("name", "kind", "type", "semantics", "c", "requires", "condition", "alignment", "lanes", "slow")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 
@@ -45,14 +57,21 @@ def available_targets() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in TABLES.glob("*.yaml")))
 
 
-@lru_cache(maxsize=64)
-def load_target(name: str, features: tuple[str, ...] | None = None) -> Target:
-    """The target of this name; `native` is the widest one the running CPU supports.
+def load_target(name: str | Path, features: tuple[str, ...] | None = None, *, allow_native: bool = False) -> Target:
+    """The target of this name, or of the table in a file, `my.yaml`; `native` is the widest one the running CPU
+    supports.
 
     `features` chooses among the table's optional extensions: by default all that are not slow there, for `native` those
-    of them that the CPU has.
-    Raises TargetError on an unknown name or feature, or a malformed table.
+    of them that the CPU has. A file may bring C, headers and flags for the compiler: whoever compiles a kernel for it
+    runs them. Raises TargetError on those without `allow_native`, an unknown name or feature, or a malformed table.
     """
+    if isinstance(name, str) and not name.endswith(_SUFFIXES):
+        return _installed(name, features)
+    return read_target(Path(name), features, allow_native)
+
+
+@lru_cache(maxsize=64)
+def _installed(name: str, features: tuple[str, ...] | None) -> Target:
     if name == "native":
         return native_target(cpu_flags(), features)
     if name not in available_targets():
@@ -90,22 +109,54 @@ def _described(root: Node, folder: Path) -> dict[str, Node]:
     if "base" not in fields:
         return fields
     fields = root.fields(_DERIVED_KEYS)
-    base = read_table(folder / fields["base"].text()).fields(_KEYS)
+    base = read_table(_beside(folder, fields["base"].text())).fields(_KEYS)
     if "base" in base:
         raise fields["base"].fail("a table that says all itself", found=f"{base['base'].text()} as its base")
     if "name" not in fields:
         raise TargetError(
             "malformed target table", required="the key name", found="none", where=root.where.partition(":")[0]
         )
-    return {**base, **fields}
+    return {**base, **{key: node for key, node in fields.items() if key not in _SHARED_KEYS}}
 
 
-def read_target(path: Path, features: tuple[str, ...] | None = None) -> Target:
-    """The target described by the table at `path`. Raises TargetError on a malformed table or an unknown feature."""
-    target = _target(read_table(path), path.parent, features)
+def _beside(folder: Path, name: str) -> Path:
+    """The table of this name in the folder, or else among those that are installed."""
+    path = folder / name
+    return path if path.exists() else TABLES / name
+
+
+def read_target(path: Path, features: tuple[str, ...] | None = None, allow_native: bool = True) -> Target:
+    """The target described by the table at `path`. Raises TargetError on a malformed table, an unknown feature, and on
+    native code that is not allowed."""
+    root = read_table(path)
+    if not allow_native:
+        _check_native(root, path)
+    target = _target(root, path.parent, features)
     if not target.rows:
         raise TargetError("malformed target table", required="rows", found="none", where=path.name)
     return target
+
+
+def _is_installed(path: Path) -> bool:
+    return path.resolve().parent == TABLES.resolve()
+
+
+def _check_native(root: Node, path: Path) -> None:
+    """Raise TargetError for a file outside of the package that says what goes into C or to its compiler."""
+    if _is_installed(path):
+        return
+    fields = root.fields(_KEYS)
+    found = [key for key in _NATIVE_KEYS if key in fields]
+    if "base" in fields and not _is_installed(_beside(path.parent, fields["base"].text())):
+        found.append("base")
+    if found:
+        raise TargetError(
+            f"{path.name} brings native code",
+            required="a table of sizes alone, or the permission to compile and run what it says",
+            found=f"its {' and '.join(found) if len(found) < 3 else ', '.join(found)}",
+            where=str(path),
+            fix="if you trust it: `load_target(path, allow_native=True)`, or `--allow-native` on the command line",
+        )
 
 
 def _target(root: Node, folder: Path, features: tuple[str, ...] | None) -> Target:
@@ -122,7 +173,10 @@ def _target(root: Node, folder: Path, features: tuple[str, ...] | None) -> Targe
     chosen = _usual(fields) if features is None else tuple(f for f in described if f in features)
     tables = [fields]
     for include in fields["include"].items() if "include" in fields else []:
-        tables.insert(len(tables) - 1, read_table(folder / include.text()).fields(_SHARED_KEYS))
+        tables.insert(len(tables) - 1, read_table(_beside(folder, include.text())).fields(_SHARED_KEYS))
+    own = root.fields(_KEYS)
+    if "base" in own:
+        tables.append({key: node for key, node in own.items() if key in _SHARED_KEYS})
     types = _types(tables)
     helpers, needs = _helpers(tables)
 
@@ -139,6 +193,7 @@ def _target(root: Node, folder: Path, features: tuple[str, ...] | None) -> Targe
         types=MappingProxyType(types),
         helpers=MappingProxyType(helpers),
         tolerances=MappingProxyType(_tolerances(tables)),
+        kernels=MappingProxyType(_kernels(tables, needs, described, chosen)),
         read_rows=read_rows,
     )
 
@@ -252,6 +307,23 @@ def _rows(
                 raise node.fail(f"a feature of the table: {', '.join(features) or 'it has none'}", found=row.requires)
             rows[row.name] = row
     return list(rows.values())
+
+
+def _kernels(
+    tables: list[dict[str, Node]],
+    needs: Mapping[str, tuple[str, ...]],
+    features: Mapping[str, object],
+    chosen: tuple[str, ...],
+) -> dict[str, KernelRow]:
+    rows: dict[str, KernelRow] = {}
+    for node in (node for table in tables if "kernels" in table for node in table["kernels"].items()):
+        row = read_kernel(node, lambda code: _closure(_named(code, needs), needs))
+        if row.name in rows:
+            raise node.fail(f"one row named {row.name}", found="two")
+        if row.requires is not None and row.requires not in features:
+            raise node.fail(f"a feature of the table: {', '.join(features) or 'it has none'}", found=row.requires)
+        rows[row.name] = row
+    return {name: row for name, row in rows.items() if row.requires is None or row.requires in chosen}
 
 
 def _expand(group: Node, variables: Variables) -> Iterator[tuple[Node, dict[str, Node], Variables]]:

@@ -1,4 +1,5 @@
 """Instruction rows: what a target can do, as data. A row has scalar semantics and a C template.
+Rows whose semantics is an operation on tensors are in `kernels.py`.
 
 Placeholders of a template. {a} {b} {c} and {v} are replaced by C names, literals, calls or parenthesised expressions
 and may occur several times, so they must be free of side effects; {p} {n} {s} {lane} may be any expression.
@@ -103,7 +104,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 
 A `splat` repeats a scalar, or a group of a few lanes, over all lanes. A `shuffle` takes some lanes of two vectors."""
 
-PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
+PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from threading import RLock
 
 from tcpx.target.errors import TargetError, unknown_name
+from tcpx.target.kernels import KernelRow
 from tcpx.target.rows import DTYPE_BITS, KINDS, InstructionRow, LaneType
 from tcpx.target.semantics import normalize
 
@@ -40,6 +41,8 @@ class Target:
     types: Mapping[LaneType, str]
     helpers: Mapping[str, str]
     tolerances: Mapping[str, int]
+    kernels: Mapping[str, KernelRow]
+    """The rows whose semantics is an operation on tensors, by name."""
     read_rows: Callable[[], Iterable[InstructionRow]] = field(repr=False)
     """Called once, by the first question about instructions: checking a schedule asks none."""
     _names: dict[str, InstructionRow] = field(default_factory=dict[str, InstructionRow], init=False, repr=False)
@@ -128,6 +131,13 @@ class Target:
             raise unknown_name("instruction row", name, self._by_name, where=f"target {self.name}")
         return found
 
+    def kernel(self, name: str) -> KernelRow:
+        """The row of a micro-kernel of this name. Raises TargetError."""
+        found = self.kernels.get(name)
+        if found is None:
+            raise unknown_name("row of an operation", name, self.kernels, where=f"target {self.name}")
+        return found
+
     def find(
         self,
         kind: str,
@@ -170,7 +180,7 @@ class Target:
         """The rows that put lanes of two vectors of this type together to a third."""
         return tuple(row for row in self._by_kind.get(("shuffle", None), ()) if row.result == type_)
 
-    def helper_code(self, rows: Iterable[InstructionRow]) -> tuple[str, ...]:
+    def helper_code(self, rows: Iterable[InstructionRow | KernelRow]) -> tuple[str, ...]:
         """The C definitions that these rows need, each once, in an order that compiles."""
         needed = {name for row in rows for name in row.helpers}
         return tuple(code for name, code in self.helpers.items() if name in needed)

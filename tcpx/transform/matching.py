@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import permutations, product
 
 from tcpx.payload.comparison import same_attribute
 from tcpx.payload.diagnostics import VerifyError
@@ -15,6 +15,7 @@ from tcpx.payload.ops.elementwise import Binary
 from tcpx.payload.ops.generic import Generic, generalize
 from tcpx.payload.sizes import Dim, Symbol, Var, is_equal, substitute, to_text
 from tcpx.payload.types import dtype_of, shape_of
+from tcpx.transform import new
 
 MOST_INPUTS = 4
 """Inputs of an operation whose permutations are tried."""
@@ -132,34 +133,86 @@ def _difference(candidate: Candidate, op: Structured, mine: Structured) -> Diffe
         found = error.diagnostic
         reason = found.message.removeprefix(f"{opcode}: ")
         return miss(1, f"{reason} ({found.found})" if found.found else reason)
-    renamed = _renaming(mine, other, candidate.order)
+    found = _compared(mine, other, candidate.order)
+    if found is not None:
+        return miss(*found)
+    return None
+
+
+def _compared(mine: Structured, other: Structured, order: Sequence[int]) -> tuple[int, str] | None:
+    """Where two generics first differ, the inputs of `mine` in this order, and how near they come; None if they compute
+    the same. A size of `other` that is an expression may be any."""
+    renamed = _renaming(mine, other, order)
     if isinstance(renamed, str):
-        return miss(2, renamed)
+        return 2, renamed
     for there, here in renamed.items():
         sizes = other.size_of(there), mine.size_of(here)
-        if is_equal(*sizes) is not True:
-            return miss(2, f"takes {to_text(sizes[0])} of `{here}`, not {to_text(sizes[1])}")
+        if is_equal(*sizes) is not True and isinstance(sizes[0], int):
+            return 2, f"takes {to_text(sizes[0])} of `{here}`, not {to_text(sizes[1])}"
     if mine.attributes.get("combiner") != other.attributes.get("combiner"):
         combiners = (mine.attributes.get("combiner"), other.attributes.get("combiner"))
-        return miss(3, f"combines with {combiners[1]}, not {combiners[0]}")
-    pairs: dict[Value, Value] = {
-        b: mine.regions[0].args[k] for k, b in zip(candidate.order, other.regions[0].args, strict=False)
-    }
-    count = len(candidate.order)
-    pairs.update(zip(other.regions[0].args[count:], mine.regions[0].args[count:], strict=True))
+        return 3, f"combines with {combiners[1]}, not {combiners[0]}"
+    arguments = mine.regions[0].args, other.regions[0].args
+    pairs: dict[Value, Value] = {b: arguments[0][k] for k, b in zip(order, arguments[1], strict=False)}
+    count = len(order)
+    if len(arguments[0]) != len(arguments[1]):
+        return 3, "starts its sums otherwise"
+    pairs.update(zip(arguments[1][count:], arguments[0][count:], strict=True))
     reason = _different_bodies(mine.regions[0].ops[-1].operands[0], other.regions[0].ops[-1].operands[0], pairs)
-    return miss(4, reason) if reason is not None else None
+    return (4, reason) if reason is not None else None
+
+
+def inputs_in_order(op: Structured, other: Structured) -> tuple[Value, ...] | str:
+    """What an operation reads, in the order in which another one that computes the same takes it, for any sizes that
+    the types of the other leave open; else why there is no such order. Operands are read through transposes."""
+    if len(op.results) != 1 or op.positions() or len(op.inputs) != len(other.inputs):
+        return f"takes {len(other.inputs)} operand(s), and gives one result"
+    wanted = general(other.on_tiles(stand_ins(other), shape_of(other.result.type)))
+    dtypes = [dtype_of(value.type) for value in (*other.inputs, other.result)]
+    misses: list[tuple[int, str]] = []
+    for values, mine in _readings(op):
+        if len(mine.regions) != 1 or len(wanted.regions) != 1:
+            return "combines partial results otherwise"
+        for order in permutations(range(min(len(values), MOST_INPUTS))):
+            given = [dtype_of(value.type) for value in (*(values[k] for k in order), op.result)]
+            wrong = next((k for k, pair in enumerate(zip(given, dtypes, strict=True)) if pair[0] != pair[1]), None)
+            miss = _compared(mine, wanted, order)
+            if wrong is not None:
+                role = "result" if wrong == len(order) else f"operand {wrong}"
+                miss = 1, f"has {dtypes[wrong]} as {role}, not {given[wrong]}"
+            if miss is None:
+                return tuple(values[k] for k in order)
+            misses.append(miss)
+    return max(misses, key=lambda known: known[0])[1]
+
+
+def _readings(op: Structured) -> Iterator[tuple[list[Value], Structured]]:
+    """What an operation reads, and a generic on stand-ins that computes the same of it: its inputs, and for those that
+    are transposes also what they show."""
+    plain = general(op.on_tiles(stand_ins(op), shape_of(op.result.type)))
+    pieces = [new.whole_piece(value.defining_op) for value in op.inputs]
+    choices = [(None, piece) if piece is not None and piece.permutes else (None,) for piece in pieces]
+    for chosen in product(*choices):
+        values, maps = list(op.inputs), list(plain.maps())
+        for k, piece in enumerate(chosen):
+            view = values[k].defining_op
+            if piece is not None and view is not None:
+                values[k] = view.operands[piece.operand]
+                maps[k] = tuple(maps[k][piece.permutation.index(dim)] for dim in range(len(maps[k])))
+        operands = Block([(value.name, value.type) for value in (*values, *op.inits)]).args
+        attributes = {**plain.attributes, "maps": (*maps, *plain.result_maps())}
+        yield values, Generic(operands, [op.result.type], attributes, plain.regions)
 
 
 def _renaming(mine: Structured, other: Structured, order: Sequence[int]) -> dict[str, str] | str:
     """The dims of `mine` by those of `other`, under which kinds and maps agree; else what does not."""
-    pairs = [(mine.maps()[k], theirs, f"operand {k}") for k, theirs in zip(order, other.maps(), strict=True)]
-    pairs.append((mine.result_map(), other.result_map(), "the result"))
+    pairs = [(mine.result_map(), other.result_map(), "the result")]
+    pairs += [(mine.maps()[k], theirs, f"operand {k}") for k, theirs in zip(order, other.maps(), strict=True)]
     names: dict[str, str] = {}
     for left, right, _ in pairs:
         for a, b in zip(left, right, strict=False):
             here, there = map_dim(a), map_dim(b)
-            if here is not None and there is not None:
+            if here is not None and there is not None and here not in names.values():
                 names.setdefault(there, here)
     mine_kinds = {it.name: it.kind for it in mine.iterators()}
     other_kinds = {it.name: it.kind for it in other.iterators()}

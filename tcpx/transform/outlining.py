@@ -173,7 +173,7 @@ def _call_equal(rewriter: Rewriter, call: Call, func: FuncOp, known: dict[str, F
         others = (
             other
             for other in rewriter.module.funcs.values()
-            if other is not func and len(other.body.ops) == len(func.body.ops)
+            if other is not func and other.row is None and len(other.body.ops) == len(func.body.ops)
         )
         known = {fingerprint(other): other for other in others if other is not rewriter.module.main}
     same = known.setdefault(fingerprint(func), func)

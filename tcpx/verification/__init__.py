@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tcpx.verification.bisection import Bisection, bisect
+from tcpx.verification.rows import verify_rows
 from tcpx.verification.speed import Cut, SpeedBisection, bisect_speed
 from tcpx.verification.steps import StepVerification, WrongStep, verify_steps
 
@@ -14,5 +15,6 @@ __all__ = [
     "WrongStep",
     "bisect",
     "bisect_speed",
+    "verify_rows",
     "verify_steps",
 ]

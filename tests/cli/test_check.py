@@ -140,3 +140,51 @@ def test_in_python_they_are_warnings_at_the_line_of_the_schedule(files: SimpleNa
     (warning,) = [w for w in shown if w.category is tcpx.ScheduleWarning]
     assert (Path(warning.filename).name, warning.lineno) == ("python.tcps", 3)
     assert "nothing reads the knob `width`" in str(warning.message)
+
+
+TABLE = """\
+name: mine
+base: generic.yaml
+kernels:
+  - semantics: |
+      func @sum8(%x: tensor<[N]x8xf32>, %y: tensor<[N]x8xf32>) -> tensor<[N]x8xf32> symbols [N: 0..4] {
+        %r = tcp.add(%x, %y) : tensor<[N]x8xf32>
+        tcp.return(%r)
+      }
+    c: for (int64_t i = 0; i < 8 * ({N}); i++) ({out})[i] = ({x})[i] + ({y})[i]
+"""
+
+
+def test_a_table_of_a_target(files: SimpleNamespace, tcpx_command: Command) -> None:
+    table = files.write("mine.yaml", TABLE)
+    refused = tcpx_command("check", table)
+    assert refused.status == 1
+    assert "mine.yaml brings native code" in refused.err
+    assert "`--allow-native` on the command line" in refused.err
+    done = tcpx_command("check", table, "--allow-native")
+    assert (done.status, done.err) == (0, "")
+    assert f"{table}: the table is well formed; 1 row(s) do what their semantics say" in done.out
+    wrong = files.write("wrong.yaml", TABLE.replace("] + (", "] - ("))
+    done = tcpx_command("check", wrong, "--allow-native")
+    assert done.status == 1
+    assert "the C of the row sum8 does not do what its semantics say" in done.err
+    assert tcpx_command("check", table, "-s", files.schedule).status == 2
+    sizes = files.write("sizes.yaml", "name: small\nbase: generic.yaml\nl2: 65536\n")
+    assert "0 row(s)" in tcpx_command("check", sizes).out
+
+
+def test_a_table_as_target(files: SimpleNamespace, tcpx_command: Command) -> None:
+    table = files.write("mine.yaml", TABLE)
+    schedule = files.write(
+        "rows.tcps",
+        'language 1\nschedule s(root: func) {\n  let s = match one "s" in root\n  let i = tile(s, [d0: 4])\n'
+        "  lower_to(s, sum8)\n}\n",
+    )
+    command = ("run", files.payload, "-s", schedule, "--random", "1", "--size", "N=5", "--target", table)
+    assert tcpx_command(*command).status == 1
+    done = tcpx_command(*command, "--allow-native")
+    assert (done.status, done.err) == (0, "")
+    assert tcpx_command("run", files.payload, "--target", "cray").status == 2
+    tuned = tcpx_command("tune", files.payload, "-s", schedule, "--target", table, "--allow-native")
+    assert tuned.status == 2
+    assert "required an installed target" in tuned.err

@@ -13,6 +13,7 @@ from tcpx.payload.sizes import Dim, upper_bound
 from tcpx.transform.declaration import Parameter, ParameterKind, Result, Transform
 from tcpx.transform.tiling import starts_of
 from tests.nets import plausible
+from tests.nets.rows import row_of
 from tests.nets.session import Session
 
 TILES = (1, 2, 3, 4, 4, 5, 7, 8, 8, 16)
@@ -86,7 +87,7 @@ class Arguments:
             ParameterKind.FLOAT: lambda _: "0.5",
             ParameterKind.BOOL: lambda p: "true" if p.is_required else self.random.choice(("true", "false")),
             ParameterKind.STRING: lambda _: '"seen"',
-            ParameterKind.NAME: lambda _: self._class_name(),
+            ParameterKind.NAME: lambda p: self._row_name() if p.name in ("row", "fallback") else self._class_name(),
             ParameterKind.ENUM: lambda p: self.random.choice(p.type.choices),
             ParameterKind.DTYPE: lambda _: self.random.choice(plausible.DTYPES[self.transform.name]),
             ParameterKind.PREDICATE: lambda _: "true",
@@ -229,6 +230,11 @@ class Arguments:
         if isinstance(step, int) and isinstance(lower, int) and self.random.random() < 0.8:
             return str(lower + step * self.random.choice((1, 1, 2, 3)))
         return str(self.random.choice(TILES))
+
+    def _row_name(self) -> str:
+        """The row that does what the operation does, or another one."""
+        found = row_of(self.op) if self.op is not None else None
+        return found if found is not None and self.random.random() < 0.9 else "add_f32_2"
 
     def _class_name(self) -> str:
         """The class the operation was before it was generalized, or another of the tree."""

@@ -15,6 +15,7 @@ from tcpx.payload.ops.generic import Generic
 from tcpx.payload.ops.gml_st import Loop, StYield
 from tcpx.payload.sizes import ceildiv, mod, upper_bound
 from tcpx.payload.types import TensorType, shape_of
+from tests.nets.rows import row_of
 
 
 def on_tensors(op: Operation) -> bool:
@@ -84,6 +85,7 @@ OPS: Mapping[str, Callable[[Operation], bool]] = {
     "fold_offset": lambda op: _factor_by(op, "a - b") and _adds_integers(op),
     "shift_factor": _adds_integers,
     "promote": _is_written_in_parts,
+    "lower_to": lambda op: row_of(op) is not None,
 }
 RESULTS = ("promote",)
 """Transforms of the result of an operation in a loop."""

@@ -10,10 +10,11 @@ import os
 
 import pytest
 
-from tcpx.target import Target, load_target
+from tcpx.target import Target
 from tests.nets.cases import BrokenError, Case, new_case
 from tests.nets.compiled import Lowered, check_compiled, lowered
 from tests.nets.counts import KEY, RANGES, SPECIALIZE_WHEN, Counts
+from tests.nets.rows import target_with_rows
 from tests.nets.schedules import built_in
 
 GROUPS = 10
@@ -77,7 +78,7 @@ def check_floors(counts: Counts) -> None:
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_nets(group: int) -> None:
-    check_floors(run_group(group * CASES, load_target(TARGETS[group % len(TARGETS)])))
+    check_floors(run_group(group * CASES, target_with_rows(TARGETS[group % len(TARGETS)])))
 
 
 def conformance_seed() -> int:
@@ -93,6 +94,6 @@ def test_nets_on_new_seeds(group: int) -> None:
     start = conformance_seed()
     print(f"TCPX_NETS_SEED={start}")  # noqa: T201 - shown with a failure
     try:
-        check_floors(run_group(start + group * CASES, load_target(TARGETS[group % len(TARGETS)])))
+        check_floors(run_group(start + group * CASES, target_with_rows(TARGETS[group % len(TARGETS)])))
     except BrokenError as error:
         raise BrokenError(f"TCPX_NETS_SEED={start}: {error}") from error

@@ -11,8 +11,8 @@ import pytest
 import tcpx
 from tcpx.limits import DEEPEST_CALLS
 from tcpx.payload.builder import Builder, tensor
-from tcpx.payload.diagnostics import Diagnostic, TcpxError, UnprovenError
-from tcpx.payload.evaluator import Array
+from tcpx.payload.diagnostics import Diagnostic, TcpxError, UnprovenError, VerifyError
+from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.ops.call import Call
 from tcpx.payload.ops.elementwise import Exp
 from tcpx.payload.sizes import Symbol
@@ -276,3 +276,68 @@ def test_only_calls_name_a_function() -> None:
     assert (found.message, found.required, found.found) == ("tcp.exp calls no function", "operands", "@f")
     found = refused("func @f(%x: tensor<4xf32>) {\n  %y = tcp.call(%x) : tensor<4xf32>\n  tcp.return\n}\n")
     assert found.message == "%y (tcp.call): the attribute `callee` is missing"
+
+
+ROWS = """\
+func @main(%x: buffer<4x8xf32, strides [8, 1], space argument>, %out: buffer<6x8xf32, strides [8, 1], space result>)
+    {results = 1} {
+  buffer.row @row(%x, %out) {sizes = [4], tiles = [tile [0, 0] [4, 8], tile [1, 0] [4, 8]]}
+  tcp.return
+}
+
+func @row(%a: tensor<[M]x8xf32>) -> tensor<[M]x8xf32> symbols [M: 0..4] {row = "row"} {
+  %r = tcp.add(%a, %a) : tensor<[M]x8xf32>
+  tcp.return(%r)
+}
+"""
+
+
+def test_a_row_works_on_parts_of_buffers() -> None:
+    module = parse(ROWS)
+    assert module.main.name == "main"
+    assert parse(module.text()).text() == module.text()
+    assert module.reached(module.main) == [module.main]
+    x = np.arange(32, dtype=np.float32).reshape(4, 8)
+    (out,) = evaluate_func(module, module.main, [x])
+    np.testing.assert_array_equal(out[1:5], 2 * x)
+    assert np.isnan(out[[0, 5]]).all()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('{row = "row"} ', "", "@row stands for no row of the target"),
+        ("(%x, %out)", "(%x)", "the row row has another number of operands, tiles or sizes"),
+        ("sizes = [4]", "sizes = [4, 4]", "the row row has another number of operands, tiles or sizes"),
+        ("sizes = [4]", "sizes = [5]", "the size `M` of @row is not known to be in its range"),
+        ("tile [1, 0] [4, 8]", "tile [1] [4]", "a row works on parts of buffers"),
+        ("tile [1, 0] [4, 8]", "tile [1, 0] [3, 8]", "%out is not the result of the row row"),
+        ("6x8xf32, strides [8, 1]", "6x8xf32, strides [9, 1]", "%out does not lie as the row row takes the result"),
+        ('{row = "row"}', '{row = "row", alignment = [16]}', "%a of the row row is not known to be aligned"),
+        ('{row = "row"}', '{row = "row", in_place = 0}', "the row row has another number of operands, tiles or sizes"),
+        ("@row(%x,", "@rows(%x,", "there is no function @rows"),
+    ],
+)
+def test_rows_on_buffers_are_checked(old: str, new: str, message: str) -> None:
+    assert ROWS.count(old) == 1
+    with pytest.raises(VerifyError) as caught:
+        parse(ROWS.replace(old, new))
+    assert message in caught.value.diagnostic.message
+
+
+def test_a_row_is_written_over_an_argument_it_has() -> None:
+    text = """\
+func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = tcp.call @row(%x) : tensor<4xf32>
+  tcp.return(%y)
+}
+
+func @row(%a: tensor<4xf32>) -> tensor<4xf32> {row = "row", in_place = 1} {
+  %r = tcp.add(%a, %a) : tensor<4xf32>
+  tcp.return(%r)
+}
+"""
+    with pytest.raises(VerifyError, match="@row writes its result over an argument that it has not"):
+        parse(text)
+    module = parse(text.replace("in_place = 1", "in_place = 0"))
+    np.testing.assert_array_equal(tcpx.evaluate(module, np.ones(4, np.float32)), np.full(4, 2, np.float32))

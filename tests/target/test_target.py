@@ -222,7 +222,7 @@ def test_a_table_leaves_to_its_base_what_it_does_not_say(tmp_path: Path) -> None
     ("text", "required", "found"),
     [
         ("name: far\nbase: close.yaml\n", "a table that says all itself", "tiny.yaml as its base"),
-        ("name: far\nbase: tiny.yaml\nrows: []\n", "one of the keys name, base, flags", "'rows'"),
+        ("name: far\nbase: tiny.yaml\ninclude: []\n", "one of the keys name, base, flags", "'include'"),
         ("name: far\nbase: tiny.yaml\nslow: [quick]\n", "a feature of the table: fast_dot", "quick"),
         ("base: tiny.yaml\n", "the key name", "none"),
         ("name: far\nbase: nowhere.yaml\n", "a target table", "No such file"),

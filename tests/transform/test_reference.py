@@ -12,6 +12,8 @@ from tcpx.transform.declaration import Transform, transforms
 from tcpx.transform.reference import example_of, reference
 
 ROOT = Path(__file__).parents[2]
+TARGET = tcpx.load_target(Path(__file__).with_name("example_target.yaml"), allow_native=True)
+"""x86_avx512, with the row that the example of `lower_to` names."""
 BUILT_IN = [t for t in transforms().values() if t.__module__.startswith("tcpx.transform.ops.")]
 
 
@@ -27,7 +29,7 @@ def test_example(transform: type[Transform]) -> None:
     assert example is not None, "before:, statement: and after: or output:"
     body = f"{example.bindings()}\n{example.statement}"
     schedule = tcpx.parse_schedule(f"language 1\nschedule s(root: func) {{\n{body}\n}}")
-    run = tcpx.apply_schedule(tcpx.parse(example.before), schedule, target="x86_avx512", threads=2)
+    run = tcpx.apply_schedule(tcpx.parse(example.before), schedule, target=TARGET, threads=2)
     found = "\n".join(map(str, run.trace.output)) if example.is_output else run.module.text()
     assert matches(example.after, found), found
     assert transform.name in example.statement

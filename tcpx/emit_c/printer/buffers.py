@@ -9,11 +9,15 @@ from tcpx.emit_c.printer.context import FunctionContext
 from tcpx.emit_c.printer.memory_access import Access
 from tcpx.emit_c.printer.names import in_comment
 from tcpx.emit_c.printer.scopes import Scope
+from tcpx.emit_c.printer.set_ups import kernel_row
 from tcpx.emit_c.signature import ConstantSlot
 from tcpx.payload.ir import FuncOp, Operation
+from tcpx.payload.ops.call import RowCall
 from tcpx.payload.ops.memory import At
 from tcpx.payload.sizes import Dim, known_divisor
 from tcpx.payload.types import BufferType
+from tcpx.target.kernels import places_of
+from tcpx.target.rows import PLACEHOLDER
 
 ALIGNMENT: Final = 64
 
@@ -105,6 +109,23 @@ def print_call(op: Operation, callee: FuncOp, context: FunctionContext, scope: S
     workspace = _place(op, context, scope) if op.workspace != 0 else "0"
     name = context.kernel.c_names[callee]
     scope.statement(f"{name}({', '.join([*arguments, context.constants_name, workspace])});")
+
+
+def print_kernel_row(op: RowCall, context: FunctionContext, scope: Scope) -> None:
+    """Print a call by the template of its row."""
+    row, func = kernel_row(op, context.target), op.called
+    context.needs.kernels[row.name] = row
+    texts = {symbol.name: context.sizes.text(size, scope) for symbol, size in op.binding.items()}
+    for k, (name, value, tile) in enumerate(zip(places_of(func), op.operands, op.tiles, strict=True)):
+        texts[name] = Access(value, context.buffer_type(value, op), tile).pointer(context, scope)
+        for dim, stride in enumerate(op.strides(k)[:-1]):
+            texts[f"{name}_stride{dim}"] = context.sizes.text(stride, scope)
+    text = PLACEHOLDER.sub(lambda match: texts[match.group(1)], row.c).strip()
+    lines = (text if text.endswith((";", "}")) else f"{text};").splitlines()
+    if len(lines) == 1:
+        scope.statement(*lines)
+    else:
+        scope.block("", lines)
 
 
 def _print_constant(op: Operation, type_: BufferType, context: FunctionContext, scope: Scope) -> None:

@@ -9,13 +9,14 @@ from tcpx.emit_c.printer.expressions import SizePrinter
 from tcpx.emit_c.printer.liveness import Liveness
 from tcpx.emit_c.printer.names import Names
 from tcpx.emit_c.printer.scopes import Scope
+from tcpx.emit_c.printer.set_ups import SetUps
 from tcpx.emit_c.printer.variables import Variables
 from tcpx.emit_c.signature import ConstantSlot
 from tcpx.payload.constants import Constants
 from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.sizes import Dim, Size
 from tcpx.payload.types import BufferType, ScalarType, Type, VectorType
-from tcpx.target import InstructionRow, LaneType, Target, TargetError
+from tcpx.target import InstructionRow, KernelRow, LaneType, Target, TargetError
 
 
 @dataclass(slots=True)
@@ -23,6 +24,7 @@ class Needs:
     """What the functions of one file use: definitions printed once, before them."""
 
     rows: dict[str, InstructionRow] = field(default_factory=dict[str, InstructionRow])
+    kernels: dict[str, KernelRow] = field(default_factory=dict[str, KernelRow])
     filled_loads: dict[LaneType, str] = field(default_factory=dict[LaneType, str])
     thread_number: bool = False
     memcpy: bool = False
@@ -31,6 +33,7 @@ class Needs:
     def add(self, other: Needs) -> None:
         """What is used by either."""
         self.rows |= other.rows
+        self.kernels |= other.kernels
         self.filled_loads |= other.filled_loads
         self.thread_number |= other.thread_number
         self.memcpy |= other.memcpy
@@ -63,6 +66,7 @@ class FunctionContext:
         "needs",
         "next_values",
         "said",
+        "setups",
         "sizes",
         "slot_name",
         "target",
@@ -94,6 +98,7 @@ class FunctionContext:
         self.constants_name = ""
         self.workspace_name = ""
         self.slot_name = ""
+        self.setups = SetUps(func, target, threads)
         self.in_parallel = False
         self.workspace_shared = self.size_attribute(func, "workspace_shared")
         self.workspace_thread = self.size_attribute(func, "workspace_thread")

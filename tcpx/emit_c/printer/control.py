@@ -6,15 +6,17 @@ from pathlib import PurePath
 from textwrap import wrap
 from typing import Final
 
-from tcpx.emit_c.printer.buffers import is_buffer_op, print_buffer, print_call
+from tcpx.emit_c.printer.buffers import is_buffer_op, print_buffer, print_call, print_kernel_row
 from tcpx.emit_c.printer.compiler_faults import UNROLL, is_asked_to_unroll
 from tcpx.emit_c.printer.context import FunctionContext
 from tcpx.emit_c.printer.moves import move_of, print_move
 from tcpx.emit_c.printer.names import in_comment
 from tcpx.emit_c.printer.scopes import INDENT, Scope, without_unused, words_in
+from tcpx.emit_c.printer.set_ups import NONE
 from tcpx.emit_c.printer.statements import print_row
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.assertion import Assert
+from tcpx.payload.ops.call import RowCall
 from tcpx.payload.ops.gml_st import If, Loop, StYield, runs_at_most_once, trip_count_is_one
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.sizes import is_less_equal, variables
@@ -34,21 +36,31 @@ def print_block(block: Block, context: FunctionContext, scope: Scope) -> None:
         if op.notes and (op.operands or op.regions) and op.notes != context.said:
             context.said = op.notes
             scope.statement(f"/* {', '.join(in_comment(_note(*note)) for note in op.notes.items())} */")
-        if isinstance(op, Loop):
-            _print_loop(op, context, scope)
-        elif isinstance(op, If):
-            _print_if(op, context, scope)
-        elif isinstance(op, StYield):
-            _print_yield(op, context, scope)
-        elif isinstance(op, Bind):
-            _print_bound(op, context, scope)
-        elif is_buffer_op(op):
-            print_buffer(op, context, scope)
-        elif op.callee is not None:
-            print_call(op, op.callee, context, scope)
-        elif not op.is_terminator and not isinstance(op, Assert):
-            print_row(op, context, scope)
+        setup = context.setups.at(op)
+        scope.statements(setup.begin)
+        with context.setups.active(setup):
+            _print_operation(op, context, scope)
+        scope.statements(setup.end)
     scope.op = outer
+
+
+def _print_operation(op: Operation, context: FunctionContext, scope: Scope) -> None:
+    if isinstance(op, Loop):
+        _print_loop(op, context, scope)
+    elif isinstance(op, If):
+        _print_if(op, context, scope)
+    elif isinstance(op, StYield):
+        _print_yield(op, context, scope)
+    elif isinstance(op, Bind):
+        _print_bound(op, context, scope)
+    elif is_buffer_op(op):
+        print_buffer(op, context, scope)
+    elif isinstance(op, RowCall):
+        print_kernel_row(op, context, scope)
+    elif op.callee is not None:
+        print_call(op, op.callee, context, scope)
+    elif not op.is_terminator and not isinstance(op, Assert):
+        print_row(op, context, scope)
 
 
 def _print_bound(op: Bind, context: FunctionContext, scope: Scope) -> None:
@@ -129,20 +141,34 @@ def _print_workshared(grid: list[Loop], context: FunctionContext, scope: Scope) 
     inner = Scope(scope)
     heads = [_head(loop, context, scope, inner)[-1] for loop in grid]
     context.in_parallel, context.slot_name = True, ""
+    setup = context.setups.of_threads(grid[0])
     if is_asked_to_unroll(grid[-1]):
         context.needs.unrolling = True
         inner.statement(UNROLL)
     _declare_slot(grid[-1], context, inner)
-    print_block(grid[-1].body, context, inner)
+    with context.setups.active(setup):
+        print_block(grid[-1].body, context, inner)
     context.in_parallel, context.slot_name = False, ""
     scope.statement(_loop_comment(grid[0]))
-    _print_worksharing(grid, inner, known, context, scope)
+    clauses = _worksharing(grid, inner, known, context, scope)
     for k in reversed(range(1, len(grid))):
         around = Scope(scope)
         around.statement(_loop_comment(grid[k]))
         around.block(heads[k], inner)
         inner = around
-    scope.block(heads[0], inner)
+    if setup == NONE:
+        if clauses is not None:
+            _print_pragma("parallel for{} num_threads({}) schedule(static){}".format(*clauses), scope)
+        scope.block(heads[0], inner)
+        return
+    region = Scope(scope)
+    region.statements(setup.begin)
+    if clauses is not None:
+        _print_pragma(f"for{clauses[0]} schedule(static) nowait", region)
+        _print_pragma("parallel num_threads({}){}".format(*clauses[1:]), scope)
+    region.block(heads[0], inner)
+    region.statements(setup.end)
+    scope.block("", region)
 
 
 def _read_in(body: Scope, known: int, context: FunctionContext, scope: Scope) -> list[str]:
@@ -161,18 +187,24 @@ def _read_in(body: Scope, known: int, context: FunctionContext, scope: Scope) ->
     return sorted(read, key=given.__getitem__)
 
 
-def _print_worksharing(grid: list[Loop], body: Scope, known: int, context: FunctionContext, scope: Scope) -> None:
-    """The pragma that shares the iterations among threads, where there is enough to do for them."""
+def _worksharing(
+    grid: list[Loop], body: Scope, known: int, context: FunctionContext, scope: Scope
+) -> tuple[str, int, str] | None:
+    """How many loops share their iterations, among how many threads, and the clauses of these; None where there is too
+    little to do for them."""
     work, threshold = estimated_work(grid[0]), context.target.parallel_threshold
     enough = is_less_equal(threshold, work)
     if enough is False:
-        return
+        return None
     collapsed = f" collapse({len(grid)})" if len(grid) > 1 else ""
     condition = "" if enough else f" if ({context.sizes.text(work, scope)} >= {threshold})"
     copied = _read_in(body, known, context, scope)
     copies = f" firstprivate({', '.join(copied)})" if copied else ""
-    shared = f"{collapsed} num_threads({context.threads}) schedule(static){condition}{copies}"
-    *firsts, last = wrap(f"#pragma omp parallel for{shared}", _WIDTH, subsequent_indent=INDENT, break_long_words=False)
+    return collapsed, context.threads, condition + copies
+
+
+def _print_pragma(text: str, scope: Scope) -> None:
+    *firsts, last = wrap(f"#pragma omp {text}", _WIDTH, subsequent_indent=INDENT, break_long_words=False)
     for line in firsts:
         scope.statement(f"{line} \\")
     scope.statement(last)

@@ -103,12 +103,12 @@ def _file(
         head.append(NO_DISTRIBUTION)
     texts = [line.text for function in functions for line in function.lines]
     headers = (*_HEADERS, *(["string.h"] if needs.memcpy else []), *target.headers)
-    if callees and not _uses_intrinsics(function.lines for function in functions):
+    if callees and not needs.kernels and not _uses_intrinsics(function.lines for function in functions):
         headers = tuple(header for header in headers if header in _STANDARD)
     head += [f"#include <{header}>" for header in dict.fromkeys(headers)]
     called = {callee for function in functions for _, callee in function.func.calls()}
     definitions = [
-        *target.helper_code(needs.rows.values()),
+        *target.helper_code([*needs.rows.values(), *needs.kernels.values()]),
         *(code for name, code in SIZE_HELPERS.items() if any(name in used for used in texts)),
         *needs.filled_loads.values(),
         *(f"{linkage}{function.head};" for function in callees if function.func in called),
@@ -154,5 +154,6 @@ def _check_length(functions: Sequence[Sequence[Line]], last: FuncOp) -> None:
 
 def _words_of_target(target: Target) -> set[str]:
     """Every identifier that a template refers to: a variable of that name could hide it."""
-    templates = (PLACEHOLDER.sub(" ", row.c) for row in target.rows)
+    kernels = (text for row in target.kernels.values() for text in (row.c, row.set_up, row.tear_down))
+    templates = (PLACEHOLDER.sub(" ", text) for text in (*(row.c for row in target.rows), *kernels))
     return words_of((*templates, *target.helpers, *target.types.values()))

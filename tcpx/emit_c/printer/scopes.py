@@ -74,6 +74,11 @@ class Scope:
             self._guard = guard
         (self._guarded if guard else self._lines).append(Line(line, self.op))
 
+    def statements(self, text: str) -> None:
+        """Add the lines of a text."""
+        for line in text.splitlines():
+            self.statement(line)
+
     def block(self, header: str, inner: Scope | Sequence[str]) -> None:
         """Add a braced block; `header` is what stands before the brace, if anything."""
         self.statement(f"{header} {{".lstrip())

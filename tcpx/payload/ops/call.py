@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import gcd
 from typing import Self
+
+import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.facts import facts_at
-from tcpx.payload.fields import DimsAttribute, TextAttribute
+from tcpx.payload.fields import DimsAttribute, ElementsAttribute, TextAttribute
+from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import FuncOp, Operation, Value, endless_call, register
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import (
@@ -19,14 +23,21 @@ from tcpx.payload.sizes import (
     is_less_equal,
     known_divisor,
     mod,
+    product,
     substitute,
     to_text,
 )
+from tcpx.payload.strided import strided_positions
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.scope import suggestion
 from tcpx.payload.types import BufferType, TensorType, Type, dtype_of, row_major, shape_of, substitute_type
 
 Binding = Mapping[Symbol, Dim]
+IN_PLACE, ALIGNMENT, SCRATCH = "in_place", "alignment", "scratch"
+"""Attributes of a function that stands for a row: the argument that the result is written over; by argument, then for
+the result, the bytes that its first element is aligned to; bytes of memory that it works in."""
+ALIGNED_SPACES: Mapping[str, int] = {"stack": 64, "arena": 64, "constant": 64}
+"""The alignment in bytes of the buffers of a kernel, by space; those of a caller have that of their elements."""
 
 
 class CallBase(Operation):
@@ -38,6 +49,11 @@ class CallBase(Operation):
 
     @property
     def callee(self) -> FuncOp | None:
+        callee = self._found
+        return callee if callee is None or callee.row is None else None
+
+    @property
+    def _found(self) -> FuncOp | None:
         func = self.func
         held = self.attributes.get("callee")
         return func.module.funcs.get(held) if func and func.module and isinstance(held, str) else None
@@ -45,7 +61,7 @@ class CallBase(Operation):
     @property
     def called(self) -> FuncOp:
         """The function. Raises VerifyError where the module has none of this name, and where it is the one round it."""
-        callee = self.callee
+        callee = self._found
         if callee is not None:
             if callee is self.func:
                 raise endless_call(self, (callee.name, callee.name))
@@ -122,6 +138,12 @@ class CallBase(Operation):
                     fix=f"declare the range in @{self.func.name}" if self.func is not None else None,
                     unproven=False not in decided,
                 )
+
+
+def place_of_result(func: FuncOp) -> int | None:
+    """The argument in whose memory a row writes its result; None for one that writes elsewhere."""
+    held = func.attributes.get(IN_PLACE)
+    return held if isinstance(held, int) else None
 
 
 def range_text(symbol: Symbol) -> str:
@@ -203,6 +225,18 @@ class Call(CallBase):
         self.check_symbols(binding)
         self.check_values(binding, callee.inputs, self.operands, "argument")
         self.check_values(binding, callee.outputs, self.results, "result")
+        target = place_of_result(callee)
+        if target is not None and not 0 <= target < len(callee.args):
+            raise self.error(
+                f"@{callee.name} writes its result over an argument that it has not",
+                required=f"{IN_PLACE} = a number below {len(callee.args)}",
+                found=str(target),
+            )
+
+    def in_step(self, index: int, number: int = 0) -> Tile | None:
+        """A row that works in place reads its result's first value where it writes it."""
+        is_in_place = index == place_of_result(self.called)
+        return Tile.full(shape_of(self.results[number].type)) if is_in_place else None
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         return evaluation.call(self.called, args)
@@ -271,4 +305,122 @@ class BufferCall(CallBase):
         for value in self.operands[split:]:
             evaluation.note_write(value, Tile.full(shape_of(value.type)))
         evaluation.call(self.called, args[:split], args[split:], self)
+        return ()
+
+
+@register
+class RowCall(CallBase):
+    """A row of the target works on `tiles` of buffers: of the arguments, of the result unless that is written over one
+    of them, then its scratch memory. `sizes` are what the symbols of its function are."""
+
+    __slots__ = ()
+    opcode = "buffer.row"
+    result_count = 0
+    has_side_effects = True
+    attribute_names = ("callee", "sizes", "tiles")
+    sizes = DimsAttribute(example="[N]")
+    tiles = ElementsAttribute(Tile, "a list of subsets", example="[tile [0, 0] [4, 16]]")
+
+    @classmethod
+    def of(cls, call: Call, operands: Sequence[Value], tiles: Sequence[Tile]) -> Self:
+        """A detached call of a row on parts of buffers, in place of one on values."""
+        sizes = tuple(call.binding[s] for s in call.called.symbols)
+        made = cls(operands, [], {"callee": call.called.name, "sizes": sizes, "tiles": tuple(tiles)}, name=call.name)
+        made.stand_for(call)
+        return made
+
+    @property
+    def binding(self) -> Mapping[Symbol, Dim]:
+        return dict(zip(self.called.symbols, self.sizes, strict=True))
+
+    @property
+    def formals(self) -> list[Value]:
+        """What the operands stand for: arguments and result of the function."""
+        func = self.called
+        return [*func.args, *(func.returned if place_of_result(func) is None else ())]
+
+    @property
+    def work(self) -> Dim:
+        points = (product(op.domain()) for op in self.called.body.ops if isinstance(op, Structured))
+        return substitute(next(points, 0), self.binding)
+
+    def strides(self, index: int) -> list[Dim]:
+        """The distances of the rows of an operand, in elements, dim for dim; the last is that of elements."""
+        tile, type_ = self.tiles[index], self.operands[index].type
+        held = type_.strides if isinstance(type_, BufferType) else ()
+        return [tile.strides[dim] * held[dim] for dim in tile.kept]
+
+    def verify(self) -> None:
+        func = self.called
+        if func.row is None:
+            raise self.error(
+                f"@{func.name} stands for no row of the target", required="a function with `row`", found="none"
+            )
+        count = len(self.formals) + (SCRATCH in func.attributes)
+        if not count == len(self.operands) == len(self.tiles) or len(self.sizes) != len(func.symbols):
+            raise self.error(
+                f"the row {func.row} has another number of operands, tiles or sizes",
+                required=f"{count} operands and tiles, {len(func.symbols)} sizes",
+                found=f"{len(self.operands)} operands, {len(self.tiles)} tiles, {len(self.sizes)} sizes",
+            )
+        for value, tile in zip(self.operands, self.tiles, strict=True):
+            if not isinstance(value.type, BufferType) or tile.rank != len(value.type.shape):
+                raise self.error("a row works on parts of buffers", tile.text(), f"%{value.name}: {value.type}")
+        self.check_symbols(self.binding)
+        for index, formal in enumerate(self.formals):
+            self._check_place(index, formal)
+
+    def _check_place(self, index: int, formal: Value) -> None:
+        """A tile has the elements that the row takes, they lie as it takes them, and the first one is aligned."""
+        func, value, tile = self.called, self.operands[index], self.tiles[index]
+        type_, is_strided = substitute_type(formal.type, self.binding), index in strided_positions(func)
+        shown = f"%{formal.name}" if index < len(func.args) else "the result"
+        shape, strides = shape_of(type_), self.strides(index)
+        fits = dtype_of(type_) == dtype_of(value.type) and len(shape) == len(strides)
+        if not fits or any(is_equal(a, b) is not True for a, b in zip(shape, tile.shape, strict=True)):
+            raise self.error(
+                f"%{value.name} is not {shown} of the row {func.row}",
+                required=f"{formal.type}{_where(self.binding, formal.type)}",
+                found=f"{tile.text()} of {value.type}",
+            )
+        given = list(zip(strides, row_major(shape), shape, strict=True))
+        loose = [] if is_strided else given[:-1]
+        if any(n != 1 and is_equal(a, b) is not True for a, b, n in [*given[-1:], *loose]):
+            raise self.error(
+                f"%{value.name} does not lie as the row {func.row} takes {shown}",
+                required="elements of a row next to one another" if is_strided else "elements without gaps",
+                found=f"strides [{', '.join(map(to_text, strides))}] of {tile.text()} in {value.type}",
+                fix=f"`pack` the operand that is {shown}"
+                + ("" if is_strided or len(shape) < 2 else f", or declare {shown} `strided` in the row"),
+            )
+        held = func.attributes.get(ALIGNMENT, ())
+        wanted = held[index] if isinstance(held, tuple) and index < len(held) else 0
+        known = self._alignment(index)
+        if isinstance(wanted, int) and wanted and known % wanted:
+            raise self.error(
+                f"{shown} of the row {func.row} is not known to be aligned",
+                required=f"an address that is a multiple of {wanted} bytes",
+                found=f"a multiple of {known}: {tile.text()} of %{value.name}: {value.type}",
+                fix="`pack` or `promote` it, in rows that are a multiple of that",
+                unproven=True,
+            )
+
+    def _alignment(self, index: int) -> int:
+        """Bytes that are known to divide the address of the first element of an operand; 0: any."""
+        tile, type_ = self.tiles[index], self.operands[index].type
+        if not isinstance(type_, BufferType):
+            return 1
+        facts, width = facts_at(self), type_.dtype.bytes
+        terms = [facts.attach(o * s) for o, s in zip(tile.offsets, type_.strides, strict=True)]
+        return gcd(ALIGNED_SPACES.get(type_.space, width), *(width * known_divisor(term) for term in terms))
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        func = self.called
+        for value, tile in zip(self.operands, self.tiles, strict=True):
+            evaluation.note_read(value, tile)
+        parts = [a[(*evaluation.slices(a.shape, tile), ...)] for a, tile in zip(args, self.tiles, strict=True)]
+        target, count = place_of_result(func), len(func.args)
+        written = count if target is None else target
+        evaluation.note_write(self.operands[written], self.tiles[written])
+        evaluation.call(func, [np.ascontiguousarray(part) for part in parts[:count]], parts[written : written + 1])
         return ()

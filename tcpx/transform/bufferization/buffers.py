@@ -12,7 +12,7 @@ from tcpx.payload.ops.memory import Alloc, View
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Symbol, is_equal, upper_expression
 from tcpx.payload.subsets import Tile, compose
-from tcpx.payload.types import BufferType, TensorType, dtype_of, row_major, shape_of
+from tcpx.payload.types import BufferType, TensorType, dtype_of, row_major, shape_of, ui8
 from tcpx.transform.bufferization.placement import Placement
 from tcpx.transform.bufferization.storage import Place, Storage, StorageKind
 
@@ -125,7 +125,14 @@ class Buffers:
     def packed(self, value: Value, before: Operation) -> Place:
         """Memory for a value of its own, without gaps."""
         type_ = TensorType(shape_of(value.type), dtype_of(value.type))
-        storage = Storage(f"{value.name}/packed", type_, StorageKind.VALUE)
+        return self._own(f"{value.name}/packed", type_, before)
+
+    def scratch(self, size: int, before: Operation) -> Place:
+        """Bytes of memory for an operation to work in."""
+        return self._own(f"{before.name}/scratch", TensorType((size,), ui8), before)
+
+    def _own(self, name: str, type_: TensorType, before: Operation) -> Place:
+        storage = Storage(name, type_, StorageKind.VALUE)
         planned, strides = local_buffer_type(type_), row_major(type_.shape)
         if any(is_equal(a, b) is not True for a, b in zip(planned.strides, strides, strict=True)):
             planned = BufferType(planned.shape, planned.dtype, strides, "arena")

@@ -7,7 +7,7 @@ from typing import Final
 
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
-from tcpx.payload.ops.call import BufferCall, Call
+from tcpx.payload.ops.call import SCRATCH, BufferCall, Call, RowCall, place_of_result
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.generic import Return, Yield
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
@@ -108,6 +108,9 @@ class Lowering:
 
     def call(self, op: Call) -> None:
         """A call of a function that is on buffers: it is given memory without gaps, and writes the results there."""
+        if op.called.row is not None:
+            self._row(op)
+            return
         values = [*op.operands, *op.results]
         given = [self._packed(op, value) for value in values]
         moved = [(v, self.effects.place(v), at) for v, at in zip(values, given, strict=True)]
@@ -122,6 +125,29 @@ class Lowering:
         for value, place, at in moved:
             if value.defining_op is op:
                 self.loops.copy(op, f"{value.name}/packed", at, place, at.tile.shape)
+        self.erase_later(op)
+
+    def _row(self, op: Call) -> None:
+        """A call of a row: it works on tiles where they lie. What it writes its result over is copied there if it lies
+        elsewhere."""
+        func, result = op.called, self.effects.place(op.result)
+        places, target = [self.effects.place(value) for value in op.operands], place_of_result(func)
+        if target is None:
+            places.append(result)
+        elif not places[target].is_same(result):
+            value = op.operands[target]
+            if not self.effects.is_undefined(value):
+                reason = self.placement.reasons.get(self.effects.of_value[value], "it is used again")
+                self.remarks.append(f"copies %{value.name}: {value.type} for {shown(op)}, because {reason}")
+                self.loops.copy(op, f"{value.name}/copy", places[target], result, shape_of(value.type))
+            places[target] = result
+        scratch = func.attributes.get(SCRATCH)
+        if isinstance(scratch, int):
+            places.append(self.buffers.scratch(scratch, op))
+        made = RowCall.of(op, [self.buffers.of(place) for place in places], [place.tile for place in places])
+        self.rewriter.insert(made, InsertPoint.before(op))
+        self.rewriter.continue_as(op, made)
+        made.verify()
         self.erase_later(op)
 
     def _packed(self, op: Call, value: Value) -> Place:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.memory_effects import MoveKind
 from tcpx.payload.ops.gml_st import If, Loop, Materialize
@@ -150,9 +149,9 @@ class Placement:
 
     def _overwritten(self, value: Value) -> Iterator[Link]:
         """Operations that read a value and write a result of its shape element by element; accumulators first."""
-        found: list[tuple[bool, Structured, Value]] = []
+        found: list[tuple[bool, Operation, Value]] = []
         for user, index in value.uses:
-            if not isinstance(user, Structured):
+            if not user.computes_result:
                 continue
             # Of several results, each takes its own accumulator and the first an input: no two take one memory.
             number = max(0, index - len(user.inputs))

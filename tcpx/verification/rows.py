@@ -1,0 +1,87 @@
+"""Does the C of a micro-kernel do what its semantics say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tcpx.api import compile, parse_schedule
+from tcpx.payload.diagnostics import Diagnostic, TcpxError
+from tcpx.payload.evaluator import Array
+from tcpx.payload.ir import Module, Operation, Value
+from tcpx.payload.rewriter import Rewriter
+from tcpx.payload.text.parser import parse
+from tcpx.payload.types import TensorType, dtype_of, shape_of
+from tcpx.target import KernelRow, Target
+from tcpx.target.kernels import OUT
+from tcpx.transform import new
+from tcpx.transform.editing import builder_at
+from tcpx.verification.numbers import cases_of, compare
+from tcpx.verification.sizes import adversarial_sizes
+
+MARGIN = 5
+"""Elements between the rows of an array that is strided."""
+
+
+def verify_rows(target: Target, *, sanitize: bool = True, seed: int = 0) -> tuple[Diagnostic, ...]:
+    """Run the C of each row of a target whose semantics is an operation, and compare it with the evaluator: at the ends
+    of the ranges of its sizes and between, on random numbers, infinities and NaN, with gaps between rows that may have
+    them. Returns an error for each row that is wrong.
+
+    Under the sanitizers, the default, what the C reads and writes elsewhere is an error as well. Raises CompileError.
+    """
+    found = (_verify_row(row, target, sanitize, seed) for row in target.kernels.values())
+    return tuple(diagnostic for diagnostic in found if diagnostic is not None)
+
+
+def _verify_row(row: KernelRow, target: Target, sanitize: bool, seed: int) -> Diagnostic | None:
+    module, op = _payload(row)
+    schedule = f'language 1\nschedule s(root: func) {{ lower_to(match one "{op.name}" in root, {row.name}) }}'
+    kernel = compile(module, parse_schedule(schedule), target=target, sanitize=sanitize)
+    ends = {symbol: (symbol.upper, symbol.upper - 1) for symbol in module.main.symbols if symbol.upper is not None}
+    for case in cases_of(module, adversarial_sizes(module.main, ends), seed):
+        try:
+            made = kernel(*map(_apart, case.arrays))
+        except TcpxError as error:
+            return replace(error.diagnostic, message=f"the row {row.name}, at {case}: {error.diagnostic.message}")
+        mismatch = compare(case, made if isinstance(made, tuple) else (made,))
+        if mismatch is not None:
+            return Diagnostic(
+                f"the C of the row {row.name} does not do what its semantics say",
+                required=" ".join(op.text().split()),
+                found=str(mismatch),
+            )
+    return None
+
+
+def _payload(row: KernelRow) -> tuple[Module, Operation]:
+    """The semantics as a payload, and its operation; what has to be aligned is copied to memory of the kernel."""
+    module = parse(row.semantics)
+    func = module.main
+    module.remove(func)
+    func.name = "semantics"
+    module.add(func)
+    rewriter, (op, end) = Rewriter(module), func.body.ops
+
+    def copied(value: Value, before: Operation) -> Value:
+        """The sums over a dim of one element: not computed in place of what is summed."""
+        build = builder_at(rewriter, before, value.name)
+        wide = TensorType((1, *shape_of(value.type)), dtype_of(value.type))
+        return build(new.reduce_sum(build(new.broadcast(value, range(1, len(wide.shape)), wide)), value.type, (0,)))
+
+    for index, value in enumerate(list(op.operands)):
+        if row.alignment.get(value.name, 0) > 1:
+            rewriter.set_operand(op, index, copied(value, op))
+    if row.alignment.get(row.in_place or OUT, 0) > 1:
+        rewriter.set_operand(end, 0, copied(op.result, end))
+    return module, op
+
+
+def _apart(array: Array) -> Array:
+    """The same array with gaps between its rows."""
+    if array.ndim < 2:
+        return array
+    wide = np.zeros((*array.shape[:-1], array.shape[-1] + MARGIN), array.dtype)
+    wide[..., : array.shape[-1]] = array
+    return wide[..., : array.shape[-1]]
