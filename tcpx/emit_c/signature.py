@@ -52,8 +52,8 @@ class ConstantSlot:
 class KernelSignature:
     """A kernel: `int c_name(inputs.., outputs.., symbols.., strides.., const void *constants, void *workspace)`.
 
-    `name` is the payload function's. The workspace is `workspace_shared` bytes and `threads` slots of
-    `workspace_thread` bytes. The constants are 64-byte aligned arrays in one block of `constants_bytes`.
+    `name` is the payload function's. Of the workspace, `live_bytes` are live at once. The constants are 64-byte aligned
+    arrays in one block of `constants_bytes`.
     """
 
     name: str
@@ -62,8 +62,8 @@ class KernelSignature:
     outputs: tuple[Argument, ...]
     symbols: tuple[Symbol, ...]
     threads: int
-    workspace_shared: Dim
-    workspace_thread: Dim
+    workspace_bytes: Dim
+    live_bytes: Dim
     constants: tuple[ConstantSlot, ...]
     wide_sizes: tuple[Dim, ...]
     """What the kernel computes that overflows int64 for some sizes in range: the caller checks it first."""
@@ -83,11 +83,6 @@ class KernelSignature:
             for argument in (*self.inputs, *self.outputs)
             for dim, symbol in enumerate(argument.strides)
         )
-
-    @property
-    def workspace_bytes(self) -> Dim:
-        """The size of the workspace in bytes."""
-        return self.workspace_shared + self.threads * self.workspace_thread
 
     @property
     def has_workspace(self) -> bool:

@@ -48,7 +48,7 @@ class Evaluation:
         self.values: dict[Value, Array] = {}
         self.carried: dict[Value, Array] = {}
         self.accesses: dict[Value, Accesses] = {}
-        self.workspace: dict[bool, npt.NDArray[np.uint8]] = {}
+        self.workspace: npt.NDArray[np.uint8] | None = None
         self._shared: dict[Operation, list[Value]] = {}
         self.random = np.random.default_rng(seed)
 
@@ -112,18 +112,16 @@ class Evaluation:
         return made
 
     def take_workspace(self, func: FuncOp, given: npt.NDArray[np.uint8] | None = None) -> None:
-        """Let buffers lie where the plan of a function says, if there is one: in the shared part, and one thread's
-        slot behind it; in `given`, or in new memory."""
-        for per_thread, key in ((False, "workspace_shared"), (True, "workspace_thread")):
-            planned = func.attributes.get(key)
-            if isinstance(planned, int | Size):
-                size = self.size(planned)
-                self.workspace[per_thread] = np.zeros(size, dtype=np.uint8) if given is None else given[:size]
-                given = None if given is None else given[size:]
+        """Let buffers lie where the plan of a function says, if there is one, those of the first thread: in `given`, or
+        in new memory."""
+        planned = func.attributes.get("workspace")
+        if isinstance(planned, int | Size):
+            size = self.size(planned)
+            self.workspace = np.zeros(size, dtype=np.uint8) if given is None else given[:size]
 
     def _part_for(self, call: Operation) -> npt.NDArray[np.uint8] | None:
         """The part of the workspace from where a call has its place."""
-        offset, part = call.attributes.get("offset"), self.workspace.get(bool(call.attributes.get("per_thread")))
+        offset, part = call.attributes.get("offset"), self.workspace
         return part[self.size(offset) :] if isinstance(offset, int | Size) and part is not None else None
 
     def enter_iteration(self, loop: Operation, number: int) -> None:

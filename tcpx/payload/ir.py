@@ -285,9 +285,10 @@ class Operation:
         return {}
 
     @property
-    def workspace(self) -> Dim:
-        """Bytes of workspace that the operation needs while it runs; its attribute `offset` says where."""
-        return 0
+    def workspace(self) -> tuple[Dim, Dim]:
+        """Bytes of workspace that the operation needs while it runs, and how many of them are live at once; its
+        attribute `offset` says where."""
+        return 0, 0
 
     @property
     def parent_op(self) -> Operation | None:

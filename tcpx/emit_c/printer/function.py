@@ -65,10 +65,10 @@ def print_kernel(
         outputs=arguments[split:],
         symbols=tuple(symbol for symbol in func.symbols if symbol.name not in strides),
         threads=threads,
-        workspace_shared=context.workspace_shared,
-        workspace_thread=context.workspace_thread,
+        workspace_bytes=context.workspace,
+        live_bytes=context.size_attribute(func, "workspace_live"),
         constants=tuple(context.constant_slots),
-        wide_sizes=_wide_sizes(func, context.workspace_shared + threads * context.workspace_thread),
+        wide_sizes=_wide_sizes(func, context.workspace),
         assertions=tuple(op.diagnostic for op, _ in _assertions(func)),
     )
     checks, call = _size_checks(func, signature, context, reserved)

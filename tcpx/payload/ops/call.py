@@ -232,10 +232,10 @@ class BufferCall(CallBase):
         return dict(zip(self.called.symbols, self.sizes, strict=True))
 
     @property
-    def workspace(self) -> Dim:
-        planned = [self.called.attributes.get(key, 0) for key in ("workspace_shared", "workspace_thread", "threads")]
-        shared, thread, threads = (substitute(held, self.binding) for held in planned if isinstance(held, int | Size))
-        return shared + thread * threads
+    def workspace(self) -> tuple[Dim, Dim]:
+        planned = (self.called.attributes.get(key, 0) for key in ("workspace", "workspace_live"))
+        size, live = (substitute(held, self.binding) for held in planned if isinstance(held, int | Size))
+        return size, live
 
     def verify(self) -> None:
         callee = self.called
