@@ -29,6 +29,8 @@ class Argument:
     dtype: ScalarType
     shape: tuple[Dim, ...]
     strides: tuple[Symbol, ...] = ()
+    state: int | None = None
+    """Of an input that is written to: the position of the result that is put there."""
 
     @property
     def is_strided(self) -> bool:
@@ -36,7 +38,8 @@ class Argument:
         return bool(self.strides)
 
     def __str__(self) -> str:
-        return f"%{self.name}: {TensorType(self.shape, self.dtype)}{' strided' if self.strides else ''}"
+        kind = "" if self.state is None else "inout "
+        return f"%{self.name}: {kind}{TensorType(self.shape, self.dtype)}{' strided' if self.strides else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,13 @@ class KernelSignature:
     """What is said of sizes for which an assertion of the kernel does not hold."""
 
     @property
+    def results(self) -> tuple[Argument, ...]:
+        """What a call gives: the outputs, and inputs that are state where their results are."""
+        states = {held.state: held for held in self.inputs if held.state is not None}
+        rest = iter(self.outputs)
+        return tuple(states.get(k) or next(rest) for k in range(len(self.outputs) + len(states)))
+
+    @property
     def strides(self) -> tuple[Symbol, ...]:
         """The parameters that are strides, in order."""
         return tuple(symbol for argument in (*self.inputs, *self.outputs) for symbol in argument.strides)
@@ -96,5 +106,5 @@ class KernelSignature:
 
     def __str__(self) -> str:
         inputs = ", ".join(map(str, self.inputs))
-        outputs = ", ".join(map(str, self.outputs))
+        outputs = ", ".join(map(str, self.results))
         return f"@{self.name}({inputs}) -> ({outputs})"

@@ -106,10 +106,11 @@ class Evaluation:
             for target, array in zip(results, made, strict=False):
                 target[...] = array
             return made
-        made = tuple(results) or tuple(poison(inner.shape(v.type), dtype_of(v.type)) for v in func.outputs)
+        trailing = func.args[len(func.inputs) :]
+        made = tuple(results) or tuple(poison(inner.shape(v.type), dtype_of(v.type)) for v in trailing)
         inner.take_workspace(func, None if workspace is None else self._part_for(workspace))
         inner.run_block(func.body, [*args, *made])
-        return made
+        return tuple(inner.values[v] for v in func.outputs)
 
     def take_workspace(self, func: FuncOp, given: npt.NDArray[np.uint8] | None = None) -> None:
         """Let buffers lie where the plan of a function says, if there is one, those of the first thread: in `given`, or
@@ -334,7 +335,7 @@ def evaluate_func(
 def evaluate_buffers(module: Module, func: FuncOp, inputs: Sequence[Array], seed: int = 0) -> tuple[Array, ...]:
     """Run a function whose trailing arguments are the buffers of its results; they are poisoned, then handed out.
 
-    Where the workspace is planned, buffers lie in it where the plan says: the shared part, and one thread's slot.
+    Where the workspace is planned, buffers lie in it where the plan says, those of one thread.
     The inputs are not changed. Raises ArgumentError for inputs that do not fit.
     """
     sizes = check_arguments(func, inputs)
@@ -344,4 +345,4 @@ def evaluate_buffers(module: Module, func: FuncOp, inputs: Sequence[Array], seed
     results = tuple(poison(evaluation.shape(v.type), dtype_of(v.type)) for v in trailing)
     with np.errstate(all="ignore"):
         evaluation.run_block(func.body, [*(a.copy() for a in inputs), *results])
-    return results
+    return tuple(evaluation.values[v] for v in func.outputs)

@@ -527,6 +527,10 @@ class Structured(Tileable):
                 )
         return made
 
+    def overwritten_by(self, index: int) -> int | None:
+        """Of several results, each takes its own accumulator and the first an input: no two take one memory."""
+        return max(0, index - len(self.inputs))
+
     def in_step(self, index: int, number: int = 0) -> Tile | None:
         maps = (*self.maps(), *self.result_maps())
         return Tile.full(shape_of(self.results[number].type)) if maps[index] == self.result_maps()[number] else None

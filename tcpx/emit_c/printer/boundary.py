@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tcpx.emit_c.signature import Argument
 from tcpx.payload.ir import FuncOp, Value
@@ -22,7 +23,8 @@ def boundary(func: FuncOp, arguments: Sequence[tuple[Value, BufferType]]) -> tup
         for dim in (*type_.shape, *(() if _is_contiguous(type_) else type_.strides))
         for symbol in symbols(dim)
     )
-    return tuple(_argument(func, value, type_, shared) for value, type_ in arguments)
+    made = [_argument(func, value, type_, shared) for value, type_ in arguments]
+    return tuple(replace(argument, state=func.states.get(k)) for k, argument in enumerate(made))
 
 
 def _argument(func: FuncOp, value: Value, type_: BufferType, shared: Counter[str]) -> Argument:

@@ -114,7 +114,7 @@ def _body(context: FunctionContext) -> tuple[Scope, list[str]]:
     for position, value in enumerate(func.args):
         type_ = context.buffer_type(value, func)
         context.buffers[value] = names.fresh(value.name)
-        const = "const " if position < split else ""
+        const = "const " if position < split and position not in func.states else ""
         parameters.append(f"{const}{context.target.c_type(type_.dtype.name)} *restrict {context.buffers[value]}")
     body = Scope()
     for symbol in func.symbols:
@@ -274,7 +274,7 @@ def _description(signature: KernelSignature, target: Target) -> list[str]:
     arguments = [*signature.inputs, *signature.outputs]
     lines = [f"/* {in_comment('@' + signature.name)}, for {in_comment(target.name)}, {signature.threads} thread(s)."]
     for argument in arguments:
-        role = "in " if argument in signature.inputs else "out"
+        role = "out" if argument in signature.outputs else "in " if argument.state is None else "in and out"
         lines.append(f"   {role} {in_comment(str(argument))}")
     for symbol in signature.symbols:
         upper = "" if symbol.upper is None else str(symbol.upper)

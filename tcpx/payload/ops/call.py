@@ -193,6 +193,13 @@ class Call(CallBase):
     def binding(self) -> Mapping[Symbol, Dim]:
         return bound_sizes(self.called, [value.type for value in self.operands])
 
+    def gives_up(self) -> Mapping[int, int]:
+        callee = self.callee
+        return {} if callee is None else callee.states
+
+    def in_step(self, index: int, number: int = 0) -> Tile | None:
+        return Tile.full(shape_of(self.operands[index].type)) if self.gives_up().get(index) == number else None
+
     def verify(self) -> None:
         callee = self.called
         if not self.results:
@@ -268,7 +275,7 @@ class BufferCall(CallBase):
         args = [a[(..., *(slice(evaluation.size(d)) for d in shape))] for a, shape in zip(args, shapes, strict=True)]
         for value in self.operands[:split]:
             evaluation.note_read(value, Tile.full(shape_of(value.type)))
-        for value in self.operands[split:]:
+        for value in [*self.operands[split:], *(self.operands[k] for k in self.called.states)]:
             evaluation.note_write(value, Tile.full(shape_of(value.type)))
         evaluation.call(self.called, args[:split], args[split:], self)
         return ()
