@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tcpx.emit_c.kernel import Kernel
-from tcpx.emit_c.signature import Argument
+from tcpx.emit_c.signature import Argument, KernelSignature
 from tcpx.payload.sizes import as_symbol, evaluate
 
 Array = npt.NDArray[Any]
@@ -131,10 +131,17 @@ def _run_once(kernel: Kernel, arrays: Sequence[Array], side: Side, bound: bool) 
         code = _in_child(kernel, lambda: kernel.call_raw(addresses, symbols, workspace.address), side)
     assert code == 0, f"{kernel} returned {code}"
     for guarded, held, argument in zip(inputs, before, signature.inputs, strict=True):
-        assert guarded.memory.bytes.tobytes() == held, f"{kernel} changed its input `{argument.name}`"
-    for guarded, argument in zip(outputs, signature.outputs, strict=True):
-        assert guarded.has_clean_gaps(), f"{kernel} wrote between the rows of its output `{argument.name}`"
-    return tuple(guarded.array.copy() for guarded in outputs)
+        if argument.state is None:
+            assert guarded.memory.bytes.tobytes() == held, f"{kernel} changed its input `{argument.name}`"
+    results: list[GuardedArray] = []
+    for argument in signature.results:
+        results.append((inputs if argument.state is not None else outputs)[_position(signature, argument)])
+        assert results[-1].has_clean_gaps(), f"{kernel} wrote between the rows of its output `{argument.name}`"
+    return tuple(guarded.array.copy() for guarded in results)
+
+
+def _position(signature: KernelSignature, argument: Argument) -> int:
+    return (signature.inputs if argument.state is not None else signature.outputs).index(argument)
 
 
 def _in_child(kernel: Kernel, run: Callable[[], int], side: Side) -> int:

@@ -29,8 +29,11 @@ def guarded_calls() -> Iterator[None]:
     plain = Kernel.__call__
 
     def call(self: Kernel, /, *arrays: Any, out: Any = None, **named: Any) -> Any:
+        states = {a.name: k for k, a in enumerate(self.signature.inputs) if a.state is not None}
+        before = {k: np.array(named.get(name, arrays[k] if k < len(arrays) else None)) for name, k in states.items()}
         result = plain(self, *arrays, out=out, **named)
         arrays += tuple(named[a.name] for a in self.signature.inputs if a.name in named)
+        arrays = tuple(before.get(k, a) for k, a in enumerate(arrays))
         shapes = tuple(np.shape(a) for a in arrays)
         seen = known.setdefault(self._call, set())
         plainly = threading.current_thread() is threading.main_thread() and not is_sanitized(self)

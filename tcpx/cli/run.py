@@ -113,7 +113,7 @@ def _execute(options: argparse.Namespace) -> int:
     print(f"@{signature.name} for {kernel.target.name}, {kernel.threads} thread(s)")
     for argument, array in zip(signature.inputs, arrays, strict=True):
         print(f"  in   %{argument.name}: {_shown(array)}")
-    for argument, array in zip(signature.outputs, results, strict=True):
+    for argument, array in zip(signature.results, results, strict=True):
         print(f"  out  %{argument.name}: {_shown(array)}, {_summary(array)}")
     if isinstance(kernel.tuned, tcpx.TunedRecord):
         print(f"  tuned: {', '.join(f'{name}={value}' for name, value in kernel.tuned.params.items())}")
@@ -124,10 +124,10 @@ def _execute(options: argparse.Namespace) -> int:
     if options.sanitize:
         print("  sanitizers (address, undefined): nothing found")
     if output is not None:
-        _save(output, [argument.name for argument in signature.outputs], results)
+        _save(output, [argument.name for argument in signature.results], results)
         print(f"  saved to {output}")
     if options.check:
-        names = [argument.name for argument in signature.outputs]
+        names = [argument.name for argument in signature.results]
         compare(names, results, _reference(module, arrays), allowed)
     return 0
 

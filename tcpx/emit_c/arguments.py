@@ -80,6 +80,30 @@ class ArgumentCheck:
             raise _unbound(argument, required, "an array that is not aligned", ".copy()")
         return array
 
+    def state(self, position: int, value: object) -> Array:
+        """An argument that the kernel can write to where it lies. Raises ArgumentError for any other."""
+        argument = self._signature.inputs[position]
+        array = self.as_it_is(position, value)
+        if not array.flags.writeable:
+            raise _unbound(argument, "an array that can be written to", "a read-only array", ".copy()")
+        if not has_places_of_its_own(array):
+            raise _unbound(argument, "a place of its own for every element", f"strides {array.strides}", ".copy()")
+        return array
+
+    def fail_state(self, arrays: Sequence[Array]) -> NoReturn:
+        """Raise the error for state that lies where another input is."""
+        pairs = list(zip(self._signature.inputs, arrays, strict=True))
+        for argument, array in pairs:
+            for other, given in pairs:
+                if argument.state is not None and other is not argument and overlap(array, given):
+                    raise _misfit(
+                        argument,
+                        "memory of its own: a kernel reads its other inputs while it writes to this one",
+                        f"memory that overlaps `{other.name}`",
+                        "pass a copy of one of them",
+                    )
+        raise _internal("the wrapper refused state that fits", f"{len(arrays)} input(s)")
+
     def fail(self, arrays: Sequence[object]) -> NoReturn:
         """Raise the error for inputs that do not fit in count, rank or shape."""
         inputs = self._signature.inputs
@@ -280,8 +304,9 @@ def _misfit(argument: Argument, required: str, found: str, fix: str | None = Non
 
 
 def _unbound(argument: Argument, required: str, found: str, fix: str) -> ArgumentError:
+    use = "bound" if argument.state is None else "changed"
     return ArgumentError(
-        Diagnostic(f"argument `{argument.name}` cannot be bound as it is", required=required, found=found, fix=fix)
+        Diagnostic(f"argument `{argument.name}` cannot be {use} as it is", required=required, found=found, fix=fix)
     )
 
 

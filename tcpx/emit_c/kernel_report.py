@@ -18,8 +18,8 @@ from tcpx.target import Target
 class KernelReport:
     """Facts about a kernel; as text, a table of them. Memory is in bytes.
 
-    `workspace` is its size over the symbols; `workspace_bytes` is None where it depends on symbols that were not given.
-    `huge_pages` is the policy of the system.
+    `workspace` is its size over the symbols; `workspace_bytes`, and the `live_bytes` of them that are live at once, are
+    None where they depend on symbols that were not given. `huge_pages` is the policy of the system.
     """
 
     kernel: str
@@ -29,6 +29,7 @@ class KernelReport:
     library: Path
     workspace: str
     workspace_bytes: int | None
+    live_bytes: int | None
     constants_bytes: int
     huge_pages: str
     remarks: tuple[Diagnostic, ...] = ()
@@ -55,6 +56,7 @@ class KernelReport:
             "flags": " ".join(self.flags),
             "library": str(self.library),
             "workspace": workspace,
+            **({"live": f"{self.live_bytes} bytes of it at once"} if self.live_bytes else {}),
             "constants": _memory(self.constants_bytes),
             "huge pages": self.huge_pages,
         }
@@ -81,7 +83,7 @@ def report_of(
             )
         )
     size = signature.workspace_bytes
-    is_known = isinstance(size, int) or symbols == set(sizes)
+    is_known = isinstance(size + signature.live_bytes, int) or symbols == set(sizes)
     return KernelReport(
         kernel=str(signature),
         target=target.name,
@@ -90,6 +92,7 @@ def report_of(
         library=library,
         workspace=to_text(size),
         workspace_bytes=evaluate(size, sizes) if is_known else None,
+        live_bytes=evaluate(signature.live_bytes, sizes) if is_known else None,
         constants_bytes=signature.constants_bytes,
         huge_pages=huge_page_policy(),
         remarks=remarks,

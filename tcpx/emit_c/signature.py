@@ -32,6 +32,8 @@ class Argument:
     shape: tuple[Dim, ...]
     strides: tuple[Symbol, ...] = ()
     range: Range | None = None
+    state: int | None = None
+    """Of an input that is written to: the position of the result that is put there."""
 
     @property
     def is_strided(self) -> bool:
@@ -39,8 +41,9 @@ class Argument:
         return bool(self.strides)
 
     def __str__(self) -> str:
+        kind = "" if self.state is None else "inout "
         inside = f" in {to_text(self.range[0])} to {to_text(self.range[1])}" if self.range is not None else ""
-        return f"%{self.name}: {TensorType(self.shape, self.dtype)}{inside}{' strided' if self.strides else ''}"
+        return f"%{self.name}: {kind}{TensorType(self.shape, self.dtype)}{inside}{' strided' if self.strides else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +59,8 @@ class ConstantSlot:
 class KernelSignature:
     """A kernel: `int c_name(inputs.., outputs.., symbols.., strides.., const void *constants, void *workspace)`.
 
-    `name` is the payload function's. The workspace is `workspace_shared` bytes and `threads` slots of
-    `workspace_thread` bytes. The constants are 64-byte aligned arrays in one block of `constants_bytes`.
+    `name` is the payload function's. Of the workspace, `live_bytes` are live at once. The constants are 64-byte aligned
+    arrays in one block of `constants_bytes`.
     """
 
     name: str
@@ -66,8 +69,8 @@ class KernelSignature:
     outputs: tuple[Argument, ...]
     symbols: tuple[Symbol, ...]
     threads: int
-    workspace_shared: Dim
-    workspace_thread: Dim
+    workspace_bytes: Dim
+    live_bytes: Dim
     constants: tuple[ConstantSlot, ...]
     wide_sizes: tuple[Dim, ...]
     """What the kernel computes that overflows int64 for some sizes in range: the caller checks it first."""
@@ -79,6 +82,13 @@ class KernelSignature:
         """The inputs whose elements lie in a range, each with what the kernel returns where some do not."""
         first = FIRST_ASSERTION + len(self.assertions)
         return tuple(enumerate((a for a in self.inputs if a.range is not None), first))
+
+    @property
+    def results(self) -> tuple[Argument, ...]:
+        """What a call gives: the outputs, and inputs that are state where their results are."""
+        states = {held.state: held for held in self.inputs if held.state is not None}
+        rest = iter(self.outputs)
+        return tuple(states.get(k) or next(rest) for k in range(len(self.outputs) + len(states)))
 
     @property
     def strides(self) -> tuple[Symbol, ...]:
@@ -95,11 +105,6 @@ class KernelSignature:
         )
 
     @property
-    def workspace_bytes(self) -> Dim:
-        """The size of the workspace in bytes."""
-        return self.workspace_shared + self.threads * self.workspace_thread
-
-    @property
     def has_workspace(self) -> bool:
         """Whether the workspace may have to be more than nothing."""
         return self.workspace_bytes != 0
@@ -111,5 +116,5 @@ class KernelSignature:
 
     def __str__(self) -> str:
         inputs = ", ".join(map(str, self.inputs))
-        outputs = ", ".join(map(str, self.outputs))
+        outputs = ", ".join(map(str, self.results))
         return f"@{self.name}({inputs}) -> ({outputs})"

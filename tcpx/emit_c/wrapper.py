@@ -34,7 +34,9 @@ def wrapper_source(signature: KernelSignature) -> str:
     inputs = {f"a{k}": argument for k, argument in enumerate(signature.inputs)}
     outputs = {f"o{k}": argument for k, argument in enumerate(signature.outputs)}
     sizes = _tuple(symbols.values())
-    results = next(iter(outputs)) if len(outputs) == 1 else _tuple(outputs)
+    names = {argument: name for name, argument in (inputs | outputs).items()}
+    given = [names[argument] for argument in signature.results]
+    results = given[0] if len(given) == 1 else _tuple(given)
     rows, words = _words(signature, inputs | outputs, symbols)
     own = "w" if signature.has_workspace else "null"
     workspace_bytes = python_text(signature.workspace_bytes, symbols)
@@ -76,13 +78,23 @@ def _checks(
     if inputs:
         lines.append(f"{_tuple(inputs)} = arrays")
     for k, argument in enumerate(signature.inputs):
-        lies_badly = f"a{k}.flags.num & {_IN_FLAGS} != {_IN_FLAGS}"
-        if argument.is_strided:
+        flags = _IN_FLAGS if argument.state is None else _OUT_FLAGS
+        lies_badly = f"a{k}.flags.num & {flags} != {flags}"
+        if argument.is_strided and argument.state is None:
             lies_badly += f" and (not a{k}.flags.num & {_ALIGNED} or outer_strides(a{k}) is None)"
+        change = convert if argument.state is None else "state"
         lines.append(
-            f"if type(a{k}) is not ndarray or a{k}.dtype is not t{k} or {lies_badly}: a{k} = check.{convert}({k}, a{k})"
+            f"if type(a{k}) is not ndarray or a{k}.dtype is not t{k} or {lies_badly}: a{k} = check.{change}({k}, a{k})"
         )
     lines += _bind_symbols(signature, symbols)
+    overlaps = [
+        _overlap(inputs, name, other)
+        for name, argument in inputs.items()
+        for other in inputs
+        if argument.state is not None and name != other
+    ]
+    if overlaps:
+        lines.append(f"if {' or '.join(overlaps)}: check.fail_state({_tuple(inputs)})")
     if signature.wide_sizes:
         lines.append(f"if {sizes} not in check.fitting: check.check_sizes({sizes})")
     shapes = [_tuple([python_text(d, symbols) for d in output.shape]) for output in signature.outputs]

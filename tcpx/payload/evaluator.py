@@ -49,7 +49,7 @@ class Evaluation:
         self.values: dict[Value, Array] = {}
         self.carried: dict[Value, Array] = {}
         self.accesses: dict[Value, Accesses] = {}
-        self.workspace: dict[bool, npt.NDArray[np.uint8]] = {}
+        self.workspace: npt.NDArray[np.uint8] | None = None
         self._shared: dict[Operation, list[Value]] = {}
         self.random = np.random.default_rng(seed)
 
@@ -107,24 +107,23 @@ class Evaluation:
             for target, array in zip(results, made, strict=False):
                 target[...] = array
             return made
-        made = tuple(results) or tuple(poison(inner.shape(v.type), dtype_of(v.type)) for v in func.outputs)
+        trailing = func.args[len(func.inputs) :]
+        made = tuple(results) or tuple(poison(inner.shape(v.type), dtype_of(v.type)) for v in trailing)
         inner.take_workspace(func, None if workspace is None else self._part_for(workspace))
         inner.run_block(func.body, [*args, *made])
-        return made
+        return tuple(inner.values[v] for v in func.outputs)
 
     def take_workspace(self, func: FuncOp, given: npt.NDArray[np.uint8] | None = None) -> None:
-        """Let buffers lie where the plan of a function says, if there is one: in the shared part, and one thread's
-        slot behind it; in `given`, or in new memory."""
-        for per_thread, key in ((False, "workspace_shared"), (True, "workspace_thread")):
-            planned = func.attributes.get(key)
-            if isinstance(planned, int | Size):
-                size = self.size(planned)
-                self.workspace[per_thread] = np.zeros(size, dtype=np.uint8) if given is None else given[:size]
-                given = None if given is None else given[size:]
+        """Let buffers lie where the plan of a function says, if there is one, those of the first thread: in `given`, or
+        in new memory."""
+        planned = func.attributes.get("workspace")
+        if isinstance(planned, int | Size):
+            size = self.size(planned)
+            self.workspace = np.zeros(size, dtype=np.uint8) if given is None else given[:size]
 
     def _part_for(self, call: Operation) -> npt.NDArray[np.uint8] | None:
         """The part of the workspace from where a call has its place."""
-        offset, part = call.attributes.get("offset"), self.workspace.get(bool(call.attributes.get("per_thread")))
+        offset, part = call.attributes.get("offset"), self.workspace
         return part[self.size(offset) :] if isinstance(offset, int | Size) and part is not None else None
 
     def enter_iteration(self, loop: Operation, number: int) -> None:
@@ -342,7 +341,7 @@ def evaluate_func(
 def evaluate_buffers(module: Module, func: FuncOp, inputs: Sequence[Array], seed: int = 0) -> tuple[Array, ...]:
     """Run a function whose trailing arguments are the buffers of its results; they are poisoned, then handed out.
 
-    Where the workspace is planned, buffers lie in it where the plan says: the shared part, and one thread's slot.
+    Where the workspace is planned, buffers lie in it where the plan says, those of one thread.
     The inputs are not changed. Raises ArgumentError for inputs that do not fit.
     """
     sizes = check_arguments(func, inputs)
@@ -352,4 +351,4 @@ def evaluate_buffers(module: Module, func: FuncOp, inputs: Sequence[Array], seed
     results = tuple(poison(evaluation.shape(v.type), dtype_of(v.type)) for v in trailing)
     with np.errstate(all="ignore"):
         evaluation.run_block(func.body, [*(a.copy() for a in inputs), *results])
-    return results
+    return tuple(evaluation.values[v] for v in func.outputs)

@@ -647,6 +647,10 @@ class Structured(Tileable):
         made.mask({n: minimum(extents[n], not_negative(count - begins[n])) for n, count in self.valid.items()})
         return made
 
+    def overwritten_by(self, index: int) -> int | None:
+        """Of several results, each takes its own accumulator and the first an input: no two take one memory."""
+        return max(0, index - len(self.inputs))
+
     def in_step(self, index: int, number: int = 0) -> Tile | None:
         maps, written = (*self.maps(), *self.result_maps()), self.result_maps()[number]
         if maps[index] != written or (index < len(self.inputs) and index_operands([written])):

@@ -83,6 +83,8 @@ VALID: Final = "valid"
 """The attribute of any structured operation that says how many iterations of its reduction dims are no padding."""
 CALLEE: Final = "callee"
 """The attribute of a call that names the function."""
+INOUT: Final = "inout"
+"""The attribute of a function that holds, in pairs of positions, the arguments that are state and their results."""
 NO_NOTES: Mapping[str, str] = {}
 
 
@@ -303,15 +305,24 @@ class Operation:
         """The function that the operation runs; None if it is no call, or one of a row of the target."""
         return None
 
+    def gives_up(self) -> Mapping[int, int]:
+        """The operands that nothing may read afterwards, each with the number of the result that takes their memory."""
+        return {}
+
+    def overwritten_by(self, index: int) -> int | None:
+        """The number of the result that may lie where operand `index` lies, if `in_step` says so; None for none."""
+        return self.gives_up().get(index)
+
     @property
     def binding(self) -> Mapping[Symbol, Dim]:
         """What each symbol of the callee is in this call, in the order of the callee's symbols."""
         return {}
 
     @property
-    def workspace(self) -> Dim:
-        """Bytes of workspace that the operation needs while it runs; its attribute `offset` says where."""
-        return 0
+    def workspace(self) -> tuple[Dim, Dim]:
+        """Bytes of workspace that the operation needs while it runs, and how many of them are live at once; its
+        attribute `offset` says where."""
+        return 0, 0
 
     @property
     def work(self) -> Dim:
@@ -589,8 +600,25 @@ class FuncOp(Operation):
     @property
     def outputs(self) -> list[Value]:
         """What a caller gets: the values returned, or on buffers the last arguments, which are written."""
-        held = self.attributes.get("results")
-        return self.returned if held is None else self.args[self._inputs :]
+        if "results" not in self.attributes:
+            return self.returned
+        found = self.args[self._inputs :]
+        for number, argument in sorted((n, k) for k, n in self.states.items()):
+            found.insert(number, self.args[argument])
+        return found
+
+    @property
+    def states(self) -> Mapping[int, int]:
+        """The positions of the arguments that are state, each with that of the result that is put into its memory."""
+        held = self.attributes.get(INOUT, ())
+        pairs = held if isinstance(held, tuple) else ()
+        return {
+            k: n
+            for pair in pairs
+            if isinstance(pair, tuple) and len(pair) == 2
+            for k, n in [pair]
+            if isinstance(k, int) and isinstance(n, int) and 0 <= k < len(self.args)
+        }
 
     @property
     def inputs(self) -> list[Value]:

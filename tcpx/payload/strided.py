@@ -24,7 +24,12 @@ def strided_positions(func: FuncOp) -> tuple[int, ...]:
 def can_be_strided(func: FuncOp) -> tuple[int, ...]:
     """The positions of the arguments and results that are tensors of two dims or more."""
     types = [value.type for value in (*func.args, *func.returned)]
-    return tuple(k for k, type_ in enumerate(types) if isinstance(type_, TensorType) and len(shape_of(type_)) > 1)
+    placed = {len(func.args) + result for result in func.states.values()}
+    return tuple(
+        k
+        for k, type_ in enumerate(types)
+        if k not in placed and isinstance(type_, TensorType) and len(shape_of(type_)) > 1
+    )
 
 
 def mark_strided(func: FuncOp) -> None:

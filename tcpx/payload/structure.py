@@ -48,7 +48,8 @@ class Structure:
 
     def function(self, func: FuncOp) -> str:
         """The whole function."""
-        return "\n".join([*self._block(func.body), *self._facts])
+        states = [f"{argument} becomes {result}" for argument, result in func.states.items()]
+        return "\n".join([*self._block(func.body), *self._facts, *states])
 
     def operation(self, op: Operation) -> list[str]:
         """One line for the operation, then those of its regions."""

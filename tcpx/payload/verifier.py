@@ -16,6 +16,7 @@ from tcpx.payload.predicates import Predicate
 from tcpx.payload.size_excess import excess, excess_of_memory
 from tcpx.payload.size_expressions import atoms
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, to_text
+from tcpx.payload.state import check_given_up, check_reads, check_states
 from tcpx.payload.strided import check_strided
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.scope import DIM_ATTRIBUTES, RESERVED
@@ -38,6 +39,7 @@ def verify_module(module: Module) -> None:
         checker.check_symbols(func)
         check_strided(func)
         check_ranges(func)
+        check_states(func)
         checker.check_names(func.body, set())
         for op in func.walk():
             checker.check_structure(op)
@@ -93,6 +95,7 @@ class _Checker:
 
     def __init__(self) -> None:
         self.looked_at = 0
+        self._states: bool | None = None
 
     def check(self, op: Operation) -> None:
         """The rules for one operation, its operands and the ends of its regions; not for those inside it."""
@@ -117,6 +120,15 @@ class _Checker:
         if isinstance(op, StYield):
             _check_yield(op)
         op.verify()
+        if self._has_states(op):
+            check_given_up(op)
+
+    def _has_states(self, op: Operation) -> bool:
+        """Whether a function of the module has arguments that are state."""
+        if self._states is None:
+            module = op.func.module if op.func is not None else None
+            self._states = module is not None and any(func.states for func in module.funcs.values())
+        return self._states
 
     def check_new(self, op: Operation) -> None:
         """The rules for one operation, and the uses of what it uses and defines that are new."""
@@ -167,6 +179,8 @@ class _Checker:
         block = op.parent
         if block is None:
             return
+        if self._has_states(op):
+            check_reads(op)
         index = block.index(op)
         for inner in block.ops[max(0, index - 1) : index + 1]:
             if inner.is_terminator and inner is not block.ops[-1]:

@@ -9,6 +9,7 @@ from typing import Final
 
 from tcpx.interp import TraceEntry
 from tcpx.interp.payload_texts import applied
+from tcpx.payload.sizes import to_text
 from tcpx.report.explanation import Explanation
 from tcpx.report.nest_changes import MarkedLine, marked, worth_showing
 from tcpx.report.unified import counts, unified
@@ -79,6 +80,10 @@ class ExplanationText:
         if explanation.left_alone:
             yield f"\nleft alone:\n{indent(explanation.left_alone, '  ')}"
         if explanation.source is not None:
+            signature = explanation.source.signature
+            if signature.has_workspace:
+                yield f"\nworkspace: {to_text(signature.workspace_bytes)} bytes"
+                yield f"live at once: {to_text(signature.live_bytes)} bytes"
             lines = explanation.source.c_source.count("\n")
             yield f"\n{len(explanation.steps)} steps in {explanation.seconds * 1e3:.0f} ms, {lines} lines of C"
 

@@ -9,7 +9,7 @@ from typing import cast
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
 from tcpx.payload.facts import facts_at
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import Block, CloneMap, FuncOp, Operation, Value
+from tcpx.payload.ir import INOUT, Block, CloneMap, FuncOp, Operation, Value
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.call import Call
 from tcpx.payload.ops.generic import Return
@@ -51,6 +51,9 @@ def outline(rewriter: Rewriter, ops: Sequence[Operation], known: dict[str, FuncO
         symbols = _symbols(ops, inputs, caller)
     func = FuncOp(_free_name(rewriter, f"{caller.name}.{ops[-1].name}"), [(v.name, v.type) for v in inputs], symbols)
     func.location = ops[0].location
+    states = _states(ops, inputs, used)
+    if states:
+        func.attributes[INOUT] = states
     rewriter.add_function(func)
     rewriter.adopt(func)
     call = Call(inputs, [value.type for value in used], {"callee": func.name})
@@ -64,6 +67,19 @@ def outline(rewriter: Rewriter, ops: Sequence[Operation], known: dict[str, FuncO
         rewriter.replace_uses(outer, inner, lambda user: user.is_in(func))
     _call_equal(rewriter, call, func, known)
     return call
+
+
+def _states(ops: Sequence[Operation], inputs: Sequence[Value], used: Sequence[Value]) -> tuple[tuple[int, int], ...]:
+    """The inputs that calls among the operations are given for state, and the results that lie in their memory."""
+    becomes = {op.operands[k]: op.results[n] for op in ops for k, n in op.gives_up().items()}
+    found: list[tuple[int, int]] = []
+    for k, value in enumerate(inputs):
+        last = value
+        while last in becomes:
+            last = becomes[last]
+        if last is not value and last in used:
+            found.append((k, used.index(last)))
+    return tuple(found)
 
 
 def _tell(values: Sequence[Value], symbol: Symbol) -> bool:
@@ -214,7 +230,7 @@ def inline(rewriter: Rewriter, call: Call) -> None:
 def drop_unused_arguments(rewriter: Rewriter, func: FuncOp) -> None:
     """Let calls hand over what a function reads, and what tells it its symbols."""
     calls = func.callers()
-    if not calls or STRIDED in func.attributes or func is rewriter.module.main:
+    if not calls or STRIDED in func.attributes or func.states or func is rewriter.module.main:
         return
     for value in reversed(func.args):
         others = [other for other in func.args if other is not value]

@@ -113,13 +113,13 @@ func @branches(%x: buffer<[M]x[N]xf32, strides [N, 1], space argument>,
 # constant is added, and the sum of the first two rows of the shared part.
 MEMORY = """
 func @memory(%x: buffer<[M]x8xf32, strides [8, 1], space argument>, %r: buffer<[M]x4xf32, strides [4, 1], space result>)
-    symbols [M: 1..] {results = 1, workspace_shared = 128 + 64 * M, workspace_thread = 64} {
+    symbols [M: 1..] {results = 1, workspace = 256 + 64 * M, workspace_live = 192 + 32 * M} {
   %w = tcp.const {constant = "w/1"} : buffer<3xf32, strides [1], space constant>
   %v = tcp.const {constant = "v"} : buffer<4xf32, strides [1], space constant>
   %unused = tcp.const {constant = "w/1"} : buffer<3xf32, strides [1], space constant>
   %all = buffer.alloc {offset = 128} : buffer<[M]x8xf32, strides [16, 1], space arena>
   gml_st.parallel %i in 0 to M {
-    %mine = buffer.alloc {offset = 0, per_thread = true} : buffer<8xf32, strides [1], space arena>
+    %mine = buffer.alloc {offset = 128 + 64 * M, per_thread = 64} : buffer<8xf32, strides [1], space arena>
     %near = buffer.alloc : buffer<8xf32, strides [1], space stack>
     gml_st.for %j in 0 to 8 {
       %a = vector.read(%x) tile [%i, %j] [1, 1] drop [0, 1] {row = "load_f32"} : f32

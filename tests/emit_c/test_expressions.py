@@ -53,7 +53,7 @@ def test_random_sizes() -> None:
     requests: list[PrintRequest] = []
     for k, size in enumerate(sizes):
         func = FuncOp(f"f{k}", [], SYMBOLS)
-        func.attributes["workspace_shared"] = size
+        func.attributes["workspace"] = size
         requests.append(PrintRequest(func, Constants(), func.name))
     printed = print_file(requests, GENERIC, 1)
     library = Library(build_library(printed.source, GENERIC, 1), printed.kernels)

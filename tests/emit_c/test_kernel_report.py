@@ -25,7 +25,8 @@ def test_memory_for_sizes() -> None:
     assert (unknown.workspace_bytes, unknown.workspace_on_huge_pages) == (None, None)
     assert "its size depends on the sizes: 64*M + 256" in str(unknown)
     assert (known.workspace_bytes, known.workspace_on_huge_pages, known.threads) == (448, 0, 2)
-    assert "workspace   448 bytes: 64*M + 256\nconstants " in str(known)
+    assert "workspace   448 bytes: 64*M + 256\nlive        288 bytes of it at once\nconstants " in str(known)
+    assert (unknown.live_bytes, known.live_bytes) == (None, 288)
     assert "-fopenmp" in known.flags
     assert known.library == kernel.library_path
     assert kernel.report({"M": 1 << 20}).workspace_on_huge_pages == memory.MOST_HUGE

@@ -74,7 +74,7 @@ def test_branches_and_filled_lanes(kernels: dict[str, Kernel], sizes: tuple[int,
 def test_stack_workspace_and_constants(threads: int) -> None:
     kernel = build_kernel(module(MEMORY, constants=MEMORY_CONSTANTS), GENERIC, threads)
     assert [slot.name for slot in kernel.signature.constants] == ["w/1", "v"]
-    assert kernel.workspace_bytes({"M": 3}) == 128 + 64 * 3 + 64 * threads
+    assert kernel.workspace_bytes({"M": 3}) == 256 + 64 * 3
     for m in (1, 2, 9):
         check(kernel, MEMORY, uniform(m, 8), constants=MEMORY_CONSTANTS)
 

@@ -249,9 +249,9 @@ def test_only_what_a_caller_passes_is_strided() -> None:
         '  %y = tcp.generic(%x) {iterators = [["i", "parallel"], ["j", "parallel"]], maps = [[i, j], [i, j]]} '
         "({ (%e: f32 strided): tcp.yield(%e) }) : tensor<2x3xf32>\n  tcp.return(%y) }"
     )
-    assert error.message == "only what a caller passes is strided"
-    assert error.required == "`strided` behind arguments and results of a function"
-    assert error.found == "`strided` behind an argument of a region"
+    assert error.message == "only what a caller passes is `strided`"
+    assert error.required == "`strided` with arguments of a function"
+    assert error.found == "`strided` with an argument of a region"
     assert error.payload is not None
     assert (error.payload.line, error.payload.span) == (2, "strided")
 

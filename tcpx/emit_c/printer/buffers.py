@@ -14,7 +14,7 @@ from tcpx.emit_c.signature import ConstantSlot
 from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.ops.call import RowCall
 from tcpx.payload.ops.memory import At
-from tcpx.payload.sizes import Dim, known_divisor
+from tcpx.payload.sizes import known_divisor
 from tcpx.payload.types import BufferType
 from tcpx.target.kernels import places_of
 from tcpx.target.rows import PLACEHOLDER
@@ -91,14 +91,10 @@ def _place(op: Operation, context: FunctionContext, scope: Scope) -> str:
             required="an `offset`, which plan_memory gives it",
             found="no `offset`",
         )
-    offset = context.size_attribute(op, "offset")
-    start: Dim = 0
     base = f"(char *){context.workspace_name}"
-    if op.attributes.get("per_thread"):
-        start = context.workspace_shared
-        if context.slot_name:
-            base, start = context.slot_name, 0
-    shift = context.sizes.text(start + offset, scope)
+    if context.slot_name and context.size_attribute(op, "per_thread") != 0:
+        base = context.slot_name
+    shift = context.sizes.text(context.size_attribute(op, "offset"), scope)
     return base if shift == "0" else f"{base} - {shift[1:]}" if shift.startswith("-") else f"{base} + {shift}"
 
 
@@ -106,7 +102,7 @@ def print_call(op: Operation, callee: FuncOp, context: FunctionContext, scope: S
     """Run another function of the kernel, in its part of the workspace."""
     arguments = [context.read(value) for value in op.operands]
     arguments += [context.sizes.text(size, scope) for size in op.binding.values()]
-    workspace = _place(op, context, scope) if op.workspace != 0 else "0"
+    workspace = _place(op, context, scope) if op.workspace[0] != 0 else "0"
     name = context.kernel.c_names[callee]
     scope.statement(f"{name}({', '.join([*arguments, context.constants_name, workspace])});")
 

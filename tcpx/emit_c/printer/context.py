@@ -72,9 +72,8 @@ class FunctionContext:
         "target",
         "threads",
         "variables",
+        "workspace",
         "workspace_name",
-        "workspace_shared",
-        "workspace_thread",
     )
 
     def __init__(self, func: FuncOp, kernel: KernelContext, target: Target, threads: int, names: Names) -> None:
@@ -100,8 +99,14 @@ class FunctionContext:
         self.slot_name = ""
         self.setups = SetUps(func, target, threads)
         self.in_parallel = False
-        self.workspace_shared = self.size_attribute(func, "workspace_shared")
-        self.workspace_thread = self.size_attribute(func, "workspace_thread")
+        self.workspace = self.size_attribute(func, "workspace")
+        planned = func.attributes.get("threads", threads)
+        if planned != threads:
+            raise func.error(
+                f"the workspace of @{func.name} is planned for another number of threads",
+                required=f"threads = {threads}",
+                found=f"threads = {planned}",
+            )
 
     def c_type(self, type_: Type, op: Operation) -> str:
         """The C type of a scalar or 1-D vector."""

@@ -223,16 +223,14 @@ def _loop_comment(loop: Loop) -> str:
 
 def _declare_slot(loop: Loop, context: FunctionContext, inner: Scope) -> None:
     """The part of the workspace that belongs to the thread that runs this iteration."""
-    buffers = [op for op in loop.walk() if op.attributes.get("per_thread")]
-    if not any(context.live.is_live(op) for op in buffers):
+    steps = [context.size_attribute(op, "per_thread") for op in loop.walk() if context.live.is_live(op)]
+    step = next((step for step in steps if step != 0), None)
+    if step is None:
         return
     context.needs.thread_number = True
     context.slot_name = context.names.fresh("slot")
-    terms = [f"(char *){context.workspace_name}"]
-    if context.workspace_shared != 0:
-        terms.append(context.sizes.text(context.workspace_shared, inner))
-    terms.append(f"omp_get_thread_num() * {context.sizes.factor(context.workspace_thread, inner)}")
-    inner.statement(f"char *const {context.slot_name} = {' + '.join(terms)};")
+    own = f"omp_get_thread_num() * {context.sizes.factor(step, inner)}"
+    inner.statement(f"char *const {context.slot_name} = (char *){context.workspace_name} + {own};")
 
 
 def _yielded(loop: Loop, index: int) -> list[Value]:

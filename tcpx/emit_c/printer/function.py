@@ -65,10 +65,10 @@ def print_kernel(
         outputs=arguments[split:],
         symbols=tuple(symbol for symbol in func.symbols if symbol.name not in strides),
         threads=threads,
-        workspace_shared=context.workspace_shared,
-        workspace_thread=context.workspace_thread,
+        workspace_bytes=context.workspace,
+        live_bytes=context.size_attribute(func, "workspace_live"),
         constants=tuple(context.constant_slots),
-        wide_sizes=_wide_sizes(func, context.workspace_shared + threads * context.workspace_thread),
+        wide_sizes=_wide_sizes(func, context.workspace),
         assertions=tuple(op.diagnostic for op, _ in _assertions(func)),
     )
     checks, call = _size_checks(func, signature, context, reserved)
@@ -115,7 +115,7 @@ def _body(context: FunctionContext) -> tuple[Scope, list[str]]:
     for position, value in enumerate(func.args):
         type_ = context.buffer_type(value, func)
         context.buffers[value] = names.fresh(value.name)
-        const = "const " if position < split else ""
+        const = "const " if position < split and position not in func.states else ""
         parameters.append(f"{const}{context.target.c_type(type_.dtype.name)} *restrict {context.buffers[value]}")
     body = Scope()
     for symbol in func.symbols:
@@ -312,7 +312,7 @@ def _description(signature: KernelSignature, target: Target) -> list[str]:
     arguments = [*signature.inputs, *signature.outputs]
     lines = [f"/* {in_comment('@' + signature.name)}, for {in_comment(target.name)}, {signature.threads} thread(s)."]
     for argument in arguments:
-        role = "in " if argument in signature.inputs else "out"
+        role = "out" if argument in signature.outputs else "in " if argument.state is None else "in and out"
         lines.append(f"   {role} {in_comment(str(argument))}")
     for symbol in signature.symbols:
         upper = "" if symbol.upper is None else str(symbol.upper)

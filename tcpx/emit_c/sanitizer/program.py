@@ -2,8 +2,8 @@
 
 The request is, in the byte order of the machine: the symbols and strides; per input its bytes as an int64 and its
 contents; per output its bytes; the constants like an input, the workspace like an output. The response is the return
-code as an int64 and the contents of the outputs. Before the call, one line per block goes to the standard output:
-address and bytes.
+code as an int64 and the contents of the inputs that are state and of the outputs. Before the call, one line per block
+goes to the standard output: address and bytes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ static void *tcpx_read_block(FILE *request, int is_given, int is_aligned) {{
 def program_source(c_source: str, signature: KernelSignature) -> str:
     """The C of the kernels, at the same lines, and a `main` that calls one of them."""
     inputs = [f"a{k}" for k in range(len(signature.inputs))]
+    states = [f"a{k}" for k, argument in enumerate(signature.inputs) if argument.state is not None]
     outputs = [f"o{k}" for k in range(len(signature.outputs))]
+    written = [*states, *outputs]
     symbols = [f"s{k}" for k in range(len(signature.symbols) + len(signature.strides))]
     words = ", ".join([*inputs, *outputs, *symbols, "constants", "workspace"])
     body = [
@@ -55,24 +57,28 @@ def program_source(c_source: str, signature: KernelSignature) -> str:
         'FILE *request = fopen(words[1], "rb"), *response = fopen(words[2], "wb");',
         f"if (request == NULL || response == NULL) return {BAD_REQUEST};",
         *(f"const int64_t {name} = tcpx_read_number(request);" for name in symbols),
-        *(f"void *{name} = tcpx_read_block(request, 1, 0);" for name in inputs),
-        *(line for name in outputs for line in _output(name)),
+        *(line for name in inputs for line in (_block(name, True) if name in states else _read(name))),
+        *(line for name in outputs for line in _block(name, False)),
         "void *constants = tcpx_read_block(request, 1, 1);",
         "void *workspace = tcpx_read_block(request, 0, 1);",
         "fflush(stdout);",
         f"const int64_t code = {signature.c_name}({words});",
         f"if (fwrite(&code, sizeof code, 1, response) != 1) return {BAD_REQUEST};",
-        *(f"if (fwrite({name}, 1, {name}_bytes, response) != {name}_bytes) return {BAD_REQUEST};" for name in outputs),
+        *(f"if (fwrite({name}, 1, {name}_bytes, response) != {name}_bytes) return {BAD_REQUEST};" for name in written),
         f"return fclose(response) == 0 ? 0 : {BAD_REQUEST};",
     ]
     return "\n".join([c_source, _READING, "int main(int count, char **words) {", *("  " + b for b in body), "}", ""])
 
 
-def _output(name: str) -> list[str]:
-    """An output: its bytes are needed again when it is written."""
+def _read(name: str) -> list[str]:
+    return [f"void *{name} = tcpx_read_block(request, 1, 0);"]
+
+
+def _block(name: str, is_given: bool) -> list[str]:
+    """An input or output: its bytes are needed again when it is written."""
     return [
         f"const long {name}_at = ftell(request);",
         f"const size_t {name}_bytes = (size_t)tcpx_read_number(request);",
         f"if (fseek(request, {name}_at, SEEK_SET) != 0) return {BAD_REQUEST};",
-        f"void *{name} = tcpx_read_block(request, 0, 0);",
+        f"void *{name} = tcpx_read_block(request, {int(is_given)}, 0);",
     ]

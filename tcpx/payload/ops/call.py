@@ -215,6 +215,17 @@ class Call(CallBase):
     def binding(self) -> Mapping[Symbol, Dim]:
         return bound_sizes(self.called, [value.type for value in self.operands])
 
+    def gives_up(self) -> Mapping[int, int]:
+        callee = self.callee
+        return {} if callee is None else callee.states
+
+    def overwritten_by(self, index: int) -> int | None:
+        """A row that works in place reads its result's first value where it writes it."""
+        return 0 if index == place_of_result(self.called) else super().overwritten_by(index)
+
+    def in_step(self, index: int, number: int = 0) -> Tile | None:
+        return Tile.full(shape_of(self.operands[index].type)) if self.overwritten_by(index) == number else None
+
     def verify(self) -> None:
         callee = self.called
         if not self.results:
@@ -232,11 +243,6 @@ class Call(CallBase):
                 required=f"{IN_PLACE} = a number below {len(callee.args)}",
                 found=str(target),
             )
-
-    def in_step(self, index: int, number: int = 0) -> Tile | None:
-        """A row that works in place reads its result's first value where it writes it."""
-        is_in_place = index == place_of_result(self.called)
-        return Tile.full(shape_of(self.results[number].type)) if is_in_place else None
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         return evaluation.call(self.called, args)
@@ -266,10 +272,10 @@ class BufferCall(CallBase):
         return dict(zip(self.called.symbols, self.sizes, strict=True))
 
     @property
-    def workspace(self) -> Dim:
-        planned = [self.called.attributes.get(key, 0) for key in ("workspace_shared", "workspace_thread", "threads")]
-        shared, thread, threads = (substitute(held, self.binding) for held in planned if isinstance(held, int | Size))
-        return shared + thread * threads
+    def workspace(self) -> tuple[Dim, Dim]:
+        planned = (self.called.attributes.get(key, 0) for key in ("workspace", "workspace_live"))
+        size, live = (substitute(held, self.binding) for held in planned if isinstance(held, int | Size))
+        return size, live
 
     def verify(self) -> None:
         callee = self.called
@@ -302,7 +308,7 @@ class BufferCall(CallBase):
         args = [a[(..., *(slice(evaluation.size(d)) for d in shape))] for a, shape in zip(args, shapes, strict=True)]
         for value in self.operands[:split]:
             evaluation.note_read(value, Tile.full(shape_of(value.type)))
-        for value in self.operands[split:]:
+        for value in [*self.operands[split:], *(self.operands[k] for k in self.called.states)]:
             evaluation.note_write(value, Tile.full(shape_of(value.type)))
         evaluation.call(self.called, args[:split], args[split:], self)
         return ()

@@ -76,7 +76,7 @@ class Alloc(Operation):
 
     def _planned(self, type_: BufferType, shape: tuple[int, ...], evaluation: Evaluation) -> Array | None:
         """The part of the workspace the plan gives it, if there is a plan; beyond its end is an error."""
-        offset, part = self.attributes.get("offset"), evaluation.workspace.get(bool(self.attributes.get("per_thread")))
+        offset, part = self.attributes.get("offset"), evaluation.workspace
         if not isinstance(offset, int | Size) or part is None:
             return None
         dtype = type_.dtype.numpy

@@ -11,7 +11,7 @@ from lark import Token
 from tcpx.payload.constants import Constants, NumpyArray
 from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, TcpxError, check_text, counted
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import CALLEE, Block, FuncOp, Module, Operation, Range, Value, operation_class
+from tcpx.payload.ir import CALLEE, INOUT, Block, FuncOp, Module, Operation, Range, Value, operation_class
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.other_names import advice
@@ -129,6 +129,7 @@ class _ModuleParser(AttributeReader):
         func.attributes.update(self.attributes(child(node, "attributes"), scope))
         self._mark_strided(func, arguments, child(node, "func_results"))
         self._declare_ranges(func, arguments, scope)
+        self._mark_states(func, arguments, child(node, "func_results"))
         self._define_arguments(arguments, func.body, scope)
         self._statements(_required(child(node, "body")), func.body, scope)
         clause = child(node, "func_results")
@@ -158,8 +159,9 @@ class _ModuleParser(AttributeReader):
         return found
 
     def _arguments(self, node: Node | None, scope: Scope) -> list[tuple[str, Type]]:
-        entries = children(node, "argument") if node is not None else ()
-        return [(tokens(entry)[0][1:], self.type(nodes(entry)[0], scope)) for entry in entries]
+        entries = list(children(node, "argument")) if node is not None else []
+        types = [next(n for n in nodes(entry) if n.data not in ("inout", "strided")) for entry in entries]
+        return [(tokens(entry)[0][1:], self.type(n, scope)) for entry, n in zip(entries, types, strict=True)]
 
     def _define_arguments(self, node: Node | None, block: Block, scope: Scope) -> None:
         entries = list(children(node, "argument")) if node is not None else []
@@ -190,6 +192,35 @@ class _ModuleParser(AttributeReader):
                 found[k] = (lower, end)
         if found:
             func.attributes[RANGES] = range_entries(found)
+
+    def _mark_states(self, func: FuncOp, arguments: Node | None, results: Node | None) -> None:
+        """Note which arguments are state, and which results are put into their memory: those of their names."""
+        entries = list(children(arguments, "argument")) if arguments is not None else []
+        states = {tokens(n)[0]: k for k, n in enumerate(entries) if child(n, "inout") is not None}
+        named = list(enumerate(children(results, "func_result"))) if results is not None else []
+        found: dict[int, int] = {}
+        for number, entry in named:
+            for name in tokens(entry)[:1]:
+                if name not in states or states[name] in found:
+                    message = "two results are called" if name in states else "no argument is `inout` that is called"
+                    raise self.source.error(
+                        name,
+                        f"{message} {name}",
+                        required="the name of an argument that is `inout`, each once",
+                        found=str(name),
+                    )
+                found[states[name]] = number
+        for name, position in states.items():
+            if position not in found:
+                raise self.source.error(
+                    entries[position],
+                    f"no result is put into the memory of {name}",
+                    required=f"a result that is called {name}",
+                    found="none",
+                    fix=f"-> {name}: {func.args[position].type}",
+                )
+        if found:
+            func.attributes[INOUT] = tuple(sorted(found.items()))
 
     def check_headers(self) -> None:
         """What functions return is what they declare; the operations themselves are verified by now."""
@@ -334,14 +365,16 @@ class _ModuleParser(AttributeReader):
         head = child(node, "block_arguments")
         arguments = child(head, "arguments") if head is not None else None
         for entry in nodes(arguments) if arguments is not None else ():
-            mark = child(entry, "strided") or child(entry, "range")
+            mark = next((m for rule in ("strided", "inout", "range") if (m := child(entry, rule)) is not None), None)
             if mark is not None:
-                word = "strided" if mark.data == "strided" else "in"
+                word = "in" if mark.data == "range" else str(mark.data)
                 raise self.source.error(
                     mark,
-                    f"only what a caller passes is {'strided' if word == 'strided' else 'checked to be in a range'}",
-                    required=f"`{word}` behind arguments{' and results' if word == 'strided' else ''} of a function",
-                    found=f"`{word}` behind an argument of a region",
+                    f"only what a caller passes is `{word}`"
+                    if word != "in"
+                    else "only what a caller passes is checked",
+                    required=f"`{word}` with arguments of a function",
+                    found=f"`{word}` with an argument of a region",
                 )
         block = Block(self._arguments(arguments, scope))
         self._define_arguments(arguments, block, inner)

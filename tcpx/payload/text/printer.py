@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
-from tcpx.payload.ir import CALLEE, Attribute, Block, FuncOp, Module, Operation, Value
+from tcpx.payload.ir import CALLEE, INOUT, Attribute, Block, FuncOp, Module, Operation, Value
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.predicates import Predicate
@@ -30,14 +30,19 @@ def print_func(func: FuncOp) -> str:
     marks = [" strided" if k in strided else "" for k in range(len(func.args) + len(func.returned))]
     for k, (lower, end) in declared_ranges(func).items():
         marks[k] = f" in {to_text(lower)} to {to_text(end)}{marks[k]}"
-    args = ", ".join(f"{_name(a)}: {a.type}{mark}" for a, mark in zip(func.args, marks, strict=False))
+    states = dict(func.states) if "results" not in func.attributes else dict[int, int]()
+    kinds = ["inout " if k in states else "" for k in range(len(func.args))]
+    args = ", ".join(f"{_name(a)}: {kind}{a.type}{m}" for a, kind, m in zip(func.args, kinds, marks, strict=False))
     head = f"func @{func.name}({args})"
     types = [f"{v.type}{mark}" for v, mark in zip(func.returned, marks[len(func.args) :], strict=True)]
+    for argument, result in states.items():
+        types[result] = f"{_name(func.args[argument])}: {types[result]}"
     if types:
         head += f" -> {types[0]}" if len(types) == 1 else f" -> ({', '.join(types)})"
     if func.symbols:
         head += f" symbols [{', '.join(map(_symbol, func.symbols))}]"
-    head += _attributes((k, a) for k, a in func.attributes.items() if k not in (STRIDED, RANGES))
+    said = {STRIDED, RANGES, INOUT} if states else {STRIDED, RANGES}
+    head += _attributes((k, a) for k, a in func.attributes.items() if k not in said)
     return "\n".join([f"{head} {{", *_statements(func.body.ops, INDENT), "}", ""])
 
 

@@ -72,8 +72,8 @@ class Buffers:
     def _make(self, storage: Storage, before: Operation | None) -> Value:
         rewriter = self.rewriter
         match storage.kind:
-            case StorageKind.ARGUMENT | StorageKind.CONSTANT if storage.value is not None:
-                space = "argument" if storage.kind is StorageKind.ARGUMENT else "constant"
+            case StorageKind.ARGUMENT | StorageKind.STATE | StorageKind.CONSTANT if storage.value is not None:
+                space = "constant" if storage.kind is StorageKind.CONSTANT else "argument"
                 rewriter.set_type(storage.value, buffer_type(storage.type, space))
                 self._make_strided(storage, storage.value)
                 return storage.value
@@ -152,7 +152,7 @@ class Buffers:
                 self.rewriter.erase(op)
 
 
-_GIVEN = (StorageKind.ARGUMENT, StorageKind.CONSTANT, StorageKind.RESULT)
+_GIVEN = (StorageKind.ARGUMENT, StorageKind.STATE, StorageKind.CONSTANT, StorageKind.RESULT)
 
 
 def _owner(value: Value) -> Operation:

@@ -14,12 +14,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tcpx.payload.ir import Operation
-from tcpx.payload.ops.gml_st import Loop, StYield
-from tcpx.payload.subsets import disjoint
+from tcpx.payload.ops.gml_st import Loop, StYield, runs_at_most_once
+from tcpx.payload.sizes import Dim, Var, substitute
+from tcpx.payload.subsets import Tile, disjoint
 from tcpx.transform.bufferization.effects import Effects, Write
 from tcpx.transform.bufferization.occupancy import Occupancy
 from tcpx.transform.bufferization.program_order import Order, ProgramOrder
-from tcpx.transform.bufferization.storage import READ_ONLY, LinkKind, Storage
+from tcpx.transform.bufferization.storage import READ_ONLY, LinkKind, Storage, StorageKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,27 @@ class Conflict:
 def shown(op: Operation) -> str:
     """An operation in a message."""
     return f"%{op.name} ({op.opcode})" if op.name else op.opcode
+
+
+def _apart_in(loop: Loop, read: tuple[Operation, Tile], write: tuple[Operation, Tile]) -> bool:
+    """Whether an iteration of a loop reads nothing that one before it writes; in parallel, that another one writes."""
+    pairs = [(read, write), (write, read)] if loop.is_parallel else [(read, write)]
+    later = Var(f"{loop.var.name}~later", loop.var.size() + loop.var.step, loop.var.upper, loop.var.step)
+    return runs_at_most_once(loop) or all(
+        disjoint(_anywhere_in(loop, *last, "later", later), _anywhere_in(loop, *first, "first", loop.var)) is True
+        for last, first in pairs
+    )
+
+
+def _anywhere_in(loop: Loop, op: Operation, tile: Tile, suffix: str, var: Var) -> Tile:
+    """A tile of an operation in an iteration of a loop, of any iteration of the loops inside that: it has variables of
+    its own for them."""
+    inner = [held for held in op.ancestors() if isinstance(held, Loop) and held.is_in(loop) and held is not loop]
+    mapping: dict[Var, Dim] = {loop.var: var.size()}
+    for held in reversed(inner):
+        bounds = (substitute(d, mapping) for d in (held.var.lower, held.var.upper, held.var.step))
+        mapping[held.var] = Var(f"{held.var.name}~{suffix}", *bounds).size()
+    return tile.substitute(mapping)
 
 
 class Conflicts:
@@ -108,7 +130,7 @@ class Conflicts:
 
     def _value(self, storage: Storage, memories: Sequence[Storage]) -> Conflict | None:
         """A write between the definition of a value and one of its uses."""
-        value, block = storage.value, storage.op.parent if storage.op is not None else None
+        value, block = storage.value, storage.block
         if value is None or block is None:
             return None
         for write in self._active(self.occupancy.while_held(storage, memories)):
@@ -121,10 +143,29 @@ class Conflicts:
                     case Order.SAME:
                         harmless = self.effects.reads_in_step(reader, index, write)
                     case Order.MAYBE:
-                        harmless = False
+                        harmless = storage.kind is StorageKind.STATE and self._apart(storage, reader, index, write)
                 if not harmless and self.places.place(storage).may_overlap(write.place(self.places)):
                     return Conflict(storage, write.op, reader)
         return None
+
+    def _apart(self, storage: Storage, reader: Operation, index: int, write: Write) -> bool:
+        """Whether no iteration of the loops round both reads what another one may have written before, and each reads
+        before it writes."""
+        part, written = reader.part_read(index), write.place(self.places)
+        if part is None or reader.operands[index] is not storage.value:
+            return False
+        read = self.places.place(storage).part(part)
+        around = list(write.op.ancestors())
+        common = [op for op in reader.ancestors() if isinstance(op, Loop) and op in around]
+        if read.view is not written.view or not common:
+            return False
+        match self.order.follows(reader, write.op, common[0].body):
+            case Order.MAYBE:
+                return False
+            case Order.SAME if not self.effects.reads_in_step(reader, index, write):
+                return False
+            case _:
+                return all(_apart_in(loop, (reader, read.tile), (write.op, written.tile)) for loop in common)
 
     def _destination(self, storage: Storage, memories: Sequence[Storage]) -> Conflict | None:
         """A write in the body of a loop to its destination that is not on behalf of a yield to it."""

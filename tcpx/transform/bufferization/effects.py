@@ -64,7 +64,7 @@ class Effects:
                 self._seen_through[op.result] = op
         strided = strided_positions(func)
         for k, arg in enumerate(func.args):
-            self._add(arg, StorageKind.ARGUMENT, None)
+            self._add(arg, StorageKind.STATE if k in func.states else StorageKind.ARGUMENT, None)
             if k in strided:
                 self.of_value[arg].strided = True
         for op in ops:

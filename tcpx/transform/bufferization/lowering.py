@@ -23,7 +23,7 @@ from tcpx.transform.bufferization.conflicts import shown
 from tcpx.transform.bufferization.effects import Write
 from tcpx.transform.bufferization.elements import ElementLoops
 from tcpx.transform.bufferization.placement import Placement
-from tcpx.transform.bufferization.storage import Place
+from tcpx.transform.bufferization.storage import Place, Storage, StorageKind
 from tcpx.transform.recipes import Recipes
 
 
@@ -82,8 +82,32 @@ class Lowering:
         self._cleanups.append(lambda: self._strip_results(op))
 
     def end(self, op: Yield | Return) -> None:
-        self._copies(op)
+        """What is put into state is copied last: until then, others are copied from there."""
+        writes = self.writes.get(op, [])
+        into_state = [write for write in writes if self._in_state(write.target)]
+        for write in writes:
+            if write not in into_state:
+                self._copy(write)
+        kept = [self._kept(op, write) if len(into_state) > 1 else None for write in into_state]
+        for write, place in zip(into_state, kept, strict=True):
+            if place is None:
+                self._copy(write)
+            else:
+                target = write.place(self.effects.places)
+                self.loops.copy(op, f"{write.target.name}/copy", place, target, place.tile.shape)
         self._cleanups.append(lambda: self._strip_operands(op))
+
+    def _in_state(self, storage: Storage) -> bool:
+        return self.effects.places.place(storage).memory.kind is StorageKind.STATE
+
+    def _kept(self, op: Operation, write: Write) -> Place | None:
+        """A copy of what is put into state and lies in other state, which may be overwritten first."""
+        if write.source is None or not self._in_state(write.source):
+            return None
+        kept, source = self.buffers.packed(op.operands[write.index], op), self.effects.places.place(write.source)
+        self.loops.copy(op, f"{write.source.name}/kept", source, kept, kept.tile.shape)
+        self.remarks.append(f"copies %{write.source.name} twice for {shown(op)}, because it becomes other state")
+        return kept
 
     def empty(self, op: Empty) -> None:
         self.gone(op, "it has no elements to compute")
@@ -107,24 +131,30 @@ class Lowering:
             self.erase_later(op)
 
     def call(self, op: Call) -> None:
-        """A call of a function that is on buffers: it is given memory without gaps, and writes the results there."""
+        """A call of a function that is on buffers: it is given memory without gaps, and writes the results there. State
+        is where the result will be that is put into it."""
         if op.called.row is not None:
             self._row(op)
             return
-        values = [*op.operands, *op.results]
-        given = [self._packed(op, value) for value in values]
-        moved = [(v, self.effects.place(v), at) for v, at in zip(values, given, strict=True)]
-        moved = [(v, place, at) for v, place, at in moved if place is not at]
-        for value, place, at in moved:
+        states = op.gives_up()
+        given = {v: self._packed(op, v) for k, v in enumerate([*op.operands, *op.results]) if k not in states}
+        given |= {op.operands[k]: given[op.results[n]] for k, n in states.items()}
+        moved = {v: at for v, at in given.items() if not self.effects.place(v).is_same(at)}
+        for value, at in moved.items():
             if value.defining_op is not op:
-                self.loops.copy(op, f"{value.name}/packed", place, at, at.tile.shape)
-        made = BufferCall.of(op, [self.buffers.of(place) for place in given])
+                self.loops.copy(op, f"{value.name}/packed", self.effects.place(value), at, shape_of(value.type))
+        for storage in (self.effects.of_value[op.operands[k]] for k in states if op.operands[k] in moved):
+            reason = self.placement.reasons.get(storage, f"%{storage.name} is not given up by who gave it")
+            self.remarks.append(f"copies %{storage.name}: {storage.type} for {shown(op)}, because {reason}")
+        passed = [k for k in range(len(op.results)) if k not in states.values()]
+        values = [*op.operands, *(op.results[k] for k in passed)]
+        made = BufferCall.of(op, [self.buffers.of(given[value]) for value in values])
         made.name = op.name
         self.rewriter.insert(made, InsertPoint.before(op))
         self.rewriter.continue_as(op, made)
-        for value, place, at in moved:
+        for value, at in moved.items():
             if value.defining_op is op:
-                self.loops.copy(op, f"{value.name}/packed", at, place, at.tile.shape)
+                self.loops.copy(op, f"{value.name}/packed", at, self.effects.place(value), shape_of(value.type))
         self.erase_later(op)
 
     def _row(self, op: Call) -> None:

@@ -37,9 +37,10 @@ class Occupancy:
         self._last = {storage: self._last_read(storage) for storage in self.places.storages}
         for rank, write in enumerate(effects.writes):
             self._memories[write.target].writes.append(rank)
-        for storage, op in ((s, s.op) for s in self.places.storages):
-            if op is not None and op.parent is not None and self._last[storage] is not None:
-                self._memories[storage].held[op.parent] = [(order.number(op), self.places.rank(storage))]
+        for storage, block in ((s, s.block) for s in self.places.storages):
+            if block is not None and self._last[storage] is not None:
+                number = 0 if storage.op is None else order.number(storage.op)
+                self._memories[storage].held[block] = [(number, self.places.rank(storage))]
 
     def join(self, moved: Storage, memory: Storage) -> None:
         """A memory is part of another from now on."""
@@ -58,8 +59,9 @@ class Occupancy:
     def while_held(self, storage: Storage, memories: Sequence[Storage]) -> Iterator[Write]:
         """The writes to some memories between the definition of a value and its last read."""
         last = self._last[storage]
-        if storage.op is not None and last is not None:
-            yield from self._between(memories, self.order.end(storage.op) + 1, last)
+        if last is not None:
+            first = 0 if storage.op is None else self.order.end(storage.op) + 1
+            yield from self._between(memories, first, last)
 
     def inside(self, loop: Loop, memories: Sequence[Storage]) -> Iterator[Write]:
         """The writes to some memories in the body of a loop."""
@@ -107,10 +109,10 @@ class Occupancy:
         return known
 
     def _last_read(self, storage: Storage) -> int | None:
-        """The last number in the operation, next to the one that defines a value, of the last read; None without."""
-        value, op = storage.value, storage.op
-        if value is None or op is None or op.parent is None or self.effects.is_undefined(value):
+        """The last number in the operation of the block that defines a value, of the last read; None without."""
+        value, block = storage.value, storage.block
+        if value is None or block is None or self.effects.is_undefined(value):
             return None
         reads = self._sorted_reads(value)
-        around = self.order.ancestor(reads[-1][2], op.parent) if reads else None
+        around = self.order.ancestor(reads[-1][2], block) if reads else None
         return self.order.end(around) if around is not None else None

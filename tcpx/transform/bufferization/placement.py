@@ -32,10 +32,19 @@ class Placement:
         self.order = ProgramOrder(func)
         self.conflicts = Conflicts(self.effects, self.order)
         self.reasons: dict[Storage, str] = {}
+        for argument, result in func.states.items():
+            self._put_into_state(self.effects.results[result], func.args[argument])
         for op in operations(func.body):
             if isinstance(op, Materialize):
                 self._decide(op.result, self._subset(op))
         self._block(func.body)
+
+    def _put_into_state(self, result: Storage, argument: Value) -> None:
+        """A result of the function is put into the memory of an argument, whatever it holds until then."""
+        end = self.func.body.ops[-1]
+        for link in self._link(argument, LinkKind.TAKEN, end):
+            self.places.link(result, link)
+            self.conflicts.occupancy.join(result, link.to)
 
     def _block(self, block: Block) -> None:
         for op in reversed(block.ops):
@@ -148,13 +157,12 @@ class Placement:
                     yield from self._link(self.effects.goes_to(move), LinkKind[move.kind.name], user, move.tile)
 
     def _overwritten(self, value: Value) -> Iterator[Link]:
-        """Operations that read a value and write a result of its shape element by element; accumulators first."""
+        """Operations that read a value and write a result of its shape in step with that; accumulators first."""
         found: list[tuple[bool, Operation, Value]] = []
         for user, index in value.uses:
-            if not user.computes_result:
+            number = user.overwritten_by(index)
+            if number is None:
                 continue
-            # Of several results, each takes its own accumulator and the first an input: no two take one memory.
-            number = max(0, index - len(user.inputs))
             result = user.results[number]
             known = self.effects.of(result) is not None
             if known and user.in_step(index, number) is not None and _is_same(result, value):

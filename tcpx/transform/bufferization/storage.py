@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.sizes import is_equal
 from tcpx.payload.subsets import Tile, compose, disjoint
 from tcpx.payload.types import TensorType
@@ -20,6 +20,7 @@ class StorageKind(Enum):
     """What a storage holds."""
 
     ARGUMENT = "an argument"
+    STATE = "an argument that is state, and its result"
     RESULT = "a result of the function"
     CONSTANT = "a named constant"
     EMPTY = "nothing yet"
@@ -77,6 +78,14 @@ class Storage:
     link: Link | None = None
     strided: bool = False
     own: bool = False
+
+    @property
+    def block(self) -> Block | None:
+        """The block that defines the value, where it may be overwritten there: an argument that is none is state."""
+        if self.op is not None:
+            return self.op.parent
+        owner = self.value.owner if self.value is not None and self.kind is StorageKind.STATE else None
+        return owner if isinstance(owner, Block) else None
 
     def full(self) -> Tile:
         """All of it."""

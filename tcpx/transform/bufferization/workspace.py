@@ -1,32 +1,38 @@
-"""Where each buffer of the workspace lies: as little memory as lifetimes allow, with sizes that are expressions.
+"""Where each buffer of the workspace lies: hardly more memory than is live at once, for sizes that are expressions.
 
 Within a block a buffer is live from its allocation to its last use; all that is inside a loop or branch is one item,
-live where the loop or branch stands. Items are assigned to slots first fit, a slot being free when its last item is
-dead (linear scan: Poletto and Sarkar, TOPLAS 1999); a slot is as large as its largest item. Branches lie over each
-other. Buffers inside a parallel loop lie in the slot of their thread, which starts anew in every parallel loop.
+live where the loop or branch stands, and so are the workspace of a function that is called and the slots of all threads
+of a parallel loop. Branches lie over each other.
+
+Items are stacked in an order: each as low as those before it allow that are live at the same time, whatever the sizes
+are. It is the order in which items lie that are placed one by one in the lowest gap where they fit: in program order,
+or the largest first (Pisarchyk and Lee, arXiv 2001.03288), then again with what lay on top before all others. Where
+sizes depend on symbols, they are placed so for several values of the symbols, and the order is kept that wastes least
+where it wastes most.
 """
 
 from __future__ import annotations
 
-from bisect import insort
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
 from typing import Final
 
-from tcpx.payload.facts import Facts, facts_at, facts_in
+from tcpx.payload.facts import Facts, facts_in
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.memory import Alloc, View
+from tcpx.payload.size_expressions import total
 from tcpx.payload.sizes import (
     Dim,
+    Max,
+    Size,
     Symbol,
     align_up,
+    evaluate,
     is_equal,
-    is_less_equal,
     maximum,
     minimum,
-    mod,
     product,
     substitute,
     symbols,
@@ -39,52 +45,58 @@ ALIGNMENT: Final = 64
 """Bytes of a cache line, and of the widest vector."""
 PAGE: Final = 4096
 """Loads and stores whose addresses differ by a multiple of this are mistaken for each other."""
+ROUNDS: Final = 24
+"""How often items are placed again, with what lay on top before all others."""
+MOST_ALTERNATIVES: Final = 12
+"""Sizes of which it is not known which is the largest, up to which each is compared by itself."""
+_POWERS: Final = (0, 4, 7, 10, 13)
+_DRAWN: Final = 5
+_LARGE: Final = 2**13
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An offset in the workspace, in bytes, and the distance to the same of the next thread: 0 where all share it."""
+
+    offset: Dim = 0
+    step: Dim = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Offsets in bytes of the buffers of a function, in the shared part or in the slot of a thread, and their sizes."""
+    """Bytes of the workspace of a function, how many of them are live at once, and where its buffers lie."""
 
-    shared: Dim
-    thread: Dim
-    offsets: Mapping[Operation, Dim]
-    per_thread: frozenset[Operation]
+    size: Dim
+    live: Dim
+    places: Mapping[Operation, Place]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Item:
-    """Buffers that are live from one position of a block to another: where they lie in its `size` bytes."""
+    """Buffers that are live from one position of a block to another, and what they need together."""
 
     first: int
     last: int
-    size: Dim
-    offsets: dict[Operation, Dim]
+    memory: Workspace
 
 
-@dataclass(slots=True)
-class _Slot:
-    """Memory that items use one after the other."""
-
-    size: Dim
-    items: list[_Item] = field(default_factory=list[_Item])
-
-
-def plan(func: FuncOp) -> Workspace:
-    """Plan the buffers of a function that are in space `arena`."""
-    return _Planner(func).run()
+def plan(func: FuncOp, threads: int) -> Workspace:
+    """Plan the buffers of a function that are in space `arena`, for this many threads."""
+    return _Planner(func, threads).run()
 
 
 class _Planner:
-    def __init__(self, func: FuncOp) -> None:
-        self.func, self.order = func, ProgramOrder(func)
+    def __init__(self, func: FuncOp, threads: int) -> None:
+        self.func, self.order, self.threads = func, ProgramOrder(func), threads
         self.symbols = {symbol.name: symbol.size() for symbol in func.symbols}
-        self.thread: Dim = 0
-        self.in_thread: dict[Operation, Dim] = {}
 
     def run(self) -> Workspace:
-        shared, offsets = self._block(self.func.body, False)
-        planned = {op: self._everywhere(offset) for op, offset in {**offsets, **self.in_thread}.items()}
-        return Workspace(self._everywhere(shared), self.thread, planned, frozenset(self.in_thread))
+        known = self._block(self.func.body, False)
+        places = {
+            op: Place(self._everywhere(place.offset), self._everywhere(place.step))
+            for op, place in known.places.items()
+        }
+        return Workspace(self._everywhere(known.size), self._everywhere(known.live), places)
 
     def _everywhere(self, size: Dim) -> Dim:
         """A size that is asked for outside the branches: what holds in one of them is not known there."""
@@ -102,38 +114,37 @@ class _Planner:
             bounded[symbol] = held if symbol.upper is None else minimum(held, symbol.upper)
         return maximum(0, substitute(size, bounded))
 
-    def _block(self, block: Block, in_parallel: bool) -> tuple[Dim, dict[Operation, Dim]]:
-        """Bytes that the buffers of a block need, and where each lies in them."""
-        items: list[_Item] = []
-        for op in block.ops:
-            item = self._item(op, in_parallel)
-            if item is not None:
-                items.append(item)
-        total: Dim = 0
-        offsets: dict[Operation, Dim] = {}
-        for slot in _slots(items):
-            for item in slot.items:
-                offsets.update({op: total + offset for op, offset in item.offsets.items()})
-            total = total + pitch(slot.size)
-        return total, offsets
+    def _block(self, block: Block, in_parallel: bool) -> Workspace:
+        """What the buffers of a block need, and where each lies in it."""
+        items = [item for op in block.ops if (item := self._item(op, in_parallel)) is not None]
+        size, live, offsets = _stack(items)
+        places = {
+            op: Place(offset + place.offset, place.step)
+            for item, offset in zip(items, offsets, strict=True)
+            for op, place in item.memory.places.items()
+        }
+        return Workspace(size, live, places)
 
     def _item(self, op: Operation, in_parallel: bool) -> _Item | None:
         here = self.order.index(op)
         match op:
             case Alloc() if isinstance(op.result.type, BufferType) and op.result.type.space == "arena":
-                return _Item(here, self._last_use(op.result, here), size_in_bytes(op.result.type), {op: 0})
-            case Loop() if op.is_parallel and not in_parallel:
-                size, offsets = self._block(op.body, True)
-                self.thread = maximum(self.thread, self._outside(pitch(size), facts_at(op)))
-                self.in_thread.update(offsets)
-                return None
+                size = size_in_bytes(op.result.type)
+                return _Item(here, self._last_use(op.result, here), Workspace(size, size, {op: Place()}))
             case Loop() | If():
-                planned = [self._block(region, in_parallel) for region in op.regions]
-                offsets = {key: offset for _, held in planned for key, offset in held.items()}
-                size = maximum(*(self._outside(size, facts_in(op, k)) for k, (size, _) in enumerate(planned)))
-                return _Item(here, here, size, offsets) if offsets else None
+                shares = isinstance(op, Loop) and op.is_parallel and not in_parallel
+                planned = [self._block(region, in_parallel or shares) for region in op.regions]
+                places = {inner: place for held in planned for inner, place in held.places.items()}
+                size = maximum(*(self._outside(held.size, facts_in(op, k)) for k, held in enumerate(planned)))
+                live = maximum(*(self._outside(held.live, facts_in(op, k)) for k, held in enumerate(planned)))
+                if shares:
+                    step = pitch(size)
+                    size, live = self.threads * step, self.threads * live
+                    places = {inner: Place(place.offset, step) for inner, place in places.items()}
+                return _Item(here, here, Workspace(size, live, places)) if places else None
             case _:
-                return _Item(here, here, op.workspace, {op: 0}) if op.workspace != 0 else None
+                size, live = map(upper_expression, op.workspace)
+                return _Item(here, here, Workspace(size, live, {op: Place()})) if size != 0 else None
 
     def _last_use(self, value: Value, here: int) -> int:
         """The position, in the block of the definition, of the last operation that uses a buffer or a view of it."""
@@ -147,26 +158,121 @@ class _Planner:
         return last
 
 
-def _slots(items: list[_Item]) -> list[_Slot]:
-    """A slot for every item; an item takes one that is free and large enough, else one that is free, else a new one."""
-    slots: list[_Slot] = []
-    free: list[int] = []
-    taken: list[tuple[int, int]] = []
-    """By the position from which it is free again, the first one first: numbers of slots."""
-    for item in items:
-        while taken and taken[0][0] <= item.first:
-            insort(free, heappop(taken)[1])
-        fitting = (k for k in free if is_less_equal(item.size, slots[k].size) is True)
-        number = next(fitting, free[0] if free else len(slots))
-        if number == len(slots):
-            slots.append(_Slot(item.size))
-        else:
-            free.remove(number)
-        heappush(taken, (item.last + 1, number))
-        slot = slots[number]
-        slot.size = maximum(slot.size, item.size)
-        slot.items.append(item)
-    return slots
+def _stack(items: Sequence[_Item]) -> tuple[Dim, Dim, list[Dim]]:
+    """Bytes that items need, how many of them are live at once, and the offset of each item."""
+    before = list(_live_before(items))
+    live = _largest([total(items[k].memory.live for k in (here, *others)) for here, others in enumerate(before)])
+    sizes = [pitch(item.memory.size) for item in items]
+    beside = [list(others) for others in before]
+    for here, others in enumerate(before):
+        for other in others:
+            beside[other].append(here)
+    offsets: list[Dim] = [0] * len(items)
+    ends: dict[int, list[Dim]] = {}
+    for here in _best_order(sizes, before, beside):
+        offsets[here] = _largest([end for other in beside[here] for end in ends.get(other, ())])
+        ends[here] = [start + sizes[here] for start in _alternatives(offsets[here])]
+    return _largest([end for held in ends.values() for end in held]), live, offsets
+
+
+def _live_before(items: Sequence[_Item]) -> Iterator[list[int]]:
+    """For each item, those before it that are live where it begins to be. All that are live at once are so where one of
+    them begins to be."""
+    live: list[int] = []
+    for number, item in enumerate(items):
+        live = [k for k in live if items[k].last >= item.first]
+        yield live
+        live = [*live, number]
+
+
+def _largest(sizes: Sequence[Dim]) -> Dim:
+    return maximum(0, *dict.fromkeys(sizes))
+
+
+def _alternatives(size: Dim) -> Sequence[Dim]:
+    """The sizes of which this one is the largest: sums with each of them are compared, not sums with a maximum."""
+    match size:
+        case Size(terms=(((Max(args=args),), 1),), constant=0) if len(args) <= MOST_ALTERNATIVES:
+            return args
+        case _:
+            return (size,)
+
+
+def _best_order(sizes: Sequence[Dim], before: Sequence[Sequence[int]], beside: Sequence[Sequence[int]]) -> list[int]:
+    """The order of stacking that wastes least. `beside` are the items that each is live together with, `before` those
+    of them that come before it."""
+    program = list(range(len(sizes)))
+    samples = [[evaluate(size, known) for size in sizes] for known in _samples(sizes)]
+    least = [max((sum(s[k] for k in (n, *held)) for n, held in enumerate(before)), default=0) for s in samples]
+
+    def waste(order: Sequence[int]) -> float:
+        """How many times what is live at once is needed, for the sample where that is most."""
+        needed = (max(_placed(order, s, beside, _on_top)[1], default=0) for s in samples)
+        return max(n / max(1, bound) for n, bound in zip(needed, least, strict=True))
+
+    best, lowest = program, waste(program)
+    for known in samples:
+        for first in (program, sorted(program, key=lambda k: -known[k])):
+            placing = first
+            for _ in range(ROUNDS):
+                if lowest <= 1:
+                    return best
+                starts, ends = _placed(placing, known, beside, _lowest_gap)
+                order = sorted(program, key=starts.__getitem__)
+                found = waste(order)
+                if found < lowest:
+                    best, lowest = order, found
+                top = max(program, key=ends.__getitem__)
+                placing = [top, *(k for k in placing if k != top)]
+    return best
+
+
+def _placed(
+    order: Sequence[int],
+    sizes: Sequence[int],
+    beside: Sequence[Sequence[int]],
+    find: Callable[[Sequence[tuple[int, int]], int], int],
+) -> tuple[list[int], list[int]]:
+    """Where items begin and end that are placed in this order, each where `find` says, given where those lie that it
+    must not overlap, and its size."""
+    starts, ends = [-1] * len(order), [0] * len(order)
+    for item in order:
+        lying = [(starts[k], ends[k]) for k in beside[item] if starts[k] >= 0]
+        starts[item] = find(lying, sizes[item])
+        ends[item] = starts[item] + sizes[item]
+    return starts, ends
+
+
+def _on_top(lying: Sequence[tuple[int, int]], size: int) -> int:
+    """Above all others."""
+    del size
+    return max((end for _, end in lying), default=0)
+
+
+def _lowest_gap(lying: Sequence[tuple[int, int]], size: int) -> int:
+    """As low as there is room."""
+    start = 0
+    for other, end in sorted(lying):
+        if start + size <= other:
+            break
+        start = max(start, end)
+    return start
+
+
+def _samples(sizes: Sequence[Dim]) -> list[dict[str, int]]:
+    """Values for the symbols in sizes, within their ranges: all small to all large, and some drawn."""
+    known = {symbol.name: symbol for size in sizes for symbol in symbols(size)}
+    if not known:
+        return [{}]
+    random = Random(0)
+    found = [dict.fromkeys(known, 2**power) for power in _POWERS]
+    found += [{name: int(_LARGE ** random.random()) for name in known} for _ in range(_DRAWN)]
+    return [{name: _in_range(known[name], value) for name, value in sample.items()} for sample in found]
+
+
+def _in_range(symbol: Symbol, value: int) -> int:
+    value = max(symbol.lower, -(-value // symbol.multiple_of) * symbol.multiple_of)
+    return value if symbol.upper is None else min(symbol.upper, value)
 
 
 def size_in_bytes(type_: BufferType) -> Dim:
@@ -182,9 +288,5 @@ def size_in_bytes(type_: BufferType) -> Dim:
 
 
 def pitch(size: Dim) -> Dim:
-    """Bytes from the start of a buffer to that of the next: aligned, and no multiple of a page unless nothing."""
-    aligned = align_up(size, ALIGNMENT)
-    rest = mod(aligned, PAGE)
-    if not isinstance(rest, int):
-        return align_up(size, PAGE) + ALIGNMENT
-    return aligned if rest or aligned == 0 else aligned + ALIGNMENT
+    """Bytes from the start of a buffer to that of the next: an odd number of cache lines, so never one of pages."""
+    return align_up(size + ALIGNMENT, 2 * ALIGNMENT) - ALIGNMENT

@@ -32,6 +32,8 @@ class Bufferize(Transform):
     over their elements, composites are decomposed. What cannot be in place is copied, and each copy is a remark: the
     attribute `remarks` of the function lists them, naming the two uses that conflict.
 
+    What is `inout` is written where the result of its name is computed, once nothing reads it any more.
+
     Loops stay what they are. A handle to an operation that becomes a loop nest denotes its arithmetic in there.
     Compilation applies it where the schedule does not.
 
@@ -88,7 +90,7 @@ def bufferize_one(rewriter: Rewriter, func: FuncOp) -> tuple[str, ...]:
     lowering = Lowering(rewriter, func, placement)
     lowering.run()
     rewriter.set_attribute(func, STRIDED, None)
-    rewriter.set_attribute(func, "results", len(lowering.effects.results))
+    rewriter.set_attribute(func, "results", len(lowering.effects.results) - len(func.states))
     if lowering.remarks:
         rewriter.set_attribute(func, "remarks", tuple(lowering.remarks))
     return tuple(lowering.remarks)

@@ -21,9 +21,11 @@ from tcpx.transform.declaration import (
 class PlanMemory(Transform):
     """Give every buffer of the workspace its offset, in bytes, and the function the size of the workspace.
 
-    The workspace is a part all threads share, of `workspace_shared` bytes, and a slot of `workspace_thread` bytes per
-    thread, for buffers made inside parallel loops. Buffers that are not live at the same time share memory. Each
-    begins at a multiple of 64 bytes, and not a multiple of 4 KiB after the one before.
+    Buffers that are not live at the same time share memory, and so do the workspaces of functions that are called. A
+    buffer that is made inside a parallel loop is there once for each thread, `per_thread` bytes after the one before.
+    The function gets the size of its `workspace`, and `workspace_live`: how many bytes are live at once, which is the
+    least that any plan needs. Each buffer begins at a multiple of 64 bytes, and not a multiple of 4 KiB after the one
+    below.
 
     Comes after `bufferize`. Compilation applies it where the schedule does not.
 
@@ -58,8 +60,8 @@ class PlanMemory(Transform):
     after:
         func @f(%x: buffer<[N]x[N]xf32, strides [N, 1], space argument>, %out: buffer<[N]x[N]xf32,
             strides [N, 1], space result>) symbols [N] {results = 1,
-            workspace_shared = 4096*ceildiv(N*N, 1024) + 64, workspace_thread = 0, threads = 2} {
-          %h.buf = buffer.alloc {offset = 0, per_thread = false} : buffer<[N]x[N]xf32, strides [N, 1], space arena>
+            workspace = 128*ceildiv(N*N + 16, 32) - 64, workspace_live = 4*N*N, threads = 2} {
+          %h.buf = buffer.alloc {offset = 0, per_thread = 0} : buffer<[N]x[N]xf32, strides [N, 1], space arena>
           ...
         }
     """
@@ -91,10 +93,10 @@ def plan_memory(rewriter: Rewriter, func: FuncOp, threads: int = 1) -> None:
 
 def plan_one(rewriter: Rewriter, func: FuncOp, threads: int) -> None:
     """The same of one function; the workspaces of those that it calls are planned."""
-    planned = plan(func)
-    for op, offset in planned.offsets.items():
-        rewriter.set_attribute(op, "offset", offset)
-        rewriter.set_attribute(op, "per_thread", op in planned.per_thread)
-    rewriter.set_attribute(func, "workspace_shared", planned.shared)
-    rewriter.set_attribute(func, "workspace_thread", planned.thread)
+    planned = plan(func, threads)
+    for op, place in planned.places.items():
+        rewriter.set_attribute(op, "offset", place.offset)
+        rewriter.set_attribute(op, "per_thread", place.step)
+    rewriter.set_attribute(func, "workspace", planned.size)
+    rewriter.set_attribute(func, "workspace_live", planned.live)
     rewriter.set_attribute(func, "threads", threads)

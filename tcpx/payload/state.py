@@ -1,0 +1,111 @@
+"""Which arguments of a function are state, `inout` in the text: the result with the name of one is put into its memory.
+What a call is given for state is given up: nothing reads it afterwards."""
+
+from __future__ import annotations
+
+from tcpx.payload.ir import INOUT, Block, FuncOp, Operation, Value
+from tcpx.payload.ops.gml_st import Loop
+from tcpx.payload.sizes import is_equal
+from tcpx.payload.types import BufferType, TensorType, dtype_of, shape_of
+
+
+def check_states(func: FuncOp) -> None:
+    """Raise VerifyError unless each argument that is state has one result, of its type."""
+    held, outputs, pairs = func.attributes.get(INOUT, ()), func.outputs, tuple(func.states.items())
+    in_range = all(0 <= k < len(func.inputs) and 0 <= n < len(outputs) for k, n in pairs)
+    if held != pairs or not in_range or len({n for _, n in pairs}) != len(pairs) or list(pairs) != sorted(pairs):
+        raise func.error(
+            f"`{INOUT}` is the arguments that are state, each with the result that lies in it",
+            required="pairs of positions, as [[argument, result]], in order; no result twice",
+            found=str(held),
+        )
+    for position, number in pairs:
+        argument, result = func.args[position], outputs[number]
+        dims = zip(shape_of(argument.type), shape_of(result.type), strict=False)
+        same = len(shape_of(argument.type)) == len(shape_of(result.type)) and all(is_equal(a, b) for a, b in dims)
+        if (
+            not isinstance(argument.type, TensorType | BufferType)
+            or not same
+            or dtype_of(argument.type) != dtype_of(result.type)
+        ):
+            raise func.error(
+                f"the result %{argument.name} lies in the memory of the argument %{argument.name}",
+                required=f"a tensor of the type of the argument: {argument.type}",
+                found=str(result.type),
+            )
+
+
+def check_given_up(op: Operation) -> None:
+    """Raise VerifyError where something may read, after an operation, what that was given for state."""
+    for index in op.gives_up():
+        value = op.operands[index]
+        for user, position in value.uses:
+            if (user, position) != (op, index) and _may_read_after(user, position, op):
+                raise _read_later(user, op, value)
+        loop = _loop_round(op, value)
+        if loop is not None:
+            raise op.error(
+                f"%{value.name} is given up in every iteration of %{loop.name}",
+                required="a value that the loop carries, or that an iteration makes",
+                found=f"%{value.name}, from outside of the loop",
+            )
+
+
+def check_reads(op: Operation) -> None:
+    """Raise VerifyError where an operation may read what a call before it was given for state."""
+    for index, value in enumerate(op.operands):
+        for user, position in value.uses:
+            if user is not op and position in user.gives_up() and _may_read_after(op, index, user):
+                raise _read_later(op, user, value)
+
+
+def _may_read_after(reader: Operation, index: int, call: Operation) -> bool:
+    """Whether operand `index` of one operation may be read when another, that uses the same value, is done."""
+    return reader.part_read(index) is not None and _may_follow(reader, call, _block_of(reader.operands[index]))
+
+
+def _read_later(reader: Operation, call: Operation, value: Value) -> Exception:
+    callee = call.callee
+    return reader.error(
+        f"%{value.name} is read after a call was given its memory",
+        required=f"no use of %{value.name} behind %{call.name}, for which it is `inout`",
+        found=f"{reader.opcode} at {reader.location}" if reader.location is not None else reader.opcode,
+        fix=f"read it before, or the result of @{callee.name}" if callee is not None else None,
+    )
+
+
+def _block_of(value: Value) -> Block | None:
+    return value.owner if isinstance(value.owner, Block) else value.owner.parent
+
+
+def _loop_round(op: Operation, value: Value) -> Operation | None:
+    """A loop round an operation in which a value is not made."""
+    block = _block_of(value)
+    for around in op.ancestors():
+        if block is not None and block in around.regions:
+            return None
+        if isinstance(around, Loop):
+            return around
+    return None
+
+
+def _may_follow(later: Operation, earlier: Operation, block: Block | None) -> bool:
+    """Whether one operation in a block may take effect after another one."""
+    while block is not None:
+        first, second = (
+            next((at for at in (op, *op.ancestors()) if at.parent is block), None) for op in (earlier, later)
+        )
+        if first is None or second is None:
+            return False
+        if first is not second:
+            return second.order > first.order
+        if first in (later, earlier):
+            return earlier is later
+        if isinstance(first, Loop):
+            return True
+        block = next((r for r in first.regions if all(_is_inside(op, r) for op in (later, earlier))), None)
+    return False
+
+
+def _is_inside(op: Operation, block: Block) -> bool:
+    return any(at.parent is block for at in (op, *op.ancestors()))
