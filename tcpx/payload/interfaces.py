@@ -46,7 +46,7 @@ from tcpx.payload.sizes import (
 )
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, TensorType, VectorType, dtype_of, like, shape_of
-from tcpx.payload.value_ranges import union, value_range
+from tcpx.payload.value_ranges import dtype_range, union, value_range
 
 Build = Callable[[Operation], Value]
 """Inserts a detached one-result operation and returns its result."""
@@ -757,8 +757,8 @@ class Structured(Tileable):
                         found=", ".join(sorted(late)) or "the elements of others",
                     )
                 value = self.inputs[index]
-                known, dtype = value_range(value), dtype_of(value.type)
-                if known is None or known == (int(dtype.minimum), int(dtype.maximum) + 1):
+                known = value_range(value)
+                if known is None or known == dtype_range(value):
                     raise self.error(
                         f"`in{index}` bounds `{name}`, and nothing says between what it lies",
                         required="integers whose range an argument declares",

@@ -65,6 +65,12 @@ def value_range(value: Value) -> Range | None:
     return _Search().of(value)
 
 
+def dtype_range(value: Value) -> Range | None:
+    """What the type of a value can hold; None of no integers."""
+    dtype = dtype_of(value.type)
+    return (int(dtype.minimum), int(dtype.maximum) + 1) if dtype.is_integer else None
+
+
 def out_of_range(name: str, array: npt.NDArray[np.generic], lower: int, end: int) -> ArgumentError | None:
     """The error for an argument with elements outside of lower .. end - 1, which shows the first; None if there are
     none."""
@@ -94,10 +100,8 @@ class _Search:
 
     def of(self, value: Value) -> Range | None:
         """Between what the elements lie; `NOTHING` where there are none yet."""
-        found, dtype = self._found(value), dtype_of(value.type)
-        if found is None and dtype.is_integer:
-            return int(dtype.minimum), int(dtype.maximum) + 1
-        return found
+        found = self._found(value)
+        return dtype_range(value) if found is None else found
 
     def _found(self, value: Value) -> Range | None:
         if value in self._open:

@@ -312,3 +312,32 @@ def test_what_may_be_outside_is_refused(name: str) -> None:
     with pytest.raises(tcpx.TcpxError) as caught:
         parse(text.replace(old, new).replace("%i: si64", "%i: f32" if "f32>" in new else "%i: si64"))
     assert message in str(caught.value)
+
+
+CALL = """
+func @main(%table: tensor<[R]x[C]xf32>, %at: tensor<[K]xsi64> in 0 to R, %z: tensor<[K]x[C]xf32>) -> tensor<[K]x[C]xf32>
+    symbols [R, C, K] {
+  %y = tcp.call @f(%table, %at, %z) : tensor<[K]x[C]xf32>
+  tcp.return(%y)
+}
+"""
+
+
+def test_a_call_gives_elements_in_the_range_that_a_function_declares() -> None:
+    text = CALL + CASES["gather rows"].payload
+    x, ix, z = _arguments(CASES["gather rows"].payload, 7, 5, 11)
+    assert np.array_equal(tcpx.compile(tcpx.parse(text))(x, ix, z), (x * x)[ix] + z)
+    with pytest.raises(tcpx.VerifyError) as caught:
+        parse(text.replace(" in 0 to R", " in 0 to R + 1"))
+    found = caught.value.diagnostic
+    assert found.message == "%y (tcp.call): the elements of the argument `ix` of @f are in a range"
+    assert found.required == "a value with elements in 0 to R"
+    assert found.found == "%at: tensor<[K]xsi64>, in 0 to R + 1"
+
+
+@pytest.mark.parametrize("name", ["gather rows", "scatter-add", "gather in a generic"])
+def test_what_is_outlined_declares_what_is_known(name: str) -> None:
+    case = CASES[name]
+    kernel = tcpx.compile(tcpx.parse(case.payload), schedule=_schedule(case, "let w = outline(v)"))
+    given = _arguments(case.payload, 7, 5, 11)
+    assert np.array_equal(kernel(*given), case.wanted(*given))

@@ -31,6 +31,7 @@ from tcpx.payload.strided import strided_positions
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.scope import suggestion
 from tcpx.payload.types import BufferType, TensorType, Type, dtype_of, row_major, shape_of, substitute_type
+from tcpx.payload.value_ranges import declared_ranges, value_range
 
 Binding = Mapping[Symbol, Dim]
 IN_PLACE, ALIGNMENT, SCRATCH = "in_place", "alignment", "scratch"
@@ -219,6 +220,27 @@ class Call(CallBase):
         callee = self.callee
         return {} if callee is None else callee.states
 
+    def _check_ranges(self, callee: FuncOp, binding: Binding) -> None:
+        """What is given for an argument that declares a range is known to be in it."""
+        facts = facts_at(self)
+        for k, bounds in declared_ranges(callee).items():
+            value, found = self.operands[k], value_range(self.operands[k])
+            lower, end = (substitute(d, {**binding}) for d in bounds)
+            inside = found is not None and [
+                facts.decide(Predicate.of("<=", a, b)) for a, b in ((lower, found[0]), (found[1], end))
+            ]
+            if found is None or inside != [True, True]:
+                shown = "no integers" if found is None else f"{to_text(found[0])} to {to_text(found[1])}"
+                raise self.error(
+                    f"the elements of the argument `{callee.inputs[k].name}` of @{callee.name} are in a range",
+                    required=f"a value with elements in {to_text(lower)} to {to_text(end)}",
+                    found=f"%{value.name}: {value.type}, in {shown}",
+                    fix=f"declare the argument: `in {to_text(lower)} to {to_text(end)}`"
+                    if value.defining_op is None
+                    else None,
+                    unproven=True,
+                )
+
     def overwritten_by(self, index: int) -> int | None:
         """A row that works in place reads its result's first value where it writes it."""
         return 0 if index == place_of_result(self.called) else super().overwritten_by(index)
@@ -236,6 +258,7 @@ class Call(CallBase):
         self.check_symbols(binding)
         self.check_values(binding, callee.inputs, self.operands, "argument")
         self.check_values(binding, callee.outputs, self.results, "result")
+        self._check_ranges(callee, binding)
         target = place_of_result(callee)
         if target is not None and not 0 <= target < len(callee.args):
             raise self.error(
