@@ -230,7 +230,7 @@ class _FusedConsumer:
             self._sink()
 
     def _shared(self, levels: Sequence[Sequence[Tile]]) -> Value | None:
-        """The result of the loops whose place the only result takes, where nothing else uses it."""
+        """The result of the loops whose place the only result takes, where nothing else uses it, outside or in a loop."""
         if len(self.chains) != 1 or len(self.last.results) != 1:
             return None
         ((source, chain),) = self.chains.items()
@@ -240,6 +240,7 @@ class _FusedConsumer:
             and shape_of(source.type) == shape_of(result.type)
             and all(level == (chain.global_tile(d),) for d, level in enumerate(levels))
             and all(any(user is m for m in self.moved) for user in source.users)
+            and all(b.loop.results[b.index].users == [a.store] for a, b in pairwise(chain.links))
         )
         return source if shares else None
 

@@ -7,12 +7,13 @@ from collections.abc import Container, Mapping, Sequence
 from typing import cast
 
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
-from tcpx.payload.facts import facts_at
+from tcpx.payload.facts import facts_at, facts_in
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import INOUT, Block, CloneMap, FuncOp, Operation, Range, Value
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.call import Call
 from tcpx.payload.ops.generic import Return
+from tcpx.payload.ops.gml_st import If
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.size_traversal import leaves
 from tcpx.payload.sizes import Dim, Symbol, Var, as_symbol
@@ -229,12 +230,17 @@ def inline(rewriter: Rewriter, call: Call) -> None:
     """Put what a function does in the place of a call; a function that nothing calls any more goes away."""
     func, caller = call.called, rewriter.func_of(call)
     values = dict(zip(func.args, call.operands, strict=True))
-    mapping = CloneMap(values, cast("Mapping[Symbol | Var, Dim]", call.binding))
+    facts = facts_at(call)  # where it stands, more may be known of sizes than where its operands were made
+    sizes = {symbol: facts.attach(size) for symbol, size in call.binding.items()}
+    mapping = CloneMap(values, cast("Mapping[Symbol | Var, Dim]", sizes))
     split = rewriter.new_split() if len(func.callers()) > 1 else None
     is_entry = func is rewriter.module.main
     for op in func.body.ops[:-1]:
         at = InsertPoint.start(caller.body) if isinstance(op, Assert) else InsertPoint.before(call)
         made = rewriter.clone(op, at, mapping)
+        for branch in [inner for inner in made.walk() if isinstance(inner, If)]:
+            for k, region in enumerate(branch.regions):  # sizes of the caller are not known to be what branches say
+                rewriter.substitute(region.ops, facts_in(branch, k).sizes())
         if split is not None:
             rewriter.extend_copy_path(made, split, "inlined")
             rewriter.extend_copy_path(op, split, "called")

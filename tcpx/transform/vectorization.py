@@ -262,6 +262,7 @@ class Vectorizer:
         read = Read.of(source, subset, VectorType(shape, dtype_of(result.type)), fill)
         if is_free:
             read.attributes[FREE] = True
+        check_instructions(read, self.ctx.target)
         made = self.rewriter.insert(read, InsertPoint.before(op), f"{result.name.split('.')[0]}.v")
         self.rewriter.continue_as(op, made)
         self.vectors[result] = made.result
@@ -272,8 +273,8 @@ class Vectorizer:
         source = definition.source if isinstance(definition, Materialize) else value
         if isinstance(source.defining_op, Structured) and stays_in_memory(source.defining_op):
             return
-        if source.defining_op is not None and stays_in_memory(source.defining_op):
-            self.vectors[source] = self.vector_of(source, op)
+        if source not in self.vectors and source.defining_op is not None and stays_in_memory(source.defining_op):
+            self.vectors[source] = self._read_once_made(source.defining_op, source)
         if value in self.vectors:
             self.rewriter.set_operand(op, 0, self.vectors[value])
         elif isinstance(definition, Materialize) and definition.operands[0] in self.vectors:
@@ -285,6 +286,12 @@ class Vectorizer:
             pass
         elif isinstance(value.type, TensorType) and not isinstance(definition, Loop):
             self.rewriter.set_operand(op, 0, self.vector_of(value, op))
+
+    def _read_once_made(self, op: Operation, value: Value) -> Value:
+        """The vector of what an operation makes in memory."""
+        shape = self._need_static(op, value)
+        read = Read.of(value, Tile.full(shape), VectorType(shape, dtype_of(value.type)))
+        return self.rewriter.insert(read, InsertPoint.after(op), f"{value.name.split('.')[0]}.v").result
 
     # -- computation ---------------------------------------------------------------------------------------------
 

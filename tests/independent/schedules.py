@@ -401,6 +401,21 @@ class Drawer:
             inside.append(f"dissolve({g})")
         self.add("; ".join([f"let {g} = group([{self.handle(p)}, {self.handle(c)}])", *inside]))
 
+    def functions(self) -> None:
+        """One operation, or two that follow one another, as a function; it is scheduled there, or put back."""
+        pairs = self.pairs()
+        if not pairs:
+            return
+        p, c = self.rng.choice(pairs)
+        f, outer = f"f{len(self.drawn.body)}", self.some_dims(c, "parallel")
+        ops = self.rng.choice([self.handle(c), self.handle(p), f"[{self.handle(p)}, {self.handle(c)}]"])
+        inside: list[str] = []
+        if outer and self.rng.random() < 0.4:
+            inside.append(self.tile(c, outer, ["none", "pad", "peel"]))
+        if self.rng.random() < 0.5:
+            inside.append(f"inline({f})")
+        self.add("; ".join([f"let {f} = outline({ops})", *inside]))
+
     def policies(self) -> None:
         step = self.rng.choice(["4", "8", "lanes(f32)"])
         self.add(self.rng.choice(POLICIES).replace("dK", f"d{self.rng.choice([0, 0, 1, 2])}").replace("STEP", step))
@@ -456,6 +471,7 @@ class Drawer:
             (self.casts, 2),
             (self.versions, 3),
             (self.groups, 3),
+            (self.functions, 3),
             (self.policies, 2),
         ]
         narrow = any(

@@ -358,3 +358,15 @@ def test_a_slot_that_is_not_there_is_not_filled() -> None:
     )
     check(payload, packed, [{"K": k} for k in (0, 2, 9)])
     assert "may have no iteration" in refusal(payload, f"{packed}fuse(mm.start, into: p)").message
+
+
+def test_a_tile_that_something_in_a_loop_reads_stays_what_it_is() -> None:
+    """Nothing outside of the loops uses the sum any more, and the second fuse takes no place from the first."""
+    text = """func @f(%x: tensor<[M]x7x5xf32>) -> (tensor<[M]x7x5xf32>, tensor<[M]x7x5xf32>) symbols [M] {
+      %s = tcp.add(%x, %x) : tensor<[M]x7x5xf32>
+      %r = tcp.exp(%s) : tensor<[M]x7x5xf32>
+      %y = tcp.max(%s, %x) : tensor<[M]x7x5xf32>
+      tcp.return(%r, %y)
+    }
+    """
+    check(text, S + R + Y + "let i, j = tile(s, [d0: 4, d2: 2])\nfuse(y, into: i)\nfuse(r, into: j)")

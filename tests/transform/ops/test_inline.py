@@ -38,3 +38,19 @@ def test_refusals() -> None:
     assert found.message == "%a calls a function on buffers"
     assert (found.required, found.fix) == ("a call of a function on tensors", "inline before `bufferize`")
     assert refusal(CALLS, f"{NAMES}inline(a)\ninline(a)").found is not None
+
+
+def test_a_branch_that_comes_back_knows_what_its_condition_says() -> None:
+    """In it, tiles of 3 of less than 2 elements are one: iterations are known not to meet."""
+    text = """func @f(%x: tensor<[N]x5x[N]xf32>) -> tensor<[N]x5x[N]xf32> symbols [N] {
+      %y = tcp.exp(%x) : tensor<[N]x5x[N]xf32>
+      tcp.return(%y)
+    }
+    """
+    check(
+        text,
+        'let y = match one "y" in root\n'
+        "specialize y when size(y.d2) < 2 { let t = tile(y, [d2: 8], tail: pad) } else { let u = tile(y, [d2: 3]) }\n"
+        "let i, j = tile(y, sizes: [d1: 3, d0: 3], parallel: true, tail: pad)\n"
+        "let f = outline([y])\ninline(f)",
+    )

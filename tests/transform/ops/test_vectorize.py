@@ -261,3 +261,33 @@ def test_a_declared_dim_is_padded(index: str, extent: int) -> None:
     padded = body.replace("k: 2]", "k: 2], tail: pad")
     check(payload, f"{padded}vectorize(i)")
     check(payload, f"{padded}let l = tile(y, [k: 1])\nvectorize(i)")
+
+
+def test_what_is_made_in_memory_is_read_where_all_see_it() -> None:
+    """A reshaped tile is packed in a loop, and read behind that loop as well."""
+    text = """func @f(%x: tensor<7x12xf64>) -> tensor<84xf64> {
+      %v = tcp.reshape(%x) : tensor<84xf64>
+      %w = tcp.multiply_add(%v, %v, %v) : tensor<84xf64>
+      %y = tcp.max(%w, %w) : tensor<84xf64>
+      tcp.return(%y)
+    }
+    """
+    check(
+        text,
+        'let v = match one "v" in root\nlet w = match one "w" in root\nlet t = tile(v, sizes: [d0: 2])\n'
+        "fuse(w, into: t, recompute: false)\nlet b = pack(w.a, layout: [d0], at: t)\nvectorize(t)",
+    )
+
+
+def test_a_read_of_too_many_registers_is_refused_where_it_is_made() -> None:
+    text = """func @f(%x: tensor<[N]x5x8xf64>) -> tensor<[2*N + 1]x11x17xf64> symbols [N] {
+      %v = tcp.pad(%x) {value = 0.0, low = [1, 1, 1]} : tensor<[2*N + 1]x11x17xf64>
+      %y = tcp.min(%v, %v) : tensor<[2*N + 1]x11x17xf64>
+      tcp.return(%y)
+    }
+    """
+    found = refusal(
+        text,
+        'let y = match one "y" in root\nlet t = tile(y, sizes: [d0: 80], tail: pad)\nvectorize(t)',
+    )
+    assert "would hold" in found.message or "instructions" in found.message
