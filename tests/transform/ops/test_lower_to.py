@@ -317,6 +317,8 @@ def test_alignment_has_to_be_proved() -> None:
     assert found.required == "an address that is a multiple of 64 bytes"
     assert str(found.found).startswith("a multiple of 4: tile [0, 0] [4, 16] of %out: buffer<")
     assert found.fix == "`pack` or `promote` it, in rows that are a multiple of that"
+    assert found.schedule is not None
+    assert (found.schedule.line, found.schedule.span) == (4, "lower_to(mm, product_4x16)")
 
 
 def test_what_lies_otherwise_is_not_copied() -> None:
@@ -339,7 +341,7 @@ def test_the_row_of_the_target_has_to_be_the_one_of_the_payload() -> None:
     text = applied(STATIC, MM + "lower_to(mm, masked_4x16)").text()
     empty = tcpx.parse_schedule("language 1\nschedule main(root: func) { print(root) }")
     assert tcpx.compile(tcpx.parse(text), empty, target=TARGET)
-    with pytest.raises(VerifyError, match="unknown row of an operation 'masked_4x16'"):
+    with pytest.raises(VerifyError, match="target generic has no row `masked_4x16`"):
         tcpx.compile(tcpx.parse(text), empty, target="generic")
     with pytest.raises(VerifyError, match="the row masked_4x16 of micro_kernels is not that of the payload"):
         tcpx.compile(tcpx.parse(text.replace("M: 0..4", "M: 0..8")), empty, target=TARGET)
