@@ -512,14 +512,20 @@ def test_functions_in_files_of_their_own_call_rows() -> None:
 def test_rows_are_verified(tmp_path: Path) -> None:
     assert tcpx.verify_rows(TARGET) == tcpx.verify_rows(TARGET, sanitize=False) == ()
     text = (FOLDER / "micro_kernels.yaml").read_text(encoding="utf-8")
-    for right, wrong in (("x[i] - y[i]", "y[i] - x[i]"), ("i < 4; i++)\n          for", "i < 5; i++)\n          for")):
+    faults = (
+        ("x[i] - y[i]", "y[i] - x[i]"),
+        ("i < 4; i++)\n          for", "i < 5; i++)\n          for"),
+        ("{b_stride0}, {c}, {c_stride0});", "{b_stride0}, {c}, {N}); (void)({c_stride0});"),
+    )
+    for right, wrong in faults:
         assert right in text
         text = text.replace(right, wrong)
     (tmp_path / "wrong.yaml").write_text(text, encoding="utf-8")
     target = tcpx.load_target(tmp_path / "wrong.yaml", allow_native=True)
-    outside, order = tcpx.verify_rows(target)
+    outside, gaps, order = tcpx.verify_rows(target)
     assert outside.message.startswith("the row padded_4x16, at K=")
     assert "overflow" in outside.render()
+    assert gaps.message == "the C of the row masked_4x16 does not do what its semantics say"
     assert order.message == "the C of the row difference does not do what its semantics say"
     assert order.required == "%r = tcp.sub(%x, %y) : tensor<[N]xf32>"
     assert str(order.found).startswith("at N=1, random data: 1 of 1 elements; result 0, element [0] is ")
