@@ -135,7 +135,8 @@ class Target:
         """The row of a micro-kernel of this name. Raises TargetError."""
         found = self.kernels.get(name)
         if found is None:
-            raise unknown_name("row of an operation", name, self.kernels, where=f"target {self.name}")
+            required = ", ".join(self.kernels) or "a target with `kernels` in its table"
+            raise TargetError(f"target {self.name} has no row `{name}`", required=required, found=name)
         return found
 
     def find(

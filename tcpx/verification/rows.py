@@ -11,6 +11,7 @@ from tcpx.payload.diagnostics import Diagnostic, TcpxError
 from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Module, Operation, Value
 from tcpx.payload.rewriter import Rewriter
+from tcpx.payload.strided import STRIDED, strided_positions
 from tcpx.payload.text.parser import parse
 from tcpx.payload.types import TensorType, dtype_of, shape_of
 from tcpx.target import KernelRow, Target
@@ -39,10 +40,12 @@ def _verify_row(row: KernelRow, target: Target, sanitize: bool, seed: int) -> Di
     module, op = _payload(row)
     schedule = f'language 1\nschedule s(root: func) {{ lower_to(match one "{op.name}" in root, {row.name}) }}'
     kernel = compile(module, parse_schedule(schedule), target=target, sanitize=sanitize)
+    strided = strided_positions(module.main)
     ends = {symbol: (symbol.upper, symbol.upper - 1) for symbol in module.main.symbols if symbol.upper is not None}
     for case in cases_of(module, adversarial_sizes(module.main, ends), seed):
         try:
-            made = kernel(*map(_apart, case.arrays))
+            result = _apart(np.zeros_like(case.expected[0])) if len(module.main.args) in strided else None
+            made = kernel(*map(_apart, case.arrays), out=result)
         except TcpxError as error:
             return replace(error.diagnostic, message=f"the row {row.name}, at {case}: {error.diagnostic.message}")
         mismatch = compare(case, made if isinstance(made, tuple) else (made,))
@@ -56,12 +59,18 @@ def _verify_row(row: KernelRow, target: Target, sanitize: bool, seed: int) -> Di
 
 
 def _payload(row: KernelRow) -> tuple[Module, Operation]:
-    """The semantics as a payload, and its operation; what has to be aligned is copied to memory of the kernel."""
+    """The semantics as a payload, and its operation; what has to be aligned is copied to memory of the kernel. A result
+    lies like what it is written over."""
     module = parse(row.semantics)
     func = module.main
     module.remove(func)
     func.name = "semantics"
     module.add(func)
+    count, positions = len(func.args), strided_positions(func)
+    if row.in_place is not None:
+        positions = tuple(k for k in positions if k < count)
+        positions += (count,) if row.in_place in [func.args[k].name for k in positions] else ()
+        func.attributes[STRIDED] = positions
     rewriter, (op, end) = Rewriter(module), func.body.ops
 
     def copied(value: Value, before: Operation) -> Value:

@@ -89,7 +89,7 @@ def test_the_row_of_an_operation(tmp_path: Path) -> None:
     assert placeholders_of(func) == ["x", "y", "out", "scratch", "x_stride0", "y_stride0", "N"]
     with pytest.raises(TargetError) as caught:
         load_target("generic").kernel("row")
-    assert caught.value.diagnostic.message == "unknown row of an operation 'row'"
+    assert caught.value.diagnostic.message == "target generic has no row `row`"
 
 
 @pytest.mark.parametrize(

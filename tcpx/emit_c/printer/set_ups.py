@@ -19,9 +19,10 @@ def kernel_row(op: RowCall, target: Target) -> KernelRow:
         row = target.kernel(func.row or "")
     except TargetError as error:
         known = error.diagnostic
-        raise op.error(known.message, f"a row of the target {target.name}", known.found, known.fix) from error
+        raise op.error(known.message, known.required, known.found, "compile for the target of this row") from error
     if row.text != func.text():
-        raise op.error(f"the row {row.name} of {target.name} is not that of the payload", row.text, func.text())
+        wanted, found = (" ".join(text.split()) for text in (row.text, func.text()))
+        raise op.error(f"the row {row.name} of {target.name} is not that of the payload", wanted, found)
     return row
 
 

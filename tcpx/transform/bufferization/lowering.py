@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
+from tcpx.payload.diagnostics import VerifyError
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.call import SCRATCH, BufferCall, Call, RowCall, place_of_result
@@ -177,7 +179,10 @@ class Lowering:
         made = RowCall.of(op, [self.buffers.of(place) for place in places], [place.tile for place in places])
         self.rewriter.insert(made, InsertPoint.before(op))
         self.rewriter.continue_as(op, made)
-        made.verify()
+        try:
+            made.verify()
+        except VerifyError as error:
+            raise type(error)(replace(error.diagnostic, schedule=op.schedule_location)) from error
         self.erase_later(op)
 
     def _packed(self, op: Call, value: Value) -> Place:

@@ -90,6 +90,7 @@ class LowerTo(Transform):
         elif op.init is not None:
             raise _misfit(ctx, op, row, f"overwrites its result, and %{op.name} adds to %{op.init.name}")
         made = Call([values[v] for v in func.args], [op.result.type], {"callee": func.name}, location=op.location)
+        made.schedule_location = ctx.location
         made.stand_for(op)
         read = op.inputs
         replace_with(ctx.rewriter, op, made)

@@ -317,6 +317,8 @@ def test_alignment_has_to_be_proved() -> None:
     assert found.required == "an address that is a multiple of 64 bytes"
     assert str(found.found).startswith("a multiple of 4: tile [0, 0] [4, 16] of %out: buffer<")
     assert found.fix == "`pack` or `promote` it, in rows that are a multiple of that"
+    assert found.schedule is not None
+    assert (found.schedule.line, found.schedule.span) == (4, "lower_to(mm, product_4x16)")
 
 
 def test_what_lies_otherwise_is_not_copied() -> None:
@@ -339,7 +341,7 @@ def test_the_row_of_the_target_has_to_be_the_one_of_the_payload() -> None:
     text = applied(STATIC, MM + "lower_to(mm, masked_4x16)").text()
     empty = tcpx.parse_schedule("language 1\nschedule main(root: func) { print(root) }")
     assert tcpx.compile(tcpx.parse(text), empty, target=TARGET)
-    with pytest.raises(VerifyError, match="unknown row of an operation 'masked_4x16'"):
+    with pytest.raises(VerifyError, match="target generic has no row `masked_4x16`"):
         tcpx.compile(tcpx.parse(text), empty, target="generic")
     with pytest.raises(VerifyError, match="the row masked_4x16 of micro_kernels is not that of the payload"):
         tcpx.compile(tcpx.parse(text.replace("M: 0..4", "M: 0..8")), empty, target=TARGET)
@@ -510,14 +512,20 @@ def test_functions_in_files_of_their_own_call_rows() -> None:
 def test_rows_are_verified(tmp_path: Path) -> None:
     assert tcpx.verify_rows(TARGET) == tcpx.verify_rows(TARGET, sanitize=False) == ()
     text = (FOLDER / "micro_kernels.yaml").read_text(encoding="utf-8")
-    for right, wrong in (("x[i] - y[i]", "y[i] - x[i]"), ("i < 4; i++)\n          for", "i < 5; i++)\n          for")):
+    faults = (
+        ("x[i] - y[i]", "y[i] - x[i]"),
+        ("i < 4; i++)\n          for", "i < 5; i++)\n          for"),
+        ("{b_stride0}, {c}, {c_stride0});", "{b_stride0}, {c}, {N}); (void)({c_stride0});"),
+    )
+    for right, wrong in faults:
         assert right in text
         text = text.replace(right, wrong)
     (tmp_path / "wrong.yaml").write_text(text, encoding="utf-8")
     target = tcpx.load_target(tmp_path / "wrong.yaml", allow_native=True)
-    outside, order = tcpx.verify_rows(target)
+    outside, gaps, order = tcpx.verify_rows(target)
     assert outside.message.startswith("the row padded_4x16, at K=")
     assert "overflow" in outside.render()
+    assert gaps.message == "the C of the row masked_4x16 does not do what its semantics say"
     assert order.message == "the C of the row difference does not do what its semantics say"
     assert order.required == "%r = tcp.sub(%x, %y) : tensor<[N]xf32>"
     assert str(order.found).startswith("at N=1, random data: 1 of 1 elements; result 0, element [0] is ")
