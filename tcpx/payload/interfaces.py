@@ -238,6 +238,11 @@ class Tileable(Operation):
         del index
         return None if reduced else 0
 
+    def pads_freely(self, index: int) -> bool:
+        """Whether the padding of input `index` may hold anything, where no reduction dim is padded."""
+        del index
+        return True
+
     def neutral(self) -> float | int | None:
         """Interface `Reduction`: the neutral element of the combiner; None if nothing is reduced."""
         return None
@@ -317,6 +322,10 @@ class Structured(Tileable):
             required="an operation that does (`ragged_from`)",
             found=self.opcode,
         )
+
+    def pads_freely(self, index: int) -> bool:
+        """Not what says where something is: padding stands for an index, too."""
+        return index not in self.index_operands() and all(index not in (r.first, r.end) for r in self.ragged().values())
 
     @property
     def is_irregular(self) -> bool:

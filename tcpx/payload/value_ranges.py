@@ -132,3 +132,11 @@ def union(ranges: Iterable[Range | None]) -> Range | None:
             lower = whole[0] if is_equal(whole[0], found[0]) is True else minimum(whole[0], found[0])
             whole = lower, whole[1] if is_equal(whole[1], found[1]) is True else maximum(whole[1], found[1])
     return whole
+
+
+def beside(found: Range | None, rest: float | int | None, has_elements: bool) -> Range | None:
+    """What lies in a range or is `rest`, a number beside: it adds nothing to a range that begins there and has
+    elements."""
+    if found is None or not isinstance(rest, int):
+        return found if rest is None else None
+    return found if has_elements and is_equal(found[0], rest) is True else union([found, (rest, rest + 1)])

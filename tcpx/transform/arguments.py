@@ -47,6 +47,8 @@ class Digit:
     floordiv: int | None = None
     mod: int | None = None
     pad: int | None = None
+    window: Dim | None = None
+    """An index of several dims, as `2*i + k`, that is stored as the operand has it; `dim` is its text."""
 
     def __str__(self) -> str:
         parts = ((f"/{self.floordiv}", self.floordiv), (f"%{self.mod}", self.mod), (f" pad {self.pad}", self.pad))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tcpx.payload.indexing_maps import DimDigit, IndexingMap, dims, map_digit, map_dim, map_name, map_symbols
-from tcpx.payload.interfaces import Structured
+from tcpx.payload.indexing_maps import DimDigit, IndexingMap, dims, grows, map_digit, map_dim, map_name, map_symbols
+from tcpx.payload.interfaces import Box, Structured
 from tcpx.payload.ir import Attribute, Block, CloneMap, Operation, Value
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.rewriter import Rewriter
-from tcpx.payload.sizes import Dim, Symbol, align_up, ceildiv, is_equal, mod, upper_bound
+from tcpx.payload.sizes import Dim, Symbol, align_up, ceildiv, is_equal, mod, substitute, upper_bound
 from tcpx.payload.types import TensorType, dtype_of, shape_of
 from tcpx.transform.arguments import Digit, TransformContext
 from tcpx.transform.editing import replace_with
@@ -20,9 +20,11 @@ from tcpx.transform.tiling import pad
 def layout_map(ctx: TransformContext, op: Structured, index: int, layout: Sequence[Digit]) -> IndexingMap:
     """The map by which `op` reads input `index` in this layout. Raises ScheduleError if the layout does not hold each
     dim of the operand once, whole or by a quotient and a remainder of one divisor."""
-    names = list(dict.fromkeys(_dim_read(ctx, op, entry) for entry in op.maps()[index]))
-    parts = [(digit, _part(ctx, op, digit)) for digit in layout]
-    held = dict.fromkeys(digit.dim for digit in layout)
+    windows = [digit.window for digit in layout if digit.window is not None]
+    read = [entry for entry in op.maps()[index] if entry not in windows]
+    names = list(dict.fromkeys(name for entry in read for name in _dims_read(ctx, op, entry)))
+    parts = [(digit, _part(ctx, op, digit)) for digit in layout if digit.window is None]
+    held = dict.fromkeys(digit.dim for digit, _ in parts)
     for digit, part in parts:
         if part is not None:
             _check_partner(ctx, op, digit, part, parts)
@@ -36,19 +38,20 @@ def layout_map(ctx: TransformContext, op: Structured, index: int, layout: Sequen
             required=f"dims of {', '.join(names)}, each at most once, whole or by its digits",
             found=", ".join(map(str, layout)) or "no dims",
         )
-    return tuple(Symbol(digit.dim).size() if part is None else part.size() for digit, part in parts)
+    stored = {digit: Symbol(digit.dim).size() if part is None else part.size() for digit, part in parts}
+    return tuple(stored[digit] if digit.window is None else digit.window for digit in layout)
 
 
-def _dim_read(ctx: TransformContext, op: Structured, entry: Dim) -> str:
+def _dims_read(ctx: TransformContext, op: Structured, entry: Dim) -> tuple[str, ...]:
     name = map_name(entry)
-    if name is None:
+    if name is None and not grows(entry):
         raise ctx.fail(
             f"%{op.name} reads the operand at `{entry}`",
             op=op,
-            required="an index that is a dim, or a digit of one: a layout names dims",
+            required="an index that is a dim, a digit of one, or a sum of dims times positive numbers",
             found=f"`{entry}`, of {', '.join(map_symbols(entry)) or 'none'}",
         )
-    return name
+    return map_symbols(entry)
 
 
 def _part(ctx: TransformContext, op: Structured, digit: Digit) -> DimDigit | None:
@@ -128,40 +131,44 @@ def padded_to_digits(ctx: TransformContext, op: Structured, layout: IndexingMap)
     return made
 
 
-def digit_extents(op: Structured, layout: IndexingMap) -> tuple[Dim, ...]:
-    """The extents of the digits of a layout."""
+def digit_extents(op: Structured, index: int, layout: IndexingMap) -> tuple[Dim, ...]:
+    """The extents of the digits of a layout of input `index`."""
     extents: list[Dim] = []
+    held = dict(zip(op.maps()[index], op.operand_tile(index, Box.at_origin(op.extents())).sizes, strict=True))
     for expression in layout:
         digit = map_digit(expression)
-        if digit is None:
+        if digit is None and map_dim(expression) is None:
+            extents.append(held[expression])
+        elif digit is None:
             extents.append(op.size_of(map_dim(expression) or ""))
         else:
             extents.append(digit.radix if digit.is_remainder else ceildiv(op.size_of(digit.dim), digit.radix))
     return tuple(extents)
 
 
-def split_digits(value: Value, held_by: IndexingMap, stored_by: IndexingMap) -> Operation:
-    """A detached copy of a tensor whose dims are `held_by`, laid out by `stored_by`: whole dims of the one are digits
-    in the other."""
+def split_digits(value: Value, held_by: IndexingMap, stored_by: IndexingMap, sizes: Sequence[Dim]) -> Operation:
+    """A detached copy of a tensor whose dims are `held_by`, laid out by `stored_by`, of which these are the sizes:
+    whole dims of the one are digits in the other, or windows the dims they move along."""
     extents = dict(zip(held_by, shape_of(value.type), strict=True))
     shape: list[Dim] = []
     places: dict[Dim, Dim] = {}
-    for place, expression in enumerate(stored_by):
+    for place, (expression, size) in enumerate(zip(stored_by, sizes, strict=True)):
         digit, index = map_digit(expression), Symbol(f"d{place}").size()
         if digit is None or expression in extents:
-            whole, factor, extent = expression, 1, extents[expression]
+            whole, factor, extent = expression, 1, extents.get(expression, size)
         else:
             whole = Symbol(digit.dim).size()
             factor = 1 if digit.is_remainder else digit.radix
-            extent = digit.radix if digit.is_remainder else ceildiv(extents[whole], digit.radix)
+            extent = digit.radix if digit.is_remainder else ceildiv(extents.get(whole, size * digit.radix), digit.radix)
         places[whole] = places.get(whole, 0) + index * factor
         shape.append(extent)
+    moved = {Symbol(name): index for whole, index in places.items() if (name := map_dim(whole)) is not None}
     block = Block([("e0", dtype_of(value.type))])
     block.append(Yield([block.args[0]]))
     names = [f"d{k}" for k in range(len(shape))]
     attributes: dict[str, Attribute] = {
         "iterators": tuple((name, "parallel") for name in names),
-        "maps": (tuple(places[e] for e in held_by), dims(*names)),
+        "maps": (tuple(places[e] if e in places else substitute(e, {**moved}) for e in held_by), dims(*names)),
     }
     return Generic([value], [TensorType(tuple(shape), dtype_of(value.type))], attributes, [block])
 

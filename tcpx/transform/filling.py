@@ -254,7 +254,8 @@ def fill_before(
             checked = [dim for dim in range(view.subset.rank) if dim not in cut]
             _check_inside(ctx, view.subset.substitute(renamed), view.source, before, checked)
     renamed |= {symbol: outside.size(symbol.size()) for d in current.sizes for symbol in symbols(d)}
-    tile = _stored_tile(ctx, current, subset, renamed, maps, inner.body, base)
+    sizes = [substitute(d, renamed) for d in digits]
+    tile = _stored_tile(ctx, current, subset, renamed, maps, sizes, inner.body, base)
     inner_digits = tuple(shape_of(tile.type))
     stored = StYield.of(tile, inner.destinations[0], slot_tile(slots[-1:], inner_digits))
     rewriter.insert(stored, InsertPoint(inner.body, len(inner.body.ops)))
@@ -278,6 +279,7 @@ def _stored_tile(
     subset: Tile,
     renamed: Mapping[Symbol | Var, Dim],
     maps: tuple[IndexingMap, IndexingMap],
+    sizes: Sequence[Dim],
     block: Block,
     base: str,
 ) -> Value:
@@ -296,7 +298,7 @@ def _stored_tile(
         tile = made(new.pad(tile, shape, current.pad.rest, free=current.pad.is_free))
     held_by, stored_by = maps
     if set(held_by) != set(stored_by):
-        return made(split_digits(tile, held_by, stored_by))
+        return made(split_digits(tile, held_by, stored_by, sizes))
     if held_by != stored_by:
         return made(new.transpose(tile, [held_by.index(e) for e in stored_by]))
     return tile
@@ -356,6 +358,7 @@ def fill_while_read(
     below: Sequence[Loop],
     depends: Sequence[Loop],
     maps: tuple[IndexingMap, IndexingMap],
+    digits: Sequence[Dim],
     start: Value,
     base: str,
     op: Operation,
@@ -380,7 +383,7 @@ def fill_while_read(
     guard = If([], [start.type], {"predicate": first((filled_by,))}, [then, orelse])
     guard.schedule_location = ctx.location
     read = rewriter.insert(guard, InsertPoint.before(op), f"{base}.t").results[0]
-    tile = _stored_tile(ctx, current, current.subset, {}, maps, then, base)
+    tile = _stored_tile(ctx, current, current.subset, {}, maps, digits, then, base)
     slot = slot_tile(slots_of(depends), shape_of(tile.type))
     kept = rewriter.insert(Materialize.of(held, slot), InsertPoint(orelse, 0), f"{base}.t").result
     rewriter.insert(StYield.of(tile, held, slot), InsertPoint(then, len(then.ops)))

@@ -230,7 +230,7 @@ class _FusedConsumer:
             self._sink()
 
     def _shared(self, levels: Sequence[Sequence[Tile]]) -> Value | None:
-        """The result of the loops whose place the only result takes, where nothing else uses it, outside or in a loop."""
+        """The result of the loops whose place the only result takes, where nothing else uses it, in a loop or after."""
         if len(self.chains) != 1 or len(self.last.results) != 1:
             return None
         ((source, chain),) = self.chains.items()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tcpx.payload.bounds import upper_bound
-from tcpx.payload.indexing_maps import map_digit, map_dim
+from tcpx.payload.indexing_maps import from_first, grows, map_digit, map_dim, map_symbols
 from tcpx.payload.interfaces import Box, Structured
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop, Materialize
-from tcpx.payload.rewriter import InsertPoint
+from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import (
     align_up,
     not_negative,
@@ -63,11 +63,9 @@ def pack(
     _check_each_dim_once(ctx, op, operand)
     layout = _whole_layout(op, operand.index, layout)
     stored_by = layout_map(ctx, op, operand.index, layout)
-    op = padded_to_digits(ctx, op, stored_by)
+    op = _reading_from_first(rewriter, padded_to_digits(ctx, op, stored_by), operand.index)
     operand = OperandRef(op, operand.index)
-    held_by = op.maps()[operand.index]
-    part = op.operand_tile(operand.index, Box.at_origin(op.extents()))
-    rewriter.set_operand(op, operand.index, read_subset(rewriter, operand.value, part, op))  # it may be longer
+    held_by, stored_by = op.maps()[operand.index], from_first(stored_by)
     current = current_tile(operand.value)
     outermost = ancestor_in(op, at.body) if at is not None else _outermost_loop(op)
     if outermost is None or outermost is op:
@@ -88,7 +86,7 @@ def pack(
                 fix="tile that dim before packing",
             )
     inside = {loop.name for loop in loops_below(op, at)}
-    digits = here.sizes(digit_extents(op, stored_by))
+    digits = here.sizes(digit_extents(op, operand.index, stored_by))
     pitches = tuple(
         align_up(size, digit.pad) if digit.pad is not None else size for digit, size in zip(layout, digits, strict=True)
     )
@@ -119,7 +117,8 @@ def pack(
         value = rewriter.insert(Materialize.of(filled, read), InsertPoint.before(op), f"{base}.t").result
     else:
         outer = filled_by
-        value = fill_while_read(ctx, current, loops_below(op, at), depends, maps, start.result, base, op, filled_by)
+        between = loops_below(op, at)
+        value = fill_while_read(ctx, current, between, depends, maps, digits, start.result, base, op, filled_by)
     old = operand.value
     if set(stored_by) == set(held_by) and op.reading_by(operand.index, stored_by) is None:
         if stored_by != held_by:
@@ -132,13 +131,27 @@ def pack(
     return outer
 
 
+def _reading_from_first(rewriter: Rewriter, op: Structured, index: int) -> Structured:
+    """The operation with only what it reads as input `index`, which may be longer, from its first element on."""
+    value, read = op.inputs[index], op.maps()[index]
+    part = op.operand_tile(index, Box.at_origin(op.extents()))
+    rewriter.set_operand(op, index, read_subset(rewriter, value, part, op))
+    local = from_first(read)
+    return op if local == read else reread(rewriter, op, index, op.inputs[index], local)
+
+
 def _whole_layout(op: Structured, index: int, layout: Sequence[Digit]) -> tuple[Digit, ...]:
-    """The layout with the operand's dims that it does not name outermost, in the operand's order."""
+    """The layout with the operand's dims that it does not name outermost, in the operand's order; so are windows, of
+    whose dims it names none."""
     given = {digit.dim for digit in layout}
-    held = [(map_dim(e), map_digit(e)) for e in op.maps()[index]]
-    rest = [Digit(name) for name, _ in held if name is not None and name not in given]
-    for _, part in held:
-        if part is not None and part.dim not in given:
+    held = [(e, map_dim(e), map_digit(e)) for e in op.maps()[index] if given.isdisjoint(map_symbols(e))]
+    rest = [
+        Digit(name) if name is not None else Digit(to_text(entry), window=entry)
+        for entry, name, part in held
+        if name is not None or (part is None and grows(entry))
+    ]
+    for _, _, part in held:
+        if part is not None:
             rest.append(Digit(part.dim, mod=part.radix) if part.is_remainder else Digit(part.dim, part.radix))
     return (*rest, *layout)
 

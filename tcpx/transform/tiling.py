@@ -136,7 +136,7 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
         shape = op.operand_tile(index, padded).shape
         part = op.operand_tile(index, Box.at_origin(actual))
         read = value if part.is_full(shape_of(value.type)) is True else read_subset(rewriter, value, part, op)
-        operands.append(pad_value_to(rewriter, read, shape, fill, not reduced, op))
+        operands.append(pad_value_to(rewriter, read, shape, fill, not reduced and op.pads_freely(index), op))
     for k, value in enumerate(op.inits):
         operands.append(
             pad_value_to(rewriter, value, op.result_tile(padded, k).shape, accumulator_padding(op, k), True, op)

@@ -8,7 +8,7 @@ from typing import Final
 from tcpx.payload.facts import Facts, facts_at
 from tcpx.payload.indexing_maps import index_operands, map_dim, map_element
 from tcpx.payload.interfaces import Structured, Tileable
-from tcpx.payload.ir import VALID, Block, CloneMap, Operation, Value
+from tcpx.payload.ir import Block, CloneMap, Operation, Value
 from tcpx.payload.ops.constant import Const, splat
 from tcpx.payload.ops.generic import generalize
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
@@ -16,9 +16,9 @@ from tcpx.payload.ops.memory import Empty, Prefetch
 from tcpx.payload.ops.vector import Gather, Read, ToTensor
 from tcpx.payload.ops.views import FREE, Pad, View
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, is_equal, to_text
+from tcpx.payload.sizes import Dim, to_text
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import TensorType, VectorType, dtype_of, shape_of, with_shape
+from tcpx.payload.types import TensorType, VectorType, dtype_of, i1, shape_of, with_shape
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.editing import erase_dead, is_undefined, show_views, source_name
@@ -28,6 +28,7 @@ from tcpx.transform.recipes import Recipes
 from tcpx.transform.static_tiles import symbolic_dim, tails_round
 from tcpx.transform.tiling import pad
 from tcpx.transform.vectors.instruction_count import check_instructions
+from tcpx.transform.vectors.literals import true_elements
 from tcpx.transform.vectors.probes import discard
 
 
@@ -72,55 +73,25 @@ def _use_one_order(rewriter: Rewriter, op: Structured) -> None:
 
 
 def _pads_what_is_computed(op: Operation, root: Loop) -> bool:
-    """Whether an operation pads what is computed in a loop, where that does not matter or can be made not to."""
+    """Whether an operation pads, behind its last elements, what is computed in a loop on no more iterations."""
     value = new.padded_behind(op)
     made = value.defining_op if value is not None else None
-    if not isinstance(op, Tileable) or not isinstance(made, Structured) or stays_in_memory(made):
-        return False
-    is_free = op.is_free and not stays_in_memory(op)
-    return made.is_in(root) and made.pads_operands and (is_free or _masks_instead(op) is not None)
-
-
-def _masks_instead(op: Tileable) -> Mapping[Structured, Mapping[str, Dim]] | None:
-    """Of all that read a padding: how much of their reduction dims is none, where each is padded with what adds nothing
-    to it; None if one is not."""
-    found: dict[Structured, dict[str, Dim]] = {}
-    for user in op.result.users:
-        if not isinstance(user, Structured) or not user.reduces or user.inits.count(op.result):
-            return None
-        if any(user.inputs[k] is op.result for k in user.index_operands()):  # behind its end it has to be one, too
-            return None
-        for k, (value, indexing_map) in enumerate(zip(user.inputs, user.maps(), strict=True)):
-            pad, inner = value.defining_op, new.padded_behind(value.defining_op)
-            if not isinstance(pad, Tileable) or inner is None or pad.rest != user.pad_value(k, reduced=True):
-                return None
-            if not set(value.users) <= set(op.result.users):
-                return None
-            for entry, size, extent in zip(indexing_map, shape_of(inner.type), shape_of(value.type), strict=True):
-                name = map_dim(entry)
-                if name is None and is_equal(size, extent) is not True:
-                    return None
-                masked = name is not None and user.iterator(name).is_reduction
-                if masked and found.setdefault(user, {}).setdefault(name or "", size) != size:
-                    return None
-    return found
+    return (
+        isinstance(made, Structured)
+        and made.is_in(root)
+        and made.pads_operands
+        and not stays_in_memory(op)
+        and not stays_in_memory(made)
+    )
 
 
 def _compute_padding(rewriter: Rewriter, op: Operation) -> None:
-    """Compute what a padding pads on as many iterations as it has elements; what reduces it masks those beyond."""
-    if not isinstance(op, Tileable):
-        return
-    for user, valid in (_masks_instead(op) or {}).items() if not op.is_free else ():
-        for k, value in enumerate(user.inputs):
-            if value.defining_op is not None and k not in user.index_operands():
-                rewriter.set_attribute(value.defining_op, FREE, True)
-        rewriter.set_attribute(user, VALID, (*valid.items(), *(e for e in user.valid.items() if e[0] not in valid)))
-    made = op.operands[0].defining_op
+    """Compute what an operation pads on as many iterations as the result has elements."""
+    value = op.operands[0]
+    made = value.defining_op
     if isinstance(made, Structured):
-        number = made.results.index(op.operands[0])
-        names = (map_dim(entry) or "" for entry in made.result_maps()[number])
-        wide = pad(rewriter, made, dict(zip(names, shape_of(op.result.type), strict=True)))
-        rewriter.replace_op(op, [wide.results[number]])
+        names = (map_dim(entry) or "" for entry in made.result_maps()[made.results.index(value)])
+        pad(rewriter, made, dict(zip(names, shape_of(op.results[0].type), strict=True)))
 
 
 def _static(shape: Sequence[Dim], facts: Facts) -> tuple[int, ...] | None:
@@ -239,6 +210,11 @@ class Vectorizer:
         if op.result.users and all(is_table(op.result, user) for user in op.result.users):
             return
         if isinstance(source, Materialize):
+            computed = self.vectors.get(source.source)
+            is_wide = computed is not None and shape_of(computed.type) == shape_of(op.result.type)
+            if computed is not None and is_wide and _is_first(source.subset):
+                self.vectors[op.result] = computed if op.is_free else self._beside(op, computed, source.subset)
+                return
             self._read(op, self.stored(source.operands[0]), source.subset, op.value, op.is_free)
             return
         if is_undefined(op.operands[0]):
@@ -253,6 +229,18 @@ class Vectorizer:
             self._read(op, value, Tile.full(shape_of(value.type)), op.value, op.is_free)
             return
         raise self.refuse(op, "padding of a subset that is read from memory", f"padding of %{op.operands[0].name}")
+
+    def _beside(self, op: Pad, computed: Value, part: Tile) -> Value:
+        """What is computed, and beside a part of it what is padded with."""
+        base, shape = f"{op.result.name.split('.')[0]}.v", self._need_static(op, op.result)
+
+        def build(made: Operation) -> Value:
+            return self.rewriter.insert(made, InsertPoint.before(op), base).result
+
+        mask = build(Read.of(true_elements(self.rewriter, op, shape), part, VectorType(shape, i1)))
+        made = new.select(mask, computed, build(new.fill(op.value, computed.type)))
+        self.rewriter.continue_as(op, self.rewriter.insert(made, InsertPoint.before(op), base))
+        return made.result
 
     def _read(self, op: Operation, source: Value, subset: Tile, fill: float | int, is_free: bool = False) -> None:
         result = op.results[0]
@@ -455,7 +443,13 @@ def stays_in_memory(op: Operation) -> bool:
     if isinstance(op, Tileable) and new.pieces_of_all(op) is None:
         return False
     is_vector = isinstance(op, Structured | Materialize) or new.padded_behind(op) is not None
-    return not is_vector or (bool(op.result.users) and all(map(stays_in_memory, op.result.users)))
+    shown = bool(op.result.users) and not any(isinstance(user, Structured) for user in op.result.users)
+    return not is_vector or (shown and all(map(stays_in_memory, op.result.users)))
+
+
+def _is_first(subset: Tile) -> bool:
+    """Whether a subset has the first elements of all dims."""
+    return all(offset == 0 for offset in subset.offsets) and subset.has_unit_strides and not subset.dropped
 
 
 def _is_vector(value: Value, shape: Sequence[Dim]) -> bool:

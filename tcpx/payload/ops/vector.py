@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.facts import facts_at
 from tcpx.payload.fields import ElementsAttribute, IntAttribute, NumberAttribute, Operand
-from tcpx.payload.ir import Operation, Value, register
+from tcpx.payload.ir import Operation, Range, Value, register
 from tcpx.payload.ops.constant import check_literal
 from tcpx.payload.ops.gml_st import OnSubset, write_subset
-from tcpx.payload.sizes import Dim
+from tcpx.payload.sizes import Dim, is_less_equal
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, TensorType, Type, VectorType, dtype_of, lanes_of, shape_of, with_shape
+from tcpx.payload.value_ranges import beside
 
 
 @register
@@ -52,6 +53,10 @@ class Read(OnSubset):
             return False
         inner = shape[1]
         return isinstance(inner, int) and inner > 0 and type_.shape[0] % inner == 0 and self._has_the_dtype
+
+    def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
+        has_elements = all(is_less_equal(1, size) is True for size in self.subset.sizes)
+        return beside(of(self.source), self.value, has_elements)
 
     @property
     def _has_the_dtype(self) -> bool:
@@ -191,6 +196,9 @@ class ToTensor(Operation):
             raise self.error(
                 "the result is a tensor like the operand", required=str(wanted), found=str(self.result.type)
             )
+
+    def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
+        return of(self.operand)
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         return (args[0].copy(),)

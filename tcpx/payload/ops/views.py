@@ -29,7 +29,7 @@ from tcpx.payload.sizes import (
 )
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import dtype_of, like, shape_of
-from tcpx.payload.value_ranges import union
+from tcpx.payload.value_ranges import beside, union
 
 FREE = "free"
 """The attribute of a padding that may hold anything."""
@@ -107,11 +107,8 @@ class View(Tileable):
 
     def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
         """That of the operands, and of `rest`; which adds nothing to those that begin at it if there are any."""
-        found, rest = union(map(of, self.operands)), self.rest
-        if found is None or not isinstance(rest, int):
-            return found if rest is None else None
         has_elements = all(is_less_equal(1, n) is True for value in self.operands for n in shape_of(value.type))
-        return found if has_elements and is_equal(found[0], rest) is True else union([found, (rest, rest + 1)])
+        return beside(union(map(of, self.operands)), self.rest, has_elements)
 
     def _part(self, piece: Piece) -> Tile | None:
         """The tile of the operand that a piece is; None of all of it."""

@@ -35,6 +35,9 @@ class Pack(Transform):
     keeps its dims; it reads them in the order stored where its class can say so, else through a transpose; of digits,
     it becomes the nearest class that can. Returns the loop that fills the buffer.
 
+    An index that is a window, `2*i + k`, is stored as the operand has it, each element once, where `layout` names none
+    of its dims; where it names all of them, `[i, k, c]`, each element as often as it is read.
+
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
           %mm.out = tcp.empty : tensor<[M]x32xf32>

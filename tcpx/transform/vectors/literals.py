@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -14,7 +15,7 @@ from tcpx.payload.ops.vector import Read
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorType, i1
+from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorType, i1, row_major
 from tcpx.target import LaneType
 from tcpx.transform import new
 
@@ -60,6 +61,11 @@ def truths(rewriter: Rewriter, place: Operation) -> Value:
     return _stored(rewriter, place, TRUTHS, np.ones(MOST_LANES, dtype=np.bool_), i1)
 
 
+def true_elements(rewriter: Rewriter, place: Operation, shape: Sequence[int]) -> Value:
+    """A stored constant of true values in this shape; a part of it, read as a vector, is a mask."""
+    return _stored(rewriter, place, f"true_{'x'.join(map(str, shape))}", np.ones(shape, dtype=np.bool_), i1)
+
+
 def lane_numbers(rewriter: Rewriter, place: Operation, step: int, dtype: ScalarType) -> Value:
     """The stored constant 0, step, 2 * step, ... as integers of a type."""
     numbers = (np.arange(MOST_LANES) * step).astype(dtype.numpy)
@@ -78,8 +84,8 @@ def _stored(rewriter: Rewriter, place: Operation, name: str, values: Array, dtyp
     if name not in rewriter.module.constants:
         rewriter.add_constant(name, values)
     on_buffers = any(isinstance(a.type, BufferType) for a in func.args)
-    shape = (MOST_LANES,)
-    type_ = BufferType(shape, dtype, (1,), "constant") if on_buffers else TensorType(shape, dtype)
+    shape = values.shape
+    type_ = BufferType(shape, dtype, row_major(shape), "constant") if on_buffers else TensorType(shape, dtype)
     return rewriter.insert(new.stored(name, type_), InsertPoint.start(func.body), name).result
 
 

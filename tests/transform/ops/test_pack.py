@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tcpx.payload.interfaces import Structured
 from tcpx.payload.ops.gml_st import If
 from tests.transform.payloads import INTEGERS, MM, PAYLOADS, RELU, TRANSPOSED, TWO_K, Sizes, check, refusal
 
@@ -169,19 +170,77 @@ def test_a_padded_tile_whose_size_depends_on_a_loop() -> None:
     check(ROUND, body + "pack(o.operand, [d1, d0], at: i)", [{"M": m} for m in (0, 1, 5, 11)])
 
 
-def test_an_operand_that_is_read_at_sums_of_dims_has_no_layout_of_dims() -> None:
-    payload = """func @f(%x: tensor<18xf32>, %w: tensor<3xf32>) -> tensor<16xf32> {
-  %y = tcp.generic(%x, %w) {iterators = [["i", "parallel"], ["w", "reduction"]],
-                            maps = [[i + w], [w], [i]], combiner = "tcp.add"} ({ (%a: f32, %b: f32, %acc: f32):
+WINDOWS = """func @f(%x: tensor<[2*N + 12]x[C]xf32>, %w: tensor<3x[C]xf32>, %s: tensor<[N]xf32>) -> tensor<[N]xf32>
+    symbols [N: 0..40, C: 0..10] {
+  %y = tcp.generic(%x, %w, init = %s) {iterators = [["i", "parallel"], ["k", "reduction"], ["c", "reduction"]],
+      maps = [[2*i + 3*k + 1, c], [k, c], [i]], combiner = "tcp.add"} ({ (%a: f32, %b: f32, %acc: f32):
     %p = tcp.mul(%a, %b) : f32
-    %s = tcp.add(%acc, %p) : f32
-    tcp.yield(%s)
-  }) : tensor<16xf32>
+    %t = tcp.add(%acc, %p) : f32
+    tcp.yield(%t)
+  }) : tensor<[N]xf32>
   tcp.return(%y)
 }
 """
-    found = refusal(payload, 'let y = match one "y" in root\nlet i = tile(y, [i: 4])\npack(y.in0, [i], at: i)')
-    assert (found.message, found.found) == ("%y reads the operand at `i + w`", "`i + w`, of i, w")
+Y = 'let y = match one "y" in root\n'
+IN_TILES = "let i, c = tile(y, [i: 4, c: 3])\n"
+PADDED = "let i, k, c = tile(y, [i: 4, k: 2, c: 3], tail: pad)\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "pack(y.in0, [c])",
+        "pack(y.in0, [i, k, c])",
+        IN_TILES + "pack(y.in0, [c], at: i)",
+        IN_TILES + "pack(y.in0, [c pad 8], at: c)",
+        IN_TILES + "pack(y.in0, [i, k, c], at: i)",
+        IN_TILES + "pack(y.in0, [k, c, i], at: c)",
+        IN_TILES + "pack(y.in0, [k, c, i])",
+        IN_TILES + "pack(y.in0, [k, i], at: i, parallel: true)",
+        PADDED + "pack(y.in0, [c], at: i)\ntile(y, [k: 1])",
+        PADDED + "pack(y.in0, [k, i, c], at: k)\ntile(y, [i: 2])\nvectorize(c)",
+        PADDED + "pack(y.in0, [c/2, k, i, c%2], at: k)",
+        PADDED + "pack(y.in0, [c/2, c%2], at: k)",
+        PADDED + "pack(y.in0, [c], at: i)\npack(y.in0, [k, i, c], at: c)",
+        "let j = tile(y, [i: 8])\nlet c, i = tile(y, [c: 3, i: 4])\npack(y.in1, [k, c], at: c, filled_by: i)\n"
+        "pack(y.in0, [k, i, c], at: i)",
+    ],
+)
+def test_windows_are_stored_as_they_lie_or_by_the_dims_they_move_along(body: str) -> None:
+    check(WINDOWS, Y + body, [{"N": n, "C": c} for n, c in ((0, 3), (1, 1), (4, 6), (9, 7), (5, 0))])
+
+
+def test_a_halo_tile_holds_each_element_once() -> None:
+    body = "let i = tile(y, [i: 4], tail: pad)\npack(y.in0, [c], at: i)"
+    module = check(WINDOWS, Y + body, [{"N": 9, "C": 7}]).module
+    (buffer,) = (op for op in module.walk() if op.name == "y.in0.buffer")
+    assert str(buffer.result.type) == "tensor<1x13x[C]xf32>"
+    assert "maps = [[2*i + 3*k, c], [k, c], [i]]" in module.text()
+
+
+def test_what_was_stored_by_dims_is_a_contraction() -> None:
+    module = check(WINDOWS, Y + "let i = tile(y, [i: 4])\npack(y.in0, [k, c, i], at: i)", [{"N": 9, "C": 7}]).module
+    (op,) = (op for op in module.walk() if op.name == "y" and isinstance(op, Structured))
+    assert "contract" in op.tree_classes()
+
+
+@pytest.mark.parametrize(
+    ("layout", "message", "found"),
+    [
+        ("[i, c]", "the layout [i, c] does not fit the operand", "i, c"),
+        ("[i, k, k, c]", "the layout [i, k, k, c] does not fit the operand", "i, k, k, c"),
+    ],
+)
+def test_a_layout_names_all_dims_of_a_window_or_none(layout: str, message: str, found: str) -> None:
+    told = refusal(WINDOWS, f"{Y}{IN_TILES}pack(y.in0, {layout}, at: i)")
+    assert (told.message, told.found) == (message, found)
+    assert told.required == "dims of i, k, c, each at most once, whole or by its digits"
+
+
+def test_an_operand_that_is_read_at_differences_has_no_layout() -> None:
+    payload = WINDOWS.replace("2*i + 3*k + 1", "2*i - k + 2")
+    found = refusal(payload, Y + "pack(y.in0, [i, k, c])")
+    assert (found.message, found.found) == ("%y reads the operand at `2*i - k + 2`", "`2*i - k + 2`, of i, k")
 
 
 DIAGONAL = """
