@@ -23,8 +23,10 @@ def boundary(func: FuncOp, arguments: Sequence[tuple[Value, BufferType]]) -> tup
         for dim in (*type_.shape, *(() if _is_contiguous(type_) else type_.strides))
         for symbol in symbols(dim)
     )
-    made = [_argument(func, value, type_, shared) for value, type_ in arguments]
-    return tuple(replace(argument, state=func.states.get(k)) for k, argument in enumerate(made))
+    return tuple(
+        replace(_argument(func, value, type_, shared), state=func.states.get(func.args.index(value)))
+        for value, type_ in arguments
+    )
 
 
 def _argument(func: FuncOp, value: Value, type_: BufferType, shared: Counter[str]) -> Argument:
