@@ -57,6 +57,9 @@ def random_inputs(
     arrays: list[Array] = []
     for value in func.args:
         drawn = held.get(value.name)
+        position = func.args.index(value)
+        if drawn is None and position in func.numbers:
+            drawn = np.array(_extent(func.numbers[position].size(), known, value), np.int64)
         if drawn is None:
             shape = tuple(_extent(dim, known, value) for dim in shape_of(value.type))
             try:
@@ -87,6 +90,9 @@ def _sizes(func: FuncOp, given: Mapping[str, Array], sizes: Mapping[str, int]) -
                         if sizes.get(symbol.name, extent) != extent:
                             raise _contradiction(symbol, sizes[symbol.name], value, extent)
                         known.setdefault(symbol.name, extent)
+    for position, symbol in func.numbers.items():
+        if func.args[position].name in given:
+            known.setdefault(symbol.name, int(given[func.args[position].name]))
     for name, extent in known.items():
         _check_range(declared[name], extent)
     return known

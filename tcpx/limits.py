@@ -13,6 +13,9 @@ INT64_MAX: Final = (1 << 63) - 1
 UINT64_MAX: Final = (1 << 64) - 1
 """Sizes, offsets and integers are 64 bits wide in C; a memory has at most this many bytes."""
 
+LARGEST_EXTENT: Final = 1 << 47
+"""No array has more elements: addresses have fewer bits."""
+
 LARGEST_TEXT: Final = 16 << 20
 """Bytes of a schedule or payload file."""
 DEEPEST_NESTING: Final = 64

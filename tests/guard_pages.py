@@ -12,7 +12,7 @@ import ctypes
 import mmap
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -27,6 +27,7 @@ Side = Literal["front", "back"]
 PAGE = mmap.PAGESIZE
 PROT_NONE = 0
 WORKSPACE_ALIGNMENT = 64
+NO_NUMBERS: Mapping[str, int] = {}
 GAP = 3
 """Elements behind each row of a strided array: rows are not aligned to one another."""
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -82,12 +83,15 @@ class GuardedArray:
         return bool(np.all(rest == 0xFF))
 
 
-def run_guarded(kernel: Kernel, *arrays: Array, bound: bool = False) -> tuple[Array, ...]:
+def run_guarded(
+    kernel: Kernel, *arrays: Array, bound: bool = False, numbers: Mapping[str, int] = NO_NUMBERS
+) -> tuple[Array, ...]:
     """The outputs of a kernel; fails if it leaves its arrays, changes an input, or depends on where they lie.
 
-    It is called on addresses, or `bound` to the guarded arrays, with a workspace of its own.
+    It is called on addresses, or `bound` to the guarded arrays, with a workspace of its own. `numbers` are sizes that
+    no array has.
     """
-    at_back, at_front = (_run_once(kernel, arrays, side, bound) for side in ("back", "front"))
+    at_back, at_front = (_run_once(kernel, arrays, side, bound, numbers) for side in ("back", "front"))
     for back, front in zip(at_back, at_front, strict=True):
         assert same_numbers(back, front), f"{kernel} depends on where its arrays lie"
     return at_back
@@ -103,9 +107,11 @@ def _numbers(array: Array) -> Array:
     return array.astype(np.float64) if array.dtype.kind == "V" or array.dtype.name == "bfloat16" else array
 
 
-def _run_once(kernel: Kernel, arrays: Sequence[Array], side: Side, bound: bool) -> tuple[Array, ...]:
+def _run_once(
+    kernel: Kernel, arrays: Sequence[Array], side: Side, bound: bool, numbers: Mapping[str, int]
+) -> tuple[Array, ...]:
     signature = kernel.signature
-    sizes: dict[str, int] = {}
+    sizes = dict(numbers)
     for argument, array in zip(signature.inputs, arrays, strict=True):
         for dim, extent in zip(argument.shape, array.shape, strict=True):
             symbol = as_symbol(dim)

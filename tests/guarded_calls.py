@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tcpx.emit_c.kernel import Kernel
+from tcpx.emit_c.signature import Argument
 from tests.guard_pages import run_guarded, same_numbers
 
 Shapes = tuple[tuple[int, ...], ...]
@@ -29,12 +30,14 @@ def guarded_calls() -> Iterator[None]:
     plain = Kernel.__call__
 
     def call(self: Kernel, /, *arrays: Any, out: Any = None, **named: Any) -> Any:
-        states = {a.name: k for k, a in enumerate(self.signature.inputs) if a.state is not None}
+        states = {a.name: k for k, a in enumerate(self.signature.arguments) if getattr(a, "state", None) is not None}
         before = {k: np.array(named.get(name, arrays[k] if k < len(arrays) else None)) for name, k in states.items()}
         result = plain(self, *arrays, out=out, **named)
-        arrays += tuple(named[a.name] for a in self.signature.inputs if a.name in named)
+        arrays += tuple(named[a.name] for a in self.signature.arguments if a.name in named)
+        numbers = [int(arrays[n.position]) for n in self.signature.numbers]
         arrays = tuple(before.get(k, a) for k, a in enumerate(arrays))
-        shapes = tuple(np.shape(a) for a in arrays)
+        arrays = tuple(a for k, a in enumerate(arrays) if isinstance(self.signature.arguments[k], Argument))
+        shapes = (*(np.shape(a) for a in arrays), tuple(numbers))
         seen = known.setdefault(self._call, set())
         plainly = threading.current_thread() is threading.main_thread() and not is_sanitized(self)
         if plainly and shapes not in seen and all(isinstance(a, np.ndarray) for a in arrays):
@@ -42,7 +45,8 @@ def guarded_calls() -> Iterator[None]:
             dtypes = [argument.dtype.numpy for argument in self.signature.inputs]
             given = [np.array(a, dtype=dtype, order="C") for a, dtype in zip(arrays, dtypes, strict=True)]
             results = result if isinstance(result, tuple) else (result,)
-            for k, (found, held) in enumerate(zip(run_guarded(self, *given), results, strict=True)):
+            sizes = {n.symbol.name: number for n, number in zip(self.signature.numbers, numbers, strict=True)}
+            for k, (found, held) in enumerate(zip(run_guarded(self, *given, numbers=sizes), results, strict=True)):
                 assert same_numbers(found, held), f"result {k} of {self} depends on where its arrays lie"
         return result
 

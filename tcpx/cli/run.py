@@ -111,7 +111,7 @@ def _execute(options: argparse.Namespace) -> int:
 
     signature = kernel.signature
     print(f"@{signature.name} for {kernel.target.name}, {kernel.threads} thread(s)")
-    for argument, array in zip(signature.inputs, arrays, strict=True):
+    for argument, array in zip(signature.arguments, arrays, strict=True):
         print(f"  in   %{argument.name}: {_shown(array)}")
     for argument, array in zip(signature.results, results, strict=True):
         print(f"  out  %{argument.name}: {_shown(array)}, {_summary(array)}")

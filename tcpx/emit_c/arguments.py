@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tcpx.emit_c.signature import FIRST_ASSERTION, OVERFLOW, Argument, KernelSignature
 from tcpx.emit_c.strides import has_places_of_its_own, is_writable_in_rows, outer_strides, overlap
-from tcpx.limits import INT64_MAX
+from tcpx.limits import INT64_MAX, LARGEST_EXTENT
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Kind, TcpxError, counted
 from tcpx.payload.size_excess import magnitude
 from tcpx.payload.sizes import Symbol, as_symbol, evaluate, to_text
@@ -104,17 +104,30 @@ class ArgumentCheck:
                     )
         raise _internal("the wrapper refused state that fits", f"{len(arrays)} input(s)")
 
+    def number(self, position: int, value: object) -> int:
+        """A number that a size is known by: an integer, also one of NumPy's, or an array of one."""
+        if type(value) is int:
+            return value
+        array = as_array(value)
+        if array is None or array.ndim or array.dtype.kind not in "iu":
+            name = self._signature.numbers[position].name
+            found = type(value).__qualname__ if array is None else f"an array of shape {array.shape} of {array.dtype}"
+            raise ArgumentError(Diagnostic(f"argument `{name}` is a size", required="an integer", found=found))
+        return int(array)
+
     def fail(self, arrays: Sequence[object]) -> NoReturn:
         """Raise the error for inputs that do not fit in count, rank or shape."""
-        inputs = self._signature.inputs
-        if len(arrays) != len(inputs):
+        inputs, given = self._signature.inputs, self._signature.arguments
+        if len(arrays) != len(given):
             raise ArgumentError(
                 Diagnostic(
-                    f"@{self._signature.name} takes {len(inputs)} argument(s)",
-                    required=", ".join(map(str, inputs)) or "none",
+                    f"@{self._signature.name} takes {len(given)} argument(s)",
+                    required=", ".join(map(str, given)) or "none",
                     found=f"{len(arrays)} argument(s)",
                 )
             )
+        numbers = [self.number(k, arrays[n.position]) for k, n in enumerate(self._signature.numbers)]
+        arrays = [value for value, argument in zip(arrays, given, strict=True) if isinstance(argument, Argument)]
         shapes = [self.adapt(k, value).shape for k, value in enumerate(arrays)]
         for argument, shape in zip(inputs, shapes, strict=True):
             if len(shape) != len(argument.shape):
@@ -125,6 +138,11 @@ class ArgumentCheck:
                 symbol = as_symbol(dim)
                 if symbol is not None:
                     sizes.setdefault(symbol.name, extent)
+        for known, value in zip(self._signature.numbers, numbers, strict=True):
+            extent = sizes.setdefault(known.symbol.name, value)
+            if extent != value or extent > LARGEST_EXTENT:
+                wanted = f"at most {LARGEST_EXTENT}" if extent == value else f"{known.symbol.name} = {extent}"
+                raise ArgumentError(Diagnostic(f"argument `{known.name}` is a size", required=wanted, found=str(value)))
         for symbol in self._signature.symbols:
             _check_range(symbol, sizes[symbol.name])
         for argument, shape in zip(inputs, shapes, strict=True):
@@ -214,7 +232,7 @@ class ArgumentCheck:
 
 def in_order(signature: KernelSignature, arrays: Sequence[object], named: Mapping[str, object]) -> tuple[object, ...]:
     """The inputs in the order of the signature, of which the last are given by name. Raises ArgumentError."""
-    names = [argument.name for argument in signature.inputs]
+    names = [argument.name for argument in signature.arguments]
     rest = names[len(arrays) :]
     unknown = [name for name in named if name not in names]
     twice = [name for name in named if name in names[: len(arrays)]]

@@ -254,4 +254,12 @@ def _bound_function(kernel: KernelSignature) -> str:
     forms = [*[pointer] * len(arrays), *[number] * len(numbers), pointer]
     words = [form.format(k) for k, form in enumerate(forms)]
     words.append("workspace" if kernel.has_workspace else "0")
-    return f"{_bound_head(kernel)} {{ return {kernel.c_name}({', '.join(words)}); }}\n"
+    own = f"tcpx_own_{kernel.c_name}"
+    return f"""\
+#ifdef __ELF__ /* not a function of this name in another library, as libc's `step` */
+static __typeof__({kernel.c_name}) {own} __attribute__((alias("{kernel.c_name}")));
+#else
+#define {own} {kernel.c_name}
+#endif
+{_bound_head(kernel)} {{ return {own}({", ".join(words)}); }}
+"""

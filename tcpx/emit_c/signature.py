@@ -47,6 +47,18 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True)
+class Number:
+    """An argument, at a position among those of the payload, that is a number: the size that `symbol` is."""
+
+    name: str
+    position: int
+    symbol: Symbol
+
+    def __str__(self) -> str:
+        return f"%{self.name}: index as [{self.symbol.name}]"
+
+
+@dataclass(frozen=True, slots=True)
 class ConstantSlot:
     """Where a named array lies in the constants of a kernel; offset and size in bytes."""
 
@@ -66,6 +78,7 @@ class KernelSignature:
     name: str
     c_name: str
     inputs: tuple[Argument, ...]
+    """The arrays; numbers that sizes are known by are `symbols`."""
     outputs: tuple[Argument, ...]
     symbols: tuple[Symbol, ...]
     threads: int
@@ -76,6 +89,16 @@ class KernelSignature:
     """What the kernel computes that overflows int64 for some sizes in range: the caller checks it first."""
     assertions: tuple[Diagnostic, ...] = ()
     """What is said of sizes for which an assertion of the kernel does not hold."""
+    numbers: tuple[Number, ...] = ()
+    """What a caller in Python gives for sizes, beside the arrays."""
+
+    @property
+    def arguments(self) -> tuple[Argument | Number, ...]:
+        """What a caller in Python gives, in order."""
+        found: list[Argument | Number] = list(self.inputs)
+        for number in self.numbers:
+            found.insert(number.position, number)
+        return tuple(found)
 
     @property
     def ranged(self) -> tuple[tuple[int, Argument], ...]:
@@ -115,6 +138,6 @@ class KernelSignature:
         return max((slot.offset + slot.bytes for slot in self.constants), default=0)
 
     def __str__(self) -> str:
-        inputs = ", ".join(map(str, self.inputs))
+        inputs = ", ".join(map(str, self.arguments))
         outputs = ", ".join(map(str, self.results))
         return f"@{self.name}({inputs}) -> ({outputs})"

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from tcpx.emit_c.signature import OVERFLOW, Argument, KernelSignature
+from tcpx.limits import LARGEST_EXTENT
 from tcpx.payload.diagnostics import Diagnostic, VerifyError
 from tcpx.payload.sizes import Atom, CeilDiv, Dim, FloorDiv, Max, Min, Mod, Symbol, as_symbol, lower_bound
 from tcpx.payload.types import row_major
@@ -74,9 +75,14 @@ def _checks(
 ) -> list[str]:
     """The inputs and symbols from `arrays`, the outputs from `out`; `check.<convert>` gets what is no plain array."""
     sizes = _tuple(symbols.values())
-    lines = [f"if len(arrays) != {len(inputs)}: check.fail(arrays)"]
-    if inputs:
-        lines.append(f"{_tuple(inputs)} = arrays")
+    given = [*inputs]
+    for k, number in enumerate(signature.numbers):
+        given.insert(number.position, f"n{k}")
+    lines = [f"if len(arrays) != {len(given)}: check.fail(arrays)"]
+    if given:
+        lines.append(f"{_tuple(given)} = arrays")
+    for k in range(len(signature.numbers)):
+        lines.append(f"if type(n{k}) is not int: n{k} = check.number({k}, n{k})")
     for k, argument in enumerate(signature.inputs):
         flags = _IN_FLAGS if argument.state is None else _OUT_FLAGS
         lies_badly = f"a{k}.flags.num & {flags} != {flags}"
@@ -183,6 +189,11 @@ def _bind_symbols(signature: KernelSignature, symbols: Mapping[str, str]) -> lis
         if targets:
             lines.append(f"{_tuple(targets)} = h")
         conditions += [f"{target} != {text}" for target, text in zip(targets, wanted, strict=True) if text]
+    numbers = {number.symbol.name: f"n{k}" for k, number in enumerate(signature.numbers)}
+    lines += [f"{symbols[name]} = {number}" for name, number in numbers.items() if name not in bound]
+    conditions += [f"not 0 <= {number} <= {LARGEST_EXTENT}" for number in numbers.values()]
+    conditions += [f"{number} != {symbols[name]}" for name, number in numbers.items() if name in bound]
+    bound |= set(numbers)
     for symbol in signature.symbols:
         if symbol.name not in bound:
             raise VerifyError(

@@ -251,6 +251,8 @@ def bind_symbols(func: FuncOp, arrays: Sequence[Array]) -> dict[str, int]:
             symbol = as_symbol(dim)
             if symbol is not None:
                 sizes.setdefault(symbol.name, extent)
+    for position, symbol in func.numbers.items():
+        sizes.setdefault(symbol.name, int(arrays[position]))
     bind_strides(func, sizes)
     for symbol in func.symbols:
         if symbol.name not in sizes:
@@ -305,6 +307,10 @@ def check_arguments(func: FuncOp, arrays: Sequence[Array]) -> dict[str, int]:
         if array.dtype != dtype_of(value.type).numpy:
             raise _argument_error(value, f"dtype {dtype_of(value.type).numpy}", f"dtype {array.dtype}")
     sizes = bind_symbols(func, arrays)
+    for position, symbol in func.numbers.items():
+        if sizes[symbol.name] != int(arrays[position]):
+            wanted = f"{sizes[symbol.name]}, as the size `{symbol.name}` is"
+            raise _argument_error(inputs[position], wanted, str(arrays[position]))
     for value, array in zip(inputs, arrays, strict=True):
         for position, (dim, extent) in enumerate(zip(shape_of(value.type), array.shape, strict=True)):
             wanted = dim if isinstance(dim, int) else evaluate(dim, sizes)

@@ -85,6 +85,9 @@ CALLEE: Final = "callee"
 """The attribute of a call that names the function."""
 INOUT: Final = "inout"
 """The attribute of a function that holds, in pairs of positions, the arguments that are state and their results."""
+NUMBERS: Final = "numbers"
+"""The attribute of a function that holds, in pairs, the positions of arguments that are numbers and the symbols that
+they are the sizes of."""
 NO_NOTES: Mapping[str, str] = {}
 
 
@@ -635,6 +638,17 @@ class FuncOp(Operation):
     def _inputs(self) -> int:
         held = self.attributes.get("results", 0)
         return len(self.args) - held if isinstance(held, int) else len(self.args)
+
+    @property
+    def numbers(self) -> Mapping[int, Symbol]:
+        """The positions of the arguments that are numbers, each with the symbol that it is the size of."""
+        held, known = self.attributes.get(NUMBERS, ()), {symbol.name: symbol for symbol in self.symbols}
+        pairs = [pair for pair in held if isinstance(pair, tuple) and len(pair) == 2] if isinstance(held, tuple) else []
+        return {
+            k: known[n]
+            for k, n in pairs
+            if isinstance(k, int) and k < len(self.args) and isinstance(n, str) and n in known
+        }
 
     def callers(self) -> list[Operation]:
         """The operations of the module that run it."""

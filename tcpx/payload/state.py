@@ -3,10 +3,10 @@ What a call is given for state is given up: nothing reads it afterwards."""
 
 from __future__ import annotations
 
-from tcpx.payload.ir import INOUT, Block, FuncOp, Operation, Value
+from tcpx.payload.ir import INOUT, NUMBERS, Block, FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.sizes import is_equal
-from tcpx.payload.types import BufferType, TensorType, dtype_of, shape_of
+from tcpx.payload.types import BufferType, TensorType, dtype_of, index, shape_of
 
 
 def check_states(func: FuncOp) -> None:
@@ -35,12 +35,31 @@ def check_states(func: FuncOp) -> None:
             )
 
 
+def check_numbers(func: FuncOp) -> None:
+    """Raise VerifyError unless each argument that a size is known by is a number, and no size is known by two."""
+    held = func.attributes.get(NUMBERS, ())
+    found = tuple((k, symbol.name) for k, symbol in func.numbers.items())
+    if held != found or len({name for _, name in found}) != len(found):
+        raise func.error(
+            f"`{NUMBERS}` is the arguments that sizes are known by, each with the symbol",
+            required='pairs, as [[argument, "SYMBOL"]]; no symbol twice',
+            found=str(held),
+        )
+    for k in func.numbers:
+        if func.args[k].type != index:
+            raise func.error(
+                "a size is known by a number",
+                required=f"%{func.args[k].name}: index",
+                found=str(func.args[k].type),
+            )
+
+
 def check_given_up(op: Operation) -> None:
     """Raise VerifyError where something may read, after an operation, what that was given for state."""
-    for index in op.gives_up():
-        value = op.operands[index]
+    for number in op.gives_up():
+        value = op.operands[number]
         for user, position in value.uses:
-            if (user, position) != (op, index) and _may_read_after(user, position, op):
+            if (user, position) != (op, number) and _may_read_after(user, position, op):
                 raise _read_later(user, op, value)
         loop = _loop_round(op, value)
         if loop is not None:
@@ -53,15 +72,15 @@ def check_given_up(op: Operation) -> None:
 
 def check_reads(op: Operation) -> None:
     """Raise VerifyError where an operation may read what a call before it was given for state."""
-    for index, value in enumerate(op.operands):
+    for number, value in enumerate(op.operands):
         for user, position in value.uses:
-            if user is not op and position in user.gives_up() and _may_read_after(op, index, user):
+            if user is not op and position in user.gives_up() and _may_read_after(op, number, user):
                 raise _read_later(op, user, value)
 
 
-def _may_read_after(reader: Operation, index: int, call: Operation) -> bool:
-    """Whether operand `index` of one operation may be read when another, that uses the same value, is done."""
-    return reader.part_read(index) is not None and _may_follow(reader, call, _block_of(reader.operands[index]))
+def _may_read_after(reader: Operation, number: int, call: Operation) -> bool:
+    """Whether operand `number` of one operation may be read when another, that uses the same value, is done."""
+    return reader.part_read(number) is not None and _may_follow(reader, call, _block_of(reader.operands[number]))
 
 
 def _read_later(reader: Operation, call: Operation, value: Value) -> Exception:

@@ -49,7 +49,9 @@ class Structure:
     def function(self, func: FuncOp) -> str:
         """The whole function."""
         states = [f"{argument} becomes {result}" for argument, result in func.states.items()]
-        return "\n".join([*self._block(func.body), *self._facts, *states])
+        body = list(self._block(func.body))
+        numbers = [f"{argument} is {self.dim(symbol.size())}" for argument, symbol in func.numbers.items()]
+        return "\n".join([*body, *self._facts, *states, *numbers])
 
     def operation(self, op: Operation) -> list[str]:
         """One line for the operation, then those of its regions."""

@@ -409,7 +409,8 @@ class _FusedConsumer:
         reduced = any(it.is_reduction for it in op.iterators())
         reduced = reduced and (not is_input or op.pad_value(index, True) is not None)
         fill = op.pad_value(index, reduced) if is_input else 0
-        return pad_value_to(self.rewriter, read, shape, fill, not reduced, before)
+        is_free = not reduced and (not is_input or op.pads_freely(index))
+        return pad_value_to(self.rewriter, read, shape, fill, is_free, before)
 
 
 def _reads_chain(op: Operation, chain: Chain) -> bool:
@@ -484,7 +485,7 @@ def _pull_box(rewriter: Rewriter, op: Tileable, box: Box, wide: Box, before: Ope
             operands.append(pull(rewriter, definition, tile, wanted, before, copies))
             continue
         read = read_subset(rewriter, value, tile, before)
-        operands.append(pad_value_to(rewriter, read, wanted, op.pad_value(k, False), True, before))
+        operands.append(pad_value_to(rewriter, read, wanted, op.pad_value(k, False), op.pads_freely(k), before))
     for k, value in enumerate(op.inits):
         read = read_subset(rewriter, value, op.result_tile(box, k), before)
         shape = op.result_tile(wide, k).shape

@@ -253,7 +253,7 @@ def inline(rewriter: Rewriter, call: Call) -> None:
 def drop_unused_arguments(rewriter: Rewriter, func: FuncOp) -> None:
     """Let calls hand over what a function reads, and what tells it its symbols."""
     calls = func.callers()
-    if not calls or STRIDED in func.attributes or func.states or func is rewriter.module.main:
+    if not calls or STRIDED in func.attributes or func.states or func.numbers or func is rewriter.module.main:
         return
     for value in reversed(func.args):
         others = [other for other in func.args if other is not value]

@@ -24,9 +24,15 @@ def boundary(func: FuncOp, arguments: Sequence[tuple[Value, BufferType]]) -> tup
         for dim in (*type_.shape, *(() if _is_contiguous(type_) else type_.strides))
         for symbol in symbols(dim)
     )
-    made = [_argument(func, value, type_, shared) for value, type_ in arguments]
-    ranges = declared_ranges(func)
-    return tuple(replace(a, state=func.states.get(k), range=ranges.get(k)) for k, a in enumerate(made))
+    ranges = {func.args[k]: held for k, held in declared_ranges(func).items()}
+    return tuple(
+        replace(
+            _argument(func, value, type_, shared),
+            state=func.states.get(func.args.index(value)),
+            range=ranges.get(value),
+        )
+        for value, type_ in arguments
+    )
 
 
 def _argument(func: FuncOp, value: Value, type_: BufferType, shared: Counter[str]) -> Argument:

@@ -12,8 +12,16 @@ from tcpx.emit_c.printer.control import print_block
 from tcpx.emit_c.printer.expressions import SizePrinter
 from tcpx.emit_c.printer.names import Names, in_comment, words_of
 from tcpx.emit_c.printer.scopes import INDENT, Line, Scope, without_unused, words_in
-from tcpx.emit_c.signature import FIRST_ASSERTION, OUT_OF_RANGE, OVERFLOW, RETURN_CODES, Argument, KernelSignature
-from tcpx.limits import INT64_MAX
+from tcpx.emit_c.signature import (
+    FIRST_ASSERTION,
+    OUT_OF_RANGE,
+    OVERFLOW,
+    RETURN_CODES,
+    Argument,
+    KernelSignature,
+    Number,
+)
+from tcpx.limits import INT64_MAX, LARGEST_EXTENT
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.runs import Binding, runs_of
@@ -24,8 +32,6 @@ from tcpx.payload.types import BufferType, row_major, shape_of
 from tcpx.payload.verifier import dims_of
 from tcpx.target import Target
 
-LARGEST_EXTENT: Final = 1 << 47
-"""No array has more elements: addresses have fewer bits."""
 _WIDTH: Final = 120
 _SUFFIXES: Final = ("", "_workspace", "_check", "_bound")
 
@@ -55,8 +61,9 @@ def print_kernel(
     names = Names(reserved | {c_name + suffix for suffix in _SUFFIXES} | set(kernel.c_names.values()))
     context = FunctionContext(func, kernel, target, threads, names)
     body, parameters = _body(context)
-    split = len(func.args) - _result_count(func)
-    arguments = boundary(func, [(value, context.buffer_type(value, func)) for value in func.args])
+    arrays = [value for k, value in enumerate(func.args) if k not in func.numbers]
+    split = len(arrays) - _result_count(func)
+    arguments = boundary(func, [(value, context.buffer_type(value, func)) for value in arrays])
     strides = {symbol.name for argument in arguments for symbol in argument.strides}
     signature = KernelSignature(
         name=func.name,
@@ -70,6 +77,7 @@ def print_kernel(
         constants=tuple(context.constant_slots),
         wide_sizes=_wide_sizes(func, context.workspace),
         assertions=tuple(op.diagnostic for op, _ in _assertions(func)),
+        numbers=tuple(Number(func.args[k].name, k, symbol) for k, symbol in func.numbers.items()),
     )
     checks, call = _size_checks(func, signature, context, reserved)
     prologue: list[str] = []
@@ -113,6 +121,8 @@ def _body(context: FunctionContext) -> tuple[Scope, list[str]]:
     split = len(func.args) - _result_count(func)
     parameters: list[str] = []
     for position, value in enumerate(func.args):
+        if position in func.numbers:
+            continue
         type_ = context.buffer_type(value, func)
         context.buffers[value] = names.fresh(value.name)
         const = "const " if position < split and position not in func.states else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import gcd
 from typing import Self
 
@@ -97,8 +97,9 @@ class CallBase(Operation):
                 required=f"{len(formals)}: {', '.join(map(repr, formals))}" if formals else "none",
                 found=f"{len(given)}: {', '.join(map(repr, given))}" if given else "none",
             )
+        numbers = {self.called.args[k] for k in self.called.numbers}
         for formal, value in zip(formals, given, strict=True):
-            for type_ in (formal.type, value.type):
+            for type_ in (formal.type, value.type) if formal not in numbers else ():
                 if not isinstance(type_, TensorType | BufferType):
                     raise self.error(
                         "a call takes and gives tensors",
@@ -160,25 +161,38 @@ def _where(binding: Binding, type_: Type) -> str:
     return f", where {', '.join(f'{name} = {to_text(size)}' for name, size in found.items())}" if found else ""
 
 
-def bound_sizes(func: FuncOp, types: Iterable[Type]) -> dict[Symbol, Dim]:
-    """What the symbols of a function are for operands of these types, in order: each where it is a dim by itself for
-    the first time; strides those of the operands."""
+def bound_sizes(func: FuncOp, given: Sequence[Value]) -> dict[Symbol, Dim]:
+    """What the symbols of a function are for these operands, in order: each where it is a dim by itself for the first
+    time, or a number; strides those of the operands."""
     known = {symbol.name: symbol for symbol in func.symbols}
-    found: dict[Symbol, Dim] = {}
-    pairs = list(zip((value.type for value in func.args), types, strict=False))
-    for formal, given in pairs:
-        for dim, extent in zip(shape_of(formal), shape_of(given), strict=True):
+    found = {
+        symbol: size
+        for k, symbol in func.numbers.items()
+        if k < len(given) and (size := _size_known_by(given[k])) is not None
+    }
+    pairs = [(formal.type, value.type) for formal, value in zip(func.args, given, strict=False)]
+    for formal, type_ in pairs:
+        for dim, extent in zip(shape_of(formal), shape_of(type_), strict=True):
             symbol = as_symbol(dim)
             if symbol is not None and symbol.name in known:
                 found.setdefault(known[symbol.name], extent)
-    for formal, given in pairs:
+    for formal, type_ in pairs:
         if isinstance(formal, BufferType):
-            strides = given.strides if isinstance(given, BufferType) else row_major(shape_of(given))
+            strides = type_.strides if isinstance(type_, BufferType) else row_major(shape_of(type_))
             for dim, stride in zip(formal.strides, strides, strict=True):
                 symbol = as_symbol(dim)
                 if symbol is not None and symbol.name in known:
                     found.setdefault(known[symbol.name], stride)
     return found
+
+
+def _size_known_by(value: Value) -> Dim | None:
+    """The size that a number is: an argument that a symbol is known by, or a literal."""
+    func, made = value.func, value.defining_op
+    if made is None and func is not None and value in func.args:
+        symbol = func.numbers.get(func.args.index(value))
+        return None if symbol is None else symbol.size()
+    return made.number if made is not None and isinstance(made.number, int) else None
 
 
 def _fits(wanted: Type, given: Type) -> bool:
@@ -205,7 +219,7 @@ class Call(CallBase):
     @classmethod
     def of(cls, callee: FuncOp, operands: Sequence[Value]) -> Self:
         """A detached call; the types of its results are those of the function for these operands."""
-        binding = bound_sizes(callee, [value.type for value in operands])
+        binding = bound_sizes(callee, operands)
         types: list[Type] = []
         for value in callee.outputs:
             type_ = substitute_type(value.type, binding)
@@ -214,7 +228,7 @@ class Call(CallBase):
 
     @property
     def binding(self) -> Mapping[Symbol, Dim]:
-        return bound_sizes(self.called, [value.type for value in self.operands])
+        return bound_sizes(self.called, self.operands)
 
     def gives_up(self) -> Mapping[int, int]:
         callee = self.callee
@@ -255,6 +269,14 @@ class Call(CallBase):
         self.check_count(callee.inputs, self.operands, "argument")
         self.check_count(callee.outputs, self.results, "result")
         binding = self.binding
+        for k, symbol in callee.numbers.items():
+            if _size_known_by(self.operands[k]) is None:
+                raise self.error(
+                    f"the size `{symbol.name}` of @{callee.name} is not known by %{self.operands[k].name}",
+                    required="a literal, or an argument that a size is known by",
+                    found=repr(self.operands[k]),
+                    fix="declare the argument: %n: index as [N]",
+                )
         self.check_symbols(binding)
         self.check_values(binding, callee.inputs, self.operands, "argument")
         self.check_values(binding, callee.outputs, self.results, "result")
@@ -287,8 +309,14 @@ class BufferCall(CallBase):
     def of(cls, call: Call, operands: Sequence[Value]) -> Self:
         """A detached call of a function that is on buffers now; the last operands are written."""
         callee = call.called
-        binding = bound_sizes(callee, [value.type for value in (*call.operands, *call.results)])
+        passed = [v for n, v in enumerate(call.results) if n not in callee.states.values()]
+        binding = bound_sizes(callee, [*call.operands, *passed])
         return cls(operands, [], {"callee": callee.name, "sizes": tuple(binding[s] for s in callee.symbols)})
+
+    @property
+    def formals(self) -> list[Value]:
+        """The arguments of the function that are memory."""
+        return [value for k, value in enumerate(self.called.args) if k not in self.called.numbers]
 
     @property
     def binding(self) -> Mapping[Symbol, Dim]:
@@ -308,7 +336,7 @@ class BufferCall(CallBase):
                 required="a function that `bufferize` has put into memory",
                 found="a function on tensors",
             )
-        self.check_count(callee.args, self.operands, "argument")
+        self.check_count(self.formals, self.operands, "argument")
         if len(self.sizes) != len(callee.symbols):
             names = ", ".join(symbol.name for symbol in callee.symbols)
             raise self.error(
@@ -317,7 +345,7 @@ class BufferCall(CallBase):
                 found=f"{len(self.sizes)} sizes",
             )
         self.check_symbols(self.binding)
-        for formal, value in zip(callee.args, self.operands, strict=True):
+        for formal, value in zip(self.formals, self.operands, strict=True):
             if not _fits(substitute_type(formal.type, self.binding), value.type):
                 raise self.error(
                     f"%{value.name} does not lie as @{callee.name} takes %{formal.name}",
@@ -326,14 +354,19 @@ class BufferCall(CallBase):
                 )
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        split = len(self.called.inputs)
-        shapes = [shape_of(substitute_type(value.type, self.binding)) for value in self.called.args]
+        callee, formals = self.called, self.formals
+        shapes = [shape_of(substitute_type(value.type, self.binding)) for value in formals]
         args = [a[(..., *(slice(evaluation.size(d)) for d in shape))] for a, shape in zip(args, shapes, strict=True)]
-        for value in self.operands[:split]:
-            evaluation.note_read(value, Tile.full(shape_of(value.type)))
-        for value in [*self.operands[split:], *(self.operands[k] for k in self.called.states)]:
-            evaluation.note_write(value, Tile.full(shape_of(value.type)))
-        evaluation.call(self.called, args[:split], args[split:], self)
+        written = callee.outputs
+        for formal, value in zip(formals, self.operands, strict=True):
+            if formal in callee.inputs:
+                evaluation.note_read(value, Tile.full(shape_of(value.type)))
+            if formal in written:
+                evaluation.note_write(value, Tile.full(shape_of(value.type)))
+        given = dict(zip(formals, args, strict=True))
+        given |= {callee.args[k]: np.array(evaluation.size(self.binding[s])) for k, s in callee.numbers.items()}
+        ordered, split = [given[value] for value in callee.args], len(callee.inputs)
+        evaluation.call(callee, ordered[:split], ordered[split:], self)
         return ()
 
 

@@ -10,7 +10,7 @@ from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import DimAttribute, Operand, VariableAttribute
 from tcpx.payload.ir import Operation, Value, register
 from tcpx.payload.sizes import Dim, Var
-from tcpx.payload.types import ScalarType, dtype_of
+from tcpx.payload.types import ScalarType, dtype_of, index
 
 
 @register
@@ -29,7 +29,7 @@ class IndexValue(Operation):
 
     def verify(self) -> None:
         dtype = self.result.type
-        if not isinstance(dtype, ScalarType) or not dtype.is_integer:
+        if not isinstance(dtype, ScalarType) or not (dtype.is_integer or dtype == index):
             raise self.error("an index is an integer", required="a scalar type of integers", found=str(dtype))
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:

@@ -11,7 +11,7 @@ from lark import Token
 from tcpx.payload.constants import Constants, NumpyArray
 from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, TcpxError, check_text, counted
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import CALLEE, INOUT, Block, FuncOp, Module, Operation, Range, Value, operation_class
+from tcpx.payload.ir import CALLEE, INOUT, NUMBERS, Block, FuncOp, Module, Operation, Range, Value, operation_class
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.other_names import advice
@@ -130,6 +130,7 @@ class _ModuleParser(AttributeReader):
         self._mark_strided(func, arguments, child(node, "func_results"))
         self._declare_ranges(func, arguments, scope)
         self._mark_states(func, arguments, child(node, "func_results"))
+        self._mark_numbers(func, arguments, scope)
         self._define_arguments(arguments, func.body, scope)
         self._statements(_required(child(node, "body")), func.body, scope)
         clause = child(node, "func_results")
@@ -160,7 +161,7 @@ class _ModuleParser(AttributeReader):
 
     def _arguments(self, node: Node | None, scope: Scope) -> list[tuple[str, Type]]:
         entries = list(children(node, "argument")) if node is not None else []
-        types = [next(n for n in nodes(entry) if n.data not in ("inout", "strided")) for entry in entries]
+        types = [next(n for n in nodes(entry) if n.data not in ("inout", "number", "strided")) for entry in entries]
         return [(tokens(entry)[0][1:], self.type(n, scope)) for entry, n in zip(entries, types, strict=True)]
 
     def _define_arguments(self, node: Node | None, block: Block, scope: Scope) -> None:
@@ -221,6 +222,22 @@ class _ModuleParser(AttributeReader):
                 )
         if found:
             func.attributes[INOUT] = tuple(sorted(found.items()))
+
+    def _mark_numbers(self, func: FuncOp, arguments: Node | None, scope: Scope) -> None:
+        """Note which arguments are numbers that sizes are known by."""
+        marks = [child(entry, "number") for entry in children(arguments, "argument")] if arguments is not None else []
+        names = {k: tokens(mark)[0] for k, mark in enumerate(marks) if mark is not None}
+        for name in names.values():
+            if name not in scope.symbols:
+                raise self.source.error(
+                    name,
+                    f"there is no symbol `{name}`",
+                    required="a symbol of the function",
+                    found=", ".join(scope.symbols) or "no symbols",
+                    fix=f"symbols [{', '.join([*scope.symbols, name])}]",
+                )
+        if names:
+            func.attributes[NUMBERS] = tuple((k, str(name)) for k, name in names.items())
 
     def check_headers(self) -> None:
         """What functions return is what they declare; the operations themselves are verified by now."""
@@ -365,7 +382,8 @@ class _ModuleParser(AttributeReader):
         head = child(node, "block_arguments")
         arguments = child(head, "arguments") if head is not None else None
         for entry in nodes(arguments) if arguments is not None else ():
-            mark = next((m for rule in ("strided", "inout", "range") if (m := child(entry, rule)) is not None), None)
+            marks = (child(entry, rule) for rule in ("strided", "inout", "range", "number"))
+            mark = next((found for found in marks if found is not None), None)
             if mark is not None:
                 word = "in" if mark.data == "range" else str(mark.data)
                 raise self.source.error(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
-from tcpx.payload.ir import CALLEE, INOUT, Attribute, Block, FuncOp, Module, Operation, Value
+from tcpx.payload.ir import CALLEE, INOUT, NUMBERS, Attribute, Block, FuncOp, Module, Operation, Value
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.predicates import Predicate
@@ -32,6 +32,8 @@ def print_func(func: FuncOp) -> str:
         marks[k] = f" in {to_text(lower)} to {to_text(end)}{marks[k]}"
     states = dict(func.states) if "results" not in func.attributes else dict[int, int]()
     kinds = ["inout " if k in states else "" for k in range(len(func.args))]
+    for k, symbol in func.numbers.items():
+        marks[k] = f" as [{symbol.name}]"
     args = ", ".join(f"{_name(a)}: {kind}{a.type}{m}" for a, kind, m in zip(func.args, kinds, marks, strict=False))
     head = f"func @{func.name}({args})"
     types = [f"{v.type}{mark}" for v, mark in zip(func.returned, marks[len(func.args) :], strict=True)]
@@ -41,7 +43,7 @@ def print_func(func: FuncOp) -> str:
         head += f" -> {types[0]}" if len(types) == 1 else f" -> ({', '.join(types)})"
     if func.symbols:
         head += f" symbols [{', '.join(map(_symbol, func.symbols))}]"
-    said = {STRIDED, RANGES, INOUT} if states else {STRIDED, RANGES}
+    said = {STRIDED, RANGES, NUMBERS, *([INOUT] if states else [])}
     head += _attributes((k, a) for k, a in func.attributes.items() if k not in said)
     return "\n".join([f"{head} {{", *_statements(func.body.ops, INDENT), "}", ""])
 

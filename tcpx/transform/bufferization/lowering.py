@@ -138,8 +138,9 @@ class Lowering:
         if op.called.row is not None:
             self._row(op)
             return
-        states = op.gives_up()
-        given = {v: self._packed(op, v) for k, v in enumerate([*op.operands, *op.results]) if k not in states}
+        states, numbers = op.gives_up(), op.called.numbers
+        elsewhere = {*states, *numbers}
+        given = {v: self._packed(op, v) for k, v in enumerate([*op.operands, *op.results]) if k not in elsewhere}
         given |= {op.operands[k]: given[op.results[n]] for k, n in states.items()}
         moved = {v: at for v, at in given.items() if not self.effects.place(v).is_same(at)}
         for value, at in moved.items():
@@ -149,7 +150,8 @@ class Lowering:
             reason = self.placement.reasons.get(storage, f"%{storage.name} is not given up by who gave it")
             self.remarks.append(f"copies %{storage.name}: {storage.type} for {shown(op)}, because {reason}")
         passed = [k for k in range(len(op.results)) if k not in states.values()]
-        values = [*op.operands, *(op.results[k] for k in passed)]
+        operands = [v for k, v in enumerate(op.operands) if k not in numbers]
+        values = [*operands, *(op.results[k] for k in passed)]
         made = BufferCall.of(op, [self.buffers.of(given[value]) for value in values])
         made.name = op.name
         self.rewriter.insert(made, InsertPoint.before(op))

@@ -38,10 +38,16 @@ def prepare(rewriter: Rewriter, func: FuncOp) -> None:
 
 
 def _tensor_arguments(rewriter: Rewriter, func: FuncOp) -> None:
-    """Arguments that are scalars or vectors come in memory."""
-    for arg in func.args:
+    """Arguments that are scalars or vectors come in memory. Numbers that sizes are known by are these sizes."""
+    for position, arg in enumerate(func.args):
         type_ = arg.type
         if isinstance(type_, TensorType | BufferType):
+            continue
+        if position in func.numbers:
+            if any(user.callee is None for user in arg.users):
+                size = new.index_value(func.numbers[position].size(), dtype_of(type_))
+                made = rewriter.insert(size, InsertPoint.start(func.body), arg.name).result
+                rewriter.replace_uses(arg, made, lambda user: user.callee is None)
             continue
         shape = shape_of(type_)
         point = InsertPoint.start(func.body)
