@@ -14,6 +14,8 @@ import tcpx
 from tcpx.payload.evaluator import evaluate_func
 from tcpx.payload.text.parser import parse
 from tcpx.payload.text.printer import print_module
+from tcpx.payload.types import dtype_of, shape_of
+from tcpx.transform.language.loader import Program
 from tests.guard_pages import run_guarded
 from tests.outside import operations  # noqa: F401  (registers them)
 
@@ -148,13 +150,13 @@ def _arguments(payload: str, v: int, d: int, n: int) -> list[Array]:
     module = parse(payload)
     made: list[Array] = []
     for value in module.main.inputs:
-        shape = tuple(sizes[str(extent)] for extent in value.type.shape)  # type: ignore[union-attr]
+        shape = tuple(sizes[str(extent)] for extent in shape_of(value.type))
         whole = random.integers(0, max(v, 1), shape) if value.name == "ix" else random.integers(-9, 9, shape)
-        made.append(whole.astype(value.type.dtype.numpy))  # type: ignore[union-attr]
+        made.append(whole.astype(dtype_of(value.type).numpy))
     return made
 
 
-def _schedule(case: Case, steps: str) -> tcpx.Program:
+def _schedule(case: Case, steps: str) -> Program:
     lets = [f'let {name} = match one "{name}" in root' for name in "vpc"]
     return tcpx.parse_schedule("language 1\nschedule s(root: func) {\n" + "\n".join([*lets, steps]) + "\n}\n")
 
