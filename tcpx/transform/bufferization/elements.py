@@ -65,8 +65,7 @@ class ElementLoops:
         `op` continues as the operation that does its arithmetic. Returns what its scalar results are.
         """
         carried = [k for k in range(len(op.results)) if self._is_carried(op, k)]
-        if op.is_irregular:
-            self._begin_updating(op, [k for k in range(len(op.results)) if k not in carried])
+        self._begin_updating(op, [k for k in range(len(op.results)) if k not in carried and op.has_accumulator(k)])
         nest, iterators = self._nest(op), op.iterators()
         extents = dict(zip((it.name for it in iterators), op.counted(), strict=True))
         index: dict[Symbol, Dim] = {}
@@ -108,9 +107,12 @@ class ElementLoops:
     @staticmethod
     def _is_carried(op: Structured, number: int) -> bool:
         """Whether an element of a result is known once the loops over the reductions are done. Where what these are
-        depends on elements, the loops are in the order of the iterators, so that the innermost may be over rows."""
-        is_scattered = bool(index_operands([op.result_maps()[number]]))
-        return op.has_accumulator(number) and not is_scattered and not op.ragged()
+        depends on elements, or rows go on from rows, the loops are in the order of the iterators, the innermost over
+        rows."""
+        maps, reductions = op.result_maps(), [it.name for it in op.iterators() if it.is_reduction]
+        by_rows = any(m and not op.has_accumulator(k) and map_dim(m[-1]) not in reductions for k, m in enumerate(maps))
+        is_scattered = bool(index_operands([maps[number]]))
+        return op.has_accumulator(number) and not is_scattered and not op.ragged() and not by_rows
 
     def _entered(self, op: Structured, nest: Nest, dim: str, extent: Dim, index: Mapping[Symbol, Dim]) -> Dim:
         """The variable of a loop over a dim, which may lie between elements of inputs."""
