@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.transform.payloads import MM, PAYLOADS, RELU, Sizes, check, refusal
+from tests.transform.payloads import MM, PAYLOADS, RELU, SOFTMAX, Sizes, check, refusal
 
 SIZES: tuple[Sizes, ...] = tuple(
     {"M": m, "N": n, "K": k} for m, n, k in ((0, 1, 5), (1, 0, 3), (7, 17, 0), (13, 17, 5), (12, 16, 4))
@@ -69,6 +69,12 @@ LONGER = """func @f(%x: tensor<[2*N + 9]x[N]xf32>, %w: tensor<[N]x5xf32>) -> ten
 @pytest.mark.parametrize("body", ["let t = tile(s, [i: 4])\npad(s, [i: 4])", "tile(s, [i: 4], tail: pad)"])
 def test_of_an_operand_that_is_longer_than_what_is_read(body: str) -> None:
     check(LONGER, f'let s = match one "s" in root\n{body}', [{"N": n} for n in (0, 1, 4, 7)])
+
+
+def test_a_softmax_is_not_padded_along_its_dim() -> None:
+    """It is computed under no mask: e to the padding would be in its sums."""
+    found = refusal(SOFTMAX.replace("[N]", "3").replace(", N: 0..", ""), 'pad(match one "y" in root, [d1: 4])')
+    assert found.message == "%y (tcp.softmax): there is nothing to pad an operand with"
 
 
 def test_a_wider_result_has_no_neutral_element_among_narrower_operands() -> None:
