@@ -65,11 +65,13 @@ class Kernel:
 
     Inputs may also be given by the names that the payload has for them, `kernel(x, w=w)`; one named `out` only by
     position. They need the dtype and shape of the signature; those that are not contiguous are copied, unless the
-    signature says `strided` and they have whole rows. `out` takes an array, or a tuple of arrays, to write the results
-    to: contiguous or strided in the same way, writable and apart from the inputs. Safe to call from several threads at
-    once; while a call runs, no other thread may resize its arrays with `refcheck=False`, as for NumPy's own functions.
-    In a process that was forked from a thread that had called a kernel on several threads, that thread runs kernels on
-    one (a RuntimeWarning says so) where the OpenMP runtime is libgomp. Raises ArgumentError.
+    signature says `strided` and they have whole rows. `out` takes an array, or a tuple of arrays, to write the
+    results to: contiguous or strided in the same way, writable and apart from the inputs. An input that is `inout` is
+    written to as well, where it lies, and is the result of its name; a size that no array has is an int. Safe to call
+    from several threads at once; while a call runs, no other thread may resize its arrays with `refcheck=False`, as
+    for NumPy's own functions. In a process that was forked from a thread that had called a kernel on several threads,
+    that thread runs kernels on one (a RuntimeWarning says so) where the OpenMP runtime is libgomp. Raises
+    ArgumentError.
     """
 
     __slots__ = (

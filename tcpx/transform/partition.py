@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from tcpx.limits import LONGEST_FUNCTION, LONGEST_PART
@@ -29,10 +29,9 @@ def partition(rewriter: Rewriter, func: FuncOp, known: dict[str, FuncOp]) -> Dia
     dissolve_all(rewriter, func)
     erase_unused(rewriter, func)
     ops = [op for op in func.body.ops if is_pure(op) and not any(is_data(op, key) for key in op.attributes)]
-    has_effects = any(op.operands and not op.is_terminator and not is_pure(op) for op in func.body.ops)
-    if len(ops) <= LONGEST_FUNCTION or has_effects:
+    if len(ops) <= LONGEST_FUNCTION:
         return None
-    before, cuts = set(rewriter.module.funcs), [0, *_cuts(ops), len(ops)]
+    before, cuts = set(rewriter.module.funcs), sorted({0, *_cuts(ops), *_beside_effects(func, ops), len(ops)})
     for start, end in pairwise(cuts):
         part = [op for op in ops[start:end] if op.parent is func.body]
         mark = rewriter.mark()
@@ -71,6 +70,16 @@ def _cuts(ops: Sequence[Operation]) -> list[int]:
         parts.append((start, end))
         start = end
     return [end for _, end in parts]
+
+
+def _beside_effects(func: FuncOp, ops: Sequence[Operation]) -> Iterator[int]:
+    """Where operations stand that read something and do more than compute: no part has operations on both sides."""
+    places = {op: k for k, op in enumerate(ops, 1)}
+    place = 0
+    for op in func.body.ops:
+        place = places.get(op, place)
+        if op not in places and not op.is_terminator and any(inner.operands for inner in op.walk()):
+            yield place
 
 
 def _same(signatures: Sequence[Signature], a: int, b: int, length: int) -> bool:

@@ -97,3 +97,17 @@ def test_what_is_on_vectors_stays() -> None:
     assert not kernel.remarks
     x = np.arange(8, dtype=np.float32)
     assert np.array_equal(np.asarray(kernel(x), np.float32), x * (LONGEST_FUNCTION + 11))
+
+
+def test_what_has_effects_stays_between_its_neighbours() -> None:
+    module = chain(LONGEST_FUNCTION + 2)
+    schedule = tcpx.parse_schedule("""language 1
+schedule s(root: func) {
+  let x = match one "v60" in root
+  specialize x when size(x.d0) >= 4 {
+    let i = tile(x, [d0: 4])
+    prefetch(x.lhs, at: i, ahead: 2)
+  } else {
+  }
+}""")
+    check(module, tcpx.compile(module, schedule, target="generic"))
