@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from tcpx.payload.size_values import size_values
 from tcpx.payload.sizes import Dim, Symbol, evaluate, symbols
 from tcpx.payload.stored_arrays import UnreadableArrayError, read_npy
 from tcpx.payload.types import ScalarType, dtype_of, shape_of
+from tcpx.payload.value_ranges import declared_ranges
 from tcpx.transform.suggestions import did_you_mean
 
 INTEGER_RANGE = 8
@@ -45,15 +46,15 @@ def random_inputs(
     """One array per argument of the payload, in order: those of `given`, by name, and random ones for the rest.
 
     `sizes` are values of the payload's symbols; those that a given array has in its shape need not be said. Floats
-    are standard normal, integers small, booleans fair. Raises ArgumentError for a name that the payload does not have,
-    and for a size that nothing tells.
+    are standard normal, integers small or in the range that they declare, booleans fair. Raises ArgumentError for a
+    name that the payload does not have, and for a size that nothing tells.
     """
     func, held = module.main, dict(given or {})
     names = [value.name for value in func.args]
     for name in held:
         _check_known(name, names, f"@{func.name} has no argument `{name}`")
     known = _sizes(func, held, size_values(sizes or {}))
-    generator = np.random.default_rng(seed)
+    generator, ranges = np.random.default_rng(seed), declared_ranges(func)
     arrays: list[Array] = []
     for value in func.args:
         drawn = held.get(value.name)
@@ -63,7 +64,8 @@ def random_inputs(
         if drawn is None:
             shape = tuple(_extent(dim, known, value) for dim in shape_of(value.type))
             try:
-                drawn = _draw(shape, dtype_of(value.type), generator)
+                range_ = [_extent(d, known, value) for d in ranges.get(position, ())]
+                drawn = _draw(shape, dtype_of(value.type), generator, range_)
             except (MemoryError, ValueError) as error:  # NumPy's, for arrays that it cannot make
                 raise ArgumentError(
                     Diagnostic(
@@ -143,7 +145,12 @@ def _extent(dim: Dim, known: Mapping[str, int], value: Value) -> int:
     return dim if isinstance(dim, int) else evaluate(dim, known)
 
 
-def _draw(shape: tuple[int, ...], dtype: ScalarType, generator: np.random.Generator) -> Array:
+def _draw(
+    shape: tuple[int, ...], dtype: ScalarType, generator: np.random.Generator, range_: Sequence[int] = ()
+) -> Array:
+    if range_:
+        lower, end = range_
+        return np.asarray(generator.integers(lower, max(end, lower + 1), shape)).astype(dtype.numpy)
     if dtype.is_float:
         return np.asarray(generator.standard_normal(shape)).astype(dtype.numpy)
     if dtype.bits == 1:

@@ -43,6 +43,9 @@ def vectorize(ctx: TransformContext, root: Loop) -> None:
     while (computed := next((op for op in root.walk() if _pads_what_is_computed(op, root)), None)) is not None:
         _compute_padding(ctx.rewriter, computed)
     Vectorizer(ctx, root, facts).block(root.body)
+    for op in root.walk():
+        if isinstance(op, Read):
+            check_instructions(op, ctx.target)
 
 
 def _use_one_order(rewriter: Rewriter, op: Structured) -> None:
@@ -250,7 +253,6 @@ class Vectorizer:
         read = Read.of(source, subset, VectorType(shape, dtype_of(result.type)), fill)
         if is_free:
             read.attributes[FREE] = True
-        check_instructions(read, self.ctx.target)
         made = self.rewriter.insert(read, InsertPoint.before(op), f"{result.name.split('.')[0]}.v")
         self.rewriter.continue_as(op, made)
         self.vectors[result] = made.result

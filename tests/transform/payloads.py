@@ -106,11 +106,13 @@ def target(name: str = "x86_avx512") -> Target:
     return load_target(name)
 
 
-def run(payload: str | Module, body: str, on_step: StepHook | None = None, threads: int = 2) -> Run:
-    """Run the statements `body` over a payload."""
+def run(
+    payload: str | Module, body: str, on_step: StepHook | None = None, threads: int = 2, on: Target | None = None
+) -> Run:
+    """Run the statements `body` over a payload, for a target."""
     module = parse(payload) if isinstance(payload, str) else payload
     text = f"language 1\nschedule main(root: func) {{\n{body}\n}}"
-    return run_schedule(module, program_of_text(text), target(), threads=threads, on_step=on_step)
+    return run_schedule(module, program_of_text(text), on or target(), threads=threads, on_step=on_step)
 
 
 def refusal(payload: str, body: str) -> Diagnostic:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +12,11 @@ from tcpx.payload.ir import Module, Operation
 from tcpx.payload.journal import Journal
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.text.parser import parse
+from tcpx.target import load_target
 from tcpx.transform.declaration import transforms
 from tests.transform.payloads import INTEGERS, MM, RELU, SOFTMAX, run
 
+ROWS = Path(__file__).parents[1] / "micro_kernels.yaml"
 R = 'let r = match one "r" in root\n'
 NEST = "let kc = tile(mm, [k: 4])\nlet j, i = tile(mm, [n: 8, m: 6], tail: pad)\nlet k = tile(mm, [k: 1])\n"
 DEAD = RELU.replace(
@@ -82,6 +85,7 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "dissolve": (RELU, MM + "let g = group([mm])\n", "dissolve(g)"),
     "outline": (RELU, MM + R, "outline([mm, r])"),
     "outline what is equal": (TWICE, P + "outline([p])\n", 'outline([match one "q" in root])'),
+    "lower_to": (RELU, MM + "let i, j = tile(mm, [m: 4, n: 16])\n", "lower_to(mm, masked_4x16)"),
     "inline": (RELU, MM + R + "let c = outline([mm, r])\n", "inline(c)"),
     "lower_vectors": (RELU, MM + NEST + "vectorize(i)\nhoist_accumulator(mm, out_of: k)\n", "lower_vectors(i)"),
     "bufferize": (RELU, MM + NEST, "bufferize(root)"),
@@ -152,6 +156,7 @@ def test_every_transform_is_tried() -> None:
 @pytest.mark.parametrize("name", STEPS)
 def test_rolled_back_behind_every_journal_entry(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     payload, before, step = STEPS[name]
+    target = load_target(ROWS, allow_native=True) if name == "lower_to" else None
     planted = Planted(monkeypatch)
     statements = len([line for line in before.splitlines() if "match" not in line])
 
@@ -167,7 +172,7 @@ def test_rolled_back_behind_every_journal_entry(name: str, monkeypatch: pytest.M
             planted.armed, planted.from_start = len(done) == statements, False
 
         tried = f"try {{ {step} }}\n" if step.startswith("specialize mm when") else f"optional {step}\n"
-        return run(parse(payload), before + tried * tries + step, on_step).module
+        return run(parse(payload), before + tried * tries + step, on_step, on=target).module
 
     reference = attempt(0)
     total = planted.entries
