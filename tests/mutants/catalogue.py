@@ -42,8 +42,8 @@ MUTANTS: Final = (
     Mutant(
         "split_reduction: the combination forgets the first value",
         "transform/reduction_splitting.py",
-        "body, [partial, *op.inits], op.result.type",
-        "body, [partial], op.result.type",
+        "regions, [*partial, *op.inits], [r.type",
+        "regions, [*partial], [r.type",
         _op("split_reduction"),
     ),
     Mutant(
@@ -105,7 +105,7 @@ MUTANTS: Final = (
     Mutant(
         "pad: what a padded reduction dim holds is said not to matter",
         "transform/tiling.py",
-        "read, shape, fill, not reduced, op)",
+        "read, shape, fill, not reduced and op.pads_freely(index), op)",
         "read, shape, fill, True, op)",
         _op("pad"),
     ),
