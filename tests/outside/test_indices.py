@@ -343,3 +343,27 @@ def test_what_is_outlined_declares_what_is_known(name: str) -> None:
     kernel = tcpx.compile(tcpx.parse(case.payload), schedule=_schedule(case, "let w = outline(v)"))
     given = _arguments(case.payload, 7, 5, 11)
     assert np.array_equal(kernel(*given), case.wanted(*given))
+
+
+ELEMENTS = """
+func @f(%x: tensor<[V]xDTYPE>, %ix: tensor<[N]xsi64> in 0 to V) -> tensor<[N]xDTYPE> symbols [V, N] {
+  %v = tcp.generic(%x, %ix) {iterators = [["n", "parallel"]], maps = [[in1], [n], [n]]} ({ (%a: DTYPE, %i: si64):
+    %s = tcp.add(%a, %a) : DTYPE
+    tcp.yield(%s)
+  }) : tensor<[N]xDTYPE>
+  tcp.return(%v)
+}
+"""
+
+
+@pytest.mark.parametrize("dtype", ["f32", "si64"])
+@pytest.mark.parametrize("width", [4, 8, 16])
+def test_a_table_of_single_elements_is_gathered_in_lanes(dtype: str, width: int) -> None:
+    """Also in as many as a vector has."""
+    payload = tcpx.parse(ELEMENTS.replace("DTYPE", dtype))
+    steps = f'let v = match one "v" in root\nlet a = tile(v, [n: {width}], tail: pad)\nvectorize(a)'
+    kernel = tcpx.compile(payload, schedule=tcpx.parse_schedule(f"language 1\nschedule s(root: func) {{\n{steps}\n}}"))
+    x = np.arange(9).astype(dtype_of(payload.main.inputs[0].type).numpy)
+    for n in (21, 8, 0):
+        ix = np.random.default_rng(n).integers(0, 9, n)
+        assert np.array_equal(run_guarded(kernel, x, ix)[0], 2 * x[ix])

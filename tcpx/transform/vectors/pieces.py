@@ -136,7 +136,8 @@ class Pieces:
         number = literal_of(op)
         if number is not None:
             return self.splat(self.constant(number, dtype_of(value.type)), lanes.width)
-        if is_source(value) and shape == (lanes.width,) and index == (0,) and lanes.step == 1:
+        is_whole = shape == (lanes.width,) and index == (0,) and lanes.step == 1
+        if is_source(value) and not isinstance(op, Gather) and is_whole:
             return value
         if lanes.step == 1 and lanes.dim != len(shape) - 1:
             column = self._column(value, index, lanes)
