@@ -84,14 +84,18 @@ class GuardedArray:
 
 
 def run_guarded(
-    kernel: Kernel, *arrays: Array, bound: bool = False, numbers: Mapping[str, int] = NO_NUMBERS
+    kernel: Kernel,
+    *arrays: Array,
+    bound: bool = False,
+    numbers: Mapping[str, int] = NO_NUMBERS,
+    forks: bool = True,
 ) -> tuple[Array, ...]:
     """The outputs of a kernel; fails if it leaves its arrays, changes an input, or depends on where they lie.
 
     It is called on addresses, or `bound` to the guarded arrays, with a workspace of its own. `numbers` are sizes that
-    no array has.
+    no array has. A caller that has forked itself says so with `forks=False`.
     """
-    at_back, at_front = (_run_once(kernel, arrays, side, bound, numbers) for side in ("back", "front"))
+    at_back, at_front = (_run_once(kernel, arrays, side, bound, numbers, forks) for side in ("back", "front"))
     for back, front in zip(at_back, at_front, strict=True):
         assert same_numbers(back, front), f"{kernel} depends on where its arrays lie"
     return at_back
@@ -108,7 +112,7 @@ def _numbers(array: Array) -> Array:
 
 
 def _run_once(
-    kernel: Kernel, arrays: Sequence[Array], side: Side, bound: bool, numbers: Mapping[str, int]
+    kernel: Kernel, arrays: Sequence[Array], side: Side, bound: bool, numbers: Mapping[str, int], forks: bool
 ) -> tuple[Array, ...]:
     signature = kernel.signature
     sizes = dict(numbers)
@@ -132,9 +136,9 @@ def _run_once(
     symbols += [stride for guarded in (*inputs, *outputs) for stride in guarded.strides]
     if bound:
         call = kernel.bind(*(guarded.array for guarded in inputs), out=tuple(guarded.array for guarded in outputs))
-        code = _in_child(kernel, lambda: 0 if call() is call.out else 1, side)
+        code = _in_child(kernel, lambda: 0 if call() is call.out else 1, side, forks)
     else:
-        code = _in_child(kernel, lambda: kernel.call_raw(addresses, symbols, workspace.address), side)
+        code = _in_child(kernel, lambda: kernel.call_raw(addresses, symbols, workspace.address), side, forks)
     assert code == 0, f"{kernel} returned {code}"
     for guarded, held, argument in zip(inputs, before, signature.inputs, strict=True):
         if argument.state is None:
@@ -150,8 +154,8 @@ def _position(signature: KernelSignature, argument: Argument) -> int:
     return (signature.inputs if argument.state is not None else signature.outputs).index(argument)
 
 
-def _in_child(kernel: Kernel, run: Callable[[], int], side: Side) -> int:
-    if kernel.threads > 1:
+def _in_child(kernel: Kernel, run: Callable[[], int], side: Side, forks: bool) -> int:
+    if kernel.threads > 1 or not forks:
         return run()
     child = os.fork()
     if child == 0:
