@@ -111,7 +111,8 @@ class ArgumentCheck:
         array = as_array(value)
         if array is None or array.ndim or array.dtype.kind not in "iu":
             name = self._signature.numbers[position].name
-            found = type(value).__qualname__ if array is None else f"an array of shape {array.shape} of {array.dtype}"
+            what = "None" if value is None else type(value).__qualname__
+            found = what if array is None else f"an array of shape {array.shape} of {array.dtype}"
             raise ArgumentError(Diagnostic(f"argument `{name}` is a size", required="an integer", found=found))
         return int(array)
 

@@ -88,7 +88,8 @@ def _read_later(reader: Operation, call: Operation, value: Value) -> Exception:
     return reader.error(
         f"%{value.name} is read after a call was given its memory",
         required=f"no use of %{value.name} behind %{call.name}, for which it is `inout`",
-        found=f"{reader.opcode} at {reader.location}" if reader.location is not None else reader.opcode,
+        found=f"{reader.opcode} of it"
+        + (f", at {reader.location}" if reader.location is not None else f" behind %{call.name}"),
         fix=f"read it before, or the result of @{callee.name}" if callee is not None else None,
     )
 
