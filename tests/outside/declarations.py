@@ -230,6 +230,10 @@ class Drawn(Structured):
     def _constants(self) -> Mapping[tuple[int, int], Dim]:
         return dict(zip(self.drawn.constants, self.constants, strict=True))
 
+    @classmethod
+    def attributes_for(cls, op: Structured) -> Mapping[str, Attribute] | None:
+        return None  # others are in the package, and tests beside these ask for the nearest class
+
     def iterators(self) -> tuple[Iterator, ...]:
         extents = self._extents()
         return tuple(Iterator(name, kind, extents.get(name)) for name, kind in self.drawn.kinds.items())
