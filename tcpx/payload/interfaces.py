@@ -123,6 +123,12 @@ def parallel(*names: str) -> tuple[Iterator, ...]:
     return tuple(Iterator(n, IteratorKind.PARALLEL) for n in names)
 
 
+@cache
+def numbered(rank: int) -> tuple[Iterator, ...]:
+    """Parallel iterators of the dims of a result, by their numbers."""
+    return parallel(*(f"d{k}" for k in range(rank)))
+
+
 def sequential(*names: str) -> tuple[Iterator, ...]:
     """Sequential iterators of these names."""
     return tuple(Iterator(n, IteratorKind.SEQUENTIAL) for n in names)
@@ -882,7 +888,7 @@ class Elementwise(Structured):
     """The operation on one lane, as an expression over a, b, c: the key of instruction rows."""
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return parallel(*(f"d{k}" for k in range(len(shape_of(self.result.type)))))
+        return numbered(len(shape_of(self.result.type)))
 
     def result_map(self) -> IndexingMap:
         return dims(*(it.name for it in self.iterators()))
