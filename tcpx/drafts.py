@@ -50,7 +50,7 @@ def draft(
     threads: int = 1,
 ) -> Draft:
     """Do all that `tcpx.compile` does up to the C compiler. Raises ScheduleError and VerifyError."""
-    chosen = load_target(target) if isinstance(target, str) else target
+    chosen = load_target(target)
     run = lowered(CompileRequest(module, schedule, params), chosen, threads)
     printed = printed_kernels([KernelRequest(run.module)], chosen, threads)
     return Draft(printed, run, chosen, threads, schedule)

@@ -73,7 +73,7 @@ def emit(
     The target need not be one that this machine can run. `strided` is that of `compile`: the C function takes the
     strides, in elements. Raises ScheduleError and VerifyError.
     """
-    chosen = load_target(target) if isinstance(target, str) else target
+    chosen = load_target(target)
     run = lowered(CompileRequest(module, schedule, params, name, strided), chosen, threads)
     return replace(source_of(run.module, chosen, threads, name), remarks=run.remarks)
 

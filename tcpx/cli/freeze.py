@@ -19,7 +19,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _execute(options: argparse.Namespace) -> int:
     module, schedule = tcpx.load(options.file), schedule_of(options)
-    target = tcpx.load_target(options.target) if isinstance(options.target, str) else options.target
+    target = tcpx.load_target(options.target)
     params = dict[str, int | float | bool | str](params_of(options))
     told = {
         "frozen": f"by tcpx {tcpx.__version__}, {datetime.now(UTC).isoformat(timespec='seconds')}",

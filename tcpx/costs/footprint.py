@@ -72,12 +72,12 @@ class Sites:
         type_ = op.subset_of.type
         if not isinstance(type_, BufferType):
             return
-        low = [_number(offset, sizes) for offset in op.subset.offsets]
-        high = [at + max(0, _number(size, sizes)) for at, size in zip(low, op.subset.sizes, strict=True)]
+        low = [evaluate(offset, sizes) for offset in op.subset.offsets]
+        high = [at + max(0, evaluate(size, sizes)) for at, size in zip(low, op.subset.sizes, strict=True)]
         key = id(op.parent), id(op.subset_of)
         known = self.found.get(key)
         if known is None:
-            shape = tuple(max(0, _number(dim, sizes)) for dim in type_.shape)
+            shape = tuple(max(0, evaluate(dim, sizes)) for dim in type_.shape)
             width = -(-type_.dtype.bits // 8)
             shifts = [_shift(op.subset.offsets, low, trip, sizes) for trip in trips]
             self.found[key] = Site(op.subset_of, trips, low, high, shape, width, shifts)
@@ -130,8 +130,4 @@ def _shift(offsets: Sequence[Dim], low: Sequence[int], trip: Trip, sizes: Mappin
     if trip.last == trip.first:
         return [0] * len(low)
     moved = {**sizes, trip.name: trip.last}
-    return [_number(offset, moved) - at for offset, at in zip(offsets, low, strict=True)]
-
-
-def _number(dim: Dim, sizes: Mapping[str, int]) -> int:
-    return dim if isinstance(dim, int) else evaluate(dim, sizes)
+    return [evaluate(offset, moved) - at for offset, at in zip(offsets, low, strict=True)]

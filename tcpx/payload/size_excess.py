@@ -8,7 +8,7 @@ from functools import lru_cache
 from math import prod
 
 from tcpx.limits import INT64_MAX, MOST_SIZE_FACTORS, MOST_SIZE_PARTS, MOST_SIZE_TERMS, fits_int64, shortened
-from tcpx.payload.size_expressions import Atom, CeilDiv, Dim, FloorDiv, Max, Min, Mod, Size, Var
+from tcpx.payload.size_expressions import Atom, CeilDiv, Dim, Extremum, FloorDiv, Min, Mod, Size, Var
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class _Intervals:
                 first, last, most = self.of(lower)[0], self.of(upper)[1], self.of(step)[1]
                 self.peak = max(self.peak, abs(first) + most, abs(last) + most)
                 return first, max(first, last)
-            case Min(args=args) | Max(args=args):
+            case Extremum(args=args):
                 lows, highs = zip(*map(self.of, args), strict=True)
                 pick = min if isinstance(atom, Min) else max
                 return pick(lows), pick(highs)

@@ -71,7 +71,7 @@ def explain(
     explanation, which then has its `error`. Raises ArgumentError and TargetError for a function and a target there
     are not.
     """
-    chosen = load_target(target) if isinstance(target, str) else target
+    chosen = load_target(target)
     program = program_or_default(schedule)
     copy = _with_one_function(copy_module(module), func)
     function = copy.main

@@ -32,13 +32,13 @@ class Argument:
 
 def check_arguments(given: Mapping[str, object]) -> None:
     """Raises ArgumentError for the first that `tcpx.tune` cannot use."""
-    for name, value in given.items():
-        argument = ARGUMENTS[name]
+    for name, argument in ARGUMENTS.items():
+        value = given[name]
         if not argument.takes(value):
             raise tcpx.ArgumentError(
                 tcpx.Diagnostic(f"`{name}` cannot be used", required=argument.required, found=_shown(value))
             )
-    for plugin in cast("Sequence[str]", given.get("plugins", ())):
+    for plugin in cast("Sequence[str]", given["plugins"]):
         if plugin not in sys.modules and not _exists(plugin):
             raise tcpx.ArgumentError(
                 tcpx.Diagnostic(f"there is no plugin `{plugin}`", required="a module to import", found="no such module")

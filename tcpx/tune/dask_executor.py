@@ -13,7 +13,6 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import cast
 
 from tcpx.measure.limits import Limits as MachineLimits
@@ -48,10 +47,7 @@ class DaskExecutor:
     def __enter__(self) -> DaskExecutor:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        del kind, error, trace
+    def __exit__(self, *_: object) -> None:
         self._workers.close()
 
     @property

@@ -180,11 +180,6 @@ class Ledger:
         ((found,),) = self._rows("select count(*) from candidates where study = ?", (study.id,))
         return int(found)
 
-    def same_c(self, study: StudyKey, c_hash: str) -> Candidate | None:
-        """The first candidate that was found out about and has this C."""
-        where = "c_hash = ? and verdict not in (?, ?) and c_hash != ''"
-        return next(iter(self._select(study, where, (c_hash, *UNSETTLED))), None)
-
     def merge(self, other: Ledger) -> tuple[int, int]:
         """Take over what another ledger has and this one has not; the numbers of studies and candidates.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -179,8 +178,3 @@ def prepare(slot: Slot, candidate: Candidate | None) -> None:
         slot.begin(candidate.number if candidate is not None else NOBODY, candidate and candidate.params)
         slot.build()
         slot.check()
-
-
-def all_cpus() -> tuple[int, ...]:
-    """The CPUs that this process may run on."""
-    return tuple(sorted(os.sched_getaffinity(0)))

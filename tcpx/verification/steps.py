@@ -72,7 +72,7 @@ class Setting:
         target: str | Target,
         threads: int,
     ) -> Setting:
-        chosen = load_target(target) if isinstance(target, str) else target
+        chosen = load_target(target)
         return Setting(module, program_or_default(schedule), chosen, threads, params)
 
     def run(self, on_step: Callable[[TraceEntry, Module], None]) -> Module:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 
 from tcpx.payload.diagnostics import Location, unusable_argument
 from tcpx.transform.language import syntax as ast
@@ -186,11 +185,9 @@ class BodyContext:
         self._recorder = self._file.open(self._results, self._is_function)
         return Body(self._recorder)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         recorder = self._recorder
-        if error is not None:
+        if kind is not None:
             recorder.is_closed = True
             self._file.close(None)
             return
