@@ -17,7 +17,7 @@ from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Size, as_symbol, evaluate, symbols
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, dim_text, dtype_of, row_major, shape_of
-from tcpx.payload.value_ranges import declared_ranges, out_of_range
+from tcpx.payload.value_ranges import declared_ranges, misfit
 
 Array = npt.NDArray[np.generic]
 NOBODY: Final = int(np.iinfo(np.int64).min)
@@ -317,9 +317,9 @@ def check_arguments(func: FuncOp, arrays: Sequence[Array]) -> dict[str, int]:
             if wanted != extent:
                 shown = dim_text(dim) if isinstance(dim, int) else f"{dim_text(dim)} = {wanted}"
                 raise _argument_error(value, f"{shown} in dim {position}", f"{extent}, shape {array.shape}")
-    for k, (lower, end) in declared_ranges(func).items():
+    for k, (lower, end, order) in declared_ranges(func).items():
         first, last = (d if isinstance(d, int) else evaluate(d, sizes) for d in (lower, end))
-        error = out_of_range(inputs[k].name, arrays[k], first, last)
+        error = misfit(inputs[k].name, arrays[k], (first, last, order))
         if error is not None:
             raise error
     return sizes
