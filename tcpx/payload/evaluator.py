@@ -147,7 +147,7 @@ class Evaluation:
             inside = list(loop.walk())
             made = {r for op in inside for r in op.results}
             used = dict.fromkeys(v for op in inside for v in op.operands if isinstance(v.type, BufferType))
-            known = self._shared[loop] = [*loop.regions[0].args, *(v for v in used if v not in made)]
+            known = self._shared[loop] = [*_recorded(loop), *(v for v in used if v not in made)]
         return known
 
     def note_read(self, source: Value, subset: Tile) -> None:
@@ -207,6 +207,16 @@ class Evaluation:
             self.values[value] = array
         if self.observer is not None:
             self.observer.finish(op)
+
+
+def _recorded(loop: Operation) -> list[Value]:
+    """The destinations of a loop, but those of which each iteration changes what unique indices name."""
+    from tcpx.payload.disjointness import updates_by_index  # knows operations, which read this
+    from tcpx.payload.ops.gml_st import Loop
+
+    if not isinstance(loop, Loop):
+        return list(loop.regions[0].args)
+    return [d for k, d in enumerate(loop.destinations) if not any(updates_by_index(s, loop) for s in loop.yields_to(k))]
 
 
 @dataclass
