@@ -46,7 +46,7 @@ from tcpx.payload.sizes import (
 )
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, TensorType, VectorType, dtype_of, like, shape_of
-from tcpx.payload.value_ranges import dtype_range, union, value_range
+from tcpx.payload.value_ranges import UNIQUE, dtype_range, union, value_order, value_range
 
 Build = Callable[[Operation], Value]
 """Inserts a detached one-result operation and returns its result."""
@@ -275,6 +275,33 @@ class Tileable(Operation):
         return dict(zip((it.name for it in self.iterators()), self.extents(), strict=True))[name]
 
 
+def padded(op: Operation | None) -> Value | None:
+    """What a padding pads; None of what is none."""
+    is_padding = isinstance(op, Tileable) and op.rest is not None and len(op.operands) == 1
+    return op.operands[0] if is_padding and op is not None else None
+
+
+def padded_behind(op: Operation | None) -> Value | None:
+    """What a padding pads that stands behind the last elements alone; None of anything else."""
+    piece = whole_piece(op) if padded(op) is not None else None
+    return padded(op) if piece is not None and piece.place.is_at_origin else None
+
+
+def pieces_of_all(op: Operation | None) -> Sequence[Piece] | None:
+    """What all of a view shows; None of an operation that is none."""
+    if not isinstance(op, Tileable) or len(op.results) != 1:
+        return None
+    return op.pieces(Tile.full(shape_of(op.result.type)))
+
+
+def whole_piece(op: Operation | None) -> Piece | None:
+    """The piece that a view shows of all of its only operand, in the shape it has; None of anything else."""
+    pieces = pieces_of_all(op)
+    if op is None or pieces is None or len(pieces) != 1 or pieces[0].reshapes:
+        return None
+    return pieces[0] if pieces[0].tile.is_full(shape_of(op.operands[pieces[0].operand].type)) is True else None
+
+
 class Structured(Tileable):
     """Interface `Structured`: iterators, indexing maps and a scalar body; tiling follows from them.
 
@@ -348,6 +375,16 @@ class Structured(Tileable):
     def scatters(self) -> bool:
         """Whether elements of an input say where in a result an iteration writes."""
         return bool(index_operands(self.result_maps()))
+
+    def is_apart(self, dim: str) -> bool:
+        """Whether iterations of a reduction dim change different elements of each result: unique indices, of which each
+        has its own, say which."""
+        apart = {
+            k
+            for k in self.index_operands()
+            if dim in map(map_dim, self.maps()[k]) and UNIQUE in value_order(self.inputs[k]) and not self.clamps_indices
+        }
+        return all(not apart.isdisjoint(index_operands([result_map])) for result_map in self.result_maps())
 
     def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
         """Build the body on scalars, or lane-wise on equal vectors; `acc` is the accumulator of a reduction."""
