@@ -23,11 +23,10 @@ from typing import Final
 import numpy as np
 
 import tcpx
-from tcpx.measure.pinned_threads import available_cpus
 from tcpx.api import library_folder
 from tcpx.measure.calibration import Calibration
 from tcpx.measure.limits import Machine
-from tcpx.measure.pinned_threads import PinnedThreads
+from tcpx.measure.pinned_threads import PinnedThreads, available_cpus
 from tcpx.tune.duel import Effort, compare
 from tcpx.tune.measurement_slot import measuring
 from tcpx.tune.problem import Problem, examples_of

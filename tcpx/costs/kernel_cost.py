@@ -67,7 +67,7 @@ class _Walk:
                     for value, tile in op.accesses:
                         self.sites.note(op.parent, value, tile, trips, sizes)
                     accesses += 1 if op.work == 0 else 0
-                    nested += _number(op.work, sizes) * ACCESS / self.target.lanes("f32")
+                    nested += evaluate(op.work, sizes) * ACCESS / self.target.lanes("f32")
                 case _ if op.callee is not None:
                     bound = {symbol.name: evaluate(size, sizes) for symbol, size in op.binding.items()}
                     nested += self.block(op.callee.body, {**sizes, **bound}, trips)

@@ -35,7 +35,7 @@ def map_dim(expression: Dim) -> str | None:
     """The dim name if an indexing expression is just that dim."""
     if isinstance(expression, int) or expression.constant or len(expression.terms) > 1:
         return None
-    (factors, coefficient), *_ = expression.terms
+    factors, coefficient = expression.terms[0]
     dim = factors[0]
     return dim.name if coefficient == 1 and len(factors) == 1 and isinstance(dim, Symbol) else None
 
