@@ -23,11 +23,10 @@ from typing import Final
 import numpy as np
 
 import tcpx
-from tcpx.measure.pinned_threads import available_cpus
 from tcpx.api import library_folder
 from tcpx.measure.calibration import Calibration
 from tcpx.measure.limits import Machine
-from tcpx.measure.pinned_threads import PinnedThreads
+from tcpx.measure.pinned_threads import PinnedThreads, available_cpus
 from tcpx.tune.duel import Effort, compare
 from tcpx.tune.measurement_slot import measuring
 from tcpx.tune.problem import Problem, examples_of
@@ -219,7 +218,7 @@ def stage(
         path = Path(name, "problem.pickle")
         problem.write(path)
         calibration: Calibration = Machine(target, pinned).calibration
-        slots = [Slot(path, Path(name, "builds")(), Limits()) for _ in range(2)]
+        slots = [Slot(path, Path(name, "builds"), available_cpus(), Limits()) for _ in range(2)]
 
         def beside(candidate: Candidate, other: Candidate) -> float:
             for slot, held in zip(slots, (candidate, other), strict=True):

@@ -73,6 +73,16 @@ def add_schedule(parser: argparse.ArgumentParser, default: str = "the default po
     )
 
 
+def add_payload(parser: argparse.ArgumentParser) -> None:
+    """`FILE`."""
+    parser.add_argument("file", metavar="FILE", help="payload file (.tcp)")
+
+
+def add_sizes(parser: argparse.ArgumentParser, meaning: str) -> None:
+    """`--size`."""
+    parser.add_argument("--size", action="append", default=[], type=size, metavar="SYMBOL=N", help=meaning)
+
+
 def add_strided(parser: argparse.ArgumentParser) -> None:
     """`--strided`."""
     parser.add_argument(
@@ -154,11 +164,9 @@ def _param(word: str) -> tuple[str, ParamValue]:
     return name, value
 
 
-def seed(word: str) -> int:
-    """A seed: a number that is not negative."""
-    if not re.fullmatch(r"[0-9]+", word):
-        raise argparse.ArgumentTypeError(f"required a number >= 0, found {word!r}")
-    return int(word)
+def natural(word: str) -> int:
+    """A number that is not negative."""
+    return _whole(word, 0)
 
 
 def tolerance(word: str) -> float:
@@ -181,8 +189,12 @@ def seconds(word: str) -> float:
 
 def positive(word: str) -> int:
     """A number of at least 1."""
-    if not re.fullmatch(r"[0-9]+", word) or int(word) < 1:
-        raise argparse.ArgumentTypeError(f"required a number >= 1, found {word!r}")
+    return _whole(word, 1)
+
+
+def _whole(word: str, least: int) -> int:
+    if not re.fullmatch(r"[0-9]+", word) or int(word) < least:
+        raise argparse.ArgumentTypeError(f"required a number >= {least}, found {word!r}")
     return int(word)
 
 
