@@ -5,18 +5,18 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import TypeVar
 
 import tcpx
+from tcpx.records import frozen
 
 ParamValue = int | float | bool | str
 ValueT = TypeVar("ValueT")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Subcommand:
     """One subcommand: its texts, what declares its options, and what does it and returns the exit status."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from tcpx.payload.interfaces import Elementwise, Structured
@@ -13,6 +12,7 @@ from tcpx.payload.ops.dot_product import Dot, Repeat
 from tcpx.payload.ops.memory import Prefetch
 from tcpx.payload.ops.vector import Extract, Insert, Read, Shuffle, Write
 from tcpx.payload.types import ScalarType
+from tcpx.records import frozen
 from tcpx.target import InstructionRow, LaneType, Target
 from tcpx.target.errors import TargetError
 from tcpx.target.semantics import is_expression, normalize
@@ -29,7 +29,7 @@ LOADS: Final = ("load", "masked_load", "strided_load", "masked_strided_load")
 STORES: Final = ("store", "masked_store", "stream_store")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NamedRow:
     """The row that an operation names; None for a literal."""
 
