@@ -218,7 +218,7 @@ def stage(
         path = Path(name, "problem.pickle")
         problem.write(path)
         calibration: Calibration = Machine(target, pinned).calibration
-        slots = [Slot(path, Path(name, "builds")(), Limits()) for _ in range(2)]
+        slots = [Slot(path, Path(name, "builds"), available_cpus(), Limits()) for _ in range(2)]
 
         def beside(candidate: Candidate, other: Candidate) -> float:
             for slot, held in zip(slots, (candidate, other), strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,7 @@ from tcpx.payload.size_values import size_choices
 from tcpx.payload.strided import mark_strided
 from tcpx.payload.structure import fingerprint as function_fingerprint
 from tcpx.payload.text.parser import load, parse
+from tcpx.records import frozen
 from tcpx.target import Target, load_target
 from tcpx.transform.language.checker import check_program
 from tcpx.transform.language.embedded import Schedulable, program_of
@@ -169,7 +170,7 @@ def search_space(
     return survey(*copies, program, chosen, threads=threads, params=params, sizes=size_choices(sizes))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompileRequest:
     """One kernel of `compile_many`."""
 

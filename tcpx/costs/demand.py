@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from tcpx.payload.evaluator import Array, bind_symbols
@@ -12,10 +11,11 @@ from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import FuncOp, Module
 from tcpx.payload.sizes import evaluate
 from tcpx.payload.types import TensorType, Type, dtype_of, shape_of
+from tcpx.records import frozen
 from tcpx.target import Target
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Demand:
     """`operations` by the peak that limits them (`fma_f32`, `dot_ui8_si8`: the loops of `tcpx.measure`), one for each
     point of an iteration domain, two where it also sums. `bytes` are those of arguments, constants and results."""

@@ -14,12 +14,13 @@ from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.sizes import Dim, evaluate
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType
+from tcpx.records import frozen
 
 LINE = 64
 """Bytes of a cache line."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trip:
     """A loop at given sizes: `first` and `last` are values of its variable, `loop` tells it from others."""
 

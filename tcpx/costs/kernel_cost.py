@@ -15,6 +15,7 @@ from tcpx.payload.ir import Block, FuncOp, Value
 from tcpx.payload.ops.gml_st import If, Loop, OnSubset, StYield
 from tcpx.payload.sizes import evaluate
 from tcpx.payload.types import TensorType, VectorType
+from tcpx.records import frozen
 from tcpx.target import Target
 
 LATENCY = 4.0
@@ -23,7 +24,7 @@ ACCESS = 0.5
 """Loads and stores in the time of an arithmetic instruction, as a part of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelCost:
     """`slots` is the time of a call in arithmetic instructions on full vectors, if all memory were the first cache;
     `l2`, `l3` and `memory` are bytes that come from there. `carried` is the most vectors that a loop without loops

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from typing import ClassVar
@@ -46,7 +45,12 @@ from tcpx.payload.sizes import (
 )
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, TensorType, VectorType, dtype_of, like, shape_of
+<<<<<<< HEAD
 from tcpx.payload.value_ranges import UNIQUE, dtype_range, union, value_order, value_range
+=======
+from tcpx.payload.value_ranges import dtype_range, union, value_range
+from tcpx.records import frozen
+>>>>>>> 4c97139047471fbf6524484b2e371cc12d158fbe
 
 Build = Callable[[Operation], Value]
 """Inserts a detached one-result operation and returns its result."""
@@ -62,7 +66,7 @@ class IteratorKind(Enum):
     WHOLE = "whole"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Iterator:
     """One dim of an iteration domain. Without a declared `extent` it has that of what is indexed by the dim alone."""
 
@@ -94,7 +98,7 @@ class Iterator:
         return (self.name, self.kind.value, *(() if self.extent is None else (self.extent,)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Box:
     """Iterations of an operation: where they start along each of its dims, and how many there are."""
 
@@ -144,7 +148,7 @@ def reduction(*names: str) -> tuple[Iterator, ...]:
     return tuple(Iterator(n, IteratorKind.REDUCTION) for n in names)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Position:
     """An index expression over dims that a body reads, as a number of type `dtype`; `origin` is what to add to it
     where the operation is a tile of another, in whose iterations it counts."""
@@ -158,7 +162,7 @@ class Position:
         return self.origin + substitute(self.expression, {**index})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ragged:
     """The iterations of a dim that there are: from the element of input `first` on to before that of input `end`, where
     iteration 0 counts as `origin`."""

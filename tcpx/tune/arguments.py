@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, cast
@@ -12,12 +11,13 @@ from typing import Final, cast
 import numpy as np
 
 import tcpx
+from tcpx.records import frozen
 from tcpx.tune.duel import Effort
 from tcpx.tune.slots import Limits
 from tcpx.tune.space_file import SpaceFile
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Argument:
     """What an argument has to be, in words; where it is optional, None will do too."""
 

@@ -12,10 +12,11 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 from tcpx.measure.limits import Limits as MachineLimits
+from tcpx.records import frozen
 from tcpx.tune.dask_workers import DaskWorkers, Task
 from tcpx.tune.duel import Effort
 from tcpx.tune.evaluation import Evaluator
@@ -26,7 +27,7 @@ from tcpx.tune.study_folder import study_folder
 from tcpx.tune.verdicts import Candidate, Comparison, Verdict
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Job:
     """What a worker needs to try candidates of a study. `key` tells studies apart."""
 

@@ -15,7 +15,7 @@ from tcpx.measure.calibration import Calibration
 from tcpx.measure.kept_limits import kept_limits, raised_limits
 from tcpx.measure.limits import Limits as MachineLimits
 from tcpx.measure.limits import Machine
-from tcpx.measure.pinned_threads import PinnedThreads
+from tcpx.measure.pinned_threads import PinnedThreads, available_cpus
 from tcpx.tune.duel import Effort, compare
 from tcpx.tune.fresh_processes import compared_in_fresh_processes
 from tcpx.tune.measurement_slot import building, measuring
@@ -59,7 +59,7 @@ class Evaluator:
         self._pinned = PinnedThreads(self.problem.cpus)
         self._machine = Machine(tcpx.load_target(self.problem.target), self._pinned)
         self.calibration = self._machine.calibration
-        self._slots = [Slot(path, cache(), self.limits) for _ in range(max(self.workers + 1, COMPARED))]
+        self._slots = [Slot(path, cache, available_cpus(), self.limits) for _ in range(max(self.workers + 1, COMPARED))]
         self._threads = ThreadPoolExecutor(self.workers)
 
     def __enter__(self) -> Evaluator:

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Final, TypeGuard, cast
 
 import yaml
 
 import tcpx
+from tcpx.records import frozen
 from tcpx.tune.places import compose, place_of, suggestion, value_of
 from tcpx.tune.space import Space, Value, is_named
 
@@ -31,7 +32,7 @@ KEYS: Final = ("knobs", "sampler", "trials", "budget", "sizes")
 UNITS: Final[Mapping[str, float]] = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Workload:
     """Values of the payload's symbols, and how much they count."""
 
@@ -42,7 +43,7 @@ class Workload:
         return ", ".join(f"{name}={size}" for name, size in self.sizes) or "no sizes"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KnobEntry:
     """What the file says about the knobs that a name or glob matches. With `widens` the values are further ones."""
 
@@ -54,7 +55,7 @@ class KnobEntry:
     widens: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SpaceFile:
     """The file; what it leaves out is None or empty."""
 

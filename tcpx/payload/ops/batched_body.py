@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 from math import prod
@@ -21,6 +20,7 @@ from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.elementwise import Arithmetic
 from tcpx.payload.sizes import Division, Extremum, FloorDiv, Min, Mod, Operand, Size, Symbol
 from tcpx.payload.types import dtype_of
+from tcpx.records import frozen
 
 Indices = npt.NDArray[np.int64]
 ELEMENTS: Final = 1 << 15
@@ -35,7 +35,7 @@ def is_batchable(body: Block) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoopNest:
     """The blocks that run on each point, the body and what combines its results with accumulators if that is another;
     the extents of the dims; what the body reads of each operand, and of where it is."""

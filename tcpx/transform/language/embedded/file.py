@@ -85,18 +85,19 @@ class ScheduleFile:
 
     def sequence(self, name: str, *, results: Sequence[str] = (), doc: str = "") -> BodyContext:
         """`with file.sequence("packed", results=["loop", "loop"]) as s:`."""
-        where, trivia = _place_of(name), ast.Trivia(doc)
-        types = tuple(type_of(r, where) for r in results)
-        return self._callable(
-            lambda params, body: ast.Sequence(name, params, types, body, trivia=trivia, location=where), types, where
-        )
+        return self._of_statements(ast.Sequence, name, results, doc)
 
     def matcher(self, name: str, *, results: Sequence[str] = (), doc: str = "") -> BodyContext:
         """`with file.matcher("conv_relu", results=["op"]) as s:`: a named pattern, for `match_some` and its like."""
+        return self._of_statements(ast.Matcher, name, results, doc)
+
+    def _of_statements(
+        self, kind: type[ast.Sequence] | type[ast.Matcher], name: str, results: Sequence[str], doc: str
+    ) -> BodyContext:
         where, trivia = _place_of(name), ast.Trivia(doc)
         types = tuple(type_of(r, where) for r in results)
         return self._callable(
-            lambda params, body: ast.Matcher(name, params, types, body, trivia=trivia, location=where), types, where
+            lambda params, body: kind(name, params, types, body, trivia=trivia, location=where), types, where
         )
 
     def function(self, name: str, *, result: str, doc: str = "") -> BodyContext:
