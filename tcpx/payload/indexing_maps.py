@@ -33,9 +33,9 @@ def dims(*names: str) -> IndexingMap:
 
 def map_dim(expression: Dim) -> str | None:
     """The dim name if an indexing expression is just that dim."""
-    if isinstance(expression, int) or expression.constant or len(expression.terms) > 1:
+    if isinstance(expression, int) or expression.constant or len(expression.terms) != 1:
         return None
-    factors, coefficient = expression.terms[0]
+    ((factors, coefficient),) = expression.terms
     dim = factors[0]
     return dim.name if coefficient == 1 and len(factors) == 1 and isinstance(dim, Symbol) else None
 
