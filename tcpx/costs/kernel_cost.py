@@ -63,8 +63,10 @@ class _Walk:
                 case StYield():
                     continue
                 case OnSubset():
-                    self.sites.note(op, trips, sizes)
-                    accesses += 1
+                    for value, tile in op.accesses:
+                        self.sites.note(op.parent, value, tile, trips, sizes)
+                    accesses += 1 if op.work == 0 else 0
+                    nested += evaluate(op.work, sizes) * ACCESS / self.target.lanes("f32")
                 case _ if op.callee is not None:
                     bound = {symbol.name: evaluate(size, sizes) for symbol, size in op.binding.items()}
                     nested += self.block(op.callee.body, {**sizes, **bound}, trips)

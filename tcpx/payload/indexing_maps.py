@@ -33,11 +33,11 @@ def dims(*names: str) -> IndexingMap:
 
 def map_dim(expression: Dim) -> str | None:
     """The dim name if an indexing expression is just that dim."""
-    match expression:
-        case Size(terms=(((Symbol(name),), 1),), constant=0):
-            return name
-        case _:
-            return None
+    if isinstance(expression, int) or expression.constant or len(expression.terms) > 1:
+        return None
+    factors, coefficient = expression.terms[0]
+    dim = factors[0]
+    return dim.name if coefficient == 1 and len(factors) == 1 and isinstance(dim, Symbol) else None
 
 
 def map_dims(indexing_map: IndexingMap) -> tuple[str, ...] | None:

@@ -45,8 +45,12 @@ from tcpx.payload.sizes import (
 )
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, TensorType, VectorType, dtype_of, like, shape_of
+<<<<<<< HEAD
+from tcpx.payload.value_ranges import UNIQUE, dtype_range, union, value_order, value_range
+=======
 from tcpx.payload.value_ranges import dtype_range, union, value_range
 from tcpx.records import frozen
+>>>>>>> 4c97139047471fbf6524484b2e371cc12d158fbe
 
 Build = Callable[[Operation], Value]
 """Inserts a detached one-result operation and returns its result."""
@@ -121,6 +125,12 @@ class Box:
 def parallel(*names: str) -> tuple[Iterator, ...]:
     """Parallel iterators of these names."""
     return tuple(Iterator(n, IteratorKind.PARALLEL) for n in names)
+
+
+@cache
+def numbered(rank: int) -> tuple[Iterator, ...]:
+    """Parallel iterators of the dims of a result, by their numbers."""
+    return parallel(*(f"d{k}" for k in range(rank)))
 
 
 def sequential(*names: str) -> tuple[Iterator, ...]:
@@ -269,6 +279,33 @@ class Tileable(Operation):
         return dict(zip((it.name for it in self.iterators()), self.extents(), strict=True))[name]
 
 
+def padded(op: Operation | None) -> Value | None:
+    """What a padding pads; None of what is none."""
+    is_padding = isinstance(op, Tileable) and op.rest is not None and len(op.operands) == 1
+    return op.operands[0] if is_padding and op is not None else None
+
+
+def padded_behind(op: Operation | None) -> Value | None:
+    """What a padding pads that stands behind the last elements alone; None of anything else."""
+    piece = whole_piece(op) if padded(op) is not None else None
+    return padded(op) if piece is not None and piece.place.is_at_origin else None
+
+
+def pieces_of_all(op: Operation | None) -> Sequence[Piece] | None:
+    """What all of a view shows; None of an operation that is none."""
+    if not isinstance(op, Tileable) or len(op.results) != 1:
+        return None
+    return op.pieces(Tile.full(shape_of(op.result.type)))
+
+
+def whole_piece(op: Operation | None) -> Piece | None:
+    """The piece that a view shows of all of its only operand, in the shape it has; None of anything else."""
+    pieces = pieces_of_all(op)
+    if op is None or pieces is None or len(pieces) != 1 or pieces[0].reshapes:
+        return None
+    return pieces[0] if pieces[0].tile.is_full(shape_of(op.operands[pieces[0].operand].type)) is True else None
+
+
 class Structured(Tileable):
     """Interface `Structured`: iterators, indexing maps and a scalar body; tiling follows from them.
 
@@ -342,6 +379,16 @@ class Structured(Tileable):
     def scatters(self) -> bool:
         """Whether elements of an input say where in a result an iteration writes."""
         return bool(index_operands(self.result_maps()))
+
+    def is_apart(self, dim: str) -> bool:
+        """Whether iterations of a reduction dim change different elements of each result: unique indices, of which each
+        has its own, say which."""
+        apart = {
+            k
+            for k in self.index_operands()
+            if dim in map(map_dim, self.maps()[k]) and UNIQUE in value_order(self.inputs[k]) and not self.clamps_indices
+        }
+        return all(not apart.isdisjoint(index_operands([result_map])) for result_map in self.result_maps())
 
     def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
         """Build the body on scalars, or lane-wise on equal vectors; `acc` is the accumulator of a reduction."""
@@ -882,7 +929,7 @@ class Elementwise(Structured):
     """The operation on one lane, as an expression over a, b, c: the key of instruction rows."""
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return parallel(*(f"d{k}" for k in range(len(shape_of(self.result.type)))))
+        return numbered(len(shape_of(self.result.type)))
 
     def result_map(self) -> IndexingMap:
         return dims(*(it.name for it in self.iterators()))

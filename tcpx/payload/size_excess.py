@@ -1,11 +1,20 @@
 """What of a size expression is too large for the 64-bit integers of C, or too long to work with."""
 
 from collections.abc import Mapping, Sequence
+<<<<<<< HEAD
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+from tcpx.limits import INT64_MAX, MOST_SIZE_FACTORS, MOST_SIZE_PARTS, MOST_SIZE_TERMS, fits_int64, shortened
+from tcpx.payload.size_expressions import Atom, CeilDiv, Dim, Extremum, FloorDiv, Min, Mod, Size, Var
+=======
 from math import prod
 
 from tcpx.limits import INT64_MAX, MOST_SIZE_FACTORS, MOST_SIZE_PARTS, MOST_SIZE_TERMS, fits_int64, shortened
 from tcpx.payload.size_expressions import Atom, CeilDiv, Dim, Extremum, FloorDiv, Min, Mod, Var
 from tcpx.records import frozen
+>>>>>>> 4c97139047471fbf6524484b2e371cc12d158fbe
 
 
 @frozen
@@ -26,8 +35,11 @@ def too_large(value: int, what: str = "the number") -> Excess | None:
 
 def excess(size: Dim) -> Excess | None:
     """What is too large in a constant, a coefficient or the length; numbers in operands are not seen."""
-    if isinstance(size, int):
-        return too_large(size)
+    return too_large(size) if isinstance(size, int) else _excess(size)
+
+
+@lru_cache(maxsize=4096)
+def _excess(size: Size) -> Excess | None:
     if len(size.terms) > MOST_SIZE_TERMS:
         return _too_many_terms(len(size.terms))
     longest = max(len(monomial) for monomial, _ in size.terms)

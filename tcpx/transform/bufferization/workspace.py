@@ -200,6 +200,8 @@ def _best_order(sizes: Sequence[Dim], before: Sequence[Sequence[int]], beside: S
     """The order of stacking that wastes least. `beside` are the items that each is live together with, `before` those
     of them that come before it."""
     program = list(range(len(sizes)))
+    if not any(before):
+        return program
     samples = [[evaluate(size, known) for size in sizes] for known in _samples(sizes)]
     least = [max((sum(s[k] for k in (n, *held)) for n, held in enumerate(before)), default=0) for s in samples]
 
