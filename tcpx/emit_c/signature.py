@@ -5,11 +5,8 @@ from typing import Final
 from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.sizes import Dim, Symbol
 from tcpx.payload.types import ScalarType, TensorType
-<<<<<<< HEAD
 from tcpx.payload.value_ranges import Declared
-=======
 from tcpx.records import frozen
->>>>>>> 4c97139047471fbf6524484b2e371cc12d158fbe
 
 OUT_OF_RANGE: Final = 1
 OVERFLOW: Final = 2

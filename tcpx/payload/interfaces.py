@@ -45,12 +45,8 @@ from tcpx.payload.sizes import (
 )
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, TensorType, VectorType, dtype_of, like, shape_of
-<<<<<<< HEAD
 from tcpx.payload.value_ranges import UNIQUE, dtype_range, union, value_order, value_range
-=======
-from tcpx.payload.value_ranges import dtype_range, union, value_range
 from tcpx.records import frozen
->>>>>>> 4c97139047471fbf6524484b2e371cc12d158fbe
 
 Build = Callable[[Operation], Value]
 """Inserts a detached one-result operation and returns its result."""

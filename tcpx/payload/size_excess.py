@@ -1,20 +1,12 @@
 """What of a size expression is too large for the 64-bit integers of C, or too long to work with."""
 
 from collections.abc import Mapping, Sequence
-<<<<<<< HEAD
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
 from tcpx.limits import INT64_MAX, MOST_SIZE_FACTORS, MOST_SIZE_PARTS, MOST_SIZE_TERMS, fits_int64, shortened
 from tcpx.payload.size_expressions import Atom, CeilDiv, Dim, Extremum, FloorDiv, Min, Mod, Size, Var
-=======
-from math import prod
-
-from tcpx.limits import INT64_MAX, MOST_SIZE_FACTORS, MOST_SIZE_PARTS, MOST_SIZE_TERMS, fits_int64, shortened
-from tcpx.payload.size_expressions import Atom, CeilDiv, Dim, Extremum, FloorDiv, Min, Mod, Var
 from tcpx.records import frozen
->>>>>>> 4c97139047471fbf6524484b2e371cc12d158fbe
 
 
 @frozen

@@ -1,5 +1,6 @@
 """What a transform is given: its arguments, resolved for one copy of its handles, and its context."""
 
+from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

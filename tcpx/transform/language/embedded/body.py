@@ -1,5 +1,6 @@
 """The body of a schedule or sequence, as Python records it: statements, blocks, matches."""
 
+from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
