@@ -3,8 +3,6 @@
 What is public is listed in `tcpx/public.py` and imported when it is first asked for: `import tcpx` costs nothing.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,5 @@
 """The public functions: read a payload and a schedule, compile one with the other, evaluate the oracle."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Schedules with values for several sizes: one frozen version for each, chosen when the kernel runs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from math import isqrt
 from pathlib import Path

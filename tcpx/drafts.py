@@ -1,7 +1,5 @@
 """Kernels whose C is known before it is compiled."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from tcpx.api import CompileRequest, lowered

@@ -1,7 +1,5 @@
 """Schedules with their values written in: one file that imports nothing and has no knobs left."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

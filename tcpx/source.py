@@ -1,7 +1,5 @@
 """C source to take along: the file, its header, its constants and how to compile it. Needs no C compiler."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping

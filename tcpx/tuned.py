@@ -4,8 +4,6 @@
 is refused with what differs.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

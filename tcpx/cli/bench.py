@@ -1,7 +1,5 @@
 """tcpx bench: the workloads of the checkout beside other libraries, or one payload alone."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

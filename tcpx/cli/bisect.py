@@ -1,7 +1,5 @@
 """tcpx bisect: the step that broke the numbers, or the speed."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 

@@ -1,7 +1,5 @@
 """tcpx diff: two schedules for a payload, side by side: values of knobs, loop nests, C, speed."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """How far results are from those of the reference evaluator."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

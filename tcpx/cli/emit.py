@@ -1,7 +1,5 @@
 """tcpx emit: write the C of a payload to a folder."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 import sys

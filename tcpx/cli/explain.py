@@ -1,7 +1,5 @@
 """tcpx explain: what every statement of a schedule did to a payload."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

@@ -1,7 +1,5 @@
 """tcpx freeze: write a schedule with its values written in."""
 
-from __future__ import annotations
-
 import argparse
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a subcommand is, and what several of them take: schedule, target, threads, parameters, `NAME=VALUE` words."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """tcpx run: compile a payload, call the kernel once, say what came out."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

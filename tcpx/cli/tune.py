@@ -1,7 +1,5 @@
 """tcpx tune: search the knobs of a schedule by measuring, and look at what was found before."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from errno import ENOENT

@@ -1,7 +1,5 @@
 """What a payload has to do at given sizes, however it is scheduled: operations and bytes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import prod

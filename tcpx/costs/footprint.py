@@ -4,8 +4,6 @@ A site is what one block does to one buffer: a box of elements, which loop varia
 the sum over buffers of what its sites touch while it and the loops inside run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod

@@ -4,8 +4,6 @@ Loops count as many times as their first iterations, branches as the side that i
 values that loops carry, at no operation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ The compiler is $CC, else gcc, cc or clang. A library is kept under a name made 
 library that is there is never stale; `build_cache.py` says where.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shlex

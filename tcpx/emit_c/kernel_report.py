@@ -1,7 +1,5 @@
 """What a compiled kernel is, and the memory it works in."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a caller has to know about an emitted kernel."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from tcpx.payload.diagnostics import Diagnostic

@@ -1,7 +1,5 @@
 """Conditions of a schedule: decided, or on sizes that only the kernel knows; several of these may be joined by `or`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from tcpx.limits import MOST_ALTERNATIVES

@@ -1,7 +1,5 @@
 """What a schedule left alone: payload operations no statement touched, statements that never ran, what stays scalar."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field

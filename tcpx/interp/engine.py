@@ -1,7 +1,5 @@
 """Running a schedule over a payload: the entry point of this package."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """From handles to operations: live copies in program order, within the branches the schedule is in; pairing."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """`match one | some | any PATTERN in scope where condition`: exact about how many; misses are explained."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 

@@ -1,7 +1,5 @@
 """The text of the payload over the steps of a run, kept as what each step changed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 

@@ -1,7 +1,5 @@
 """What every step did."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from tcpx.interp.payload_texts import Edit

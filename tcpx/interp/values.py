@@ -1,7 +1,5 @@
 """What the expressions of a schedule evaluate to."""
 
-from __future__ import annotations
-
 from tcpx.interp.conditions import AnyOf
 from tcpx.payload.ir import MAIN, CopyPath
 from tcpx.payload.predicates import Predicate

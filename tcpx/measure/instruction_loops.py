@@ -1,7 +1,5 @@
 """Loops in C that do nothing but one thing as fast as the machine can, made of the instruction rows of a target."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The least time that a piece of work can take on this machine (Williams, Waterman and Patterson, 2009)."""
 
-from __future__ import annotations
-
 from tcpx.measure.limits import Limits
 from tcpx.records import frozen
 

@@ -1,7 +1,5 @@
 """Runs timed in turn: every round each run has its samples, so that what is compared was measured side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter

@@ -1,7 +1,5 @@
 """What a run gives: one row per workload, number of threads and peer, kept as a JSON list."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Seconds of a call. A sample is a batch of calls, long enough for the clock."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import repeat
 from math import ceil, sqrt

@@ -5,8 +5,6 @@ which raises UnsupportedError. It is imported after the process is pinned, so th
 too. Runs in the Python environment of the peer: nothing but NumPy is needed.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """Interval, divisibility and equality proofs about sizes; the search is in `proofs.py`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache, wraps
 from math import gcd

@@ -1,7 +1,5 @@
 """Python's collector of cycles, paused where it would go in vain through very many objects that live on."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Which way an expression moves when one of its atoms grows and everything else stands still."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from tcpx.payload.size_expressions import Atom, CeilDiv, Dim, Extremum, FloorDiv, Monomial, make

@@ -1,7 +1,5 @@
 """The line of Python that makes something: the place that errors show where there is no text."""
 
-from __future__ import annotations
-
 import inspect
 import linecache
 from itertools import islice

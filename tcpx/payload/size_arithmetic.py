@@ -1,7 +1,5 @@
 """Constructors of sizes that simplify with what bounds and divisors prove."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from math import gcd
 

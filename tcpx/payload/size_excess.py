@@ -1,7 +1,5 @@
 """What of a size expression is too large for the 64-bit integers of C, or too long to work with."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import prod

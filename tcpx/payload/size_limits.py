@@ -1,7 +1,5 @@
 """Bounds as expressions: a size with its loop variables eliminated, for buffers made outside the loops."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import product as combinations
 

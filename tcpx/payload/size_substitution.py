@@ -1,7 +1,5 @@
 """Replacement of symbols and loop variables in sizes, and simplification as replacement of nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from tcpx.payload.bounds import is_less_equal

@@ -1,7 +1,5 @@
 """Walks over size expressions: operands, the symbols and loop variables mentioned, evaluation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import reduce
 from operator import mul

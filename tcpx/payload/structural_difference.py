@@ -1,7 +1,5 @@
 """How two payload functions differ in structure, in their own words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher

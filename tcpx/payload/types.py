@@ -1,7 +1,5 @@
 """Scalar, tensor, vector and buffer types. Dimensions are `Dim`s: an int or a size expression."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import Enum
 from math import prod

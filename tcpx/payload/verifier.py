@@ -1,7 +1,5 @@
 """The rules of the IR that no single operation can check: structure, dominance, scopes, use lists, names."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet

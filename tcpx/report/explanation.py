@@ -1,7 +1,5 @@
 """Running a schedule to the C, and keeping what every step did on the way."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 

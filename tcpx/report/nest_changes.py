@@ -1,7 +1,5 @@
 """What a step changed in the loop nest."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """What a step changed, as a unified diff: from the edits the trace keeps."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from tcpx.interp.payload_texts import Edit

@@ -1,7 +1,5 @@
 """Rows whose semantics is an operation on tensors: micro-kernels in C, instructions on tiles."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 

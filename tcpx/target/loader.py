@@ -16,8 +16,6 @@ A row says `slow: true` if other operations that give nearly the same are faster
 A row or helper uses a helper by naming it in its C; a C type that is the name of a helper needs that helper.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache

@@ -10,8 +10,6 @@ and may occur several times, so they must be free of side effects; {p} {n} {s} {
 `{n}` may lie outside 0..lanes: at most 0 means no lane, at least `lanes` means all.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import lru_cache

@@ -21,8 +21,6 @@
 It returns one operation or value per declared result (`LOOPS`: one per entry of its map).
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import sys

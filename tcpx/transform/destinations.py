@@ -1,7 +1,5 @@
 """The chain of loops that carries one value: from the outermost loop's result down to the tile computed inside."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tcpx.payload.bounds import is_less_equal, lower_bound

@@ -1,7 +1,5 @@
 """Fusion: pull a producer into a loop, or a consumer behind the end of a reduction inside a loop."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 

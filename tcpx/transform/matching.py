@@ -1,7 +1,5 @@
 """Structural matching on the operation tree: whether an operation computes what one of another class would."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations, product
 

@@ -1,7 +1,5 @@
 """The reference page of each transform, made from its declaration."""
 
-from __future__ import annotations
-
 import re
 from inspect import cleandoc
 from textwrap import indent

@@ -1,7 +1,5 @@
 """Run-time versions: the ops round some targets, once per condition, behind an `if` on sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from tcpx.limits import MOST_VERSIONS

@@ -1,7 +1,5 @@
 """Why a tile has no static size, and the statement that gives it one."""
 
-from __future__ import annotations
-
 import re
 
 from tcpx.payload.diagnostics import Location

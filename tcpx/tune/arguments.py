@@ -1,7 +1,5 @@
 """What `tcpx.tune` can be given, checked before anything runs."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """The workers of a Dask cluster that have one kind of processor: tasks are given to them, and again when they die."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import CancelledError

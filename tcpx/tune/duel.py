@@ -1,7 +1,5 @@
 """Timing a candidate beside the incumbent, until it is clear which is faster."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Final

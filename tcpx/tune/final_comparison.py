@@ -1,7 +1,5 @@
 """The winner beside what there was before: the defaults, and no schedule at all."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from tcpx.records import frozen

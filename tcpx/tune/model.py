@@ -1,7 +1,5 @@
 """What a model expects of a candidate before it is compiled: for pruning, cautiously, and for what to try first."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Final
 

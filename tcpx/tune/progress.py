@@ -1,7 +1,5 @@
 """What is said while a study runs: events, and plain lines made of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from tcpx.records import frozen

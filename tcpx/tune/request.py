@@ -1,7 +1,5 @@
 """What `tcpx.tune` was asked for, with all defaults filled in."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import tcpx

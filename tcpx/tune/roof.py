@@ -1,7 +1,5 @@
 """The limit of the machine for what is tuned: how fast any schedule could be."""
 
-from __future__ import annotations
-
 import tcpx
 from tcpx.costs.demand import Demand, demand_of
 from tcpx.measure.limits import Limits

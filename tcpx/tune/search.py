@@ -1,7 +1,5 @@
 """A study while it runs: candidates claimed, tried, written down, until something ends it."""
 
-from __future__ import annotations
-
 import random
 import signal
 import threading

@@ -1,7 +1,5 @@
 """Places where candidates live: a server each, which holds one candidate at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

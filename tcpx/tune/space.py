@@ -1,7 +1,5 @@
 """The points of a search space: values of the knobs that count, which keep to all constraints."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -13,8 +13,6 @@ sizes:                          # the workloads: values of the payload's symbols
   - {B: 1}
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace

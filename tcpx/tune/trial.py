@@ -1,7 +1,5 @@
 """One candidate in its own process: from values of the knobs to a kernel that is right, and how long it takes."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """`tcpx.tune`: search the space of a schedule for a payload, by measuring."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What came of a candidate."""
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Mapping
 from dataclasses import field

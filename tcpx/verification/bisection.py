@@ -1,7 +1,5 @@
 """The step that broke the numbers, by binary search."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 

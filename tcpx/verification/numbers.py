@@ -1,7 +1,5 @@
 """Is a payload still the same computation: its results on chosen inputs, against those of the payload it came from."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import field
 from typing import Final

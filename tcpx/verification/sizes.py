@@ -1,7 +1,5 @@
 """Sizes at which transforms go wrong: none, one, odd ones, and those at and just above one tile and two."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final

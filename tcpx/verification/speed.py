@@ -1,7 +1,5 @@
 """The step that made the kernel slow: kernels of the schedule cut short, timed side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Final

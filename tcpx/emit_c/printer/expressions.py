@@ -4,8 +4,6 @@ Every `min`, `max`, division and remainder becomes a named constant in the outer
 what is left are short sums of products.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

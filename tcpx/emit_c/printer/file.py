@@ -1,7 +1,5 @@
 """A C file of one or more kernels."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """One C function per kernel, with the functions that check its sizes and give its workspace."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Final
 

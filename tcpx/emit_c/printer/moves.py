@@ -7,8 +7,6 @@ Of short rows whose length only the kernel knows, a loop is left: gcc would make
 longer to start than such a row.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tcpx.emit_c.printer.context import FunctionContext

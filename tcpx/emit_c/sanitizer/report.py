@@ -1,7 +1,5 @@
 """What a sanitizer says, as a diagnostic at the operation and the schedule line that the C was printed for."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

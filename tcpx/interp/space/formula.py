@@ -1,7 +1,5 @@
 """Formulas over knobs: their value where all knobs are known, bounds of it where only ranges are."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product

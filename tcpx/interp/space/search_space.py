@@ -1,7 +1,5 @@
 """The search space of a schedule for a payload: the entry point of this package."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from tcpx.interp.engine import begin_run, run_schedule

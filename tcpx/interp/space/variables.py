@@ -1,7 +1,5 @@
 """The variables and constraints of a search space, as formulas over the knobs that are bound earlier."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from tcpx.interp.space.formula import Formula, FormulaError, Ranges, Value, Values

@@ -7,8 +7,6 @@ Of NaN they are NaN. The attribute `accuracy` says how they are computed:
   * "fast": as each of them says, at infinities too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import erfc, pi, sqrt
 

@@ -1,7 +1,5 @@
 """The scalar body of a loop nest on many points of its iteration space at once, with the results of one by one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import product

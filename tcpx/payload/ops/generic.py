@@ -1,7 +1,5 @@
 """The root of the operation tree: iterators, indexing maps and a scalar body, all given."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import product

@@ -1,7 +1,5 @@
 """What other systems call operations, and what to write here in their place: a table, and the advice made of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from string import Template

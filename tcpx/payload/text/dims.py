@@ -4,8 +4,6 @@ Expressions are read as they are written: sums and products in normal form, call
 is folded), so that printing and parsing an expression gives the same one whatever is known about its symbols.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager

@@ -8,8 +8,6 @@ Three rules, checked for all values that live in one memory:
   the destination before that, if it stands in the block of the yield, and nothing in between reads what it overwrites.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from tcpx.payload.ir import Operation

@@ -11,8 +11,6 @@ sizes depend on symbols, they are placed so for several values of the symbols, a
 where it wastes most.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Final

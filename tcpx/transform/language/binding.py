@@ -1,7 +1,5 @@
 """What a call means: the thing called, and which argument goes to which parameter. Serves checker and engine."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError

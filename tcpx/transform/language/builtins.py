@@ -1,7 +1,5 @@
 """What the language offers in expressions: functions, constants, navigation. The engine gives them their meaning."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from tcpx.payload.types import SCALARS

@@ -1,7 +1,5 @@
 """What was probably meant where a token does not fit: the fix of a syntax error."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 

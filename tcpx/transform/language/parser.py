@@ -1,7 +1,5 @@
 """Text -> syntax tree. Errors say where, what was expected in plain words, and what may have been meant."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from pathlib import Path

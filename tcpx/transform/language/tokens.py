@@ -4,8 +4,6 @@ A newline or `;` ends a statement, except inside `( ) [ ]`, after an operator or
 `else or and where .`. Comments and docs leave the stream here and are kept beside it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Which part of a tile one piece of a vector reads or writes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

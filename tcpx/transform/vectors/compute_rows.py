@@ -1,7 +1,5 @@
 """Rows for operations on lanes: found, or expanded, or done in f32, or lane by lane."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import isnan
 from typing import Final

@@ -1,7 +1,5 @@
 """Contractions of neighbours: a target's rows for dot products, where a reduction dim is stored as the last digit."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from tcpx.payload.indexing_maps import IndexingMap, map_digit, map_dim

@@ -1,7 +1,5 @@
 """Which dim of a structured operation runs along the lanes of its vectors."""
 
-from __future__ import annotations
-
 from tcpx.payload.indexing_maps import IndexingMap, map_dim
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.sizes import Dim, Size, Symbol, symbols

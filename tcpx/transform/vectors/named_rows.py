@@ -1,7 +1,5 @@
 """Rows that a payload names: each has to be an instruction that does what its operation does."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """What a structured operation does to one element, found out by building its body beside the payload."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from tcpx.payload.interfaces import Build, Elementwise, Structured

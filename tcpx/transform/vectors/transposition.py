@@ -8,8 +8,6 @@ Each stage moves a bit of lanes to the numbers of rows: where the two vectors th
 are left, and in the end one, whose lane k is what the lanes of row k give together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import permutations

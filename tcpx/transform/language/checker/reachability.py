@@ -1,7 +1,5 @@
 """Branches, arms and alternatives that can never be chosen, because of those before them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 

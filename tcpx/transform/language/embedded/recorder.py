@@ -1,7 +1,5 @@
 """The statements recorded so far, block by block, each checked as it comes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace

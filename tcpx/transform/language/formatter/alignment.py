@@ -1,7 +1,5 @@
 """Columns: comments behind the code of a paragraph, and what its author had aligned."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import groupby
 
