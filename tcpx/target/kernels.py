@@ -125,9 +125,7 @@ def read_kernel(node: Node, helpers_of: Callable[[str], tuple[str, ...]], folder
         if word not in CONTRACTS:
             raise fields["contract"].fail(f"words among {', '.join(CONTRACTS)}", found=word)
     if NONEMPTY in row.contract and row.in_place is None:
-        raise fields["contract"].fail(
-            f"a row that adds to its result, {IN_PLACE}, with {NONEMPTY}", found="another row"
-        )
+        raise fields["contract"].fail(f"{NONEMPTY} for a row that adds to its result, {IN_PLACE}", found="another row")
     func = row.function()
     for key, value in row.alignment.items():
         if key not in places_of(func) or value not in (1, 2, 4, 8, 16, 32, 64):

@@ -14,8 +14,10 @@ def target_at(op: Operation, target: Target) -> Target:
     """The target of the function or group that an operation is, or is in; else `target`, that of the kernel. Raises
     VerifyError for a name that is none, or where the machine of the kernel need not run its code."""
     held = next((outer for outer in (op, *op.ancestors()) if TARGET in outer.attributes), None)
+    if held is None:
+        return target
     try:
-        return target if held is None else own_target(str(held.attributes[TARGET]), target)
+        return own_target(str(held.attributes[TARGET]), target)
     except TargetError as error:
         known = error.diagnostic
         raise held.error(known.message, known.required, known.found, known.fix) from error

@@ -54,7 +54,7 @@ def check_values(ctx: TransformContext, ops: Sequence[Operation]) -> None:
 
 def dissolve(ctx: TransformContext, made: Group) -> None:
     """Put what a group promises to become in its place. Raises ScheduleError if it does not become that."""
-    rewriter, promise = ctx.rewriter, made.attributes.get(PROMISE)
+    rewriter, promise = ctx.rewriter, str(made.attributes.get(PROMISE))
     if promise == "row":
         _call_row(ctx, made, str(made.attributes["by"]))
     elif promise == "function":

@@ -121,7 +121,7 @@ def print_kernel_row(op: RowCall, context: FunctionContext, scope: Scope) -> Non
     lines = (text if text.endswith((";", "}")) else f"{text};").splitlines()
     guard = context.sizes.is_positive(op.domain, scope) if op.keeps(NONEMPTY) else ""
     if len(lines) == 1:
-        scope.statement(*lines, guard)
+        scope.statement(lines[0], guard)
     else:
         scope.block(f"if ({guard})" if guard else "", lines)
 

@@ -196,7 +196,9 @@ class Lowering:
     def _check_rows(self, op: Call, buffer: Value) -> None:
         """Rows that may overlap are a caller's: the kernel refuses such arrays before it does anything."""
         held = buffer.type
-        for dim in range(len(shape_of(held)) - 1) if isinstance(held, BufferType) else ():
+        if not isinstance(held, BufferType):
+            return
+        for dim in range(len(held.shape) - 1):
             apart = Predicate.of(">=", held.strides[dim], held.shape[dim + 1] * held.strides[dim + 1])
             made = Assert.of(
                 [Predicate.of("<=", held.shape[dim], 1), apart],
