@@ -8,8 +8,10 @@ from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError, VerifyErro
 from tcpx.payload.ir import FuncOp, Module
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.verifier import verify_module
-from tcpx.target import Target
+from tcpx.target import Target, target_at
+from tcpx.transform.arguments import TransformContext
 from tcpx.transform.cleanup import canonicalize
+from tcpx.transform.grouping import dissolve_all
 from tcpx.transform.language.loader import Program
 from tcpx.transform.ops.bufferize import bufferize_one
 from tcpx.transform.ops.plan_memory import plan_one
@@ -44,14 +46,16 @@ def lower(
     rewriter: Rewriter, func: FuncOp, target: Target, threads: int, on_step: StepDone | None = None
 ) -> list[Diagnostic]:
     """Apply the steps of `LOWERING` to a function and those it calls; `on_step` is called with the name of each when
-    it is done. Functions that are too long are partitioned first; returns what is said of that."""
+    it is done. Groups end as they promise first, and functions that are too long are partitioned; returns what is said
+    of that."""
+    dissolve_all(TransformContext(rewriter, target, threads), func)
     remarks = _partition(rewriter, func)
     if remarks and on_step is not None:
         on_step("partition")
     for name, step in LOWERING:
         rewriter.step += 1
         for held in rewriter.module.reached(func):
-            step(rewriter, held, target, threads)
+            step(rewriter, held, target_at(held, target), threads)
         if on_step is not None:
             on_step(name)
     return remarks

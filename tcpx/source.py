@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tcpx.api import CompileRequest, lowered
 from tcpx.emit_c.binding import constants_block
-from tcpx.emit_c.driver import compiler_flags
+from tcpx.emit_c.driver import compiler_flags, linked_with
 from tcpx.emit_c.printer.file import PrintRequest, print_file
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.interp import ParamValue
@@ -44,6 +44,8 @@ class Source:
     flags: tuple[str, ...]
     origins: Mapping[int, LineOrigin]
     remarks: tuple[Diagnostic, ...] = ()
+    link: tuple[str, ...] = ()
+    """What the linker is told: the libraries that it calls."""
 
     @property
     def name(self) -> str:
@@ -53,7 +55,7 @@ class Source:
     @property
     def compile_command(self) -> str:
         """A shell command that makes a shared library of `NAME.c`."""
-        return f"cc {shlex.join(self.flags)} -o {self.name}.so {self.name}.c -lm"
+        return f"cc {shlex.join(self.flags)} -o {self.name}.so {self.name}.c {shlex.join((*self.link, '-lm'))}"
 
 
 @collector_paused()
@@ -92,6 +94,7 @@ def source_of(module: Module, target: Target, threads: int, name: str | None = N
             line: LineOrigin(op.name or op.opcode, op.steps, op.schedule_location)
             for line, op in printed.operations.items()
         },
+        link=linked_with(printed.link),
     )
 
 

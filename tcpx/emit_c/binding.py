@@ -90,11 +90,15 @@ class Library:
         """
         (_, first), *others = printed.sources.items()
         source = "\n".join([first, *map(_bound_function, printed.kernels)])
-        parts, name = dict(others), printed.kernels[0].c_name
-        path = build_library(source, target, threads, name, parts)
+        name = printed.kernels[0].c_name
+
+        def built() -> Path:
+            return build_library(source, target, threads, name, dict(others), printed.targets, printed.link)
+
+        path = built()
         with suppress(CompileError):
             return cls._loaded(path, printed.kernels)
-        return cls._loaded(build_library(source, target, threads, name, parts), printed.kernels)
+        return cls._loaded(built(), printed.kernels)
 
     @classmethod
     def _loaded(cls, path: Path, kernels: Sequence[KernelSignature]) -> Library:

@@ -1,10 +1,12 @@
 """What a compiled kernel is, and the memory it works in."""
 
 from collections.abc import Mapping
+from dataclasses import field
 from pathlib import Path
 
 from tcpx.emit_c.driver import compiler_flags
 from tcpx.emit_c.memory import huge_page_bytes, huge_page_policy
+from tcpx.emit_c.printer.file import PrintedFile
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.sizes import evaluate, to_text
@@ -32,6 +34,10 @@ class KernelReport:
     huge_pages: str
     remarks: tuple[Diagnostic, ...] = ()
     """What the schedule left as it is where it could, and why."""
+    functions: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The files of functions for another target, with its name."""
+    link: tuple[str, ...] = ()
+    """The libraries that it calls, and flags for the linker."""
 
     @property
     def workspace_on_huge_pages(self) -> int | None:
@@ -52,7 +58,9 @@ class KernelReport:
             "kernel": self.kernel,
             "target": f"{self.target}, {self.threads} thread(s)",
             "flags": " ".join(self.flags),
+            **{file: f"for {name}" for file, name in self.functions.items()},
             "library": str(self.library),
+            **({"linked with": " ".join(self.link)} if self.link else {}),
             "workspace": workspace,
             **({"live": f"{self.live_bytes} bytes of it at once"} if self.live_bytes else {}),
             "constants": _memory(self.constants_bytes),
@@ -68,6 +76,7 @@ def report_of(
     library: Path,
     sizes: Mapping[str, int],
     remarks: tuple[Diagnostic, ...] = (),
+    printed: PrintedFile | None = None,
 ) -> KernelReport:
     """The facts of a kernel for these values of its symbols, of none or some. Raises ArgumentError for other names."""
     symbols = {symbol.name for symbol in signature.symbols}
@@ -94,6 +103,8 @@ def report_of(
         constants_bytes=signature.constants_bytes,
         huge_pages=huge_page_policy(),
         remarks=remarks,
+        functions={file: of.name for file, of in printed.targets.items()} if printed else {},
+        link=printed.link if printed else (),
     )
 
 

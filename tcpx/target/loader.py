@@ -195,7 +195,7 @@ def _target(root: Node, folder: Path, features: tuple[str, ...] | None) -> Targe
         types=MappingProxyType(types),
         helpers=MappingProxyType(helpers),
         tolerances=MappingProxyType(_tolerances(tables)),
-        kernels=MappingProxyType(_kernels(tables, needs, described, chosen)),
+        kernels=MappingProxyType(_kernels(tables, needs, described, chosen, folder)),
         read_rows=read_rows,
     )
 
@@ -316,10 +316,11 @@ def _kernels(
     needs: Mapping[str, tuple[str, ...]],
     features: Mapping[str, object],
     chosen: tuple[str, ...],
+    folder: Path,
 ) -> dict[str, KernelRow]:
     rows: dict[str, KernelRow] = {}
     for node in (node for table in tables if "kernels" in table for node in table["kernels"].items()):
-        row = read_kernel(node, lambda code: _closure(_named(code, needs), needs))
+        row = read_kernel(node, lambda code: _closure(_named(code, needs), needs), folder)
         if row.name in rows:
             raise node.fail(f"one row named {row.name}", found="two")
         if row.requires is not None and row.requires not in features:

@@ -7,7 +7,7 @@ from typing import cast
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
 from tcpx.payload.facts import facts_at, facts_in
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import INOUT, Block, CloneMap, FuncOp, Operation, Value
+from tcpx.payload.ir import INOUT, PROMISE, TARGET, Block, CloneMap, FuncOp, Operation, Value
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.call import Call
 from tcpx.payload.ops.generic import Return
@@ -24,10 +24,18 @@ from tcpx.transform.convex import replace_outside, used_outside
 from tcpx.transform.editing import erase_dead, is_pure
 
 
-def outline(rewriter: Rewriter, ops: Sequence[Operation], known: dict[str, FuncOp] | None = None) -> Call:
+def outline(
+    rewriter: Rewriter,
+    ops: Sequence[Operation],
+    known: dict[str, FuncOp] | None = None,
+    promise: str = "",
+    name: str = "",
+) -> Call:
     """Operations that stand next to each other, and are convex, become a function; returns its call.
 
-    `known` are functions by their structure, where they are kept; it gets the new one.
+    `known` are functions by their structure, where they are kept; it gets the new one. A function with a `promise` is
+    called, and never inlined. It has the target of its own of the function or group round it. Call and function are
+    called `name`, else like the last operation.
 
     Constants that are stored stay where they are, and are arguments. What is computed of nothing, or repeats what
     is smaller, is computed in the function. Where there is a function of the same structure, that one is called.
@@ -49,7 +57,8 @@ def outline(rewriter: Rewriter, ops: Sequence[Operation], known: dict[str, FuncO
             raise _refused(ops, f"no argument tells `{untold[0].name}`", "an argument with this dim", caller.name)
         inputs.append(told[0])
         symbols = _symbols(ops, inputs, caller)
-    func = FuncOp(_free_name(rewriter, f"{caller.name}.{ops[-1].name}"), [(v.name, v.type) for v in inputs], symbols)
+    name = name or ops[-1].name
+    func = FuncOp(_free_name(rewriter, f"{caller.name}.{name}"), [(v.name, v.type) for v in inputs], symbols)
     func.location = ops[0].location
     states = _states(ops, inputs, used)
     if states:
@@ -57,11 +66,16 @@ def outline(rewriter: Rewriter, ops: Sequence[Operation], known: dict[str, FuncO
     ranges = _ranges(ops, inputs, symbols)
     if ranges:
         func.attributes[RANGES] = range_entries(ranges)
+    if promise:
+        func.attributes[PROMISE] = promise
+    own = next((outer.attributes[TARGET] for outer in ops[0].ancestors() if TARGET in outer.attributes), None)
+    if own is not None:
+        func.attributes[TARGET] = own
     rewriter.add_function(func)
     rewriter.adopt(func)
     call = Call(inputs, [value.type for value in used], {"callee": func.name})
     call.location = ops[-1].location
-    rewriter.insert(call, InsertPoint.after(ops[-1]), ops[-1].name)
+    rewriter.insert(call, InsertPoint.after(ops[-1]), name)
     replace_outside(rewriter, [*ops, call], used, call.results)
     for op in ops:
         rewriter.move(op, InsertPoint.end(func.body))

@@ -11,7 +11,6 @@ from tcpx.payload.structure import is_data
 from tcpx.payload.text.printer import attribute_text
 from tcpx.transform.cleanup import erase_unused
 from tcpx.transform.editing import is_pure
-from tcpx.transform.grouping import dissolve_all
 from tcpx.transform.outlining import outline
 
 Signature = tuple[object, ...]
@@ -24,7 +23,6 @@ def partition(rewriter: Rewriter, func: FuncOp, known: dict[str, FuncOp]) -> Dia
     """
     if "results" in func.attributes or sum(1 for _ in func.walk()) <= LONGEST_FUNCTION:
         return None
-    dissolve_all(rewriter, func)
     erase_unused(rewriter, func)
     ops = [op for op in func.body.ops if is_pure(op) and not any(is_data(op, key) for key in op.attributes)]
     if len(ops) <= LONGEST_FUNCTION:

@@ -10,9 +10,9 @@ from tcpx.emit_c.printer.scopes import Scope
 from tcpx.emit_c.printer.set_ups import kernel_row
 from tcpx.emit_c.signature import ConstantSlot
 from tcpx.payload.ir import FuncOp, Operation
-from tcpx.payload.ops.call import RowCall
+from tcpx.payload.ops.call import DISJOINT_ROWS, NONEMPTY, RowCall
 from tcpx.payload.ops.memory import At, Copy
-from tcpx.payload.sizes import known_divisor
+from tcpx.payload.sizes import known_divisor, maximum, product
 from tcpx.payload.types import BufferType
 from tcpx.target.kernels import places_of
 from tcpx.target.rows import PLACEHOLDER
@@ -113,13 +113,15 @@ def print_kernel_row(op: RowCall, context: FunctionContext, scope: Scope) -> Non
     for k, (name, value, tile) in enumerate(zip(places_of(func), op.operands, op.tiles, strict=True)):
         texts[name] = Access(value, context.buffer_type(value, op), tile).pointer(context, scope)
         for dim, stride in enumerate(op.strides(k)[:-1]):
-            texts[f"{name}_stride{dim}"] = context.sizes.text(stride, scope)
+            least = product(tile.shape[dim + 1 :]) if op.keeps(DISJOINT_ROWS) else 0  # of one row, it may be anything
+            texts[f"{name}_stride{dim}"] = context.sizes.text(maximum(stride, least) if least else stride, scope)
     text = PLACEHOLDER.sub(lambda match: texts[match.group(1)], row.c).strip()
     lines = (text if text.endswith((";", "}")) else f"{text};").splitlines()
+    guard = context.sizes.is_positive(op.domain, scope) if op.keeps(NONEMPTY) else ""
     if len(lines) == 1:
-        scope.statement(*lines)
+        scope.statement(lines[0], guard)
     else:
-        scope.block("", lines)
+        scope.block(f"if ({guard})" if guard else "", lines)
 
 
 def print_copy(op: Copy, context: FunctionContext, scope: Scope) -> None:

@@ -54,6 +54,7 @@ class PrintedFunction:
     c_name: str
     lines: Sequence[Line]
     needs: Needs
+    target: Target
     head: str = ""
 
 
@@ -116,7 +117,7 @@ def print_kernel(
     ]
     printed = [line.indented() for line in without_unused(body.lines())]
     lines = [*map(Line, head), *printed, Line(f"{INDENT}return 0;"), Line("}")]
-    return PrintedFunction(func, c_name, lines, context.needs), signature
+    return PrintedFunction(func, c_name, lines, context.needs, target), signature
 
 
 def print_callee(
@@ -130,7 +131,7 @@ def print_callee(
     head = _head(f"void {c_name}", parameters)
     unused = (INDENT + line for line in _unused(parameters, body, ()))
     lines = [*map(Line, (*head, *unused)), *(line.indented() for line in without_unused(body.lines())), Line("}")]
-    return PrintedFunction(func, c_name, lines, context.needs, "\n".join(head).removesuffix(" {"))
+    return PrintedFunction(func, c_name, lines, context.needs, target, "\n".join(head).removesuffix(" {"))
 
 
 def _body(context: FunctionContext) -> tuple[Scope, list[str]]:
@@ -349,7 +350,13 @@ def _workspace_function(signature: KernelSignature, context: FunctionContext, re
     scope, printer, parameters, sizes = _size_scope(signature.symbols, reserved)
     check = signature.symbols != ()
     if check:
-        arguments = ", ".join([*sizes, *("0" for _ in signature.strides)])
+        strides = [  # assertions about strides hold for arrays without gaps
+            " * ".join(f"(uint64_t){printer.factor(d, scope)}" for d in array.shape[k + 1 :])
+            for array in (*signature.inputs, *signature.outputs)
+            for k in range(len(array.strides))
+        ]
+        strides = strides if signature.assertions else ["0" for _ in strides]
+        arguments = ", ".join([*sizes, *strides])
         scope.statement(f"if ({signature.c_name}_check({arguments}) != 0) return SIZE_MAX;")
     text = printer.text(signature.workspace_bytes, scope)
     scope.statement(f"return (size_t)({text});")

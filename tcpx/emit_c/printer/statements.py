@@ -9,7 +9,7 @@ from tcpx.emit_c.printer.scopes import Scope
 from tcpx.payload.ir import Operation
 from tcpx.payload.sizes import Dim, Size, is_equal, is_less_equal
 from tcpx.payload.types import BufferType, ScalarType, Type, dtype_of
-from tcpx.target import InstructionRow
+from tcpx.target import InstructionRow, LaneType
 
 LITERAL: Final = "literal"
 """The row of constants: not in any table, since every target has literals."""
@@ -125,6 +125,11 @@ def _print_aligned(
     scope.statement(text, guard)
 
 
+def filled_load_name(type_: LaneType) -> str:
+    """The C function that loads such a vector, with other values than 0 in the lanes that are off."""
+    return f"tcpx_filled_load_{type_}"
+
+
 def _filled_load(op: Operation, row: InstructionRow, arguments: dict[str, str], context: FunctionContext) -> str:
     """A call for a masked load whose other lanes are not 0; empty for any other row."""
     number = _number(op)
@@ -133,7 +138,7 @@ def _filled_load(op: Operation, row: InstructionRow, arguments: dict[str, str], 
     dtype = dtype_of(op.result.type)
     if row.result.lanes == 1:
         return f"({arguments['n']}) > 0 ? *({arguments['p']}) : {literal(number, dtype)}"
-    name = f"tcpx_filled_load_{row.result}"
+    name = filled_load_name(row.result)
     if row.result not in context.needs.filled_loads:
         load = context.find_row(op, "load", row.result, [])
         element, vector = context.target.c_type(row.result.dtype), context.c_type(op.result.type, op)
