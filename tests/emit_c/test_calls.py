@@ -113,7 +113,7 @@ func @same(%x: tensor<[N]x4xf32>, %c: tensor<4xf32>) -> (tensor<[N]x4xf32>, tens
         constants={"c": np.arange(4, dtype=np.float32), "k": np.arange(2, 6, dtype=np.float32)},
     )
     kernel = tcpx.compile(module, PLAIN)
-    assert [slot.name for slot in kernel.signature.constants] == ["k", "c"]
+    assert [slot.name for slot in kernel.signature.constants] == ["c", "k"]
     for n in (0, 1, 5):
         check(module, kernel, N=n)
 
@@ -249,3 +249,48 @@ def test_no_warnings(compiler: str, tmp_path: Path) -> None:
             flags = [*tcpx.load_target(name).flags, "-Wall", "-Wextra", "-Werror", "-fopenmp", "-O0", "-c"]
             done = subprocess.run([compiler, *flags, "-o", "x.o", file], cwd=tmp_path, capture_output=True, check=False)
             assert done.returncode == 0, done.stderr.decode()
+
+
+OWN = """
+func @main(%x: tensor<[N]x4xf32>) -> tensor<[N]x4xf32> symbols [N] {
+  MORE
+  %y = tcp.call @outer(%a) : tensor<[N]x4xf32>
+  tcp.return(%y)
+}
+func @outer(%x: tensor<[N]x4xf32>) -> tensor<[N]x4xf32> symbols [N] {
+  %y = tcp.call @scaled(%x) : tensor<[N]x4xf32>
+  %k = tcp.const {constant = "k"} : tensor<4xf32>
+  %r = tcp.broadcast(%k) {dims = [1]} : tensor<[N]x4xf32>
+  %z = tcp.add(%y, %r) : tensor<[N]x4xf32>
+  tcp.return(%z)
+}
+func @scaled(%x: tensor<[N]x4xf32>) -> tensor<[N]x4xf32> symbols [N] {
+  %k = tcp.const {constant = "k"} : tensor<4xf32>
+  %s = tcp.const {constant = "s"} : tensor<4xf32>
+  %r = tcp.broadcast(%k) {dims = [1]} : tensor<[N]x4xf32>
+  %q = tcp.broadcast(%s) {dims = [1]} : tensor<[N]x4xf32>
+  %p = tcp.mul(%r, %q) : tensor<[N]x4xf32>
+  %y = tcp.mul(%x, %p) : tensor<[N]x4xf32>
+  tcp.return(%y)
+}
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_c_of_a_function_is_the_same_wherever_its_constants_lie(threads: int) -> None:
+    arrays = {name: np.arange(1, 5, dtype=np.float32) * k for k, name in enumerate("kst", 1)}
+    lines = [
+        '%t = tcp.const {constant = "t"} : tensor<4xf32>',
+        "%r = tcp.broadcast(%t) {dims = [1]} : tensor<[N]x4xf32>",
+    ]
+    more = "\n  ".join([*lines, "%a = tcp.add(%x, %r) : tensor<[N]x4xf32>"])
+    sources: list[dict[str, str]] = []
+    for text, names in ((OWN.replace("MORE", more), "kst"), (OWN.replace("  MORE\n", "").replace("%a", "%x"), "ks")):
+        module = parse(text, constants={name: arrays[name] for name in names})
+        kernel = tcpx.compile(module, PLAIN, threads=threads)
+        assert sorted(slot.name for slot in kernel.signature.constants) == sorted(names)
+        check(module, kernel, N=7)
+        sources.append(kernel.sources)
+    for name in ("outer.c", "scaled.c"):
+        assert sources[0][name] == sources[1][name]
+    check(module, tcpx.compile(module, PLAIN, threads=threads, sanitize=True), N=3)
