@@ -250,6 +250,21 @@ def inline(rewriter: Rewriter, call: Call) -> None:
         rewriter.remove_function(func)
 
 
+def clone(rewriter: Rewriter, call: Call) -> None:
+    """Let a call run a copy of its function, which no other call runs."""
+    func = call.called
+    made = FuncOp(_free_name(rewriter, func.name), [(v.name, v.type) for v in func.args], func.symbols)
+    made.location, made.attributes, made.is_clone = func.location, dict(func.attributes), True
+    rewriter.add_function(made)
+    rewriter.adopt(made)
+    mapping, split = CloneMap(dict(zip(func.args, made.args, strict=True))), rewriter.new_split()
+    for op in list(func.body.ops):
+        copy = rewriter.clone(op, InsertPoint.end(made.body), mapping)
+        rewriter.extend_copy_path(copy, split, "clone")
+        rewriter.extend_copy_path(op, split, "called")
+    rewriter.set_attribute(call, "callee", made.name)
+
+
 def drop_unused_arguments(rewriter: Rewriter, func: FuncOp) -> None:
     """Let calls hand over what a function reads, and what tells it its symbols."""
     calls = func.callers()
