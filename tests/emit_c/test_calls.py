@@ -294,3 +294,38 @@ def test_the_c_of_a_function_is_the_same_wherever_its_constants_lie(threads: int
     for name in ("outer.c", "scaled.c"):
         assert sources[0][name] == sources[1][name]
     check(module, tcpx.compile(module, PLAIN, threads=threads, sanitize=True), N=3)
+
+
+BOTH = LOOP.replace("LOOP", "gml_st.parallel").replace("@rows(%t)", "@outer(%t)").replace(
+    "  tcp.return(%y)\n",
+    "  %z = tcp.call @wide(%y) : tensor<[M]x8x6xf32>\n  tcp.return(%z)\n",
+).replace("@rows", "@outer").replace(
+    "%s = tcp.softmax(%x) {dim = 1}", "%s = tcp.call @wide(%x)"
+) + """
+func @wide(%x: tensor<[A]x[B]x6xf32>) -> tensor<[A]x[B]x6xf32> symbols [A, B] {
+  %e = tcp.exp(%x) : tensor<[A]x[B]x6xf32>
+  %s = tcp.softmax(%e) {dim = 1} : tensor<[A]x[B]x6xf32>
+  tcp.return(%s)
+}
+"""  # fmt: skip
+SHARED = tcpx.parse_schedule("""language 1
+schedule s(root: func) {
+  let e = match one exp in root
+  let i = tile(e, [d0: 1], parallel: true)
+}""")
+
+
+def test_in_a_parallel_loop_a_function_runs_on_one_thread() -> None:
+    module = parse(BOTH)
+    kernel = tcpx.compile(module, SHARED, threads=2)
+    assert set(kernel.sources) == {"main_.c", "wide.c", "wide_1.c", "outer.c"}
+    assert "#pragma omp parallel" in kernel.sources["wide.c"]
+    assert "omp" not in kernel.sources["wide_1.c"]
+    assert "wide_1(" in kernel.sources["outer.c"]
+    for m in (0, 1, 7, 200):
+        check(module, kernel, M=m)
+    assert set(tcpx.compile(module, SHARED, threads=1).sources) == {"main_.c", "wide.c", "outer.c"}
+    alone = parse(BOTH.replace("  %z = tcp.call @wide(%y) : tensor<[M]x8x6xf32>\n  tcp.return(%z)", "  tcp.return(%y)"))
+    kernel = tcpx.compile(alone, SHARED, threads=2)
+    assert "omp" not in kernel.sources["wide.c"]
+    check(alone, kernel, M=50)

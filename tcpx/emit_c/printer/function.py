@@ -24,7 +24,7 @@ from tcpx.emit_c.signature import (
 from tcpx.limits import INT64_MAX, LARGEST_EXTENT
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.ops.assertion import Assert
-from tcpx.payload.runs import Binding, runs_of
+from tcpx.payload.runs import Binding, runs_of, threads_of
 from tcpx.payload.size_excess import magnitude
 from tcpx.payload.sizes import Dim, Symbol, substitute, symbols, to_text, upper_expression, variables
 from tcpx.payload.text.scope import DIM_ATTRIBUTES
@@ -108,7 +108,8 @@ def print_callee(
 ) -> PrintedFunction:
     """The C of a function that the kernel calls, with sizes that it has checked."""
     c_name = file_names.fresh(func.name)
-    context = FunctionContext(func, kernel, target, threads, Names(reserved | {c_name, *kernel.c_names.values()}))
+    names = Names(reserved | {c_name, *kernel.c_names.values()})
+    context = FunctionContext(func, kernel, target, threads_of(func, threads), names)
     kernel.c_names[func], kernel.constants_of[func] = c_name, _constants(func, kernel)
     body, parameters = _body(context)
     head = _head(f"void {c_name}", parameters)
