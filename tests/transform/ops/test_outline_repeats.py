@@ -94,4 +94,6 @@ def test_a_transformer_is_one_block_that_packs_each_weight_once(threads: int) ->
     assert kernel.signature.constants_bytes == 4 * elements
     for batch, length in ((1, 1), (2, 5), (3, 17)):
         x = np.random.default_rng(length).standard_normal((batch, length, WIDTH), dtype=np.float32)
-        np.testing.assert_allclose(kernel(x), np.asarray(tcpx.evaluate(module, x)), rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(
+            *(np.asarray(held, np.float64) for held in (kernel(x), tcpx.evaluate(module, x))), rtol=1e-3, atol=1e-4
+        )
