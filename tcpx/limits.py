@@ -62,6 +62,8 @@ LONGEST_FUNCTION: Final = 128
 partitioned: the time of a C compiler grows with the 1.9th power of the length."""
 LONGEST_PART: Final = 48
 """Operations in the body of a part of a longer function."""
+SHORTEST_PART: Final = 4
+"""Operations that repeat, from which on they are worth a function, if it saves as many as `LONGEST_PART`."""
 MOST_COPIES: Final = 1024
 """Copies of a loop's body that `unroll` makes."""
 MOST_UNROLLED: Final = 64

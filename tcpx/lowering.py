@@ -15,7 +15,7 @@ from tcpx.transform.grouping import dissolve_all
 from tcpx.transform.language.loader import Program
 from tcpx.transform.ops.bufferize import bufferize_one
 from tcpx.transform.ops.plan_memory import plan_one
-from tcpx.transform.outlining import drop_unused_arguments
+from tcpx.transform.outlining import drop_unused_arguments, serial_versions
 from tcpx.transform.partition import partition
 from tcpx.transform.vectors.lowering import lower_vectors
 from tcpx.transform.vectors.selection import select_instructions
@@ -49,7 +49,7 @@ def lower(
     it is done. Groups end as they promise first, and functions that are too long are partitioned; returns what is said
     of that."""
     dissolve_all(TransformContext(rewriter, target, threads), func)
-    remarks = _partition(rewriter, func)
+    remarks = _partition(rewriter, func, threads)
     if remarks and on_step is not None:
         on_step("partition")
     for name, step in LOWERING:
@@ -61,11 +61,13 @@ def lower(
     return remarks
 
 
-def _partition(rewriter: Rewriter, func: FuncOp) -> list[Diagnostic]:
+def _partition(rewriter: Rewriter, func: FuncOp, threads: int) -> list[Diagnostic]:
     rewriter.step += 1
     known: dict[str, FuncOp] = {}
     found = [partition(rewriter, held, known) for held in rewriter.module.reached(func)]
     remarks = [remark for remark in found if remark is not None]
+    if threads > 1:
+        serial_versions(rewriter, func)
     rewriter.step -= 0 if remarks else 1
     return remarks
 

@@ -32,6 +32,9 @@ class KernelReport:
     live_bytes: int | None
     constants_bytes: int
     huge_pages: str
+    functions: int = 0
+    """How many functions it calls, each compiled once; `clones` of them are copies for one call (`clone`)."""
+    clones: int = 0
     remarks: tuple[Diagnostic, ...] = ()
     """What the schedule left as it is where it could, and why."""
     functions: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -64,6 +67,7 @@ class KernelReport:
             "workspace": workspace,
             **({"live": f"{self.live_bytes} bytes of it at once"} if self.live_bytes else {}),
             "constants": _memory(self.constants_bytes),
+            **({"functions": f"{self.functions}, {self.clones} of them clones"} if self.functions else {}),
             "huge pages": self.huge_pages,
         }
         table = [f"{name:<11} {text}" for name, text in lines.items()]
@@ -102,6 +106,8 @@ def report_of(
         live_bytes=evaluate(signature.live_bytes, sizes) if is_known else None,
         constants_bytes=signature.constants_bytes,
         huge_pages=huge_page_policy(),
+        functions=signature.functions,
+        clones=signature.clones,
         remarks=remarks,
         functions={file: of.name for file, of in printed.targets.items()} if printed else {},
         link=printed.link if printed else (),

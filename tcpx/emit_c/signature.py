@@ -89,6 +89,9 @@ class KernelSignature:
     """What is said of sizes for which an assertion of the kernel does not hold."""
     numbers: tuple[Number, ...] = ()
     """What a caller in Python gives for sizes, beside the arrays."""
+    functions: int = 0
+    """How many other functions it consists of, each with its own C; `clones` of them are copies for one call."""
+    clones: int = 0
 
     @property
     def arguments(self) -> tuple[Argument | Number, ...]:

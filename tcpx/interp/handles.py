@@ -1,6 +1,8 @@
 """From handles to operations: live copies in program order, within the branches the schedule is in; pairing."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tcpx.interp.values import OpHandle
@@ -58,7 +60,7 @@ class Handles:
     def _selected(self, op: Operation, handle: OpHandle) -> bool:
         return (
             all(side.has(op.copy_path) for side in handle.sides)
-            and all(any(set(scope) & set(a.origins) for a in op.ancestors()) for scope in handle.inside)
+            and all(any(set(scope) & set(a.origins) for a in _around(op)) for scope in handle.inside)
             and (self.in_branch(op) or self._is_around(op))
         )
 
@@ -137,6 +139,15 @@ class Handles:
         if not here and not there:
             return lhs.origins == rhs.origins
         return {id(op) for op in here} == {id(op) for op in there}
+
+
+def _around(op: Operation) -> Iterator[Operation]:
+    """What an operation is in, innermost first: its function, what calls that, and so on."""
+    for outer in op.ancestors():
+        yield outer
+        for call in outer.callers() if isinstance(outer, FuncOp) else ():
+            yield call
+            yield from _around(call)
 
 
 def program_position(op: Operation) -> tuple[int, ...]:

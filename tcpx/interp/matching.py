@@ -238,7 +238,7 @@ def _is_walked(op: Operation) -> bool:
 def _walk_all(roots: Sequence[Operation]) -> Iterator[Operation]:
     seen: set[int] = set()
     for root in roots:
-        yield from _walk_calls(root, seen)
+        yield from _walk_calls(root.callee or root, seen)
 
 
 def _walk_calls(root: Operation, seen: set[int]) -> Iterator[Operation]:

@@ -415,7 +415,7 @@ class Rewriter(Names, Origins):
         place = list(self.module.funcs)
         for op in func.walk():
             self.disown(op)
-            self.leave(op)
+            self.forget_touched(op)
             self.operations -= 1
         self.module.remove(func)
 

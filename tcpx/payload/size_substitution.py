@@ -38,6 +38,8 @@ def substitute(d: Operand, mapping: Substitution) -> Dim:
 
     A symbol that is replaced by itself, with facts that leave it one value, becomes that value.
     """
+    if isinstance(d, int):
+        return d
     by_text = {atom.text: _with_one_value(atom, value) for atom, value in mapping.items()}
     return Rebuild(by_text).of(as_dim(d)) if by_text else as_dim(d)
 

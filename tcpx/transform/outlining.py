@@ -9,10 +9,11 @@ from tcpx.payload.facts import facts_at, facts_in
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import INOUT, PROMISE, TARGET, Block, CloneMap, FuncOp, Operation, Value
 from tcpx.payload.ops.assertion import Assert
-from tcpx.payload.ops.call import Call
+from tcpx.payload.ops.call import Call, CallBase
 from tcpx.payload.ops.generic import Return
-from tcpx.payload.ops.gml_st import If
+from tcpx.payload.ops.gml_st import If, Parallel
 from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.runs import runs_on_one
 from tcpx.payload.size_traversal import leaves
 from tcpx.payload.sizes import Dim, Symbol, Var, as_symbol
 from tcpx.payload.strided import STRIDED
@@ -260,6 +261,34 @@ def inline(rewriter: Rewriter, call: Call) -> None:
     rewriter.replace_op(call, [mapping.value(value) for value in func.returned])
     if split is None and not is_entry:
         rewriter.remove_function(func)
+
+
+def clone(rewriter: Rewriter, call: CallBase) -> FuncOp:
+    """Let a call run a copy of its function, which no other call runs."""
+    func = call.called
+    made = FuncOp(_free_name(rewriter, func.name), [(v.name, v.type) for v in func.args], func.symbols)
+    made.location, made.attributes, made.is_clone = func.location, dict(func.attributes), True
+    rewriter.add_function(made)
+    rewriter.adopt(made)
+    mapping, split = CloneMap(dict(zip(func.args, made.args, strict=True))), rewriter.new_split()
+    for op in list(func.body.ops):
+        copy = rewriter.clone(op, InsertPoint.end(made.body), mapping)
+        rewriter.extend_copy_path(copy, split, "clone")
+        rewriter.extend_copy_path(op, split, "called")
+    rewriter.set_attribute(call, "callee", made.name)
+    return made
+
+
+def serial_versions(rewriter: Rewriter, main: FuncOp) -> None:
+    """Give calls in parallel loops a copy of a function that shares work among threads, where other calls are not."""
+    for func in reversed(rewriter.module.reached(main)[:-1]):
+        calls = func.callers()
+        inside = [call for call in calls if runs_on_one(call)]
+        shares = any(isinstance(op, Parallel) for held in rewriter.module.reached(func) for op in held.walk())
+        if shares and 0 < len(inside) < len(calls):
+            made = clone(rewriter, cast("CallBase", inside[0]))
+            for call in inside[1:]:
+                rewriter.set_attribute(call, "callee", made.name)
 
 
 def drop_unused_arguments(rewriter: Rewriter, func: FuncOp) -> None:

@@ -101,8 +101,9 @@ def print_call(op: Operation, callee: FuncOp, context: FunctionContext, scope: S
     arguments = [context.read(value) for value in op.operands]
     arguments += [context.sizes.text(size, scope) for size in op.binding.values()]
     workspace = _place(op, context, scope) if op.workspace[0] != 0 else "0"
-    name = context.kernel.c_names[callee]
-    scope.statement(f"{name}({', '.join([*arguments, context.constants_name, workspace])});")
+    name, constants = context.kernel.c_names[callee], context.kernel.constants_of[callee]
+    arguments += [_constant_place(stored, context) for stored in constants]
+    scope.statement(f"{name}({', '.join([*arguments, workspace])});")
 
 
 def print_kernel_row(op: RowCall, context: FunctionContext, scope: Scope) -> None:
@@ -149,16 +150,24 @@ def _print_constant(op: Operation, type_: BufferType, context: FunctionContext, 
             required=str(type_),
             found=f"{array.dtype} of shape {array.shape}",
         )
-    slot = next((s for s in context.constant_slots if s.name == stored), None)
-    if slot is None:
-        end = max((s.offset + s.bytes for s in context.constant_slots), default=0)
-        slot = ConstantSlot(stored, -(-end // ALIGNMENT) * ALIGNMENT, array.nbytes)
-        context.constant_slots.append(slot)
-    name = context.buffers[op.result] = context.names.fresh(op.result.name)
-    place = f"(const char *){context.constants_name} + {slot.offset}" if slot.offset else context.constants_name
+    name, place = context.names.fresh(op.result.name), _constant_place(stored, context)
+    context.buffers[op.result] = name
     element = context.target.c_type(type_.dtype.name)
     pointer = f"__builtin_assume_aligned({place}, {ALIGNMENT})"
     scope.statement(f"const {element} *const {name} = {pointer}; /* {in_comment(_shape(type_))} */")
+
+
+def _constant_place(stored: str, context: FunctionContext) -> str:
+    """The address of a constant: what the function is given for it, or a place in the block of constants."""
+    if stored in context.constant_names:
+        return context.constant_names[stored]
+    slot = next((s for s in context.constant_slots if s.name == stored), None)
+    array = context.constants.get(stored)
+    if slot is None and array is not None:
+        end = max((s.offset + s.bytes for s in context.constant_slots), default=0)
+        slot = ConstantSlot(stored, -(-end // ALIGNMENT) * ALIGNMENT, array.nbytes)
+        context.constant_slots.append(slot)
+    return f"(const char *){context.constants_name} + {slot.offset}" if slot and slot.offset else context.constants_name
 
 
 def _shape(type_: BufferType) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tcpx.emit_c.printer.expressions import SizePrinter
@@ -48,6 +48,8 @@ class KernelContext:
     constants: Constants
     constant_slots: list[ConstantSlot] = field(default_factory=list[ConstantSlot])
     c_names: dict[FuncOp, str] = field(default_factory=dict[FuncOp, str])
+    constants_of: dict[FuncOp, Sequence[str]] = field(default_factory=dict[FuncOp, Sequence[str]])
+    """The constants that functions take the addresses of, so that their C is the same wherever these lie."""
 
 
 class FunctionContext:
@@ -56,6 +58,7 @@ class FunctionContext:
     __slots__ = (
         "arrays",
         "buffers",
+        "constant_names",
         "constant_slots",
         "constants",
         "constants_name",
@@ -95,6 +98,8 @@ class FunctionContext:
         self.next_values: dict[Value, str] = {}
         self.said: Mapping[str, str] = {}
         """The notes that the last comment told."""
+        self.constant_names: dict[str, str] = {}
+        """The parameters that are addresses of constants; of others, `constants_name` is the block."""
         self.constants_name = ""
         self.workspace_name = ""
         self.slot_name = ""

@@ -21,7 +21,7 @@ from tcpx.emit_c.signature import (
 from tcpx.limits import INT64_MAX, LARGEST_EXTENT
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.ops.assertion import Assert
-from tcpx.payload.runs import Binding, runs_of
+from tcpx.payload.runs import Binding, runs_of, threads_of
 from tcpx.payload.size_excess import magnitude
 from tcpx.payload.sizes import (
     Dim,
@@ -93,6 +93,8 @@ def print_kernel(
         wide_sizes=_wide_sizes(func, workspace),
         assertions=tuple(op.diagnostic for op, _ in _assertions(func)),
         numbers=tuple(Number(func.args[k].name, k, symbol) for k, symbol in func.numbers.items()),
+        functions=len(kernel.c_names),
+        clones=sum(held.is_clone for held in kernel.c_names),
     )
     checks, call = _size_checks(func, signature, context, reserved)
     prologue: list[str] = []
@@ -125,13 +127,21 @@ def print_callee(
 ) -> PrintedFunction:
     """The C of a function that the kernel calls, with sizes that it has checked."""
     c_name = file_names.fresh(func.name)
-    context = FunctionContext(func, kernel, target, threads, Names(reserved | {c_name, *kernel.c_names.values()}))
-    kernel.c_names[func] = c_name
+    names = Names(reserved | {c_name, *kernel.c_names.values()})
+    context = FunctionContext(func, kernel, target, threads_of(func, threads), names)
+    kernel.c_names[func], kernel.constants_of[func] = c_name, _constants(func, kernel)
     body, parameters = _body(context)
     head = _head(f"void {c_name}", parameters)
     unused = (INDENT + line for line in _unused(parameters, body, ()))
     lines = [*map(Line, (*head, *unused)), *(line.indented() for line in without_unused(body.lines())), Line("}")]
     return PrintedFunction(func, c_name, lines, context.needs, target, "\n".join(head).removesuffix(" {"))
+
+
+def _constants(func: FuncOp, kernel: KernelContext) -> Sequence[str]:
+    """The stored constants that a function reads, and those it calls, each once."""
+    inner = (stored for _, callee in func.calls() for stored in kernel.constants_of[callee])
+    own = (held for op in func.walk() if isinstance(held := op.attributes.get("constant"), str))
+    return list(dict.fromkeys((*own, *inner)))
 
 
 def _body(context: FunctionContext) -> tuple[Scope, list[str]]:
@@ -150,11 +160,14 @@ def _body(context: FunctionContext) -> tuple[Scope, list[str]]:
     for symbol in func.symbols:
         body.names[symbol.text] = names.fresh(symbol.name)
         parameters.append(f"int64_t {body.names[symbol.text]}")
-    context.constants_name, context.workspace_name = names.fresh("constants"), names.fresh("workspace")
-    parameters += [
-        f"const void *restrict {context.constants_name}",
-        f"void *restrict {context.workspace_name}",
-    ]
+    own = context.kernel.constants_of.get(func)
+    if own is None:
+        context.constants_name = names.fresh("constants")
+    else:
+        context.constant_names = {stored: names.fresh(f"constant_{k}") for k, stored in enumerate(own)}
+    context.workspace_name = names.fresh("workspace")
+    given = [context.constants_name] if own is None else context.constant_names.values()
+    parameters += [*(f"const void *restrict {name}" for name in given), f"void *restrict {context.workspace_name}"]
     print_block(func.body, context, body)
     return body, parameters
 
