@@ -253,7 +253,8 @@ def inline(rewriter: Rewriter, call: Call) -> None:
         made = rewriter.clone(op, at, mapping)
         for branch in [inner for inner in made.walk() if isinstance(inner, If)]:
             for k, region in enumerate(branch.regions):  # sizes of the caller are not known to be what branches say
-                rewriter.substitute(region.ops, facts_in(branch, k).sizes())
+                known = facts_in(branch, k).sizes()  # as a number, a size would change types
+                rewriter.substitute(region.ops, {s: size for s, size in known.items() if s.lower != s.upper})
         if split is not None:
             rewriter.extend_copy_path(made, split, "inlined")
             rewriter.extend_copy_path(op, split, "called")
