@@ -38,7 +38,7 @@ def _indices(text: str, v: int, n: int) -> Array:
     dtype = dtype_of(parse(text).main.inputs[1].type).numpy
     random = np.random.default_rng(v + n)
     ix = random.integers(-2, v + 2, n).astype(dtype)
-    bad = [b if k != 1 else v for k, b in enumerate(BAD) if np.iinfo(dtype).min <= b <= np.iinfo(dtype).max]
+    bad = [b if k != 1 else v for k, b in enumerate(BAD) if np.iinfo(dtype.name).min <= b <= np.iinfo(dtype.name).max]
     for k, number in zip(random.permutation(n)[: len(bad)], bad, strict=False):
         ix[k] = number
     if n:
@@ -182,7 +182,7 @@ def test_an_extent_that_the_type_of_the_indices_does_not_hold(dtype: str, standi
     text = CASES["gather in a generic"].payload.replace(" in 0 to V", "").replace("si64", dtype)
     text = text.replace("maps =", f'out_of_range = "{standing}", maps =').replace("[V, D, N]", "[V: 1.., D, N]")
     x = np.arange(70_000 * 2, dtype=np.float32).reshape(-1, 2)
-    kernel, info = _compiled(text, steps), np.iinfo(dtype_of(parse(text).main.inputs[1].type).numpy)
+    kernel, info = _compiled(text, steps), np.iinfo(dtype_of(parse(text).main.inputs[1].type).numpy.name)
     for v in (70_000, 300, 3):
         ix = np.array([0, 2, 3, info.max, info.min, 100], info.dtype)
         z, wide = np.zeros((6, 2), np.float32), ix.astype(np.int64)

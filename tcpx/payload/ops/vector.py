@@ -138,7 +138,8 @@ class Gather(OnSubset):
         if self.bounded:
             behind = [(0, 1 if k in places else 0) for k in range(part.ndim)]
             part = np.pad(part, behind, constant_values=np.asarray(self.value).astype(part.dtype))
-            args = [*(np.where(a < 0, part.shape[k] - 1, a) for a, k in zip(args[:-1], places, strict=True)), part]
+            given = zip((a.astype(np.int64) for a in args[:-1]), places, strict=True)
+            args = [*(np.where(a < 0, part.shape[k] - 1, a) for a, k in given), part]
         for index, extent in zip(args[:-1], (part.shape[place] for place in places), strict=True):
             if index.size and not 0 <= int(index.min()) <= int(index.max()) < extent:
                 raise IndexError(f"{index.min()} to {index.max()} are no indices of a dim of extent {extent}")

@@ -98,7 +98,7 @@ class ElementLoops:
         anchor: Operation | None = arithmetic[0] if arithmetic else None
         for k, (inside, find) in places.items():
             stored = nest.only_if(inside, lambda k=k, find=find: nest.insert(Write.of(made[k], *find())))
-            anchor = anchor or stored
+            anchor = anchor or (stored if isinstance(stored, Operation) else None)
         scalars: dict[Value, Value] = {}
         left = nest.leave_carrying([made[k] for k in carried])
         for k, value in zip(carried, left, strict=True):

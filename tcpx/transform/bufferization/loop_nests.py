@@ -9,13 +9,12 @@ from tcpx.payload.ir import Block, Operation, OpT, Range, Value
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import For, If, StYield
 from tcpx.payload.ops.index import Bind
-from tcpx.payload.ops.vector import Write
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Var
 from tcpx.payload.subsets import Tile
 
-T = TypeVar("T", Value, Write)
+T = TypeVar("T", Value, Operation)
 
 
 def element(index: Sequence[Dim]) -> Tile:
