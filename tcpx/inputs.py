@@ -1,7 +1,5 @@
 """Inputs for a payload: given arrays, and random ones in place of the others."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -4,8 +4,6 @@ They stand far above what real programs need: each turns a mistake that would ru
 the 64-bit sizes of C into an error at its place.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 INT64_MIN: Final = -(1 << 63)

@@ -3,8 +3,6 @@
 The generated wrapper only finds out that something is wrong; what it is, is found out here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NoReturn, SupportsIndex, cast

@@ -1,14 +1,12 @@
 """What a caller has to know about an emitted kernel."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
 from typing import Final
 
 from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.sizes import Dim, Symbol
 from tcpx.payload.types import ScalarType, TensorType
 from tcpx.payload.value_ranges import Declared
+from tcpx.records import frozen
 
 OUT_OF_RANGE: Final = 1
 OVERFLOW: Final = 2
@@ -19,7 +17,7 @@ FIRST_ASSERTION: Final = 3
 elements outside of their range."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Argument:
     """An input or output array in row-major order; dims are ints or sizes over the kernel's symbols.
 
@@ -46,7 +44,7 @@ class Argument:
         return f"%{self.name}: {kind}{TensorType(self.shape, self.dtype)}{inside}{' strided' if self.strides else ''}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Number:
     """An argument, at a position among those of the payload, that is a number: the size that `symbol` is."""
 
@@ -58,7 +56,7 @@ class Number:
         return f"%{self.name}: index as [{self.symbol.name}]"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConstantSlot:
     """Where a named array lies in the constants of a kernel; offset and size in bytes."""
 
@@ -67,7 +65,7 @@ class ConstantSlot:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelSignature:
     """A kernel: `int c_name(inputs.., outputs.., symbols.., strides.., const void *constants, void *workspace)`.
 

@@ -1,7 +1,5 @@
 """Parallel loops write each element once: what proves it, and the error where nothing does."""
 
-from __future__ import annotations
-
 from itertools import combinations, combinations_with_replacement
 
 from tcpx.payload.diagnostics import Diagnostic, VerifyError

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from typing import ClassVar
@@ -48,6 +47,7 @@ from tcpx.payload.sizes import (
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, TensorType, VectorType, dtype_of, like, shape_of
 from tcpx.payload.value_ranges import UNIQUE, beside, dtype_range, union, value_order, value_range
+from tcpx.records import frozen
 
 Build = Callable[[Operation], Value]
 """Inserts a detached one-result operation and returns its result."""
@@ -63,7 +63,7 @@ class IteratorKind(Enum):
     WHOLE = "whole"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Iterator:
     """One dim of an iteration domain. Without a declared `extent` it has that of what is indexed by the dim alone."""
 
@@ -95,7 +95,7 @@ class Iterator:
         return (self.name, self.kind.value, *(() if self.extent is None else (self.extent,)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Box:
     """Iterations of an operation: where they start along each of its dims, and how many there are."""
 
@@ -124,6 +124,12 @@ def parallel(*names: str) -> tuple[Iterator, ...]:
     return tuple(Iterator(n, IteratorKind.PARALLEL) for n in names)
 
 
+@cache
+def numbered(rank: int) -> tuple[Iterator, ...]:
+    """Parallel iterators of the dims of a result, by their numbers."""
+    return parallel(*(f"d{k}" for k in range(rank)))
+
+
 def sequential(*names: str) -> tuple[Iterator, ...]:
     """Sequential iterators of these names."""
     return tuple(Iterator(n, IteratorKind.SEQUENTIAL) for n in names)
@@ -139,7 +145,7 @@ def reduction(*names: str) -> tuple[Iterator, ...]:
     return tuple(Iterator(n, IteratorKind.REDUCTION) for n in names)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Position:
     """An index expression over dims that a body reads, as a number of type `dtype`; `origin` is what to add to it
     where the operation is a tile of another, in whose iterations it counts."""
@@ -153,7 +159,7 @@ class Position:
         return self.origin + substitute(self.expression, {**index})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ragged:
     """The iterations of a dim that there are: from the element of input `first` on to before that of input `end`, where
     iteration 0 counts as `origin`."""
@@ -930,7 +936,7 @@ class Elementwise(Structured):
     """The operation on one lane, as an expression over a, b, c: the key of instruction rows."""
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return parallel(*(f"d{k}" for k in range(len(shape_of(self.result.type)))))
+        return numbered(len(shape_of(self.result.type)))
 
     def result_map(self) -> IndexingMap:
         return dims(*(it.name for it in self.iterators()))

@@ -3,8 +3,6 @@
 An argument declares it, `%ix: tensor<[N]xsi64> in 0 to V unique`, and a kernel checks that before anything is written.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 

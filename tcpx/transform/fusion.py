@@ -1,9 +1,6 @@
 """Fusion: pull a producer into a loop, or a consumer behind the end of a reduction inside a loop."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from tcpx.payload.bounds import is_equal, is_less_equal
@@ -16,6 +13,7 @@ from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import dtype_of, shape_of
+from tcpx.records import frozen
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.destinations import (
@@ -728,7 +726,7 @@ def _fuse_start(ctx: TransformContext, producer: Tileable, into: Loop, recompute
     erase_dead(rewriter, producer.results, copies)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Start:
     """A result that a chain of destinations starts with, the one read of it inside, and what is computed in its place:
     the read, or its padding."""

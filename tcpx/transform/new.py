@@ -1,7 +1,5 @@
 """The operations that transforms make, detached. Only here, and in the tables of recipes, are their classes named."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from tcpx.payload import interfaces

@@ -1,7 +1,5 @@
 """Operations become a function and its call, and calls operations; functions of one structure become one."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Container, Mapping, Sequence
 from typing import cast

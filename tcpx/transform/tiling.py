@@ -1,7 +1,5 @@
 """Tiling: a loop round an operation that computes one tile of its result per iteration."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from tcpx.payload.bounds import is_equal

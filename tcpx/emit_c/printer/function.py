@@ -1,9 +1,6 @@
 """One C function per kernel, with the functions that check its sizes and give its workspace."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from tcpx.emit_c.printer.boundary import boundary
@@ -42,13 +39,14 @@ from tcpx.payload.text.scope import DIM_ATTRIBUTES
 from tcpx.payload.types import BufferType, row_major, shape_of
 from tcpx.payload.value_ranges import SORTED, SPANNING, UNIQUE, Declared
 from tcpx.payload.verifier import dims_of
+from tcpx.records import frozen
 from tcpx.target import Target
 
 _WIDTH: Final = 120
 _SUFFIXES: Final = ("", "_workspace", "_check", "_bound")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PrintedFunction:
     """The C of a function, what it uses, and of one that others call its head, up to the parameters' end."""
 

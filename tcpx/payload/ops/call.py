@@ -1,7 +1,5 @@
 """Calls of other functions of the module: on values, and on memory."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from math import gcd
 from typing import Self

@@ -1,7 +1,5 @@
 """Elementwise operations: the same class on scalars, tensors and vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from math import factorial, log
 from typing import ClassVar

@@ -206,6 +206,11 @@ class OnSubset(Operation):
         """The tensor or buffer the subset is part of."""
         return self.operands[-1]
 
+    @property
+    def accesses(self) -> Sequence[tuple[Value, Tile]]:
+        """What it reads or writes: tensors or buffers, and their parts."""
+        return [(self.subset_of, self.subset)]
+
     def part_read(self, index: int) -> Tile | None:
         return self.subset if index == len(self.operands) - 1 else super().part_read(index)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from lark import Token
@@ -26,6 +26,7 @@ from tcpx.payload.text.syntax import Node, Source, child, children, nodes, parse
 from tcpx.payload.types import Type
 from tcpx.payload.value_ranges import RANGES, Declared, range_entries
 from tcpx.payload.verifier import verify_module
+from tcpx.records import frozen
 
 STATEMENTS = ("operation", "loop", "conditional")
 
@@ -487,7 +488,7 @@ class _ModuleParser(AttributeReader):
         scope.values[value.name] = value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Header:
     """What a function declares to return, and where."""
 

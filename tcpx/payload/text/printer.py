@@ -1,7 +1,5 @@
 """The IR as text, at every level. What is printed parses back equal."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """interchange: another order of an operation's iteration dims."""
 
-from __future__ import annotations
-
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ops.generic import generalize
 from tcpx.payload.types import shape_of

@@ -1,7 +1,5 @@
 """parallelize: iterations in any order, or at once."""
 
-from __future__ import annotations
-
 from tcpx.payload.disjointness import are_apart
 from tcpx.payload.ir import Block
 from tcpx.payload.ops.gml_st import Loop, Materialize, Parallel, StYield

@@ -1,7 +1,5 @@
 """tile: loops round an operation, one tile of its result per iteration."""
 
-from __future__ import annotations
-
 from tcpx.payload.bounds import is_less_equal, lower_bound, upper_bound
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Operation
