@@ -85,8 +85,12 @@ def _unique_part(op: Structured, number: int, loop: Loop) -> list[tuple[Value, T
     """The part of a unique value from outside of a loop that says where in a result an operation writes."""
     for k in index_operands(op.result_maps()[number : number + 1]):
         value, masked = op.inputs[k], all(map_dim(e) in op.valid for e in op.maps()[k])
-        while isinstance(value.defining_op, ToTensor) or (masked and padded_behind(value.defining_op) is not None):
-            value = value.defining_op.operands[0]
+        while True:
+            made = value.defining_op
+            inside = made.operand if isinstance(made, ToTensor) else padded_behind(made) if masked else None
+            if inside is None:
+                break
+            value = inside
         part, subset = value.defining_op, Tile.full(shape_of(value.type))
         if isinstance(part, Materialize) or (masked and isinstance(part, Read)):
             value, subset = part.source, part.subset

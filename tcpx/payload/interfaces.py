@@ -7,6 +7,7 @@ from enum import Enum
 from functools import cache
 from typing import ClassVar
 
+from tcpx.limits import INT64_MAX
 from tcpx.payload.broadcasting import broadcasts_to_write, have_equal_extents
 from tcpx.payload.diagnostics import VerifyError
 from tcpx.payload.facts import facts_at, facts_if, is_unreachable
@@ -45,7 +46,7 @@ from tcpx.payload.sizes import (
 )
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, TensorType, VectorType, dtype_of, like, shape_of
-from tcpx.payload.value_ranges import UNIQUE, dtype_range, union, value_order, value_range
+from tcpx.payload.value_ranges import UNIQUE, beside, dtype_range, union, value_order, value_range
 from tcpx.records import frozen
 
 Build = Callable[[Operation], Value]
@@ -317,6 +318,8 @@ class Structured(Tileable):
     """Whether what is indexed by a dim alone has the extent of the dim; if not, an operand may be longer."""
     clamps_indices: ClassVar[bool] | property = False
     """Whether elements that are indices stand for the nearest there is; if not, they are known to be inside."""
+    outside: ClassVar[float | int | None] | property = None
+    """What is read where elements that are indices are outside, and nothing is written; None if they never are."""
 
     def maps(self) -> tuple[IndexingMap, ...]:
         """The indexing map of each input (without `init`)."""
@@ -710,7 +713,12 @@ class Structured(Tileable):
         return Tile.full(shape_of(self.results[number].type))
 
     def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
-        return union(map(of, self.inputs)) if self.is_movement and self.inputs else None
+        return union(self.element_ranges(of)) if self.is_movement and self.inputs else None
+
+    def element_ranges(self, of: Callable[[Value], Range | None]) -> Sequence[Range | None]:
+        """Between what the elements lie that the body has of each input."""
+        read = zip(map(of, self.inputs), self.maps(), strict=True)
+        return [beside(held, self.outside, has_elements=False) if index_operands([m]) else held for held, m in read]
 
     def verify(self) -> None:
         if len(self.maps()) != len(self.inputs):
@@ -777,10 +785,11 @@ class Structured(Tileable):
                     required=f"an input below {len(self.inputs)} whose own map is over dims",
                     found=f"in{index}",
                 )
-            if not dtype_of(self.inputs[index].type).is_integer:
+            dtype = dtype_of(self.inputs[index].type)
+            if not dtype.is_integer or dtype.maximum > INT64_MAX:
                 raise self.error(
                     f"`in{index}` is an index",
-                    required="integers",
+                    required="integers that fit into si64",
                     found=f"%{self.inputs[index].name}: {self.inputs[index].type}",
                 )
         self._verify_ragged()
@@ -820,6 +829,8 @@ class Structured(Tileable):
 
     def _verify_index(self, index: int, dim: int, extent: Dim, role: str, extents: Mapping[str, Dim]) -> None:
         given, known = self.inputs[index], value_range(self.inputs[index])
+        if self.outside is not None:
+            return
         if self.clamps_indices:
             if not self._holds_if_read(1, extent, extents):
                 raise self.error(

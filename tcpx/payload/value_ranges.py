@@ -115,7 +115,7 @@ def value_order(value: Value) -> Collection[str]:
 
 def order_of(array: npt.NDArray[np.generic]) -> Collection[str]:
     """What holds of the elements of an array."""
-    values = array.ravel()
+    values = array.astype(np.int64).ravel()
     is_sorted = bool((values[1:] >= values[:-1]).all())
     is_unique = np.unique(values).size == values.size
     return [*([UNIQUE] if is_unique else []), *([SORTED, SPANNING] if is_sorted and values.size else [])]

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 
 from tcpx.payload import interfaces
 from tcpx.payload.diagnostics import Location
-from tcpx.payload.interfaces import Build, Tileable
+from tcpx.payload.interfaces import Build, Structured, Tileable
 from tcpx.payload.ir import Operation, Value
-from tcpx.payload.ops.constant import Const
-from tcpx.payload.ops.elementwise import Add, Cast, Fma, Max, Min, Mul, Sub
+from tcpx.payload.ops.constant import Const, splat
+from tcpx.payload.ops.elementwise import Add, Cast, Fma, Max, Min, Mul, Sub, cast_to
 from tcpx.payload.ops.index import IndexValue
 from tcpx.payload.ops.memory import Empty
 from tcpx.payload.ops.movement import Broadcast, Fill, Transpose
@@ -16,7 +16,7 @@ from tcpx.payload.ops.select import Select
 from tcpx.payload.ops.views import FREE, Concat, Pad, Reshape
 from tcpx.payload.sizes import Dim
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import Type
+from tcpx.payload.types import Type, VectorType, like, shape_of, si64
 
 padded, padded_behind = interfaces.padded, interfaces.padded_behind
 pieces_of_all, whole_piece = interfaces.pieces_of_all, interfaces.whole_piece
@@ -84,3 +84,14 @@ def shown(view: Tileable, tile: Tile, read: Callable[[int, Tile], Value], build:
     (piece,) = pieces
     interior = [spacing - 1 for spacing in piece.spacing]
     return build(pad(parts[0], tile.sizes, view.rest, piece.first, interior, view.is_free))
+
+
+def clamped(build: Build, op: Structured, place: Value, extent: Dim) -> Value:
+    """An index, or a vector of them, as si64: the nearest in a dim of this extent, or, where one outside is let be, the
+    nearest in it or beside."""
+    first, last = (0, extent - 1) if op.clamps_indices else (-1, extent)
+    kind = like(place.type, shape_of(place.type), si64)
+    most = build(index_value(last, si64))
+    if isinstance(kind, VectorType):
+        most = build(broadcast(most, (), kind))
+    return build(maximum(splat(build, first, kind), build(minimum(cast_to(build, place, si64), most))))

@@ -7,7 +7,7 @@ from tcpx.payload.facts import Facts, facts_at
 from tcpx.payload.indexing_maps import index_operands, map_dim, map_element
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, CloneMap, Operation, Value
-from tcpx.payload.ops.constant import Const, splat
+from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.generic import generalize
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
 from tcpx.payload.ops.memory import Empty, Prefetch
@@ -345,6 +345,8 @@ class Vectorizer:
         inner = new.padded_behind(padding) if value not in self.vectors else None
         if inner is not None and isinstance(padding, Tileable):
             value, fill = inner, padding.rest or 0
+            if op.outside is not None and not padding.is_free and op.outside != fill:
+                raise self.refuse(op, f"a table padded with {op.outside}, what an index outside reads", str(fill))
         part, subset = value.defining_op, Tile.full(shape_of(value.type))
         if value not in self.vectors and isinstance(part, Materialize) and not part.subset.dropped:
             value, subset = part.operands[0], part.subset
@@ -355,21 +357,21 @@ class Vectorizer:
         indices = {dim: self._index(op, at, shape[dim]) for dim, at in found.items()}
         outer = _static(shape_of(next(iter(indices.values())).type), self.facts) or ()
         type_ = VectorType((*outer, *left), dtype_of(value.type))
-        read = Gather.of(indices, self.stored(value), subset, type_, fill)
+        read = Gather.of(indices, self.stored(value), subset, type_, fill if op.outside is None else op.outside)
+        if op.outside is not None:
+            read.attributes["bounded"] = True
         return self.rewriter.insert(read, InsertPoint.before(op), f"{value.name.split('.')[0]}.v").result
 
     def _index(self, op: Structured, k: int, extent: Dim) -> Value:
         """The vector of input `k`, whose elements are indices of a dim of this extent."""
         vector = self.vector_of(op.inputs[k], op)
-        if not op.clamps_indices:
+        if not op.clamps_indices and op.outside is None:
             return vector
 
         def build(made: Operation) -> Value:
             return self.rewriter.insert(made, InsertPoint.before(op), "at").result
 
-        last = build(new.broadcast(build(new.index_value(extent - 1, dtype_of(vector.type))), (), vector.type))
-        first = splat(build, 0, vector.type)
-        return build(new.maximum(first, build(new.minimum(vector, last))))
+        return new.clamped(build, op, vector, extent)
 
     # -- control -------------------------------------------------------------------------------------------------
 

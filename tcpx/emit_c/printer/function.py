@@ -256,9 +256,8 @@ def _range_check(
     read = f"const int64_t {element} = *({' + '.join(terms)});"
     first, lines, last = [f"int {outside} = 0;"], [read], list[str]()
     lines.append(f"{outside} |= ({element} < {lower}) | ({element} >= {end});")
-    found = outside
+    found, disorder, previous = outside, names.fresh("disorder"), names.fresh("previous")
     if declared.order:
-        disorder, previous = names.fresh("disorder"), names.fresh("previous")
         first.append(f"int {disorder} = 0;")
         found = f"{outside} ? 1 : {disorder} ? 2 : 0"
     if SORTED in declared.order:

@@ -45,6 +45,7 @@ class LoopNest:
     positions: Sequence[Position]
     evaluation: Evaluation
     clamps_indices: bool = False
+    outside: float | int | None = None
 
     def run(self, results: Sequence[Array], result_maps: Sequence[IndexingMap]) -> tuple[Array, ...]:
         """`results` after the body has run on every point; they hold what accumulators start with, and are not changed.
@@ -124,7 +125,9 @@ class LoopNest:
                 index.append(_indices(expression, at))
             else:
                 found = self._read(*self.operands[operand], at).astype(np.int64)
-                index.append(checked_indices(found, extent, self.clamps_indices))
+                index.append(checked_indices(found, extent, self.clamps_indices, self.outside is not None))
+                if self.outside is not None and extent in index[-1]:
+                    array = beyond(array, indexing_map, self.outside)
         return np.asarray(array[tuple(index)])
 
 
@@ -175,8 +178,17 @@ def _coordinates(parallel: Mapping[str, range], reduced: Mapping[str, int], poin
     return found
 
 
-def checked_indices(indices: Indices, extent: int, clamps: bool) -> Indices:
-    """Elements that are indices of a dim; the nearest ones there are, where they are clamped. Raises IndexError."""
+def beyond(array: Array, indexing_map: IndexingMap, number: float | int) -> Array:
+    """An array with a number behind its end, where elements are indices."""
+    behind = [(0, 0 if map_element(expression) is None else 1) for expression in indexing_map]
+    return np.pad(array, behind, constant_values=np.asarray(number).astype(array.dtype))
+
+
+def checked_indices(indices: Indices, extent: int, clamps: bool, fills: bool = False) -> Indices:
+    """Elements that are indices of a dim; the nearest ones there are, where they are clamped, or the extent for those
+    outside, where that is allowed. Raises IndexError."""
+    if fills:
+        return np.where((indices < 0) | (indices >= extent), extent, indices)
     if clamps:
         return np.clip(indices, 0, extent - 1)
     if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < extent:

@@ -6,7 +6,7 @@ import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.facts import facts_at
-from tcpx.payload.fields import ElementsAttribute, IntAttribute, NumberAttribute, Operand
+from tcpx.payload.fields import ElementsAttribute, FlagAttribute, IntAttribute, NumberAttribute, Operand
 from tcpx.payload.ir import Operation, Range, Value, register
 from tcpx.payload.ops.constant import check_literal
 from tcpx.payload.ops.gml_st import OnSubset, write_subset
@@ -79,7 +79,8 @@ class Gather(OnSubset):
     """Of a subset of a tensor or buffer, along each of `dims` the elements that the operands before say, as a vector:
     its first dims are those of these indices, the others those of the subset that are left, in order.
 
-    Where a left dim of the subset is smaller than that of the vector, the rest is `value`.
+    Where a left dim of the subset is smaller than that of the vector, the rest is `value`. `bounded = true`: so is what
+    an index outside reads; it is right before the first or behind the last there is.
     """
 
     __slots__ = ()
@@ -88,6 +89,7 @@ class Gather(OnSubset):
     variadic = True
     value = NumberAttribute(default=0)
     dims = ElementsAttribute(int, "a list of ints")
+    bounded = FlagAttribute()
 
     @classmethod
     def of(
@@ -131,6 +133,11 @@ class Gather(OnSubset):
         evaluation.note_read(self.source, self.subset)
         part = evaluation.select(args[-1], self.subset)
         places = [self.subset.kept.index(dim) for dim in self.dims]
+        if self.bounded:
+            behind = [(0, 1 if k in places else 0) for k in range(part.ndim)]
+            part = np.pad(part, behind, constant_values=np.asarray(self.value).astype(part.dtype))
+            given = zip((a.astype(np.int64) for a in args[:-1]), places, strict=True)
+            args = [*(np.where(a < 0, part.shape[k] - 1, a) for a, k in given), part]
         for index, extent in zip(args[:-1], (part.shape[place] for place in places), strict=True):
             if index.size and not 0 <= int(index.min()) <= int(index.max()) < extent:
                 raise IndexError(f"{index.min()} to {index.max()} are no indices of a dim of extent {extent}")

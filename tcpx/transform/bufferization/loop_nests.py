@@ -1,13 +1,15 @@
 """Loop nests that compute an operation element by element, made at a place in a function."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from tcpx.payload.ir import Block, Operation, OpT, Range, Value
-from tcpx.payload.ops.gml_st import For, StYield, runs_at_most_once
+from tcpx.payload.ops.generic import Yield
+from tcpx.payload.ops.gml_st import For, If, StYield, runs_at_most_once
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.ops.memory import Copy, memory_of
 from tcpx.payload.ops.vector import Read, Write
+from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Var, lower_bound, upper_bound, variables
 from tcpx.payload.subsets import Tile
@@ -64,6 +66,20 @@ class Nest:
         var = Var(self.rewriter.fresh_name(self.op, f"{self.name}/{dim}"), *within)
         self.insert(Bind.of(value, var))
         return var.size()
+
+    def only_if(self, condition: Predicate | None, made: Callable[[], T], rest: Value | None = None) -> T | Value:
+        """What `made` inserts, where a condition on sizes holds if there is one; a value is `rest` elsewhere."""
+        if condition is None:
+            return made()
+        types = [rest.type] if rest is not None else []
+        guard = self.insert(If([], types, {"predicate": condition}, [Block(), Block()]))
+        outer, self.block = self.block, guard.then
+        found = made()
+        self.insert(Yield([found] if isinstance(found, Value) else []))
+        self.block = guard.orelse
+        self.insert(Yield([rest] if rest is not None else []))
+        self.block = outer
+        return found if rest is None else guard.result
 
     def enter_carrying(self, dim: str, extent: Dim, values: Sequence[Value]) -> tuple[Dim, Sequence[Value]]:
         """Open a loop that carries values; returns its variable and the values inside."""
