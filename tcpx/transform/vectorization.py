@@ -15,9 +15,10 @@ from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
 from tcpx.payload.ops.memory import Empty, Prefetch
 from tcpx.payload.ops.vector import Gather, Read, ToTensor
 from tcpx.payload.ops.views import FREE, Pad, View
+from tcpx.payload.pieces import Piece
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, to_text
-from tcpx.payload.subsets import Tile
+from tcpx.payload.subsets import Tile, compose
 from tcpx.payload.types import TensorType, VectorType, dtype_of, i1, shape_of, with_shape
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
@@ -189,7 +190,8 @@ class Vectorizer:
             self.rewriter.set_operand(op, 0, self.stored(source))
         if len(in_memory) == len(users) or any(isinstance(user, Loop) for user in users):
             return
-        if all(new.padded_behind(user) is not None or is_table(op.result, user) for user in users):
+        shown = [is_table(op.result, u) or new.padded_behind(u) is not None or new.read_pieces(u) for u in users]
+        if all(shown):
             return
         self._read(op, self.stored(source), op.subset, 0)
 
@@ -211,14 +213,16 @@ class Vectorizer:
             self.view(op)
             return
         if op.result.users and all(is_table(op.result, user) for user in op.result.users):
+            if op.low:
+                self.view(op)
             return
         if isinstance(source, Materialize):
             computed = self.vectors.get(source.source)
-            is_wide = computed is not None and shape_of(computed.type) == shape_of(op.result.type)
+            is_wide = computed is not None and shape_of(computed.type) == shape_of(op.result.type) and not op.low
             if computed is not None and is_wide and _is_first(source.subset):
                 self.vectors[op.result] = computed if op.is_free else self._beside(op, computed, source.subset)
                 return
-            self._read(op, self.stored(source.operands[0]), source.subset, op.value, op.is_free)
+            self._read(op, self.stored(source.operands[0]), source.subset, op.value, op.is_free, op.low)
             return
         if is_undefined(op.operands[0]):
             filled = new.fill(op.value, VectorType(self._need_static(op, op.result), dtype_of(op.result.type)))
@@ -229,7 +233,7 @@ class Vectorizer:
         value = op.operands[0]
         is_stored = source is None or not source.is_in(self.root) or stays_in_memory(source)
         if value not in self.vectors and is_stored:
-            self._read(op, value, Tile.full(shape_of(value.type)), op.value, op.is_free)
+            self._read(op, value, Tile.full(shape_of(value.type)), op.value, op.is_free, op.low)
             return
         raise self.refuse(op, "padding of a subset that is read from memory", f"padding of %{op.operands[0].name}")
 
@@ -245,12 +249,20 @@ class Vectorizer:
         self.rewriter.continue_as(op, self.rewriter.insert(made, InsertPoint.before(op), base))
         return made.result
 
-    def _read(self, op: Operation, source: Value, subset: Tile, fill: float | int, is_free: bool = False) -> None:
+    def _read(
+        self,
+        op: Operation,
+        source: Value,
+        subset: Tile,
+        fill: float | int,
+        is_free: bool = False,
+        first: Sequence[Dim] = (),
+    ) -> None:
         result = op.results[0]
         if not result.uses:
             return
         shape = self._need_static(op, result)
-        read = Read.of(source, subset, VectorType(shape, dtype_of(result.type)), fill)
+        read = Read.of(source, subset, VectorType(shape, dtype_of(result.type)), fill, first)
         if is_free:
             read.attributes[FREE] = True
         made = self.rewriter.insert(read, InsertPoint.before(op), f"{result.name.split('.')[0]}.v")
@@ -292,9 +304,38 @@ class Vectorizer:
         """It is as it was, beside vectors."""
 
     def view(self, op: Operation) -> None:
-        """It is made in memory, and read from there."""
+        """It is made in memory, and read from there; or it joins what is."""
+        parts = new.read_pieces(op)
+        if parts and not stays_in_memory(op):
+            self._join(op, parts)
+            return
         for index, value in enumerate(list(op.operands)):
             self.rewriter.set_operand(op, index, self.stored(value))
+
+    def _join(self, op: Operation, parts: Sequence[Piece]) -> None:
+        """Each piece read to its lanes, and all of them chosen from by masks."""
+        shape, base = self._need_static(op, op.results[0]), f"{op.results[0].name.split('.')[0]}.v"
+        type_ = VectorType(shape, dtype_of(op.results[0].type))
+
+        def build(made: Operation) -> Value:
+            return self.rewriter.insert(made, InsertPoint.before(op), base).result
+
+        joined: Value | None = None
+        for part in parts:
+            value, subset = op.operands[part.operand], part.tile
+            if isinstance(value.defining_op, Materialize):
+                value, subset = value.defining_op.source, compose(value.defining_op.subset, subset)
+            found = build(Read.of(self.stored(value), subset, type_, 0, part.first))
+            if joined is not None:
+                lanes = Tile((0,) * len(shape), part.shape)
+                truths = true_elements(self.rewriter, op, shape)
+                found = build(
+                    new.select(build(Read.of(truths, lanes, VectorType(shape, i1), 0, part.first)), found, joined)
+                )
+            joined = found
+        if joined is not None and joined.defining_op is not None:
+            self.rewriter.continue_as(op, joined.defining_op)
+            self.vectors[op.results[0]] = joined
 
     def structured(self, op: Structured) -> None:
         if isinstance(op.results[0].type, VectorType):
@@ -435,16 +476,17 @@ def is_table(value: Value, user: Operation) -> bool:
 
 
 def stays_in_memory(op: Operation) -> bool:
-    """Whether an operation is a view that is made in memory: one that pads, joins or reshapes, and what only such views
-    read. A padding behind the last elements alone is that of a vector. What writes where elements say does so there, as
-    what goes on in the order of a dim does."""
+    """Whether an operation is a view that is made in memory: one that reshapes, that pads between elements, or pads
+    or joins what is computed, and what only such views read. What pads behind the last elements alone is a vector. What
+    writes where elements say does so in memory, as what goes on in the order of a dim does."""
     if isinstance(op, Structured) and (op.is_irregular or any(it.is_sequential for it in op.iterators())):
         return True
     if not isinstance(op, Tileable | Materialize):
         return False
     if isinstance(op, Tileable) and new.pieces_of_all(op) is None:
         return False
-    is_vector = isinstance(op, Structured | Materialize) or new.padded_behind(op) is not None
+    is_read = new.padded_behind(op) is not None or bool(new.read_pieces(op))
+    is_vector = is_read or isinstance(op, Structured | Materialize)
     shown = bool(op.result.users) and not any(isinstance(user, Structured) for user in op.result.users)
     return not is_vector or (shown and all(map(stays_in_memory, op.result.users)))
 

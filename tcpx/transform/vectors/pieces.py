@@ -17,7 +17,7 @@ from tcpx.payload.ir import ROW, Block, Operation, Value
 from tcpx.payload.ops.dot_product import Repeat
 from tcpx.payload.ops.gml_st import StYield
 from tcpx.payload.ops.memory import At, Prefetch
-from tcpx.payload.ops.vector import Extract, FromElements, Gather, Read, Shuffle
+from tcpx.payload.ops.vector import Extract, FromElements, Gather, Read, Shuffle, first_lanes
 from tcpx.payload.ops.views import FREE
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim
@@ -326,8 +326,12 @@ class Pieces:
         known = self._made.get(key)
         if known is not None and self.visible(known):
             return known
-        attributes = {key: held for key, held in op.attributes.items() if key not in (FREE, ROW)}
-        tile = self.tiles.piece(op.subset, index, *lanes, is_free=FREE in op.attributes)
+        attributes = {key: held for key, held in op.attributes.items() if key not in (FREE, ROW, "first")}
+        if op.first:
+            tile, begins = self.tiles.placed(op.subset, op.first, index, *lanes)
+            attributes |= first_lanes(begins)
+        else:
+            tile = self.tiles.piece(op.subset, index, *lanes, is_free=FREE in op.attributes)
         kind = op.result.type if lanes else dtype_of(op.result.type)
         type_ = like(kind, (prod(entry.width for entry in lanes),) if lanes else (), dtype_of(op.result.type))
         made = type(op)([op.operands[0]], [type_], {**attributes, "subset": tile})
