@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tcpx.payload.diagnostics import Location
-from tcpx.payload.interfaces import Build, Structured, Tileable
+from tcpx.payload.interfaces import Build, Tileable
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.elementwise import Add, Cast, Fma, Max, Min, Mul, Sub
-from tcpx.payload.ops.gml_st import Materialize
 from tcpx.payload.ops.index import IndexValue
 from tcpx.payload.ops.memory import Empty
 from tcpx.payload.ops.movement import Broadcast, Fill, Transpose
@@ -97,16 +96,6 @@ def padded_behind(op: Operation | None) -> Value | None:
     """What a padding pads that stands behind the last elements alone; None of anything else."""
     piece = whole_piece(op) if padded(op) is not None else None
     return padded(op) if piece is not None and piece.place.is_at_origin else None
-
-
-def read_pieces(op: Operation | None) -> Sequence[Piece]:
-    """What a view shows that pads or joins tiles, in the order and the shape that they are read in from where they are;
-    nothing of any other operation."""
-    pieces = pieces_of_all(op) if not isinstance(op, Structured) else None
-    if op is None or not all(isinstance(value.defining_op, Materialize | None) for value in op.operands):
-        return ()
-    is_tiles = all(not p.permutes and not p.reshapes and set(p.spacing) <= {1} for p in pieces or ())
-    return pieces or () if is_tiles else ()
 
 
 def pieces_of_all(op: Operation | None) -> Sequence[Piece] | None:

@@ -25,7 +25,7 @@ from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorType, dtype_of, like
 from tcpx.target import LaneType, Target
 from tcpx.transform import new
-from tcpx.transform.vectors.accesses import Lanes, PieceTiles
+from tcpx.transform.vectors.accesses import Lanes, PieceTiles, is_empty
 from tcpx.transform.vectors.literals import invariant_block, is_splat, lane_numbers, literal_of, mask_read, truths
 from tcpx.transform.vectors.probes import discard
 from tcpx.transform.vectors.refusal import refusal
@@ -332,6 +332,8 @@ class Pieces:
             attributes |= first_lanes(begins)
         else:
             tile = self.tiles.piece(op.subset, index, *lanes, is_free=FREE in op.attributes)
+        if is_empty(tile):
+            return self.splat(self.constant(op.value, dtype_of(op.result.type)), prod(entry.width for entry in lanes))
         kind = op.result.type if lanes else dtype_of(op.result.type)
         type_ = like(kind, (prod(entry.width for entry in lanes),) if lanes else (), dtype_of(op.result.type))
         made = type(op)([op.operands[0]], [type_], {**attributes, "subset": tile})
