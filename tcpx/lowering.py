@@ -1,7 +1,5 @@
 """A schedule and the lowering behind it; what cannot be lowered is scheduled again without what made it so."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Final
 

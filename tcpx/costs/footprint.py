@@ -4,8 +4,6 @@ A site is what one block does to one buffer: a box of elements, which loop varia
 the sum over buffers of what its sites touch while it and the loops inside run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -14,12 +12,13 @@ from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.sizes import Dim, evaluate
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType
+from tcpx.records import frozen
 
 LINE = 64
 """Bytes of a cache line."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trip:
     """A loop at given sizes: `first` and `last` are values of its variable, `loop` tells it from others."""
 
@@ -74,12 +73,12 @@ class Sites:
         type_ = value.type
         if not isinstance(type_, BufferType):
             return
-        low = [_number(offset, sizes) for offset in tile.offsets]
-        high = [at + max(0, _number(size, sizes)) for at, size in zip(low, tile.sizes, strict=True)]
+        low = [evaluate(offset, sizes) for offset in tile.offsets]
+        high = [at + max(0, evaluate(size, sizes)) for at, size in zip(low, tile.sizes, strict=True)]
         key = id(block), id(value)
         known = self.found.get(key)
         if known is None:
-            shape = tuple(max(0, _number(dim, sizes)) for dim in type_.shape)
+            shape = tuple(max(0, evaluate(dim, sizes)) for dim in type_.shape)
             width = -(-type_.dtype.bits // 8)
             shifts = [_shift(tile.offsets, low, trip, sizes) for trip in trips]
             self.found[key] = Site(value, trips, low, high, shape, width, shifts)
@@ -132,8 +131,4 @@ def _shift(offsets: Sequence[Dim], low: Sequence[int], trip: Trip, sizes: Mappin
     if trip.last == trip.first:
         return [0] * len(low)
     moved = {**sizes, trip.name: trip.last}
-    return [_number(offset, moved) - at for offset, at in zip(offsets, low, strict=True)]
-
-
-def _number(dim: Dim, sizes: Mapping[str, int]) -> int:
-    return dim if isinstance(dim, int) else evaluate(dim, sizes)
+    return [evaluate(offset, moved) - at for offset, at in zip(offsets, low, strict=True)]

@@ -1,7 +1,5 @@
 """Evaluating expressions over the payload, the target and the names in scope."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """The meaning of the built-in functions declared in `transform/language/builtins.py`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from math import isqrt
 

@@ -1,7 +1,5 @@
 """Giving values to declared parameters: arguments by name, defaults, and the check of the declared type."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from tcpx.interp.arithmetic import size_text

@@ -1,7 +1,5 @@
 """One step: a transform applied to every copy of its handles, in one transaction, verified and recorded."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

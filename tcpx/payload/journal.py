@@ -1,7 +1,5 @@
 """The journal: how to undo every change to a payload, which operations changed, and how much work that was."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from tcpx.payload.ir import FuncOp, Module, Operation, Value

@@ -1,7 +1,5 @@
 """The sizes with which the functions of a kernel run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from tcpx.payload.ir import FuncOp

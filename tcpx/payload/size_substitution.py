@@ -1,7 +1,5 @@
 """Replacement of symbols and loop variables in sizes, and simplification as replacement of nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from tcpx.payload.bounds import is_less_equal
@@ -10,6 +8,8 @@ from tcpx.payload.size_expressions import (
     Atom,
     CeilDiv,
     Dim,
+    Division,
+    Extremum,
     FloorDiv,
     Max,
     Min,
@@ -59,9 +59,9 @@ def _atom_with_facts(atom: Atom, known: Mapping[str, Symbol]) -> Atom:
             return known.get(name, atom)
         case Var():
             return Var(atom.name, *(with_facts(d, known) for d in (atom.lower, atom.upper, atom.step)))
-        case FloorDiv() | CeilDiv() | Mod():
+        case Division():
             return type(atom)(with_facts(atom.lhs, known), with_facts(atom.rhs, known))
-        case Min() | Max():
+        case Extremum():
             return type(atom)(tuple(with_facts(arg, known) for arg in atom.args))
         case _:
             raise TypeError(type(atom).__name__)

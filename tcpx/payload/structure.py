@@ -4,8 +4,6 @@ Two functions of one structure differ only in names, places in the text and the 
 functions of one structure. Symbols are numbered in the order they are first met; their ranges count.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 

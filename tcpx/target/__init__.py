@@ -1,7 +1,5 @@
 """Targets: what a machine can do, as tables (`*.yaml`) of instruction rows. Imports the payload alone."""
 
-from __future__ import annotations
-
 from tcpx.target.errors import TargetError
 from tcpx.target.kernels import KernelRow
 from tcpx.target.loader import available_targets, known_features, load_target

@@ -1,7 +1,5 @@
 """Cleanup over a region: common subexpressions and dead code."""
 
-from __future__ import annotations
-
 from tcpx.payload.ir import Block, Operation
 from tcpx.payload.ops.gml_st import OnSubset
 from tcpx.payload.ops.group import Group

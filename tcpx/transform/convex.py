@@ -1,7 +1,5 @@
 """Operations as one piece: all between some operations, next to each other, and what else uses their results."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 
 from tcpx.payload.ir import Block, Operation, Value

@@ -1,7 +1,5 @@
 """Groups: made of operations, checked for what they promise, and dissolved."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError

@@ -1,7 +1,5 @@
 """Long functions are partitioned into functions, in places that few values cross, and alike where operations repeat."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 

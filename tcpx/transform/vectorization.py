@@ -1,7 +1,5 @@
 """Vectorization: the whole body of a loop on register tiles instead of tensors."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod

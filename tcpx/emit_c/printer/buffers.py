@@ -1,7 +1,5 @@
 """Memory of a function: stack arrays, parts of the workspace, constants, other shapes of a buffer."""
 
-from __future__ import annotations
-
 from math import prod
 from typing import Final
 

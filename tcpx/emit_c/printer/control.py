@@ -1,7 +1,5 @@
 """Blocks, loops and branches."""
 
-from __future__ import annotations
-
 from pathlib import PurePath
 from textwrap import wrap
 from typing import Final

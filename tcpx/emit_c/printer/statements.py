@@ -1,7 +1,5 @@
 """Operations that name an instruction row, one C statement each."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from tcpx.emit_c.printer.context import FunctionContext

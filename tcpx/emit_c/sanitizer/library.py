@@ -1,7 +1,5 @@
 """The kernels of a C file as instrumented programs, with the interface of a library."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tempfile

@@ -1,7 +1,5 @@
 """Operations that belong together."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Self
 

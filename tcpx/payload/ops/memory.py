@@ -1,7 +1,5 @@
 """Tensors without contents; buffers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod

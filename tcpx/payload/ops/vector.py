@@ -1,7 +1,5 @@
 """Reads and writes between memory (tensors, buffers) and registers (vectors, scalars)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from operator import add
 

@@ -1,7 +1,5 @@
 """Operations on tensors as loop nests that read, compute and write one element at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from tcpx.payload.indexing_maps import IndexingMap, index_operands, map_dim, map_element

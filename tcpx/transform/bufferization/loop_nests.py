@@ -1,7 +1,5 @@
 """Loop nests that compute an operation element by element, made at a place in a function."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """Rewrites a function whose values have places: no tensor is left behind."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final

@@ -1,7 +1,5 @@
 """bufferize: tensor values become memory."""
 
-from __future__ import annotations
-
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.strided import STRIDED

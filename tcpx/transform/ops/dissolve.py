@@ -1,7 +1,5 @@
 """dissolve: a group gives its operations back."""
 
-from __future__ import annotations
-
 from tcpx.payload.ops.group import Group
 from tcpx.transform.declaration import (
     Arguments,

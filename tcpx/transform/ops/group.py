@@ -1,7 +1,5 @@
 """group: operations that belong together, under one handle."""
 
-from __future__ import annotations
-
 from tcpx.transform.declaration import (
     OPS,
     Arguments,

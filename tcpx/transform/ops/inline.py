@@ -1,7 +1,5 @@
 """inline: a call gives way to what the function does."""
 
-from __future__ import annotations
-
 from tcpx.payload.ops.call import Call
 from tcpx.transform.declaration import (
     Arguments,

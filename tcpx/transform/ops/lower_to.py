@@ -1,7 +1,5 @@
 """lower_to: a row of the target does what an operation on tensors does."""
 
-from __future__ import annotations
-
 from tcpx.payload.diagnostics import ScheduleError, VerifyError
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import FuncOp, Operation, Value

@@ -1,7 +1,5 @@
 """plan_memory: a place in the workspace for every buffer."""
 
-from __future__ import annotations
-
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.rewriter import Rewriter
 from tcpx.transform.bufferization.workspace import plan

@@ -1,15 +1,14 @@
 """Which part of a tile one piece of a vector reads or writes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tcpx.payload.sizes import Dim, Min, Size, ceildiv, is_less_equal, maximum, minimum
 from tcpx.payload.subsets import Tile
+from tcpx.records import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lanes:
     """`width` lanes along dim `dim` of a vector, `step` elements apart."""
 

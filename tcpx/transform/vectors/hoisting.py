@@ -1,7 +1,5 @@
 """Each literal, splat of a literal and fixed mask once, and outside of the loops."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator
 
 from tcpx.payload.interfaces import Structured

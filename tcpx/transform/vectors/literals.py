@@ -1,7 +1,5 @@
 """Constants that pieces need: splats of literals, and masks of the first lanes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Rows for reads, writes and prefetches: plain, masked or strided by what is provable of the subset."""
 
-from __future__ import annotations
-
 from tcpx.payload.interfaces import Build
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.constant import splat

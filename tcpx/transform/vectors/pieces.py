@@ -5,8 +5,6 @@ indices if it is kept as scalars). A value that is read, a literal or given by e
 can be made. Whatever else is asked for is taken apart (`vector.extract`) and put together (`vector.from_elements`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from itertools import product
