@@ -90,6 +90,60 @@ def _static(shape: Sequence[Dim], facts: Facts) -> tuple[int, ...] | None:
     return static if len(static) == len(shape) else None
 
 
+FROM_LANE: Final = "masked_load_from"
+"""The instruction of a read that begins at a lane."""
+MOST_JOINED: Final = 16
+"""Vectors that are read, of all the tiles that are joined, up to which that is faster than to copy them (measured)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTile:
+    """A tile of what lies in memory, which begins at the lanes `first` of a vector."""
+
+    source: Value
+    subset: Tile
+    first: tuple[Dim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTiles:
+    """Tiles that follow one another in a vector along one dim; other lanes hold `rest`."""
+
+    tiles: Sequence[ReadTile]
+    rest: float | int
+    is_behind: bool
+    """Whether it is one tile that begins at lane 0."""
+
+
+def read_tiles(op: Operation) -> ReadTiles | None:
+    """The tiles in memory that a view shows which pads or joins them, in their order and shape; None of any other."""
+    pieces = new.pieces_of_all(op) if isinstance(op, View) else None
+    if not isinstance(op, View) or pieces is None:
+        return None
+    inner = op.operands[0].defining_op
+    if isinstance(inner, View):
+        found = read_tiles(inner) if new.padded_behind(op) is not None else None
+        is_same = found is not None and (
+            op.is_free or inner.is_free or inner.rest is None or str(inner.rest) == str(op.rest)
+        )
+        return None if found is None or not is_same else replace(found, rest=found.rest if op.is_free else op.rest or 0)
+    tiles: list[ReadTile] = []
+    for piece in pieces:
+        value, subset = op.operands[piece.operand], piece.tile
+        if piece.permutes or piece.reshapes or any(spacing != 1 for spacing in piece.spacing):
+            return None
+        match value.defining_op:
+            case Materialize() as part:
+                value, subset = part.source, compose(part.subset, subset)
+            case None:
+                pass
+            case _:
+                return None
+        tiles.append(ReadTile(value, subset, piece.first))
+    is_behind = len(tiles) == 1 and pieces[0].place.is_at_origin
+    return ReadTiles(tiles, op.rest or 0, is_behind)
+
+
 class Vectorizer:
     """One run; `vectors` maps a tensor value of the old body to the vector that replaces it, `kept` to the tensor in
     which that vector is kept for loops that read parts of it. `written_in_parts` has the results of loops that no
@@ -505,60 +559,6 @@ def is_table(value: Value, user: Operation) -> bool:
         for op, index in value.uses
         if op is user
     )
-
-
-FROM_LANE: Final = "masked_load_from"
-"""The instruction of a read that begins at a lane."""
-MOST_JOINED: Final = 16
-"""Vectors that are read, of all the tiles that are joined, up to which that is faster than to copy them (measured)."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReadTile:
-    """A tile of what lies in memory, which begins at the lanes `first` of a vector."""
-
-    source: Value
-    subset: Tile
-    first: tuple[Dim, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ReadTiles:
-    """Tiles that follow one another in a vector along one dim; other lanes hold `rest`."""
-
-    tiles: Sequence[ReadTile]
-    rest: float | int
-    is_behind: bool
-    """Whether it is one tile that begins at lane 0."""
-
-
-def read_tiles(op: Operation) -> ReadTiles | None:
-    """The tiles in memory that a view shows which pads or joins them, in their order and shape; None of any other."""
-    pieces = new.pieces_of_all(op) if isinstance(op, View) else None
-    if not isinstance(op, View) or pieces is None:
-        return None
-    inner = op.operands[0].defining_op
-    if isinstance(inner, View):
-        found = read_tiles(inner) if new.padded_behind(op) is not None else None
-        is_same = found is not None and (
-            op.is_free or inner.is_free or inner.rest is None or str(inner.rest) == str(op.rest)
-        )
-        return None if found is None or not is_same else replace(found, rest=found.rest if op.is_free else op.rest or 0)
-    tiles: list[ReadTile] = []
-    for piece in pieces:
-        value, subset = op.operands[piece.operand], piece.tile
-        if piece.permutes or piece.reshapes or any(spacing != 1 for spacing in piece.spacing):
-            return None
-        match value.defining_op:
-            case Materialize() as part:
-                value, subset = part.source, compose(part.subset, subset)
-            case None:
-                pass
-            case _:
-                return None
-        tiles.append(ReadTile(value, subset, piece.first))
-    is_behind = len(tiles) == 1 and pieces[0].place.is_at_origin
-    return ReadTiles(tiles, op.rest or 0, is_behind)
 
 
 def _is_first(subset: Tile) -> bool:
