@@ -6,6 +6,7 @@ and may occur several times, so they must be free of side effects; {p} {n} {s} {
 
     {a} {b} {c}  operands          {p}  pointer to the scalar element type     {n}    lanes to access (int64)
     {v}          stored value      {s}  distance in elements (int64)           {lane} lane number, a constant
+    {f}          first lane to access (int64), in 0..lanes; {p} points to its element, and the lanes are {f}..{f} + {n}
 
 `{n}` may lie outside 0..lanes: at most 0 means no lane, at least `lanes` means all.
 """
@@ -83,6 +84,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "load": Kind(("p",)),
         "store": Kind(("p", "v"), has_result=False),
         "masked_load": Kind(("p", "n")),
+        "masked_load_from": Kind(("p", "f", "n")),
         "masked_store": Kind(("p", "n", "v"), has_result=False),
         "strided_load": Kind(("p", "s")),
         "masked_strided_load": Kind(("p", "s", "n")),

@@ -7,6 +7,7 @@ from tcpx.emit_c.printer.literals import literal
 from tcpx.emit_c.printer.memory_access import Access
 from tcpx.emit_c.printer.scopes import Scope
 from tcpx.payload.ir import Operation
+from tcpx.payload.ops.vector import Read
 from tcpx.payload.sizes import Dim, Size, is_equal, is_less_equal
 from tcpx.payload.types import BufferType, ScalarType, Type, dtype_of
 from tcpx.target import InstructionRow, LaneType
@@ -66,6 +67,9 @@ def _arguments(
         arguments["p"] = access.pointer(context, scope)
         if masked:
             arguments["n"] = context.sizes.text(1 if access.lanes is None else access.lanes, scope)
+        if "f" in row.placeholders:
+            (first,) = op.first if isinstance(op, Read) and op.first else (0,)
+            arguments["f"] = context.sizes.text(first, scope)
         if "s" in row.placeholders:
             arguments["s"] = context.sizes.text(access.step, scope)
     return arguments, guard

@@ -47,7 +47,8 @@ def dot_product(op: Structured, lane: LaneDim | None, width: int, target: Target
     spread = (carries(maps[0], lane.name), carries(maps[1], lane.name))
     for k, (indexing_map, value) in enumerate(zip(maps, inputs, strict=True)):
         fits = found[k] == group if spread[k] else _ends_with(indexing_map, dim, size)
-        if not fits or not isinstance(value.defining_op, Read) or not value.defining_op.subset.has_unit_strides:
+        read = value.defining_op
+        if not fits or not isinstance(read, Read) or not read.subset.has_unit_strides or read.first:
             return None
     acc = LaneType(op.acc_type.name, width)
     for order in ((0, 1), (1, 0)):

@@ -61,5 +61,5 @@ def _mask_key(op: Operation) -> Hashable:
     source = op.operands[0].defining_op
     if source is None or _source_key(source) is None:
         return None
-    sizes = op.subset.sizes
+    sizes = (*op.subset.sizes, *op.first)
     return ("mask", sizes, op.result.type) if all(isinstance(size, int) for size in sizes) else None

@@ -17,7 +17,7 @@ from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, StYield
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.ops.memory import At, Prefetch
-from tcpx.payload.ops.vector import Extract, FromElements, Gather, Read, Shuffle
+from tcpx.payload.ops.vector import Extract, FromElements, Gather, Read, Shuffle, first_lanes
 from tcpx.payload.ops.views import FREE
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
@@ -26,7 +26,7 @@ from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorType, dtype_of, like
 from tcpx.target import LaneType, Target
 from tcpx.transform import new
-from tcpx.transform.vectors.accesses import Lanes, PieceTiles
+from tcpx.transform.vectors.accesses import Lanes, PieceTiles, is_empty
 from tcpx.transform.vectors.literals import invariant_block, is_splat, lane_numbers, literal_of, mask_read, truths
 from tcpx.transform.vectors.probes import discard
 from tcpx.transform.vectors.refusal import refusal
@@ -327,8 +327,14 @@ class Pieces:
         known = self._made.get(key)
         if known is not None and self.visible(known):
             return known
-        attributes = {key: held for key, held in op.attributes.items() if key not in (FREE, ROW)}
-        tile = self.tiles.piece(op.subset, index, *lanes, is_free=FREE in op.attributes)
+        attributes = {key: held for key, held in op.attributes.items() if key not in (FREE, ROW, "first")}
+        if op.first:
+            tile, begins = self.tiles.placed(op.subset, op.first, index, *lanes)
+            attributes |= first_lanes(begins)
+        else:
+            tile = self.tiles.piece(op.subset, index, *lanes, is_free=FREE in op.attributes)
+        if is_empty(tile):
+            return self.splat(self.constant(op.value, dtype_of(op.result.type)), prod(entry.width for entry in lanes))
         kind = op.result.type if lanes else dtype_of(op.result.type)
         type_ = like(kind, (prod(entry.width for entry in lanes),) if lanes else (), dtype_of(op.result.type))
         made = type(op)([op.operands[0]], [type_], {**attributes, "subset": tile})
