@@ -16,6 +16,9 @@ UINT64_MAX: Final = (1 << 64) - 1
 LARGEST_EXTENT: Final = 1 << 47
 """No array has more elements: addresses have fewer bits."""
 
+MOST_BITS: Final = 1 << 33
+"""Numbers of a range of which a kernel notes which there are: a gigabyte of bits."""
+
 LARGEST_TEXT: Final = 16 << 20
 """Bytes of a schedule or payload file."""
 DEEPEST_NESTING: Final = 64

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcpx.api import CompileRequest, lowered
 from tcpx.emit_c.binding import constants_block
@@ -16,11 +16,12 @@ from tcpx.interp import ParamValue
 from tcpx.payload.collector import collector_paused
 from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
 from tcpx.payload.ir import Module
+from tcpx.records import frozen
 from tcpx.target import Target, load_target
 from tcpx.transform.language.embedded import Schedulable
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LineOrigin:
     """What a line of C was printed for: an operation, by name; the steps that made and changed it, numbered from 1 in
     the order they ran, those of the lowering last; and the schedule line that made it, where one did."""
@@ -30,7 +31,7 @@ class LineOrigin:
     schedule: Location | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """A kernel as text. `constants` is the block its `constants` argument points to, 64-byte aligned; maybe empty.
 
@@ -73,7 +74,7 @@ def emit(
     The target need not be one that this machine can run. `strided` is that of `compile`: the C function takes the
     strides, in elements. Raises ScheduleError and VerifyError.
     """
-    chosen = load_target(target) if isinstance(target, str) else target
+    chosen = load_target(target)
     run = lowered(CompileRequest(module, schedule, params, name, strided), chosen, threads)
     return replace(source_of(run.module, chosen, threads, name), remarks=run.remarks)
 

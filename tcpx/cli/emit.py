@@ -11,6 +11,7 @@ import tcpx
 from tcpx.cli.options import (
     ParamValue,
     Subcommand,
+    add_payload,
     add_schedule,
     add_strided,
     add_tuned,
@@ -21,7 +22,7 @@ from tcpx.cli.options import (
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="payload file (.tcp)")
+    add_payload(parser)
     add_schedule(parser)
     add_tuned(parser)
     add_strided(parser)

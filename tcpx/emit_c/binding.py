@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -23,6 +22,7 @@ from tcpx.emit_c.strides import is_writable_in_rows, outer_strides, overlap
 from tcpx.emit_c.wrapper import wrapper_source
 from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import CompileError, Diagnostic
+from tcpx.records import frozen
 from tcpx.target import Target
 
 Result = Array | tuple[Array, ...]
@@ -42,7 +42,7 @@ class Bind(Protocol):
     ) -> tuple[Callable[[], Result], tuple[Array, ...], Result]: ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wrapper:
     """Both ways to run a kernel on arrays."""
 

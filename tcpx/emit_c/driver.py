@@ -15,13 +15,13 @@ import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from tcpx.emit_c.build_cache import build_directories, executable_fault, is_intact, put, seal
 from tcpx.payload.diagnostics import CompileError, Diagnostic
+from tcpx.records import frozen
 from tcpx.target import Target
 from tcpx.target.detection import cpu_flags
 
@@ -50,7 +50,7 @@ _EXCERPT_LINES: Final = 20
 NO_PARTS: Final[Mapping[str, str]] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compiler:
     """A C compiler: the command, with any arguments $CC gives, and what it says about its version."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 from weakref import ref
@@ -22,6 +21,7 @@ from tcpx.payload.diagnostics import Diagnostic, VerifyError
 from tcpx.payload.ir import Module
 from tcpx.payload.size_values import size_values
 from tcpx.payload.sizes import evaluate
+from tcpx.records import frozen
 from tcpx.target import Target
 
 
@@ -168,7 +168,7 @@ class Kernel:
         return self._library.raw(self.signature)(arrays, sizes, held, workspace)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelRequest:
     """A module whose main function is planned, at buffer level and with rows, and what its kernel carries along."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from tcpx.emit_c.driver import compiler_flags
@@ -11,10 +10,11 @@ from tcpx.emit_c.memory import huge_page_bytes, huge_page_policy
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.sizes import evaluate, to_text
+from tcpx.records import frozen
 from tcpx.target import Target
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelReport:
     """Facts about a kernel; as text, a table of them. Memory is in bytes.
 

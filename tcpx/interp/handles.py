@@ -10,9 +10,10 @@ from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError
 from tcpx.payload.facts import NOTHING, Facts
 from tcpx.payload.ir import CopyPath, FuncOp, Operation
 from tcpx.payload.rewriter import Rewriter
+from tcpx.records import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BranchFilter:
     """Inside a branch of `specialize`: region `region` of the operations that continue these origins."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from tcpx.interp.frame import Frame
@@ -16,6 +15,7 @@ from tcpx.payload.diagnostics import Kind
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.lookup import is_a, source_name
+from tcpx.records import frozen
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.vocabulary import is_declared, known_names
 from tcpx.transform.suggestions import did_you_mean
@@ -25,7 +25,7 @@ WHERE_RANK = 1 << 16
 """An operation that only fails the `where` is the nearest miss."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Miss:
     """An operation that did not match; the higher the rank, the nearer it was."""
 
@@ -40,7 +40,7 @@ Outcome = Miss | tuple[RuntimeValue, ...]
 """Why an operation does not match, or the parts that a matcher returns beside it (none for a class)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidates:
     """Where to look, and how an operation does by pattern and `where`."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from tcpx.payload.ir import FuncOp
+from tcpx.records import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edit:
     """Lines `removed`, which stood from line `at` (from 0) of the text before, give way to lines `added`."""
 

@@ -8,12 +8,13 @@ from time import perf_counter
 
 from tcpx.measure.calibration import Calibration
 from tcpx.measure.timer import SHORTEST, Clock, Summary, summary
+from tcpx.records import frozen
 
 Sample = Callable[[], float | None]
 """Takes one sample: seconds of a call, or None if it does not count."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """How much is measured: `samples` that count per round, each at least `shortest` seconds, in so many rounds.
 

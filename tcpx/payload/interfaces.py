@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from typing import ClassVar
@@ -46,7 +45,8 @@ from tcpx.payload.sizes import (
 )
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, TensorType, VectorType, dtype_of, like, shape_of
-from tcpx.payload.value_ranges import dtype_range, union, value_range
+from tcpx.payload.value_ranges import UNIQUE, dtype_range, union, value_order, value_range
+from tcpx.records import frozen
 
 Build = Callable[[Operation], Value]
 """Inserts a detached one-result operation and returns its result."""
@@ -62,7 +62,7 @@ class IteratorKind(Enum):
     WHOLE = "whole"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Iterator:
     """One dim of an iteration domain. Without a declared `extent` it has that of what is indexed by the dim alone."""
 
@@ -94,7 +94,7 @@ class Iterator:
         return (self.name, self.kind.value, *(() if self.extent is None else (self.extent,)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Box:
     """Iterations of an operation: where they start along each of its dims, and how many there are."""
 
@@ -123,6 +123,12 @@ def parallel(*names: str) -> tuple[Iterator, ...]:
     return tuple(Iterator(n, IteratorKind.PARALLEL) for n in names)
 
 
+@cache
+def numbered(rank: int) -> tuple[Iterator, ...]:
+    """Parallel iterators of the dims of a result, by their numbers."""
+    return parallel(*(f"d{k}" for k in range(rank)))
+
+
 def sequential(*names: str) -> tuple[Iterator, ...]:
     """Sequential iterators of these names."""
     return tuple(Iterator(n, IteratorKind.SEQUENTIAL) for n in names)
@@ -138,7 +144,7 @@ def reduction(*names: str) -> tuple[Iterator, ...]:
     return tuple(Iterator(n, IteratorKind.REDUCTION) for n in names)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Position:
     """An index expression over dims that a body reads, as a number of type `dtype`; `origin` is what to add to it
     where the operation is a tile of another, in whose iterations it counts."""
@@ -152,7 +158,7 @@ class Position:
         return self.origin + substitute(self.expression, {**index})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ragged:
     """The iterations of a dim that there are: from the element of input `first` on to before that of input `end`, where
     iteration 0 counts as `origin`."""
@@ -269,6 +275,33 @@ class Tileable(Operation):
         return dict(zip((it.name for it in self.iterators()), self.extents(), strict=True))[name]
 
 
+def padded(op: Operation | None) -> Value | None:
+    """What a padding pads; None of what is none."""
+    is_padding = isinstance(op, Tileable) and op.rest is not None and len(op.operands) == 1
+    return op.operands[0] if is_padding and op is not None else None
+
+
+def padded_behind(op: Operation | None) -> Value | None:
+    """What a padding pads that stands behind the last elements alone; None of anything else."""
+    piece = whole_piece(op) if padded(op) is not None else None
+    return padded(op) if piece is not None and piece.place.is_at_origin else None
+
+
+def pieces_of_all(op: Operation | None) -> Sequence[Piece] | None:
+    """What all of a view shows; None of an operation that is none."""
+    if not isinstance(op, Tileable) or len(op.results) != 1:
+        return None
+    return op.pieces(Tile.full(shape_of(op.result.type)))
+
+
+def whole_piece(op: Operation | None) -> Piece | None:
+    """The piece that a view shows of all of its only operand, in the shape it has; None of anything else."""
+    pieces = pieces_of_all(op)
+    if op is None or pieces is None or len(pieces) != 1 or pieces[0].reshapes:
+        return None
+    return pieces[0] if pieces[0].tile.is_full(shape_of(op.operands[pieces[0].operand].type)) is True else None
+
+
 class Structured(Tileable):
     """Interface `Structured`: iterators, indexing maps and a scalar body; tiling follows from them.
 
@@ -342,6 +375,16 @@ class Structured(Tileable):
     def scatters(self) -> bool:
         """Whether elements of an input say where in a result an iteration writes."""
         return bool(index_operands(self.result_maps()))
+
+    def is_apart(self, dim: str) -> bool:
+        """Whether iterations of a reduction dim change different elements of each result: unique indices, of which each
+        has its own, say which."""
+        apart = {
+            k
+            for k in self.index_operands()
+            if dim in map(map_dim, self.maps()[k]) and UNIQUE in value_order(self.inputs[k]) and not self.clamps_indices
+        }
+        return all(not apart.isdisjoint(index_operands([result_map])) for result_map in self.result_maps())
 
     def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
         """Build the body on scalars, or lane-wise on equal vectors; `acc` is the accumulator of a reduction."""
@@ -882,7 +925,7 @@ class Elementwise(Structured):
     """The operation on one lane, as an expression over a, b, c: the key of instruction rows."""
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return parallel(*(f"d{k}" for k in range(len(shape_of(self.result.type)))))
+        return numbered(len(shape_of(self.result.type)))
 
     def result_map(self) -> IndexingMap:
         return dims(*(it.name for it in self.iterators()))

@@ -5,7 +5,7 @@ Nothing here is mutated except through `rewriter.Rewriter` (and by the parser an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar, cast
 
@@ -269,6 +269,12 @@ class Operation:
         """The same of an argument of a region."""
         del argument, of
         return None
+
+    def result_order(self, number: int, of: Callable[[Value], Collection[str]]) -> Collection[str]:
+        """What is known of the elements of a result beside their range: `value_ranges.ORDERS`; `of` tells it of other
+        values."""
+        del number, of
+        return ()
 
     # -- reading -----------------------------------------------------------------------------------------------
 

@@ -10,6 +10,8 @@ from tcpx.payload.size_expressions import (
     Atom,
     CeilDiv,
     Dim,
+    Division,
+    Extremum,
     FloorDiv,
     Max,
     Min,
@@ -61,9 +63,9 @@ def _atom_with_facts(atom: Atom, known: Mapping[str, Symbol]) -> Atom:
             return known.get(name, atom)
         case Var():
             return Var(atom.name, *(with_facts(d, known) for d in (atom.lower, atom.upper, atom.step)))
-        case FloorDiv() | CeilDiv() | Mod():
+        case Division():
             return type(atom)(with_facts(atom.lhs, known), with_facts(atom.rhs, known))
-        case Min() | Max():
+        case Extremum():
             return type(atom)(tuple(with_facts(arg, known) for arg in atom.args))
         case _:
             raise TypeError(type(atom).__name__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from tcpx.payload.diagnostics import TcpxError
 from tcpx.payload.interfaces import Structured
@@ -12,13 +12,14 @@ from tcpx.payload.ops.call import ALIGNMENT, IN_PLACE, SCRATCH, place_of_result
 from tcpx.payload.strided import strided_positions
 from tcpx.payload.text.parser import parse
 from tcpx.payload.types import TensorType, shape_of
+from tcpx.records import frozen
 from tcpx.target.rows import PLACEHOLDER
 from tcpx.target.table import Node
 
 _KEYS = ("semantics", "c", "in_place", "alignment", "scratch", "set_up", "tear_down", "requires")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelRow:
     """A micro-kernel, or an instruction on tiles: a C statement that does what an operation on tensors does.
 

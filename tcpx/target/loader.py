@@ -57,14 +57,18 @@ def available_targets() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in TABLES.glob("*.yaml")))
 
 
-def load_target(name: str | Path, features: tuple[str, ...] | None = None, *, allow_native: bool = False) -> Target:
+def load_target(
+    name: str | Path | Target, features: tuple[str, ...] | None = None, *, allow_native: bool = False
+) -> Target:
     """The target of this name, or of the table in a file, `my.yaml`; `native` is the widest one the running CPU
-    supports.
+    supports. A target is itself.
 
     `features` chooses among the table's optional extensions: by default all that are not slow there, for `native` those
     of them that the CPU has. A file may bring C, headers and flags for the compiler: whoever compiles a kernel for it
     runs them. Raises TargetError on those without `allow_native`, an unknown name or feature, or a malformed table.
     """
+    if isinstance(name, Target):
+        return name
     if isinstance(name, str) and not name.endswith(_SUFFIXES):
         return _installed(name, features)
     return read_target(Path(name), features, allow_native)

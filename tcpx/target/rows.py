@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
+from tcpx.records import frozen
 from tcpx.target.errors import TargetError
 
 DTYPE_BITS: Mapping[str, int] = MappingProxyType(
@@ -67,7 +67,7 @@ def parse_lane_type(text: str) -> LaneType:
     return LaneType(match.group(1), int(match.group(2) or 1))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kind:
     """What all rows of a kind have in common."""
 
@@ -107,7 +107,7 @@ A `splat` repeats a scalar, or a group of a few lanes, over all lanes. A `shuffl
 PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InstructionRow:
     """One instruction of a target, or a short sequence that acts as one.
 

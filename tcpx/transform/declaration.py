@@ -27,7 +27,6 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -36,6 +35,7 @@ from typing import ClassVar, TypeVar
 
 from tcpx.payload.diagnostics import Diagnostic, ScheduleError
 from tcpx.payload.ir import Operation, Value
+from tcpx.records import frozen
 from tcpx.transform.arguments import (
     Arguments,
     ArgumentValue,
@@ -84,7 +84,7 @@ class ParameterKind(Enum):
     PREDICATE = "condition"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ParameterType:
     """A kind, restricted to one class of the operation tree or to a choice of words where that applies."""
 
@@ -142,7 +142,7 @@ class Required(Enum):
 REQUIRED = Required.REQUIRED
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parameter:
     """One parameter. A default of None means that it may be absent."""
 

@@ -13,6 +13,7 @@ from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.group import Group
 from tcpx.payload.sizes import to_text
 from tcpx.payload.types import VectorType
+from tcpx.records import frozen
 
 
 class NestKind(Enum):
@@ -28,7 +29,7 @@ class NestKind(Enum):
     VECTOR = "vector"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NestLine:
     """One line: how deep it stands, its name, what it is about, and the schedule line that made it, if one did.
 

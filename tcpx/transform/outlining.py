@@ -9,7 +9,7 @@ from typing import cast
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
 from tcpx.payload.facts import facts_at, facts_in
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import INOUT, Block, CloneMap, FuncOp, Operation, Range, Value
+from tcpx.payload.ir import INOUT, Block, CloneMap, FuncOp, Operation, Value
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.call import Call, CallBase
 from tcpx.payload.ops.generic import Return
@@ -21,7 +21,7 @@ from tcpx.payload.sizes import Dim, Symbol, Var, as_symbol
 from tcpx.payload.strided import STRIDED
 from tcpx.payload.structure import fingerprint, is_data
 from tcpx.payload.types import TensorType, shape_of
-from tcpx.payload.value_ranges import RANGES, dtype_range, range_entries, value_range
+from tcpx.payload.value_ranges import RANGES, Declared, dtype_range, range_entries, value_order, value_range
 from tcpx.payload.verifier import dims_of
 from tcpx.transform.convex import replace_outside, used_outside
 from tcpx.transform.editing import erase_dead, is_pure
@@ -88,16 +88,16 @@ def _states(ops: Sequence[Operation], inputs: Sequence[Value], used: Sequence[Va
     return tuple(found)
 
 
-def _ranges(ops: Sequence[Operation], inputs: Sequence[Value], symbols: Sequence[Symbol]) -> Mapping[int, Range]:
+def _ranges(ops: Sequence[Operation], inputs: Sequence[Value], symbols: Sequence[Symbol]) -> Mapping[int, Declared]:
     """What is known of the elements of inputs, where elements are indices, by what the function knows of sizes."""
     inside = [op for top in ops for op in top.walk() if isinstance(op, Structured)]
     if not any(op.index_operands() or op.ragged() for op in inside):
         return {}
-    known, found = {symbol.text for symbol in symbols}, dict[int, Range]()
+    known, found = {symbol.text for symbol in symbols}, dict[int, Declared]()
     for k, value in enumerate(inputs):
         held = value_range(value)
         if held is not None and held != dtype_range(value) and all(known >= set(leaves(d)) for d in held):
-            found[k] = held
+            found[k] = Declared(*held, tuple(value_order(value)))
     return found
 
 

@@ -13,7 +13,7 @@ from tcpx.emit_c.printer.set_ups import kernel_row
 from tcpx.emit_c.signature import ConstantSlot
 from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.ops.call import RowCall
-from tcpx.payload.ops.memory import At
+from tcpx.payload.ops.memory import At, Copy
 from tcpx.payload.sizes import known_divisor
 from tcpx.payload.types import BufferType
 from tcpx.target.kernels import places_of
@@ -123,6 +123,19 @@ def print_kernel_row(op: RowCall, context: FunctionContext, scope: Scope) -> Non
         scope.statement(*lines)
     else:
         scope.block("", lines)
+
+
+def print_copy(op: Copy, context: FunctionContext, scope: Scope) -> None:
+    """One call of `memcpy`, where there is something to move. Compilers make it of a loop where they see that what is
+    read is not what is written; not where `restrict` is lost, in the functions that clang makes of parallel loops."""
+    context.needs.memcpy = True
+    accesses = [Access(value, context.buffer_type(value, op), tile) for value, tile in reversed(op.accesses)]
+    (length,) = op.subset.shape
+    count = context.sizes.factor(length, scope)
+    element = context.target.c_type(accesses[0].buffer.dtype.name)
+    size = f"{count if isinstance(length, int) else f'(size_t){count}'} * sizeof({element})"
+    places = ", ".join(access.pointer(context, scope) for access in accesses)
+    scope.statement(f"memcpy({places}, {size});", context.sizes.is_positive([length], scope))
 
 
 def _print_constant(op: Operation, type_: BufferType, context: FunctionContext, scope: Scope) -> None:

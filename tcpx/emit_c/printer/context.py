@@ -16,6 +16,7 @@ from tcpx.payload.constants import Constants
 from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.sizes import Dim, Size
 from tcpx.payload.types import BufferType, ScalarType, Type, VectorType
+from tcpx.records import frozen
 from tcpx.target import InstructionRow, KernelRow, LaneType, Target, TargetError
 
 
@@ -40,7 +41,7 @@ class Needs:
         self.unrolling |= other.unrolling
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelContext:
     """What the functions of one kernel share: the constants, where they lie, and the C names of the functions."""
 

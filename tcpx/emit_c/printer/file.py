@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from tcpx.emit_c.printer.compiler_faults import (
@@ -24,6 +23,7 @@ from tcpx.limits import MOST_C_BYTES
 from tcpx.payload.collector import collector_paused
 from tcpx.payload.constants import Constants
 from tcpx.payload.ir import FuncOp, Operation
+from tcpx.records import frozen
 from tcpx.target import Target
 from tcpx.target.rows import PLACEHOLDER
 
@@ -35,7 +35,7 @@ HIDDEN: Final = '__attribute__((visibility("hidden"))) '
 """The linkage of functions that only the files of one library call."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PrintRequest:
     """A planned function at buffer level, the constants it refers to, and the name its C function should have."""
 
@@ -50,7 +50,7 @@ class PrintRequest:
         return module.reached(self.func)[:-1] if module is not None else []
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PrintedFile:
     """The C source and the kernels it defines, in the order of the requests.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 from math import prod
@@ -19,8 +18,9 @@ from tcpx.payload.interfaces import Elementwise, Iterator, Position
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.elementwise import Arithmetic
-from tcpx.payload.sizes import CeilDiv, FloorDiv, Max, Min, Mod, Operand, Size, Symbol
+from tcpx.payload.sizes import Division, Extremum, FloorDiv, Min, Mod, Operand, Size, Symbol
 from tcpx.payload.types import dtype_of
+from tcpx.records import frozen
 
 Indices = npt.NDArray[np.int64]
 ELEMENTS: Final = 1 << 15
@@ -35,7 +35,7 @@ def is_batchable(body: Block) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoopNest:
     """The blocks that run on each point, the body and what combines its results with accumulators if that is another;
     the extents of the dims; what the body reads of each operand, and of where it is."""
@@ -196,10 +196,10 @@ def _indices(expression: Operand, at: Mapping[str, Indices]) -> Indices:
         case Size():
             terms = (c * reduce(mul, (_indices(atom, at) for atom in atoms)) for atoms, c in expression.terms)
             return np.asarray(sum(terms, start=np.asarray(expression.constant)))
-        case Min() | Max():
+        case Extremum():
             choose = np.minimum if isinstance(expression, Min) else np.maximum
             return reduce(choose, (_indices(argument, at) for argument in expression.args))
-        case FloorDiv() | CeilDiv() | Mod():
+        case Division():
             lhs, rhs = _indices(expression.lhs, at), np.maximum(1, _indices(expression.rhs, at))
             if isinstance(expression, Mod):
                 return lhs % rhs

@@ -31,7 +31,7 @@ from tcpx.payload.strided import strided_positions
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.scope import suggestion
 from tcpx.payload.types import BufferType, TensorType, Type, dtype_of, row_major, shape_of, substitute_type
-from tcpx.payload.value_ranges import declared_ranges, value_range
+from tcpx.payload.value_ranges import SPANNING, Declared, declared_ranges, value_order, value_range
 
 Binding = Mapping[Symbol, Dim]
 IN_PLACE, ALIGNMENT, SCRATCH = "in_place", "alignment", "scratch"
@@ -237,9 +237,9 @@ class Call(CallBase):
     def _check_ranges(self, callee: FuncOp, binding: Binding) -> None:
         """What is given for an argument that declares a range is known to be in it."""
         facts = facts_at(self)
-        for k, bounds in declared_ranges(callee).items():
+        for k, declared in declared_ranges(callee).items():
             value, found = self.operands[k], value_range(self.operands[k])
-            lower, end = (substitute(d, {**binding}) for d in bounds)
+            lower, end = (substitute(d, {**binding}) for d in declared[:2])
             inside = found is not None and [
                 facts.decide(Predicate.of("<=", a, b)) for a, b in ((lower, found[0]), (found[1], end))
             ]
@@ -250,6 +250,22 @@ class Call(CallBase):
                     required=f"a value with elements in {to_text(lower)} to {to_text(end)}",
                     found=f"%{value.name}: {value.type}, in {shown}",
                     fix=f"declare the argument: `in {to_text(lower)} to {to_text(end)}`"
+                    if value.defining_op is None
+                    else None,
+                    unproven=True,
+                )
+            known = [
+                word
+                for word in value_order(value)
+                if word != SPANNING or (is_equal(found[0], lower), is_equal(found[1], end)) == (True, True)
+            ]
+            missing = [word for word in declared.order if word not in known]
+            if missing:
+                raise self.error(
+                    f"the elements of the argument `{callee.inputs[k].name}` of @{callee.name} are in an order",
+                    required=f"a value that is known to be {' and '.join(missing)}",
+                    found=f"%{value.name}: {value.type}" + "".join(f", {word}" for word in known),
+                    fix=f"declare the argument: `{Declared(lower, end, declared.order)}`"
                     if value.defining_op is None
                     else None,
                     unproven=True,

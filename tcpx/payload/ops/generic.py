@@ -715,15 +715,3 @@ def _combiner_opcode(op: Structured) -> str:
 
     op.combine(build, *block.args)
     return made[-1]
-
-
-def is_elementwise(op: Operation) -> bool:
-    """Whether every result element depends on elements at one place only: an `Elementwise` class, or a generic
-    whose iterators are all parallel and whose maps are all projected permutations."""
-    if isinstance(op, Elementwise):
-        return True
-    return (
-        isinstance(op, Structured)
-        and not any(it.is_reduction for it in op.iterators())
-        and all(map_dim(e) is not None for m in op.maps() for e in m)
-    )

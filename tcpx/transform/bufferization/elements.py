@@ -101,7 +101,7 @@ class ElementLoops:
                 anchor = anchor or stored
             else:
                 scalars[result] = value
-        self._continue(op, anchor)
+        self._continue(op, nest.moved(anchor))
         return scalars
 
     @staticmethod
@@ -204,7 +204,8 @@ class ElementLoops:
         if len(anchor.results) == len(op.results):
             for old, new in zip(op.results, anchor.results, strict=True):
                 new.name = old.name
-        self.rewriter.rename(anchor, op.name)
+        if anchor.results or not anchor.name:
+            self.rewriter.rename(anchor, op.name)
         self.rewriter.continue_as(op, anchor)
 
     # -- data movement -------------------------------------------------------------------------------------------
@@ -229,13 +230,13 @@ class ElementLoops:
                 strides = (*inside.strides[:dim], stride, *whole.strides[dim + 1 :])
                 self.fill(op, rest, place.part(Tile(offsets, sizes, strides)), sizes, "/pad")
 
-    def copy(self, op: Operation, name: str, source: Place, target: Place, shape: Sequence[Dim]) -> Write:
+    def copy(self, op: Operation, name: str, source: Place, target: Place, shape: Sequence[Dim]) -> Operation:
         """Copy a value of this shape from one place to another, before `op`."""
         nest = Nest(self.rewriter, op, name)
         index = [nest.enter(f"d{k}", extent) for k, extent in enumerate(shape)]
-        return self.write(nest, self.read(nest, source, index), target, index)
+        return nest.moved(self.write(nest, self.read(nest, source, index), target, index))
 
-    def copy_reshaped(self, op: Operation, name: str, value: Value, target: Place) -> Write:
+    def copy_reshaped(self, op: Operation, name: str, value: Value, target: Place) -> Operation:
         """Copy a value to a place of another shape, element by element in row-major order."""
         source, before, after = self.effects.place(value), shape_of(value.type), target.tile.shape
         nest = Nest(self.rewriter, op, name)
@@ -243,10 +244,10 @@ class ElementLoops:
         linear: Dim = 0
         for position, stride in zip(index, row_major(after), strict=True):
             linear = linear + position * stride
-        return self.write(nest, self.read(nest, source, _unravel(linear, before)), target, index)
+        return nest.moved(self.write(nest, self.read(nest, source, _unravel(linear, before)), target, index))
 
-    def continue_as_write(self, op: Operation, write: Write) -> None:
-        """Let a write be what an operation that moves data continues as."""
+    def continue_as_write(self, op: Operation, write: Operation) -> None:
+        """Let a write, or a copy, be what an operation that moves data continues as."""
         self._continue(op, write)
 
 

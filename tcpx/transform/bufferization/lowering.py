@@ -243,11 +243,11 @@ class Lowering:
 
     # -- copies --------------------------------------------------------------------------------------------------
 
-    def _copies(self, op: Operation) -> list[Store]:
+    def _copies(self, op: Operation) -> list[Operation]:
         """Make the copies an operation needs."""
         return [self._copy(write) for write in self.writes.get(op, [])]
 
-    def _copy(self, write: Write) -> Store:
+    def _copy(self, write: Write) -> Operation:
         target, value = write.place(self.effects.places), write.op.operands[write.index]
         if write.source is None:
             return self._store_result(write, value, target)

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from lark import Token
 from lark.lark import PostLex
 
+from tcpx.records import frozen
+
 HARD_KEYWORDS = frozenset(
     "import sequence schedule let knob require optional for in if else case try specialize when tune return "
     "match where and or not true false".split()
@@ -37,7 +39,7 @@ _NEVER_INSIDE = frozenset("LBRACE RBRACE LET KNOB REQUIRE RETURN SEQUENCE SCHEDU
 _TRIVIA = frozenset(("NEWLINE", "DOC", "COMMENT"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comment:
     """A `//` or `///` with its place; `text` without the slashes and one blank."""
 

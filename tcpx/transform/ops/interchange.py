@@ -66,7 +66,7 @@ class Interchange(Transform):
                 required=f"a permutation of {', '.join(iterators)} that differs from it",
                 found=", ".join(order) or "no dims",
             )
-        reduced = [d for d in iterators if iterators[d].is_reduction]
+        reduced = [d for d in iterators if iterators[d].is_reduction and not op.is_apart(d)]
         if not op.is_commutative and [d for d in order if d in reduced] != reduced:
             raise ctx.fail(
                 f"%{op.name} reduces in the order of its dims",

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from tcpx.payload.sizes import Dim, Min, Size, ceildiv, is_less_equal, maximum, minimum
 from tcpx.payload.subsets import Tile
+from tcpx.records import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lanes:
     """`width` lanes along dim `dim` of a vector, `step` elements apart."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tcpx.payload.indexing_maps import IndexingMap, map_digit, map_dim
 from tcpx.payload.interfaces import Structured
@@ -11,6 +10,7 @@ from tcpx.payload.ir import Value
 from tcpx.payload.ops.dot_product import Dot
 from tcpx.payload.ops.vector import Read
 from tcpx.payload.types import dtype_of
+from tcpx.records import frozen
 from tcpx.target import LaneType, Target
 from tcpx.transform.vectors.accesses import Lanes
 from tcpx.transform.vectors.lane_dims import LaneDim, carries, extents_of
@@ -20,7 +20,7 @@ from tcpx.transform.vectors.probes import is_multiply_accumulate
 DOT = "a + dot(b, c)"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DotProduct:
     """How an operation is done by dot products: `group` neighbours along the reduction dim `dim` at once.
 
