@@ -37,7 +37,7 @@ class KernelReport:
     clones: int = 0
     remarks: tuple[Diagnostic, ...] = ()
     """What the schedule left as it is where it could, and why."""
-    functions: Mapping[str, str] = field(default_factory=dict[str, str])
+    targets: Mapping[str, str] = field(default_factory=dict[str, str])
     """The files of functions for another target, with its name."""
     link: tuple[str, ...] = ()
     """The libraries that it calls, and flags for the linker."""
@@ -61,7 +61,7 @@ class KernelReport:
             "kernel": self.kernel,
             "target": f"{self.target}, {self.threads} thread(s)",
             "flags": " ".join(self.flags),
-            **{file: f"for {name}" for file, name in self.functions.items()},
+            **{file: f"for {name}" for file, name in self.targets.items()},
             "library": str(self.library),
             **({"linked with": " ".join(self.link)} if self.link else {}),
             "workspace": workspace,
@@ -109,7 +109,7 @@ def report_of(
         functions=signature.functions,
         clones=signature.clones,
         remarks=remarks,
-        functions={file: of.name for file, of in printed.targets.items()} if printed else {},
+        targets={file: of.name for file, of in printed.targets.items()} if printed else {},
         link=printed.link if printed else (),
     )
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.facts import facts_at
-from tcpx.payload.fields import DimsAttribute, ElementsAttribute, IntAttribute, NumberAttribute, Operand
+from tcpx.payload.fields import DimsAttribute, ElementsAttribute, FlagAttribute, IntAttribute, NumberAttribute, Operand
 from tcpx.payload.ir import Attribute, Operation, Range, Value, register
 from tcpx.payload.ops.constant import check_literal
 from tcpx.payload.ops.gml_st import OnSubset, write_subset
