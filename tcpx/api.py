@@ -1,7 +1,9 @@
 """The public functions: read a payload and a schedule, compile one with the other, evaluate the oracle."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +22,6 @@ from tcpx.payload.size_values import size_choices
 from tcpx.payload.strided import mark_strided
 from tcpx.payload.structure import fingerprint as function_fingerprint
 from tcpx.payload.text.parser import load, parse
-from tcpx.records import frozen
 from tcpx.target import Target, load_target
 from tcpx.transform.language.checker import check_program
 from tcpx.transform.language.embedded import Schedulable, program_of
@@ -83,7 +84,7 @@ def check(
     program = program_of(schedule)
     if module is None:
         return (*check_program(program), *unknown_params(program, params))
-    chosen = load_target(target)
+    chosen = load_target(target) if isinstance(target, str) else target
     return check_schedule(copy_module(module), program, chosen, threads=threads, params=params)
 
 
@@ -141,7 +142,7 @@ def apply_schedule(
 
     `on_step` is called with the trace entry of every committed step, also when a later one fails.
     """
-    chosen = load_target(target)
+    chosen = load_target(target) if isinstance(target, str) else target
     program = program_or_default(schedule)
     return run_schedule(copy_module(module), program, chosen, threads=threads, params=params, on_step=on_step)
 
@@ -162,13 +163,13 @@ def search_space(
     stand only in versions of `specialize` that none of them takes are `untaken`. Raises ScheduleError for a schedule
     that is wrong whatever its knobs are.
     """
-    chosen = load_target(target)
+    chosen = load_target(target) if isinstance(target, str) else target
     program = program_or_default(schedule)
     copies = copy_module(module), copy_module(module)
     return survey(*copies, program, chosen, threads=threads, params=params, sizes=size_choices(sizes))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class CompileRequest:
     """One kernel of `compile_many`."""
 
@@ -191,7 +192,7 @@ def compile_many(
     requests: list[CompileRequest], *, target: str | Target = "native", threads: int = 1, sanitize: bool = False
 ) -> list[Kernel]:
     """Compile several payloads into one C file and one shared library. `sanitize` is that of `compile`."""
-    chosen = load_target(target)
+    chosen = load_target(target) if isinstance(target, str) else target
     kernels: list[KernelRequest] = []
     for request in requests:
         run = lowered(request, chosen, threads)
@@ -250,7 +251,7 @@ def tuned_record(
     threads: int = 1,
 ) -> TunedRecord:
     """The record of a file that `compile(.., tuned=path)` uses. Raises ArgumentError where none fits."""
-    chosen = load_target(target)
+    chosen = load_target(target) if isinstance(target, str) else target
     return matching_record(path, module, program_or_default(schedule), chosen, threads)
 
 

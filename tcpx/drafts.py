@@ -1,6 +1,9 @@
 """Kernels whose C is known before it is compiled."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tcpx.api import CompileRequest, lowered
 from tcpx.costs.kernel_cost import KernelCost, kernel_cost
@@ -9,12 +12,11 @@ from tcpx.emit_c.printer.file import PrintedFile
 from tcpx.interp import ParamValue, Run
 from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Module
-from tcpx.records import frozen
 from tcpx.target import Target, load_target
 from tcpx.transform.language.embedded import Schedulable
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Draft:
     """What `tcpx.compile` has in hand before it calls the C compiler."""
 
@@ -48,7 +50,7 @@ def draft(
     threads: int = 1,
 ) -> Draft:
     """Do all that `tcpx.compile` does up to the C compiler. Raises ScheduleError and VerifyError."""
-    chosen = load_target(target)
+    chosen = load_target(target) if isinstance(target, str) else target
     run = lowered(CompileRequest(module, schedule, params), chosen, threads)
     printed = printed_kernels([KernelRequest(run.module)], chosen, threads)
     return Draft(printed, run, chosen, threads, schedule)

@@ -4,12 +4,14 @@
 is refused with what differs.
 """
 
+from __future__ import annotations
+
 import hashlib
 import os
 import platform
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -25,7 +27,6 @@ from tcpx.payload.structure import fingerprint
 from tcpx.payload.text.file import UnreadableError, read_text
 from tcpx.payload.text.parser import parse
 from tcpx.payload.text.printer import print_func
-from tcpx.records import frozen
 from tcpx.target import Target
 from tcpx.transform.language.loader import Program
 
@@ -34,7 +35,7 @@ SHOWN: Final = 8
 _CPUINFO: Final = Path("/proc/cpuinfo")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Setting:
     """What a record is for: all of it has to be the same. Payload and schedule are hashes of their structure."""
 
@@ -47,7 +48,7 @@ class Setting:
     cpu: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TunedRecord:
     """`params` for `tcpx.compile`. `structure` is the text of the payload; `provenance` says where they come from."""
 

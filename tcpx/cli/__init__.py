@@ -1,5 +1,7 @@
 """The `tcpx` command: one file per subcommand."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Sequence
 

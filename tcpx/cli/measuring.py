@@ -1,5 +1,7 @@
 """What every command that measures takes: threads, rounds, samples, where the rows go."""
 
+from __future__ import annotations
+
 import argparse
 import re
 from collections.abc import Sequence

@@ -1,5 +1,7 @@
 """tcpx ops: what payloads and schedules may say."""
 
+from __future__ import annotations
+
 import argparse
 from difflib import get_close_matches
 from inspect import cleandoc

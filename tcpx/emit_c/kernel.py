@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 from weakref import ref
@@ -12,6 +12,7 @@ import numpy as np
 
 from tcpx.emit_c.arguments import Array, in_order
 from tcpx.emit_c.binding import Library, Result, constants_block
+from tcpx.emit_c.driver import NO_PARTS
 from tcpx.emit_c.kernel_report import KernelReport, report_of
 from tcpx.emit_c.memory import Bytes
 from tcpx.emit_c.printer.file import PrintedFile, PrintRequest, print_file
@@ -21,7 +22,6 @@ from tcpx.payload.diagnostics import Diagnostic, VerifyError
 from tcpx.payload.ir import Module
 from tcpx.payload.size_values import size_values
 from tcpx.payload.sizes import evaluate
-from tcpx.records import frozen
 from tcpx.target import Target
 
 
@@ -79,7 +79,6 @@ class Kernel:
         "_call",
         "_constants",
         "_library",
-        "_printed",
         "c_source",
         "remarks",
         "schedule",
@@ -96,21 +95,21 @@ class Kernel:
         library: Library | SanitizedLibrary,
         signature: KernelSignature,
         constants: Bytes,
-        printed: PrintedFile,
+        c_source: str,
         target: Target,
         trace: object = None,
         schedule: object = None,
         remarks: tuple[Diagnostic, ...] = (),
+        sources: Mapping[str, str] = NO_PARTS,
     ) -> None:
         self._library = library
         self._constants = constants
         wrapper = library.wrapper(signature, constants)
         self._call, self._bind = wrapper.call, wrapper.bind
         self.signature = signature
-        self._printed = replace(printed, operations={})
-        self.c_source = printed.source
+        self.c_source = c_source
         """All of its C, as one file."""
-        self.sources = dict(printed.sources)
+        self.sources = dict(sources)
         """What was compiled, by file: first that of the kernel, then one for each function that it calls."""
         self.target = target
         self.threads = signature.threads
@@ -154,8 +153,7 @@ class Kernel:
 
         Raises ArgumentError for a name that is no symbol of the kernel.
         """
-        known, printed = size_values(sizes or {}), self._printed
-        return report_of(self.signature, self.target, self.library_path, known, self.remarks, printed)
+        return report_of(self.signature, self.target, self.library_path, size_values(sizes or {}), self.remarks)
 
     def call_raw(
         self, arrays: Sequence[int], sizes: Sequence[int], workspace: int, constants: int | None = None
@@ -170,7 +168,7 @@ class Kernel:
         return self._library.raw(self.signature)(arrays, sizes, held, workspace)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class KernelRequest:
     """A module whose main function is planned, at buffer level and with rows, and what its kernel carries along."""
 
@@ -225,7 +223,7 @@ def build_printed(
         constants = constants_block(signature, request.module.constants)
         try:
             known = (request.trace, request.schedule, request.remarks)
-            kernel = Kernel(library, signature, constants, printed, target, *known)
+            kernel = Kernel(library, signature, constants, printed.source, target, *known, printed.sources)
         except VerifyError as error:
             raise error.with_places(payload=request.module.main.location) from error
         made.append(kernel)

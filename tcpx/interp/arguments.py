@@ -1,5 +1,7 @@
 """From the arguments of a statement to the `Arguments` of a transform, for one copy of its handles."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

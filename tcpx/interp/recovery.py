@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tcpx.interp.state import State
-from tcpx.records import frozen
 from tcpx.transform.loop_nest import Nest
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Savepoint:
     """What `try` needs to undo an alternative."""
 

@@ -1,5 +1,7 @@
 """Executing statements."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 
 from tcpx.interp.attempts import run_try

@@ -1,15 +1,18 @@
 """What the expressions of a schedule evaluate to."""
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+
 from tcpx.interp.conditions import AnyOf
 from tcpx.payload.ir import MAIN, CopyPath
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Size, to_text
 from tcpx.payload.types import ScalarType
-from tcpx.records import frozen
 from tcpx.target import Target
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Side:
     """A side of the splits that had it when `x.copy("tail")` was evaluated; copies that later splits make stay in."""
 
@@ -23,7 +26,7 @@ class Side:
         return self.name in sides and (self.name != MAIN or set(sides) == {MAIN})
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class OpHandle:
     """A name for computations, for good: it denotes all live operations that continue these origins.
 
@@ -37,7 +40,7 @@ class OpHandle:
     inside: tuple[tuple[int, ...], ...] = ()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class OperandHandle:
     """`x.lhs`: an operand by name; `x.out`: the result; `result1`: a further result."""
 
@@ -45,7 +48,7 @@ class OperandHandle:
     name: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class DimHandle:
     """`x.m`: a dim of an operation."""
 

@@ -1,10 +1,12 @@
 """Loops in C that do nothing but one thing as fast as the machine can, made of the instruction rows of a target."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import tcpx
-from tcpx.records import frozen
 
 ACCUMULATORS: Final = 12
 """Independent chains: enough to hide the latency of every instruction."""
@@ -18,7 +20,7 @@ READ: Final = "read"
 COPY: Final = "copy"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Loop:
     """One function of the C file. `per_round` is the operations, or the bytes, that one round of the loop does."""
 

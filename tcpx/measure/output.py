@@ -1,5 +1,7 @@
 """Where rows go: a JSON file, and a picture beside it."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from pathlib import Path
 

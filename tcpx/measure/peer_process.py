@@ -10,13 +10,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 from typing import IO, Any, Final, Literal
 
 from tcpx.measure.protocol import line
-from tcpx.records import frozen
 
 ROOT: Final = Path(__file__).parents[2]
 """Where `tcpx` is imported from; in a checkout also `benchmarks`."""
@@ -35,7 +34,7 @@ class PeerError(Exception):
         self.outcome: Outcome = outcome
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Launch:
     """How to start a peer: its name in the figures, its module, the interpreter of its Python environment."""
 

@@ -15,14 +15,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-
-from tcpx.records import frozen
 
 Array = npt.NDArray[Any]
 
@@ -37,7 +35,7 @@ class UnsupportedError(Exception):
     """Raised by a peer's `prepare` for a task that it cannot do; the text says why."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Input:
     """One array of a task: a file `NAME.npy` in the folder of the task. Constant ones may be prepared in advance; those
     that are `strided` are a block of an array whose rows are `APART` elements longer."""
@@ -48,7 +46,7 @@ class Input:
     strided: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Task:
     """What a peer is to compute. `kind` and `attributes` say what, for peers; `payload` says it for tcpx.
 
@@ -88,7 +86,7 @@ class Task:
         return Task(**fields)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Prepared:
     """What a peer made of a task: the call that is timed, and how to get a NumPy array from what it returns.
 

@@ -1,5 +1,7 @@
 """Rows as text for a terminal."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from tcpx.measure.rows import Row

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Field(ABC, Generic[T]):
-    """What a class declares and its operations have; read from an operation as an attribute of its name."""
+class Operand:
+    """A positional operand. A schedule reaches it by the name of the field, `x.lhs`."""
 
     def __set_name__(self, owner: type[Operation], name: str) -> None:
         self.name = name
@@ -32,38 +32,43 @@ class Field(ABC, Generic[T]):
     @overload
     def __get__(self, op: None, owner: type[Operation]) -> Self: ...
     @overload
-    def __get__(self, op: Operation, owner: type[Operation]) -> T: ...
-    def __get__(self, op: Operation | None, owner: type[Operation]) -> Self | T:
-        return self if op is None else self.of(op)
-
-    @abstractmethod
-    def of(self, op: Operation) -> T:
-        """What an operation has."""
+    def __get__(self, op: Operation, owner: type[Operation]) -> Value: ...
+    def __get__(self, op: Operation | None, owner: type[Operation]) -> Self | Value:
+        return self if op is None else op.operands[owner.operand_names.index(self.name)]
 
 
-class Operand(Field["Value"]):
-    """A positional operand. A schedule reaches it by the name of the field, `x.lhs`."""
-
-    def of(self, op: Operation) -> Value:
-        return op.operands[op.operand_names.index(self.name)]
-
-
-class Result(Field["Value"]):
+class Result:
     """One of several results. A schedule reaches it by the name of the field, `x.indices`."""
 
-    def of(self, op: Operation) -> Value:
-        return op.results[op.result_names.index(self.name)]
+    def __set_name__(self, owner: type[Operation], name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, op: None, owner: type[Operation]) -> Self: ...
+    @overload
+    def __get__(self, op: Operation, owner: type[Operation]) -> Value: ...
+    def __get__(self, op: Operation | None, owner: type[Operation]) -> Self | Value:
+        return self if op is None else op.results[owner.result_names.index(self.name)]
 
 
-class OptionalOperand(Field["Value | None"]):
+class OptionalOperand:
     """A last operand that may be left out; a text calls it by its name, `init = %z`. An operation with several results
     has one for each, `init = (%y, %z)`, or none; this is the first of them."""
 
-    def of(self, op: Operation) -> Value | None:
+    def __set_name__(self, owner: type[Operation], name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, op: None, owner: type[Operation]) -> Self: ...
+    @overload
+    def __get__(self, op: Operation, owner: type[Operation]) -> Value | None: ...
+    def __get__(self, op: Operation | None, owner: type[Operation]) -> Self | Value | None:
+        if op is None:
+            return self
         return op.inits[0] if op.inits else None
 
 
-class AttributeField(Field[T]):
+class AttributeField(ABC, Generic[T]):
     """An attribute of one kind. `key` is its name in the text, where that is not the name of the field.
 
     Without a `default` it has to be there. An error shows `example`, or what `Operation.usual_attribute` gives.
@@ -75,8 +80,14 @@ class AttributeField(Field[T]):
         self.key, self.default, self.example = key, default, example
 
     def __set_name__(self, owner: type[Operation], name: str) -> None:
-        super().__set_name__(owner, name)
         self.key = self.key or name
+
+    @overload
+    def __get__(self, op: None, owner: type[Operation]) -> Self: ...
+    @overload
+    def __get__(self, op: Operation, owner: type[Operation]) -> T: ...
+    def __get__(self, op: Operation | None, owner: type[Operation]) -> Self | T:
+        return self if op is None else self.of(op)
 
     def of(self, op: Operation) -> T:
         """What the attribute of an operation says. Raises VerifyError if it is missing or of another kind."""

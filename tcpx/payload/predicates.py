@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import lcm
 from typing import Final, Literal
 
@@ -25,7 +25,6 @@ from tcpx.payload.size_expressions import (
 from tcpx.payload.size_substitution import Substitution, substitute
 from tcpx.payload.size_traversal import evaluate, variables
 from tcpx.payload.size_traversal import symbols as symbols_of
-from tcpx.records import frozen
 
 Relation = Literal["==", "!=", "<", "<=", ">", ">="]
 NEGATED: Final[Mapping[Relation, Relation]] = {
@@ -40,7 +39,7 @@ REFINEMENT_ROUNDS: Final = 4
 """Facts about one symbol may tighten those of another; a few rounds are enough in practice."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """`lhs op rhs`."""
 
@@ -111,7 +110,7 @@ class Comparison:
                 return ()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Predicate:
     """A conjunction of comparisons; the empty one holds always."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from tcpx.limits import DEEPEST_NEST, MOST_OPERATIONS, shares_of
 from tcpx.payload.constants import NumpyArray
@@ -23,10 +24,9 @@ from tcpx.payload.origins import Origins
 from tcpx.payload.sizes import Dim, Symbol, Var, substitute
 from tcpx.payload.types import Type, substitute_type
 from tcpx.payload.uses import Use
-from tcpx.records import frozen
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class InsertPoint:
     """A place in a block: before `ops[index]`."""
 
@@ -415,7 +415,7 @@ class Rewriter(Names, Origins):
         place = list(self.module.funcs)
         for op in func.walk():
             self.disown(op)
-            self.forget_touched(op)
+            self.leave(op)
             self.operations -= 1
         self.module.remove(func)
 

@@ -1,5 +1,7 @@
 """Values of symbols as callers give them: one mapping from names to numbers, or several."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping, Sequence
 from operator import index

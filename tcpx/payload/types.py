@@ -1,6 +1,9 @@
 """Scalar, tensor, vector and buffer types. Dimensions are `Dim`s: an int or a size expression."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 from math import prod
 
@@ -8,7 +11,6 @@ import ml_dtypes
 import numpy as np
 
 from tcpx.payload.sizes import Dim, Size, Substitution, Symbol, Var, substitute, to_text
-from tcpx.records import frozen
 
 
 class ScalarKind(Enum):
@@ -21,7 +23,7 @@ class ScalarKind(Enum):
     INDEX = "index"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ScalarType:
     """A scalar that carries its signedness: `f32`, `si8`, `ui8`, `i1`, `index`."""
 
@@ -119,7 +121,7 @@ def _shape_text(shape: tuple[Dim, ...], dtype: ScalarType) -> str:
     return "x".join([*(dim_text(d) for d in shape), dtype.name])
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TensorType:
     """`tensor<4x[N]x8xf32>`: static rank, each dimension an int or a size expression."""
 
@@ -130,7 +132,7 @@ class TensorType:
         return f"tensor<{_shape_text(self.shape, self.dtype)}>"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class VectorType:
     """`vector<6x64xf32>`: a register tile; every dimension is static."""
 
@@ -145,7 +147,7 @@ class VectorType:
         return prod(self.shape)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class BufferType:
     """`buffer<[M]x64xf32, strides [64, 1], space arena>`: memory; strides count elements."""
 

@@ -1,5 +1,7 @@
 """What a value may be called."""
 
+from __future__ import annotations
+
 import re
 from typing import Final
 

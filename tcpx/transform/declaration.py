@@ -21,10 +21,13 @@
 It returns one operation or value per declared result (`LOOPS`: one per entry of its map).
 """
 
+from __future__ import annotations
+
 import importlib
 import pkgutil
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -33,7 +36,6 @@ from typing import ClassVar, TypeVar
 
 from tcpx.payload.diagnostics import Diagnostic, ScheduleError
 from tcpx.payload.ir import Operation, Value
-from tcpx.records import frozen
 from tcpx.transform.arguments import (
     Arguments,
     ArgumentValue,
@@ -82,7 +84,7 @@ class ParameterKind(Enum):
     PREDICATE = "condition"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ParameterType:
     """A kind, restricted to one class of the operation tree or to a choice of words where that applies."""
 
@@ -140,7 +142,7 @@ class Required(Enum):
 REQUIRED = Required.REQUIRED
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Parameter:
     """One parameter. A default of None means that it may be absent."""
 

@@ -1,5 +1,7 @@
 """Peeling and splitting loops: copies of a body over parts of its range."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

@@ -1,5 +1,7 @@
 """Did-you-mean."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from difflib import get_close_matches
 

@@ -1,5 +1,7 @@
 """Winners of several sizes as one schedule, which chooses among them when the kernel runs."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from pathlib import Path
 

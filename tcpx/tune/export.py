@@ -1,5 +1,7 @@
 """The candidates of a study as a table, as CSV and as JSON."""
 
+from __future__ import annotations
+
 import csv
 import io
 import json

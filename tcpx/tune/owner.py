@@ -1,5 +1,7 @@
 """Who holds a candidate: a process of a machine since its boot."""
 
+from __future__ import annotations
+
 import os
 import platform
 from pathlib import Path

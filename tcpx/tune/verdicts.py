@@ -1,11 +1,12 @@
 """What came of a candidate."""
 
+from __future__ import annotations
+
 import traceback
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 
-from tcpx.records import frozen
 from tcpx.tune.space import Value
 
 
@@ -25,7 +26,7 @@ class Verdict(Enum):
     WORKERS_GONE = "workers gone"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """The time of a candidate as a part of that of another, the incumbent, measured in the same rounds.
 
@@ -56,7 +57,7 @@ class Comparison:
         return (self.high - self.low) / self.ratio
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A record of the ledger: a point, what came of it, and when, where and why it was tried.
 

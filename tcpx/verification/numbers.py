@@ -1,7 +1,9 @@
 """Is a payload still the same computation: its results on chosen inputs, against those of the payload it came from."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -10,7 +12,6 @@ from tcpx.inputs import random_inputs
 from tcpx.payload.diagnostics import TcpxError
 from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.ir import Module
-from tcpx.records import frozen
 from tcpx.verification.sizes import work_of
 
 SPECIAL: Final = (np.nan, np.inf, -np.inf, -0.0, 1e-40)
@@ -19,7 +20,7 @@ ROUNDINGS: Final = 512
 """How many roundings, relative to the largest element of a result, two orders of the same sums may differ by."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Case:
     """Inputs at one choice of sizes, and what they give."""
 
@@ -33,7 +34,7 @@ class Case:
         return f"{sizes}, {'with special values' if self.special else 'random data'}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Mismatch:
     """Results that differ, at the first element that does; or an evaluation that failed, and why."""
 

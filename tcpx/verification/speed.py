@@ -1,6 +1,9 @@
 """The step that made the kernel slow: kernels of the schedule cut short, timed side by side."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Final
 
@@ -14,7 +17,6 @@ from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Module
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.verifier import verify_module
-from tcpx.records import frozen
 from tcpx.target import Target
 from tcpx.transform.language.embedded import Schedulable
 from tcpx.verification.steps import Setting
@@ -30,7 +32,7 @@ Measure = Callable[[Sequence[Kernel], Sequence[Array]], list[float]]
 """Seconds of one call of each kernel on the arrays."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Cut:
     """The schedule up to a step (`None`: nothing of it), finished by the default lowering, and its seconds a call.
 
@@ -47,7 +49,7 @@ class Cut:
         return 0 if self.step is None else self.step.index + 1
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SpeedBisection:
     """The cuts that were measured, in order, and the one that lost the speed, if any did."""
 

@@ -1,5 +1,7 @@
 """Numbers as C literals."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Contractions: sums of products over any dims."""
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Mapping, Sequence

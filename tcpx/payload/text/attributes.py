@@ -1,5 +1,7 @@
 """Attributes from syntax."""
 
+from __future__ import annotations
+
 import json
 from math import isinf
 

@@ -1,9 +1,11 @@
 """What a call means: the thing called, and which argument goes to which parameter. Serves checker and engine."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
-from tcpx.records import frozen
 from tcpx.transform.declaration import ParameterKind, Transform, known_transform, plugin_notes, transforms
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.builtins import FUNCTIONS, Function
@@ -13,7 +15,7 @@ from tcpx.transform.language.other_systems import OTHER_SYSTEMS
 from tcpx.transform.suggestions import did_you_mean
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SequenceCallee:
     """A sequence and the file it stands in."""
 
@@ -21,7 +23,7 @@ class SequenceCallee:
     sequence: ast.Sequence
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FunctionCallee:
     """A function of a schedule and the file it stands in."""
 
@@ -29,7 +31,7 @@ class FunctionCallee:
     function: ast.Function
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class MatcherCallee:
     """A matcher and the file it stands in."""
 

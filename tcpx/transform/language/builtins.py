@@ -1,13 +1,15 @@
 """What the language offers in expressions: functions, constants, navigation. The engine gives them their meaning."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tcpx.payload.types import SCALARS
-from tcpx.records import frozen
 from tcpx.transform.language.kinds import Static
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Function:
     """A function of expressions: names of its parameters, those that may be left out behind `optional`."""
 
@@ -109,7 +111,7 @@ ALWAYS_ASKED = ("out", "result", "acc", "start", "name", "scheduled", "constant"
 """Of these, what can be asked of any operation; the others are operands that it may not have."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Method:
     """`x.name(argument)`: what the argument is (`dim` and `class` are bare names) and what is given back."""
 

@@ -1,5 +1,7 @@
 """A text with the name of its file: makes Locations."""
 
+from __future__ import annotations
+
 from lark import Token, Tree
 
 from tcpx.payload.diagnostics import Location

@@ -8,7 +8,6 @@ from pathlib import PurePath
 from typing import cast
 
 from tcpx.payload.diagnostics import Location
-from tcpx.records import frozen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,29 +34,29 @@ def walk(part: object) -> Iterator[Node]:
 # -- expressions -------------------------------------------------------------------------------------------------
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Literal(Node):
     value: int | float | str | bool
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Name(Node):
     name: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ListOf(Node):
     items: tuple[Expression, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class MapOf(Node):
     """`[n: nr, m: mr]`: keys in the order written."""
 
     entries: tuple[tuple[Expression, Expression], ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Padded(Node):
     """`k pad 16` in a layout."""
 
@@ -65,7 +64,7 @@ class Padded(Node):
     to: Expression
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Range(Node):
     """`lower..upper`, both ends included."""
 
@@ -73,7 +72,7 @@ class Range(Node):
     upper: Expression
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Unary(Node):
     """`-x`, `not x`."""
 
@@ -81,7 +80,7 @@ class Unary(Node):
     operand: Expression
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Binary(Node):
     """Arithmetic, comparison, `and`, `or`. `/` floors, `**` raises to a power."""
 
@@ -90,7 +89,7 @@ class Binary(Node):
     rhs: Expression
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Conditional(Node):
     """`a if condition else b`."""
 
@@ -99,13 +98,13 @@ class Conditional(Node):
     orelse: Expression
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Attribute(Node):
     base: Expression
     name: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Argument(Node):
     """`value` or `name: value`."""
 
@@ -113,13 +112,13 @@ class Argument(Node):
     value: Expression
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Call(Node):
     function: Expression
     arguments: tuple[Argument, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Selection(Node):
     """`x in L`: the copies of x inside L."""
 
@@ -127,7 +126,7 @@ class Selection(Node):
     scope: Expression
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Pattern(Node):
     """A class of the operation tree or a matcher (`g.name` of an import), and a glob for the name; one may be empty."""
 
@@ -135,7 +134,7 @@ class Pattern(Node):
     glob: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Match(Node):
     """`match one|some|any PATTERN in scope where condition`."""
 
@@ -173,14 +172,14 @@ def left_chain(expression: Binary) -> list[Binary]:
 # -- statements --------------------------------------------------------------------------------------------------
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Trivia:
     """What stands beside a statement: its `///` docs, one line each."""
 
     doc: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TypeOf(Node):
     """`int`, `op<contract>`, `list<op>`."""
 
@@ -191,7 +190,7 @@ class TypeOf(Node):
         return f"{self.name}<{', '.join(map(str, self.arguments))}>" if self.arguments else self.name
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Block(Node):
     """Statements between braces."""
 
@@ -205,13 +204,13 @@ class Commented(Node):
     trivia: Trivia = Trivia()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Let(Commented):
     names: tuple[str, ...]
     value: Expression
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Knob(Commented):
     """`knob name: type = default in domain`. A separate knob does not share its value with uses of one structure."""
 
@@ -222,13 +221,13 @@ class Knob(Commented):
     separate: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Require(Commented):
     condition: Expression
     message: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Do(Commented):
     """A call as a statement."""
 
@@ -236,7 +235,7 @@ class Do(Commented):
     optional: bool
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ForEach(Commented):
     """`for x in items`; several variables take the parts of each item."""
 
@@ -245,13 +244,13 @@ class ForEach(Commented):
     body: Block
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Branch(Node):
     condition: Expression
     body: Block
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class If(Commented):
     """`if` and its `else if`s in order, then `else`."""
 
@@ -259,21 +258,21 @@ class If(Commented):
     orelse: Block | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Fail(Node):
     """`fail "message"` in the place of a block."""
 
     message: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Remark(Node):
     """`else remark x`: what `x` denotes stays as it is, and a remark says what failed."""
 
     target: Expression
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Arm(Node):
     """`class "glob" where condition => { ... }`."""
 
@@ -282,14 +281,14 @@ class Arm(Node):
     body: Block
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Case(Commented):
     subject: Expression
     arms: tuple[Arm, ...]
     orelse: Block | Fail | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Try(Commented):
     """Alternatives in order; the first that does not fail counts."""
 
@@ -297,7 +296,7 @@ class Try(Commented):
     orelse: Fail | Remark | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Specialize(Commented):
     """Run-time versions: `specialize x when c { } else when d { } else { }`."""
 
@@ -306,14 +305,14 @@ class Specialize(Commented):
     orelse: Block | Fail
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Tune(Commented):
     """`tune { A } or { B }`: the choice is a knob."""
 
     alternatives: tuple[Block, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Return(Commented):
     values: tuple[Expression, ...]
 
@@ -343,14 +342,14 @@ def blocks_in(statement: Statement) -> Iterator[Block]:
 # -- items -------------------------------------------------------------------------------------------------------
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Param(Commented):
     name: str
     type: TypeOf
     default: Expression | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Import(Commented):
     path: str
     alias: str
@@ -361,7 +360,7 @@ class Import(Commented):
         return self.alias or PurePath(self.path).stem
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Function(Commented):
     """`function name(a: int, b: int = 2) -> int = expression`."""
 
@@ -371,7 +370,7 @@ class Function(Commented):
     value: Expression
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Matcher(Commented):
     """A named pattern: the op it is asked about is its parameter, its body says what must hold, it returns parts."""
 
@@ -381,7 +380,7 @@ class Matcher(Commented):
     body: Block
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Sequence(Commented):
     name: str
     params: tuple[Param, ...]
@@ -389,7 +388,7 @@ class Sequence(Commented):
     body: Block
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Schedule(Commented):
     name: str
     params: tuple[Param, ...]
@@ -397,7 +396,7 @@ class Schedule(Commented):
     body: Block
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Language(Commented):
     version: int
 
@@ -405,7 +404,7 @@ class Language(Commented):
 Item = Language | Import | Function | Matcher | Sequence | Schedule
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class File:
     """One `.tcps` file."""
 

@@ -1,5 +1,7 @@
 """pack: copy an operand's tile into a buffer laid out as the computation reads it."""
 
+from __future__ import annotations
+
 from tcpx.transform.declaration import (
     BOOL,
     LAYOUT,

@@ -1,5 +1,7 @@
 """Points at random."""
 
+from __future__ import annotations
+
 import random
 from typing import Final
 

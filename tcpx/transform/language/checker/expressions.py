@@ -1,5 +1,7 @@
 """Checking expressions: every name is known, operators and functions get what they take."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 from tcpx.payload.diagnostics import ScheduleError

@@ -1,5 +1,7 @@
 """Checking types, classes of the operation tree, and patterns."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from functools import lru_cache
 

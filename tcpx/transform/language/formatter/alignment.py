@@ -1,16 +1,17 @@
 """Columns: comments behind the code of a paragraph, and what its author had aligned."""
 
-from collections.abc import Sequence
-from itertools import groupby
+from __future__ import annotations
 
-from tcpx.records import frozen
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
 
 WIDTH = 120
 GAP = "  "
 """Between code and the comment behind it."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Mark:
     """A place in a line that may be put into a column with those of the same kind; `kept` if the author did."""
 
@@ -19,7 +20,7 @@ class Mark:
     kept: bool
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Line:
     """A line of output, indentation included. An own-line comment is `text` without code."""
 
