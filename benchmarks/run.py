@@ -20,6 +20,7 @@ from benchmarks.random_shapes import random_shapes
 from benchmarks.reference import reference
 from benchmarks.registry import AGAIN, VARIANTS, absent, launches
 from benchmarks.registry import peers as known_peers
+from benchmarks.transformer import transformer_bars
 from benchmarks.workloads import Workload, default_files, load_group_bars, load_workloads, select
 from tcpx.cli.measuring import plan_of, threads_of
 from tcpx.measure.output import write_results
@@ -78,7 +79,7 @@ def judged(workloads: Sequence[Workload], groups: Sequence[GroupBar], rows: Sequ
     """Print every verdict, and whether the run counts; 1 if a bar is missed."""
     bars: dict[str, tuple[Bar, ...]] = {workload.name: workload.bars for workload in workloads}
     verdicts = [*judge(bars, rows), *judge_groups(groups, rows)]
-    verdicts += [import_bar(), cold_compile_bar(), busy_core_bar(), *command_bars(), *model_bars()]
+    verdicts += [import_bar(), cold_compile_bar(), busy_core_bar(), *command_bars(), *model_bars(), *transformer_bars()]
     print("\n".join(verdict.text() for verdict in verdicts))
     print(judge_run(load_peer_figures(), [*known_peers(), AGAIN], rows).text())
     return 1 if any(verdict.is_missed for verdict in verdicts) else 0

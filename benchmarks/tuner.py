@@ -26,11 +26,11 @@ import tcpx
 from tcpx.api import library_folder
 from tcpx.measure.calibration import Calibration
 from tcpx.measure.limits import Machine
-from tcpx.measure.pinned_threads import PinnedThreads
+from tcpx.measure.pinned_threads import PinnedThreads, available_cpus
 from tcpx.tune.duel import Effort, compare
 from tcpx.tune.measurement_slot import measuring
 from tcpx.tune.problem import Problem, examples_of
-from tcpx.tune.slots import Limits, Slot, all_cpus, prepare
+from tcpx.tune.slots import Limits, Slot, prepare
 from tcpx.tune.space import Value
 from tcpx.tune.space_file import Workload
 from tcpx.tune.study import Study
@@ -211,14 +211,14 @@ def stage(
 ) -> Generator[Callable[[Candidate, Candidate], float]]:
     """Gives the time of a candidate as a part of another's, in two fresh processes each time."""
     workloads = (Workload(tuple(sizes.items())),)
-    cpus = all_cpus()[:1]
+    cpus = available_cpus()[:1]
     target = tcpx.load_target("native")
     problem = Problem(module, schedule, target.name, 1, cpus, examples_of(module, workloads, 0), fixed)
     with tempfile.TemporaryDirectory(prefix="tcpx-tuner-") as name, PinnedThreads(cpus) as pinned:
         path = Path(name, "problem.pickle")
         problem.write(path)
         calibration: Calibration = Machine(target, pinned).calibration
-        slots = [Slot(path, Path(name, "builds"), all_cpus(), Limits()) for _ in range(2)]
+        slots = [Slot(path, Path(name, "builds"), available_cpus(), Limits()) for _ in range(2)]
 
         def beside(candidate: Candidate, other: Candidate) -> float:
             for slot, held in zip(slots, (candidate, other), strict=True):
@@ -237,7 +237,7 @@ def stage(
 @contextmanager
 def competitors(seed: int) -> Generator[None]:
     """A process for each CPU that computes for up to three seconds, and sleeps as long, again and again."""
-    made = [subprocess.Popen([sys.executable, "-c", COMPETITOR, str(seed * 100 + cpu)]) for cpu in all_cpus()]
+    made = [subprocess.Popen([sys.executable, "-c", COMPETITOR, str(seed * 100 + cpu)]) for cpu in available_cpus()]
     try:
         yield
     finally:

@@ -1,9 +1,7 @@
 """The public functions: read a payload and a schedule, compile one with the other, evaluate the oracle."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +20,7 @@ from tcpx.payload.size_values import size_choices
 from tcpx.payload.strided import mark_strided
 from tcpx.payload.structure import fingerprint as function_fingerprint
 from tcpx.payload.text.parser import load, parse
+from tcpx.records import frozen
 from tcpx.target import Target, load_target
 from tcpx.transform.language.checker import check_program
 from tcpx.transform.language.embedded import Schedulable, program_of
@@ -84,7 +83,7 @@ def check(
     program = program_of(schedule)
     if module is None:
         return (*check_program(program), *unknown_params(program, params))
-    chosen = load_target(target) if isinstance(target, str) else target
+    chosen = load_target(target)
     return check_schedule(copy_module(module), program, chosen, threads=threads, params=params)
 
 
@@ -142,7 +141,7 @@ def apply_schedule(
 
     `on_step` is called with the trace entry of every committed step, also when a later one fails.
     """
-    chosen = load_target(target) if isinstance(target, str) else target
+    chosen = load_target(target)
     program = program_or_default(schedule)
     return run_schedule(copy_module(module), program, chosen, threads=threads, params=params, on_step=on_step)
 
@@ -163,13 +162,13 @@ def search_space(
     stand only in versions of `specialize` that none of them takes are `untaken`. Raises ScheduleError for a schedule
     that is wrong whatever its knobs are.
     """
-    chosen = load_target(target) if isinstance(target, str) else target
+    chosen = load_target(target)
     program = program_or_default(schedule)
     copies = copy_module(module), copy_module(module)
     return survey(*copies, program, chosen, threads=threads, params=params, sizes=size_choices(sizes))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompileRequest:
     """One kernel of `compile_many`."""
 
@@ -192,7 +191,7 @@ def compile_many(
     requests: list[CompileRequest], *, target: str | Target = "native", threads: int = 1, sanitize: bool = False
 ) -> list[Kernel]:
     """Compile several payloads into one C file and one shared library. `sanitize` is that of `compile`."""
-    chosen = load_target(target) if isinstance(target, str) else target
+    chosen = load_target(target)
     kernels: list[KernelRequest] = []
     for request in requests:
         run = lowered(request, chosen, threads)
@@ -251,7 +250,7 @@ def tuned_record(
     threads: int = 1,
 ) -> TunedRecord:
     """The record of a file that `compile(.., tuned=path)` uses. Raises ArgumentError where none fits."""
-    chosen = load_target(target) if isinstance(target, str) else target
+    chosen = load_target(target)
     return matching_record(path, module, program_or_default(schedule), chosen, threads)
 
 

@@ -1,7 +1,5 @@
 """Schedules with values for several sizes: one frozen version for each, chosen when the kernel runs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from math import isqrt
 from pathlib import Path
@@ -38,7 +36,7 @@ def freeze_dispatch(
     Other sizes get the version of the nearest: the border between two is their geometric mean. Raises what `freeze`
     raises, and ArgumentError for sizes that nothing tells apart, and for a symbol that is the extent of no operation.
     """
-    chosen = load_target(target) if isinstance(target, str) else target
+    chosen = load_target(target)
     program = program_or_default(schedule)
     cases = _cases([dict(sizes) for sizes, _ in versions])
     suffixes = ["".join(f"_{name}{size}" for name, size in sorted(sizes.items())) for sizes, _ in versions]

@@ -1,9 +1,6 @@
 """Kernels whose C is known before it is compiled."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from tcpx.api import CompileRequest, lowered
 from tcpx.costs.kernel_cost import KernelCost, kernel_cost
@@ -12,11 +9,12 @@ from tcpx.emit_c.printer.file import PrintedFile
 from tcpx.interp import ParamValue, Run
 from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Module
+from tcpx.records import frozen
 from tcpx.target import Target, load_target
 from tcpx.transform.language.embedded import Schedulable
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Draft:
     """What `tcpx.compile` has in hand before it calls the C compiler."""
 
@@ -50,7 +48,7 @@ def draft(
     threads: int = 1,
 ) -> Draft:
     """Do all that `tcpx.compile` does up to the C compiler. Raises ScheduleError and VerifyError."""
-    chosen = load_target(target) if isinstance(target, str) else target
+    chosen = load_target(target)
     run = lowered(CompileRequest(module, schedule, params), chosen, threads)
     printed = printed_kernels([KernelRequest(run.module)], chosen, threads)
     return Draft(printed, run, chosen, threads, schedule)

@@ -1,11 +1,9 @@
 """Schedules with their values written in: one file that imports nothing and has no knobs left."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +11,7 @@ from tcpx.api import apply_schedule, library_folder, program_or_default
 from tcpx.interp import KnobUse, ParamValue
 from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
 from tcpx.payload.ir import Module
+from tcpx.records import frozen
 from tcpx.source import emit
 from tcpx.target import Target
 from tcpx.transform.language import syntax as ast
@@ -58,7 +57,7 @@ def freeze(
     return text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Values:
     """The values of one declaration, by the use."""
 

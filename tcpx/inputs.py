@@ -1,7 +1,5 @@
 """Inputs for a payload: given arrays, and random ones in place of the others."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,7 +12,7 @@ from tcpx.payload.size_values import size_values
 from tcpx.payload.sizes import Dim, Symbol, evaluate, symbols
 from tcpx.payload.stored_arrays import UnreadableArrayError, read_npy
 from tcpx.payload.types import ScalarType, dtype_of, shape_of
-from tcpx.payload.value_ranges import declared_ranges
+from tcpx.payload.value_ranges import SORTED, SPANNING, UNIQUE, Declared, declared_ranges
 from tcpx.transform.suggestions import did_you_mean
 
 INTEGER_RANGE = 8
@@ -64,8 +62,9 @@ def random_inputs(
         if drawn is None:
             shape = tuple(_extent(dim, known, value) for dim in shape_of(value.type))
             try:
-                range_ = [_extent(d, known, value) for d in ranges.get(position, ())]
-                drawn = _draw(shape, dtype_of(value.type), generator, range_)
+                declared = ranges.get(position, Declared(0, 0))
+                range_ = [_extent(d, known, value) for d in declared[:2]] if position in ranges else []
+                drawn = _draw(shape, dtype_of(value.type), generator, range_, declared.order)
             except (MemoryError, ValueError) as error:  # NumPy's, for arrays that it cannot make
                 raise ArgumentError(
                     Diagnostic(
@@ -146,11 +145,22 @@ def _extent(dim: Dim, known: Mapping[str, int], value: Value) -> int:
 
 
 def _draw(
-    shape: tuple[int, ...], dtype: ScalarType, generator: np.random.Generator, range_: Sequence[int] = ()
+    shape: tuple[int, ...],
+    dtype: ScalarType,
+    generator: np.random.Generator,
+    range_: Sequence[int] = (),
+    order: Sequence[str] = (),
 ) -> Array:
     if range_:
-        lower, end = range_
-        return np.asarray(generator.integers(lower, max(end, lower + 1), shape)).astype(dtype.numpy)
+        lower, end = range_[0], max(range_[1], range_[0] + 1)
+        drawn = np.asarray(generator.integers(lower, end, shape)).ravel()
+        if UNIQUE in order and drawn.size <= end - lower:
+            drawn = lower + generator.choice(end - lower, drawn.size, replace=False)
+        if SORTED in order:
+            drawn.sort()
+        if SPANNING in order and drawn.size:
+            drawn[0], drawn[-1] = lower, end - 1
+        return drawn.reshape(shape).astype(dtype.numpy)
     if dtype.is_float:
         return np.asarray(generator.standard_normal(shape)).astype(dtype.numpy)
     if dtype.bits == 1:

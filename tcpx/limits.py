@@ -4,8 +4,6 @@ They stand far above what real programs need: each turns a mistake that would ru
 the 64-bit sizes of C into an error at its place.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 INT64_MIN: Final = -(1 << 63)
@@ -15,6 +13,9 @@ UINT64_MAX: Final = (1 << 64) - 1
 
 LARGEST_EXTENT: Final = 1 << 47
 """No array has more elements: addresses have fewer bits."""
+
+MOST_BITS: Final = 1 << 33
+"""Numbers of a range of which a kernel notes which there are: a gigabyte of bits."""
 
 LARGEST_TEXT: Final = 16 << 20
 """Bytes of a schedule or payload file."""
@@ -61,6 +62,8 @@ LONGEST_FUNCTION: Final = 128
 partitioned: the time of a C compiler grows with the 1.9th power of the length."""
 LONGEST_PART: Final = 48
 """Operations in the body of a part of a longer function."""
+SHORTEST_PART: Final = 4
+"""Operations that repeat, from which on they are worth a function, if it saves as many as `LONGEST_PART`."""
 MOST_COPIES: Final = 1024
 """Copies of a loop's body that `unroll` makes."""
 MOST_UNROLLED: Final = 64

@@ -1,7 +1,5 @@
 """A schedule and the lowering behind it; what cannot be lowered is scheduled again without what made it so."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -10,12 +8,14 @@ from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError, VerifyErro
 from tcpx.payload.ir import FuncOp, Module
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.verifier import verify_module
-from tcpx.target import Target
+from tcpx.target import Target, target_at
+from tcpx.transform.arguments import TransformContext
 from tcpx.transform.cleanup import canonicalize
+from tcpx.transform.grouping import dissolve_all
 from tcpx.transform.language.loader import Program
 from tcpx.transform.ops.bufferize import bufferize_one
 from tcpx.transform.ops.plan_memory import plan_one
-from tcpx.transform.outlining import drop_unused_arguments
+from tcpx.transform.outlining import drop_unused_arguments, serial_versions
 from tcpx.transform.partition import partition
 from tcpx.transform.vectors.lowering import lower_vectors
 from tcpx.transform.vectors.selection import select_instructions
@@ -46,24 +46,28 @@ def lower(
     rewriter: Rewriter, func: FuncOp, target: Target, threads: int, on_step: StepDone | None = None
 ) -> list[Diagnostic]:
     """Apply the steps of `LOWERING` to a function and those it calls; `on_step` is called with the name of each when
-    it is done. Functions that are too long are partitioned first; returns what is said of that."""
-    remarks = _partition(rewriter, func)
+    it is done. Groups end as they promise first, and functions that are too long are partitioned; returns what is said
+    of that."""
+    dissolve_all(TransformContext(rewriter, target, threads), func)
+    remarks = _partition(rewriter, func, threads)
     if remarks and on_step is not None:
         on_step("partition")
     for name, step in LOWERING:
         rewriter.step += 1
         for held in rewriter.module.reached(func):
-            step(rewriter, held, target, threads)
+            step(rewriter, held, target_at(held, target), threads)
         if on_step is not None:
             on_step(name)
     return remarks
 
 
-def _partition(rewriter: Rewriter, func: FuncOp) -> list[Diagnostic]:
+def _partition(rewriter: Rewriter, func: FuncOp, threads: int) -> list[Diagnostic]:
     rewriter.step += 1
     known: dict[str, FuncOp] = {}
     found = [partition(rewriter, held, known) for held in rewriter.module.reached(func)]
     remarks = [remark for remark in found if remark is not None]
+    if threads > 1:
+        serial_versions(rewriter, func)
     rewriter.step -= 0 if remarks else 1
     return remarks
 

@@ -1,26 +1,25 @@
 """C source to take along: the file, its header, its constants and how to compile it. Needs no C compiler."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcpx.api import CompileRequest, lowered
 from tcpx.emit_c.binding import constants_block
-from tcpx.emit_c.driver import compiler_flags
+from tcpx.emit_c.driver import compiler_flags, linked_with
 from tcpx.emit_c.printer.file import PrintRequest, print_file
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.interp import ParamValue
 from tcpx.payload.collector import collector_paused
 from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
 from tcpx.payload.ir import Module
+from tcpx.records import frozen
 from tcpx.target import Target, load_target
 from tcpx.transform.language.embedded import Schedulable
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LineOrigin:
     """What a line of C was printed for: an operation, by name; the steps that made and changed it, numbered from 1 in
     the order they ran, those of the lowering last; and the schedule line that made it, where one did."""
@@ -30,7 +29,7 @@ class LineOrigin:
     schedule: Location | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """A kernel as text. `constants` is the block its `constants` argument points to, 64-byte aligned; maybe empty.
 
@@ -45,6 +44,8 @@ class Source:
     flags: tuple[str, ...]
     origins: Mapping[int, LineOrigin]
     remarks: tuple[Diagnostic, ...] = ()
+    link: tuple[str, ...] = ()
+    """What the linker is told: the libraries that it calls."""
 
     @property
     def name(self) -> str:
@@ -54,7 +55,7 @@ class Source:
     @property
     def compile_command(self) -> str:
         """A shell command that makes a shared library of `NAME.c`."""
-        return f"cc {shlex.join(self.flags)} -o {self.name}.so {self.name}.c -lm"
+        return f"cc {shlex.join(self.flags)} -o {self.name}.so {self.name}.c {shlex.join((*self.link, '-lm'))}"
 
 
 @collector_paused()
@@ -73,7 +74,7 @@ def emit(
     The target need not be one that this machine can run. `strided` is that of `compile`: the C function takes the
     strides, in elements. Raises ScheduleError and VerifyError.
     """
-    chosen = load_target(target) if isinstance(target, str) else target
+    chosen = load_target(target)
     run = lowered(CompileRequest(module, schedule, params, name, strided), chosen, threads)
     return replace(source_of(run.module, chosen, threads, name), remarks=run.remarks)
 
@@ -93,6 +94,7 @@ def source_of(module: Module, target: Target, threads: int, name: str | None = N
             line: LineOrigin(op.name or op.opcode, op.steps, op.schedule_location)
             for line, op in printed.operations.items()
         },
+        link=linked_with(printed.link),
     )
 
 

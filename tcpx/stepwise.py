@@ -1,7 +1,5 @@
 """A schedule and the lowering behind it, one step after the other: for those who look at every step."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from time import perf_counter
 

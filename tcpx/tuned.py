@@ -4,14 +4,12 @@
 is refused with what differs.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -27,6 +25,7 @@ from tcpx.payload.structure import fingerprint
 from tcpx.payload.text.file import UnreadableError, read_text
 from tcpx.payload.text.parser import parse
 from tcpx.payload.text.printer import print_func
+from tcpx.records import frozen
 from tcpx.target import Target
 from tcpx.transform.language.loader import Program
 
@@ -35,7 +34,7 @@ SHOWN: Final = 8
 _CPUINFO: Final = Path("/proc/cpuinfo")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Setting:
     """What a record is for: all of it has to be the same. Payload and schedule are hashes of their structure."""
 
@@ -48,7 +47,7 @@ class Setting:
     cpu: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TunedRecord:
     """`params` for `tcpx.compile`. `structure` is the text of the payload; `provenance` says where they come from."""
 

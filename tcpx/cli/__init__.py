@@ -1,7 +1,5 @@
 """The `tcpx` command: one file per subcommand."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """tcpx bench: the workloads of the checkout beside other libraries, or one payload alone."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile
@@ -14,7 +12,7 @@ import numpy as np
 
 import tcpx
 from tcpx.cli.measuring import add_measuring, plan_of, threads_of
-from tcpx.cli.options import Subcommand, UsageError, checked_unique, size
+from tcpx.cli.options import Subcommand, UsageError, add_sizes, checked_unique
 from tcpx.cli.progress import showing
 from tcpx.measure.output import checked_output, write_results
 from tcpx.measure.peer_process import Launch
@@ -38,9 +36,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="names or globs of workloads (gemm/*), YAML files of workloads, or one payload (.tcp); default: all",
     )
     parser.add_argument("-s", "--schedule", metavar="SCHEDULE", help="for a payload: its schedule (.tcps)")
-    parser.add_argument(
-        "--size", action="append", default=[], type=size, metavar="SYMBOL=N", help="for a payload: a symbolic size"
-    )
+    add_sizes(parser, "for a payload: a symbolic size")
     add_measuring(parser)
     parser.add_argument("--list", action="store_true", help="show the names of the workloads and end")
     parser.add_argument("--check", action="store_true", help="judge by the bars; exit status 1 if one is missed")

@@ -1,25 +1,26 @@
 """tcpx bisect: the step that broke the numbers, or the speed."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 
 import tcpx
-from tcpx.cli.options import Subcommand, add_schedule, checked_unique, params_of, schedule_of, size
+from tcpx.cli.options import (
+    Subcommand,
+    add_payload,
+    add_schedule,
+    add_sizes,
+    checked_unique,
+    params_of,
+    schedule_of,
+)
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="payload file (.tcp)")
+    add_payload(parser)
     add_schedule(parser)
     parser.add_argument("--speed", action="store_true", help="look for the step that made the kernel slow")
-    parser.add_argument(
-        "--size",
-        action="append",
-        default=[],
-        type=size,
-        metavar="SYMBOL=N",
-        help="try this size; without it, for the numbers: 0, 1, odd ones and those round every tile. May be repeated",
+    add_sizes(
+        parser, "try this size; without it, for the numbers: 0, 1, odd ones and those round every tile. May be repeated"
     )
 
 

@@ -1,7 +1,5 @@
 """tcpx check: find what is wrong with a payload, a schedule or both, without compiling."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import warnings

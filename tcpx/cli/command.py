@@ -1,7 +1,5 @@
 """The command line: its parser, the call of a subcommand, and the exit status."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

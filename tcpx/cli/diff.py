@@ -1,7 +1,5 @@
 """tcpx diff: two schedules for a payload, side by side: values of knobs, loop nests, C, speed."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Mapping
@@ -10,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import tcpx
-from tcpx.cli.options import Subcommand, checked_unique, positive, size
+from tcpx.cli.options import Subcommand, add_sizes, checked_unique, positive
 from tcpx.verification.speed import interleaved
 
 COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
@@ -24,9 +22,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=positive, default=1, metavar="N", help="default: 1")
     parser.add_argument("--c", action="store_true", help="show the lines of C that differ, not just how many")
     parser.add_argument("--time", action="store_true", help="compile both and time them in turn, on random arguments")
-    parser.add_argument(
-        "--size", action="append", default=[], type=size, metavar="SYMBOL=N", help="for --time: a symbolic size"
-    )
+    add_sizes(parser, "for --time: a symbolic size")
 
 
 def _execute(options: argparse.Namespace) -> int:

@@ -1,19 +1,17 @@
 """How far results are from those of the reference evaluator."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 import tcpx
+from tcpx.records import frozen
 
 Array = npt.NDArray[np.generic]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tolerance:
     """A difference of at most `absolute + relative * magnitude` is allowed, `magnitude` being the largest finite
     element of the reference."""

@@ -1,7 +1,5 @@
 """tcpx emit: write the C of a payload to a folder."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 import sys
@@ -11,6 +9,7 @@ import tcpx
 from tcpx.cli.options import (
     ParamValue,
     Subcommand,
+    add_payload,
     add_schedule,
     add_strided,
     add_tuned,
@@ -21,7 +20,7 @@ from tcpx.cli.options import (
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="payload file (.tcp)")
+    add_payload(parser)
     add_schedule(parser)
     add_tuned(parser)
     add_strided(parser)

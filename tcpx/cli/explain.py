@@ -1,7 +1,5 @@
 """tcpx explain: what every statement of a schedule did to a payload."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import re
@@ -10,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import tcpx
-from tcpx.cli.options import Subcommand, UsageError, add_schedule, params_of, schedule_of
+from tcpx.cli.options import Subcommand, UsageError, add_payload, add_schedule, params_of, schedule_of
 from tcpx.cli.watching import run_on_save
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="payload file (.tcp)")
+    add_payload(parser)
     add_schedule(parser)
     parser.add_argument("--html", metavar="PAGE", help="write one HTML file that needs nothing else, and no text")
     parser.add_argument(

@@ -1,7 +1,5 @@
 """tcpx fmt: schedules in the one format."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator

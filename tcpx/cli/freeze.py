@@ -1,17 +1,15 @@
 """tcpx freeze: write a schedule with its values written in."""
 
-from __future__ import annotations
-
 import argparse
 from datetime import UTC, datetime
 from pathlib import Path
 
 import tcpx
-from tcpx.cli.options import Subcommand, add_schedule, add_tuned, params_of, schedule_of, tuned_of
+from tcpx.cli.options import Subcommand, add_payload, add_schedule, add_tuned, params_of, schedule_of, tuned_of
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="payload file (.tcp)")
+    add_payload(parser)
     add_schedule(parser)
     add_tuned(parser)
     parser.add_argument("-o", "--output", metavar="FILE.tcps", required=True, help="the file to write")
@@ -19,7 +17,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _execute(options: argparse.Namespace) -> int:
     module, schedule = tcpx.load(options.file), schedule_of(options)
-    target = tcpx.load_target(options.target) if isinstance(options.target, str) else options.target
+    target = tcpx.load_target(options.target)
     params = dict[str, int | float | bool | str](params_of(options))
     told = {
         "frozen": f"by tcpx {tcpx.__version__}, {datetime.now(UTC).isoformat(timespec='seconds')}",

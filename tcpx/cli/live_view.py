@@ -1,7 +1,5 @@
 """The live view of tcpx tune, by rich: the fastest so far, verdicts, time left, the last candidates."""
 
-from __future__ import annotations
-
 from collections import deque
 from typing import Final
 

@@ -1,7 +1,5 @@
 """What every command that measures takes: threads, rounds, samples, where the rows go."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Sequence

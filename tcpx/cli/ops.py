@@ -1,7 +1,5 @@
 """tcpx ops: what payloads and schedules may say."""
 
-from __future__ import annotations
-
 import argparse
 from difflib import get_close_matches
 from inspect import cleandoc

@@ -1,22 +1,20 @@
 """What a subcommand is, and what several of them take: schedule, target, threads, parameters, `NAME=VALUE` words."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import TypeVar
 
 import tcpx
+from tcpx.records import frozen
 
 ParamValue = int | float | bool | str
 ValueT = TypeVar("ValueT")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Subcommand:
     """One subcommand: its texts, what declares its options, and what does it and returns the exit status."""
 
@@ -71,6 +69,16 @@ def add_schedule(parser: argparse.ArgumentParser, default: str = "the default po
     parser.add_argument(
         "--threads", type=positive, default=1, metavar="N", help="threads that parallel loops run on; default: 1"
     )
+
+
+def add_payload(parser: argparse.ArgumentParser) -> None:
+    """`FILE`."""
+    parser.add_argument("file", metavar="FILE", help="payload file (.tcp)")
+
+
+def add_sizes(parser: argparse.ArgumentParser, meaning: str) -> None:
+    """`--size`."""
+    parser.add_argument("--size", action="append", default=[], type=size, metavar="SYMBOL=N", help=meaning)
 
 
 def add_strided(parser: argparse.ArgumentParser) -> None:
@@ -154,11 +162,9 @@ def _param(word: str) -> tuple[str, ParamValue]:
     return name, value
 
 
-def seed(word: str) -> int:
-    """A seed: a number that is not negative."""
-    if not re.fullmatch(r"[0-9]+", word):
-        raise argparse.ArgumentTypeError(f"required a number >= 0, found {word!r}")
-    return int(word)
+def natural(word: str) -> int:
+    """A number that is not negative."""
+    return _whole(word, 0)
 
 
 def tolerance(word: str) -> float:
@@ -181,8 +187,12 @@ def seconds(word: str) -> float:
 
 def positive(word: str) -> int:
     """A number of at least 1."""
-    if not re.fullmatch(r"[0-9]+", word) or int(word) < 1:
-        raise argparse.ArgumentTypeError(f"required a number >= 1, found {word!r}")
+    return _whole(word, 1)
+
+
+def _whole(word: str, least: int) -> int:
+    if not re.fullmatch(r"[0-9]+", word) or int(word) < least:
+        raise argparse.ArgumentTypeError(f"required a number >= {least}, found {word!r}")
     return int(word)
 
 

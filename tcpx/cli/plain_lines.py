@@ -1,7 +1,5 @@
 """The view of tcpx tune where there is no terminal, or no rich: one line per candidate."""
 
-from __future__ import annotations
-
 from tcpx.tune.progress import Listener, Progress, line_of
 
 

@@ -1,7 +1,5 @@
 """What a command that takes long is at, on stderr: one changing line on a terminal, a line now and then elsewhere."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """tcpx run: compile a payload, call the kernel once, say what came out."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence
@@ -16,15 +14,16 @@ from tcpx.cli.differences import Tolerance, compare
 from tcpx.cli.options import (
     Subcommand,
     UsageError,
+    add_payload,
     add_schedule,
+    add_sizes,
     add_strided,
     add_tuned,
     checked_unique,
     input_file,
+    natural,
     params_of,
     schedule_of,
-    seed,
-    size,
     tolerance,
     tuned_of,
 )
@@ -34,7 +33,7 @@ Array = npt.NDArray[np.generic]
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="payload file (.tcp)")
+    add_payload(parser)
     add_schedule(parser)
     add_tuned(parser)
     add_strided(parser)
@@ -47,16 +46,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the array for an argument of the payload; may be repeated",
     )
     parser.add_argument(
-        "--random", type=seed, metavar="SEED", help="draw the arguments that no --input gives: floats standard normal"
+        "--random",
+        type=natural,
+        metavar="SEED",
+        help="draw the arguments that no --input gives: floats standard normal",
     )
-    parser.add_argument(
-        "--size",
-        action="append",
-        default=[],
-        type=size,
-        metavar="SYMBOL=N",
-        help="the value of a symbolic size, for --random; may be repeated",
-    )
+    add_sizes(parser, "the value of a symbolic size, for --random; may be repeated")
     parser.add_argument("-o", "--output", metavar="FILE", help="save the result: .npy, or .npz with all results")
     parser.add_argument(
         "--check",

@@ -1,7 +1,5 @@
 """tcpx tune: search the knobs of a schedule by measuring, and look at what was found before."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from errno import ENOENT
@@ -15,11 +13,11 @@ from tcpx.cli.options import (
     Subcommand,
     UsageError,
     add_schedule,
+    add_sizes,
+    natural,
     params_of,
     positive,
     schedule_of,
-    seed,
-    size,
     tuned_path,
 )
 from tcpx.cli.plain_lines import PlainLines
@@ -40,14 +38,7 @@ STORAGE: Final = "tune.db"
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", metavar="FILE", help="payload file (.tcp)")
     add_schedule(parser)
-    parser.add_argument(
-        "--size",
-        action="append",
-        default=[],
-        type=size,
-        metavar="SYMBOL=N",
-        help="the value of a symbolic size; several workloads stand in a --space file",
-    )
+    add_sizes(parser, "the value of a symbolic size; several workloads stand in a --space file")
     search = parser.add_argument_group("search")
     search.add_argument("--space", metavar="FILE", help="YAML file that narrows knobs and lists workloads")
     search.add_argument("--trials", type=positive, metavar="N", help="candidates at most; default: 100")
@@ -58,7 +49,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="time to prepare and search: 90s, 10m, 2h; default: no limit; --final comes on top",
     )
     search.add_argument("--sampler", choices=(*CORE, *OPTUNA), help="default: tpe with Optuna, else evolutionary")
-    search.add_argument("--seed", type=seed, default=0, metavar="N", help="of the sampler and the data; default: 0")
+    search.add_argument("--seed", type=natural, default=0, metavar="N", help="of the sampler and the data; default: 0")
     search.add_argument("--early-stop", type=positive, metavar="N", help="end after N candidates that are not faster")
     search.add_argument("--workers", type=positive, metavar="N", help="compile so many at once; default: one per CPU")
     search.add_argument("--executor", default=LOCAL, metavar="E", help="local, or dask://HOST:PORT; default: local")
@@ -68,7 +59,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     search.add_argument("--memory", type=positive, default=4096, metavar="MIB", help="for a candidate; default: 4096")
     search.add_argument(
         "--final",
-        type=_count,
+        type=natural,
         metavar="N",
         help="measure the winner again in at least so many sets of fresh processes; default: 5, with --quick 2; 0: not",
     )
@@ -207,12 +198,6 @@ def _listener(plain: bool) -> PlainLines:
     from tcpx.cli.live_view import LiveView
 
     return LiveView()
-
-
-def _count(word: str) -> int:
-    if not word.isdecimal():
-        raise argparse.ArgumentTypeError(f"required a number >= 0, found {word!r}")
-    return int(word)
 
 
 def _seconds(word: str) -> float:

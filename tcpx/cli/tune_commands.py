@@ -1,7 +1,5 @@
 """The commands that use what tcpx tune found, and that go on with it."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """What tcpx tune does with a ledger without searching: --show, --export, --merge."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

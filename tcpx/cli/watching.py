@@ -1,7 +1,5 @@
 """Doing something again whenever one of some files is saved."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Iterable

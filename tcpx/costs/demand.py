@@ -1,21 +1,19 @@
 """What a payload has to do at given sizes, however it is scheduled: operations and bytes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from tcpx.payload.evaluator import Array, bind_symbols
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import FuncOp, Module
-from tcpx.payload.sizes import Dim, evaluate
+from tcpx.payload.sizes import evaluate
 from tcpx.payload.types import TensorType, Type, dtype_of, shape_of
+from tcpx.records import frozen
 from tcpx.target import Target
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Demand:
     """`operations` by the peak that limits them (`fma_f32`, `dot_ui8_si8`: the loops of `tcpx.measure`), one for each
     point of an iteration domain, two where it also sums. `bytes` are those of arguments, constants and results."""
@@ -42,10 +40,10 @@ def _operations(func: FuncOp, sizes: Mapping[str, int], target: Target) -> Count
     found: Counter[str] = Counter()
     for op in func.walk():
         if op.callee is not None:
-            bound = {symbol.name: _number(size, sizes) for symbol, size in op.binding.items()}
+            bound = {symbol.name: evaluate(size, sizes) for symbol, size in op.binding.items()}
             found += _operations(op.callee, bound, target)
         if isinstance(op, Structured) and not op.is_movement:
-            points = prod(_number(extent, sizes) for extent in op.domain())
+            points = prod(evaluate(extent, sizes) for extent in op.domain())
             sums = any(it.is_reduction for it in op.iterators())
             found[_peak(op, target)] += points * (2 if sums else 1)
     return found
@@ -62,8 +60,4 @@ def _peak(op: Structured, target: Target) -> str:
 def _bytes(type_: Type, sizes: Mapping[str, int]) -> int:
     if not isinstance(type_, TensorType):
         return 0
-    return prod(_number(dim, sizes) for dim in shape_of(type_)) * -(-dtype_of(type_).bits // 8)
-
-
-def _number(dim: Dim, sizes: Mapping[str, int]) -> int:
-    return dim if isinstance(dim, int) else evaluate(dim, sizes)
+    return prod(evaluate(dim, sizes) for dim in shape_of(type_)) * -(-dtype_of(type_).bits // 8)

@@ -4,22 +4,21 @@ A site is what one block does to one buffer: a box of elements, which loop varia
 the sum over buffers of what its sites touch while it and the loops inside run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from tcpx.payload.ir import Operation
-from tcpx.payload.ops.gml_st import OnSubset
+from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.sizes import Dim, evaluate
+from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType
+from tcpx.records import frozen
 
 LINE = 64
 """Bytes of a cache line."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trip:
     """A loop at given sizes: `first` and `last` are values of its variable, `loop` tells it from others."""
 
@@ -67,20 +66,22 @@ class Sites:
 
     found: dict[tuple[int, int], Site] = field(default_factory=dict[tuple[int, int], Site])
 
-    def note(self, op: OnSubset, trips: tuple[Trip, ...], sizes: Mapping[str, int]) -> None:
+    def note(
+        self, block: Block | None, value: Value, tile: Tile, trips: tuple[Trip, ...], sizes: Mapping[str, int]
+    ) -> None:
         """An access to a buffer; accesses of a block to one buffer are one site."""
-        type_ = op.subset_of.type
+        type_ = value.type
         if not isinstance(type_, BufferType):
             return
-        low = [_number(offset, sizes) for offset in op.subset.offsets]
-        high = [at + max(0, _number(size, sizes)) for at, size in zip(low, op.subset.sizes, strict=True)]
-        key = id(op.parent), id(op.subset_of)
+        low = [evaluate(offset, sizes) for offset in tile.offsets]
+        high = [at + max(0, evaluate(size, sizes)) for at, size in zip(low, tile.sizes, strict=True)]
+        key = id(block), id(value)
         known = self.found.get(key)
         if known is None:
-            shape = tuple(max(0, _number(dim, sizes)) for dim in type_.shape)
+            shape = tuple(max(0, evaluate(dim, sizes)) for dim in type_.shape)
             width = -(-type_.dtype.bits // 8)
-            shifts = [_shift(op.subset.offsets, low, trip, sizes) for trip in trips]
-            self.found[key] = Site(op.subset_of, trips, low, high, shape, width, shifts)
+            shifts = [_shift(tile.offsets, low, trip, sizes) for trip in trips]
+            self.found[key] = Site(value, trips, low, high, shape, width, shifts)
             return
         known.low = list(map(min, known.low, low))
         known.high = list(map(max, known.high, high))
@@ -130,8 +131,4 @@ def _shift(offsets: Sequence[Dim], low: Sequence[int], trip: Trip, sizes: Mappin
     if trip.last == trip.first:
         return [0] * len(low)
     moved = {**sizes, trip.name: trip.last}
-    return [_number(offset, moved) - at for offset, at in zip(offsets, low, strict=True)]
-
-
-def _number(dim: Dim, sizes: Mapping[str, int]) -> int:
-    return dim if isinstance(dim, int) else evaluate(dim, sizes)
+    return [evaluate(offset, moved) - at for offset, at in zip(offsets, low, strict=True)]

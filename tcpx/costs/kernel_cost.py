@@ -4,8 +4,6 @@ Loops count as many times as their first iterations, branches as the side that i
 values that loops carry, at no operation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,8 +11,9 @@ from tcpx.costs.footprint import Sites, Trip
 from tcpx.payload.evaluator import Array, bind_symbols
 from tcpx.payload.ir import Block, FuncOp, Value
 from tcpx.payload.ops.gml_st import If, Loop, OnSubset, StYield
-from tcpx.payload.sizes import Dim, evaluate
+from tcpx.payload.sizes import evaluate
 from tcpx.payload.types import TensorType, VectorType
+from tcpx.records import frozen
 from tcpx.target import Target
 
 LATENCY = 4.0
@@ -23,7 +22,7 @@ ACCESS = 0.5
 """Loads and stores in the time of an arithmetic instruction, as a part of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelCost:
     """`slots` is the time of a call in arithmetic instructions on full vectors, if all memory were the first cache;
     `l2`, `l3` and `memory` are bytes that come from there. `carried` is the most vectors that a loop without loops
@@ -64,13 +63,15 @@ class _Walk:
                 case StYield():
                     continue
                 case OnSubset():
-                    self.sites.note(op, trips, sizes)
-                    accesses += 1
+                    for value, tile in op.accesses:
+                        self.sites.note(op.parent, value, tile, trips, sizes)
+                    accesses += 1 if op.work == 0 else 0
+                    nested += evaluate(op.work, sizes) * ACCESS / self.target.lanes("f32")
                 case _ if op.callee is not None:
-                    bound = {symbol.name: _number(size, sizes) for symbol, size in op.binding.items()}
+                    bound = {symbol.name: evaluate(size, sizes) for symbol, size in op.binding.items()}
                     nested += self.block(op.callee.body, {**sizes, **bound}, trips)
                 case _ if op.work != 0:
-                    nested += _number(op.work, sizes) / self.target.lanes("f32")
+                    nested += evaluate(op.work, sizes) / self.target.lanes("f32")
                 case _ if op.regions:
                     nested += sum(self.block(region, sizes, trips) for region in op.regions)
                 case _:
@@ -80,7 +81,7 @@ class _Walk:
     def loop(self, loop: Loop, sizes: Mapping[str, int], trips: tuple[Trip, ...]) -> float:
         """Slots of all iterations; what threads share is divided by them."""
         var = loop.var
-        first, end, step = (_number(dim, sizes) for dim in (var.lower, var.upper, var.step))
+        first, end, step = (evaluate(dim, sizes) for dim in (var.lower, var.upper, var.step))
         count = max(0, -(-(end - first) // max(1, step)))
         if count == 0:
             return 0.0
@@ -105,7 +106,3 @@ def _chain(loop: Loop) -> int:
         elif found:
             depths.update((result, max(found) + 1) for result in op.results)
     return longest
-
-
-def _number(dim: Dim, sizes: Mapping[str, int]) -> int:
-    return dim if isinstance(dim, int) else evaluate(dim, sizes)

@@ -3,8 +3,6 @@
 The generated wrapper only finds out that something is wrong; what it is, is found out here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NoReturn, SupportsIndex, cast
@@ -19,7 +17,7 @@ from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Kind, TcpxError,
 from tcpx.payload.size_excess import magnitude
 from tcpx.payload.sizes import Symbol, as_symbol, evaluate, to_text
 from tcpx.payload.types import TensorType, dim_text
-from tcpx.payload.value_ranges import out_of_range
+from tcpx.payload.value_ranges import misfit
 
 _ROWS = "neighbours of the innermost dim side by side, and strides >= 0 of whole elements"
 MOST_REMEMBERED = 4096
@@ -224,9 +222,10 @@ class ArgumentCheck:
             raise ArgumentError(replace(self._signature.assertions[code - FIRST_ASSERTION], found=shown))
         known = {s.name: n for s, n in zip(self._signature.symbols, sizes, strict=True)}
         for number, argument in self._signature.ranged:
-            if number == code and argument.range is not None:
-                lower, end = (d if isinstance(d, int) else evaluate(d, known) for d in argument.range)
-                error = out_of_range(argument.name, inputs[self._signature.inputs.index(argument)], lower, end)
+            if argument.range is not None and code in (number, number + bool(argument.range.order)):
+                lower, end = (d if isinstance(d, int) else evaluate(d, known) for d in argument.range[:2])
+                held = inputs[self._signature.inputs.index(argument)]
+                error = misfit(argument.name, held, (lower, end, argument.range.order))
                 raise error or _internal(f"@{self._signature.name} returned {code}", shown)
         raise _internal(f"@{self._signature.name} returned {code}", shown)
 

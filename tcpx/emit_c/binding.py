@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -23,6 +22,7 @@ from tcpx.emit_c.strides import is_writable_in_rows, outer_strides, overlap
 from tcpx.emit_c.wrapper import wrapper_source
 from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import CompileError, Diagnostic
+from tcpx.records import frozen
 from tcpx.target import Target
 
 Result = Array | tuple[Array, ...]
@@ -42,7 +42,7 @@ class Bind(Protocol):
     ) -> tuple[Callable[[], Result], tuple[Array, ...], Result]: ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wrapper:
     """Both ways to run a kernel on arrays."""
 
@@ -90,11 +90,15 @@ class Library:
         """
         (_, first), *others = printed.sources.items()
         source = "\n".join([first, *map(_bound_function, printed.kernels)])
-        parts, name = dict(others), printed.kernels[0].c_name
-        path = build_library(source, target, threads, name, parts)
+        name = printed.kernels[0].c_name
+
+        def built() -> Path:
+            return build_library(source, target, threads, name, dict(others), printed.targets, printed.link)
+
+        path = built()
         with suppress(CompileError):
             return cls._loaded(path, printed.kernels)
-        return cls._loaded(build_library(source, target, threads, name, parts), printed.kernels)
+        return cls._loaded(built(), printed.kernels)
 
     @classmethod
     def _loaded(cls, path: Path, kernels: Sequence[KernelSignature]) -> Library:

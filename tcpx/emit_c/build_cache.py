@@ -4,8 +4,6 @@ A library that was cut short ends the interpreter when a page that is missing is
 write to, a library may be theirs. So an entry ends with its size and digest, and the directory has to be the user's.
 """
 
-from __future__ import annotations
-
 import atexit
 import hashlib
 import os

@@ -4,8 +4,6 @@ The compiler is $CC, else gcc, cc or clang. A library is kept under a name made 
 library that is there is never stale; `build_cache.py` says where.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shlex
@@ -15,13 +13,13 @@ import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from tcpx.emit_c.build_cache import build_directories, executable_fault, is_intact, put, seal
 from tcpx.payload.diagnostics import CompileError, Diagnostic
+from tcpx.records import frozen
 from tcpx.target import Target
 from tcpx.target.detection import cpu_flags
 
@@ -48,9 +46,10 @@ CAREFUL: Final = ("-O1",)
 BROKEN_DOWN: Final = "internal compiler error"
 _EXCERPT_LINES: Final = 20
 NO_PARTS: Final[Mapping[str, str]] = {}
+NO_TARGETS: Final[Mapping[str, Target]] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compiler:
     """A C compiler: the command, with any arguments $CC gives, and what it says about its version."""
 
@@ -107,40 +106,57 @@ def _openmp(threads: int) -> tuple[str, ...]:
     return ("-fopenmp",) if threads > 1 else ()
 
 
+def linked_with(words: Sequence[str]) -> tuple[str, ...]:
+    """What the linker is told of these words: a library that is given by its path is found there when it is loaded."""
+    folders = dict.fromkeys(str(Path(word).parent) for word in words if not word.startswith("-"))
+    return (*words, *(f"-Wl,-rpath,{folder}" for folder in folders))
+
+
 def build_library(
-    source: str, target: Target, threads: int, name: str = "kernel", parts: Mapping[str, str] = NO_PARTS
+    source: str,
+    target: Target,
+    threads: int,
+    name: str = "kernel",
+    parts: Mapping[str, str] = NO_PARTS,
+    targets: Mapping[str, Target] = NO_TARGETS,
+    link: Sequence[str] = (),
 ) -> Path:
     """The path of a shared library with this C, compiled unless the cache has it. Raises CompileError.
 
     `parts` are further files, by name. Each is compiled by itself, as many at once as there are processors, and kept by
-    what is in it.
+    what is in it; `targets` are those of parts that have one of their own. `link` are words for the linker.
     """
-    compiler, flags = find_compiler(), compiler_flags(target, threads)
+    compiler, flags, link = find_compiler(), compiler_flags(target, threads), linked_with(link)
     if not parts:
-        return _build(source, compiler, flags, name, ".so")
-    files = [(source, name), *((text, file.removesuffix(".c")) for file, text in parts.items())]
-    linked = "".join(f"/* {file}: {_key(text, compiler, flags)} */\n" for text, file in files)
-    known = _kept(f"{name[:60]}-{_key(linked, compiler, flags)}.so")
+        return _build(source, compiler, flags, name, ".so", link=link)
+    files = [(source, name, flags)]
+    for file, text in parts.items():
+        files.append((text, file.removesuffix(".c"), compiler_flags(targets.get(file, target), threads)))
+    linked = "".join(f"/* {file}: {_key(text, compiler, own)} */\n" for text, file, own in files)
+    known = _kept(f"{name[:60]}-{_key(linked, compiler, (*flags, *link))}.so")
     if known is not None:
         return known
 
-    def compiled(file: tuple[str, str]) -> Path:
-        text, stem = file
-        return _build(text, compiler, (*flags, "-c"), stem, ".o")
+    def compiled(file: tuple[str, str, tuple[str, ...]]) -> Path:
+        text, stem, own = file
+        return _build(text, compiler, (*own, "-c"), stem, ".o")
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         objects = list(pool.map(compiled, files))
-    return _build(linked, compiler, flags, name, ".so", objects)
+    return _build(linked, compiler, flags, name, ".so", objects, link)
 
 
-def build_sanitized_program(source: str, target: Target, threads: int, name: str = "kernel") -> Path:
+def build_sanitized_program(
+    source: str, target: Target, threads: int, name: str = "kernel", link: Sequence[str] = ()
+) -> Path:
     """The path of an executable of this C, instrumented with `SANITIZERS`; the source lies beside it as `.c`.
 
     Raises CompileError, with a message of its own where the compiler has no runtime for them.
     """
     compiler = find_compiler()
     try:
-        return _build(source, compiler, (*target.flags, *SANITIZERS, *_openmp(threads)), name, ".sanitized")
+        flags = (*target.flags, *SANITIZERS, *_openmp(threads))
+        return _build(source, compiler, flags, name, ".sanitized", link=linked_with(link))
     except CompileError:
         _require_sanitizers(compiler)
         raise
@@ -171,10 +187,16 @@ def _kept(entry: str) -> Path | None:
 
 
 def _build(
-    source: str, compiler: Compiler, flags: Sequence[str], name: str, suffix: str, objects: Sequence[Path] = ()
+    source: str,
+    compiler: Compiler,
+    flags: Sequence[str],
+    name: str,
+    suffix: str,
+    objects: Sequence[Path] = (),
+    link: Sequence[str] = (),
 ) -> Path:
     """What the compiler makes of the source and objects, from the cache if it is there and intact."""
-    stem = f"{name[:60]}-{_key(source, compiler, flags)}"
+    stem = f"{name[:60]}-{_key(source, compiler, (*flags, *link))}"
     directory = Path()
     for directory in build_directories():
         if is_intact(directory / f"{stem}{suffix}"):
@@ -183,7 +205,8 @@ def _build(
         with tempfile.TemporaryDirectory(prefix=f"{stem}-", dir=directory) as scratch:
             made, text = Path(scratch, f"{stem}{suffix}"), Path(scratch, f"{stem}.c")
             text.write_text(source, encoding="ascii")
-            command = [*compiler.command, *flags, "-o", str(made), str(text), *map(str, objects), *LIBRARIES]
+            files = [str(made), str(text), *map(str, objects)]
+            command = [*compiler.command, *flags, "-o", *files, *link, *LIBRARIES]
             _compile(command)
             is_whole = made.is_file() and (suffix == ".o" or not executable_fault(made))
             fault = "" if is_whole else executable_fault(made) if made.is_file() else "no such file"

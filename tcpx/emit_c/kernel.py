@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 from weakref import ref
@@ -12,7 +12,6 @@ import numpy as np
 
 from tcpx.emit_c.arguments import Array, in_order
 from tcpx.emit_c.binding import Library, Result, constants_block
-from tcpx.emit_c.driver import NO_PARTS
 from tcpx.emit_c.kernel_report import KernelReport, report_of
 from tcpx.emit_c.memory import Bytes
 from tcpx.emit_c.printer.file import PrintedFile, PrintRequest, print_file
@@ -22,6 +21,7 @@ from tcpx.payload.diagnostics import Diagnostic, VerifyError
 from tcpx.payload.ir import Module
 from tcpx.payload.size_values import size_values
 from tcpx.payload.sizes import evaluate
+from tcpx.records import frozen
 from tcpx.target import Target
 
 
@@ -79,6 +79,7 @@ class Kernel:
         "_call",
         "_constants",
         "_library",
+        "_printed",
         "c_source",
         "remarks",
         "schedule",
@@ -95,21 +96,21 @@ class Kernel:
         library: Library | SanitizedLibrary,
         signature: KernelSignature,
         constants: Bytes,
-        c_source: str,
+        printed: PrintedFile,
         target: Target,
         trace: object = None,
         schedule: object = None,
         remarks: tuple[Diagnostic, ...] = (),
-        sources: Mapping[str, str] = NO_PARTS,
     ) -> None:
         self._library = library
         self._constants = constants
         wrapper = library.wrapper(signature, constants)
         self._call, self._bind = wrapper.call, wrapper.bind
         self.signature = signature
-        self.c_source = c_source
+        self._printed = replace(printed, operations={})
+        self.c_source = printed.source
         """All of its C, as one file."""
-        self.sources = dict(sources)
+        self.sources = dict(printed.sources)
         """What was compiled, by file: first that of the kernel, then one for each function that it calls."""
         self.target = target
         self.threads = signature.threads
@@ -153,7 +154,8 @@ class Kernel:
 
         Raises ArgumentError for a name that is no symbol of the kernel.
         """
-        return report_of(self.signature, self.target, self.library_path, size_values(sizes or {}), self.remarks)
+        known, printed = size_values(sizes or {}), self._printed
+        return report_of(self.signature, self.target, self.library_path, known, self.remarks, printed)
 
     def call_raw(
         self, arrays: Sequence[int], sizes: Sequence[int], workspace: int, constants: int | None = None
@@ -168,7 +170,7 @@ class Kernel:
         return self._library.raw(self.signature)(arrays, sizes, held, workspace)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelRequest:
     """A module whose main function is planned, at buffer level and with rows, and what its kernel carries along."""
 
@@ -223,7 +225,7 @@ def build_printed(
         constants = constants_block(signature, request.module.constants)
         try:
             known = (request.trace, request.schedule, request.remarks)
-            kernel = Kernel(library, signature, constants, printed.source, target, *known, printed.sources)
+            kernel = Kernel(library, signature, constants, printed, target, *known)
         except VerifyError as error:
             raise error.with_places(payload=request.module.main.location) from error
         made.append(kernel)

@@ -1,20 +1,20 @@
 """What a compiled kernel is, and the memory it works in."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import field
 from pathlib import Path
 
 from tcpx.emit_c.driver import compiler_flags
 from tcpx.emit_c.memory import huge_page_bytes, huge_page_policy
+from tcpx.emit_c.printer.file import PrintedFile
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.sizes import evaluate, to_text
+from tcpx.records import frozen
 from tcpx.target import Target
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelReport:
     """Facts about a kernel; as text, a table of them. Memory is in bytes.
 
@@ -32,8 +32,15 @@ class KernelReport:
     live_bytes: int | None
     constants_bytes: int
     huge_pages: str
+    functions: int = 0
+    """How many functions it calls, each compiled once; `clones` of them are copies for one call (`clone`)."""
+    clones: int = 0
     remarks: tuple[Diagnostic, ...] = ()
     """What the schedule left as it is where it could, and why."""
+    targets: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The files of functions for another target, with its name."""
+    link: tuple[str, ...] = ()
+    """The libraries that it calls, and flags for the linker."""
 
     @property
     def workspace_on_huge_pages(self) -> int | None:
@@ -54,10 +61,13 @@ class KernelReport:
             "kernel": self.kernel,
             "target": f"{self.target}, {self.threads} thread(s)",
             "flags": " ".join(self.flags),
+            **{file: f"for {name}" for file, name in self.targets.items()},
             "library": str(self.library),
+            **({"linked with": " ".join(self.link)} if self.link else {}),
             "workspace": workspace,
             **({"live": f"{self.live_bytes} bytes of it at once"} if self.live_bytes else {}),
             "constants": _memory(self.constants_bytes),
+            **({"functions": f"{self.functions}, {self.clones} of them clones"} if self.functions else {}),
             "huge pages": self.huge_pages,
         }
         table = [f"{name:<11} {text}" for name, text in lines.items()]
@@ -70,6 +80,7 @@ def report_of(
     library: Path,
     sizes: Mapping[str, int],
     remarks: tuple[Diagnostic, ...] = (),
+    printed: PrintedFile | None = None,
 ) -> KernelReport:
     """The facts of a kernel for these values of its symbols, of none or some. Raises ArgumentError for other names."""
     symbols = {symbol.name for symbol in signature.symbols}
@@ -95,7 +106,11 @@ def report_of(
         live_bytes=evaluate(signature.live_bytes, sizes) if is_known else None,
         constants_bytes=signature.constants_bytes,
         huge_pages=huge_page_policy(),
+        functions=signature.functions,
+        clones=signature.clones,
         remarks=remarks,
+        targets={file: of.name for file, of in printed.targets.items()} if printed else {},
+        link=printed.link if printed else (),
     )
 
 

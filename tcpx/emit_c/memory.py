@@ -1,7 +1,5 @@
 """Memory that kernels work in: aligned blocks, on huge pages where they are large, and a pool of them."""
 
-from __future__ import annotations
-
 import mmap
 from collections.abc import Callable, Sized
 from contextlib import suppress

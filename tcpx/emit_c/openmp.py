@@ -8,8 +8,6 @@ A child process has only the thread that called `fork`. libgomp does not notice:
 threads of the team with which that thread ran a parallel loop before. LLVM's runtime starts new ones.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import warnings

@@ -1,14 +1,12 @@
 """What a caller has to know about an emitted kernel."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
 from typing import Final
 
 from tcpx.payload.diagnostics import Diagnostic
-from tcpx.payload.ir import Range
-from tcpx.payload.sizes import Dim, Symbol, to_text
+from tcpx.payload.sizes import Dim, Symbol
 from tcpx.payload.types import ScalarType, TensorType
+from tcpx.payload.value_ranges import Declared
+from tcpx.records import frozen
 
 OUT_OF_RANGE: Final = 1
 OVERFLOW: Final = 2
@@ -19,19 +17,19 @@ FIRST_ASSERTION: Final = 3
 elements outside of their range."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Argument:
     """An input or output array in row-major order; dims are ints or sizes over the kernel's symbols.
 
     It is contiguous, or has `strides`: the parameters with the strides, in elements, of all dims but the innermost,
-    whose stride is 1. `range` is what its elements have to lie between, the last excluded.
+    whose stride is 1. `range` is what holds of its elements.
     """
 
     name: str
     dtype: ScalarType
     shape: tuple[Dim, ...]
     strides: tuple[Symbol, ...] = ()
-    range: Range | None = None
+    range: Declared | None = None
     state: int | None = None
     """Of an input that is written to: the position of the result that is put there."""
 
@@ -42,11 +40,11 @@ class Argument:
 
     def __str__(self) -> str:
         kind = "" if self.state is None else "inout "
-        inside = f" in {to_text(self.range[0])} to {to_text(self.range[1])}" if self.range is not None else ""
+        inside = f" {self.range}" if self.range is not None else ""
         return f"%{self.name}: {kind}{TensorType(self.shape, self.dtype)}{inside}{' strided' if self.strides else ''}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Number:
     """An argument, at a position among those of the payload, that is a number: the size that `symbol` is."""
 
@@ -58,7 +56,7 @@ class Number:
         return f"%{self.name}: index as [{self.symbol.name}]"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConstantSlot:
     """Where a named array lies in the constants of a kernel; offset and size in bytes."""
 
@@ -67,7 +65,7 @@ class ConstantSlot:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelSignature:
     """A kernel: `int c_name(inputs.., outputs.., symbols.., strides.., const void *constants, void *workspace)`.
 
@@ -91,6 +89,9 @@ class KernelSignature:
     """What is said of sizes for which an assertion of the kernel does not hold."""
     numbers: tuple[Number, ...] = ()
     """What a caller in Python gives for sizes, beside the arrays."""
+    functions: int = 0
+    """How many other functions it consists of, each with its own C; `clones` of them are copies for one call."""
+    clones: int = 0
 
     @property
     def arguments(self) -> tuple[Argument | Number, ...]:
@@ -102,9 +103,14 @@ class KernelSignature:
 
     @property
     def ranged(self) -> tuple[tuple[int, Argument], ...]:
-        """The inputs whose elements lie in a range, each with what the kernel returns where some do not."""
-        first = FIRST_ASSERTION + len(self.assertions)
-        return tuple(enumerate((a for a in self.inputs if a.range is not None), first))
+        """The inputs whose elements lie in a range, each with what the kernel returns where some do not; where they are
+        not in the order that is declared beside, it returns one more."""
+        first, found = FIRST_ASSERTION + len(self.assertions), list[tuple[int, Argument]]()
+        for argument in self.inputs:
+            if argument.range is not None:
+                found.append((first, argument))
+                first += 2 if argument.range.order else 1
+        return tuple(found)
 
     @property
     def results(self) -> tuple[Argument, ...]:

@@ -1,7 +1,5 @@
 """Arrays whose rows lie any distance apart: their strides as a kernel takes them, and whether two of them meet."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final, cast
 

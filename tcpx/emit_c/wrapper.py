@@ -3,8 +3,6 @@
 The text is built from the templates below and from numbers; names of the payload never get into it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Final
 

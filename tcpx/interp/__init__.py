@@ -1,7 +1,5 @@
 """The engine: runs a schedule over a payload, step by step, each step a transaction."""
 
-from __future__ import annotations
-
 from tcpx.interp.attempts import left_as_it_is
 from tcpx.interp.engine import Coverage, Run, StepHook, check_schedule, run_schedule
 from tcpx.interp.knobs import KnobUse, ParamValue

@@ -1,7 +1,5 @@
 """From the arguments of a statement to the `Arguments` of a transform, for one copy of its handles."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Operators on runtime values: integers floor, sizes stay symbolic, comparisons are decided or become conditions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from math import isfinite
 

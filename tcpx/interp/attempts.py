@@ -1,7 +1,5 @@
 """`try { } else { }`: the first block that does not fail; `else remark x` where none may be had."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

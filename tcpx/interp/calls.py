@@ -1,7 +1,5 @@
 """Calling a sequence: arguments by declared type, a frame of its own, its path for knobs."""
 
-from __future__ import annotations
-
 from tcpx.interp.expressions import argument_value, evaluate
 from tcpx.interp.frame import Frame
 from tcpx.interp.parameters import call_frame, given_arguments

@@ -1,7 +1,5 @@
 """`epilogue` and `prologue`: the elementwise operations behind and before an operation that go with it."""
 
-from __future__ import annotations
-
 from tcpx.interp.navigation import narrowed, value_of, value_refs
 from tcpx.interp.state import State
 from tcpx.interp.values import OperandHandle, OpHandle

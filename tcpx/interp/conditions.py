@@ -1,18 +1,16 @@
 """Conditions of a schedule: decided, or on sizes that only the kernel knows; several of these may be joined by `or`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from tcpx.limits import MOST_ALTERNATIVES
 from tcpx.payload.diagnostics import Diagnostic, ScheduleError
 from tcpx.payload.facts import NOTHING, Facts
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.size_expressions import Symbol
+from tcpx.records import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AnyOf:
     """Two or more predicates; the condition holds where one of them does."""
 

@@ -1,7 +1,5 @@
 """`expects`: a schedule states which payload it is for, by a payload file or by a signature."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,10 +1,8 @@
 """What a schedule left alone: payload operations no statement touched, statements that never ran, what stays scalar."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +14,7 @@ from tcpx.payload.ir import Block, Operation
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.group import Group
 from tcpx.payload.types import TensorType, Type, VectorType
+from tcpx.records import frozen
 from tcpx.transform import new
 from tcpx.transform.language import syntax as ast
 
@@ -23,7 +22,7 @@ MOST_NAMED: Final = 8
 """Operations that a remark names."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Coverage:
     """Names of untouched operations; places of statements that never ran: the outermost ones of the sequences that
     were called, in whatever file, and the sequences of the schedule's own file that were not; in `library` those of the

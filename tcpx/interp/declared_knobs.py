@@ -1,7 +1,5 @@
 """`knob`, `tune` and parameters of the schedule: defaults, domains, overrides."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from hashlib import sha256
 

@@ -1,7 +1,5 @@
 """Whose dim a dim is: one of another operation is not taken by its name."""
 
-from __future__ import annotations
-
 from tcpx.interp.foresight import UnforeseenError
 from tcpx.interp.frame import Frame
 from tcpx.interp.state import State

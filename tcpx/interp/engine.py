@@ -1,9 +1,6 @@
 """Running a schedule over a payload: the entry point of this package."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from tcpx.interp.contract import check_contract
@@ -23,6 +20,7 @@ from tcpx.payload.diagnostics import Diagnostic, ScheduleError, TcpxError, pytho
 from tcpx.payload.ir import FuncOp, Module
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.verifier import verify_module
+from tcpx.records import frozen
 from tcpx.target import Target
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.checker import check_program, require_checked, warn_of
@@ -36,7 +34,7 @@ START: Final = 0
 """The mark of a rewriter that has changed nothing yet."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Run:
     """The outcome: the module (changed in place), what every step did, the knobs with their values, coverage."""
 

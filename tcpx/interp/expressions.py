@@ -1,7 +1,5 @@
 """Evaluating expressions over the payload, the target and the names in scope."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -63,7 +61,9 @@ def _apply(callee: FunctionCallee, call: ast.Call, state: State, frame: Frame) -
 
     if state.foresight is not None:
         return value()
-    return state.pure_values.value(function, [given.get(param.name) for param in function.params], value)
+    return state.pure_values.value(
+        function, [frame.target, *(given.get(param.name) for param in function.params)], value
+    )
 
 
 def truth(expression: ast.Expression, what: str, state: State, frame: Frame) -> bool:
@@ -154,7 +154,7 @@ def _name(expression: ast.Name, state: State, frame: Frame) -> RuntimeValue:
     if name in frame.names:
         return frame.names[name]
     if name == "target":
-        return state.target
+        return frame.target or state.target
     if name == "threads":
         return state.threads
     if name in SCALARS:
@@ -211,7 +211,7 @@ def _call(expression: ast.Call, state: State, frame: Frame) -> RuntimeValue:
             if state.foresight is not None:
                 return call_function(callee.name, args, state, frame, expression)
             return state.pure_values.value(
-                callee, args, lambda: call_function(callee.name, args, state, frame, expression)
+                callee, (frame.target, *args), lambda: call_function(callee.name, args, state, frame, expression)
             )
     if not isinstance(function, ast.Attribute):
         raise frame.error("this is a step, not a value", function, required="a function")

@@ -1,7 +1,5 @@
 """What of an expression can be known before a schedule runs: the payload as it is, until a step would change it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 

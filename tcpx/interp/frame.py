@@ -8,6 +8,7 @@ from tcpx.interp.space.formula import Formula
 from tcpx.interp.values import OpHandle, RuntimeValue
 from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError, TcpxError
 from tcpx.payload.ir import Operation
+from tcpx.target import Target
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.loader import Unit
 
@@ -28,6 +29,8 @@ class Frame:
     """Names whose value is not known while a schedule is only checked."""
     formulas: dict[str, Formula | None] = field(default_factory=dict[str, "Formula | None"])
     """Names that depend on knobs, while the search space is surveyed; None where they do in another way."""
+    target: Target | None = None
+    """The target of the function or group that it is about, where that has one of its own."""
     candidate: RuntimeValue | None = None
     """The operation a `where` is asked about."""
     tunes: list[ast.Tune] = field(default_factory=list[ast.Tune])

@@ -1,7 +1,5 @@
 """The meaning of the built-in functions declared in `transform/language/builtins.py`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from math import isqrt
 
@@ -132,12 +130,12 @@ def _scalar_type(value: RuntimeValue, frame: Frame, node: ast.Node) -> ScalarTyp
 def _lanes(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
     dtype, *elements = args
     name = _scalar_type(dtype, frame, node).name
-    return state.target.lanes(name, _int(elements[0], frame, node) if elements else None)
+    return (frame.target or state.target).lanes(name, _int(elements[0], frame, node) if elements else None)
 
 
 def _dot_width(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
     lhs, rhs, acc = (_scalar_type(arg, frame, node).name for arg in args)
-    return state.target.dot_width(lhs, rhs, acc)
+    return (frame.target or state.target).dot_width(lhs, rhs, acc)
 
 
 def _instructions(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
@@ -154,7 +152,7 @@ def _instructions(args: Arguments, state: State, frame: Frame, node: ast.Node) -
                 fix=f"decompose({op.name})" if isinstance(op, Composite) else None,
                 kind=Kind.SILENCEABLE,
             )
-        total += instructions_of_vector(op, state.target)
+        total += instructions_of_vector(op, frame.target or state.target)
     return total
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tcpx.interp.values import OpHandle
@@ -10,9 +10,10 @@ from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError
 from tcpx.payload.facts import NOTHING, Facts
 from tcpx.payload.ir import CopyPath, FuncOp, Operation
 from tcpx.payload.rewriter import Rewriter
+from tcpx.records import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BranchFilter:
     """Inside a branch of `specialize`: region `region` of the operations that continue these origins."""
 
@@ -59,7 +60,7 @@ class Handles:
     def _selected(self, op: Operation, handle: OpHandle) -> bool:
         return (
             all(side.has(op.copy_path) for side in handle.sides)
-            and all(any(set(scope) & set(a.origins) for a in op.ancestors()) for scope in handle.inside)
+            and all(any(set(scope) & set(a.origins) for a in _around(op)) for scope in handle.inside)
             and (self.in_branch(op) or self._is_around(op))
         )
 
@@ -138,6 +139,15 @@ class Handles:
         if not here and not there:
             return lhs.origins == rhs.origins
         return {id(op) for op in here} == {id(op) for op in there}
+
+
+def _around(op: Operation) -> Iterator[Operation]:
+    """What an operation is in, innermost first: its function, what calls that, and so on."""
+    for outer in op.ancestors():
+        yield outer
+        for call in outer.callers() if isinstance(outer, FuncOp) else ():
+            yield call
+            yield from _around(call)
 
 
 def program_position(op: Operation) -> tuple[int, ...]:

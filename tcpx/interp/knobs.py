@@ -12,6 +12,7 @@ import numpy as np
 from tcpx.interp.values import RuntimeValue, describe
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Location, ScheduleError, counted, python_type_of
 from tcpx.payload.uses import Ticketed
+from tcpx.records import frozen
 from tcpx.transform.suggestions import did_you_mean, nearest
 
 ParamValue = int | float | bool | str
@@ -22,7 +23,7 @@ BEYOND = "!"
 """Behind the name of a param: its value need not be in the domain that the knob declares."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KnobUse:
     """One knob of one use of a sequence: a coordinate of the search space.
 

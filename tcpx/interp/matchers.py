@@ -1,7 +1,5 @@
 """Named matchers: whether an operation is the root of a pattern, and the other operations of it."""
 
-from __future__ import annotations
-
 from tcpx.interp.arithmetic import undecided
 from tcpx.interp.conditions import AnyOf
 from tcpx.interp.frame import Frame

@@ -1,9 +1,6 @@
 """`match one | some | any PATTERN in scope where condition`: exact about how many; misses are explained."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from tcpx.interp.frame import Frame
@@ -16,6 +13,7 @@ from tcpx.payload.diagnostics import Kind
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.lookup import is_a, source_name
+from tcpx.records import frozen
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.vocabulary import is_declared, known_names
 from tcpx.transform.suggestions import did_you_mean
@@ -25,7 +23,7 @@ WHERE_RANK = 1 << 16
 """An operation that only fails the `where` is the nearest miss."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Miss:
     """An operation that did not match; the higher the rank, the nearer it was."""
 
@@ -40,7 +38,7 @@ Outcome = Miss | tuple[RuntimeValue, ...]
 """Why an operation does not match, or the parts that a matcher returns beside it (none for a class)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidates:
     """Where to look, and how an operation does by pattern and `where`."""
 
@@ -240,7 +238,7 @@ def _is_walked(op: Operation) -> bool:
 def _walk_all(roots: Sequence[Operation]) -> Iterator[Operation]:
     seen: set[int] = set()
     for root in roots:
-        yield from _walk_calls(root, seen)
+        yield from _walk_calls(root.callee or root, seen)
 
 
 def _walk_calls(root: Operation, seen: set[int]) -> Iterator[Operation]:

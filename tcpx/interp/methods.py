@@ -1,7 +1,5 @@
 """What a handle is asked by `x.name(argument)`: loops, copies, dims of a kind, attributes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from tcpx.interp.frame import Frame

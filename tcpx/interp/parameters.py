@@ -1,7 +1,5 @@
 """Giving values to declared parameters: arguments by name, defaults, and the check of the declared type."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from tcpx.interp.arithmetic import size_text
@@ -13,6 +11,7 @@ from tcpx.payload.ir import Operation
 from tcpx.payload.lookup import is_a
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.ops.group import Group
+from tcpx.target import target_at
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import FunctionCallee, SequenceCallee
 
@@ -41,7 +40,10 @@ def call_frame(
     """A frame for a call with the parameters bound: to what is given, else to defaults, which are evaluated inside."""
     called = callee.sequence if isinstance(callee, SequenceCallee) else callee.function
     bound = state.arguments_of(called, call)
-    made = Frame(callee.unit, frame.use, calls=((called.name, call.location), *frame.calls))
+    handles = (value for value in given.values() if isinstance(value, OpHandle))
+    about = next((op for handle in handles for op in state.handles.live(handle)), None)
+    target = frame.target if about is None else target_at(about, state.target)
+    made = Frame(callee.unit, frame.use, calls=((called.name, call.location), *frame.calls), target=target)
     for param in called.params:
         if param.name in given:
             value, where = given[param.name], bound[param.name].value.location

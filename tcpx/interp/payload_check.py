@@ -4,8 +4,6 @@ Statements are followed in order over the payload as it is. What earlier steps w
 bound to it are unknown, and of blocks that may not run nothing is reported. So every finding is one a run would have.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace

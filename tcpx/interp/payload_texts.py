@@ -1,15 +1,13 @@
 """The text of the payload over the steps of a run, kept as what each step changed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from tcpx.payload.ir import FuncOp
+from tcpx.records import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edit:
     """Lines `removed`, which stood from line `at` (from 0) of the text before, give way to lines `added`."""
 

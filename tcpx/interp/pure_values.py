@@ -1,7 +1,5 @@
 """Values of functions that only look at the payload, kept until something they may look at changes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable
 
 from tcpx.interp.handles import BranchFilter, Handles

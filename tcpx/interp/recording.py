@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 
 from tcpx.interp.frame import Frame
@@ -12,9 +11,10 @@ from tcpx.interp.trace import TraceEntry
 from tcpx.interp.values import OpHandle, RuntimeValue, describe
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.ir import Operation
+from tcpx.records import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recording:
     """A step that has begun: the journal, the count of visited operations and the clock as they were."""
 

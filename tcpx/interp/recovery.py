@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcpx.interp.state import State
+from tcpx.records import frozen
 from tcpx.transform.loop_nest import Nest
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Savepoint:
     """What `try` needs to undo an alternative."""
 

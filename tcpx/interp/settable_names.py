@@ -1,7 +1,5 @@
 """What `params=` can set in a schedule, as far as its text alone tells."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 

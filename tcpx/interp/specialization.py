@@ -1,7 +1,5 @@
 """`specialize x when c { } else { }`: one version of the ops per condition, each scheduled by its block."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final

@@ -1,7 +1,5 @@
 """What one run of a schedule works on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 

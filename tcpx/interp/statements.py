@@ -1,7 +1,5 @@
 """Executing statements."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from tcpx.interp.attempts import run_try

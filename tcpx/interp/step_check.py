@@ -1,7 +1,5 @@
 """What is wrong with the arguments of one step, found without taking it: classes, dims, sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 
 from tcpx.interp.arguments import Prepared, check_op, prepare_argument

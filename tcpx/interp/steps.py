@@ -1,7 +1,5 @@
 """One step: a transform applied to every copy of its handles, in one transaction, verified and recorded."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -25,6 +23,7 @@ from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.sizes import to_text, variables
 from tcpx.payload.verifier import verify_ops
+from tcpx.target import target_at
 from tcpx.transform.declaration import Arguments, Result, Results, Transform, TransformContext
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import transform_arguments
@@ -103,6 +102,7 @@ def _apply_to_copies(made: Prepared, context: TransformContext, state: State, wh
             continue
         args = arguments_for(made, copy, state)
         if copy is not None:
+            context.target = target_at(copy, state.target)
             _check_sizes(context, copy, args)
             _check_function(context, copy, args)
         path = copy.copy_path if copy is not None else ()

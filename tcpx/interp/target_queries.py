@@ -1,7 +1,5 @@
 """`target.l1`, `target.has("avx2")`: what a schedule asks of the target."""
 
-from __future__ import annotations
-
 from tcpx.interp.frame import Frame
 from tcpx.interp.values import RuntimeValue
 from tcpx.target import Target, known_features

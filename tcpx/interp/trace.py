@@ -1,16 +1,15 @@
 """What every step did."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from tcpx.interp.payload_texts import Edit
 from tcpx.payload.diagnostics import Diagnostic, Location
+from tcpx.records import frozen
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.loop_nest import Nest
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TraceEntry:
     """One committed step. `journal` is its slice of the rewriter's journal; `visited` counts operations touched."""
 
@@ -49,7 +48,7 @@ class TraceEntry:
         return f"{self.index:>3}  {self.location}  {self.statement}  ({cost})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutputLine:
     """Text a step printed."""
 
@@ -65,7 +64,7 @@ AttemptKey = tuple[str, int, int, tuple[str, ...]]
 """File, line and column of a `try`, and the operations that its `else remark` names: the same in every run."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attempt:
     """A `try { } else remark x` one of whose alternatives was taken: in steps `first` to `last`, from 1."""
 

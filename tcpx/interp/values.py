@@ -1,18 +1,15 @@
 """What the expressions of a schedule evaluate to."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 from tcpx.interp.conditions import AnyOf
 from tcpx.payload.ir import MAIN, CopyPath
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Size, to_text
 from tcpx.payload.types import ScalarType
+from tcpx.records import frozen
 from tcpx.target import Target
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Side:
     """A side of the splits that had it when `x.copy("tail")` was evaluated; copies that later splits make stay in."""
 
@@ -26,7 +23,7 @@ class Side:
         return self.name in sides and (self.name != MAIN or set(sides) == {MAIN})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpHandle:
     """A name for computations, for good: it denotes all live operations that continue these origins.
 
@@ -40,7 +37,7 @@ class OpHandle:
     inside: tuple[tuple[int, ...], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperandHandle:
     """`x.lhs`: an operand by name; `x.out`: the result; `result1`: a further result."""
 
@@ -48,7 +45,7 @@ class OperandHandle:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DimHandle:
     """`x.m`: a dim of an operation."""
 

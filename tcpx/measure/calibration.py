@@ -1,7 +1,5 @@
 """Which samples count. A shared machine slows down for seconds at a time; what was timed then says nothing."""
 
-from __future__ import annotations
-
 from bisect import insort
 from collections.abc import Callable
 from dataclasses import dataclass, field

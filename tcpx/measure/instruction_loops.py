@@ -1,12 +1,10 @@
 """Loops in C that do nothing but one thing as fast as the machine can, made of the instruction rows of a target."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import tcpx
+from tcpx.records import frozen
 
 ACCUMULATORS: Final = 12
 """Independent chains: enough to hide the latency of every instruction."""
@@ -20,7 +18,7 @@ READ: Final = "read"
 COPY: Final = "copy"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loop:
     """One function of the C file. `per_round` is the operations, or the bytes, that one round of the loop does."""
 

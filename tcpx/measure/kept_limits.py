@@ -1,7 +1,5 @@
 """The limits of this machine, measured once and kept beside the library of the loops that they were measured with."""
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

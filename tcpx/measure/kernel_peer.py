@@ -1,7 +1,5 @@
 """tcpx as a peer: compiles the payload of a task and calls the kernel, bound to its arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

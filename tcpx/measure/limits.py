@@ -17,6 +17,7 @@ import tcpx
 from tcpx.measure.calibration import Calibration
 from tcpx.measure.instruction_loops import ARITHMETIC, COPY, READ, Loop, instruction_loops, source_of
 from tcpx.measure.pinned_threads import PinnedThreads
+from tcpx.records import frozen
 
 SAMPLE_SECONDS: Final = 4e-3
 SAMPLES: Final = 7
@@ -33,7 +34,7 @@ IN_MEMORY: Final = 4
 LEAST_IN_MEMORY: Final = 1 << 28
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """The limits for one number of threads.
 

@@ -1,7 +1,5 @@
 """Where rows go: a JSON file, and a picture beside it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Ending with the process that started this one, however that ends, also while this one is stopped."""
 
-from __future__ import annotations
-
 import ctypes
 import signal
 from typing import Final

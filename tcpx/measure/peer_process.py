@@ -10,12 +10,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from time import monotonic
 from typing import IO, Any, Final, Literal
 
 from tcpx.measure.protocol import line
+from tcpx.records import frozen
 
 ROOT: Final = Path(__file__).parents[2]
 """Where `tcpx` is imported from; in a checkout also `benchmarks`."""
@@ -34,7 +35,7 @@ class PeerError(Exception):
         self.outcome: Outcome = outcome
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Launch:
     """How to start a peer: its name in the figures, its module, the interpreter of its Python environment."""
 

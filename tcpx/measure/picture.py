@@ -1,7 +1,5 @@
 """The roofline as a picture: operations a second over operations per byte, both logarithmic, as SVG."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from html import escape
 from math import ceil, floor, log10

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+
+from tcpx.records import frozen
 
 Array = npt.NDArray[Any]
 
@@ -35,7 +37,7 @@ class UnsupportedError(Exception):
     """Raised by a peer's `prepare` for a task that it cannot do; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Input:
     """One array of a task: a file `NAME.npy` in the folder of the task. Constant ones may be prepared in advance; those
     that are `strided` are a block of an array whose rows are `APART` elements longer."""
@@ -46,7 +48,7 @@ class Input:
     strided: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Task:
     """What a peer is to compute. `kind` and `attributes` say what, for peers; `payload` says it for tcpx.
 
@@ -86,7 +88,7 @@ class Task:
         return Task(**fields)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prepared:
     """What a peer made of a task: the call that is timed, and how to get a NumPy array from what it returns.
 

@@ -1,13 +1,10 @@
 """The least time that a piece of work can take on this machine (Williams, Waterman and Patterson, 2009)."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 from tcpx.measure.limits import Limits
+from tcpx.records import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Work:
     """What a call has to do: operations, of the kind whose limit is `peak`, and bytes that it cannot avoid."""
 
@@ -16,7 +13,7 @@ class Work:
     peak: str = "fma_f32"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bound:
     """The limit of a call in seconds, and which of `Limits.rates` sets it."""
 

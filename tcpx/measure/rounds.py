@@ -1,19 +1,18 @@
 """Runs timed in turn: every round each run has its samples, so that what is compared was measured side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
 
 from tcpx.measure.calibration import Calibration
 from tcpx.measure.timer import SHORTEST, Clock, Summary, summary
+from tcpx.records import frozen
 
 Sample = Callable[[], float | None]
 """Takes one sample: seconds of a call, or None if it does not count."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """How much is measured: `samples` that count per round, each at least `shortest` seconds, in so many rounds.
 

@@ -1,20 +1,19 @@
 """What a run gives: one row per workload, number of threads and peer, kept as a JSON list."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import tcpx
+from tcpx.records import frozen
 
 Status = Literal["measured", "unsteady", "unsupported", "failed", "crashed", "timeout", "wrong"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """One figure, or why there is none.
 

@@ -21,6 +21,7 @@ from tcpx.measure.protocol import Array, Task
 from tcpx.measure.roofline import Work, amounts, bound
 from tcpx.measure.rounds import Plan, Sample, Timed, interleave
 from tcpx.measure.rows import Row
+from tcpx.tuned import cpu_name
 
 MACHINE: Final = "machine"
 """The peer, and the workload, of the row that holds the limits."""
@@ -187,14 +188,7 @@ def _facts(target: tcpx.Target, cpus: Sequence[int]) -> dict[str, Any]:
     return {
         "target": target.name,
         "cpus": list(cpus),
-        "cpu": _cpu_name(),
+        "cpu": cpu_name(),
         "huge_pages": tcpx.huge_page_policy(),
         "malloc": os.environ.get("GLIBC_TUNABLES", ""),
     }
-
-
-def _cpu_name() -> str:
-    information = Path("/proc/cpuinfo")
-    text = information.read_text(encoding="utf-8", errors="replace") if information.is_file() else ""
-    names = (line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name"))
-    return next(names, platform.machine())

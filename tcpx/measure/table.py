@@ -1,7 +1,5 @@
 """Rows as text for a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from tcpx.measure.rows import Row

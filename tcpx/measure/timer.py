@@ -1,14 +1,13 @@
 """Seconds of a call. A sample is a batch of calls, long enough for the clock."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import repeat
 from math import ceil, sqrt
 from statistics import median, quantiles
 from time import perf_counter
 from typing import Final
+
+from tcpx.records import frozen
 
 Run = Callable[[], object]
 Clock = Callable[[], float]
@@ -18,7 +17,7 @@ SHORTEST: Final = 5e-3
 MOST_CALLS: Final = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Summary:
     """What samples say, in seconds.
 

@@ -5,8 +5,6 @@ which raises UnsupportedError. It is imported after the process is pinned, so th
 too. Runs in the Python environment of the peer: nothing but NumPy is needed.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -75,7 +73,7 @@ class Worker:
             case "run":
                 run = self._ready().run
                 self.calls = self.calls or calls_per_sample(run, request["shortest"])
-                samples = [self._sample(run) for _ in range(request["samples"])]
+                samples = [timed(run, self.calls) for _ in range(request["samples"])]
                 seconds, waited = zip(*samples, strict=True)
                 return {"seconds": seconds, "waited": waited, "calls": self.calls}
             case "quit":
@@ -83,16 +81,17 @@ class Worker:
             case other:
                 raise ValueError(f"required describe, prepare, check, run or quit, found {other!r}")
 
-    def _sample(self, run: Run) -> tuple[float, float]:
-        """Seconds of a call, and the part of the time that threads of this process waited for a CPU."""
-        before = waited_seconds()
-        seconds = seconds_per_call(run, self.calls)
-        return seconds, max(0.0, waited_seconds() - before) / (seconds * self.calls)
-
     def _ready(self) -> Prepared:
         if self.prepared is None:
             raise ValueError("required a task that is prepared, found none")
         return self.prepared
+
+
+def timed(run: Run, calls: int) -> tuple[float, float]:
+    """Seconds of a call, and the part of the time that threads of this process waited for a CPU."""
+    before = waited_seconds()
+    seconds = seconds_per_call(run, calls)
+    return seconds, max(0.0, waited_seconds() - before) / (seconds * calls)
 
 
 def waited_seconds() -> float:

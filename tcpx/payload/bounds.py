@@ -1,7 +1,5 @@
 """Interval, divisibility and equality proofs about sizes; the search is in `proofs.py`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache, wraps
 from math import gcd
@@ -14,8 +12,8 @@ from tcpx.payload.size_expressions import (
     Atom,
     CeilDiv,
     Dim,
+    Extremum,
     FloorDiv,
-    Max,
     Min,
     Mod,
     Operand,
@@ -64,37 +62,29 @@ def is_less_equal(a: Operand, b: Operand) -> bool | None:
     """Whether a <= b for all sizes (True), for none (False), or unknown (None)."""
     a, b = as_dim(a), as_dim(b)
     decided = _is_not_negative(b - a)
-    if decided is None and (_precedes_argument(a, b) or _argument_precedes(a, b)):
+    if decided is None and (_is_below_extremum(a, b) or _is_extremum_below(a, b)):
         return True
     return decided
 
 
-def _precedes_argument(a: Dim, b: Dim) -> bool:
+def _is_below_extremum(a: Dim, b: Dim) -> bool:
     """Whether a <= b where b is a minimum or maximum: a is proved below all arguments, or below one."""
-    match _extremum(b):
-        case Min(args=args):
-            return all(is_less_equal(a, arg) is True for arg in args)
-        case Max(args=args):
-            return any(is_less_equal(a, arg) is True for arg in args)
-        case None:
-            return False
+    found = _extremum(b)
+    enough = all if isinstance(found, Min) else any
+    return found is not None and enough(is_less_equal(a, arg) is True for arg in found.args)
 
 
-def _argument_precedes(a: Dim, b: Dim) -> bool:
+def _is_extremum_below(a: Dim, b: Dim) -> bool:
     """Whether a <= b where a is a minimum or maximum: one argument is proved below b, or all are."""
-    match _extremum(a):
-        case Min(args=args):
-            return any(is_less_equal(arg, b) is True for arg in args)
-        case Max(args=args):
-            return all(is_less_equal(arg, b) is True for arg in args)
-        case None:
-            return False
+    found = _extremum(a)
+    enough = any if isinstance(found, Min) else all
+    return found is not None and enough(is_less_equal(arg, b) is True for arg in found.args)
 
 
-def _extremum(d: Dim) -> Min | Max | None:
+def _extremum(d: Dim) -> Extremum | None:
     """The minimum or maximum that `d` is, if it is one."""
     match d:
-        case Size(terms=(((Min() | Max() as atom,), 1),), constant=0):
+        case Size(terms=(((Extremum() as atom,), 1),), constant=0):
             return atom
         case _:
             return None
@@ -198,7 +188,7 @@ def known_divisor(d: Operand) -> int:
             return d.multiple_of
         case Var():
             return gcd(known_divisor(d.lower), known_divisor(d.step))
-        case Min() | Max():
+        case Extremum():
             return gcd(*map(known_divisor, d.args))
         case Mod():
             return gcd(known_divisor(d.lhs), known_divisor(d.rhs))

@@ -1,7 +1,5 @@
 """What NumPy would broadcast by itself, as the operations to write."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from tcpx.payload.diagnostics import statements_to_write

@@ -9,8 +9,6 @@ with b.func("f", {"x": tensor([m, 64], f32)}, [m]) as (x,):
 module = b.finish()
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """Whether two payloads are the same but for what the text does not show: places, handles, the order of keys."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from tcpx.payload.constants import Constants, NumpyArray

@@ -18,10 +18,11 @@ class Constants:
     `unread` are those of a file of which only the headers have been read so far.
     """
 
-    __slots__ = ("_arrays", "source", "unread")
+    __slots__ = ("_alike", "_arrays", "source", "unread")
 
     def __init__(self, arrays: Mapping[str, NumpyArray] | None = None, source: str = "") -> None:
         self._arrays: dict[str, NumpyArray] = {}
+        self._alike: dict[object, list[str]] = {}
         self.unread: dict[str, Header] = {}
         self.source = source
         for name, array in (arrays or {}).items():
@@ -37,6 +38,7 @@ class Constants:
         """The same arrays under the same names, to which others can be added."""
         made = Constants(source=self.source)
         made._arrays.update(self._arrays)
+        made._alike.update((key, [*names]) for key, names in self._alike.items())
         return made
 
     def get(self, name: str) -> NumpyArray | None:
@@ -50,18 +52,26 @@ class Constants:
 
     def name_of(self, array: NumpyArray) -> str | None:
         """The name of an array of the same type and shape with the same bytes, or None."""
-        like = (n for n, a in self._arrays.items() if (a.dtype, a.shape) == (array.dtype, array.shape))
-        return next((name for name in like if np.array_equal(_bytes(self._arrays[name]), _bytes(array))), None)
+        alike = self._alike.get(_key(array), ())
+        return next((name for name in alike if np.array_equal(_bytes(self._arrays[name]), _bytes(array))), None)
 
     def put(self, name: str, array: NumpyArray) -> None:
         """Store an array; called by the builder, the loader and the Rewriter."""
         held = np.array(array, order="C")
         held.setflags(write=False)
+        if name in self._arrays:
+            self.remove(name)
         self._arrays[name] = held
+        self._alike.setdefault(_key(held), []).append(name)
 
     def remove(self, name: str) -> None:
         """Forget an array; called by the Rewriter's rollback."""
-        del self._arrays[name]
+        self._alike[_key(self._arrays.pop(name))].remove(name)
+
+
+def _key(array: NumpyArray) -> object:
+    """What arrays that are the same have in common, and few others."""
+    return array.dtype, array.shape, _bytes(array)[:64].tobytes()
 
 
 def _bytes(array: NumpyArray) -> npt.NDArray[np.uint8]:

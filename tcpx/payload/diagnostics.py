@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import Final
+
+from tcpx.records import frozen
 
 _WIDEST_LINE: Final = 110
 """Of a source line, as much as a terminal shows beside the gutter."""
@@ -14,7 +16,7 @@ _WIDEST_CARET: Final = 60
 _CUT: Final = "..."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Location:
     """A span of source text; lines and columns count from 1, `text` is the first source line.
 
@@ -70,7 +72,7 @@ class Kind(Enum):
     WARNING = "warning"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Diagnostic:
     """One failure, with its places in the schedule and in the payload."""
 

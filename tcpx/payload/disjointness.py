@@ -1,13 +1,16 @@
 """Parallel loops write each element once: what proves it, and the error where nothing does."""
 
-from __future__ import annotations
-
 from itertools import combinations, combinations_with_replacement
 
 from tcpx.payload.diagnostics import Diagnostic, VerifyError
-from tcpx.payload.ir import Block, Operation
-from tcpx.payload.ops.gml_st import If, Loop, StYield
-from tcpx.payload.subsets import disjoint, disjoint_between_iterations
+from tcpx.payload.indexing_maps import index_operands, map_dim
+from tcpx.payload.interfaces import Structured, padded_behind
+from tcpx.payload.ir import Block, Operation, Value
+from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
+from tcpx.payload.ops.vector import Read, ToTensor
+from tcpx.payload.subsets import Tile, disjoint, disjoint_between_iterations
+from tcpx.payload.types import shape_of
+from tcpx.payload.value_ranges import UNIQUE, value_order
 
 
 def check_disjoint_yields(op: Operation) -> int:
@@ -26,10 +29,75 @@ def check_disjoint_yields(op: Operation) -> int:
             if not _exclude_each_other(first, second, op) and disjoint(first.subset, second.subset) is not True:
                 raise _overlap(op, first, second, f"no iteration of {op.var.text} yields one element twice")
         for first, second in combinations_with_replacement(stores, 2):
-            other = None if first is second else second.subset
-            if disjoint_between_iterations(first.subset, op.var, other) is not True:
+            if not are_apart(first, second, op):
                 raise _overlap(op, first, second, f"no two iterations of {op.var.text} yield one element")
     return pairs
+
+
+def are_apart(first: StYield, second: StYield, loop: Loop) -> bool:
+    """Whether what two yields, or one, change in two iterations of a loop is proved disjoint: the subsets are, or the
+    parts of unique indices that say which elements of them change."""
+    other = None if first is second else second.subset
+    if disjoint_between_iterations(first.subset, loop.var, other) is True:
+        return True
+    return (
+        updates_by_index(first, loop)
+        and (first is second or updates_by_index(second, loop))
+        and all(
+            a is b and disjoint_between_iterations(part, loop.var, behind) is True
+            for a, part in _indices(first.value, first, loop) or ()
+            for b, behind in _indices(second.value, second, loop) or ()
+        )
+    )
+
+
+def updates_by_index(store: StYield, loop: Loop) -> bool:
+    """Whether a yield changes only those elements of its subset that unique indices name, and nothing else reads it."""
+    return bool(_indices(store.value, store, loop))
+
+
+def _indices(value: Value, store: StYield, loop: Loop) -> list[tuple[Value, Tile]] | None:
+    """The parts of unique values from outside of a loop that say where a value differs from what is in the subset of a
+    yield before. None: anywhere, or something else reads it."""
+    op = value.defining_op
+    if op is None or len(value.uses) != 1:
+        return None
+    inside = padded_behind(op)
+    if inside is not None:
+        return _indices(inside, store, loop)
+    if isinstance(op, Materialize):
+        if op.source is store.destination:
+            stores = [user for user, _ in op.source.uses if isinstance(user, StYield)]
+            return [] if op.subset == store.subset and len(op.source.uses) == 2 * len(stores) else None
+        return _indices(op.source, store, loop) if op.subset.is_at_origin else None
+    number = op.results.index(value)
+    if isinstance(op, Loop):
+        inner = (_indices(each.value, each, loop) for each in op.yields_to(number))
+        found = [_indices(op.operands[number], store, loop), *inner]
+    elif isinstance(op, Structured) and op.inits:
+        found = [_indices(op.inits[number], store, loop), _unique_part(op, number, loop)]
+    else:
+        return None
+    return None if None in found else [part for parts in found for part in parts or ()]
+
+
+def _unique_part(op: Structured, number: int, loop: Loop) -> list[tuple[Value, Tile]] | None:
+    """The part of a unique value from outside of a loop that says where in a result an operation writes."""
+    for k in index_operands(op.result_maps()[number : number + 1]):
+        value, masked = op.inputs[k], all(map_dim(e) in op.valid for e in op.maps()[k])
+        while True:
+            made = value.defining_op
+            inside = made.operand if isinstance(made, ToTensor) else padded_behind(made) if masked else None
+            if inside is None:
+                break
+            value = inside
+        part, subset = value.defining_op, Tile.full(shape_of(value.type))
+        if isinstance(part, Materialize) or (masked and isinstance(part, Read)):
+            value, subset = part.source, part.subset
+        made = value.defining_op
+        if UNIQUE in value_order(value) and not op.clamps_indices and (made is None or loop not in made.ancestors()):
+            return [(value, subset)]
+    return None
 
 
 def _exclude_each_other(first: Operation, second: Operation, loop: Loop) -> bool:

@@ -17,7 +17,7 @@ from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Size, as_symbol, evaluate, symbols
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, dim_text, dtype_of, row_major, shape_of
-from tcpx.payload.value_ranges import declared_ranges, out_of_range
+from tcpx.payload.value_ranges import declared_ranges, misfit
 
 Array = npt.NDArray[np.generic]
 NOBODY: Final = int(np.iinfo(np.int64).min)
@@ -147,7 +147,7 @@ class Evaluation:
             inside = list(loop.walk())
             made = {r for op in inside for r in op.results}
             used = dict.fromkeys(v for op in inside for v in op.operands if isinstance(v.type, BufferType))
-            known = self._shared[loop] = [*loop.regions[0].args, *(v for v in used if v not in made)]
+            known = self._shared[loop] = [*_recorded(loop), *(v for v in used if v not in made)]
         return known
 
     def note_read(self, source: Value, subset: Tile) -> None:
@@ -207,6 +207,16 @@ class Evaluation:
             self.values[value] = array
         if self.observer is not None:
             self.observer.finish(op)
+
+
+def _recorded(loop: Operation) -> list[Value]:
+    """The destinations of a loop, but those of which each iteration changes what unique indices name."""
+    from tcpx.payload.disjointness import updates_by_index  # knows operations, which read this
+    from tcpx.payload.ops.gml_st import Loop
+
+    if not isinstance(loop, Loop):
+        return list(loop.regions[0].args)
+    return [d for k, d in enumerate(loop.destinations) if not any(updates_by_index(s, loop) for s in loop.yields_to(k))]
 
 
 @dataclass
@@ -317,9 +327,9 @@ def check_arguments(func: FuncOp, arrays: Sequence[Array]) -> dict[str, int]:
             if wanted != extent:
                 shown = dim_text(dim) if isinstance(dim, int) else f"{dim_text(dim)} = {wanted}"
                 raise _argument_error(value, f"{shown} in dim {position}", f"{extent}, shape {array.shape}")
-    for k, (lower, end) in declared_ranges(func).items():
+    for k, (lower, end, order) in declared_ranges(func).items():
         first, last = (d if isinstance(d, int) else evaluate(d, sizes) for d in (lower, end))
-        error = out_of_range(inputs[k].name, arrays[k], first, last)
+        error = misfit(inputs[k].name, arrays[k], (first, last, order))
         if error is not None:
             raise error
     return sizes

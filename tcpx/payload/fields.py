@@ -23,52 +23,47 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Operand:
+class Field(ABC, Generic[T]):
+    """What a class declares and its operations have; read from an operation as an attribute of its name."""
+
+    def __set_name__(self, owner: type[Operation], name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, op: None, owner: type[Operation]) -> Self: ...
+    @overload
+    def __get__(self, op: Operation, owner: type[Operation]) -> T: ...
+    def __get__(self, op: Operation | None, owner: type[Operation]) -> Self | T:
+        return self if op is None else self.of(op)
+
+    @abstractmethod
+    def of(self, op: Operation) -> T:
+        """What an operation has."""
+
+
+class Operand(Field["Value"]):
     """A positional operand. A schedule reaches it by the name of the field, `x.lhs`."""
 
-    def __set_name__(self, owner: type[Operation], name: str) -> None:
-        self.name = name
-
-    @overload
-    def __get__(self, op: None, owner: type[Operation]) -> Self: ...
-    @overload
-    def __get__(self, op: Operation, owner: type[Operation]) -> Value: ...
-    def __get__(self, op: Operation | None, owner: type[Operation]) -> Self | Value:
-        return self if op is None else op.operands[owner.operand_names.index(self.name)]
+    def of(self, op: Operation) -> Value:
+        return op.operands[op.operand_names.index(self.name)]
 
 
-class Result:
+class Result(Field["Value"]):
     """One of several results. A schedule reaches it by the name of the field, `x.indices`."""
 
-    def __set_name__(self, owner: type[Operation], name: str) -> None:
-        self.name = name
-
-    @overload
-    def __get__(self, op: None, owner: type[Operation]) -> Self: ...
-    @overload
-    def __get__(self, op: Operation, owner: type[Operation]) -> Value: ...
-    def __get__(self, op: Operation | None, owner: type[Operation]) -> Self | Value:
-        return self if op is None else op.results[owner.result_names.index(self.name)]
+    def of(self, op: Operation) -> Value:
+        return op.results[op.result_names.index(self.name)]
 
 
-class OptionalOperand:
+class OptionalOperand(Field["Value | None"]):
     """A last operand that may be left out; a text calls it by its name, `init = %z`. An operation with several results
     has one for each, `init = (%y, %z)`, or none; this is the first of them."""
 
-    def __set_name__(self, owner: type[Operation], name: str) -> None:
-        self.name = name
-
-    @overload
-    def __get__(self, op: None, owner: type[Operation]) -> Self: ...
-    @overload
-    def __get__(self, op: Operation, owner: type[Operation]) -> Value | None: ...
-    def __get__(self, op: Operation | None, owner: type[Operation]) -> Self | Value | None:
-        if op is None:
-            return self
+    def of(self, op: Operation) -> Value | None:
         return op.inits[0] if op.inits else None
 
 
-class AttributeField(ABC, Generic[T]):
+class AttributeField(Field[T]):
     """An attribute of one kind. `key` is its name in the text, where that is not the name of the field.
 
     Without a `default` it has to be there. An error shows `example`, or what `Operation.usual_attribute` gives.
@@ -80,14 +75,8 @@ class AttributeField(ABC, Generic[T]):
         self.key, self.default, self.example = key, default, example
 
     def __set_name__(self, owner: type[Operation], name: str) -> None:
+        super().__set_name__(owner, name)
         self.key = self.key or name
-
-    @overload
-    def __get__(self, op: None, owner: type[Operation]) -> Self: ...
-    @overload
-    def __get__(self, op: Operation, owner: type[Operation]) -> T: ...
-    def __get__(self, op: Operation | None, owner: type[Operation]) -> Self | T:
-        return self if op is None else self.of(op)
 
     def of(self, op: Operation) -> T:
         """What the attribute of an operation says. Raises VerifyError if it is missing or of another kind."""

@@ -1,7 +1,5 @@
 """Multiply and add with one rounding, in NumPy; the reference semantics of `tcp.fma`."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import inf
 from typing import TypeVar

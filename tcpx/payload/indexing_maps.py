@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 
 from tcpx.payload.sizes import (
@@ -20,6 +19,7 @@ from tcpx.payload.sizes import (
     substitute,
     symbols,
 )
+from tcpx.records import frozen
 
 IndexingMap = tuple[Dim, ...]
 """One expression over the iteration dims (as `Symbol`s of their names) per dim of an operand."""
@@ -33,11 +33,11 @@ def dims(*names: str) -> IndexingMap:
 
 def map_dim(expression: Dim) -> str | None:
     """The dim name if an indexing expression is just that dim."""
-    match expression:
-        case Size(terms=(((Symbol(name),), 1),), constant=0):
-            return name
-        case _:
-            return None
+    if isinstance(expression, int) or expression.constant or len(expression.terms) != 1:
+        return None
+    ((factors, coefficient),) = expression.terms
+    dim = factors[0]
+    return dim.name if coefficient == 1 and len(factors) == 1 and isinstance(dim, Symbol) else None
 
 
 def map_dims(indexing_map: IndexingMap) -> tuple[str, ...] | None:
@@ -66,7 +66,7 @@ def index_operands(maps: Iterable[IndexingMap]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(k for k in found if k is not None))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DimDigit:
     """A part of a dim that an operand is indexed by: its quotient `floordiv(k, 4)`, or its remainder `mod(k, 4)`."""
 
@@ -118,7 +118,7 @@ def grows(expression: Dim) -> bool:
     return bool(coefficients) and all(factor > 0 for factor in coefficients.values())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Falling:
     """An indexing expression that falls with its one dim, `31 - i`, `30 - 2*i`."""
 

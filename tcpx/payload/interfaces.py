@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from typing import ClassVar
 
+from tcpx.limits import INT64_MAX
 from tcpx.payload.broadcasting import broadcasts_to_write, have_equal_extents
 from tcpx.payload.diagnostics import VerifyError
 from tcpx.payload.facts import facts_at, facts_if, is_unreachable
@@ -46,7 +46,8 @@ from tcpx.payload.sizes import (
 )
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, TensorType, VectorType, dtype_of, like, shape_of
-from tcpx.payload.value_ranges import dtype_range, union, value_range
+from tcpx.payload.value_ranges import UNIQUE, beside, dtype_range, union, value_order, value_range
+from tcpx.records import frozen
 
 Build = Callable[[Operation], Value]
 """Inserts a detached one-result operation and returns its result."""
@@ -62,7 +63,7 @@ class IteratorKind(Enum):
     WHOLE = "whole"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Iterator:
     """One dim of an iteration domain. Without a declared `extent` it has that of what is indexed by the dim alone."""
 
@@ -94,7 +95,7 @@ class Iterator:
         return (self.name, self.kind.value, *(() if self.extent is None else (self.extent,)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Box:
     """Iterations of an operation: where they start along each of its dims, and how many there are."""
 
@@ -123,6 +124,12 @@ def parallel(*names: str) -> tuple[Iterator, ...]:
     return tuple(Iterator(n, IteratorKind.PARALLEL) for n in names)
 
 
+@cache
+def numbered(rank: int) -> tuple[Iterator, ...]:
+    """Parallel iterators of the dims of a result, by their numbers."""
+    return parallel(*(f"d{k}" for k in range(rank)))
+
+
 def sequential(*names: str) -> tuple[Iterator, ...]:
     """Sequential iterators of these names."""
     return tuple(Iterator(n, IteratorKind.SEQUENTIAL) for n in names)
@@ -138,7 +145,7 @@ def reduction(*names: str) -> tuple[Iterator, ...]:
     return tuple(Iterator(n, IteratorKind.REDUCTION) for n in names)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Position:
     """An index expression over dims that a body reads, as a number of type `dtype`; `origin` is what to add to it
     where the operation is a tile of another, in whose iterations it counts."""
@@ -152,7 +159,7 @@ class Position:
         return self.origin + substitute(self.expression, {**index})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ragged:
     """The iterations of a dim that there are: from the element of input `first` on to before that of input `end`, where
     iteration 0 counts as `origin`."""
@@ -269,6 +276,33 @@ class Tileable(Operation):
         return dict(zip((it.name for it in self.iterators()), self.extents(), strict=True))[name]
 
 
+def padded(op: Operation | None) -> Value | None:
+    """What a padding pads; None of what is none."""
+    is_padding = isinstance(op, Tileable) and op.rest is not None and len(op.operands) == 1
+    return op.operands[0] if is_padding and op is not None else None
+
+
+def padded_behind(op: Operation | None) -> Value | None:
+    """What a padding pads that stands behind the last elements alone; None of anything else."""
+    piece = whole_piece(op) if padded(op) is not None else None
+    return padded(op) if piece is not None and piece.place.is_at_origin else None
+
+
+def pieces_of_all(op: Operation | None) -> Sequence[Piece] | None:
+    """What all of a view shows; None of an operation that is none."""
+    if not isinstance(op, Tileable) or len(op.results) != 1:
+        return None
+    return op.pieces(Tile.full(shape_of(op.result.type)))
+
+
+def whole_piece(op: Operation | None) -> Piece | None:
+    """The piece that a view shows of all of its only operand, in the shape it has; None of anything else."""
+    pieces = pieces_of_all(op)
+    if op is None or pieces is None or len(pieces) != 1 or pieces[0].reshapes:
+        return None
+    return pieces[0] if pieces[0].tile.is_full(shape_of(op.operands[pieces[0].operand].type)) is True else None
+
+
 class Structured(Tileable):
     """Interface `Structured`: iterators, indexing maps and a scalar body; tiling follows from them.
 
@@ -284,6 +318,8 @@ class Structured(Tileable):
     """Whether what is indexed by a dim alone has the extent of the dim; if not, an operand may be longer."""
     clamps_indices: ClassVar[bool] | property = False
     """Whether elements that are indices stand for the nearest there is; if not, they are known to be inside."""
+    outside: ClassVar[float | int | None] | property = None
+    """What is read where elements that are indices are outside, and nothing is written; None if they never are."""
 
     def maps(self) -> tuple[IndexingMap, ...]:
         """The indexing map of each input (without `init`)."""
@@ -342,6 +378,16 @@ class Structured(Tileable):
     def scatters(self) -> bool:
         """Whether elements of an input say where in a result an iteration writes."""
         return bool(index_operands(self.result_maps()))
+
+    def is_apart(self, dim: str) -> bool:
+        """Whether iterations of a reduction dim change different elements of each result: unique indices, of which each
+        has its own, say which."""
+        apart = {
+            k
+            for k in self.index_operands()
+            if dim in map(map_dim, self.maps()[k]) and UNIQUE in value_order(self.inputs[k]) and not self.clamps_indices
+        }
+        return all(not apart.isdisjoint(index_operands([result_map])) for result_map in self.result_maps())
 
     def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
         """Build the body on scalars, or lane-wise on equal vectors; `acc` is the accumulator of a reduction."""
@@ -667,7 +713,12 @@ class Structured(Tileable):
         return Tile.full(shape_of(self.results[number].type))
 
     def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
-        return union(map(of, self.inputs)) if self.is_movement and self.inputs else None
+        return union(self.element_ranges(of)) if self.is_movement and self.inputs else None
+
+    def element_ranges(self, of: Callable[[Value], Range | None]) -> Sequence[Range | None]:
+        """Between what the elements lie that the body has of each input."""
+        read = zip(map(of, self.inputs), self.maps(), strict=True)
+        return [beside(held, self.outside, has_elements=False) if index_operands([m]) else held for held, m in read]
 
     def verify(self) -> None:
         if len(self.maps()) != len(self.inputs):
@@ -734,10 +785,11 @@ class Structured(Tileable):
                     required=f"an input below {len(self.inputs)} whose own map is over dims",
                     found=f"in{index}",
                 )
-            if not dtype_of(self.inputs[index].type).is_integer:
+            dtype = dtype_of(self.inputs[index].type)
+            if not dtype.is_integer or dtype.maximum > INT64_MAX:
                 raise self.error(
                     f"`in{index}` is an index",
-                    required="integers",
+                    required="integers that fit into si64",
                     found=f"%{self.inputs[index].name}: {self.inputs[index].type}",
                 )
         self._verify_ragged()
@@ -777,6 +829,8 @@ class Structured(Tileable):
 
     def _verify_index(self, index: int, dim: int, extent: Dim, role: str, extents: Mapping[str, Dim]) -> None:
         given, known = self.inputs[index], value_range(self.inputs[index])
+        if self.outside is not None:
+            return
         if self.clamps_indices:
             if not self._holds_if_read(1, extent, extents):
                 raise self.error(
@@ -882,7 +936,7 @@ class Elementwise(Structured):
     """The operation on one lane, as an expression over a, b, c: the key of instruction rows."""
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return parallel(*(f"d{k}" for k in range(len(shape_of(self.result.type)))))
+        return numbered(len(shape_of(self.result.type)))
 
     def result_map(self) -> IndexingMap:
         return dims(*(it.name for it in self.iterators()))

@@ -5,7 +5,7 @@ Nothing here is mutated except through `rewriter.Rewriter` (and by the parser an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar, cast
 
@@ -78,6 +78,8 @@ def tree_classes_of(op_class: type[Operation]) -> tuple[str, ...]:
 
 
 ROW: Final = "row"
+PROMISE, TARGET = "promise", "target"
+"""What a group ends as, and a function stays; the name of the target that a function or group has of its own."""
 """The attribute of any operation that names the instruction it has become."""
 VALID: Final = "valid"
 """The attribute of any structured operation that says how many iterations of its reduction dims are no padding."""
@@ -269,6 +271,12 @@ class Operation:
         """The same of an argument of a region."""
         del argument, of
         return None
+
+    def result_order(self, number: int, of: Callable[[Value], Collection[str]]) -> Collection[str]:
+        """What is known of the elements of a result beside their range: `value_ranges.ORDERS`; `of` tells it of other
+        values."""
+        del number, of
+        return ()
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -569,7 +577,7 @@ class Block:
 class FuncOp(Operation):
     """The operation form of a function: the root every handle search starts from."""
 
-    __slots__ = ("module", "newly_used", "shares", "symbols")
+    __slots__ = ("is_clone", "module", "newly_used", "shares", "symbols")
     opcode = "func"
     result_count = 0
     region_count = 1
@@ -580,6 +588,8 @@ class FuncOp(Operation):
         self.symbols: tuple[Symbol, ...] = tuple(symbols)
         self.module: Module | None = None
         """The module it stands in."""
+        self.is_clone = False
+        """Whether it is a copy of another, for one of its calls."""
         self.newly_used: list[Value] = []
         """Values of the function that got a use the verifier has not seen."""
         self.shares = 1

@@ -1,7 +1,5 @@
 """The journal: how to undo every change to a payload, which operations changed, and how much work that was."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from tcpx.payload.ir import FuncOp, Module, Operation, Value
@@ -67,9 +65,13 @@ class Journal:
         """Note that an operation goes out of the module."""
         self._left[op] = None
 
+    def forget_touched(self, op: Operation) -> None:
+        """Note that an operation goes out of the module with its function: nothing left can be wrong."""
+        self._touched.pop(op, None)
+
     def take_touched(self) -> list[Operation]:
         """Operations changed since the last call that are still in the module."""
-        taken = [op for op in self._touched if op.parent is not None or isinstance(op, FuncOp)]
+        taken = [op for op in self._touched if (op.module if isinstance(op, FuncOp) else op.parent) is not None]
         self._touched.clear()
         self.visited += len(taken)
         return taken

@@ -1,7 +1,5 @@
 """Operations by class and by name, so that a match does not walk the whole payload."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 from tcpx.payload.ir import Operation

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from tcpx.payload.subsets import Tile
+from tcpx.records import frozen
 
 if TYPE_CHECKING:
     from tcpx.payload.ir import Value
@@ -24,7 +24,7 @@ class MoveKind(Enum):
     SUBSET = "read in part"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Move:
     """Elements of an operand, all or those of `source_tile`, that become elements of `to`, all or those of `tile`.
 

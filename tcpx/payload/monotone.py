@@ -1,10 +1,8 @@
 """Which way an expression moves when one of its atoms grows and everything else stands still."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
-from tcpx.payload.size_expressions import Atom, CeilDiv, Dim, FloorDiv, Max, Min, Monomial, make
+from tcpx.payload.size_expressions import Atom, CeilDiv, Dim, Extremum, FloorDiv, Monomial, make
 
 Sign = Callable[[Dim], int | None]
 """1 for a size proved >= 0, -1 for one proved <= 0, None for neither."""
@@ -45,7 +43,7 @@ def _monomial_direction(
 
 def _atom_direction(atom: Atom, leaf: Atom, sign: Sign) -> int | None:
     match atom:
-        case Min() | Max():
+        case Extremum():
             total: int | None = 0
             for arg in atom.args:
                 total = _sum(total, direction(arg, leaf, sign))

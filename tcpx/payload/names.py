@@ -1,7 +1,5 @@
 """Names that are free in a function."""
 
-from __future__ import annotations
-
 from tcpx.payload.ir import Block, FuncOp, Module, Operation
 from tcpx.payload.journal import Journal
 from tcpx.payload.sizes import Var

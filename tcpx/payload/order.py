@@ -1,7 +1,5 @@
 """Numbers that rise along a list, so that places in it are found and compared without walking it."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Sequence
 from operator import attrgetter

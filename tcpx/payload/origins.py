@@ -1,7 +1,5 @@
 """Which operations continue which computation: what a handle of a schedule denotes, whatever becomes of the payload."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from tcpx.payload.ir import CopyPath, Module, Operation

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tcpx.payload.sizes import Dim, is_equal, maximum, minimum
 from tcpx.payload.subsets import Tile
+from tcpx.records import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """Elements `tile` of operand `operand`, as they lie in a tile of a view.
 

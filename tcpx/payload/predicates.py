@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import lcm
 from typing import Final, Literal
 
@@ -25,6 +25,7 @@ from tcpx.payload.size_expressions import (
 from tcpx.payload.size_substitution import Substitution, substitute
 from tcpx.payload.size_traversal import evaluate, variables
 from tcpx.payload.size_traversal import symbols as symbols_of
+from tcpx.records import frozen
 
 Relation = Literal["==", "!=", "<", "<=", ">", ">="]
 NEGATED: Final[Mapping[Relation, Relation]] = {
@@ -39,7 +40,7 @@ REFINEMENT_ROUNDS: Final = 4
 """Facts about one symbol may tighten those of another; a few rounds are enough in practice."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """`lhs op rhs`."""
 
@@ -110,7 +111,7 @@ class Comparison:
                 return ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Predicate:
     """A conjunction of comparisons; the empty one holds always."""
 

@@ -1,7 +1,5 @@
 """How far a run of the reference evaluator is, for whoever shows it meanwhile, in another thread."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod

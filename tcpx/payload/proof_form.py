@@ -8,8 +8,6 @@ Before -> after, for v = Var(0, N, 4) and N a multiple of 4:
 So divisibility is visible in coefficients, and expressions that are equal by rounding rules cancel.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from math import gcd
 from typing import Final

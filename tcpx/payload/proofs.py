@@ -6,8 +6,6 @@ bound: loop variables go first, innermost first, by monotone substitution of the
 The work of a query is capped; beyond the cap the answer is "unknown", never wrong.
 """
 
-from __future__ import annotations
-
 from math import gcd
 from typing import Final
 

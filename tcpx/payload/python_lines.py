@@ -1,14 +1,12 @@
 """The line of Python that makes something: the place that errors show where there is no text."""
 
-from __future__ import annotations
-
 import inspect
 import linecache
-from dataclasses import dataclass
 from itertools import islice
 from types import FrameType
 
 from tcpx.payload.diagnostics import Location
+from tcpx.records import frozen
 
 
 def frame_outside(*packages: str) -> FrameType:
@@ -26,7 +24,7 @@ def location_outside(*packages: str) -> Location:
     return location_of(frame_outside(*packages))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Span:
     """Where an expression stands: lines from 1, columns in bytes of UTF-8 from 0, as in the nodes of `ast`."""
 

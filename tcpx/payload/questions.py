@@ -4,8 +4,6 @@ What can be proved of `min(6, M - %fc1/m1)` can be proved of `min(6, M - %fc2/m1
 apart by numbers, in the order in which they are met, and the proof is of an expression with names of its own.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from tcpx.payload.size_expressions import Atom, Dim, Max, Min, Monomial, Size, Symbol, Var, atom_order, make

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from tcpx.limits import DEEPEST_NEST, MOST_OPERATIONS, shares_of
 from tcpx.payload.constants import NumpyArray
@@ -24,9 +23,10 @@ from tcpx.payload.origins import Origins
 from tcpx.payload.sizes import Dim, Symbol, Var, substitute
 from tcpx.payload.types import Type, substitute_type
 from tcpx.payload.uses import Use
+from tcpx.records import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InsertPoint:
     """A place in a block: before `ops[index]`."""
 
@@ -415,7 +415,7 @@ class Rewriter(Names, Origins):
         place = list(self.module.funcs)
         for op in func.walk():
             self.disown(op)
-            self.leave(op)
+            self.forget_touched(op)
             self.operations -= 1
         self.module.remove(func)
 

@@ -1,10 +1,9 @@
-"""The sizes with which the functions of a kernel run."""
-
-from __future__ import annotations
+"""The sizes and the threads with which the functions of a kernel run."""
 
 from collections.abc import Mapping
 
-from tcpx.payload.ir import FuncOp
+from tcpx.payload.ir import FuncOp, Operation
+from tcpx.payload.ops.gml_st import Parallel
 from tcpx.payload.sizes import Dim, Symbol, substitute, to_text
 
 Binding = Mapping[Symbol, Dim]
@@ -24,3 +23,17 @@ def runs_of(func: FuncOp) -> list[tuple[FuncOp, Binding]]:
         inner = [(callee, {s: substitute(d, sizes) for s, d in call.binding.items()}) for call, callee in at.calls()]
         pending += reversed(inner)
     return list(found.values())
+
+
+def runs_on_one(call: Operation) -> bool:
+    """Whether a call runs on one thread of several: in a parallel loop, there or further out."""
+    return any(
+        isinstance(outer, Parallel) or (isinstance(outer, FuncOp) and threads_of(outer, 2) == 1)
+        for outer in call.ancestors()
+    )
+
+
+def threads_of(func: FuncOp, threads: int) -> int:
+    """On how many threads of a kernel a function runs: on one where all calls do."""
+    calls = func.callers() if threads > 1 else ()
+    return 1 if calls and all(map(runs_on_one, calls)) else threads

@@ -1,8 +1,6 @@
 """Constructors of sizes that simplify with what bounds and divisors prove."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import gcd
 
 from tcpx.payload.bounds import is_less, is_less_equal, known_divisor, lower_bound, upper_bound
@@ -10,6 +8,7 @@ from tcpx.payload.proof_form import divide
 from tcpx.payload.size_expressions import (
     CeilDiv,
     Dim,
+    Extremum,
     FloorDiv,
     Max,
     Min,
@@ -92,28 +91,27 @@ def align_up(a: Operand, b: Operand) -> Dim:
 
 def minimum(first: Operand, *others: Operand) -> Dim:
     """The smallest of sizes; those proved not below another one are left out."""
-    flat: list[Dim] = []
-    for arg in map(as_dim, (first, *others)):
-        match arg:
-            case Size(terms=(((Min() as inner,), 1),), constant=0):
-                flat += inner.args
-            case _:
-                flat.append(arg)
-    kept = _undominated(flat, lambda a, b: is_less_equal(a, b) is True)
-    return kept[0] if len(kept) == 1 else Min(tuple(kept)).size()
+    return _extremum(Min, (first, *others), lambda a, b: is_less_equal(a, b) is True)
 
 
 def maximum(first: Operand, *others: Operand) -> Dim:
     """The largest of sizes; those proved not above another one are left out."""
+    return _extremum(Max, (first, *others), lambda a, b: is_less_equal(b, a) is True)
+
+
+def _extremum(kind: type[Extremum], given: Iterable[Operand], precedes: Callable[[Dim, Dim], bool]) -> Dim:
     flat: list[Dim] = []
-    for arg in map(as_dim, (first, *others)):
+    for arg in map(as_dim, given):
         match arg:
-            case Size(terms=(((Max() as inner,), 1),), constant=0):
+            case Size(terms=(((Extremum() as inner,), 1),), constant=0) if isinstance(inner, kind):
                 flat += inner.args
             case _:
                 flat.append(arg)
-    kept = _undominated(flat, lambda a, b: is_less_equal(b, a) is True)
-    return kept[0] if len(kept) == 1 else Max(tuple(kept)).size()
+    kept: list[Dim] = []
+    for arg in flat:
+        if not any(precedes(other, arg) for other in kept):
+            kept = [*(other for other in kept if not precedes(arg, other)), arg]
+    return kept[0] if len(kept) == 1 else kind(tuple(kept)).size()
 
 
 def _split(a: Dim, b: Dim) -> tuple[Dim, Dim]:
@@ -161,13 +159,3 @@ def _constant_quotient(rest: Dim, b: Dim) -> int | Size | None:
     if low is not None and low >= 0:
         return 0 if is_less(rest, b) is True else None
     return -1 if high is not None and high < 0 and is_less_equal(-b, rest) is True else None
-
-
-def _undominated(args: list[Dim], precedes: Callable[[Dim, Dim], bool]) -> list[Dim]:
-    kept: list[Dim] = []
-    for arg in args:
-        if any(precedes(other, arg) for other in kept):
-            continue
-        kept = [other for other in kept if not precedes(arg, other)]
-        kept.append(arg)
-    return kept

@@ -1,16 +1,15 @@
 """What of a size expression is too large for the 64-bit integers of C, or too long to work with."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 from tcpx.limits import INT64_MAX, MOST_SIZE_FACTORS, MOST_SIZE_PARTS, MOST_SIZE_TERMS, fits_int64, shortened
-from tcpx.payload.size_expressions import Atom, CeilDiv, Dim, FloorDiv, Max, Min, Mod, Var
+from tcpx.payload.size_expressions import Atom, CeilDiv, Dim, Extremum, FloorDiv, Min, Mod, Size, Var
+from tcpx.records import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Excess:
     """What was required of a size and what was found; the words of a diagnostic."""
 
@@ -28,8 +27,11 @@ def too_large(value: int, what: str = "the number") -> Excess | None:
 
 def excess(size: Dim) -> Excess | None:
     """What is too large in a constant, a coefficient or the length; numbers in operands are not seen."""
-    if isinstance(size, int):
-        return too_large(size)
+    return too_large(size) if isinstance(size, int) else _excess(size)
+
+
+@lru_cache(maxsize=4096)
+def _excess(size: Size) -> Excess | None:
     if len(size.terms) > MOST_SIZE_TERMS:
         return _too_many_terms(len(size.terms))
     longest = max(len(monomial) for monomial, _ in size.terms)
@@ -110,7 +112,7 @@ class _Intervals:
                 first, last, most = self.of(lower)[0], self.of(upper)[1], self.of(step)[1]
                 self.peak = max(self.peak, abs(first) + most, abs(last) + most)
                 return first, max(first, last)
-            case Min(args=args) | Max(args=args):
+            case Extremum(args=args):
                 lows, highs = zip(*map(self.of, args), strict=True)
                 pick = min if isinstance(atom, Min) else max
                 return pick(lows), pick(highs)

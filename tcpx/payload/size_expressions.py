@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import Final
+from typing import ClassVar, Final
 
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 
@@ -125,58 +125,62 @@ class Var(Atom):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FloorDiv(Atom):
-    """lhs / rhs rounded down; rhs is positive wherever the expression is evaluated."""
+class Division(Atom):
+    """A quotient or a rest; rhs is positive wherever the expression is evaluated."""
 
+    word: ClassVar[str]
     lhs: Dim
     rhs: Dim
 
     def __post_init__(self) -> None:
-        self._describe(CALL_RANK, f"floordiv({to_text(self.lhs)}, {to_text(self.rhs)})", (self.lhs, self.rhs))
+        self._describe(CALL_RANK, f"{self.word}({to_text(self.lhs)}, {to_text(self.rhs)})", (self.lhs, self.rhs))
+
+
+class FloorDiv(Division):
+    """lhs / rhs rounded down."""
+
+    __slots__ = ()
+    word = "floordiv"
+
+
+class CeilDiv(Division):
+    """lhs / rhs rounded up."""
+
+    __slots__ = ()
+    word = "ceildiv"
+
+
+class Mod(Division):
+    """lhs - rhs * floordiv(lhs, rhs), in 0..rhs-1."""
+
+    __slots__ = ()
+    word = "mod"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CeilDiv(Atom):
-    """lhs / rhs rounded up; rhs is positive wherever the expression is evaluated."""
+class Extremum(Atom):
+    """The smallest or largest of two or more sizes, kept sorted: a constant first, then by text."""
 
-    lhs: Dim
-    rhs: Dim
-
-    def __post_init__(self) -> None:
-        self._describe(CALL_RANK, f"ceildiv({to_text(self.lhs)}, {to_text(self.rhs)})", (self.lhs, self.rhs))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Mod(Atom):
-    """lhs - rhs * floordiv(lhs, rhs), in 0..rhs-1; rhs is positive wherever the expression is evaluated."""
-
-    lhs: Dim
-    rhs: Dim
-
-    def __post_init__(self) -> None:
-        self._describe(CALL_RANK, f"mod({to_text(self.lhs)}, {to_text(self.rhs)})", (self.lhs, self.rhs))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Min(Atom):
-    """The smallest of two or more sizes, kept sorted: a constant first, then by text."""
-
+    word: ClassVar[str]
     args: tuple[Dim, ...]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "args", tuple(sorted(self.args, key=_argument_order)))
-        self._describe(CALL_RANK, f"min({', '.join(map(to_text, self.args))})", self.args)
+        self._describe(CALL_RANK, f"{self.word}({', '.join(map(to_text, self.args))})", self.args)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Max(Atom):
-    """The largest of two or more sizes, kept sorted: a constant first, then by text."""
+class Min(Extremum):
+    """The smallest."""
 
-    args: tuple[Dim, ...]
+    __slots__ = ()
+    word = "min"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "args", tuple(sorted(self.args, key=_argument_order)))
-        self._describe(CALL_RANK, f"max({', '.join(map(to_text, self.args))})", self.args)
+
+class Max(Extremum):
+    """The largest."""
+
+    __slots__ = ()
+    word = "max"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

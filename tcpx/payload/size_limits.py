@@ -1,7 +1,5 @@
 """Bounds as expressions: a size with its loop variables eliminated, for buffers made outside the loops."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import product as combinations
 
@@ -13,6 +11,7 @@ from tcpx.payload.size_expressions import (
     Atom,
     CeilDiv,
     Dim,
+    Extremum,
     FloorDiv,
     Max,
     Min,
@@ -98,7 +97,7 @@ class _Elimination:
         candidates = [v for v in variables(d) if not self._keep(v)]
         return max(candidates, key=lambda v: (_depth(v), v.text), default=None)
 
-    def _split(self, d: Dim, extremum: Min | Max) -> Dim:
+    def _split(self, d: Dim, extremum: Extremum) -> Dim:
         bounds = [self.upper(_replaced(d, extremum, arg)) for arg in extremum.args]
         any_will_do = 1 if isinstance(extremum, Min) else -1
         return minimum(*bounds) if direction(d, extremum, _sign) == any_will_do else maximum(*bounds)
@@ -146,12 +145,12 @@ def _depth(variable: Var) -> int:
     return 1 + max(map(_depth, outer), default=0)
 
 
-def _first_extremum(d: Dim, variable: Var) -> Min | Max | None:
+def _first_extremum(d: Dim, variable: Var) -> Extremum | None:
     """A min or max that depends on a variable."""
     pending = [atom for atom in atoms(d) if variable.text in atom.inside]
     while pending:
         atom = pending.pop(0)
-        if isinstance(atom, Min | Max):
+        if isinstance(atom, Extremum):
             return atom
         pending += [a for operand in operands(atom) for a in atoms(operand) if variable.text in a.inside]
     return None

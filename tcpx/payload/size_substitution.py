@@ -1,7 +1,5 @@
 """Replacement of symbols and loop variables in sizes, and simplification as replacement of nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from tcpx.payload.bounds import is_less_equal
@@ -10,6 +8,8 @@ from tcpx.payload.size_expressions import (
     Atom,
     CeilDiv,
     Dim,
+    Division,
+    Extremum,
     FloorDiv,
     Max,
     Min,
@@ -38,6 +38,8 @@ def substitute(d: Operand, mapping: Substitution) -> Dim:
 
     A symbol that is replaced by itself, with facts that leave it one value, becomes that value.
     """
+    if isinstance(d, int):
+        return d
     by_text = {atom.text: _with_one_value(atom, value) for atom, value in mapping.items()}
     return Rebuild(by_text).of(as_dim(d)) if by_text else as_dim(d)
 
@@ -59,9 +61,9 @@ def _atom_with_facts(atom: Atom, known: Mapping[str, Symbol]) -> Atom:
             return known.get(name, atom)
         case Var():
             return Var(atom.name, *(with_facts(d, known) for d in (atom.lower, atom.upper, atom.step)))
-        case FloorDiv() | CeilDiv() | Mod():
+        case Division():
             return type(atom)(with_facts(atom.lhs, known), with_facts(atom.rhs, known))
-        case Min() | Max():
+        case Extremum():
             return type(atom)(tuple(with_facts(arg, known) for arg in atom.args))
         case _:
             raise TypeError(type(atom).__name__)

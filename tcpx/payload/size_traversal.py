@@ -1,7 +1,5 @@
 """Walks over size expressions: operands, the symbols and loop variables mentioned, evaluation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import reduce
 from operator import mul
@@ -11,10 +9,11 @@ from tcpx.payload.size_expressions import (
     Atom,
     CeilDiv,
     Dim,
+    Division,
+    Extremum,
     FloorDiv,
     Max,
     Min,
-    Mod,
     Operand,
     Size,
     Symbol,
@@ -28,9 +27,9 @@ from tcpx.payload.size_expressions import (
 def operands(atom: Atom) -> tuple[Dim, ...]:
     """The expressions an atom is made of; none for symbols and loop variables."""
     match atom:
-        case FloorDiv() | CeilDiv() | Mod():
+        case Division():
             return (atom.lhs, atom.rhs)
-        case Min() | Max():
+        case Extremum():
             return atom.args
         case _:
             return ()
@@ -88,7 +87,7 @@ def evaluate(d: Operand, sizes: Mapping[str, int]) -> int:
             return min(evaluate(arg, sizes) for arg in d.args)
         case Max():
             return max(evaluate(arg, sizes) for arg in d.args)
-        case FloorDiv() | CeilDiv() | Mod():
+        case Division():
             lhs, rhs = evaluate(d.lhs, sizes), max(1, evaluate(d.rhs, sizes))
             return lhs // rhs if isinstance(d, FloorDiv) else -(-lhs // rhs) if isinstance(d, CeilDiv) else lhs % rhs
         case _:

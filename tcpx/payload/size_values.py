@@ -1,7 +1,5 @@
 """Values of symbols as callers give them: one mapping from names to numbers, or several."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from operator import index

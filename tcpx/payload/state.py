@@ -1,8 +1,6 @@
 """Which arguments of a function are state, `inout` in the text: the result with the name of one is put into its memory.
 What a call is given for state is given up: nothing reads it afterwards."""
 
-from __future__ import annotations
-
 from tcpx.payload.ir import INOUT, NUMBERS, Block, FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.sizes import is_equal

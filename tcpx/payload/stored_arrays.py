@@ -7,7 +7,6 @@ import zipfile
 import zlib
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from lzma import LZMAError
 from math import prod
 from pathlib import Path
@@ -20,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tcpx.payload.text.file import file_below, open_regular
+from tcpx.records import frozen
 
 Array = npt.NDArray[np.generic]
 BF16: Final = np.dtype(ml_dtypes.bfloat16)
@@ -37,7 +37,7 @@ class UnreadableArrayError(Exception):
     """A file that has no arrays, or an array that is damaged; the text says what was found."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Header:
     """What an array is, without its data. NumPy writes bf16 as two bytes without a type."""
 

@@ -3,8 +3,6 @@
 Elements of a row, the innermost dim, always lie next to one another.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from tcpx.payload.diagnostics import counted

@@ -1,9 +1,7 @@
 """How two payload functions differ in structure, in their own words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import SequenceMatcher
 
 from tcpx.payload.diagnostics import Location
@@ -12,9 +10,10 @@ from tcpx.payload.sizes import Symbol
 from tcpx.payload.structure import Structure, is_data
 from tcpx.payload.text.printer import attribute_text
 from tcpx.payload.types import Type, dim_text, dtype_of, shape_of
+from tcpx.records import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Difference:
     """One difference, with its place in the function that was expected and in the one that is there."""
 

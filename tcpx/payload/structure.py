@@ -4,12 +4,10 @@ Two functions of one structure differ only in names, places in the text and the 
 functions of one structure. Symbols are numbered in the order they are first met; their ranges count.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
-from tcpx.payload.ir import CALLEE, Attribute, Block, FuncOp, Operation, Value
+from tcpx.payload.ir import CALLEE, PROMISE, TARGET, Attribute, Block, FuncOp, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.size_traversal import leaves
@@ -51,7 +49,8 @@ class Structure:
         states = [f"{argument} becomes {result}" for argument, result in func.states.items()]
         body = list(self._block(func.body))
         numbers = [f"{argument} is {self.dim(symbol.size())}" for argument, symbol in func.numbers.items()]
-        return "\n".join([*body, *self._facts, *states, *numbers])
+        own = [f"{key} = {func.attributes[key]}" for key in (PROMISE, TARGET) if key in func.attributes]
+        return "\n".join([*body, *self._facts, *states, *numbers, *own])
 
     def operation(self, op: Operation) -> list[str]:
         """One line for the operation, then those of its regions."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tcpx.payload.sizes import (
     Dim,
@@ -19,9 +18,10 @@ from tcpx.payload.sizes import (
     upper_bound,
     variables,
 )
+from tcpx.records import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tile:
     """Elements offsets + strides * (0..sizes-1) of a source; `dropped` dims have size 1 and are not in the value.
 

@@ -1,9 +1,6 @@
 """Scalar, tensor, vector and buffer types. Dimensions are `Dim`s: an int or a size expression."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from math import prod
 
@@ -11,6 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from tcpx.payload.sizes import Dim, Size, Substitution, Symbol, Var, substitute, to_text
+from tcpx.records import frozen
 
 
 class ScalarKind(Enum):
@@ -23,7 +21,7 @@ class ScalarKind(Enum):
     INDEX = "index"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScalarType:
     """A scalar that carries its signedness: `f32`, `si8`, `ui8`, `i1`, `index`."""
 
@@ -121,7 +119,7 @@ def _shape_text(shape: tuple[Dim, ...], dtype: ScalarType) -> str:
     return "x".join([*(dim_text(d) for d in shape), dtype.name])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TensorType:
     """`tensor<4x[N]x8xf32>`: static rank, each dimension an int or a size expression."""
 
@@ -132,7 +130,7 @@ class TensorType:
         return f"tensor<{_shape_text(self.shape, self.dtype)}>"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VectorType:
     """`vector<6x64xf32>`: a register tile; every dimension is static."""
 
@@ -147,7 +145,7 @@ class VectorType:
         return prod(self.shape)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BufferType:
     """`buffer<[M]x64xf32, strides [64, 1], space arena>`: memory; strides count elements."""
 

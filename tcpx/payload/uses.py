@@ -1,7 +1,5 @@
 """Ordered sets with membership and removal that do not walk them: the use list of a value, the copies of a handle."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar, cast, overload

@@ -1,7 +1,5 @@
 """What a value may be called."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

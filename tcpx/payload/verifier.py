@@ -1,9 +1,8 @@
 """The rules of the IR that no single operation can check: structure, dominance, scopes, use lists, names."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from itertools import pairwise
 
 from tcpx.payload.constants import Constants
@@ -96,6 +95,8 @@ class _Checker:
 
     def __init__(self) -> None:
         self.looked_at = 0
+        self._attached: dict[Block, bool] = {}
+        self._names: dict[Block | Operation, frozenset[str]] = {}
         self._states: bool | None = None
 
     def check(self, op: Operation) -> None:
@@ -226,13 +227,13 @@ class _Checker:
 
     def is_attached(self, op: Operation) -> bool:
         """Whether an operation is part of a function."""
-        while not isinstance(op, FuncOp):
-            self.looked_at += 1
-            block = op.parent
-            if block is None or block.parent is None or not block.holds(op):
-                return False
-            op = block.parent
-        return True
+        self.looked_at += 1
+        block = op.parent
+        if block is None:
+            return isinstance(op, FuncOp)
+        if block not in self._attached:
+            self._attached[block] = block.parent is not None and self.is_attached(block.parent)
+        return self._attached[block] and block.holds(op)
 
     def is_visible(self, value: Value, op: Operation) -> bool:
         """Whether a value is defined before an operation, in its block or one around it."""
@@ -313,31 +314,41 @@ class _Checker:
                     found="a region of another operation, or of none",
                 )
 
+    def _known_names(self, op: Operation) -> frozenset[str]:
+        """The symbols of the function an operation is in, and the variables, with their `%`, of loops around it."""
+        place = op.parent or op
+        known = self._names.get(place)
+        if known is None:
+            around = op.parent_op
+            if isinstance(op, FuncOp):
+                known = frozenset(s.name for s in op.symbols)
+            elif around is None:
+                raise op.error("the operation is in no function", required="an operation of a function")
+            else:
+                var = around.attributes.get("var")
+                known = self._known_names(around) | ({var.text} if isinstance(var, Var) else frozenset[str]())
+            self._names[place] = known
+        return known
+
     def _check_sizes(self, op: Operation) -> None:
         """Symbols are those of the function, loop variables those of loops around the operation."""
-        allowed = {v.name for a in op.ancestors() if isinstance(v := a.attributes.get("var"), Var)}
-        func = op
-        while not isinstance(func, FuncOp):
-            parent = func.parent_op
-            if parent is None:
-                raise op.error("the operation is in no function", required="an operation of a function")
-            func = parent
-        declared = {s.name for s in func.symbols}
+        outer = self._known_names(op)
         outside = [d for key, a in op.attributes.items() if key not in DIM_ATTRIBUTES for d in dims_of(a)]
         outside += [d for result in op.results for d in _type_dims(result.type)]
         inside = [d for block in op.regions for arg in block.args for d in _type_dims(arg.type)]
         own = op.attributes.get("var")
-        if isinstance(own, Var) and own.name in allowed:
+        if isinstance(own, Var) and own.text in outer:
             raise op.error(
                 f"a loop around this one is also called %{own.name}",
                 required="a free name",
                 found="two loops of one name",
             )
-        outer = {*declared, *(f"%{name}" for name in allowed)}
-        inner = {*outer, f"%{own.name}"} if isinstance(own, Var) else outer
+        inner = {*outer, own.text} if isinstance(own, Var) else outer
         _check_widths(op, [*outside, *inside])
         for dims, known in ((outside, outer), (inside, inner)):
             for dim in dims:
+                if isinstance(dim, int):
+                    continue
                 unknown = _unknown_names(dim, known)
                 name = next((text for text in unknown if not _is_bound(op, text)), None)
                 if name is not None:
@@ -360,7 +371,7 @@ def _is_bound(op: Operation, name: str) -> bool:
     return False
 
 
-def _unknown_names(dim: Dim, known: set[str]) -> list[str]:
+def _unknown_names(dim: Dim, known: AbstractSet[str]) -> list[str]:
     """Symbols, and loop variables with their `%`, that an expression mentions and that are none of these."""
     return [text for atom in atoms(dim) for text in atom.inside - known if "(" not in text]
 

@@ -1,7 +1,5 @@
 """How much a loop computes, estimated from its bounds: to tell whether threads pay."""
 
-from __future__ import annotations
-
 from math import prod
 
 from tcpx.payload.ir import Block, Operation

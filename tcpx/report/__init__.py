@@ -1,7 +1,5 @@
 """What a person sees of a schedule's run: text for a terminal, a page for a browser."""
 
-from __future__ import annotations
-
 from tcpx.report.explanation import Explanation, explain
 from tcpx.report.page import html_page
 from tcpx.report.text import ExplanationText

@@ -1,15 +1,14 @@
 """Running a schedule to the C, and keeping what every step did on the way."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcpx.api import copy_module, program_or_default
 from tcpx.interp import KnobUse, ParamValue, Run, StepHook, TraceEntry
 from tcpx.interp.payload_texts import PayloadTexts
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Location, TcpxError
 from tcpx.payload.ir import Module
+from tcpx.records import frozen
 from tcpx.source import LineOrigin, Source, source_of
 from tcpx.stepwise import run_stepwise
 from tcpx.target import Target, load_target
@@ -18,7 +17,7 @@ from tcpx.transform.loop_nest import Nest, Nests
 from tcpx.transform.suggestions import did_you_mean
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Explanation:
     """A run of a schedule, step by step, those of the lowering last; `error` is what ended it early, if anything did.
 
@@ -71,7 +70,7 @@ def explain(
     explanation, which then has its `error`. Raises ArgumentError and TargetError for a function and a target there
     are not.
     """
-    chosen = load_target(target) if isinstance(target, str) else target
+    chosen = load_target(target)
     program = program_or_default(schedule)
     copy = _with_one_function(copy_module(module), func)
     function = copy.main

@@ -1,15 +1,13 @@
 """What a step changed in the loop nest."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from tcpx.records import frozen
 from tcpx.transform.loop_nest import NestKind, NestLine
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MarkedLine:
     """A line of the nest after a step; `mark` is `+` where it is new, `~` where it moved into or out of a loop, else
     `|`."""

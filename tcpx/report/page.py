@@ -1,7 +1,5 @@
 """A run of a schedule as one HTML file that needs nothing else: data, style and script are in it."""
 
-from __future__ import annotations
-
 import json
 from importlib.resources import files
 from pathlib import PurePath

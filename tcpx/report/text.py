@@ -1,7 +1,5 @@
 """A run of a schedule as text for a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from textwrap import indent

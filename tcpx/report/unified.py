@@ -1,14 +1,12 @@
 """What a step changed, as a unified diff: from the edits the trace keeps."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tcpx.interp.payload_texts import Edit
+from tcpx.records import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DiffLine:
     """A line of a diff; `sign` is `+`, `-`, a blank for context, `@` for the head of a hunk."""
 

@@ -1,10 +1,9 @@
 """Targets: what a machine can do, as tables (`*.yaml`) of instruction rows. Imports the payload alone."""
 
-from __future__ import annotations
-
 from tcpx.target.errors import TargetError
 from tcpx.target.kernels import KernelRow
 from tcpx.target.loader import available_targets, known_features, load_target
+from tcpx.target.own import own_target, target_at
 from tcpx.target.rows import InstructionRow, LaneType, parse_lane_type
 from tcpx.target.target import Target
 
@@ -17,5 +16,7 @@ __all__ = [
     "available_targets",
     "known_features",
     "load_target",
+    "own_target",
     "parse_lane_type",
+    "target_at",
 ]

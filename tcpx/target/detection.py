@@ -1,7 +1,5 @@
 """Which instruction set extensions the running CPU has."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from pathlib import Path
 

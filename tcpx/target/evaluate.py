@@ -3,8 +3,6 @@
 Arrays have their lanes in the last axis; a scalar is an array of one lane fewer dimension or one that broadcasts.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from functools import cache

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
+from glob import glob
+from pathlib import Path
 
 from tcpx.payload.diagnostics import TcpxError
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import ROW, FuncOp
-from tcpx.payload.ops.call import ALIGNMENT, IN_PLACE, SCRATCH, place_of_result
+from tcpx.payload.ops.call import ALIGNMENT, CONTRACT, CONTRACTS, IN_PLACE, NONEMPTY, SCRATCH, place_of_result
 from tcpx.payload.strided import strided_positions
 from tcpx.payload.text.parser import parse
 from tcpx.payload.types import TensorType, shape_of
+from tcpx.records import frozen
 from tcpx.target.rows import PLACEHOLDER
 from tcpx.target.table import Node
 
-_KEYS = ("semantics", "c", "in_place", "alignment", "scratch", "set_up", "tear_down", "requires")
+_KEYS = ("semantics", "c", "in_place", "alignment", "scratch", "set_up", "tear_down", "requires", "link", "contract")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelRow:
     """A micro-kernel, or an instruction on tiles: a C statement that does what an operation on tensors does.
 
@@ -26,7 +30,8 @@ class KernelRow:
     is given. `in_place` is the argument in whose memory the result is written; any other result overlaps no
     argument, and is written whole. `alignment` has the bytes that first elements are aligned to, by placeholder;
     `scratch` bytes are memory for the C to work in. `set_up` and `tear_down` are statements that each thread runs
-    before its first and after its last call in a loop nest.
+    before its first and after its last call in a loop nest. `link` are words for the linker: libraries by their paths,
+    and flags. `contract` are words of `CONTRACTS`, what a function of a library takes less than any C would.
 
     Placeholders of `c`, each an argument in C: `{a}`, the address of the first element of argument or result `out`;
     `{a_stride0}`, ..: the distances, in elements, of all dims but the innermost of what is `strided`, anything else has
@@ -42,6 +47,8 @@ class KernelRow:
     set_up: str = ""
     tear_down: str = ""
     requires: str | None = None
+    link: tuple[str, ...] = ()
+    contract: tuple[str, ...] = ()
     helpers: tuple[str, ...] = ()
     text: str = ""
     """`function` as payload text."""
@@ -59,6 +66,8 @@ class KernelRow:
             func.attributes[ALIGNMENT] = tuple(self.alignment.get(name, 0) for name in (*names, OUT))
         if self.scratch:
             func.attributes[SCRATCH] = self.scratch
+        if self.contract:
+            func.attributes[CONTRACT] = self.contract
         return func
 
 
@@ -81,8 +90,8 @@ def placeholders_of(func: FuncOp) -> list[str]:
     return [*places_of(func), *strides, *(symbol.name for symbol in func.symbols)]
 
 
-def read_kernel(node: Node, helpers_of: Callable[[str], tuple[str, ...]]) -> KernelRow:
-    """The row that an entry of a table describes. Raises TargetError."""
+def read_kernel(node: Node, helpers_of: Callable[[str], tuple[str, ...]], folder: Path) -> KernelRow:
+    """The row that an entry of a table in a folder describes. Raises TargetError."""
     fields = node.fields(_KEYS)
     if "semantics" not in fields or "c" not in fields:
         raise node.fail("a row with at least the keys semantics and c", found=", ".join(fields) or "no keys")
@@ -109,8 +118,15 @@ def read_kernel(node: Node, helpers_of: Callable[[str], tuple[str, ...]]) -> Ker
         texts.get("set_up", ""),
         texts.get("tear_down", ""),
         texts.get("requires"),
+        tuple(_linked(word, folder) for word in fields["link"].items()) if "link" in fields else (),
+        fields["contract"].texts() if "contract" in fields else (),
         helpers_of(code),
     )
+    for word in row.contract:
+        if word not in CONTRACTS:
+            raise fields["contract"].fail(f"words among {', '.join(CONTRACTS)}", found=word)
+    if NONEMPTY in row.contract and row.in_place is None:
+        raise fields["contract"].fail(f"{NONEMPTY} for a row that adds to its result, {IN_PLACE}", found="another row")
     func = row.function()
     for key, value in row.alignment.items():
         if key not in places_of(func) or value not in (1, 2, 4, 8, 16, 32, 64):
@@ -120,6 +136,17 @@ def read_kernel(node: Node, helpers_of: Callable[[str], tuple[str, ...]]) -> Ker
     if set(PLACEHOLDER.findall(row.c)) != set(wanted):
         raise fields["c"].fail(f"the placeholders {', '.join(f'{{{name}}}' for name in wanted)} in the template")
     return replace(row, text=func.text())
+
+
+def _linked(word: Node, folder: Path) -> str:
+    """A flag as it is; a library by its absolute path: one beside the table, or where Python finds packages."""
+    text = word.text()
+    if text.startswith("-"):
+        return text
+    found = [path for at in (folder, *sys.path) for path in sorted(glob(str(Path(at).absolute() / text)))]
+    if not found or not text:
+        raise word.fail("a flag of the linker, or the path of a library, with `*` for any text", found=f"no {text}")
+    return found[0]
 
 
 def _check_semantics(func: FuncOp, node: Node) -> None:

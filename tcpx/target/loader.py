@@ -16,8 +16,6 @@ A row says `slow: true` if other operations that give nearly the same are faster
 A row or helper uses a helper by naming it in its C; a C type that is the name of a helper needs that helper.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -57,14 +55,18 @@ def available_targets() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in TABLES.glob("*.yaml")))
 
 
-def load_target(name: str | Path, features: tuple[str, ...] | None = None, *, allow_native: bool = False) -> Target:
+def load_target(
+    name: str | Path | Target, features: tuple[str, ...] | None = None, *, allow_native: bool = False
+) -> Target:
     """The target of this name, or of the table in a file, `my.yaml`; `native` is the widest one the running CPU
-    supports.
+    supports. A target is itself.
 
     `features` chooses among the table's optional extensions: by default all that are not slow there, for `native` those
     of them that the CPU has. A file may bring C, headers and flags for the compiler: whoever compiles a kernel for it
     runs them. Raises TargetError on those without `allow_native`, an unknown name or feature, or a malformed table.
     """
+    if isinstance(name, Target):
+        return name
     if isinstance(name, str) and not name.endswith(_SUFFIXES):
         return _installed(name, features)
     return read_target(Path(name), features, allow_native)
@@ -193,7 +195,7 @@ def _target(root: Node, folder: Path, features: tuple[str, ...] | None) -> Targe
         types=MappingProxyType(types),
         helpers=MappingProxyType(helpers),
         tolerances=MappingProxyType(_tolerances(tables)),
-        kernels=MappingProxyType(_kernels(tables, needs, described, chosen)),
+        kernels=MappingProxyType(_kernels(tables, needs, described, chosen, folder)),
         read_rows=read_rows,
     )
 
@@ -314,10 +316,11 @@ def _kernels(
     needs: Mapping[str, tuple[str, ...]],
     features: Mapping[str, object],
     chosen: tuple[str, ...],
+    folder: Path,
 ) -> dict[str, KernelRow]:
     rows: dict[str, KernelRow] = {}
     for node in (node for table in tables if "kernels" in table for node in table["kernels"].items()):
-        row = read_kernel(node, lambda code: _closure(_named(code, needs), needs))
+        row = read_kernel(node, lambda code: _closure(_named(code, needs), needs), folder)
         if row.name in rows:
             raise node.fail(f"one row named {row.name}", found="two")
         if row.requires is not None and row.requires not in features:

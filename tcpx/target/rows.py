@@ -6,19 +6,18 @@ and may occur several times, so they must be free of side effects; {p} {n} {s} {
 
     {a} {b} {c}  operands          {p}  pointer to the scalar element type     {n}    lanes to access (int64)
     {v}          stored value      {s}  distance in elements (int64)           {lane} lane number, a constant
+    {f}          first lane to access (int64), in 0..lanes; {p} points to its element, and the lanes are {f}..{f} + {n}
 
 `{n}` may lie outside 0..lanes: at most 0 means no lane, at least `lanes` means all.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
+from tcpx.records import frozen
 from tcpx.target.errors import TargetError
 
 DTYPE_BITS: Mapping[str, int] = MappingProxyType(
@@ -67,7 +66,7 @@ def parse_lane_type(text: str) -> LaneType:
     return LaneType(match.group(1), int(match.group(2) or 1))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kind:
     """What all rows of a kind have in common."""
 
@@ -85,6 +84,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "load": Kind(("p",)),
         "store": Kind(("p", "v"), has_result=False),
         "masked_load": Kind(("p", "n")),
+        "masked_load_from": Kind(("p", "f", "n")),
         "masked_store": Kind(("p", "n", "v"), has_result=False),
         "strided_load": Kind(("p", "s")),
         "masked_strided_load": Kind(("p", "s", "n")),
@@ -107,7 +107,7 @@ A `splat` repeats a scalar, or a group of a few lanes, over all lanes. A `shuffl
 PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InstructionRow:
     """One instruction of a target, or a short sequence that acts as one.
 

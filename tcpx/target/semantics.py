@@ -16,9 +16,9 @@ Meaning, per lane (`evaluate.py` is the executable form):
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from functools import lru_cache
 
+from tcpx.records import frozen
 from tcpx.target.errors import TargetError, unknown_name
 
 OPERANDS = ("a", "b", "c")
@@ -70,7 +70,7 @@ _COMPARE: dict[type[ast.cmpop], str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operand:
     """`a`, `b` or `c`: the lane of an operand."""
 
@@ -80,7 +80,7 @@ class Operand:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Binary:
     """An arithmetic, bitwise or comparison operator."""
 
@@ -92,7 +92,7 @@ class Binary:
         return f"{_nested(self.lhs)} {self.operator} {_nested(self.rhs)}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """A function of FUNCTIONS."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 from typing import TypeGuard
 
 import yaml
 
+from tcpx.records import frozen
 from tcpx.target.errors import TargetError
 
 Variables = Mapping[str, str]
@@ -33,7 +33,7 @@ def _shown(value: object) -> str:
     return repr(value)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Node:
     """A value of a YAML document and where it stands, e.g. `x86_avx2.yaml: rows[3].rows[0]`."""
 

@@ -1,7 +1,5 @@
 """A target: register file, caches, compiler flags, C types and instruction rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import RLock

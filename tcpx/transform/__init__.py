@@ -1,7 +1,5 @@
 """The schedule language and its transforms. What a transform from another package is declared with is named here."""
 
-from __future__ import annotations
-
 from tcpx.transform.declaration import (
     BOOL,
     DIM,

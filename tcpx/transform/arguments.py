@@ -14,11 +14,12 @@ from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes import Dim, Size, to_text
 from tcpx.payload.types import ScalarType
+from tcpx.records import frozen
 from tcpx.target import Target
 from tcpx.transform.editing import source_name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperandRef:
     """An operand of an operation (`mm.rhs`): the place where a value is read, not only the value."""
 
@@ -39,7 +40,7 @@ def value_of(ref: ValueRef) -> Value:
     return ref.value if isinstance(ref, OperandRef) else ref
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Digit:
     """One digit of a layout. `k` is a whole dim, `k/4` and `k%4` parts of one; `k pad 16` rounds the pitch up to 16."""
 

@@ -1,13 +1,11 @@
 """Cleanup over a region: common subexpressions and dead code."""
 
-from __future__ import annotations
-
 from tcpx.payload.ir import Block, Operation
 from tcpx.payload.ops.gml_st import OnSubset
 from tcpx.payload.ops.group import Group
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.types import TensorType
-from tcpx.transform.editing import erase_dead, is_pure
+from tcpx.transform.editing import erase_dead, is_destination, is_pure
 from tcpx.transform.simplification import simplify_in
 
 Key = tuple[object, ...]
@@ -66,7 +64,7 @@ def _key(op: Operation) -> Key | None:
         return None
     if isinstance(op, OnSubset) and not isinstance(op.subset_of.type, TensorType):
         return None
-    if isinstance(op, OnSubset) and isinstance(op.subset_of.owner, Block):
+    if isinstance(op, OnSubset) and is_destination(op.subset_of):
         return None
     return (
         op.opcode,

@@ -1,7 +1,5 @@
 """Operations as one piece: all between some operations, next to each other, and what else uses their results."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 
 from tcpx.payload.ir import Block, Operation, Value
@@ -19,7 +17,7 @@ def gathered(ctx: TransformContext, targets: Sequence[Operation]) -> list[Operat
     chosen = {_ancestor_in(block, op): None for op in targets}
     last = max(chosen, key=_place)
     below = _reached(chosen, lambda op: [user for user in _users_in(block, op) if user.order <= last.order])
-    above = _reached(chosen, lambda op: [made for made in _sources(op) if made in below])
+    above = _reached(chosen, lambda op: [made for made in sources(op) if made in below])
     ops = sorted(above, key=_place)
     between = [op for op in block.ops[block.index(ops[0]) : block.index(last)] if op not in above]
     for op in between:
@@ -100,7 +98,7 @@ def _users_in(block: Block, op: Operation) -> list[Operation]:
     return [_ancestor_in(block, user) for result in op.results for user, _ in result.uses]
 
 
-def _sources(op: Operation) -> list[Operation]:
+def sources(op: Operation) -> list[Operation]:
     """The operations whose results an operation uses, or something in it."""
     made = (value.defining_op for inner in op.walk() for value in inner.operands)
     return [source for source in made if source is not None]

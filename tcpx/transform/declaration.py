@@ -21,13 +21,10 @@
 It returns one operation or value per declared result (`LOOPS`: one per entry of its map).
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -36,6 +33,7 @@ from typing import ClassVar, TypeVar
 
 from tcpx.payload.diagnostics import Diagnostic, ScheduleError
 from tcpx.payload.ir import Operation, Value
+from tcpx.records import frozen
 from tcpx.transform.arguments import (
     Arguments,
     ArgumentValue,
@@ -84,7 +82,7 @@ class ParameterKind(Enum):
     PREDICATE = "condition"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ParameterType:
     """A kind, restricted to one class of the operation tree or to a choice of words where that applies."""
 
@@ -142,7 +140,7 @@ class Required(Enum):
 REQUIRED = Required.REQUIRED
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parameter:
     """One parameter. A default of None means that it may be absent."""
 

@@ -1,8 +1,6 @@
 """The chain of loops that carries one value: from the outermost loop's result down to the tile computed inside."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcpx.payload.bounds import is_less_equal, lower_bound
 from tcpx.payload.diagnostics import VerifyError
@@ -14,11 +12,12 @@ from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, maximum, minimum, to_text, variables
 from tcpx.payload.subsets import Tile, compose, disjoint_between_iterations
 from tcpx.payload.types import shape_of, with_shape
+from tcpx.records import frozen
 from tcpx.transform import new
 from tcpx.transform.editing import erase_dead, first_of, is_undefined, loops_stepping, whole_of
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Link:
     """One loop of a chain: which destination it is, and the yield that writes it."""
 
@@ -47,7 +46,7 @@ def is_stepped_by(tile: Tile, loop: Loop) -> bool:
     return any(loop.var in variables(d) for d in (*tile.offsets, *tile.sizes))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chain:
     """Links from the outermost loop to the innermost, where `store.operands[0]` is the tile's value."""
 

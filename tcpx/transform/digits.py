@@ -1,7 +1,5 @@
 """Layouts that hold a dim by two digits, its quotient and its remainder: `[k/4, n, k%4]`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from tcpx.payload.indexing_maps import DimDigit, IndexingMap, dims, grows, map_digit, map_dim, map_name, map_symbols

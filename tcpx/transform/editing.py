@@ -1,7 +1,5 @@
 """Small edits every transform needs: reading a subset of a value, erasing what became dead, naming."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """Offsets of the factors of a contraction, taken out of the sum: sum (a + z) b = sum a b + z sum b."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from tcpx.payload.indexing_maps import map_dims

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from tcpx.payload.bounds import is_equal, is_less_equal
@@ -29,6 +29,7 @@ from tcpx.payload.sizes import (
 )
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import shape_of
+from tcpx.records import frozen
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.destinations import first
@@ -57,7 +58,7 @@ class Outside:
         return tuple(map(self.size, dims))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CurrentTile:
     """What an operand reads now: a subset of `source`, padded to the shape `padded` by `pad`, with its dims in the
     order `permutation`: a tile of shape `shape`. Where `source` is what views show, of several values or padded

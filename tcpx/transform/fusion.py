@@ -1,9 +1,6 @@
 """Fusion: pull a producer into a loop, or a consumer behind the end of a reduction inside a loop."""
 
-from __future__ import annotations
-
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from tcpx.payload.bounds import is_equal, is_less_equal
@@ -16,6 +13,7 @@ from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import dtype_of, shape_of
+from tcpx.records import frozen
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.destinations import (
@@ -96,9 +94,26 @@ def fuse_consumer(ctx: TransformContext, consumer: Tileable, into: Loop, padded:
                 required="disjoint tiles of a parallel dim, or a reduction",
                 found=link.subset.text(),
             )
+    _check_in_order(
+        ctx, consumer, [link.loop for chain in chains.values() for link in chain.links if link.is_reduction]
+    )
     _warn_of_last_iteration(ctx, consumer, next(iter(chains.values())))
     _FusedConsumer(ctx, chains, moved, consumer, padded).run()
     rewriter.visited += len(moved)
+
+
+def _check_in_order(ctx: TransformContext, op: Tileable, reductions: Iterable[Loop]) -> None:
+    """What is computed on the first or last iteration of loops needs an order of them: a parallel one that writes where
+    unique indices say has none."""
+    for loop in reductions:
+        if loop.is_parallel:
+            raise ctx.fail(
+                f"%{op.name} would be computed on one iteration of {loop.name}, and these are in no order",
+                op=loop,
+                required="a sequential loop, or one whose iterations compute tiles of what is fused",
+                found=loop.opcode,
+                fix="leave this statement out",
+            )
 
 
 def _warn_of_last_iteration(ctx: TransformContext, consumer: Tileable, chain: Chain) -> None:
@@ -663,6 +678,7 @@ def _fuse_start(ctx: TransformContext, producer: Tileable, into: Loop, recompute
     several = starts if len(starts) > 1 else []
     boxes = {start.boxes(producer) for start in several}
     reductions, block = starts[0].chain.reductions, starts[0].target.parent
+    _check_in_order(ctx, producer, reductions)
     if len(boxes) > 1 or any(s.chain.reductions != reductions or s.target.parent is not block for s in starts):
         raise ctx.fail(
             f"the results of %{producer.name} do not start one reduction",
@@ -710,7 +726,7 @@ def _fuse_start(ctx: TransformContext, producer: Tileable, into: Loop, recompute
     erase_dead(rewriter, producer.results, copies)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Start:
     """A result that a chain of destinations starts with, the one read of it inside, and what is computed in its place:
     the read, or its padding."""

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
-from tcpx.payload.ir import Operation
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.ir import PROMISE, FuncOp, Operation
+from tcpx.payload.ops.call import Call
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.ops.group import Group
-from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.types import BufferType
+from tcpx.target import target_at
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.convex import gathered, move_into, replace_outside, used_outside
+from tcpx.transform.ops.lower_to import lower_to
+from tcpx.transform.outlining import outline
 
-NEST = "nest"
-"""The promise to end as one loop nest."""
 
-
-def group(ctx: TransformContext, targets: Sequence[Operation], promise: str = "") -> Group:
-    """The smallest convex set of operations that holds `targets` becomes the region of a group."""
+def group(ctx: TransformContext, targets: Sequence[Operation], attributes: Mapping[str, str]) -> Group:
+    """The smallest convex set of operations that holds `targets` becomes the region of a group with a promise."""
     rewriter = ctx.rewriter
     ops = gathered(ctx, targets)
     check_values(ctx, ops)
     used = used_outside(ops)
     made = Group.of(used)
     made.location, made.schedule_location = ops[0].location, ctx.location
-    if promise:
-        made.attributes["promise"] = promise
+    made.attributes.update(attributes)
+    made.verify_promise()
+    target_at(made, ctx.target)
     rewriter.insert(made, InsertPoint.before(ops[0]), f"{ops[-1].name}.group")
     replace_outside(rewriter, ops, used, made.results)
     move_into(rewriter, ops, used, made.body)
@@ -48,9 +52,20 @@ def check_values(ctx: TransformContext, ops: Sequence[Operation]) -> None:
         )
 
 
-def dissolve(rewriter: Rewriter, made: Group) -> None:
-    """Put what is in a group in its place. Raises ScheduleError if it is not what it promises to become."""
-    _check_promise(made)
+def dissolve(ctx: TransformContext, made: Group) -> None:
+    """Put what a group promises to become in its place. Raises ScheduleError if it does not become that."""
+    rewriter, promise = ctx.rewriter, str(made.attributes.get(PROMISE))
+    if promise == "row":
+        _call_row(ctx, made, str(made.attributes["by"]))
+    elif promise == "function":
+        try:
+            call = outline(rewriter, made.body.ops[:-1], promise=promise, name=made.name.removesuffix(".group"))
+        except ScheduleError as error:
+            known, message = error.diagnostic, f"the group %{made.name} has not become a function, as it promises"
+            raise ctx.fail(f"{message}: {known.message}", made, known.required, known.found) from error
+        call.schedule_location = made.schedule_location
+    elif promise == "nest":
+        _check_nest(made)
     for op in list(made.body.ops[:-1]):
         rewriter.move(op, InsertPoint.before(made))
     end = made.body.terminator
@@ -58,25 +73,45 @@ def dissolve(rewriter: Rewriter, made: Group) -> None:
     rewriter.replace_op(made, list(end.operands) if end is not None else [])
 
 
-def dissolve_all(rewriter: Rewriter, root: Operation) -> None:
-    """Dissolve the groups inside an operation, the inner ones first."""
-    for op in reversed([op for op in root.walk() if isinstance(op, Group)]):
-        dissolve(rewriter, op)
+def dissolve_all(ctx: TransformContext, func: FuncOp) -> None:
+    """Dissolve the groups in a function, and in those it calls, the inner ones first."""
+    for held in ctx.rewriter.module.reached(func):
+        for op in reversed([op for op in held.walk() if isinstance(op, Group)]):
+            own = replace(ctx, target=target_at(op, ctx.target), location=op.schedule_location or ctx.location)
+            dissolve(own, op)
 
 
-def _check_promise(made: Group) -> None:
-    parts = [op for op in made.body.ops[:-1] if not op.is_fixed and not op.leaves_undefined]
-    if made.attributes.get("promise") != NEST or (len(parts) == 1 and isinstance(parts[0], Loop)):
-        return
-    raise ScheduleError(
+def _check_nest(made: Group) -> None:
+    parts = _parts(made)
+    if len(parts) != 1 or not isinstance(parts[0], Loop):
+        required = "one loop, with all that the group computes inside it"
+        raise _broken(made, "one loop nest", required, parts, "fuse the others into one loop")
+
+
+def _call_row(ctx: TransformContext, made: Group, row: str) -> None:
+    """Let a row do what a group does, where no step has done so."""
+    parts = [op for op in _parts(made) if not (isinstance(op, Structured) and op.is_movement)]
+    if len(parts) != 1:
+        required = "one operation of the group that does more than move data"
+        raise _broken(made, f"a call of the row {row}", required, parts, "leave the others out of it")
+    if not (isinstance(parts[0], Call) and parts[0].called.row == row):
+        lower_to(ctx, parts[0], row)
+
+
+def _parts(made: Group) -> list[Operation]:
+    return [op for op in made.body.ops[:-1] if not op.is_fixed and not op.leaves_undefined]
+
+
+def _broken(made: Group, promised: str, required: str, found: Sequence[Operation], fix: str) -> ScheduleError:
+    return ScheduleError(
         Diagnostic(
-            f"the group %{made.name} has not become one loop nest, as it promises",
+            f"the group %{made.name} has not become {promised}, as it promises",
             Kind.SILENCEABLE,
             schedule=made.schedule_location,
             payload=made.location,
-            required="one loop, with all that the group computes inside it",
-            found=", ".join(f"%{op.name} ({op.opcode})" for op in parts) or "nothing",
-            fix="fuse the others into one loop, or make the group without the promise",
+            required=required,
+            found=", ".join(f"%{op.name} ({op.opcode})" for op in found) or "nothing",
+            fix=f"{fix}, or make the group without the promise",
         )
     )
 

@@ -1,7 +1,5 @@
 """Sizes that a branch has made known, written into the types: what is symbolic outside of it may be static inside."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from tcpx.payload.facts import Facts

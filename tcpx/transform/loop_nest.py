@@ -13,6 +13,7 @@ from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.group import Group
 from tcpx.payload.sizes import to_text
 from tcpx.payload.types import VectorType
+from tcpx.records import frozen
 
 
 class NestKind(Enum):
@@ -28,7 +29,7 @@ class NestKind(Enum):
     VECTOR = "vector"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NestLine:
     """One line: how deep it stands, its name, what it is about, and the schedule line that made it, if one did.
 
@@ -63,9 +64,9 @@ class NestLine:
 
 @dataclass(slots=True, eq=False)
 class _Part:
-    """The lines of one operation of the body."""
+    """The lines of one operation of a body, or of a body the line that names its function."""
 
-    op: Operation
+    op: Operation | Block
     lines: tuple[NestLine, ...]
     order: int = 0
     """Rises along the parts; see `payload/order.py`."""
@@ -126,11 +127,12 @@ class Nest:
 
 
 class Nests:
-    """The nests of one function over time: what a step did not touch is not looked at again."""
+    """The nests of a function and of those it calls over time: what a step did not touch is not looked at again."""
 
     def __init__(self) -> None:
+        self._funcs: dict[FuncOp, int] = {}
         self._parts: list[_Part] = []
-        self._of: dict[Operation, _Part] = {}
+        self._of: dict[Operation | Block, _Part] = {}
         self._changed: dict[Operation, None] = {}
         self._now: Nest | None = None
 
@@ -153,30 +155,31 @@ class Nests:
     def of(self, func: FuncOp) -> Nest:
         """The nest of `func` now, and of those it calls."""
         called = func.module.reached(func)[:-1] if func.module is not None else []
-        if called:
-            self._now = None
-            return Nest(NestLine(0, NestKind.FUNC, func.name), None, (), _all_parts((func, *reversed(called))))
-        if self._now is None:
-            self._parts = [_Part(op, tuple(_lines(op, 1)), k * order.STEP) for k, op in enumerate(func.body.ops)]
+        funcs = {held: k for k, held in enumerate((func, *reversed(called)))}
+        if self._now is None or list(funcs) != list(self._funcs):
+            self._funcs, self._parts = funcs, _all_parts(funcs)
             self._of = {part.op: part for part in self._parts}
             self._now = Nest(NestLine(0, NestKind.FUNC, func.name), None, (), self._parts)
-        elif edits := self._edits(func.body):
+        elif edits := self._edits():
             self._now = Nest(self._now.head, self._now, edits, ())
         self._changed.clear()
         return self._now
 
-    def _edits(self, body: Block) -> list[_Edit]:
-        """What is done to the parts so that they are those of a body again: it is done, and told."""
+    def _edits(self) -> list[_Edit]:
+        """What is done to the parts so that they are those of the bodies again: it is done, and told."""
         edits: list[_Edit] = []
         for op in self._changed:
             if op in self._of:
                 at = self._place(op)
                 edits.append((at, self._take(at), None))
-        stale = {top: None for op in self._changed if (top := _part_of(body, op)) is not None}
-        for op in sorted(stale, key=lambda op: op.order):
-            index = body.index(op)
-            old = self._of.get(op)
-            at = self._place(op) if old is not None else self._place(body.ops[index - 1]) + 1 if index else 0
+        tops = (self._top(op) for op in self._changed)
+        stale = {top: (self._funcs[func], top.order) for func, top in filter(None, tops)}
+        for op, body in ((op, op.parent) for op in sorted(stale, key=stale.__getitem__)):
+            if body is None:
+                continue
+            index, old = body.index(op), self._of.get(op)
+            before = body.ops[index - 1] if index else body
+            at = self._place(op) if old is not None else self._place(before) + 1 if before in self._of else 0
             new = _Part(op, tuple(_lines(op, 1)))
             if old is None or old.lines != new.lines:
                 if old is not None:
@@ -185,7 +188,13 @@ class Nests:
                 edits.append((at, old, new))
         return edits
 
-    def _place(self, op: Operation) -> int:
+    def _top(self, op: Operation) -> tuple[FuncOp, Operation] | None:
+        """The function that an operation is in, if its body is shown, and the operation of this body round it."""
+        round_it = [op, *op.ancestors()]
+        func = round_it[-1]
+        return (func, round_it[-2]) if isinstance(func, FuncOp) and func in self._funcs and func is not op else None
+
+    def _place(self, op: Operation | Block) -> int:
         place = order.place_of(self._of[op], self._parts)
         if place is None:
             raise ValueError(f"{op!r} has lost its place in the loop nest")
@@ -203,18 +212,15 @@ class Nests:
 
 
 def _all_parts(funcs: Iterable[FuncOp]) -> list[_Part]:
-    """The parts of functions, each but the first behind a line that names it."""
+    """The parts of functions in order, each but the first behind a line that names it."""
     parts: list[_Part] = []
-    for k, func in enumerate(funcs):
-        if k:
-            parts.append(_Part(func, (NestLine(0, NestKind.FUNC, func.name),)))
+    for func in funcs:
+        if parts:
+            parts.append(_Part(func.body, (NestLine(0, NestKind.FUNC, func.name),)))
         parts += [_Part(op, tuple(_lines(op, 1))) for op in func.body.ops]
+    for k, part in enumerate(parts):
+        part.order = k * order.STEP
     return parts
-
-
-def _part_of(body: Block, op: Operation) -> Operation | None:
-    """The operation of a body that one is, or is in."""
-    return next((each for each in (op, *op.ancestors()) if each.parent is body), None)
 
 
 def loop_nest(op: Operation, indent: str = "") -> str:

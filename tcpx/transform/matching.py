@@ -1,9 +1,6 @@
 """Structural matching on the operation tree: whether an operation computes what one of another class would."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import permutations, product
 
 from tcpx.payload.comparison import same_attribute
@@ -15,13 +12,14 @@ from tcpx.payload.ops.elementwise import Binary
 from tcpx.payload.ops.generic import Generic, generalize
 from tcpx.payload.sizes import Dim, Symbol, Var, is_equal, substitute, to_text
 from tcpx.payload.types import dtype_of, shape_of
+from tcpx.records import frozen
 from tcpx.transform import new
 
 MOST_INPUTS = 4
 """Inputs of an operation whose permutations are tried."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """A class that may say what an operation does: with these attributes, on the inputs in this order."""
 
@@ -37,7 +35,7 @@ class Candidate:
         return self.op_class(operands, [op.result.type], self.attributes, location=op.location)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Difference:
     """Why a candidate does not match; the higher the rank, the nearer it came."""
 

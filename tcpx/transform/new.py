@@ -1,25 +1,25 @@
 """The operations that transforms make, detached. Only here, and in the tables of recipes, are their classes named."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
+from tcpx.payload import interfaces
 from tcpx.payload.diagnostics import Location
-from tcpx.payload.interfaces import Build, Tileable
+from tcpx.payload.interfaces import Build, Structured, Tileable
 from tcpx.payload.ir import Operation, Value
-from tcpx.payload.ops.constant import Const
-from tcpx.payload.ops.elementwise import Add, Cast, Fma, Max, Min, Mul, Sub
+from tcpx.payload.ops.constant import Const, splat
+from tcpx.payload.ops.elementwise import Add, Cast, Fma, Max, Min, Mul, Sub, cast_to
 from tcpx.payload.ops.index import IndexValue
 from tcpx.payload.ops.memory import Empty
 from tcpx.payload.ops.movement import Broadcast, Fill, Transpose
 from tcpx.payload.ops.reduce import ReduceSum
 from tcpx.payload.ops.select import Select
 from tcpx.payload.ops.views import FREE, Concat, Pad, Reshape
-from tcpx.payload.pieces import Piece
 from tcpx.payload.sizes import Dim
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import Type, shape_of
+from tcpx.payload.types import Type, VectorType, like, shape_of, si64
 
+padded, padded_behind = interfaces.padded, interfaces.padded_behind
+pieces_of_all, whole_piece = interfaces.pieces_of_all, interfaces.whole_piece
 add = Add.of
 broadcast = Broadcast.of
 cast = Cast.of
@@ -86,28 +86,12 @@ def shown(view: Tileable, tile: Tile, read: Callable[[int, Tile], Value], build:
     return build(pad(parts[0], tile.sizes, view.rest, piece.first, interior, view.is_free))
 
 
-def padded(op: Operation | None) -> Value | None:
-    """What a padding pads; None of what is none."""
-    is_padding = isinstance(op, Tileable) and op.rest is not None and len(op.operands) == 1
-    return op.operands[0] if is_padding and op is not None else None
-
-
-def padded_behind(op: Operation | None) -> Value | None:
-    """What a padding pads that stands behind the last elements alone; None of anything else."""
-    piece = whole_piece(op) if padded(op) is not None else None
-    return padded(op) if piece is not None and piece.place.is_at_origin else None
-
-
-def pieces_of_all(op: Operation | None) -> Sequence[Piece] | None:
-    """What all of a view shows; None of an operation that is none."""
-    if not isinstance(op, Tileable) or len(op.results) != 1:
-        return None
-    return op.pieces(Tile.full(shape_of(op.result.type)))
-
-
-def whole_piece(op: Operation | None) -> Piece | None:
-    """The piece that a view shows of all of its only operand, in the shape it has; None of anything else."""
-    pieces = pieces_of_all(op)
-    if op is None or pieces is None or len(pieces) != 1 or pieces[0].reshapes:
-        return None
-    return pieces[0] if pieces[0].tile.is_full(shape_of(op.operands[pieces[0].operand].type)) is True else None
+def clamped(build: Build, op: Structured, place: Value, extent: Dim) -> Value:
+    """An index, or a vector of them, as si64: the nearest in a dim of this extent, or, where one outside is let be, the
+    nearest in it or beside."""
+    first, last = (0, extent - 1) if op.clamps_indices else (-1, extent)
+    kind = like(place.type, shape_of(place.type), si64)
+    most = build(index_value(last, si64))
+    if isinstance(kind, VectorType):
+        most = build(broadcast(most, (), kind))
+    return build(maximum(splat(build, first, kind), build(minimum(cast_to(build, place, si64), most))))

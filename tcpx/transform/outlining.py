@@ -1,7 +1,5 @@
 """Operations become a function and its call, and calls operations; functions of one structure become one."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Container, Mapping, Sequence
 from typing import cast
@@ -9,27 +7,36 @@ from typing import cast
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
 from tcpx.payload.facts import facts_at, facts_in
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import INOUT, Block, CloneMap, FuncOp, Operation, Range, Value
+from tcpx.payload.ir import INOUT, PROMISE, TARGET, Block, CloneMap, FuncOp, Operation, Value
 from tcpx.payload.ops.assertion import Assert
-from tcpx.payload.ops.call import Call
+from tcpx.payload.ops.call import Call, CallBase
 from tcpx.payload.ops.generic import Return
-from tcpx.payload.ops.gml_st import If
+from tcpx.payload.ops.gml_st import If, Parallel
 from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.runs import runs_on_one
 from tcpx.payload.size_traversal import leaves
 from tcpx.payload.sizes import Dim, Symbol, Var, as_symbol
 from tcpx.payload.strided import STRIDED
 from tcpx.payload.structure import fingerprint, is_data
 from tcpx.payload.types import TensorType, shape_of
-from tcpx.payload.value_ranges import RANGES, dtype_range, range_entries, value_range
+from tcpx.payload.value_ranges import RANGES, Declared, dtype_range, range_entries, value_order, value_range
 from tcpx.payload.verifier import dims_of
 from tcpx.transform.convex import replace_outside, used_outside
 from tcpx.transform.editing import erase_dead, is_pure
 
 
-def outline(rewriter: Rewriter, ops: Sequence[Operation], known: dict[str, FuncOp] | None = None) -> Call:
+def outline(
+    rewriter: Rewriter,
+    ops: Sequence[Operation],
+    known: dict[str, FuncOp] | None = None,
+    promise: str = "",
+    name: str = "",
+) -> Call:
     """Operations that stand next to each other, and are convex, become a function; returns its call.
 
-    `known` are functions by their structure, where they are kept; it gets the new one.
+    `known` are functions by their structure, where they are kept; it gets the new one. A function with a `promise` is
+    called, and never inlined. It has the target of its own of the function or group round it. Call and function are
+    called `name`, else like the last operation.
 
     Constants that are stored stay where they are, and are arguments. What is computed of nothing, or repeats what
     is smaller, is computed in the function. Where there is a function of the same structure, that one is called.
@@ -51,7 +58,8 @@ def outline(rewriter: Rewriter, ops: Sequence[Operation], known: dict[str, FuncO
             raise _refused(ops, f"no argument tells `{untold[0].name}`", "an argument with this dim", caller.name)
         inputs.append(told[0])
         symbols = _symbols(ops, inputs, caller)
-    func = FuncOp(_free_name(rewriter, f"{caller.name}.{ops[-1].name}"), [(v.name, v.type) for v in inputs], symbols)
+    name = name or ops[-1].name
+    func = FuncOp(_free_name(rewriter, f"{caller.name}.{name}"), [(v.name, v.type) for v in inputs], symbols)
     func.location = ops[0].location
     states = _states(ops, inputs, used)
     if states:
@@ -59,11 +67,16 @@ def outline(rewriter: Rewriter, ops: Sequence[Operation], known: dict[str, FuncO
     ranges = _ranges(ops, inputs, symbols)
     if ranges:
         func.attributes[RANGES] = range_entries(ranges)
+    if promise:
+        func.attributes[PROMISE] = promise
+    own = next((outer.attributes[TARGET] for outer in ops[0].ancestors() if TARGET in outer.attributes), None)
+    if own is not None:
+        func.attributes[TARGET] = own
     rewriter.add_function(func)
     rewriter.adopt(func)
     call = Call(inputs, [value.type for value in used], {"callee": func.name})
     call.location = ops[-1].location
-    rewriter.insert(call, InsertPoint.after(ops[-1]), ops[-1].name)
+    rewriter.insert(call, InsertPoint.after(ops[-1]), name)
     replace_outside(rewriter, [*ops, call], used, call.results)
     for op in ops:
         rewriter.move(op, InsertPoint.end(func.body))
@@ -87,16 +100,16 @@ def _states(ops: Sequence[Operation], inputs: Sequence[Value], used: Sequence[Va
     return tuple(found)
 
 
-def _ranges(ops: Sequence[Operation], inputs: Sequence[Value], symbols: Sequence[Symbol]) -> Mapping[int, Range]:
+def _ranges(ops: Sequence[Operation], inputs: Sequence[Value], symbols: Sequence[Symbol]) -> Mapping[int, Declared]:
     """What is known of the elements of inputs, where elements are indices, by what the function knows of sizes."""
     inside = [op for top in ops for op in top.walk() if isinstance(op, Structured)]
     if not any(op.index_operands() or op.ragged() for op in inside):
         return {}
-    known, found = {symbol.text for symbol in symbols}, dict[int, Range]()
+    known, found = {symbol.text for symbol in symbols}, dict[int, Declared]()
     for k, value in enumerate(inputs):
         held = value_range(value)
         if held is not None and held != dtype_range(value) and all(known >= set(leaves(d)) for d in held):
-            found[k] = held
+            found[k] = Declared(*held, tuple(value_order(value)))
     return found
 
 
@@ -240,7 +253,8 @@ def inline(rewriter: Rewriter, call: Call) -> None:
         made = rewriter.clone(op, at, mapping)
         for branch in [inner for inner in made.walk() if isinstance(inner, If)]:
             for k, region in enumerate(branch.regions):  # sizes of the caller are not known to be what branches say
-                rewriter.substitute(region.ops, facts_in(branch, k).sizes())
+                known = facts_in(branch, k).sizes()  # as a number, a size would change types
+                rewriter.substitute(region.ops, {s: size for s, size in known.items() if s.lower != s.upper})
         if split is not None:
             rewriter.extend_copy_path(made, split, "inlined")
             rewriter.extend_copy_path(op, split, "called")
@@ -248,6 +262,34 @@ def inline(rewriter: Rewriter, call: Call) -> None:
     rewriter.replace_op(call, [mapping.value(value) for value in func.returned])
     if split is None and not is_entry:
         rewriter.remove_function(func)
+
+
+def clone(rewriter: Rewriter, call: CallBase) -> FuncOp:
+    """Let a call run a copy of its function, which no other call runs."""
+    func = call.called
+    made = FuncOp(_free_name(rewriter, func.name), [(v.name, v.type) for v in func.args], func.symbols)
+    made.location, made.attributes, made.is_clone = func.location, dict(func.attributes), True
+    rewriter.add_function(made)
+    rewriter.adopt(made)
+    mapping, split = CloneMap(dict(zip(func.args, made.args, strict=True))), rewriter.new_split()
+    for op in list(func.body.ops):
+        copy = rewriter.clone(op, InsertPoint.end(made.body), mapping)
+        rewriter.extend_copy_path(copy, split, "clone")
+        rewriter.extend_copy_path(op, split, "called")
+    rewriter.set_attribute(call, "callee", made.name)
+    return made
+
+
+def serial_versions(rewriter: Rewriter, main: FuncOp) -> None:
+    """Give calls in parallel loops a copy of a function that shares work among threads, where other calls are not."""
+    for func in reversed(rewriter.module.reached(main)[:-1]):
+        calls = func.callers()
+        inside = [call for call in calls if runs_on_one(call)]
+        shares = any(isinstance(op, Parallel) for held in rewriter.module.reached(func) for op in held.walk())
+        if shares and 0 < len(inside) < len(calls):
+            made = clone(rewriter, cast("CallBase", inside[0]))
+            for call in inside[1:]:
+                rewriter.set_attribute(call, "callee", made.name)
 
 
 def drop_unused_arguments(rewriter: Rewriter, func: FuncOp) -> None:

@@ -1,7 +1,5 @@
 """Packing: copy an operand's tile into a buffer laid out as the computation reads it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from tcpx.payload.bounds import upper_bound

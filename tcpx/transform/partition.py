@@ -1,7 +1,5 @@
 """Long functions are partitioned into functions, in places that few values cross, and alike where operations repeat."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
@@ -13,7 +11,6 @@ from tcpx.payload.structure import is_data
 from tcpx.payload.text.printer import attribute_text
 from tcpx.transform.cleanup import erase_unused
 from tcpx.transform.editing import is_pure
-from tcpx.transform.grouping import dissolve_all
 from tcpx.transform.outlining import outline
 
 Signature = tuple[object, ...]
@@ -26,7 +23,6 @@ def partition(rewriter: Rewriter, func: FuncOp, known: dict[str, FuncOp]) -> Dia
     """
     if "results" in func.attributes or sum(1 for _ in func.walk()) <= LONGEST_FUNCTION:
         return None
-    dissolve_all(rewriter, func)
     erase_unused(rewriter, func)
     ops = [op for op in func.body.ops if is_pure(op) and not any(is_data(op, key) for key in op.attributes)]
     if len(ops) <= LONGEST_FUNCTION:
@@ -54,7 +50,7 @@ def partition(rewriter: Rewriter, func: FuncOp, known: dict[str, FuncOp]) -> Dia
 
 def _cuts(ops: Sequence[Operation]) -> list[int]:
     """Where parts begin: where an earlier part began alike, else where few values are handed over."""
-    signatures, crossing = _signatures(ops), _crossing(ops)
+    signatures, crossing = _signatures(ops), crossings(ops)
     least = LONGEST_PART // 2
     parts: list[tuple[int, int]] = []
     start = 0
@@ -95,13 +91,17 @@ def _signatures(ops: Sequence[Operation]) -> list[Signature]:
 def _signature(op: Operation, places: Mapping[Operation, int]) -> Signature:
     here = places[op]
     made = (places.get(v.defining_op) if v.defining_op is not None else None for v in op.operands)
-    near = tuple(here - k if k is not None and here - k <= LONGEST_PART else None for k in made)
+    return *signature(op), tuple(here - k if k is not None and here - k <= LONGEST_PART else None for k in made)
+
+
+def signature(op: Operation) -> Signature:
+    """What an operation is, wherever its operands come from."""
     attributes = tuple((key, attribute_text(held)) for key, held in op.attributes.items())
     inner = tuple(inside.opcode for inside in op.walk())
-    return inner, near, attributes, tuple(str(v.type) for v in op.results)
+    return inner, attributes, tuple(str(v.type) for v in op.results)
 
 
-def _crossing(ops: Sequence[Operation]) -> list[int]:
+def crossings(ops: Sequence[Operation]) -> list[int]:
     """For each place, the values that are computed before it and used from it on."""
     places = {op: k for k, op in enumerate(ops)}
     changes = [0] * (len(ops) + 2)

@@ -1,7 +1,5 @@
 """Peeling and splitting loops: copies of a body over parts of its range."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ An entry point names a module whose import registers transforms, or a transform 
 as a whole, with a diagnostic that names the package.
 """
 
-from __future__ import annotations
-
 import traceback
 import warnings
 from importlib.metadata import EntryPoint, entry_points

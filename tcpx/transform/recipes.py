@@ -1,7 +1,5 @@
 """What a stage does to operations, by class: a table that other packages add to."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Generic, TypeVar, cast
 

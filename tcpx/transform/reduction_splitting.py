@@ -1,7 +1,5 @@
 """A reduction as partial results, and a second reduction that combines them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 

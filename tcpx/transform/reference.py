@@ -1,12 +1,10 @@
 """The reference page of each transform, made from its declaration."""
 
-from __future__ import annotations
-
 import re
-from dataclasses import dataclass
 from inspect import cleandoc
 from textwrap import indent
 
+from tcpx.records import frozen
 from tcpx.transform.declaration import Category, Parameter, Transform, transforms
 
 __all__ = ["Example", "example_of", "reference", "reference_page", "terminal_page"]
@@ -30,7 +28,7 @@ A step is a transaction, and a handle stays with its computation through all of 
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Example:
     """The example of a docstring. `after` is the payload text, or what the step prints if `is_output`."""
 

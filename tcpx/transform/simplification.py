@@ -1,7 +1,5 @@
 """Local simplification: what became the identity after sizes became known."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from tcpx.payload.facts import facts_at, facts_in_iterations

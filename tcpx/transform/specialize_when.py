@@ -1,9 +1,6 @@
 """Run-time versions: the ops round some targets, once per condition, behind an `if` on sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from tcpx.limits import MOST_VERSIONS
 from tcpx.payload.diagnostics import Location
@@ -14,13 +11,14 @@ from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.types import TensorType
+from tcpx.records import frozen
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.convex import gathered, move_into, replace_outside, used_outside
 from tcpx.transform.simplification import fold_branches
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failure:
     """What a call says for whose sizes there is no version, and the line of the schedule that says so."""
 
@@ -28,7 +26,7 @@ class Failure:
     location: Location
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Version:
     """One branch: a region of a conditional."""
 

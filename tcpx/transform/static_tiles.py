@@ -1,9 +1,6 @@
 """Why a tile has no static size, and the statement that gives it one."""
 
-from __future__ import annotations
-
 import re
-from dataclasses import dataclass
 
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.facts import Facts
@@ -13,13 +10,14 @@ from tcpx.payload.ir import TAIL, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize
 from tcpx.payload.sizes import Dim, to_text, variables
 from tcpx.payload.types import ScalarType
+from tcpx.records import frozen
 from tcpx.target import Target
 from tcpx.transform import new
 from tcpx.transform.declaration import TransformContext
 from tcpx.transform.editing import source_name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SymbolicDim:
     """A dim of an operation whose tile has no static size. `loop` makes its tiles, of which the last may be shorter;
     None where nothing tiles it."""

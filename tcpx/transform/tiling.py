@@ -1,7 +1,5 @@
 """Tiling: a loop round an operation that computes one tile of its result per iteration."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from tcpx.payload.bounds import is_equal
@@ -131,7 +129,7 @@ def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
     reductions = [k for k in grown if iterators[k].is_reduction]
     reduced = bool(reductions)
     if isinstance(op, Structured):
-        reduced = reduced and all(_has_neutral_padding(op, k, padded.sizes[k]) for k in reductions)
+        reduced = reduced and not op.scatters and all(_has_neutral_padding(op, k, padded.sizes[k]) for k in reductions)
     operands: list[Value] = []
     for index, value in enumerate(op.inputs):
         fill = op.pad_value(index, reduced)

@@ -1,7 +1,5 @@
 """Unrolling: copies of a loop's body, the values it carries handed from copy to copy."""
 
-from __future__ import annotations
-
 from tcpx.payload.ir import CloneMap, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
 from tcpx.payload.ops.memory import Prefetch

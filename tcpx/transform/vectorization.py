@@ -1,15 +1,15 @@
 """Vectorization: the whole body of a loop on register tiles instead of tensors."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
 from typing import Final
 
 from tcpx.payload.facts import Facts, facts_at
 from tcpx.payload.indexing_maps import index_operands, map_dim, map_element
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, CloneMap, Operation, Value
-from tcpx.payload.ops.constant import Const, splat
+from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.generic import generalize
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
 from tcpx.payload.ops.memory import Empty, Prefetch
@@ -17,7 +17,7 @@ from tcpx.payload.ops.vector import Gather, Read, ToTensor
 from tcpx.payload.ops.views import FREE, Pad, View
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, to_text
-from tcpx.payload.subsets import Tile
+from tcpx.payload.subsets import Tile, compose
 from tcpx.payload.types import TensorType, VectorType, dtype_of, i1, shape_of, with_shape
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
@@ -37,12 +37,13 @@ def vectorize(ctx: TransformContext, root: Loop) -> None:
     facts = facts_at(root)
     write_known_sizes(ctx.rewriter, root.body.ops, facts)
     show_views(ctx.rewriter, [op for op in root.walk() if op is not root])
+    vectorizer = Vectorizer(ctx, root, facts)
     for op in root.walk():
-        if isinstance(op, Structured) and len(set(op.result_maps())) > 1 and not stays_in_memory(op):
+        if isinstance(op, Structured) and len(set(op.result_maps())) > 1 and not vectorizer.stays_in_memory(op):
             _use_one_order(ctx.rewriter, op)
-    while (computed := next((op for op in root.walk() if _pads_what_is_computed(op, root)), None)) is not None:
+    while (computed := next(filter(vectorizer.pads_what_is_computed, root.walk()), None)) is not None:
         _compute_padding(ctx.rewriter, computed)
-    Vectorizer(ctx, root, facts).block(root.body)
+    vectorizer.block(root.body)
     for op in root.walk():
         if isinstance(op, Read):
             check_instructions(op, ctx.target)
@@ -75,19 +76,6 @@ def _use_one_order(rewriter: Rewriter, op: Structured) -> None:
     rewriter.replace_op(op, [turned(value, order) for value, order in zip(made.results, back, strict=True)])
 
 
-def _pads_what_is_computed(op: Operation, root: Loop) -> bool:
-    """Whether an operation pads, behind its last elements, what is computed in a loop on no more iterations."""
-    value = new.padded_behind(op)
-    made = value.defining_op if value is not None else None
-    return (
-        isinstance(made, Structured)
-        and made.is_in(root)
-        and made.pads_operands
-        and not stays_in_memory(op)
-        and not stays_in_memory(made)
-    )
-
-
 def _compute_padding(rewriter: Rewriter, op: Operation) -> None:
     """Compute what an operation pads on as many iterations as the result has elements."""
     value = op.operands[0]
@@ -100,6 +88,60 @@ def _compute_padding(rewriter: Rewriter, op: Operation) -> None:
 def _static(shape: Sequence[Dim], facts: Facts) -> tuple[int, ...] | None:
     static = tuple(d for d in map(facts.value, shape) if isinstance(d, int))
     return static if len(static) == len(shape) else None
+
+
+FROM_LANE: Final = "masked_load_from"
+"""The instruction of a read that begins at a lane."""
+MOST_JOINED: Final = 16
+"""Vectors that are read, of all the tiles that are joined, up to which that is faster than to copy them (measured)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTile:
+    """A tile of what lies in memory, which begins at the lanes `first` of a vector."""
+
+    source: Value
+    subset: Tile
+    first: tuple[Dim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTiles:
+    """Tiles that follow one another in a vector along one dim; other lanes hold `rest`."""
+
+    tiles: Sequence[ReadTile]
+    rest: float | int
+    is_behind: bool
+    """Whether it is one tile that begins at lane 0."""
+
+
+def read_tiles(op: Operation) -> ReadTiles | None:
+    """The tiles in memory that a view shows which pads or joins them, in their order and shape; None of any other."""
+    pieces = new.pieces_of_all(op) if isinstance(op, View) else None
+    if not isinstance(op, View) or pieces is None:
+        return None
+    inner = op.operands[0].defining_op
+    if isinstance(inner, View):
+        found = read_tiles(inner) if new.padded_behind(op) is not None else None
+        is_same = found is not None and (
+            op.is_free or inner.is_free or inner.rest is None or str(inner.rest) == str(op.rest)
+        )
+        return None if found is None or not is_same else replace(found, rest=found.rest if op.is_free else op.rest or 0)
+    tiles: list[ReadTile] = []
+    for piece in pieces:
+        value, subset = op.operands[piece.operand], piece.tile
+        if piece.permutes or piece.reshapes or any(spacing != 1 for spacing in piece.spacing):
+            return None
+        match value.defining_op:
+            case Materialize() as part:
+                value, subset = part.source, compose(part.subset, subset)
+            case None:
+                pass
+            case _:
+                return None
+        tiles.append(ReadTile(value, subset, piece.first))
+    is_behind = len(tiles) == 1 and pieces[0].place.is_at_origin
+    return ReadTiles(tiles, op.rest or 0, is_behind)
 
 
 class Vectorizer:
@@ -126,6 +168,65 @@ class Vectorizer:
         """Vectorize one operation."""
         if not VECTORIZED.apply(self, op) and not op.is_terminator:
             raise self.refuse(op, "a structured operation, a subset, a loop or a branch", op.opcode)
+
+    # -- what views become ---------------------------------------------------------------------------------------
+
+    def pads_what_is_computed(self, op: Operation) -> bool:
+        """Whether an operation pads, behind its last elements, what is computed in a loop on no more iterations."""
+        value = new.padded_behind(op)
+        made = value.defining_op if value is not None else None
+        return (
+            isinstance(made, Structured)
+            and made.is_in(self.root)
+            and made.pads_operands
+            and not self.stays_in_memory(op)
+            and not self.stays_in_memory(made)
+        )
+
+    def stays_in_memory(self, op: Operation) -> bool:
+        """Whether an operation is a view that is made in memory: one that reshapes, that pads between elements, or pads
+        or joins what is computed, and what only such views read. What pads behind the last elements alone is a vector.
+        What writes where elements say does so in memory, as what goes on in the order of a dim does."""
+        if isinstance(op, Structured) and (op.is_irregular or any(it.is_sequential for it in op.iterators())):
+            return True
+        if not isinstance(op, Tileable | Materialize):
+            return False
+        if isinstance(op, Tileable) and new.pieces_of_all(op) is None:
+            return False
+        is_vector = isinstance(op, Structured | Materialize) or new.padded_behind(op) is not None
+        if not is_vector and (self._is_seen_through(op) or self._read_of(op) is not None):
+            return False
+        shown = bool(op.result.users) and not any(isinstance(user, Structured) for user in op.result.users)
+        return not is_vector or (shown and all(map(self.stays_in_memory, op.result.users)))
+
+    def _reads_alone(self, op: Operation) -> bool:
+        """Whether an operation reads its operands from where these are."""
+        return new.padded_behind(op) is not None or self._is_seen_through(op) or self._read_of(op) is not None
+
+    def _is_seen_through(self, op: Operation) -> bool:
+        """Whether all that reads a view is padding behind it, which is read of what the view shows."""
+        users = op.results[0].users if op.results else ()
+        return bool(users) and all(
+            new.padded_behind(user) is not None and self._read_of(user) is not None and not self.stays_in_memory(user)
+            for user in users
+        )
+
+    def _read_of(self, op: Operation) -> ReadTiles | None:
+        """What a vector of a view that pads or joins is read of; None where it is made in memory. Tiles that begin at a
+        lane that only the kernel knows need an instruction for that; many, most of them empty, are copied faster."""
+        found = read_tiles(op)
+        shape = shape_of(op.results[0].type) if found is not None else ()
+        static = [d for d in shape if isinstance(d, int)]
+        if found is None or len(static) < len(shape):
+            return None
+        firsts = [place.first for place in found.tiles]
+        name, target = dtype_of(op.results[0].type).name, self.ctx.target
+        if all(isinstance(first[-1], int) for first in firsts if first):
+            return found
+        if not any(row.kind == FROM_LANE and row.result and row.result.dtype == name for row in target.rows):
+            return None
+        vectors = prod(static[:-1]) * -(-static[-1] // max(1, target.lanes(name)))
+        return found if len(firsts) == 1 or len(firsts) * vectors <= MOST_JOINED else None
 
     def refuse(self, op: Operation, required: str, found: str, fix: str | None = None) -> Exception:
         """An operation that cannot be vectorized."""
@@ -181,15 +282,15 @@ class Vectorizer:
         source, users = op.operands[0], op.result.users
         shown = source.defining_op
         is_copied = source in self.vectors or source in self.written_in_parts
-        is_copied = is_copied or (shown is not None and stays_in_memory(shown))
+        is_copied = is_copied or (shown is not None and self.stays_in_memory(shown))
         if not users or (is_copied and all(isinstance(user, StYield) for user in users)):
             return
-        in_memory = [user for user in users if isinstance(user, Loop) or stays_in_memory(user)]
+        in_memory = [user for user in users if isinstance(user, Loop) or self.stays_in_memory(user)]
         if in_memory:
             self.rewriter.set_operand(op, 0, self.stored(source))
         if len(in_memory) == len(users) or any(isinstance(user, Loop) for user in users):
             return
-        if all(new.padded_behind(user) is not None or is_table(op.result, user) for user in users):
+        if all(is_table(op.result, user) or self._reads_alone(user) for user in users):
             return
         self._read(op, self.stored(source), op.subset, 0)
 
@@ -207,7 +308,9 @@ class Vectorizer:
 
     def pad(self, op: Pad) -> None:
         source = op.operands[0].defining_op
-        if stays_in_memory(op):
+        shown = self._read_of(op)
+        is_read = shown is not None and (not shown.is_behind or isinstance(source, View))
+        if self.stays_in_memory(op) or self._is_seen_through(op) or is_read:
             self.view(op)
             return
         if op.result.users and all(is_table(op.result, user) for user in op.result.users):
@@ -227,7 +330,7 @@ class Vectorizer:
             self.vectors[op.result] = made.result
             return
         value = op.operands[0]
-        is_stored = source is None or not source.is_in(self.root) or stays_in_memory(source)
+        is_stored = source is None or not source.is_in(self.root) or self.stays_in_memory(source)
         if value not in self.vectors and is_stored:
             self._read(op, value, Tile.full(shape_of(value.type)), op.value, op.is_free)
             return
@@ -261,9 +364,9 @@ class Vectorizer:
         value = op.operands[0]
         definition = value.defining_op
         source = definition.source if isinstance(definition, Materialize) else value
-        if isinstance(source.defining_op, Structured) and stays_in_memory(source.defining_op):
+        if isinstance(source.defining_op, Structured) and self.stays_in_memory(source.defining_op):
             return
-        if source not in self.vectors and source.defining_op is not None and stays_in_memory(source.defining_op):
+        if source not in self.vectors and source.defining_op is not None and self.stays_in_memory(source.defining_op):
             self.vectors[source] = self._read_once_made(source.defining_op, source)
         if value in self.vectors:
             self.rewriter.set_operand(op, 0, self.vectors[value])
@@ -292,14 +395,38 @@ class Vectorizer:
         """It is as it was, beside vectors."""
 
     def view(self, op: Operation) -> None:
-        """It is made in memory, and read from there."""
-        for index, value in enumerate(list(op.operands)):
-            self.rewriter.set_operand(op, index, self.stored(value))
+        """It is made in memory, and read from there; or of what it shows there."""
+        shown = self._read_of(op)
+        if self.stays_in_memory(op) or (shown is None and not self._is_seen_through(op)):
+            for index, value in enumerate(list(op.operands)):
+                self.rewriter.set_operand(op, index, self.stored(value))
+        elif shown is not None and not self._is_seen_through(op):
+            self.vectors[op.results[0]] = self._join(op, shown)
+
+    def _join(self, op: Operation, shown: ReadTiles) -> Value:
+        """Each tile is read to its lanes; those before it are of the tiles before."""
+        shape, dtype = self._need_static(op, op.results[0]), dtype_of(op.results[0].type)
+        base, joined = f"{op.results[0].name.split('.')[0]}.v", list[Value]()
+
+        def build(made: Operation) -> Value:
+            return self.rewriter.insert(made, InsertPoint.before(op), base).result
+
+        for tile in shown.tiles:
+            source = self.stored(tile.source)
+            made = Read.of(source, tile.subset, VectorType(shape, dtype), shown.rest, tile.first)
+            if joined:
+                before = tuple(at if at != 0 else n for at, n in zip(tile.first, shape, strict=True))
+                truths = true_elements(self.rewriter, op, shape)
+                mask = build(Read.of(truths, Tile((0,) * len(shape), before), VectorType(shape, i1)))
+                made = new.select(mask, joined[-1], build(made))
+            joined.append(build(made))
+            self.rewriter.continue_as(op, made)
+        return joined[-1]
 
     def structured(self, op: Structured) -> None:
         if isinstance(op.results[0].type, VectorType):
             return
-        if stays_in_memory(op):
+        if self.stays_in_memory(op):
             self.view(op)
             return
         shapes = [self._need_static(op, result) for result in op.results]
@@ -347,6 +474,8 @@ class Vectorizer:
         inner = new.padded_behind(padding) if value not in self.vectors else None
         if inner is not None and isinstance(padding, Tileable):
             value, fill = inner, padding.rest or 0
+            if op.outside is not None and not padding.is_free and op.outside != fill:
+                raise self.refuse(op, f"a table padded with {op.outside}, what an index outside reads", str(fill))
         part, subset = value.defining_op, Tile.full(shape_of(value.type))
         if value not in self.vectors and isinstance(part, Materialize) and not part.subset.dropped:
             value, subset = part.operands[0], part.subset
@@ -357,21 +486,21 @@ class Vectorizer:
         indices = {dim: self._index(op, at, shape[dim]) for dim, at in found.items()}
         outer = _static(shape_of(next(iter(indices.values())).type), self.facts) or ()
         type_ = VectorType((*outer, *left), dtype_of(value.type))
-        read = Gather.of(indices, self.stored(value), subset, type_, fill)
+        read = Gather.of(indices, self.stored(value), subset, type_, fill if op.outside is None else op.outside)
+        if op.outside is not None:
+            read.attributes["bounded"] = True
         return self.rewriter.insert(read, InsertPoint.before(op), f"{value.name.split('.')[0]}.v").result
 
     def _index(self, op: Structured, k: int, extent: Dim) -> Value:
         """The vector of input `k`, whose elements are indices of a dim of this extent."""
         vector = self.vector_of(op.inputs[k], op)
-        if not op.clamps_indices:
+        if not op.clamps_indices and op.outside is None:
             return vector
 
         def build(made: Operation) -> Value:
             return self.rewriter.insert(made, InsertPoint.before(op), "at").result
 
-        last = build(new.broadcast(build(new.index_value(extent - 1, dtype_of(vector.type))), (), vector.type))
-        first = splat(build, 0, vector.type)
-        return build(new.maximum(first, build(new.minimum(vector, last))))
+        return new.clamped(build, op, vector, extent)
 
     # -- control -------------------------------------------------------------------------------------------------
 
@@ -432,21 +561,6 @@ def is_table(value: Value, user: Operation) -> bool:
         for op, index in value.uses
         if op is user
     )
-
-
-def stays_in_memory(op: Operation) -> bool:
-    """Whether an operation is a view that is made in memory: one that pads, joins or reshapes, and what only such views
-    read. A padding behind the last elements alone is that of a vector. What writes where elements say does so there, as
-    what goes on in the order of a dim does."""
-    if isinstance(op, Structured) and (op.is_irregular or any(it.is_sequential for it in op.iterators())):
-        return True
-    if not isinstance(op, Tileable | Materialize):
-        return False
-    if isinstance(op, Tileable) and new.pieces_of_all(op) is None:
-        return False
-    is_vector = isinstance(op, Structured | Materialize) or new.padded_behind(op) is not None
-    shown = bool(op.result.users) and not any(isinstance(user, Structured) for user in op.result.users)
-    return not is_vector or (shown and all(map(stays_in_memory, op.result.users)))
 
 
 def _is_first(subset: Tile) -> bool:

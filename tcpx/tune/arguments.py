@@ -1,10 +1,7 @@
 """What `tcpx.tune` can be given, checked before anything runs."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, cast
@@ -12,12 +9,13 @@ from typing import Final, cast
 import numpy as np
 
 import tcpx
+from tcpx.records import frozen
 from tcpx.tune.duel import Effort
 from tcpx.tune.slots import Limits
 from tcpx.tune.space_file import SpaceFile
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Argument:
     """What an argument has to be, in words; where it is optional, None will do too."""
 
@@ -32,13 +30,13 @@ class Argument:
 
 def check_arguments(given: Mapping[str, object]) -> None:
     """Raises ArgumentError for the first that `tcpx.tune` cannot use."""
-    for name, value in given.items():
-        argument = ARGUMENTS[name]
+    for name, argument in ARGUMENTS.items():
+        value = given[name]
         if not argument.takes(value):
             raise tcpx.ArgumentError(
                 tcpx.Diagnostic(f"`{name}` cannot be used", required=argument.required, found=_shown(value))
             )
-    for plugin in cast("Sequence[str]", given.get("plugins", ())):
+    for plugin in cast("Sequence[str]", given["plugins"]):
         if plugin not in sys.modules and not _exists(plugin):
             raise tcpx.ArgumentError(
                 tcpx.Diagnostic(f"there is no plugin `{plugin}`", required="a module to import", found="no such module")

@@ -15,8 +15,6 @@ says in its place. Requests and replies are those of `tcpx/measure/protocol.py`:
 Where a candidate fails, the reply is {"ok": {"verdict": .., "reason": ..}}.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import os

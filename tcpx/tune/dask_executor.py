@@ -12,11 +12,11 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from types import TracebackType
+from dataclasses import replace
 from typing import cast
 
 from tcpx.measure.limits import Limits as MachineLimits
+from tcpx.records import frozen
 from tcpx.tune.dask_workers import DaskWorkers, Task
 from tcpx.tune.duel import Effort
 from tcpx.tune.evaluation import Evaluator
@@ -27,7 +27,7 @@ from tcpx.tune.study_folder import study_folder
 from tcpx.tune.verdicts import Candidate, Comparison, Verdict
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Job:
     """What a worker needs to try candidates of a study. `key` tells studies apart."""
 
@@ -48,10 +48,7 @@ class DaskExecutor:
     def __enter__(self) -> DaskExecutor:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        del kind, error, trace
+    def __exit__(self, *_: object) -> None:
         self._workers.close()
 
     @property

@@ -1,12 +1,9 @@
 """The workers of a Dask cluster that have one kind of processor: tasks are given to them, and again when they die."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from dataclasses import dataclass
 from time import monotonic, sleep
 from typing import Any, Final, cast
 
@@ -14,6 +11,7 @@ import distributed
 from distributed.scheduler import KilledWorker
 
 import tcpx
+from tcpx.records import frozen
 from tcpx.tune.slots import TrialError
 from tcpx.tune.verdicts import Verdict, crash_reason
 from tcpx.tuned import cpu_name
@@ -25,7 +23,7 @@ POLL_SECONDS: Final = 0.5
 MOST_LOSSES: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Task:
     """`function(shared, *arguments)` on one of the workers at `addresses`."""
 

@@ -1,7 +1,5 @@
 """Winners of several sizes as one schedule, which chooses among them when the kernel runs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,13 +1,11 @@
 """Timing a candidate beside the incumbent, until it is clear which is faster."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
 from tcpx.measure.calibration import Calibration
+from tcpx.records import frozen
 from tcpx.tune.slots import Slot
 from tcpx.tune.statistics import geometric_mean, interval_of, middle_of
 from tcpx.tune.verdicts import Comparison
@@ -16,7 +14,7 @@ MOST_WAITING: Final = 0.02
 """A sample does not count where others had the CPU for more than this part of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Effort:
     """How much is measured: rounds in `rungs`, each only if the one before decides nothing.
 
@@ -36,7 +34,7 @@ QUICK: Final = Effort(rungs=(1, 2), shortest=1e-4, width=1.0, patience=0.0, most
 """To try things out: no more than a hint of what is fast."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Round:
     """The time of the candidate as a part of the incumbent's, and its seconds; whether the machine was steady."""
 

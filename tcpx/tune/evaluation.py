@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import time
-from types import TracebackType
 from typing import Final
 
 import tcpx
@@ -16,13 +15,13 @@ from tcpx.measure.calibration import Calibration
 from tcpx.measure.kept_limits import kept_limits, raised_limits
 from tcpx.measure.limits import Limits as MachineLimits
 from tcpx.measure.limits import Machine
-from tcpx.measure.pinned_threads import PinnedThreads
+from tcpx.measure.pinned_threads import PinnedThreads, available_cpus
 from tcpx.tune.duel import Effort, compare
 from tcpx.tune.fresh_processes import compared_in_fresh_processes
 from tcpx.tune.measurement_slot import building, measuring
 from tcpx.tune.model import Estimate, Trust, estimate
 from tcpx.tune.problem import Problem
-from tcpx.tune.slots import NOBODY, Begun, Limits, Slot, TrialError, all_cpus, prepare
+from tcpx.tune.slots import NOBODY, Begun, Limits, Slot, TrialError, prepare
 from tcpx.tune.space import Value
 from tcpx.tune.verdicts import Candidate, Comparison, Verdict
 
@@ -60,16 +59,13 @@ class Evaluator:
         self._pinned = PinnedThreads(self.problem.cpus)
         self._machine = Machine(tcpx.load_target(self.problem.target), self._pinned)
         self.calibration = self._machine.calibration
-        self._slots = [Slot(path, cache, all_cpus(), self.limits) for _ in range(max(self.workers + 1, COMPARED))]
+        self._slots = [Slot(path, cache, available_cpus(), self.limits) for _ in range(max(self.workers + 1, COMPARED))]
         self._threads = ThreadPoolExecutor(self.workers)
 
     def __enter__(self) -> Evaluator:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        del error, trace
+    def __exit__(self, kind: object, *_: object) -> None:
         if kind is not None:  # threads may wait for servers
             for slot in self._slots:
                 slot.abandon()

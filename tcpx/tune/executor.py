@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Protocol
 
 import tcpx
@@ -33,9 +32,7 @@ class Executor(Protocol):
 
     def __enter__(self) -> Executor: ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, kind: object, error: object, trace: object, /) -> None: ...
 
     def remember(self, candidates: Sequence[Candidate]) -> None:
         """Candidates of before: those of the same C are not tried again."""

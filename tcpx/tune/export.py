@@ -1,7 +1,5 @@
 """The candidates of a study as a table, as CSV and as JSON."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,17 +1,15 @@
 """The winner beside what there was before: the defaults, and no schedule at all."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from tcpx.records import frozen
 from tcpx.tune.executor import Executor
 from tcpx.tune.roof import Roof
 from tcpx.tune.slots import TrialError
 from tcpx.tune.verdicts import Candidate, Comparison
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FinalComparison:
     """The times of the winner as parts of those of the defaults and of the payload compiled without the schedule, in
     fresh processes; None where they are the same, or where it was not measured."""

@@ -1,7 +1,5 @@
 """The winner beside its rivals, again and again in processes that start anew."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,7 +1,5 @@
 """What makes two studies about the same thing."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace

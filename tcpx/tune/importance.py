@@ -1,7 +1,5 @@
 """Which knobs mattered."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from math import log

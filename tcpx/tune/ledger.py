@@ -14,11 +14,12 @@ import json
 import sqlite3
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from time import time
 from typing import Any, Final
 
+from tcpx.records import frozen
 from tcpx.tune.ledger_errors import LedgerError, failure, newer_version, no_ledger, unknown_study, unreadable
 from tcpx.tune.owner import is_alive, this_process
 from tcpx.tune.space import Point, Value, point_key
@@ -43,7 +44,7 @@ create table if not exists owners (owner text primary key, seen real not null);
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StudyKey:
     """A study in the ledger. `facts` say in words what its key is made of."""
 
@@ -179,11 +180,6 @@ class Ledger:
         """How many candidates there are."""
         ((found,),) = self._rows("select count(*) from candidates where study = ?", (study.id,))
         return int(found)
-
-    def same_c(self, study: StudyKey, c_hash: str) -> Candidate | None:
-        """The first candidate that was found out about and has this C."""
-        where = "c_hash = ? and verdict not in (?, ?) and c_hash != ''"
-        return next(iter(self._select(study, where, (c_hash, *UNSETTLED))), None)
 
     def merge(self, other: Ledger) -> tuple[int, int]:
         """Take over what another ledger has and this one has not; the numbers of studies and candidates.

@@ -1,7 +1,5 @@
 """What can be wrong with a ledger, in words."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path

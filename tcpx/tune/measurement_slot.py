@@ -1,7 +1,5 @@
 """One measurement at a time on a machine, and nothing of other tuners compiled meanwhile."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import tempfile

@@ -1,14 +1,12 @@
 """What a model expects of a candidate before it is compiled: for pruning, cautiously, and for what to try first."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import tcpx
 from tcpx.costs.kernel_cost import KernelCost
 from tcpx.measure.limits import Limits
+from tcpx.records import frozen
 from tcpx.tune.statistics import geometric_mean
 
 SLACK: Final = 2.0
@@ -17,7 +15,7 @@ HOPELESS: Final = 3.0
 """A candidate is pruned if it is expected to take more than so many times as long as the incumbent is."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Estimate:
     """Expected seconds of a call, and what takes them: instructions, or bytes from beyond a cache."""
 

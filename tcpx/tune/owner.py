@@ -1,7 +1,5 @@
 """Who holds a candidate: a process of a machine since its boot."""
 
-from __future__ import annotations
-
 import os
 import platform
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Places in YAML files for diagnostics, and the nearest name that is known."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, cast

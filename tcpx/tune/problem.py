@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 import tcpx
+from tcpx.records import frozen
 from tcpx.tune.space_file import Workload
 
 Array = npt.NDArray[np.generic]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Example:
     """A workload with arguments and the results that the reference evaluator gives for them."""
 
@@ -25,7 +26,7 @@ class Example:
     expected: tuple[Array, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """`cpus` are those that kernels are timed on, one per thread. `plugins` are Python modules that register operations
     or transforms. `memory` is what a candidate may take, in bytes, beside what the examples do."""

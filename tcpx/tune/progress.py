@@ -1,14 +1,12 @@
 """What is said while a study runs: events, and plain lines made of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from tcpx.records import frozen
 from tcpx.tune.verdicts import Candidate
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Progress:
     """Where a study is: what just came out, all candidates, the fastest, seconds so far and in all. `fraction` is the
     part of the machine's limit that the fastest reaches. `phase` is what begins now, where it is no candidate."""

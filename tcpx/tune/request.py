@@ -1,18 +1,16 @@
 """What `tcpx.tune` was asked for, with all defaults filled in."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import tcpx
+from tcpx.records import frozen
 from tcpx.tune.duel import Effort
 from tcpx.tune.slots import Limits
 from tcpx.tune.space import Value
 from tcpx.tune.space_file import Workload
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """The arguments of `tcpx.tune`, and what a space file adds to them."""
 

@@ -1,17 +1,14 @@
 """The limit of the machine for what is tuned: how fast any schedule could be."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import tcpx
 from tcpx.costs.demand import Demand, demand_of
 from tcpx.measure.limits import Limits
+from tcpx.records import frozen
 from tcpx.tune.problem import Problem
 from tcpx.tune.statistics import geometric_mean
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Roof:
     """The least seconds of a call on this machine, and which rate of `limits` sets it; over several workloads all are
     weighted geometric means, as the times of candidates are."""

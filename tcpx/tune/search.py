@@ -1,7 +1,5 @@
 """A study while it runs: candidates claimed, tried, written down, until something ends it."""
 
-from __future__ import annotations
-
 import random
 import signal
 import threading
@@ -15,6 +13,7 @@ from types import FrameType
 from typing import Final
 
 import tcpx
+from tcpx.measure.pinned_threads import available_cpus
 from tcpx.tune.executor import Executor, make_executor
 from tcpx.tune.final_comparison import FinalComparison, measured_again
 from tcpx.tune.ledger import Ledger, StudyKey
@@ -23,7 +22,7 @@ from tcpx.tune.progress import Listener, Progress
 from tcpx.tune.request import Request
 from tcpx.tune.roof import Roof, roof_of
 from tcpx.tune.samplers.sampler import Sampler, make_sampler
-from tcpx.tune.slots import TrialError, all_cpus
+from tcpx.tune.slots import TrialError
 from tcpx.tune.space import Point, Space, Value, point_key
 from tcpx.tune.study import Study
 from tcpx.tune.verdicts import Candidate, Verdict
@@ -82,7 +81,7 @@ class Search:
             request.schedule,
             request.target,
             request.threads,
-            all_cpus()[: request.threads],
+            available_cpus()[: request.threads],
             examples_of(request.module, request.workloads, request.seed),
             request.fixed,
             request.plugins,

@@ -1,8 +1,5 @@
 """Places where candidates live: a server each, which holds one candidate at a time."""
 
-from __future__ import annotations
-
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +7,7 @@ from typing import Any, Final
 
 from tcpx.costs.kernel_cost import KernelCost
 from tcpx.measure.peer_process import Launch, PeerError, PeerProcess
+from tcpx.records import frozen
 from tcpx.tune.measurement_slot import building
 from tcpx.tune.model import costs_of
 from tcpx.tune.space import Value
@@ -39,7 +37,7 @@ class TrialError(Exception):
         return str(self.args[1])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """Seconds that a candidate may take: to run its schedule, to be compiled, to be checked, for one sample."""
 
@@ -49,7 +47,7 @@ class Limits:
     sample: float = 30.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerLaunch(Launch):
     """How a server is started."""
 
@@ -61,7 +59,7 @@ class ServerLaunch(Launch):
         return [self.interpreter, "-m", self.module, self.problem]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Begun:
     """A candidate whose schedule ran: the hash of its C, and what a model says of it for each workload."""
 
@@ -179,8 +177,3 @@ def prepare(slot: Slot, candidate: Candidate | None) -> None:
         slot.begin(candidate.number if candidate is not None else NOBODY, candidate and candidate.params)
         slot.build()
         slot.check()
-
-
-def all_cpus() -> tuple[int, ...]:
-    """The CPUs that this process may run on."""
-    return tuple(sorted(os.sched_getaffinity(0)))

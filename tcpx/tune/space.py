@@ -1,7 +1,5 @@
 """The points of a search space: values of the knobs that count, which keep to all constraints."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +13,7 @@ Value = int | float | bool | str
 Point = Mapping[str, Value]
 """The value of every knob that counts, by path, in the order in which knobs are bound."""
 Choose = Callable[[tcpx.Variable, Sequence[Value]], Value]
+Order = Callable[[tcpx.Variable, Sequence[Value]], Sequence[Value]]
 """Picks one of the values that a knob can still have."""
 
 MOST_NODES = 200_000
@@ -66,17 +65,6 @@ class Space:
             return found
         return [item for item in wanted if variable.domain is None or item in found]
 
-    def raw_size(self) -> int:
-        """How many points there would be without constraints, each knob with the domain it has beside the defaults."""
-        total, point = 1, dict[str, Value]()
-        for variable in self.variables:
-            if variable.is_active(point):
-                items = self.items(variable, point)
-                total *= max(1, len(items))
-                if items:
-                    point[variable.path] = nearest(items, variable.default_value(point))
-        return total
-
     def points(self) -> Iterator[Point]:
         """All points, lazily, in the order of the domains."""
         return self._search(lambda _, items: items, count().__next__)
@@ -92,12 +80,7 @@ class Space:
     def walk(self, choose: Choose) -> Point | None:
         """The point that `choose` picks, knob by knob, out of the values that the constraints leave; where they leave
         none, the nearest values that do."""
-
-        def chosen_first(variable: tcpx.Variable, items: Sequence[Value]) -> Sequence[Value]:
-            first = items.index(choose(variable, items))
-            return sorted(items, key=lambda item: abs(items.index(item) - first))
-
-        return self._first(chosen_first)
+        return self._first_given(lambda variable, items, _: choose(variable, items))
 
     def defaults(self) -> Point | None:
         """The point of the defaults, or one near it where they are no point."""
@@ -152,10 +135,6 @@ class Space:
             if found is not None:
                 yield found
 
-    def refused_by(self, point: Point) -> tcpx.Constraint | None:
-        """The first constraint that a point breaks."""
-        return next((c for c in self.search.constraints if not c.holds(point)), None)
-
     def params(self, point: Point) -> dict[str, Value]:
         """What sets the knobs to a point. `tune` statements are numbered among those that run."""
         made: dict[str, Value] = {}
@@ -172,9 +151,9 @@ class Space:
             made[f"{path}!" if is_beyond else path] = value
         return made
 
-    def _first(self, order: Callable[[tcpx.Variable, Sequence[Value]], Sequence[Value]]) -> Point | None:
+    def _first(self, order: Order, made: dict[str, Value] | None = None) -> Point | None:
         visits = iter(range(MOST_NODES))
-        return next(self._search(order, lambda: next(visits, None)), None)
+        return next(self._search(order, lambda: next(visits, None), made), None)
 
     def _first_given(self, pick: Callable[[tcpx.Variable, Sequence[Value], Point], Value]) -> Point | None:
         """The first point where `pick` also sees the knobs before."""
@@ -184,14 +163,10 @@ class Space:
             first = items.index(pick(variable, items, made))
             return sorted(items, key=lambda item: abs(items.index(item) - first))
 
-        visits = iter(range(MOST_NODES))
-        return next(self._search(order, lambda: next(visits, None), made), None)
+        return self._first(order, made)
 
     def _search(
-        self,
-        order: Callable[[tcpx.Variable, Sequence[Value]], Sequence[Value]],
-        visit: Callable[[], int | None],
-        made: dict[str, Value] | None = None,
+        self, order: Order, visit: Callable[[], int | None], made: dict[str, Value] | None = None
     ) -> Iterator[Point]:
         """Depth first, knob by knob; a constraint is asked as soon as ranges of the rest decide it."""
         point: dict[str, Value] = {} if made is None else made

@@ -13,17 +13,16 @@ sizes:                          # the workloads: values of the payload's symbols
   - {B: 1}
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Final, TypeGuard, cast
 
 import yaml
 
 import tcpx
+from tcpx.records import frozen
 from tcpx.tune.places import compose, place_of, suggestion, value_of
 from tcpx.tune.space import Space, Value, is_named
 
@@ -31,7 +30,7 @@ KEYS: Final = ("knobs", "sampler", "trials", "budget", "sizes")
 UNITS: Final[Mapping[str, float]] = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Workload:
     """Values of the payload's symbols, and how much they count."""
 
@@ -42,7 +41,7 @@ class Workload:
         return ", ".join(f"{name}={size}" for name, size in self.sizes) or "no sizes"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KnobEntry:
     """What the file says about the knobs that a name or glob matches. With `widens` the values are further ones."""
 
@@ -54,7 +53,7 @@ class KnobEntry:
     widens: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SpaceFile:
     """The file; what it leaves out is None or empty."""
 
@@ -90,7 +89,7 @@ class SpaceFile:
         if strangers:
             found = ", ".join(map(_shown, strangers))
             message = f"`{variable.path}` is declared `{variable.type}`"
-            raise self._refused(message, entry.node, f"values of the type {variable.type}", found, None)
+            raise self.refused(message, entry.node, f"values of the type {variable.type}", found)
 
     def _allowed(self, entry: KnobEntry, variable: tcpx.Variable) -> tuple[Value, ...]:
         domain = [item for item in variable.items({}) if not isinstance(item, tuple)]
@@ -109,28 +108,27 @@ class SpaceFile:
     def _outside(self, variable: tcpx.Variable, domain: list[Value], entry: KnobEntry, found: str) -> Exception:
         required = f"values of its domain: {', '.join(map(str, domain))}"
         fix = f"`{{widen: [..]}}` adds values, or widen the domain where it is declared: {variable.location}"
-        return self._refused(f"`{variable.path}` has no such value", entry.node, required, found, fix)
+        return self.refused(f"`{variable.path}` has no such value", entry.node, required, found, fix)
 
-    def _refused(self, message: str, node: yaml.Node, required: str, found: str, fix: str | None) -> tcpx.ArgumentError:
+    def refused(
+        self, message: str, node: yaml.Node, required: str, found: str, fix: str | None = None
+    ) -> tcpx.ArgumentError:
+        """The error about what stands at a place of the file."""
         place = place_of(node, self.path, self.text)
         return tcpx.ArgumentError(tcpx.Diagnostic(message, schedule=place, required=required, found=found, fix=fix))
 
 
 def read_space_file(path: str | Path) -> SpaceFile:
     """Read the file. Raises ArgumentError, with the place of what it cannot use, and OSError."""
-    if Path(path).exists() and not Path(path).is_file():
-        required, found = "a YAML mapping in UTF-8", "a folder, a pipe or a device"
-        raise tcpx.ArgumentError(
-            tcpx.Diagnostic(f"the space file {path} cannot be read", required=required, found=found)
-        )
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        found = f"the byte 0x{error.object[error.start]:02x}, which is no character"
-        raise tcpx.ArgumentError(
-            tcpx.Diagnostic(f"the space file {path} cannot be read", required="a YAML mapping in UTF-8", found=found)
-        ) from error
-    return space_file_of(text, str(path))
+    found, cause = "a folder, a pipe or a device", None
+    if Path(path).is_file() or not Path(path).exists():
+        try:
+            return space_file_of(Path(path).read_text(encoding="utf-8"), str(path))
+        except UnicodeDecodeError as error:
+            found, cause = f"the byte 0x{error.object[error.start]:02x}, which is no character", error
+    raise tcpx.ArgumentError(
+        tcpx.Diagnostic(f"the space file {path} cannot be read", required="a YAML mapping in UTF-8", found=found)
+    ) from cause
 
 
 def space_file_of(text: str, path: str = "<space>") -> SpaceFile:
@@ -146,36 +144,36 @@ def seconds_of(text: str) -> float | None:
 
 class _Reader:
     def __init__(self, text: str, path: str) -> None:
-        self._text, self._path = text, path
-        self._lines = tuple(text.splitlines())
+        self._text, self._file = text, SpaceFile(path, text=tuple(text.splitlines()))
 
     def file(self) -> SpaceFile:
         try:
-            return self._file(compose(self._text))
+            return self._read(compose(self._text))
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
             found = str(getattr(error, "problem", None) or error)
-            place = place_of(mark, self._path, self._lines) if mark is not None else None
+            place = place_of(mark, self._file.path, self._file.text) if mark is not None else None
             diagnostic = tcpx.Diagnostic(
                 "the space file cannot be read", schedule=place, required="a YAML mapping", found=found
             )
             raise tcpx.ArgumentError(diagnostic) from error
 
-    def _file(self, root: yaml.Node | None) -> SpaceFile:
+    def _read(self, root: yaml.Node | None) -> SpaceFile:
         if root is None:
-            return SpaceFile(self._path, text=self._lines)
+            return self._file
         entries = dict(self._entries(root, "a mapping with `knobs`, `sampler`, .."))
         for key, node in entries.items():
             if key not in KEYS:
-                raise self._refused(f"the file has no part `{key}`", node, ", ".join(KEYS), key, suggestion(key, KEYS))
-        return SpaceFile(
-            self._path,
-            tuple(self._knobs(entries["knobs"])) if "knobs" in entries else (),
-            self._word(entries["sampler"]) if "sampler" in entries else None,
-            self._trials(entries["trials"]) if "trials" in entries else None,
-            self._budget(entries["budget"]) if "budget" in entries else None,
-            tuple(self._workloads(entries["sizes"])) if "sizes" in entries else (),
-            self._lines,
+                raise self._file.refused(
+                    f"the file has no part `{key}`", node, ", ".join(KEYS), key, suggestion(key, KEYS)
+                )
+        return replace(
+            self._file,
+            knobs=tuple(self._knobs(entries["knobs"])) if "knobs" in entries else (),
+            sampler=self._word(entries["sampler"]) if "sampler" in entries else None,
+            trials=self._trials(entries["trials"]) if "trials" in entries else None,
+            budget=self._budget(entries["budget"]) if "budget" in entries else None,
+            workloads=tuple(self._workloads(entries["sizes"])) if "sizes" in entries else (),
         )
 
     def _knobs(self, node: yaml.Node) -> Iterator[KnobEntry]:
@@ -188,19 +186,19 @@ class _Reader:
                 ends = cast("dict[str, object]", value)
                 low, high = ends.get("from"), ends.get("to")
                 if set(ends) != {"from", "to"} or not _is_number(low) or not _is_number(high):
-                    raise self._refused(f"`{glob}` is no range", held, "{from: 4, to: 8}", _shown(ends), None)
+                    raise self._file.refused(f"`{glob}` is no range", held, "{from: 4, to: 8}", _shown(ends))
                 yield KnobEntry(glob, None, low, high, held)
                 continue
             items: list[object] = cast("list[object]", value) if isinstance(value, list) else [value]
             values = [item for item in items if isinstance(item, int | float | str)]
             if not values or len(values) < len(items):
                 required = "a value, a list of values, {from: 4, to: 8}, or {widen: [16]}"
-                raise self._refused(f"`{glob}` has no values", held, required, _shown(items), None)
+                raise self._file.refused(f"`{glob}` has no values", held, required, _shown(items))
             yield KnobEntry(glob, tuple(values), 0, 0, held, widens)
 
     def _workloads(self, node: yaml.Node) -> Iterator[Workload]:
         if not isinstance(node, yaml.SequenceNode):
-            raise self._refused("`sizes` is no list", node, "a list of mappings such as {B: 64}", _kind(node), None)
+            raise self._file.refused("`sizes` is no list", node, "a list of mappings such as {B: 64}", _kind(node))
         for item in node.value:
             found = dict[str, int]()
             weight = 1.0
@@ -211,42 +209,38 @@ class _Reader:
                 elif name != "weight" and _is_whole(value) and value >= 0:
                     found[name] = value
                 else:
-                    raise self._refused(f"`{name}` is no number that fits", held, "a number", _shown(value), None)
+                    raise self._file.refused(f"`{name}` is no number that fits", held, "a number", _shown(value))
             yield Workload(tuple(found.items()), weight)
 
     def _trials(self, node: yaml.Node) -> int:
         value = value_of(node)
         if not _is_whole(value) or value < 1:
-            raise self._refused("`trials` is no number of candidates", node, "a number above 0", _shown(value), None)
+            raise self._file.refused("`trials` is no number of candidates", node, "a number above 0", _shown(value))
         return value
 
     def _budget(self, node: yaml.Node) -> float:
         value = value_of(node)
         found = seconds_of(str(value))
         if found is None:
-            raise self._refused("`budget` is no time", node, "seconds, or 90s, 10m, 2h", _shown(value), None)
+            raise self._file.refused("`budget` is no time", node, "seconds, or 90s, 10m, 2h", _shown(value))
         return found
 
     def _word(self, node: yaml.Node) -> str:
         value = value_of(node)
         if not isinstance(value, str):
-            raise self._refused("`sampler` is no name", node, "the name of a sampler", _shown(value), None)
+            raise self._file.refused("`sampler` is no name", node, "the name of a sampler", _shown(value))
         return value
 
     def _entries(self, node: yaml.Node, required: str) -> Iterator[tuple[str, yaml.Node]]:
         if not isinstance(node, yaml.MappingNode):
-            raise self._refused("this is no mapping", node, required, _kind(node), None)
+            raise self._file.refused("this is no mapping", node, required, _kind(node))
         seen = set[str]()
         for key, held in node.value:
             name = str(value_of(key))
             if name in seen:
-                raise self._refused(f"`{name}` is there twice", key, "each name once", f"a second `{name}`", None)
+                raise self._file.refused(f"`{name}` is there twice", key, "each name once", f"a second `{name}`")
             seen.add(name)
             yield name, held
-
-    def _refused(self, message: str, node: yaml.Node, required: str, found: str, fix: str | None) -> tcpx.ArgumentError:
-        place = place_of(node, self._path, self._lines)
-        return tcpx.ArgumentError(tcpx.Diagnostic(message, schedule=place, required=required, found=found, fix=fix))
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:

@@ -1,7 +1,5 @@
 """Ratios of times measured side by side, with what they may be off by."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import exp, log, sqrt
 from statistics import fmean, median, stdev

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import tcpx
+from tcpx.records import frozen
 from tcpx.tune.export import counts
 from tcpx.tune.final_comparison import FinalComparison
 from tcpx.tune.importance import importance
@@ -23,7 +24,7 @@ from tcpx.tuned import record_of, setting_of, write_record
 SHOWN: Final = 6
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Study:
     """The candidates of a study, and the fastest.
 

@@ -1,8 +1,6 @@
 """Where a tuner, or a worker of a cluster, keeps its problem and its builds. One that is killed cannot remove its
 folder: the next one on this machine does."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

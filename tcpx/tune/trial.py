@@ -1,7 +1,5 @@
 """One candidate in its own process: from values of the knobs to a kernel that is right, and how long it takes."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Mapping
@@ -14,8 +12,8 @@ import numpy as np
 
 import tcpx
 from tcpx.drafts import Draft, draft
-from tcpx.measure.timer import calls_per_sample, seconds_per_call
-from tcpx.measure.worker import waited_seconds
+from tcpx.measure.timer import calls_per_sample
+from tcpx.measure.worker import timed
 from tcpx.tune.model import pressure_refusal
 from tcpx.tune.problem import Array, Problem
 from tcpx.tune.verdicts import Verdict
@@ -102,9 +100,7 @@ class Trial:
         call()
         if number not in self.calls:
             self.calls[number] = calls_per_sample(call, shortest)
-        before = waited_seconds()
-        seconds = seconds_per_call(call, self.calls[number])
-        waited = max(0.0, waited_seconds() - before) / (seconds * self.calls[number])
+        seconds, waited = timed(call, self.calls[number])
         return {"seconds": seconds, "waited": waited}
 
     def _kernel(self) -> tcpx.Kernel:

@@ -1,7 +1,5 @@
 """`tcpx.tune`: search the space of a schedule for a payload, by measuring."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -10,6 +8,7 @@ from time import monotonic
 from typing import Final
 
 import tcpx
+from tcpx.measure.pinned_threads import available_cpus
 from tcpx.tune.arguments import check_arguments
 from tcpx.tune.duel import Effort
 from tcpx.tune.executor import LOCAL, cpus_of
@@ -19,7 +18,7 @@ from tcpx.tune.progress import Listener, Progress, silent
 from tcpx.tune.request import Request
 from tcpx.tune.samplers.sampler import default_sampler
 from tcpx.tune.search import Search
-from tcpx.tune.slots import Limits, all_cpus
+from tcpx.tune.slots import Limits
 from tcpx.tune.space import Space, Value
 from tcpx.tune.space_file import SpaceFile, Workload, read_space_file
 from tcpx.tune.study import Study
@@ -68,32 +67,8 @@ def tune(
     schedule, in `processes` or more sets of fresh processes; with 0 it is not. Ctrl-C ends the search
     and keeps what it found; a second one ends it at once. Raises ScheduleError, ArgumentError, LedgerError.
     """
+    check_arguments(locals())
     started = monotonic()
-    check_arguments(
-        {
-            "trials": trials,
-            "budget": budget,
-            "storage": storage,
-            "resume": resume,
-            "sampler": sampler,
-            "seed": seed,
-            "params": params,
-            "sizes": sizes,
-            "space": space,
-            "seeds": seeds,
-            "target": target,
-            "threads": threads,
-            "workers": workers,
-            "limits": limits,
-            "effort": effort,
-            "memory": memory,
-            "plugins": plugins,
-            "processes": processes,
-            "early_stop": early_stop,
-            "executor": executor,
-            "listener": listener,
-        }
-    )
     file = space if isinstance(space, SpaceFile) else read_space_file(space) if space is not None else SpaceFile()
     given = tuple(Workload(tuple(sorted(values.items()))) for values in sizes)
     program = tcpx.program_or_default(schedule)
@@ -109,7 +84,7 @@ def tune(
         budget=budget if budget is not None else file.budget,
         sampler=sampler or file.sampler or default_sampler(),
         seed=seed,
-        workers=workers or len(all_cpus()),
+        workers=workers or len(available_cpus()),
         limits=limits or Limits(),
         effort=effort or Effort(),
         plugins=tuple(plugins),
@@ -192,7 +167,7 @@ def _require_new(ledger: Ledger, study: StudyKey, resume: bool) -> None:
 
 
 def _require_cpus(threads: int) -> None:
-    cpus = len(all_cpus())
+    cpus = len(available_cpus())
     if threads > cpus:
         raise tcpx.ArgumentError(
             tcpx.Diagnostic("more threads than CPUs cannot be timed", required=f"at most {cpus}", found=str(threads))

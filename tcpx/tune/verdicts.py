@@ -1,12 +1,11 @@
 """What came of a candidate."""
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
+from tcpx.records import frozen
 from tcpx.tune.space import Value
 
 
@@ -26,7 +25,7 @@ class Verdict(Enum):
     WORKERS_GONE = "workers gone"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """The time of a candidate as a part of that of another, the incumbent, measured in the same rounds.
 
@@ -57,7 +56,7 @@ class Comparison:
         return (self.high - self.low) / self.ratio
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """A record of the ledger: a point, what came of it, and when, where and why it was tried.
 

@@ -1,7 +1,5 @@
 """Does every step of a schedule keep the numbers, and which one does not; which one made the kernel slow."""
 
-from __future__ import annotations
-
 from tcpx.verification.bisection import Bisection, bisect
 from tcpx.verification.rows import verify_rows
 from tcpx.verification.speed import Cut, SpeedBisection, bisect_speed

@@ -1,23 +1,21 @@
 """The step that broke the numbers, by binary search."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from tcpx.emit_c.kernel import build_kernel
 from tcpx.interp import ParamValue, TraceEntry
 from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.ir import Module
 from tcpx.payload.size_values import size_choices
+from tcpx.records import frozen
 from tcpx.target import Target
 from tcpx.transform.language.embedded import Schedulable
 from tcpx.verification.numbers import Case, Mismatch, compare, first_mismatch
 from tcpx.verification.steps import WORK_LIMIT, Setting, WrongStep
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bisection:
     """What a search found: the step, or that the payload stays right and the C does not, or nothing."""
 

@@ -1,9 +1,7 @@
 """Is a payload still the same computation: its results on chosen inputs, against those of the payload it came from."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
@@ -12,6 +10,7 @@ from tcpx.inputs import random_inputs
 from tcpx.payload.diagnostics import TcpxError
 from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.ir import Module
+from tcpx.records import frozen
 from tcpx.verification.sizes import work_of
 
 SPECIAL: Final = (np.nan, np.inf, -np.inf, -0.0, 1e-40)
@@ -20,7 +19,7 @@ ROUNDINGS: Final = 512
 """How many roundings, relative to the largest element of a result, two orders of the same sums may differ by."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Case:
     """Inputs at one choice of sizes, and what they give."""
 
@@ -34,7 +33,7 @@ class Case:
         return f"{sizes}, {'with special values' if self.special else 'random data'}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mismatch:
     """Results that differ, at the first element that does; or an evaluation that failed, and why."""
 

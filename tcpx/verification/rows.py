@@ -1,7 +1,5 @@
 """Does the C of a micro-kernel do what its semantics say."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

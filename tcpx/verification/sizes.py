@@ -1,14 +1,12 @@
 """Sizes at which transforms go wrong: none, one, odd ones, and those at and just above one tile and two."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from tcpx.payload.ir import Block, FuncOp, Module
 from tcpx.payload.ops.gml_st import Loop
-from tcpx.payload.sizes import Dim, Symbol, evaluate, symbols
+from tcpx.payload.sizes import Symbol, evaluate, symbols
 
 ALWAYS: Final = (0, 1, 3, 7, 13)
 COMMON: Final = (5, 7, 3, 1)
@@ -62,16 +60,12 @@ def _work(block: Block, known: dict[str, int]) -> int:
     for op in block.ops:
         if isinstance(op, Loop):
             var = op.var
-            lower, upper, step = (_value(dim, known) for dim in (var.lower, var.upper, var.step))
+            lower, upper, step = (evaluate(dim, known) for dim in (var.lower, var.upper, var.step))
             trips = max(0, -(-(upper - lower) // max(step, 1)))
             total += trips * _work(op.body, known | {var.name: lower}) if trips else 1
         elif op.callee is not None:
-            bound = {symbol.name: _value(size, known) for symbol, size in op.binding.items()}
+            bound = {symbol.name: evaluate(size, known) for symbol, size in op.binding.items()}
             total += 1 + _work(op.callee.body, bound)
         else:
             total += 1 + sum(_work(inner, known) for inner in op.regions)
     return total
-
-
-def _value(dim: Dim, known: Mapping[str, int]) -> int:
-    return dim if isinstance(dim, int) else evaluate(dim, known)

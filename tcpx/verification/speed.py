@@ -1,9 +1,6 @@
 """The step that made the kernel slow: kernels of the schedule cut short, timed side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Final
 
@@ -17,6 +14,7 @@ from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Module
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.verifier import verify_module
+from tcpx.records import frozen
 from tcpx.target import Target
 from tcpx.transform.language.embedded import Schedulable
 from tcpx.verification.steps import Setting
@@ -32,7 +30,7 @@ Measure = Callable[[Sequence[Kernel], Sequence[Array]], list[float]]
 """Seconds of one call of each kernel on the arrays."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cut:
     """The schedule up to a step (`None`: nothing of it), finished by the default lowering, and its seconds a call.
 
@@ -49,7 +47,7 @@ class Cut:
         return 0 if self.step is None else self.step.index + 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SpeedBisection:
     """The cuts that were measured, in order, and the one that lost the speed, if any did."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from tcpx.api import copy_module, program_or_default
@@ -11,6 +10,7 @@ from tcpx.interp import ParamValue, TraceEntry
 from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.ir import Module
 from tcpx.payload.size_values import size_choices
+from tcpx.records import frozen
 from tcpx.stepwise import run_stepwise
 from tcpx.target import Target, load_target
 from tcpx.transform.language.embedded import Schedulable
@@ -22,7 +22,7 @@ WORK_LIMIT: Final = 20_000
 """Operations of one evaluation: a few tenths of a second. Larger cases are left out, and counted."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WrongStep:
     """A step after which the numbers are wrong, and were not before."""
 
@@ -44,7 +44,7 @@ class WrongStep:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepVerification:
     """What was checked: steps that change the payload, cases at each, evaluations left out for their work."""
 
@@ -54,7 +54,7 @@ class StepVerification:
     wrong: WrongStep | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Setting:
     """A payload, a schedule and what it runs with."""
 
@@ -72,7 +72,7 @@ class Setting:
         target: str | Target,
         threads: int,
     ) -> Setting:
-        chosen = load_target(target) if isinstance(target, str) else target
+        chosen = load_target(target)
         return Setting(module, program_or_default(schedule), chosen, threads, params)
 
     def run(self, on_step: Callable[[TraceEntry, Module], None]) -> Module:

@@ -113,7 +113,7 @@ func @same(%x: tensor<[N]x4xf32>, %c: tensor<4xf32>) -> (tensor<[N]x4xf32>, tens
         constants={"c": np.arange(4, dtype=np.float32), "k": np.arange(2, 6, dtype=np.float32)},
     )
     kernel = tcpx.compile(module, PLAIN)
-    assert [slot.name for slot in kernel.signature.constants] == ["k", "c"]
+    assert [slot.name for slot in kernel.signature.constants] == ["c", "k"]
     for n in (0, 1, 5):
         check(module, kernel, N=n)
 
@@ -249,3 +249,83 @@ def test_no_warnings(compiler: str, tmp_path: Path) -> None:
             flags = [*tcpx.load_target(name).flags, "-Wall", "-Wextra", "-Werror", "-fopenmp", "-O0", "-c"]
             done = subprocess.run([compiler, *flags, "-o", "x.o", file], cwd=tmp_path, capture_output=True, check=False)
             assert done.returncode == 0, done.stderr.decode()
+
+
+OWN = """
+func @main(%x: tensor<[N]x4xf32>) -> tensor<[N]x4xf32> symbols [N] {
+  MORE
+  %y = tcp.call @outer(%a) : tensor<[N]x4xf32>
+  tcp.return(%y)
+}
+func @outer(%x: tensor<[N]x4xf32>) -> tensor<[N]x4xf32> symbols [N] {
+  %y = tcp.call @scaled(%x) : tensor<[N]x4xf32>
+  %k = tcp.const {constant = "k"} : tensor<4xf32>
+  %r = tcp.broadcast(%k) {dims = [1]} : tensor<[N]x4xf32>
+  %z = tcp.add(%y, %r) : tensor<[N]x4xf32>
+  tcp.return(%z)
+}
+func @scaled(%x: tensor<[N]x4xf32>) -> tensor<[N]x4xf32> symbols [N] {
+  %k = tcp.const {constant = "k"} : tensor<4xf32>
+  %s = tcp.const {constant = "s"} : tensor<4xf32>
+  %r = tcp.broadcast(%k) {dims = [1]} : tensor<[N]x4xf32>
+  %q = tcp.broadcast(%s) {dims = [1]} : tensor<[N]x4xf32>
+  %p = tcp.mul(%r, %q) : tensor<[N]x4xf32>
+  %y = tcp.mul(%x, %p) : tensor<[N]x4xf32>
+  tcp.return(%y)
+}
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_c_of_a_function_is_the_same_wherever_its_constants_lie(threads: int) -> None:
+    arrays = {name: np.arange(1, 5, dtype=np.float32) * k for k, name in enumerate("kst", 1)}
+    lines = [
+        '%t = tcp.const {constant = "t"} : tensor<4xf32>',
+        "%r = tcp.broadcast(%t) {dims = [1]} : tensor<[N]x4xf32>",
+    ]
+    more = "\n  ".join([*lines, "%a = tcp.add(%x, %r) : tensor<[N]x4xf32>"])
+    sources: list[dict[str, str]] = []
+    for text, names in ((OWN.replace("MORE", more), "kst"), (OWN.replace("  MORE\n", "").replace("%a", "%x"), "ks")):
+        module = parse(text, constants={name: arrays[name] for name in names})
+        kernel = tcpx.compile(module, PLAIN, threads=threads)
+        assert sorted(slot.name for slot in kernel.signature.constants) == sorted(names)
+        check(module, kernel, N=7)
+        sources.append(kernel.sources)
+    for name in ("outer.c", "scaled.c"):
+        assert sources[0][name] == sources[1][name]
+    check(module, tcpx.compile(module, PLAIN, threads=threads, sanitize=True), N=3)
+
+
+BOTH = LOOP.replace("LOOP", "gml_st.parallel").replace("@rows(%t)", "@outer(%t)").replace(
+    "  tcp.return(%y)\n",
+    "  %z = tcp.call @wide(%y) : tensor<[M]x8x6xf32>\n  tcp.return(%z)\n",
+).replace("@rows", "@outer").replace(
+    "%s = tcp.softmax(%x) {dim = 1}", "%s = tcp.call @wide(%x)"
+) + """
+func @wide(%x: tensor<[A]x[B]x6xf32>) -> tensor<[A]x[B]x6xf32> symbols [A, B] {
+  %e = tcp.exp(%x) : tensor<[A]x[B]x6xf32>
+  %s = tcp.softmax(%e) {dim = 1} : tensor<[A]x[B]x6xf32>
+  tcp.return(%s)
+}
+"""  # fmt: skip
+SHARED = tcpx.parse_schedule("""language 1
+schedule s(root: func) {
+  let e = match one exp in root
+  let i = tile(e, [d0: 1], parallel: true)
+}""")
+
+
+def test_in_a_parallel_loop_a_function_runs_on_one_thread() -> None:
+    module = parse(BOTH)
+    kernel = tcpx.compile(module, SHARED, threads=2)
+    assert set(kernel.sources) == {"main_.c", "wide.c", "wide_1.c", "outer.c"}
+    assert "#pragma omp parallel" in kernel.sources["wide.c"]
+    assert "omp" not in kernel.sources["wide_1.c"]
+    assert "wide_1(" in kernel.sources["outer.c"]
+    for m in (0, 1, 7, 200):
+        check(module, kernel, M=m)
+    assert set(tcpx.compile(module, SHARED, threads=1).sources) == {"main_.c", "wide.c", "outer.c"}
+    alone = parse(BOTH.replace("  %z = tcp.call @wide(%y) : tensor<[M]x8x6xf32>\n  tcp.return(%z)", "  tcp.return(%y)"))
+    kernel = tcpx.compile(alone, SHARED, threads=2)
+    assert "omp" not in kernel.sources["wide.c"]
+    check(alone, kernel, M=50)

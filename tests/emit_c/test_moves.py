@@ -1,4 +1,4 @@
-"""A loop that moves elements which lie side by side is a call of `memcpy`; every other loop is left."""
+"""`bufferize` makes a copy of elements that lie side by side, which is a call of `memcpy`; other loops are left."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 import tcpx
-from tcpx.emit_c.kernel import Kernel, KernelRequest, build_many
+from tcpx.emit_c.kernel import KernelRequest, build_many
+from tcpx.payload.text.parser import parse
+from tcpx.payload.text.printer import print_module
 from tests.emit_c.payloads import GENERIC, Array, module, reference
 from tests.guard_pages import run_guarded
 
+NOTHING = tcpx.parse_schedule("language 1\nschedule s(f: func) {}")
 ROWS = """
 func @rows(%x: buffer<[N]x8xf32, strides [8, 1], space argument>, %r: buffer<[N]x8xf32, strides [8, 1], space result>)
     symbols [N] {results = 1} {
@@ -20,89 +23,75 @@ func @rows(%x: buffer<[N]x8xf32, strides [8, 1], space argument>, %r: buffer<[N]
     gml_st.for %c in 0 to 8 {
       vector.write(%one, %r) tile [%i, %c] [1, 1] drop [0, 1] {row = "store_f32"}
     }
-    gml_st.for %j in RANGE {
-      %v = vector.read(%FROM) tile [READ] [1, SIZE] drop [0, 1] {row = "load_f32"} : f32
-      vector.write(%v, %r) tile [WRITE] [1, 1] drop [0, 1] {row = "store_f32"}
-    }
+    buffer.copy(%x, %r) tile TO drop [0] {part = tile FROM drop [0]}
   }
   tcp.return
 }
 """
-
-
-def rows(range_: str, read: str, write: str, source: str = "x", size: str = "1") -> str:
-    text = ROWS.replace("RANGE", range_).replace("READ", read).replace("WRITE", write)
-    return text.replace("FROM", source).replace("SIZE", size)
-
-
-MOVED = {
-    "a row": (rows("0 to 8", "%i, %j", "%i, %j"), "r + i * 8, x + i * 8, 8 * sizeof(float)"),
-    "from the third element on": (
-        rows("2 to 8", "%i, %j", "%i, %j"),
-        "r + i * 8 + 2, x + i * 8 + 2, 6 * sizeof(float)",
-    ),
-    "to the beginning": (rows("2 to 8", "%i, %j", "%i, %j - 2"), "r + i * 8, x + i * 8 + 2, 6 * sizeof(float)"),
-    "to a row further up": (
-        rows("0 to 8", "%i, %j", "N - 1 - %i, %j"),
-        "r + (N - i - 1) * 8, x + i * 8, 8 * sizeof(float)",
-    ),
-}
-LEFT = {
-    "backwards": rows("0 to 8", "%i, 7 - %j", "%i, %j"),
-    "every other element": rows("0 to 4", "%i, 2 * %j", "%i, %j"),
-    "in steps": rows("0 to 8 step 2", "%i, %j", "%i, %j"),
-    "by a quotient": rows("0 to 8", "%i, floordiv(%j, 2)", "%i, %j"),
-    "down a column": rows("0 to min(8, N)", "%j, 0", "%i, %j"),
-    "one element again and again": rows("0 to 8", "%i, 3", "%i, %j"),
-    "within an array": rows("0 to 7", "%i, %j", "%i, %j + 1", source="r"),
-    "what may not be there": rows("0 to 8", "%i, %j", "%i, %j", size="min(1, N - 2)"),
-    "a length that is bounded": rows("0 to min(8, N)", "%i, %j", "%i, %j"),
+COPIES = {
+    ("[%i, 0] [1, 8]", "[%i, 0] [1, 8]"): "r + i * 8, x + i * 8, 8 * sizeof(float)",
+    ("[%i, 2] [1, 6]", "[%i, 2] [1, 6]"): "r + i * 8 + 2, x + i * 8 + 2, 6 * sizeof(float)",
+    ("[%i, 2] [1, 6]", "[%i, 0] [1, 6]"): "r + i * 8, x + i * 8 + 2, 6 * sizeof(float)",
+    ("[%i, 0] [1, 8]", "[N - 1 - %i, 0] [1, 8]"): "r + (N - i - 1) * 8, x + i * 8, 8 * sizeof(float)",
+    ("[%i, 0] [1, min(8, N)]", "[%i, 0] [1, min(8, N)]"): "r + i * 8, x + i * 8, (size_t)size * sizeof(float)",
 }
 
 
-def built(text: str) -> Kernel:
+@pytest.mark.parametrize(("parts", "arguments"), COPIES.items())
+def test_a_copy_is_printed(parts: tuple[str, str], arguments: str) -> None:
+    text = ROWS.replace("FROM", parts[0]).replace("TO", parts[1])
+    assert print_module(module(text)) == print_module(parse(print_module(module(text))))
     (kernel,) = build_many([KernelRequest(module(text))], GENERIC)
-    return kernel
-
-
-def check(kernel: Kernel, text: str, *shapes: tuple[int, ...]) -> None:
-    for shape in shapes:
+    assert f"memcpy({arguments});" in kernel.c_source
+    for shape in ((0, 8), (1, 8), (5, 8), (9, 8)):
         x: Array = np.random.default_rng(3).uniform(-1, 1, shape).astype(np.float32)
         (wanted,) = reference(module(text), x)
         for (found,) in ((kernel(x),), run_guarded(kernel, x)):
             np.testing.assert_array_equal(found, wanted)
 
 
-@pytest.mark.parametrize("name", MOVED)
-def test_moved(name: str) -> None:
-    text, arguments = MOVED[name]
-    kernel = built(text)
-    assert f"memcpy({arguments});" in kernel.c_source
-    check(kernel, text, (0, 8), (1, 8), (5, 8))
+LEFT = {
+    "backwards": ("tcp.reverse(%x) {dims = [1]}", "[N]x8"),
+    "every other element": ("tcp.pad(%x) {interior = [0, 1], value = 0.0}", "[N]x15"),
+    "down a column": ("tcp.transpose(%x) {permutation = [1, 0]}", "8x[N]"),
+    "one element again and again": (
+        """tcp.generic(%x) {iterators = [["i", "parallel"], ["j", "parallel", 8]], maps = [[i, 0], [i, j]]} ({
+      (%e: f32):
+    tcp.yield(%e)
+  })""",
+        "[N]x8",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", LEFT)
 def test_left(name: str) -> None:
-    kernel = built(LEFT[name])
+    operation, shape = LEFT[name]
+    text = f"func @left(%x: tensor<[N]x8xf32>) -> tensor<{shape}xf32> symbols [N] {{\n  %t = {operation} : "
+    text += f"tensor<{shape}xf32>\n  tcp.return(%t)\n}}"
+    kernel = tcpx.compile(tcpx.parse(text), NOTHING, target="generic")
     assert "memcpy" not in kernel.c_source
     assert "string.h" not in kernel.c_source
-    check(kernel, LEFT[name], *([] if name == "what may not be there" else [(0, 8), (1, 8), (5, 8)]), (9, 8))
+    for rows in (0, 1, 5):
+        x: Array = np.random.default_rng(3).uniform(-1, 1, (rows, 8)).astype(np.float32)
+        np.testing.assert_array_equal(np.asarray(kernel(x)), np.asarray(tcpx.evaluate(tcpx.parse(text), x)))
 
 
-def test_a_loop_with_a_carried_value_is_left() -> None:
-    text = MOVED["a row"][0].replace("gml_st.for %j in 0 to 8 {", "%last = gml_st.for %j in 0 to 8 (%held = %one) {")
-    text = text.replace(
-        """    }
-  }
-  tcp.return""",
-        """    } : f32
-    vector.write(%last, %r) tile [%i, 0] [1, 1] drop [0, 1] {row = "store_f32"}
-  }
-  tcp.return""",
-    )
-    kernel = built(text)
+TWO = """func @two(%x: tensor<[N]x8xf32>) -> (tensor<[N]x8xf32>, tensor<8x[N]xf32>) symbols [N] {
+  %a, %b = tcp.generic(%x) {iterators = [["i", "parallel"], ["j", "parallel"]], maps = [[i, j], [i, j], [j, i]]} ({
+      (%e: f32):
+    tcp.yield(%e, %e)
+  }) : tensor<[N]x8xf32>, tensor<8x[N]xf32>
+  tcp.return(%a, %b)
+}"""
+
+
+def test_a_loop_that_moves_elements_twice_is_left() -> None:
+    kernel = tcpx.compile(tcpx.parse(TWO), NOTHING, target="generic")
     assert "memcpy" not in kernel.c_source
-    check(kernel, text, (0, 8), (5, 8))
+    x = np.arange(24, dtype=np.float32).reshape(3, 8)
+    for found, wanted in zip(kernel(x), (x, x.T), strict=True):
+        np.testing.assert_array_equal(np.asarray(found), wanted)
 
 
 PRODUCT = """func @product(%x: tensor<[M]x40x{t}>, %w: tensor<40x[N]x{t}>) -> tensor<[M]x[N]x{t}> symbols [M, N] {{
@@ -144,9 +133,7 @@ TURNED = """func @turned(%x: tensor<[M]x[K]x[N]x{t}>) -> tensor<[K]x[M]x[N]x{t}>
 
 @pytest.mark.parametrize("dtype", ["f32", "i1", "f16"])
 def test_rows_of_any_length(dtype: str) -> None:
-    kernel = tcpx.compile(
-        tcpx.parse(TURNED.format(t=dtype)), tcpx.parse_schedule("language 1\nschedule s(f: func) {}"), target="generic"
-    )
+    kernel = tcpx.compile(tcpx.parse(TURNED.format(t=dtype)), NOTHING, target="generic")
     size = {"f32": "float", "i1": "_Bool", "f16": "uint16_t"}[dtype]
     assert re.search(rf"if \(N > 0\) {{\s+memcpy\(out .*, x .*, \(size_t\)N \* sizeof\({size}\)\);", kernel.c_source)
     for shape in ((2, 3, 0), (0, 2, 3), (1, 1, 1), (3, 4, 37)):

@@ -143,6 +143,10 @@ class Arguments:
         if self.op is not None:
             related = {n: loop for n, loop in known.items() if _related(self.op, loop)}
             known = related if related and self.random.random() < 0.9 else known
+        first = self.loop
+        if first is not None:
+            beside = {n: loop for n, loop in known.items() if plausible.are_siblings(first, loop)}
+            known = beside if beside and self.random.random() < 0.9 else known
         fits = plausible.LOOPS.get(self.transform.name, lambda _: True)
         known = {n: loop for n, loop in known.items() if fits(loop) or self.random.random() < 0.04}
         chosen = self._some(list(known))

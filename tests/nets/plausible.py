@@ -133,7 +133,19 @@ def _reduces(loop: Loop) -> bool:
     return any(isinstance(op, StYield) and op.operands[0].type != op.operands[1].type for op in loop.body.ops)
 
 
+def are_siblings(loop: Loop, other: Loop) -> bool:
+    """Whether two loops stand side by side and have the same iterations."""
+    a, b = loop.var, other.var
+    pairs = ((a.lower, b.lower), (a.upper, b.upper), (a.step, b.step))
+    return loop is not other and loop.parent is other.parent and all(is_equal(x, y) is True for x, y in pairs)
+
+
+def _has_sibling(loop: Loop) -> bool:
+    return any(isinstance(op, Loop) and are_siblings(loop, op) for op in (loop.parent.ops if loop.parent else ()))
+
+
 LOOPS: Mapping[str, Callable[[Loop], bool]] = {
+    "fuse_siblings": _has_sibling,
     "vectorize": is_static,
     "peel": _has_tail,
     "unroll": _unrolls,

@@ -10,6 +10,7 @@ from itertools import combinations
 import tcpx
 from tcpx.payload.diagnostics import TcpxError
 from tcpx.payload.interfaces import Structured, Tileable
+from tcpx.payload.sizes import Dim
 from tcpx.transform.declaration import Result, Transform, is_own
 from tests.nets.arguments import TILES, Arguments
 from tests.nets.counts import KEY, SPECIALIZE_WHEN, Counts
@@ -86,6 +87,8 @@ class RandomSchedule:
         wanted = self.random.choice((3, 5, 6, 7, 8, 9, 10, 12))
         if 30 * self.counts.by_transform["hoist_accumulator"] <= self.counts.cases:
             self._accumulate_in_registers()
+        if 20 * self.counts.by_transform["fuse_siblings"] <= self.counts.cases:
+            self._siblings()
         for name in self._rare():
             self._step(name)
         for name in self._plan():
@@ -126,6 +129,22 @@ class RandomSchedule:
                 self._given("vectorize", f"vectorize({outer[0]})")
                 self._given("hoist_accumulator", f"hoist_accumulator({name}, out_of: {inner[-1]})")
                 return
+
+    def _siblings(self) -> None:
+        """Two operations in tiles of dims of one extent: chance hardly ever finds them."""
+        by_extent: dict[Dim, dict[str, str]] = {}
+        for name, op in self.session.ops().items():
+            if isinstance(op, Tileable):
+                for it, extent in zip(op.iterators(), op.domain(), strict=True):
+                    by_extent.setdefault(extent, {}).setdefault(name, it.name)
+        known = [found for found in by_extent.values() if len(found) > 1]
+        if known:
+            chosen = self.random.sample(list(self.random.choice(known).items()), 2)
+            rest = f": {self.random.choice(TILES)}]{self._tail()})"
+            loops = [self._fresh("t") for _ in chosen]
+            for loop, (name, dim) in zip(loops, chosen, strict=True):
+                self._given("tile", f"let {loop} = tile({name}, [{dim}{rest}")
+            self._given("fuse_siblings", f"fuse_siblings({loops[0]}, into: {loops[1]})")
 
     def _rare(self) -> list[str]:
         """Late in a group, the transforms that hardly ever succeeded: they come before what takes their chance away."""

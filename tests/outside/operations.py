@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
-from tcpx.payload.fields import DimsAttribute, IntAttribute, Operand, OptionalOperand, Result
+from tcpx.payload.fields import DimsAttribute, FlagAttribute, IntAttribute, Operand, OptionalOperand, Result
 from tcpx.payload.indexing_maps import IndexingMap, dims, element_of
 from tcpx.payload.interfaces import (
     Box,
@@ -93,13 +93,17 @@ class Ordered(Structured):
 
 @register
 class Gather(Structured):
-    """Of `table`, along `axis`, the elements that `places` says."""
+    """Of `table`, along `axis`, the elements that `places` says; where that is none, 0, if that may be."""
 
     __slots__ = ()
     opcode = "outside.gather"
     class_name = "gather"
     has_numbered_dims = True
-    table, places, axis = Operand(), Operand(), IntAttribute()
+    table, places, axis, fills = Operand(), Operand(), IntAttribute(), FlagAttribute()
+
+    @property
+    def outside(self) -> int | None:
+        return 0 if self.fills else None
 
     def iterators(self) -> tuple[Iterator, ...]:
         return parallel(*(f"d{k}" for k in range(len(shape_of(self.result.type)))))
@@ -115,7 +119,12 @@ class Gather(Structured):
         return args[0]
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        return (np.take(args[0], args[1].astype(np.int64), self.axis),)
+        table, places = args[0], args[1].astype(np.int64)
+        if self.fills:
+            extent = table.shape[self.axis]
+            places = np.where((places < 0) | (places >= extent), extent, places)
+            table = np.pad(table, [(0, int(k == self.axis)) for k in range(table.ndim)])
+        return (np.take(table, places, self.axis),)
 
 
 @register

@@ -185,7 +185,7 @@ def test_compiles_under_schedules(name: str, schedule: str) -> None:
 
 
 CSR = """
-func @f(%vals: tensor<[K]xf32>, %cols: tensor<[K]xsi64> in 0 to V, %ptr: tensor<[R]xsi64> in 0 to K + 1,
+func @f(%vals: tensor<[K]xf32>, %cols: tensor<[K]xsi64> in 0 to V, %ptr: tensor<[R]xsi64> in 0 to K + 1 sorted spanning,
     %b: tensor<[V]x[D]xf32>, %z: tensor<[R - 1]x[D]xf32>) -> tensor<[R - 1]x[D]xf32> symbols [K, V, R: 1.., D] {
   %p = tcp.mul(%vals, %vals) : tensor<[K]xf32>
   %first = gml_st.materialize(%ptr) tile [0] [R - 1] : tensor<[R - 1]xsi64>

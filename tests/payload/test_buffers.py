@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from tcpx.payload.diagnostics import ArgumentError, VerifyError
 from tcpx.payload.evaluator import evaluate_buffers, evaluate_func
 from tcpx.payload.text.parser import parse
+from tcpx.payload.verifier import verify_module
 
 VIEW = """
 func @view(%x: buffer<[N]x6xf32, strides [6, 1], space argument>, %r: buffer<[N]x6xf32, strides [6, 1], space result>)
@@ -64,3 +67,35 @@ def test_memory_nobody_wrote_is_poison() -> None:
     (found,) = evaluate_buffers(module, module.main, [np.ones((1, 6), np.float32)])
     assert np.isnan(found[0, 0].astype(np.float64))
     assert not np.isnan(found[0, 1:].astype(np.float64)).any()
+
+
+COPY = """
+func @copy(%x: buffer<[N]x6xf32, strides [6, 1], space argument>, %y: buffer<8x6xsi32, strides [6, 1], space argument>,
+    %r: buffer<[N]x6xf32, strides [6, 1], space result>) symbols [N] {results = 1} {
+  %v = buffer.reshape(%r) : buffer<[6*N]xf32, strides [1], space result>
+  buffer.copy(%x, %r) tile [0, 0] [1, 6] drop [0] {part = tile [0, 0] [1, 6] drop [0]}
+  tcp.return
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("copy(%x, %r)", "copy(%v, %r)", "buffer.copy: a copy goes to other memory"),
+        (
+            "part = tile [0, 0] [1, 6] drop [0]",
+            "part = tile [0, 0] [6, 1] drop [1]",
+            "what is copied lies side by side",
+        ),
+        ("part = tile [0, 0] [1, 6] drop [0]", "part = tile [0, 0] [1, 6]", "what is copied lies side by side"),
+        ("part = tile [0, 0] [1, 6]", "part = tile [0, 0] [1, 3] [1, 2]", "what is copied lies side by side"),
+        ("part = tile [0, 0] [1, 6]", "part = tile [0, 0] [1, 5]", "as many elements of one dtype are written as"),
+        ("copy(%x, %r)", "copy(%y, %r)", "as many elements of one dtype are written as are read"),
+        ("{part = tile [0, 0] [1, 6] drop [0]}", "", "the subset is missing"),
+        ("part = tile [0, 0] [1, 6]", "part = tile [0] [1]", "a copy is of parts of buffers"),
+    ],
+)
+def test_a_copy_is_checked(old: str, new: str, message: str) -> None:
+    with pytest.raises(VerifyError, match=re.escape(message)):
+        verify_module(parse(COPY.replace(old, new)))

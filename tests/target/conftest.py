@@ -36,6 +36,7 @@ ENTRY = f"void run_row(int64_t row, {PARAMETERS})"
 MEMORY_KINDS = (
     "load",
     "masked_load",
+    "masked_load_from",
     "strided_load",
     "masked_strided_load",
     "store",
@@ -70,7 +71,7 @@ def memory_body(target: Target, row: InstructionRow) -> list[str]:
     """C statements of a row that accesses memory once."""
     type_ = row.result or row.operands[0]
     element = target.c_type(type_.dtype)
-    given = {"n": "n", "s": "s", "v": "x"} | {"p": f"({'' if row.result is None else 'const '}{element} *)m"}
+    given = {"n": "n", "s": "s", "f": "s", "v": "x"} | {"p": f"({'' if row.result is None else 'const '}{element} *)m"}
     used = {key: given[key] for key in row.placeholders}
     if row.result is not None:
         return [f"const {element} *m = a;", write_value(target, type_, row.render(**used), "0")]
@@ -204,10 +205,11 @@ class GuardedMemory:
 
 @pytest.fixture(scope="session")
 def guarded() -> GuardedMemory:
-    """Two readable pages before one without any access."""
+    """Two readable pages between two without any access."""
     page = os.sysconf("SC_PAGESIZE")
-    memory = mmap.mmap(-1, 3 * page)
+    memory = mmap.mmap(-1, 4 * page)
     ffi = foreign()
     address = int(ffi.cast("intptr_t", ffi.from_buffer(memory)))
-    assert ffi.dlopen(None).mprotect(ffi.cast("void *", address + 2 * page), page, 0) == 0
-    return GuardedMemory(np.frombuffer(memory, np.uint8, count=2 * page), address)
+    for start in (address, address + 3 * page):
+        assert ffi.dlopen(None).mprotect(ffi.cast("void *", start), page, 0) == 0
+    return GuardedMemory(np.frombuffer(memory, np.uint8, 2 * page, page), address + page)

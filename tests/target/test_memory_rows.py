@@ -59,6 +59,12 @@ def store(rows: Any, row: InstructionRow, address: int, x: Array, n: int = 0) ->
     rows.run(rows.number(row), pointer, FFI.NULL, FFI.NULL, FFI.cast("void *", address), 1, n, 0)
 
 
+def place_at_start(guarded: Any, x: Array) -> int:
+    """Put x right behind the forbidden page; its address."""
+    guarded.bytes[: x.nbytes] = x.view(np.uint8)
+    return int(guarded.end) - int(guarded.bytes.size)
+
+
 def place_at_end(guarded: Any, x: Array) -> int:
     """Put x right before the forbidden page; its address."""
     if x.size:
@@ -80,6 +86,17 @@ def test_masked_loads_give_zero_beyond_n_and_touch_nothing_there(rows: Any, guar
             x = values(type_, valid)
             want = np.concatenate([x, np.zeros(type_.lanes - valid, x.dtype)])
             np.testing.assert_array_equal(load(rows, row, place_at_end(guarded, x), n), want, f"{row.name}, n = {n}")
+
+
+def test_loads_from_a_lane_on_touch_nothing_before_or_behind(rows: Any, guarded: Any) -> None:
+    for row in rows_of(rows, "masked_load_from"):
+        type_ = result_of(row)
+        for first, n in ((f, n) for f in range(type_.lanes + 1) for n in (0, 1, type_.lanes - f - 1, type_.lanes - f)):
+            x = values(type_, max(0, min(n, type_.lanes - first)))
+            want = np.concatenate([np.zeros(first, x.dtype), x, np.zeros(type_.lanes - first - x.size, x.dtype)])
+            for place in (place_at_start, place_at_end):
+                found = load(rows, row, place(guarded, x), x.size, first)
+                np.testing.assert_array_equal(found, want, f"{row.name}, f = {first}, n = {n}")
 
 
 @pytest.mark.parametrize("stride", STRIDES)

@@ -26,6 +26,11 @@ def schedule_text(body: str, before: str = "") -> str:
     return f"language 1\n{before}\nschedule s(root: func) {{\n{lines}\n}}\n"
 
 
+def is_allowed(space: Space, point: Mapping[str, Value]) -> bool:
+    """Whether a point keeps all constraints."""
+    return all(constraint.holds(point) for constraint in space.search.constraints)
+
+
 @pytest.fixture
 def module() -> tcpx.Module:
     return tcpx.parse(PAYLOAD, "f.tcp")

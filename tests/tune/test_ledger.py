@@ -51,7 +51,6 @@ def test_a_candidate_comes_back_as_it_was(ledger: Ledger) -> None:
     with Ledger(ledger.path) as again:
         assert again.studies() == [study]
         assert again.candidates(study) == [made]
-        assert again.same_c(study, "c0") == made
         assert again.latest("ab") == study
 
 

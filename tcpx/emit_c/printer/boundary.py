@@ -1,7 +1,5 @@
 """The arrays that cross the boundary of a kernel, from the buffers that are its arguments."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace

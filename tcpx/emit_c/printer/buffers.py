@@ -1,7 +1,5 @@
 """Memory of a function: stack arrays, parts of the workspace, constants, other shapes of a buffer."""
 
-from __future__ import annotations
-
 from math import prod
 from typing import Final
 
@@ -12,9 +10,9 @@ from tcpx.emit_c.printer.scopes import Scope
 from tcpx.emit_c.printer.set_ups import kernel_row
 from tcpx.emit_c.signature import ConstantSlot
 from tcpx.payload.ir import FuncOp, Operation
-from tcpx.payload.ops.call import RowCall
-from tcpx.payload.ops.memory import At
-from tcpx.payload.sizes import known_divisor
+from tcpx.payload.ops.call import DISJOINT_ROWS, NONEMPTY, RowCall
+from tcpx.payload.ops.memory import At, Copy
+from tcpx.payload.sizes import known_divisor, maximum, product
 from tcpx.payload.types import BufferType
 from tcpx.target.kernels import places_of
 from tcpx.target.rows import PLACEHOLDER
@@ -103,8 +101,9 @@ def print_call(op: Operation, callee: FuncOp, context: FunctionContext, scope: S
     arguments = [context.read(value) for value in op.operands]
     arguments += [context.sizes.text(size, scope) for size in op.binding.values()]
     workspace = _place(op, context, scope) if op.workspace[0] != 0 else "0"
-    name = context.kernel.c_names[callee]
-    scope.statement(f"{name}({', '.join([*arguments, context.constants_name, workspace])});")
+    name, constants = context.kernel.c_names[callee], context.kernel.constants_of[callee]
+    arguments += [_constant_place(stored, context) for stored in constants]
+    scope.statement(f"{name}({', '.join([*arguments, workspace])});")
 
 
 def print_kernel_row(op: RowCall, context: FunctionContext, scope: Scope) -> None:
@@ -115,13 +114,28 @@ def print_kernel_row(op: RowCall, context: FunctionContext, scope: Scope) -> Non
     for k, (name, value, tile) in enumerate(zip(places_of(func), op.operands, op.tiles, strict=True)):
         texts[name] = Access(value, context.buffer_type(value, op), tile).pointer(context, scope)
         for dim, stride in enumerate(op.strides(k)[:-1]):
-            texts[f"{name}_stride{dim}"] = context.sizes.text(stride, scope)
+            least = product(tile.shape[dim + 1 :]) if op.keeps(DISJOINT_ROWS) else 0  # of one row, it may be anything
+            texts[f"{name}_stride{dim}"] = context.sizes.text(maximum(stride, least) if least else stride, scope)
     text = PLACEHOLDER.sub(lambda match: texts[match.group(1)], row.c).strip()
     lines = (text if text.endswith((";", "}")) else f"{text};").splitlines()
+    guard = context.sizes.is_positive(op.domain, scope) if op.keeps(NONEMPTY) else ""
     if len(lines) == 1:
-        scope.statement(*lines)
+        scope.statement(lines[0], guard)
     else:
-        scope.block("", lines)
+        scope.block(f"if ({guard})" if guard else "", lines)
+
+
+def print_copy(op: Copy, context: FunctionContext, scope: Scope) -> None:
+    """One call of `memcpy`, where there is something to move. Compilers make it of a loop where they see that what is
+    read is not what is written; not where `restrict` is lost, in the functions that clang makes of parallel loops."""
+    context.needs.memcpy = True
+    accesses = [Access(value, context.buffer_type(value, op), tile) for value, tile in reversed(op.accesses)]
+    (length,) = op.subset.shape
+    count = context.sizes.factor(length, scope)
+    element = context.target.c_type(accesses[0].buffer.dtype.name)
+    size = f"{count if isinstance(length, int) else f'(size_t){count}'} * sizeof({element})"
+    places = ", ".join(access.pointer(context, scope) for access in accesses)
+    scope.statement(f"memcpy({places}, {size});", context.sizes.is_positive([length], scope))
 
 
 def _print_constant(op: Operation, type_: BufferType, context: FunctionContext, scope: Scope) -> None:
@@ -136,16 +150,24 @@ def _print_constant(op: Operation, type_: BufferType, context: FunctionContext, 
             required=str(type_),
             found=f"{array.dtype} of shape {array.shape}",
         )
-    slot = next((s for s in context.constant_slots if s.name == stored), None)
-    if slot is None:
-        end = max((s.offset + s.bytes for s in context.constant_slots), default=0)
-        slot = ConstantSlot(stored, -(-end // ALIGNMENT) * ALIGNMENT, array.nbytes)
-        context.constant_slots.append(slot)
-    name = context.buffers[op.result] = context.names.fresh(op.result.name)
-    place = f"(const char *){context.constants_name} + {slot.offset}" if slot.offset else context.constants_name
+    name, place = context.names.fresh(op.result.name), _constant_place(stored, context)
+    context.buffers[op.result] = name
     element = context.target.c_type(type_.dtype.name)
     pointer = f"__builtin_assume_aligned({place}, {ALIGNMENT})"
     scope.statement(f"const {element} *const {name} = {pointer}; /* {in_comment(_shape(type_))} */")
+
+
+def _constant_place(stored: str, context: FunctionContext) -> str:
+    """The address of a constant: what the function is given for it, or a place in the block of constants."""
+    if stored in context.constant_names:
+        return context.constant_names[stored]
+    slot = next((s for s in context.constant_slots if s.name == stored), None)
+    array = context.constants.get(stored)
+    if slot is None and array is not None:
+        end = max((s.offset + s.bytes for s in context.constant_slots), default=0)
+        slot = ConstantSlot(stored, -(-end // ALIGNMENT) * ALIGNMENT, array.nbytes)
+        context.constant_slots.append(slot)
+    return f"(const char *){context.constants_name} + {slot.offset}" if slot and slot.offset else context.constants_name
 
 
 def _shape(type_: BufferType) -> str:

@@ -1,7 +1,5 @@
 """What printed C says to compilers that get it wrong, or take minutes over it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterator
 from itertools import takewhile

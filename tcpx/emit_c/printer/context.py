@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tcpx.emit_c.printer.expressions import SizePrinter
@@ -16,6 +16,7 @@ from tcpx.payload.constants import Constants
 from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.sizes import Dim, Size
 from tcpx.payload.types import BufferType, ScalarType, Type, VectorType
+from tcpx.records import frozen
 from tcpx.target import InstructionRow, KernelRow, LaneType, Target, TargetError
 
 
@@ -40,13 +41,15 @@ class Needs:
         self.unrolling |= other.unrolling
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelContext:
     """What the functions of one kernel share: the constants, where they lie, and the C names of the functions."""
 
     constants: Constants
     constant_slots: list[ConstantSlot] = field(default_factory=list[ConstantSlot])
     c_names: dict[FuncOp, str] = field(default_factory=dict[FuncOp, str])
+    constants_of: dict[FuncOp, Sequence[str]] = field(default_factory=dict[FuncOp, Sequence[str]])
+    """The constants that functions take the addresses of, so that their C is the same wherever these lie."""
 
 
 class FunctionContext:
@@ -55,6 +58,7 @@ class FunctionContext:
     __slots__ = (
         "arrays",
         "buffers",
+        "constant_names",
         "constant_slots",
         "constants",
         "constants_name",
@@ -94,6 +98,8 @@ class FunctionContext:
         self.next_values: dict[Value, str] = {}
         self.said: Mapping[str, str] = {}
         """The notes that the last comment told."""
+        self.constant_names: dict[str, str] = {}
+        """The parameters that are addresses of constants; of others, `constants_name` is the block."""
         self.constants_name = ""
         self.workspace_name = ""
         self.slot_name = ""

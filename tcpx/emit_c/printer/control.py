@@ -1,15 +1,12 @@
 """Blocks, loops and branches."""
 
-from __future__ import annotations
-
 from pathlib import PurePath
 from textwrap import wrap
 from typing import Final
 
-from tcpx.emit_c.printer.buffers import is_buffer_op, print_buffer, print_call, print_kernel_row
+from tcpx.emit_c.printer.buffers import is_buffer_op, print_buffer, print_call, print_copy, print_kernel_row
 from tcpx.emit_c.printer.compiler_faults import UNROLL, is_asked_to_unroll
 from tcpx.emit_c.printer.context import FunctionContext
-from tcpx.emit_c.printer.moves import move_of, print_move
 from tcpx.emit_c.printer.names import in_comment
 from tcpx.emit_c.printer.scopes import INDENT, Scope, without_unused, words_in
 from tcpx.emit_c.printer.set_ups import NONE
@@ -19,6 +16,7 @@ from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.call import RowCall
 from tcpx.payload.ops.gml_st import If, Loop, StYield, runs_at_most_once, trip_count_is_one
 from tcpx.payload.ops.index import Bind
+from tcpx.payload.ops.memory import Copy
 from tcpx.payload.sizes import is_less_equal, variables
 from tcpx.payload.work import estimated_work
 
@@ -55,6 +53,9 @@ def _print_operation(op: Operation, context: FunctionContext, scope: Scope) -> N
         _print_bound(op, context, scope)
     elif is_buffer_op(op):
         print_buffer(op, context, scope)
+    elif isinstance(op, Copy):
+        scope.statement(_comment(op))
+        print_copy(op, context, scope)
     elif isinstance(op, RowCall):
         print_kernel_row(op, context, scope)
     elif op.callee is not None:
@@ -80,11 +81,6 @@ def _print_loop(loop: Loop, context: FunctionContext, scope: Scope) -> None:
         return
     often = _how_often(loop)
     carried = [k for k, dest in enumerate(loop.destinations) if context.live.has_use(dest)]
-    move = None if often or carried else move_of(loop, context)
-    if move is not None:
-        scope.statement(_loop_comment(loop))
-        print_move(move, context, scope)
-        return
     for k in carried:
         init, dest = loop.operands[k], loop.destinations[k]
         if context.variables.of(init) is not context.variables.of(dest):
@@ -212,13 +208,16 @@ def _print_pragma(text: str, scope: Scope) -> None:
 
 def _loop_comment(loop: Loop) -> str:
     often = _how_often(loop)
-    words = [in_comment(loop.name)]
-    words += ["parallel"] if loop.is_parallel else []
-    words += [often] if often else []
-    place = loop.schedule_location
+    words = ["parallel"] if loop.is_parallel else []
+    return _comment(loop, *words, *([often] if often else []))
+
+
+def _comment(op: Operation, *more: str) -> str:
+    """The name of an operation, what else there is to say of it, and the line of the schedule that made it."""
+    place = op.schedule_location
     file, line = (place.printed or (place.file, place.line)) if place is not None else ("", 0)
     source = f" ({in_comment(PurePath(file).name)}:{line})" if place is not None else ""
-    return f"/* {', '.join(words)}{source} */"
+    return f"/* {', '.join((in_comment(op.name), *more))}{source} */"
 
 
 def _declare_slot(loop: Loop, context: FunctionContext, inner: Scope) -> None:

@@ -4,8 +4,6 @@ Every `min`, `max`, division and remainder becomes a named constant in the outer
 what is left are short sums of products.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 
@@ -19,6 +17,8 @@ from tcpx.payload.sizes import (
     Atom,
     CeilDiv,
     Dim,
+    Division,
+    Extremum,
     FloorDiv,
     Max,
     Min,
@@ -154,25 +154,22 @@ class SizePrinter:
 
     def _call(self, atom: Atom, home: Scope) -> str:
         match atom:
-            case Min() | Max():
-                return self._nested("tcpx_size_min" if isinstance(atom, Min) else "tcpx_size_max", atom.args, home)
-            case CeilDiv():
-                return self._nested("tcpx_size_ceildiv", (atom.lhs, _divisor(atom.rhs)), home)
-            case FloorDiv() | Mod():
+            case Extremum():
+                return self._nested(atom.word, atom.args, home)
+            case Division():
                 divisor = _divisor(atom.rhs)
-                if _divides_plainly(atom):
+                if isinstance(atom, FloorDiv | Mod) and _divides_plainly(atom):
                     sign = "/" if isinstance(atom, FloorDiv) else "%"
                     return f"{self.factor(atom.lhs, home)} {sign} {self.text(divisor, home)}"
-                helper = "tcpx_size_floordiv" if isinstance(atom, FloorDiv) else "tcpx_size_mod"
-                return self._nested(helper, (atom.lhs, divisor), home)
+                return self._nested(atom.word, (atom.lhs, divisor), home)
             case _:
                 raise _unknown(atom.text)
 
-    def _nested(self, helper: str, args: Sequence[Dim], home: Scope) -> str:
+    def _nested(self, word: str, args: Sequence[Dim], home: Scope) -> str:
         texts = [self.text(arg, home) for arg in args]
         text = texts.pop()
         while texts:
-            text = f"{helper}({texts.pop()}, {text})"
+            text = f"tcpx_size_{word}({texts.pop()}, {text})"
         return text
 
 

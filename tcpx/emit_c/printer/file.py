@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from tcpx.emit_c.printer.compiler_faults import (
@@ -19,14 +19,17 @@ from tcpx.emit_c.printer.function import PrintedFunction, print_callee, print_ke
 from tcpx.emit_c.printer.names import Names, in_comment, words_of
 from tcpx.emit_c.printer.reserved import RESERVED
 from tcpx.emit_c.printer.scopes import Line, words_in
+from tcpx.emit_c.printer.statements import filled_load_name
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.limits import MOST_C_BYTES
 from tcpx.payload.collector import collector_paused
 from tcpx.payload.constants import Constants
 from tcpx.payload.ir import FuncOp, Operation
-from tcpx.target import Target
+from tcpx.records import frozen
+from tcpx.target import Target, target_at
 from tcpx.target.rows import PLACEHOLDER
 
+_WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _HEADERS: Final = ("stddef.h", "stdint.h")
 _STANDARD: Final = frozenset((*_HEADERS, "string.h", "math.h"))
 _OF_COMPILER: Final = ("__builtin_", "_Alignas")
@@ -35,7 +38,7 @@ HIDDEN: Final = '__attribute__((visibility("hidden"))) '
 """The linkage of functions that only the files of one library call."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PrintRequest:
     """A planned function at buffer level, the constants it refers to, and the name its C function should have."""
 
@@ -50,32 +53,36 @@ class PrintRequest:
         return module.reached(self.func)[:-1] if module is not None else []
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PrintedFile:
     """The C source and the kernels it defines, in the order of the requests.
 
     `operations` has, for the number of a line (from 1), the operation that the line was printed for. `sources` are the
     same functions as files that are compiled each by itself: first that of the kernels, then one for each function that
-    they call.
+    they call; `targets` has those that are for a target of their own. `link` are words for the linker.
     """
 
     source: str
     kernels: tuple[KernelSignature, ...]
     operations: Mapping[int, Operation]
     sources: Mapping[str, str]
+    targets: Mapping[str, Target]
+    link: tuple[str, ...]
 
 
 @collector_paused()
 def print_file(requests: Sequence[PrintRequest], target: Target, threads: int) -> PrintedFile:
     """The C file of these functions; the same requests give the same text. Raises VerifyError, located."""
-    reserved = frozenset(RESERVED | _words_of_target(target))
+    held = {func: target_at(func, target) for request in requests for func in (request.func, *request.callees)}
+    reserved = frozenset(RESERVED.union(*map(_words_of_target, {target, *held.values()})))
     names = Names(reserved)
     functions: list[PrintedFunction] = []
     signatures: list[KernelSignature] = []
     for request in requests:
         kernel = KernelContext(request.constants)
-        functions += [print_callee(func, kernel, target, threads, names, reserved) for func in request.callees]
-        printed, signature = print_kernel(request.func, kernel, target, threads, request.name, names, reserved)
+        functions += [print_callee(func, kernel, held[func], threads, names, reserved) for func in request.callees]
+        own = held[request.func]
+        printed, signature = print_kernel(request.func, kernel, own, threads, request.name, names, reserved)
         functions.append(printed)
         _check_length([function.lines for function in functions], request.func)
         signatures.append(signature)
@@ -84,33 +91,38 @@ def print_file(requests: Sequence[PrintRequest], target: Target, threads: int) -
     callees = [function for function in functions if function.head]
     kernels = [function for function in functions if not function.head]
     sources = {f"{kernels[0].c_name}.c": _text(_file(kernels, target, HIDDEN, callees)) if kernels else ""}
-    sources |= {f"{function.c_name}.c": _text(_file([function], target, HIDDEN, callees)) for function in callees}
-    return PrintedFile(_text(lines), tuple(signatures), operations, sources)
+    sources |= {f"{f.c_name}.c": _text(_file([f], f.target, HIDDEN, callees)) for f in callees}
+    targets = {f"{f.c_name}.c": f.target for f in callees if f.target is not target}
+    link = dict.fromkeys(word for f in functions for row in f.needs.kernels.values() for word in row.link)
+    return PrintedFile(_text(lines), tuple(signatures), operations, sources, targets, tuple(link))
 
 
 def _file(
     functions: Sequence[PrintedFunction], target: Target, linkage: str, callees: Sequence[PrintedFunction] = ()
 ) -> list[Line]:
     """The lines of a file of these functions. `linkage` is that of functions that others call; those of `callees` that
-    stand in other files are declared."""
+    stand in other files are declared. Helpers for another target than that of the file have its name in theirs."""
     needs = Needs()
+    own: dict[Target, Needs] = {target: Needs()}
     for function in functions:
         needs.add(function.needs)
+        own.setdefault(function.target, Needs()).add(function.needs)
     head = [f"/* Written by tcpx for the target {in_comment(target.name)}. */"]
     if any(repeats_elements_of_rows(function.func) for function in functions):
         head.append(NO_LOOP_VECTORS)
     if any(has_loop_of_many_stores(function.func) for function in functions):
         head.append(NO_DISTRIBUTION)
     texts = [line.text for function in functions for line in function.lines]
-    headers = (*_HEADERS, *(["string.h"] if needs.memcpy else []), *target.headers)
+    headers = (*_HEADERS, *(["string.h"] if needs.memcpy else []), *(header for held in own for header in held.headers))
     if callees and not needs.kernels and not _uses_intrinsics(function.lines for function in functions):
         headers = tuple(header for header in headers if header in _STANDARD)
     head += [f"#include <{header}>" for header in dict.fromkeys(headers)]
     called = {callee for function in functions for _, callee in function.func.calls()}
     definitions = [
-        *target.helper_code([*needs.rows.values(), *needs.kernels.values()]),
+        *target.helper_code([*own[target].rows.values(), *own[target].kernels.values()]),
         *(code for name, code in SIZE_HELPERS.items() if any(name in used for used in texts)),
-        *needs.filled_loads.values(),
+        *own[target].filled_loads.values(),
+        *(_named_apart(code, other, used) for other, used in own.items() for code in _foreign(other, used, target)),
         *(f"{linkage}{function.head};" for function in callees if function.func in called),
     ]
     if needs.unrolling:
@@ -123,10 +135,26 @@ def _file(
         if function.head:
             lines.append(Line(f"/* {in_comment('@' + function.func.name)} */"))
             first, *rest = function.lines
-            lines += [Line(linkage + first.text, first.op), *rest]
+            made = [Line(linkage + first.text, first.op), *rest]
         else:
-            lines += function.lines
+            made = list(function.lines)
+        if function.target is not target:
+            used = own[function.target]
+            made = [Line(_named_apart(line.text, function.target, used), line.op) for line in made]
+        lines += made
     return lines
+
+
+def _foreign(target: Target, needs: Needs, of_file: Target) -> list[str]:
+    """The definitions that functions for another target than that of the file need."""
+    rows = () if target is of_file else (*needs.rows.values(), *needs.kernels.values())
+    return [*target.helper_code(rows), *(needs.filled_loads.values() if rows else ())]
+
+
+def _named_apart(code: str, target: Target, needs: Needs) -> str:
+    """C with the name of the target in those of its helpers: another table may have others of these names."""
+    names = {*target.helpers, *map(filled_load_name, needs.filled_loads)}
+    return _WORD.sub(lambda word: f"{word[0]}_{target.name}" if word[0] in names else word[0], code)
 
 
 def _uses_intrinsics(functions: Iterable[Sequence[Line]]) -> bool:

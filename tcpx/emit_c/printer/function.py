@@ -1,9 +1,6 @@
 """One C function per kernel, with the functions that check its sizes and give its workspace."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from tcpx.emit_c.printer.boundary import boundary
@@ -24,19 +21,32 @@ from tcpx.emit_c.signature import (
 from tcpx.limits import INT64_MAX, LARGEST_EXTENT
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.ops.assertion import Assert
-from tcpx.payload.runs import Binding, runs_of
+from tcpx.payload.runs import Binding, runs_of, threads_of
 from tcpx.payload.size_excess import magnitude
-from tcpx.payload.sizes import Dim, Symbol, substitute, symbols, to_text, upper_expression, variables
+from tcpx.payload.sizes import (
+    Dim,
+    Symbol,
+    ceildiv,
+    maximum,
+    product,
+    substitute,
+    symbols,
+    to_text,
+    upper_expression,
+    variables,
+)
 from tcpx.payload.text.scope import DIM_ATTRIBUTES
 from tcpx.payload.types import BufferType, row_major, shape_of
+from tcpx.payload.value_ranges import SORTED, SPANNING, UNIQUE, Declared
 from tcpx.payload.verifier import dims_of
+from tcpx.records import frozen
 from tcpx.target import Target
 
 _WIDTH: Final = 120
 _SUFFIXES: Final = ("", "_workspace", "_check", "_bound")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PrintedFunction:
     """The C of a function, what it uses, and of one that others call its head, up to the parameters' end."""
 
@@ -44,6 +54,7 @@ class PrintedFunction:
     c_name: str
     lines: Sequence[Line]
     needs: Needs
+    target: Target
     head: str = ""
 
 
@@ -65,6 +76,10 @@ def print_kernel(
     split = len(arrays) - _result_count(func)
     arguments = boundary(func, [(value, context.buffer_type(value, func)) for value in arrays])
     strides = {symbol.name for argument in arguments for symbol in argument.strides}
+    workspace = context.workspace
+    for argument in arguments[:split]:
+        if argument.range is not None and argument.range.has_bitmap:
+            workspace = maximum(workspace, ceildiv(argument.range.end - argument.range.first, 8))
     signature = KernelSignature(
         name=func.name,
         c_name=c_name,
@@ -72,12 +87,14 @@ def print_kernel(
         outputs=arguments[split:],
         symbols=tuple(symbol for symbol in func.symbols if symbol.name not in strides),
         threads=threads,
-        workspace_bytes=context.workspace,
+        workspace_bytes=workspace,
         live_bytes=context.size_attribute(func, "workspace_live"),
         constants=tuple(context.constant_slots),
-        wide_sizes=_wide_sizes(func, context.workspace),
+        wide_sizes=_wide_sizes(func, workspace),
         assertions=tuple(op.diagnostic for op, _ in _assertions(func)),
         numbers=tuple(Number(func.args[k].name, k, symbol) for k, symbol in func.numbers.items()),
+        functions=len(kernel.c_names),
+        clones=sum(held.is_clone for held in kernel.c_names),
     )
     checks, call = _size_checks(func, signature, context, reserved)
     prologue: list[str] = []
@@ -86,7 +103,11 @@ def print_kernel(
     for code, argument in signature.ranged:
         lines, call = _range_check(argument, signature, context, body, reserved)
         checks += lines
-        prologue.append(f"if ({call}) return {code};")
+        if argument.range is not None and argument.range.order:
+            prologue.append(f"const int {(status := names.fresh('status'))} = {call};")
+            prologue.append(f"if ({status} != 0) return {code - 1} + {status};")
+        else:
+            prologue.append(f"if ({call}) return {code};")
     prologue += _unused(parameters, body, words_of(prologue))
     head = [
         *checks,
@@ -98,7 +119,7 @@ def print_kernel(
     ]
     printed = [line.indented() for line in without_unused(body.lines())]
     lines = [*map(Line, head), *printed, Line(f"{INDENT}return 0;"), Line("}")]
-    return PrintedFunction(func, c_name, lines, context.needs), signature
+    return PrintedFunction(func, c_name, lines, context.needs, target), signature
 
 
 def print_callee(
@@ -106,13 +127,21 @@ def print_callee(
 ) -> PrintedFunction:
     """The C of a function that the kernel calls, with sizes that it has checked."""
     c_name = file_names.fresh(func.name)
-    context = FunctionContext(func, kernel, target, threads, Names(reserved | {c_name, *kernel.c_names.values()}))
-    kernel.c_names[func] = c_name
+    names = Names(reserved | {c_name, *kernel.c_names.values()})
+    context = FunctionContext(func, kernel, target, threads_of(func, threads), names)
+    kernel.c_names[func], kernel.constants_of[func] = c_name, _constants(func, kernel)
     body, parameters = _body(context)
     head = _head(f"void {c_name}", parameters)
     unused = (INDENT + line for line in _unused(parameters, body, ()))
     lines = [*map(Line, (*head, *unused)), *(line.indented() for line in without_unused(body.lines())), Line("}")]
-    return PrintedFunction(func, c_name, lines, context.needs, "\n".join(head).removesuffix(" {"))
+    return PrintedFunction(func, c_name, lines, context.needs, target, "\n".join(head).removesuffix(" {"))
+
+
+def _constants(func: FuncOp, kernel: KernelContext) -> Sequence[str]:
+    """The stored constants that a function reads, and those it calls, each once."""
+    inner = (stored for _, callee in func.calls() for stored in kernel.constants_of[callee])
+    own = (held for op in func.walk() if isinstance(held := op.attributes.get("constant"), str))
+    return list(dict.fromkeys((*own, *inner)))
 
 
 def _body(context: FunctionContext) -> tuple[Scope, list[str]]:
@@ -131,11 +160,14 @@ def _body(context: FunctionContext) -> tuple[Scope, list[str]]:
     for symbol in func.symbols:
         body.names[symbol.text] = names.fresh(symbol.name)
         parameters.append(f"int64_t {body.names[symbol.text]}")
-    context.constants_name, context.workspace_name = names.fresh("constants"), names.fresh("workspace")
-    parameters += [
-        f"const void *restrict {context.constants_name}",
-        f"void *restrict {context.workspace_name}",
-    ]
+    own = context.kernel.constants_of.get(func)
+    if own is None:
+        context.constants_name = names.fresh("constants")
+    else:
+        context.constant_names = {stored: names.fresh(f"constant_{k}") for k, stored in enumerate(own)}
+    context.workspace_name = names.fresh("workspace")
+    given = [context.constants_name] if own is None else context.constant_names.values()
+    parameters += [*(f"const void *restrict {name}" for name in given), f"void *restrict {context.workspace_name}"]
     print_block(func.body, context, body)
     return body, parameters
 
@@ -202,16 +234,18 @@ def _size_checks(
 def _range_check(
     argument: Argument, signature: KernelSignature, context: FunctionContext, body: Scope, reserved: frozenset[str]
 ) -> tuple[list[str], str]:
-    """The function that says whether elements of an input lie outside of their range, and its call in the kernel."""
-    names, scope = Names(reserved), Scope()
+    """The function that says whether elements of an input lie outside of their range, or 2 where they are not in the
+    order that is declared, and its call in the kernel."""
+    names, scope, declared = Names(reserved), Scope(), argument.range or Declared(0, 0)
     array, outside, element = names.fresh(argument.name), names.fresh("outside"), names.fresh("element")
     given = (*signature.symbols, *argument.strides)
     scope.names.update({symbol.text: names.fresh(symbol.name) for symbol in given})
     value = next(v for v in context.func.args if v.name == argument.name)
     c_type, printer = context.target.c_type(argument.dtype.name), SizePrinter(names)
     name = f"{signature.c_name}_{array}_outside"
-    parameters = ", ".join([f"const {c_type} *{array}", *(f"int64_t {scope.names[s.text]}" for s in given)])
-    lower, end = (printer.text(d, scope) for d in argument.range or (0, 0))
+    parameters = [f"const {c_type} *{array}", *(f"int64_t {scope.names[s.text]}" for s in given)]
+    arguments = [context.buffers[value], *(body.names[s.text] for s in given)]
+    lower, end = (printer.text(d, scope) for d in declared[:2])
     strides = (*(s.size() for s in argument.strides), 1) if argument.strides else row_major(argument.shape)
     heads: list[str] = []
     terms = [array]
@@ -220,20 +254,43 @@ def _range_check(
         heads.append(f"for (int64_t {at} = 0; {at} < {printer.text(extent, scope)}; {at}++)")
         terms.append(at if stride == 1 else f"{at} * {printer.factor(stride, scope)}")
     read = f"const int64_t {element} = *({' + '.join(terms)});"
-    lines = [read, f"{outside} |= ({element} < {lower}) | ({element} >= {end});"]
+    first, lines, last = [f"int {outside} = 0;"], [read], list[str]()
+    lines.append(f"{outside} |= ({element} < {lower}) | ({element} >= {end});")
+    found, disorder, previous = outside, names.fresh("disorder"), names.fresh("previous")
+    if declared.order:
+        first.append(f"int {disorder} = 0;")
+        found = f"{outside} ? 1 : {disorder} ? 2 : 0"
+    if SORTED in declared.order:
+        relation = "<=" if UNIQUE in declared.order else "<"
+        first.append(f"int64_t {previous} = INT64_MIN;")
+        lines += [f"{disorder} |= {element} {relation} {previous};", f"{previous} = {element};"]
+    if SPANNING in declared.order:
+        count = printer.text(product(argument.shape), scope)
+        last = [f"{disorder} |= {count} == 0 || *{array} != {lower} || {previous} != {end} - 1;"]
+    if declared.has_bitmap:
+        seen, at = names.fresh("seen"), names.fresh("bit")
+        parameters.append(f"uint8_t *{seen}")
+        arguments.append(context.workspace_name)
+        size = printer.text(ceildiv(declared.end - declared.first, 8), scope)
+        first.append(f"for (int64_t {at} = 0; {at} < {size}; {at}++) {seen}[{at}] = 0;")
+        lines += [
+            f"if ({element} >= {lower} && {element} < {end}) {{",
+            f"{INDENT}const int64_t {at} = {element} - {printer.factor(declared.first, scope)};",
+            f"{INDENT}{disorder} |= {seen}[{at} / 8] >> {at} % 8 & 1;",
+            f"{INDENT}{seen}[{at} / 8] |= (uint8_t)(1 << {at} % 8);",
+            "}",
+        ]
     for head in reversed(heads):
         lines = [f"{head} {{", *(INDENT + line for line in lines), "}"]
+    statements = [*first, *lines, *last, f"return {found};"]
     made = [
         f"/* Whether elements of {in_comment(str(argument))} are not. */",
-        f"static int {name}({parameters}) {{",
-        f"{INDENT}int {outside} = 0;",
-        *(line.indented().text for line in without_unused(scope.lines())),
-        *(INDENT + line for line in lines),
-        f"{INDENT}return {outside};",
+        f"static int {name}({', '.join(parameters)}) {{",
+        *(line.indented().text for line in without_unused([*scope.lines(), *map(Line, statements)])),
         "}",
         "",
     ]
-    return made, f"{name}({', '.join([context.buffers[value], *(body.names[s.text] for s in given)])})"
+    return made, f"{name}({', '.join(arguments)})"
 
 
 def _assertions(func: FuncOp) -> list[tuple[Assert, Binding]]:
@@ -305,7 +362,13 @@ def _workspace_function(signature: KernelSignature, context: FunctionContext, re
     scope, printer, parameters, sizes = _size_scope(signature.symbols, reserved)
     check = signature.symbols != ()
     if check:
-        arguments = ", ".join([*sizes, *("0" for _ in signature.strides)])
+        strides = [  # assertions about strides hold for arrays without gaps
+            " * ".join(f"(uint64_t){printer.factor(d, scope)}" for d in array.shape[k + 1 :])
+            for array in (*signature.inputs, *signature.outputs)
+            for k in range(len(array.strides))
+        ]
+        strides = strides if signature.assertions else ["0" for _ in strides]
+        arguments = ", ".join([*sizes, *strides])
         scope.statement(f"if ({signature.c_name}_check({arguments}) != 0) return SIZE_MAX;")
     text = printer.text(signature.workspace_bytes, scope)
     scope.statement(f"return (size_t)({text});")
@@ -332,6 +395,9 @@ def _description(signature: KernelSignature, target: Target) -> list[str]:
     for slot in signature.constants:
         lines.append(f"   constant {in_comment(slot.name)}: {slot.bytes} bytes at {slot.offset}")
     failures = {FIRST_ASSERTION + k: in_comment(held.message) for k, held in enumerate(signature.assertions)}
-    failures |= {code: f"an element of {in_comment(held.name)} is out of its range" for code, held in signature.ranged}
+    for code, held in signature.ranged:
+        failures[code] = f"an element of {in_comment(held.name)} is out of its range"
+        if held.range is not None and held.range.order:
+            failures[code + 1] = f"{in_comment(held.name)} is not {' and '.join(held.range.order)}"
     codes = ", ".join(f"{code}: {meaning}" for code, meaning in (RETURN_CODES | failures).items())
     return [*lines, "   Constants and workspace are 64-byte aligned.", f"   Returns {codes}. */"]

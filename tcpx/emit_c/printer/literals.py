@@ -1,7 +1,5 @@
 """Numbers as C literals."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which operations and values the effects of a function depend on: nothing else is printed, so nothing is unused."""
 
-from __future__ import annotations
-
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import If, Loop, StYield
 

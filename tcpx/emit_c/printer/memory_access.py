@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tcpx.emit_c.printer.context import FunctionContext
 from tcpx.emit_c.printer.scopes import Scope
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, product
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType
+from tcpx.records import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Access:
     """A subset of a buffer: one lane per element of the dim that is kept, or of rows that lie one behind the other; a
     single element if none is."""

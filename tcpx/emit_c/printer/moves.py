@@ -7,9 +7,7 @@ Of short rows whose length only the kernel knows, a loop is left: gcc would make
 longer to start than such a row.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tcpx.emit_c.printer.context import FunctionContext
 from tcpx.emit_c.printer.memory_access import Access
@@ -17,9 +15,10 @@ from tcpx.emit_c.printer.scopes import Scope
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.ops.vector import Read, Write
 from tcpx.payload.sizes import Dim, Var, is_equal, lower_bound, substitute, upper_bound
+from tcpx.records import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Move:
     """Elements that lie side by side, from their first ones on."""
 

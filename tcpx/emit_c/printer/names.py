@@ -1,7 +1,5 @@
 """From payload names, which may hold any text, to C identifiers and C comments."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

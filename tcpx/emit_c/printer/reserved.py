@@ -4,8 +4,6 @@ A kernel called `memcpy` would be called by the compiler's own copies; a variabl
 that an instruction template calls. Names that begin with an underscore or with `tcpx_` are kept free as a whole.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 _KEYWORDS = """

@@ -1,7 +1,5 @@
 """What threads run before and after the micro-kernels of the target that they call."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final, NamedTuple

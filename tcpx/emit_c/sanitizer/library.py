@@ -1,7 +1,5 @@
 """The kernels of a C file as instrumented programs, with the interface of a library."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tempfile
@@ -43,7 +41,7 @@ class SanitizedLibrary:
 
     def _program(self, kernel: KernelSignature) -> Path:
         source = program_source(self._printed.source, kernel)
-        return build_sanitized_program(source, self._target, self._threads, kernel.c_name)
+        return build_sanitized_program(source, self._target, self._threads, kernel.c_name, self._printed.link)
 
     def wrapper(self, kernel: KernelSignature, constants: Bytes) -> Wrapper:
         """The checked calls of a kernel on arrays."""

@@ -6,8 +6,6 @@ code as an int64 and the contents of the inputs that are state and of the output
 goes to the standard output: address and bytes.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from tcpx.emit_c.signature import KernelSignature

@@ -1,17 +1,15 @@
 """What a sanitizer says, as a diagnostic at the operation and the schedule line that the C was printed for."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from tcpx.payload.diagnostics import Diagnostic, Kind, Location
 from tcpx.payload.ir import Operation
+from tcpx.records import frozen
 
 _ADDRESS: Final = re.compile(r"ERROR: AddressSanitizer: (\S+)(?: on (?:unknown )?address (0x[0-9a-f]+))?")
 _RANGE: Final = r"\[(0x[0-9a-f]+),\s*0x[0-9a-f]+\)"
@@ -24,7 +22,7 @@ _UNSYMBOLIZED: Final = re.compile(r"^\s+#\d+ 0x[0-9a-f]+ .*\((\S+)\+(0x[0-9a-f]+
 _EXCERPT_LINES: Final = 12
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Memory:
     """A block that the kernel was given: an array by name, the constants or the workspace."""
 

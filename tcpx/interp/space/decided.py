@@ -1,7 +1,5 @@
 """What sizes that a kernel is called with decide of the conditions of its versions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from tcpx.interp.conditions import Condition, alternatives_of

@@ -1,7 +1,5 @@
 """Expressions of a schedule as formulas over its knobs: all that depends on nothing else is evaluated now."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import cast

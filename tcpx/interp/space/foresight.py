@@ -1,7 +1,5 @@
 """Foresight that guesses: behind steps, sizes and neighbours are taken to be what they were."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

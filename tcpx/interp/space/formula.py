@@ -1,15 +1,13 @@
 """Formulas over knobs: their value where all knobs are known, bounds of it where only ranges are."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import inf, isnan, isqrt
 from typing import Final, cast
 
 from tcpx.limits import LARGEST_DIVIDED, LONGEST_LIST, fits_int64
+from tcpx.records import frozen
 
 Number = int | float
 Value = int | float | bool | str | tuple["Value", ...]
@@ -27,7 +25,7 @@ class FormulaError(Exception):
     """A formula has no value for these knobs: a division by zero, a number beyond 64 bits."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Formula:
     """`value` raises FormulaError and needs all `knobs`, by path; `bounds` holds whatever knobs are missing.
 

@@ -1,9 +1,6 @@
 """The search space of a schedule for a payload: the entry point of this package."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from tcpx.interp.engine import begin_run, run_schedule
 from tcpx.interp.knobs import OverriddenLaterError, Overrides, ParamValue, listed_knobs, overrides_of
@@ -12,12 +9,13 @@ from tcpx.interp.space.survey import Surveyor
 from tcpx.interp.space.variables import Constraint, Surveyed, Variable
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
 from tcpx.payload.ir import Module
+from tcpx.records import frozen
 from tcpx.target import Target
 from tcpx.transform.language.loader import Program
 from tcpx.transform.suggestions import did_you_mean
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SearchSpace:
     """The knobs that nothing sets, in the order in which they are bound, and what is required of them.
 

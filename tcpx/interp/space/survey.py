@@ -3,8 +3,6 @@
 The schedule is followed without taking a step, and everything that depends on knobs becomes a formula over them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace

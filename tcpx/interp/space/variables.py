@@ -1,17 +1,16 @@
 """The variables and constraints of a search space, as formulas over the knobs that are bound earlier."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from tcpx.interp.space.formula import Formula, FormulaError, Ranges, Value, Values
 from tcpx.payload.diagnostics import Diagnostic, Location
+from tcpx.records import frozen
 
 CHOICE = "choice"
 """The type of the knob that `tune` is."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Variable:
     """A coordinate of the space. It counts where all of `active` hold; `domain` gives a tuple, None for any value.
 
@@ -67,7 +66,7 @@ class Variable:
         return self.type == CHOICE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Constraint:
     """A `require` over knobs, or a domain that another use of a knob declares, where all of `active` hold."""
 

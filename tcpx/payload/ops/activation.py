@@ -7,10 +7,7 @@ Of NaN they are NaN. The attribute `accuracy` says how they are computed:
   * "fast": as each of them says, at infinities too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import erfc, pi, sqrt
 
 import numpy as np
@@ -37,6 +34,7 @@ from tcpx.payload.ops.elementwise import (
 )
 from tcpx.payload.ops.select import Less, Select
 from tcpx.payload.types import dtype_of, f32, f64
+from tcpx.records import frozen
 
 Wide = npt.NDArray[np.float64]
 
@@ -132,7 +130,7 @@ class Silu(SelfGated):
         return np.maximum(x, 0) - size * power / (1 + power)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tail:
     """-(s + pole) Phi(-s) exp(s**2 / 2) for s below `end`: a minimax polynomial in s / (s + pole) - centre."""
 

@@ -1,7 +1,5 @@
 """What a function demands of the sizes it is called with, beyond the ranges of its symbols."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,9 +1,6 @@
 """The scalar body of a loop nest on many points of its iteration space at once, with the results of one by one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 from math import prod
@@ -19,8 +16,9 @@ from tcpx.payload.interfaces import Elementwise, Iterator, Position
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.elementwise import Arithmetic
-from tcpx.payload.sizes import CeilDiv, FloorDiv, Max, Min, Mod, Operand, Size, Symbol
+from tcpx.payload.sizes import Division, Extremum, FloorDiv, Min, Mod, Operand, Size, Symbol
 from tcpx.payload.types import dtype_of
+from tcpx.records import frozen
 
 Indices = npt.NDArray[np.int64]
 ELEMENTS: Final = 1 << 15
@@ -35,7 +33,7 @@ def is_batchable(body: Block) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoopNest:
     """The blocks that run on each point, the body and what combines its results with accumulators if that is another;
     the extents of the dims; what the body reads of each operand, and of where it is."""
@@ -47,6 +45,7 @@ class LoopNest:
     positions: Sequence[Position]
     evaluation: Evaluation
     clamps_indices: bool = False
+    outside: float | int | None = None
 
     def run(self, results: Sequence[Array], result_maps: Sequence[IndexingMap]) -> tuple[Array, ...]:
         """`results` after the body has run on every point; they hold what accumulators start with, and are not changed.
@@ -126,7 +125,9 @@ class LoopNest:
                 index.append(_indices(expression, at))
             else:
                 found = self._read(*self.operands[operand], at).astype(np.int64)
-                index.append(checked_indices(found, extent, self.clamps_indices))
+                index.append(checked_indices(found, extent, self.clamps_indices, self.outside is not None))
+                if self.outside is not None and extent in index[-1]:
+                    array = beyond(array, indexing_map, self.outside)
         return np.asarray(array[tuple(index)])
 
 
@@ -177,8 +178,17 @@ def _coordinates(parallel: Mapping[str, range], reduced: Mapping[str, int], poin
     return found
 
 
-def checked_indices(indices: Indices, extent: int, clamps: bool) -> Indices:
-    """Elements that are indices of a dim; the nearest ones there are, where they are clamped. Raises IndexError."""
+def beyond(array: Array, indexing_map: IndexingMap, number: float | int) -> Array:
+    """An array with a number behind its end, where elements are indices."""
+    behind = [(0, 0 if map_element(expression) is None else 1) for expression in indexing_map]
+    return np.pad(array, behind, constant_values=np.asarray(number).astype(array.dtype))
+
+
+def checked_indices(indices: Indices, extent: int, clamps: bool, fills: bool = False) -> Indices:
+    """Elements that are indices of a dim; the nearest ones there are, where they are clamped, or the extent for those
+    outside, where that is allowed. Raises IndexError."""
+    if fills:
+        return np.where((indices < 0) | (indices >= extent), extent, indices)
     if clamps:
         return np.clip(indices, 0, extent - 1)
     if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < extent:
@@ -196,10 +206,10 @@ def _indices(expression: Operand, at: Mapping[str, Indices]) -> Indices:
         case Size():
             terms = (c * reduce(mul, (_indices(atom, at) for atom in atoms)) for atoms, c in expression.terms)
             return np.asarray(sum(terms, start=np.asarray(expression.constant)))
-        case Min() | Max():
+        case Extremum():
             choose = np.minimum if isinstance(expression, Min) else np.maximum
             return reduce(choose, (_indices(argument, at) for argument in expression.args))
-        case FloorDiv() | CeilDiv() | Mod():
+        case Division():
             lhs, rhs = _indices(expression.lhs, at), np.maximum(1, _indices(expression.rhs, at))
             if isinstance(expression, Mod):
                 return lhs % rhs

@@ -1,7 +1,5 @@
 """Calls of other functions of the module: on values, and on memory."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from math import gcd
 from typing import Self
@@ -13,6 +11,7 @@ from tcpx.payload.facts import facts_at
 from tcpx.payload.fields import DimsAttribute, ElementsAttribute, TextAttribute
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import FuncOp, Operation, Value, endless_call, register
+from tcpx.payload.ops.gml_st import Parallel
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import (
     Dim,
@@ -31,12 +30,15 @@ from tcpx.payload.strided import strided_positions
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.scope import suggestion
 from tcpx.payload.types import BufferType, TensorType, Type, dtype_of, row_major, shape_of, substitute_type
-from tcpx.payload.value_ranges import declared_ranges, value_range
+from tcpx.payload.value_ranges import SPANNING, Declared, declared_ranges, value_order, value_range
 
 Binding = Mapping[Symbol, Dim]
-IN_PLACE, ALIGNMENT, SCRATCH = "in_place", "alignment", "scratch"
+IN_PLACE, ALIGNMENT, SCRATCH, CONTRACT = "in_place", "alignment", "scratch", "contract"
 """Attributes of a function that stands for a row: the argument that the result is written over; by argument, then for
-the result, the bytes that its first element is aligned to; bytes of memory that it works in."""
+the result, the bytes that its first element is aligned to; bytes of memory that it works in; words of `CONTRACTS`."""
+NONEMPTY, DISJOINT_ROWS, OWN_THREADS = CONTRACTS = ("nonempty", "disjoint_rows", "own_threads")
+"""What a row takes less than others: it is called where no size is 0; the rows of what is `strided` do not overlap; it
+has threads of its own, so that no iterations of a parallel loop call it side by side."""
 ALIGNED_SPACES: Mapping[str, int] = {"stack": 64, "arena": 64, "constant": 64}
 """The alignment in bytes of the buffers of a kernel, by space; those of a caller have that of their elements."""
 
@@ -75,6 +77,11 @@ class CallBase(Operation):
             found=", ".join(f"@{name}" for name in known) or "no functions",
             fix=suggestion(self.name_of_callee, known, "@"),
         )
+
+    def keeps(self, word: str) -> bool:
+        """Whether a word of `CONTRACTS` is in the contract of the row."""
+        held = self.called.attributes.get(CONTRACT)
+        return isinstance(held, tuple) and word in held
 
     def check_values(self, binding: Binding, formals: Sequence[Value], given: Sequence[Value], what: str) -> None:
         """Values of the callee and those here have the same dtypes and, with what its symbols are, the same shapes."""
@@ -140,6 +147,14 @@ class CallBase(Operation):
                     fix=f"declare the range in @{self.func.name}" if self.func is not None else None,
                     unproven=False not in decided,
                 )
+
+
+def _shared_loop(op: Operation) -> Operation | None:
+    """The parallel loop round an operation, or round a call of the function that it is in."""
+    func = op.func
+    found = next((a for a in op.ancestors() if isinstance(a, Parallel)), None)
+    above = func.callers() if found is None and func is not None else []
+    return found or next((loop for call in above if (loop := _shared_loop(call)) is not None), None)
 
 
 def place_of_result(func: FuncOp) -> int | None:
@@ -237,9 +252,9 @@ class Call(CallBase):
     def _check_ranges(self, callee: FuncOp, binding: Binding) -> None:
         """What is given for an argument that declares a range is known to be in it."""
         facts = facts_at(self)
-        for k, bounds in declared_ranges(callee).items():
+        for k, declared in declared_ranges(callee).items():
             value, found = self.operands[k], value_range(self.operands[k])
-            lower, end = (substitute(d, {**binding}) for d in bounds)
+            lower, end = (substitute(d, {**binding}) for d in declared[:2])
             inside = found is not None and [
                 facts.decide(Predicate.of("<=", a, b)) for a, b in ((lower, found[0]), (found[1], end))
             ]
@@ -250,6 +265,22 @@ class Call(CallBase):
                     required=f"a value with elements in {to_text(lower)} to {to_text(end)}",
                     found=f"%{value.name}: {value.type}, in {shown}",
                     fix=f"declare the argument: `in {to_text(lower)} to {to_text(end)}`"
+                    if value.defining_op is None
+                    else None,
+                    unproven=True,
+                )
+            known = [
+                word
+                for word in value_order(value)
+                if word != SPANNING or (is_equal(found[0], lower), is_equal(found[1], end)) == (True, True)
+            ]
+            missing = [word for word in declared.order if word not in known]
+            if missing:
+                raise self.error(
+                    f"the elements of the argument `{callee.inputs[k].name}` of @{callee.name} are in an order",
+                    required=f"a value that is known to be {' and '.join(missing)}",
+                    found=f"%{value.name}: {value.type}" + "".join(f", {word}" for word in known),
+                    fix=f"declare the argument: `{Declared(lower, end, declared.order)}`"
                     if value.defining_op is None
                     else None,
                     unproven=True,
@@ -403,8 +434,7 @@ class RowCall(CallBase):
 
     @property
     def work(self) -> Dim:
-        points = (product(op.domain()) for op in self.called.body.ops if isinstance(op, Structured))
-        return substitute(next(points, 0), self.binding)
+        return product(self.domain)
 
     def strides(self, index: int) -> list[Dim]:
         """The distances of the rows of an operand, in elements, dim for dim; the last is that of elements."""
@@ -431,6 +461,20 @@ class RowCall(CallBase):
         self.check_symbols(self.binding)
         for index, formal in enumerate(self.formals):
             self._check_place(index, formal)
+        shared = _shared_loop(self) if self.keeps(OWN_THREADS) else None
+        if shared is not None:
+            raise self.error(
+                f"the row {func.row} has threads of its own",
+                required="a call that no threads make side by side",
+                found=f"a call in the parallel loop {shared.name}",
+                fix="make that loop without `parallel: true`, or lower the whole operation to the row",
+            )
+
+    @property
+    def domain(self) -> tuple[Dim, ...]:
+        """The extents of the operation that the row does."""
+        op = self.called.body.ops[0]
+        return tuple(substitute(d, self.binding) for d in op.domain()) if isinstance(op, Structured) else ()
 
     def _check_place(self, index: int, formal: Value) -> None:
         """A tile has the elements that the row takes, they lie as it takes them, and the first one is aligned."""

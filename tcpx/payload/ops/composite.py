@@ -1,7 +1,5 @@
 """Composite operations: outside the operation tree, they always decompose into it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from math import isfinite
 from typing import Protocol, SupportsFloat, cast
 
@@ -13,7 +13,7 @@ from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.interfaces import Build
 from tcpx.payload.ir import Attribute, Operation, Range, Value, register
 from tcpx.payload.types import ScalarType, TensorType, Type, VectorType, dtype_of, shape_of
-from tcpx.payload.value_ranges import NOTHING
+from tcpx.payload.value_ranges import NOTHING, order_of
 
 
 class _Limits(Protocol):
@@ -76,6 +76,12 @@ class Const(Operation):
         if array is None or not array.size:
             return NOTHING if array is not None or name in constants.unread else None
         return int(array.min()), int(array.max()) + 1
+
+    def result_order(self, number: int, of: Callable[[Value], Collection[str]]) -> Collection[str]:
+        name, func = self.stored_array, self.func
+        constants = func.module.constants if func is not None and func.module is not None else None
+        array = constants.get(name) if name is not None and constants is not None else None
+        return order_of(array) if array is not None and dtype_of(self.result.type).is_integer else ()
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         dtype, shape = dtype_of(self.result.type), evaluation.shape(self.result.type)

@@ -1,7 +1,5 @@
 """Contractions: sums of products over any dims."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Dot products of neighbouring lanes, as instructions have them: 1-D vectors only."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Elementwise operations: the same class on scalars, tensors and vectors."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from math import factorial, log
 from typing import ClassVar
 
@@ -16,6 +14,7 @@ from tcpx.payload.ir import Operation, Range, Value, register
 from tcpx.payload.ops.constant import splat
 from tcpx.payload.sizes import is_less_equal, maximum, minimum
 from tcpx.payload.types import HALF, ScalarType, dtype_of, f32, f64, i1, like, shape_of
+from tcpx.payload.value_ranges import value_range
 
 
 class SameType(Elementwise):
@@ -370,6 +369,9 @@ class Cast(Elementwise):
             return None
         fits = is_less_equal(int(dtype.minimum), found[0]), is_less_equal(found[1] - 1, int(dtype.maximum))
         return found if fits == (True, True) else None
+
+    def result_order(self, number: int, of: Callable[[Value], Collection[str]]) -> Collection[str]:
+        return of(self.operand) if self.result_range(number, value_range) is not None else ()
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         return (converted(args[0], dtype_of(self.operands[0].type), dtype_of(self.result.type)),)

@@ -1,7 +1,5 @@
 """The root of the operation tree: iterators, indexing maps and a scalar body, all given."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import product
@@ -11,10 +9,11 @@ import numpy as np
 
 from tcpx.payload.constants import Constants
 from tcpx.payload.evaluator import Array, Evaluation
-from tcpx.payload.fields import ChoiceAttribute, DimsAttribute, FlagAttribute, OptionalOperand
+from tcpx.payload.fields import ChoiceAttribute, DimsAttribute, FlagAttribute, NumberAttribute, OptionalOperand
 from tcpx.payload.indexing_maps import (
     IndexingMap,
     element_of,
+    index_operands,
     index_range,
     map_dim,
     map_element,
@@ -24,7 +23,7 @@ from tcpx.payload.indexing_maps import (
 from tcpx.payload.interfaces import Build, Elementwise, Iterator, IteratorKind, Position, Ragged, Structured
 from tcpx.payload.ir import VALID, Attribute, Block, CloneMap, Operation, Range, Value, operation_class, register
 from tcpx.payload.memory_effects import Move, MoveKind
-from tcpx.payload.ops.batched_body import LoopNest, checked_indices, is_batchable
+from tcpx.payload.ops.batched_body import LoopNest, beyond, checked_indices, is_batchable
 from tcpx.payload.ops.constant import Const, check_literal
 from tcpx.payload.ops.elementwise import Binary
 from tcpx.payload.ops.gml_st import If
@@ -70,6 +69,8 @@ ERROR: Final = "error"
 """The value of `out_of_range` where every index is known to be inside, as what arguments declare is checked."""
 CLAMP: Final = "clamp"
 """The one with which an index that is outside stands for the nearest that is not."""
+FILL: Final = "fill"
+"""The one with which nothing is read or written there; what is read is the number `fill`."""
 _ROLE: Final = re.compile(r"in(0|[1-9][0-9]*)")
 
 
@@ -94,8 +95,8 @@ class Generic(Structured):
     indexed by the dim, and hands out elements of the others beside; `neutral` is what the first iteration is given.
 
     An entry of a map may be an input, `in1`: its element is the index. It is known to be inside, as that of an argument
-    is that declares it (`%ix: tensor<[N]xsi64> in 0 to V`), or `out_of_range = "clamp"`. Of a `ragged` dim,
-    `["k", in2, in3]`, there are the iterations from one element on to before the other.
+    is that declares it (`%ix: tensor<[N]xsi64> in 0 to V`), or `out_of_range` is "clamp" or "fill". Of a `ragged`
+    dim, `["k", in2, in3]`, there are the iterations from one element on to before the other.
     """
 
     __slots__ = ()
@@ -109,6 +110,7 @@ class Generic(Structured):
         "neutral",
         "commutative",
         "out_of_range",
+        "fill",
         "ragged",
     )
     read_positions = DimsAttribute("positions", "[i, 2*j]")
@@ -118,8 +120,10 @@ class Generic(Structured):
     result_count = None
     region_count = None
     reads_all_of_operands = False
-    out_of_range = ChoiceAttribute(ERROR, CLAMP)
+    out_of_range = ChoiceAttribute(ERROR, CLAMP, FILL)
     """What an index outside stands for."""
+    fill = NumberAttribute(default=0)
+    """What is read there."""
     is_declared_commutative = FlagAttribute("commutative")
     """Whether partial results may be combined in any order, where a region says how."""
 
@@ -180,6 +184,10 @@ class Generic(Structured):
     @property
     def clamps_indices(self) -> bool:
         return self.out_of_range == CLAMP
+
+    @property
+    def outside(self) -> float | int | None:
+        return self.fill if self.out_of_range == FILL else None
 
     def maps(self) -> tuple[IndexingMap, ...]:
         return self._all_maps()[: -len(self.results)]
@@ -345,6 +353,9 @@ class Generic(Structured):
         self._verify_result_maps(its, accumulates)
         super().verify()
         self._verify_positions()
+        for value, indexing_map in zip(self.inputs, self.maps(), strict=True):
+            if self.outside is not None and index_operands([indexing_map]):
+                check_literal(self, self.outside, dtype_of(value.type))
 
     def _verify_names(self, its: Sequence[Iterator]) -> None:
         """Each dim has a name of its own, and maps are over dims."""
@@ -526,18 +537,23 @@ class Generic(Structured):
         in_any_order = not self.is_irregular and not self.is_sequential
         if in_any_order and all(is_batchable(region) for region in self.regions):
             sizes = dict(zip(names, extents, strict=True))
-            nest = LoopNest(
-                self.regions, self.iterators(), sizes, reading, self.positions(), evaluation, self.clamps_indices
-            )
+            standing = self.clamps_indices, self.outside
+            nest = LoopNest(self.regions, self.iterators(), sizes, reading, self.positions(), evaluation, *standing)
             return nest.run(made, self.result_maps())
-        accumulates = bool(held) or self.reduces
+        accumulates, shapes = bool(held) or self.reduces, [array.shape for array in made]
+        if self.outside is not None:
+            reading = [(beyond(array, m, self.outside), m) for array, m in reading]
+            made = [beyond(array, m, 0) for array, m in zip(made, self.result_maps(), strict=True)]
         with np.errstate(all="ignore"):
             for point in self._points(extents, inputs, evaluation):
                 at = dict(zip(names, point, strict=True))
                 places = {k: int(inputs[k][_index(self.maps()[k], at)]) for k in self.index_operands()}
-                out = [self._place(m, a, at, places) for m, a in zip(self.result_maps(), made, strict=True)]
+                out = [self._place(m, shape, at, places) for m, shape in zip(self.result_maps(), shapes, strict=True)]
                 before = [np.asarray(array[index]) for array, index in zip(made, out, strict=True)]
-                elements = [np.asarray(a[self._place(m, a, at, places)]) for a, m in reading]
+                elements = [
+                    np.asarray(a[self._place(m, given.shape, at, places)])
+                    for (a, m), given in zip(reading, inputs, strict=True)
+                ]
                 for position in self.positions():
                     dims = {Symbol(name): number for name, number in at.items()}
                     elements.append(np.asarray(evaluation.size(position.at(dims)), position.dtype.numpy))
@@ -548,7 +564,7 @@ class Generic(Structured):
                 for array, index, element in zip(made, out, after, strict=True):
                     array[index] = element
                 evaluation.note_points(1)
-        return tuple(made)
+        return tuple(array[tuple(map(slice, shape))] for array, shape in zip(made, shapes, strict=True))
 
     def _points(
         self, extents: Sequence[int], inputs: Sequence[Array], evaluation: Evaluation
@@ -573,16 +589,18 @@ class Generic(Structured):
         return points
 
     def _place(
-        self, indexing_map: IndexingMap, array: Array, at: dict[str, int], places: Mapping[int, int]
+        self, indexing_map: IndexingMap, shape: Sequence[int], at: dict[str, int], places: Mapping[int, int]
     ) -> tuple[int, ...]:
-        """Where in an array an iteration reads or writes; `places` has the elements that are indices."""
+        """Where in an array an iteration reads or writes; `places` has the elements that are indices. One that is
+        outside, where it may be, is the extent."""
         index: list[int] = []
-        for expression, extent in zip(indexing_map, array.shape, strict=True):
+        for expression, extent in zip(indexing_map, shape, strict=True):
             operand = map_element(expression)
             if operand is None:
                 index += _index((expression,), at)
             else:
-                index.append(int(checked_indices(np.asarray(places[operand]), extent, self.clamps_indices)))
+                place, fills = np.asarray(places[operand]), self.outside is not None
+                index.append(int(checked_indices(place, extent, self.clamps_indices, fills)))
         return tuple(index)
 
     def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
@@ -590,7 +608,7 @@ class Generic(Structured):
         block, end = self.regions[0], self.regions[0].terminator
         if self.inits or self.reduces or end is None:
             return None
-        known = dict(zip(block.args, map(of, self.inputs), strict=False))
+        known = dict(zip(block.args, self.element_ranges(of), strict=False))
         extents = {it.name: d for it, d in zip(self.iterators(), self.domain(), strict=True)}
         for argument, position in zip(block.args[len(self.inputs) :], self.positions(), strict=True):
             first, last = index_range(position.expression, extents)
@@ -700,6 +718,8 @@ def _irregular(op: Structured) -> dict[str, Attribute]:
         found["ragged"] = tuple((name, element_of(r.first), element_of(r.end), r.origin) for name, r in bounds)
     if op.clamps_indices:
         found["out_of_range"] = CLAMP
+    if op.outside is not None:
+        found |= {"out_of_range": FILL, "fill": op.outside}
     return found
 
 
@@ -715,15 +735,3 @@ def _combiner_opcode(op: Structured) -> str:
 
     op.combine(build, *block.args)
     return made[-1]
-
-
-def is_elementwise(op: Operation) -> bool:
-    """Whether every result element depends on elements at one place only: an `Elementwise` class, or a generic
-    whose iterators are all parallel and whose maps are all projected permutations."""
-    if isinstance(op, Elementwise):
-        return True
-    return (
-        isinstance(op, Structured)
-        and not any(it.is_reduction for it in op.iterators())
-        and all(map_dim(e) is not None for m in op.maps() for e in m)
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, Self
 
 import numpy as np
@@ -15,7 +15,7 @@ from tcpx.payload.memory_effects import Move, MoveKind
 from tcpx.payload.sizes import Dim, Var, ceildiv, is_equal, is_less_equal, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, VectorType, dtype_of, like, shape_of
-from tcpx.payload.value_ranges import union
+from tcpx.payload.value_ranges import SORTED, UNIQUE, union
 
 UNROLLED: Final = "unrolled"
 
@@ -206,6 +206,11 @@ class OnSubset(Operation):
         """The tensor or buffer the subset is part of."""
         return self.operands[-1]
 
+    @property
+    def accesses(self) -> Sequence[tuple[Value, Tile]]:
+        """What it reads or writes: tensors or buffers, and their parts."""
+        return [(self.subset_of, self.subset)]
+
     def part_read(self, index: int) -> Tile | None:
         return self.subset if index == len(self.operands) - 1 else super().part_read(index)
 
@@ -269,6 +274,12 @@ class Materialize(OnSubset):
 
     def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
         return of(self.source)
+
+    def result_order(self, number: int, of: Callable[[Value], Collection[str]]) -> Collection[str]:
+        known, rises = of(self.source), all(isinstance(s, int) and s > 0 for s in self.subset.strides)
+        if self.subset.is_full(shape_of(self.source.type)) is True:
+            return known
+        return [word for word in known if word == UNIQUE or (word == SORTED and rises)]
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         evaluation.note_read(self.operands[0], self.subset)

@@ -1,7 +1,5 @@
 """Operations that belong together."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Self
 
@@ -13,14 +11,15 @@ from tcpx.payload.ir import Block, Operation, Value, register
 class Group(Operation):
     """A region of operations that belong together; it reads values around it and hands out those it yields.
 
-    Attributes: `promise = "nest"` if it is to end as one loop nest; `isolated = 1` if nothing from outside may be
-    fused into it.
+    Attributes: `promise`, what it ends as: "nest", one loop nest; "function", a C function of its own, for the `target`
+    of that name if it has one; "row", a call of the row `by` of the target. `isolated = 1` if nothing from outside may
+    be fused into it.
     """
 
     __slots__ = ()
     opcode = "tcp.group"
     class_name = "group"
-    attribute_names = ("promise", "isolated")
+    attribute_names = ("promise", "target", "by", "isolated")
     result_count = None
     region_count = 1
 
@@ -37,7 +36,20 @@ class Group(Operation):
     def is_isolated(self) -> bool:
         return self.attributes.get("isolated") == 1
 
+    def verify_promise(self) -> None:
+        """Raise VerifyError unless the attributes are a promise."""
+        promise = self.attributes.get("promise", "nest")
+        wanted = {"nest": (), "function": ("target",), "row": ("by",)}.get(str(promise))
+        given = [key for key in ("target", "by") if key in self.attributes]
+        if wanted is None or [key for key in given if key not in wanted] or (promise == "row" and not given):
+            raise self.error(
+                "a group promises something that it can become",
+                required='promise = "nest", "function" with a `target` or without, or "row" with `by`',
+                found=", ".join(f"{key} = {self.attributes.get(key)}" for key in ("promise", *given)),
+            )
+
     def verify(self) -> None:
+        self.verify_promise()
         end = self.body.terminator
         given = [v.type for v in end.operands] if end is not None else []
         if end is None or given != [r.type for r in self.results]:

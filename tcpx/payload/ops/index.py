@@ -1,7 +1,5 @@
 """Index expressions as values."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

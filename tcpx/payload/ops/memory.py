@@ -1,10 +1,9 @@
 """Tensors without contents; buffers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
+from typing import Self
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from tcpx.payload.diagnostics import Diagnostic, VerifyError
 from tcpx.payload.evaluator import Array, Evaluation, poison
 from tcpx.payload.fields import ElementsAttribute, FlagAttribute, Operand, SubsetAttribute
 from tcpx.payload.ir import Operation, Value, register
+from tcpx.payload.ops.gml_st import OnSubset, write_subset
 from tcpx.payload.sizes import Dim, Size, is_equal, product, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, Type, dtype_of, row_major, shape_of
@@ -183,6 +183,70 @@ class At(View):
                 raise IndexError(f"{place} is no index of a dim of extent {part.shape[dim]}")
             index[dim] = slice(place, place + 1)
         return (part[tuple(index)],)
+
+
+def memory_of(value: Value) -> Value:
+    """The buffer that a buffer is the memory of, or a part of that."""
+    while isinstance(value.defining_op, View):
+        value = value.defining_op.source
+    return value
+
+
+@register
+class Copy(OnSubset):
+    """Move `part` of a buffer, elements side by side, to a subset of another one."""
+
+    __slots__ = ()
+    opcode = "buffer.copy"
+    result_count = 0
+    source, destination = Operand(), Operand()
+    part = SubsetAttribute()
+    """The elements of the source."""
+    has_side_effects = True
+
+    @classmethod
+    def of(cls, source: Value, part: Tile, destination: Value, subset: Tile) -> Self:
+        """A detached copy."""
+        return cls([source, destination], [], {"subset": subset, "part": part})
+
+    @property
+    def accesses(self) -> Sequence[tuple[Value, Tile]]:
+        return [(self.source, self.part), (self.destination, self.subset)]
+
+    @property
+    def work(self) -> Dim:
+        return 2 * product(self.subset.shape)
+
+    def part_read(self, index: int) -> Tile | None:
+        return self.part if index == 0 else None
+
+    def verify(self) -> None:
+        super().verify()
+        if memory_of(self.source) is memory_of(self.destination):
+            found = f"%{self.source.name} and %{self.destination.name}"
+            raise self.error("a copy goes to other memory", required="two buffers", found=f"one memory, {found}")
+        for value, tile in self.accesses:
+            type_, kept = value.type, tile.kept
+            if not isinstance(type_, BufferType) or tile.rank != len(type_.shape):
+                raise self.error(
+                    "a copy is of parts of buffers", "a buffer", f"{tile.text()} of %{value.name}: {type_}"
+                )
+            if len(kept) != 1 or is_equal(tile.strides[kept[0]] * type_.strides[kept[0]], 1) is not True:
+                raise self.error(
+                    "what is copied lies side by side",
+                    required="one dim that is not dropped, in steps of one element",
+                    found=f"{tile.text()} of %{value.name}: {type_}",
+                )
+        sizes, dtypes = [tile.shape for _, tile in self.accesses], [dtype_of(v.type) for v in self.operands]
+        if dtypes[0] != dtypes[1] or is_equal(sizes[0][0], sizes[1][0]) is not True:
+            found = [f"{to_text(size)} of {dtype}" for (size,), dtype in zip(sizes, dtypes, strict=True)]
+            raise self.error("as many elements of one dtype are written as are read", found[0], found[1])
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        evaluation.note_read(self.source, self.part)
+        evaluation.note_write(self.destination, self.subset)
+        write_subset(evaluation, evaluation.select(args[0], self.part), args[1], self.subset)
+        return ()
 
 
 @register

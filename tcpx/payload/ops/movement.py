@@ -1,7 +1,5 @@
 """Data movement on the operation tree: broadcast, transpose, fill. No arithmetic."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

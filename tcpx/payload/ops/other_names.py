@@ -1,21 +1,19 @@
 """What other systems call operations, and what to write here in their place: a table, and the advice made of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from string import Template
 from typing import Final
 
 from tcpx.payload.diagnostics import statements_to_write
 from tcpx.payload.ir import operation_classes, tree_classes_of
+from tcpx.records import frozen
 
 _LEAST_LIKENESS: Final = 0.8
 """Of a misspelt name and the one that is meant."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OtherName:
     """Names of one meaning, without the dialect before the dot, and the statements that compute it.
 

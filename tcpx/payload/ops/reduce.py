@@ -1,7 +1,5 @@
 """Reductions of one operand over the dims `dims`; the other dims are kept in order."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Comparing two values and choosing between them, element by element."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -1,18 +1,17 @@
 """Reads and writes between memory (tensors, buffers) and registers (vectors, scalars)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
+from operator import add
 
 import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.facts import facts_at
-from tcpx.payload.fields import ElementsAttribute, IntAttribute, NumberAttribute, Operand
-from tcpx.payload.ir import Operation, Range, Value, register
+from tcpx.payload.fields import DimsAttribute, ElementsAttribute, FlagAttribute, IntAttribute, NumberAttribute, Operand
+from tcpx.payload.ir import Attribute, Operation, Range, Value, register
 from tcpx.payload.ops.constant import check_literal
 from tcpx.payload.ops.gml_st import OnSubset, write_subset
-from tcpx.payload.sizes import Dim, is_less_equal
+from tcpx.payload.sizes import Dim, is_less_equal, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, TensorType, Type, VectorType, dtype_of, lanes_of, shape_of, with_shape
 from tcpx.payload.value_ranges import beside
@@ -22,8 +21,9 @@ from tcpx.payload.value_ranges import beside
 class Read(OnSubset):
     """A subset of a tensor or buffer as a vector or scalar; where the subset is smaller, the rest is `value`.
 
-    A 1-D vector may hold a subset of two dims row by row, if it has all of the inner dim. `free = true`: what lies
-    outside the subset does not matter, and rows there may be read where the last one is.
+    Along each dim of the vector the subset begins at `first`; left out, at 0. A 1-D vector may hold a subset of two
+    dims row by row, if it has all of the inner dim. `free = true`: what lies outside the subset does not matter, and
+    rows there may be read where the last one is.
     """
 
     __slots__ = ()
@@ -32,15 +32,25 @@ class Read(OnSubset):
     attribute_names = None
     value = NumberAttribute(default=0)
     """What lanes outside the subset hold."""
+    first = DimsAttribute()
+    """The first lane of the subset, along each dim of the vector."""
 
     @classmethod
-    def of(cls, source: Value, subset: Tile, type_: Type, value: float | int = 0) -> Operation:
+    def of(
+        cls, source: Value, subset: Tile, type_: Type, value: float | int = 0, first: Sequence[Dim] = ()
+    ) -> Operation:
         """A detached read."""
         held = float(value) if dtype_of(type_).is_float else int(value)
-        return cls([source], [type_], {"subset": subset, "value": held})
+        return cls([source], [type_], {"subset": subset, "value": held} | first_lanes(first))
 
     def verify(self) -> None:
         super().verify()
+        if self.first and (len(self.first) != len(shape_of(self.result.type)) or self.is_flat):
+            raise self.error(
+                "`first` has a number for each dim of the vector",
+                required=f"{len(shape_of(self.result.type))} of them, of a subset of as many dims",
+                found=f"[{', '.join(map(to_text, self.first))}]",
+            )
         check_literal(self, self.value, dtype_of(self.result.type))
         if not self.is_flat:
             self.check_value(self.result)
@@ -72,8 +82,14 @@ class Read(OnSubset):
                 rows = evaluation.select(args[0], self.subset)
                 made[: rows.size] = rows.reshape(-1)
                 return (made,)
-            made[tuple(slice(0, n) for n in kept)] = evaluation.select(args[0], self.subset)
+            first = [evaluation.size(at) for at in self.first or (0,) * len(kept)]
+            made[tuple(map(slice, first, map(add, first, kept)))] = evaluation.select(args[0], self.subset)
         return (made,)
+
+
+def first_lanes(first: Sequence[Dim]) -> dict[str, Attribute]:
+    """The attribute of a read whose subset begins at these lanes."""
+    return {"first": tuple(first)} if any(at != 0 for at in first) else {}
 
 
 @register
@@ -81,7 +97,8 @@ class Gather(OnSubset):
     """Of a subset of a tensor or buffer, along each of `dims` the elements that the operands before say, as a vector:
     its first dims are those of these indices, the others those of the subset that are left, in order.
 
-    Where a left dim of the subset is smaller than that of the vector, the rest is `value`.
+    Where a left dim of the subset is smaller than that of the vector, the rest is `value`. `bounded = true`: so is what
+    an index outside reads; it is right before the first or behind the last there is.
     """
 
     __slots__ = ()
@@ -90,6 +107,7 @@ class Gather(OnSubset):
     variadic = True
     value = NumberAttribute(default=0)
     dims = ElementsAttribute(int, "a list of ints")
+    bounded = FlagAttribute()
 
     @classmethod
     def of(
@@ -133,6 +151,11 @@ class Gather(OnSubset):
         evaluation.note_read(self.source, self.subset)
         part = evaluation.select(args[-1], self.subset)
         places = [self.subset.kept.index(dim) for dim in self.dims]
+        if self.bounded:
+            behind = [(0, 1 if k in places else 0) for k in range(part.ndim)]
+            part = np.pad(part, behind, constant_values=np.asarray(self.value).astype(part.dtype))
+            given = zip((a.astype(np.int64) for a in args[:-1]), places, strict=True)
+            args = [*(np.where(a < 0, part.shape[k] - 1, a) for a, k in given), part]
         for index, extent in zip(args[:-1], (part.shape[place] for place in places), strict=True):
             if index.size and not 0 <= int(index.min()) <= int(index.max()) < extent:
                 raise IndexError(f"{index.min()} to {index.max()} are no indices of a dim of extent {extent}")

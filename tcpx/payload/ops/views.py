@@ -1,7 +1,5 @@
 """Views: padding, reversal, joining, other shapes. Elements of the result are elements of operands, or a number."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

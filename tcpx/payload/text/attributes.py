@@ -1,7 +1,5 @@
 """Attributes from syntax."""
 
-from __future__ import annotations
-
 import json
 from math import isinf
 

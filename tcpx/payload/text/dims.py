@@ -4,8 +4,6 @@ Expressions are read as they are written: sums and products in normal form, call
 is folded), so that printing and parsing an expression gives the same one whatever is known about its symbols.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -17,7 +15,7 @@ from tcpx.limits import DEEPEST_NESTING, INT64_MAX
 from tcpx.payload.diagnostics import ParseError, counted
 from tcpx.payload.predicates import Comparison, Predicate, Relation
 from tcpx.payload.size_excess import Excess, excess, excess_of_memory, excess_of_product
-from tcpx.payload.sizes import CeilDiv, Dim, FloorDiv, Max, Min, Mod, Size, evaluate
+from tcpx.payload.sizes import Atom, CeilDiv, Dim, FloorDiv, Max, Min, Mod, Size, evaluate
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.hints import dtype_fix
 from tcpx.payload.text.scope import Scope, suggestion
@@ -29,6 +27,8 @@ _CHAINED: Final = frozenset(("sum", "difference", "product"))
 _DIGITS: Final = len(str(INT64_MAX)) + 1
 _BARE_SYMBOLS: Final = re.compile(rf"((?:(?:[0-9]+|[A-Za-wyz_][A-Za-wyz0-9_]*)x)+)({'|'.join(SCALARS)})")
 """What stands in the place of an element type where symbols lack their brackets: `NxMx4xf32`."""
+EXTREMA: Final = {kind.word: kind for kind in (Min, Max)}
+DIVISIONS: Final = {kind.word: kind for kind in (FloorDiv, CeilDiv, Mod)}
 ALWAYS = Comparison("==", 0, 0)
 """How the predicate that always holds is written."""
 
@@ -146,7 +146,7 @@ class DimReader:
     def _call(self, node: Node, scope: Scope) -> Dim:
         function = tokens(node)[0]
         args = tuple(self.dim(n, scope) for n in nodes(node))
-        if function in ("min", "max"):
+        if function in EXTREMA:
             if len(args) < 2:
                 raise self.source.error(
                     node,
@@ -154,7 +154,7 @@ class DimReader:
                     required="two or more sizes",
                     found=counted(len(args), "size"),
                 )
-            made: Min | Max | FloorDiv | CeilDiv | Mod = Min(args) if function == "min" else Max(args)
+            made: Atom = EXTREMA[function](args)
         else:
             if len(args) != 2:
                 raise self.source.error(
@@ -164,8 +164,7 @@ class DimReader:
                 raise self.source.error(
                     node, f"{function} divides by {args[1]}", required="a positive divisor", found=str(args[1])
                 )
-            kind = {"floordiv": FloorDiv, "ceildiv": CeilDiv, "mod": Mod}[function]
-            made = kind(args[0], args[1])
+            made = DIVISIONS[function](*args)
         return made.size() if any(isinstance(a, Size) for a in args) else evaluate(made, {})
 
     def dims(self, node: Node, scope: Scope) -> tuple[Dim, ...]:

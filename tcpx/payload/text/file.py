@@ -1,7 +1,5 @@
 """Reading a file: a regular one, text in UTF-8 of a bounded size, or an error with a place."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

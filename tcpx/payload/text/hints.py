@@ -1,7 +1,5 @@
 """The fix of a syntax error in a payload written as in another system, from the line it stands in."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final

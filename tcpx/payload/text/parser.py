@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from lark import Token
@@ -11,7 +11,7 @@ from lark import Token
 from tcpx.payload.constants import Constants, NumpyArray
 from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, TcpxError, check_text, counted
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import CALLEE, INOUT, NUMBERS, Block, FuncOp, Module, Operation, Range, Value, operation_class
+from tcpx.payload.ir import CALLEE, INOUT, NUMBERS, Block, FuncOp, Module, Operation, Value, operation_class
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.other_names import advice
@@ -24,8 +24,9 @@ from tcpx.payload.text.hints import attribute_fix
 from tcpx.payload.text.scope import RESERVED, Scope, suggestion
 from tcpx.payload.text.syntax import Node, Source, child, children, nodes, parse_tree, tokens
 from tcpx.payload.types import Type
-from tcpx.payload.value_ranges import RANGES, range_entries
+from tcpx.payload.value_ranges import RANGES, Declared, range_entries
 from tcpx.payload.verifier import verify_module
+from tcpx.records import frozen
 
 STATEMENTS = ("operation", "loop", "conditional")
 
@@ -185,12 +186,13 @@ class _ModuleParser(AttributeReader):
 
     def _declare_ranges(self, func: FuncOp, arguments: Node | None, scope: Scope) -> None:
         """Note between what the elements of arguments lie."""
-        found: dict[int, Range] = {}
+        found: dict[int, Declared] = {}
         for k, entry in enumerate(nodes(arguments)) if arguments is not None else ():
             clause = child(entry, "range")
             if clause is not None:
-                lower, end = (self.dim(n, scope) for n in nodes(clause))
-                found[k] = (lower, end)
+                lower, end, *order = nodes(clause)
+                words = tuple(str(tokens(n)[0]) for n in order)
+                found[k] = Declared(self.dim(lower, scope), self.dim(end, scope), words)
         if found:
             func.attributes[RANGES] = range_entries(found)
 
@@ -486,7 +488,7 @@ class _ModuleParser(AttributeReader):
         scope.values[value.name] = value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Header:
     """What a function declares to return, and where."""
 

@@ -1,7 +1,5 @@
 """The IR as text, at every level. What is printed parses back equal."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -28,8 +26,8 @@ def print_func(func: FuncOp) -> str:
     """One function; ends in a newline."""
     strided = strided_positions(func)
     marks = [" strided" if k in strided else "" for k in range(len(func.args) + len(func.returned))]
-    for k, (lower, end) in declared_ranges(func).items():
-        marks[k] = f" in {to_text(lower)} to {to_text(end)}{marks[k]}"
+    for k, declared in declared_ranges(func).items():
+        marks[k] = f" {declared}{marks[k]}"
     states = dict(func.states) if "results" not in func.attributes else dict[int, int]()
     kinds = ["inout " if k in states else "" for k in range(len(func.args))]
     for k, symbol in func.numbers.items():

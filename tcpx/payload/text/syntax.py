@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import Protocol
@@ -17,6 +17,7 @@ from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, either
 from tcpx.payload.text.file import printable
 from tcpx.payload.text.hints import syntax_fix
 from tcpx.payload.text.tables import tables_file
+from tcpx.records import frozen
 
 Node = Tree[Token]
 
@@ -33,7 +34,7 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """A text and the name it goes by."""
 

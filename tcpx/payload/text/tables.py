@@ -1,7 +1,5 @@
 """Where the parse tables of a grammar are kept: with Python's bytecode, and trusted like it."""
 
-from __future__ import annotations
-
 import sys
 from importlib.util import cache_from_source
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Makes the buffers that storages without a link need, before the operations are rewritten."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 from math import prod

@@ -8,22 +8,20 @@ Three rules, checked for all values that live in one memory:
   the destination before that, if it stands in the block of the yield, and nothing in between reads what it overwrites.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop, StYield, runs_at_most_once
 from tcpx.payload.sizes import Dim, Var, substitute
 from tcpx.payload.subsets import Tile, disjoint
+from tcpx.records import frozen
 from tcpx.transform.bufferization.effects import Effects, Write
 from tcpx.transform.bufferization.occupancy import Occupancy
 from tcpx.transform.bufferization.program_order import Order, ProgramOrder
 from tcpx.transform.bufferization.storage import READ_ONLY, LinkKind, Storage, StorageKind
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Conflict:
     """`writer` would change what `holder` holds; `reader` is what still needs it, if it is one operation."""
 

@@ -1,7 +1,5 @@
 """What the operations of a function do to the storages of its tensor values."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,14 +1,14 @@
 """Operations on tensors as loop nests that read, compute and write one element at a time."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from tcpx.payload.indexing_maps import IndexingMap, index_operands, map_dim, map_element
 from tcpx.payload.interfaces import Iterator, Structured
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.memory import At
 from tcpx.payload.ops.vector import Read, Write
+from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes import Dim, Symbol, floordiv, is_equal, maximum, minimum, mod, product, substitute
 from tcpx.payload.subsets import Tile
@@ -79,19 +79,24 @@ class ElementLoops:
             index[it.dim], accumulators = nest.enter_carrying(it.name, extents[it.name], accumulators)
         args = self._arguments(op, nest, index)
         before: dict[int, Value] = dict(zip(carried, accumulators, strict=False))
-        places: dict[int, tuple[Value, Tile]] = {}
+        places: dict[int, tuple[Predicate | None, Callable[[], tuple[Value, Tile]]]] = {}
         for k, (result, result_map) in enumerate(zip(op.results, op.result_maps(), strict=True)):
             if k not in carried:
-                at = self._index(op, nest, result_map, shape_of(result.type), index, dict(enumerate(args)))
-                places[k] = self._element(nest, self.effects.place(result), at)
-                before[k] = nest.build(Read.of(*places[k], dtype_of(result.type)))
+                at, inside = self._index(op, nest, result_map, shape_of(result.type), index, dict(enumerate(args)))
+                find = partial(self._element, nest, self.effects.place(result), at)
+                if inside is None:
+                    find = partial(tuple[Value, Tile], find())
+                places[k] = inside, find
+                dtype = dtype_of(result.type)
+                rest = nest.build(new.literal(0, dtype)) if inside is not None else None
+                before[k] = nest.only_if(inside, lambda at=find, t=dtype: nest.build(Read.of(*at(), t)), rest)
         first = len(nest.made)
         made = op.elements(nest.build, args, [before[k] for k in range(len(op.results))] if before else [])
         arithmetic = [o for o in nest.made[first:] if made[0] in o.results and o.operands]
         anchor: Operation | None = arithmetic[0] if arithmetic else None
-        for k, place in places.items():
-            stored = nest.insert(Write.of(made[k], *place))
-            anchor = anchor or stored
+        for k, (inside, find) in places.items():
+            stored = nest.only_if(inside, lambda k=k, find=find: nest.insert(Write.of(made[k], *find())))
+            anchor = anchor or (stored if isinstance(stored, Operation) else None)
         scalars: dict[Value, Value] = {}
         left = nest.leave_carrying([made[k] for k in carried])
         for k, value in zip(carried, left, strict=True):
@@ -101,7 +106,7 @@ class ElementLoops:
                 anchor = anchor or stored
             else:
                 scalars[result] = value
-        self._continue(op, anchor)
+        self._continue(op, nest.moved(anchor))
         return scalars
 
     @staticmethod
@@ -142,9 +147,10 @@ class ElementLoops:
         places = op.index_operands()
         for k in sorted(range(len(op.inputs)), key=lambda k: k not in places):
             value = op.inputs[k]
-            at = self._index(op, nest, op.maps()[k], shape_of(value.type), index, args)
+            at, inside = self._index(op, nest, op.maps()[k], shape_of(value.type), index, args)
             if (value, at) not in known:
-                known[value, at] = self._operand(nest, value, at)
+                rest = nest.build(new.literal(op.outside or 0, dtype_of(value.type))) if inside is not None else None
+                known[value, at] = nest.only_if(inside, partial(self._operand, nest, value, at), rest)
             args[k] = known[value, at]
         positions = [nest.build(new.index_value(position.at(index), position.dtype)) for position in op.positions()]
         return [*(args[k] for k in range(len(op.inputs))), *positions]
@@ -157,21 +163,25 @@ class ElementLoops:
         shape: Sequence[Dim],
         index: Mapping[Symbol, Dim],
         args: Mapping[int, Value],
-    ) -> tuple[Dim | Value, ...]:
-        """Where an iteration reads or writes; `args` has the elements that are indices."""
+    ) -> tuple[tuple[Dim | Value, ...], Predicate | None]:
+        """Where an iteration reads or writes, and what holds if that is inside, where it may not be; `args` has the
+        elements that are indices."""
         found: list[Dim | Value] = []
+        inside: Predicate | None = None
         for expression, extent in zip(indexing_map, shape, strict=True):
             operand = map_element(expression)
             if operand is None:
                 found.append(substitute(expression, index))
                 continue
             place = args[operand]
-            if op.clamps_indices:
-                last = nest.build(new.index_value(extent - 1, dtype_of(place.type)))
-                first = nest.build(new.literal(0, place.type))
-                place = nest.build(new.maximum(first, nest.build(new.minimum(place, last))))
+            if op.clamps_indices or op.outside is not None:
+                place = new.clamped(nest.build, op, place, extent)
+            if op.outside is not None:
+                var = nest.bind("at", place, (-1, extent + 1))
+                bounds = Predicate.of(">=", var, 0) & Predicate.of("<", var, extent)
+                inside = bounds if inside is None else inside & bounds
             found.append(place)
-        return tuple(found)
+        return tuple(found), inside
 
     def _start(
         self, op: Structured, nest: Nest, index: Mapping[Symbol, Dim], reduces: bool, numbers: Sequence[int]
@@ -204,7 +214,8 @@ class ElementLoops:
         if len(anchor.results) == len(op.results):
             for old, new in zip(op.results, anchor.results, strict=True):
                 new.name = old.name
-        self.rewriter.rename(anchor, op.name)
+        if anchor.results or not anchor.name:
+            self.rewriter.rename(anchor, op.name)
         self.rewriter.continue_as(op, anchor)
 
     # -- data movement -------------------------------------------------------------------------------------------
@@ -229,13 +240,13 @@ class ElementLoops:
                 strides = (*inside.strides[:dim], stride, *whole.strides[dim + 1 :])
                 self.fill(op, rest, place.part(Tile(offsets, sizes, strides)), sizes, "/pad")
 
-    def copy(self, op: Operation, name: str, source: Place, target: Place, shape: Sequence[Dim]) -> Write:
+    def copy(self, op: Operation, name: str, source: Place, target: Place, shape: Sequence[Dim]) -> Operation:
         """Copy a value of this shape from one place to another, before `op`."""
         nest = Nest(self.rewriter, op, name)
         index = [nest.enter(f"d{k}", extent) for k, extent in enumerate(shape)]
-        return self.write(nest, self.read(nest, source, index), target, index)
+        return nest.moved(self.write(nest, self.read(nest, source, index), target, index))
 
-    def copy_reshaped(self, op: Operation, name: str, value: Value, target: Place) -> Write:
+    def copy_reshaped(self, op: Operation, name: str, value: Value, target: Place) -> Operation:
         """Copy a value to a place of another shape, element by element in row-major order."""
         source, before, after = self.effects.place(value), shape_of(value.type), target.tile.shape
         nest = Nest(self.rewriter, op, name)
@@ -243,10 +254,10 @@ class ElementLoops:
         linear: Dim = 0
         for position, stride in zip(index, row_major(after), strict=True):
             linear = linear + position * stride
-        return self.write(nest, self.read(nest, source, _unravel(linear, before)), target, index)
+        return nest.moved(self.write(nest, self.read(nest, source, _unravel(linear, before)), target, index))
 
-    def continue_as_write(self, op: Operation, write: Write) -> None:
-        """Let a write be what an operation that moves data continues as."""
+    def continue_as_write(self, op: Operation, write: Operation) -> None:
+        """Let a write, or a copy, be what an operation that moves data continues as."""
         self._continue(op, write)
 
 

@@ -1,15 +1,21 @@
 """Loop nests that compute an operation element by element, made at a place in a function."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from tcpx.payload.ir import Block, Operation, OpT, Range, Value
-from tcpx.payload.ops.gml_st import For, StYield
+from tcpx.payload.ops.generic import Yield
+from tcpx.payload.ops.gml_st import For, If, StYield, runs_at_most_once
 from tcpx.payload.ops.index import Bind
+from tcpx.payload.ops.memory import Copy, memory_of
+from tcpx.payload.ops.vector import Read, Write
+from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, Var
+from tcpx.payload.sizes import Dim, Size, Var, lower_bound, upper_bound, variables
 from tcpx.payload.subsets import Tile
+from tcpx.payload.types import BufferType
+
+T = TypeVar("T")
 
 
 def element(index: Sequence[Dim]) -> Tile:
@@ -61,6 +67,20 @@ class Nest:
         self.insert(Bind.of(value, var))
         return var.size()
 
+    def only_if(self, condition: Predicate | None, made: Callable[[], T], rest: Value | None = None) -> T | Value:
+        """What `made` inserts, where a condition on sizes holds if there is one; a value is `rest` elsewhere."""
+        if condition is None:
+            return made()
+        types = [rest.type] if rest is not None else []
+        guard = self.insert(If([], types, {"predicate": condition}, [Block(), Block()]))
+        outer, self.block = self.block, guard.then
+        found = made()
+        self.insert(Yield([found] if isinstance(found, Value) else []))
+        self.block = guard.orelse
+        self.insert(Yield([rest] if rest is not None else []))
+        self.block = outer
+        return found if rest is None else guard.result
+
     def enter_carrying(self, dim: str, extent: Dim, values: Sequence[Value]) -> tuple[Dim, Sequence[Value]]:
         """Open a loop that carries values; returns its variable and the values inside."""
         if extent == 1:
@@ -86,3 +106,45 @@ class Nest:
                 self.insert(StYield.of(value, dest, Tile((), ())))
             self.block, values = outer, loop.results
         return values
+
+    def moved(self, anchor: T) -> T | Copy:
+        """Let the innermost loop, if all it does is to move elements that lie side by side, be one copy of them: that,
+        else `anchor`.
+
+        Of short rows whose length only the kernel knows, a loop is left: gcc would make `rep movs` of `memcpy`, which
+        takes longer to start than such a row.
+        """
+        loop, ops = self.block.parent, self.block.ops
+        if self.block is self.op.parent or not isinstance(loop, For) or loop.parent is None or len(ops) != 2:
+            return anchor
+        (read, write), length = ops, loop.var.upper - loop.var.lower
+        is_short = isinstance(length, Size) and upper_bound(length) is not None
+        if not isinstance(read, Read) or not isinstance(write, Write) or is_short or runs_at_most_once(loop):
+            return anchor
+        part, subset = _along(read, loop.var), _along(write, loop.var)
+        is_other = memory_of(read.source) is not memory_of(write.destination)
+        if part is None or subset is None or write.value is not read.result or not is_other:
+            return anchor
+        made = Copy.of(read.source, part, write.destination, subset)
+        made.name, self.block = loop.name, loop.parent
+        self.insert(made)
+        self.rewriter.erase(loop)
+        return made
+
+
+def _along(access: Read | Write, var: Var) -> Tile | None:
+    """The elements that iterations access one by one, each behind the one of the last; None if they do not."""
+    tile, type_ = access.subset, access.subset_of.type
+    dims = [dim for dim, offset in enumerate(tile.offsets) if var in variables(offset)]
+    lows = [lower_bound(size) for size in tile.sizes]
+    if len(dims) != 1 or tile.kept or any(low is None or low < 1 for low in lows):
+        return None
+    dim, rank = dims[0], range(tile.rank)
+    first = tile.offsets[dim] - var.size()
+    if var in variables(first) or not isinstance(type_, BufferType) or type_.strides[dim] != 1:
+        return None
+    return Tile(
+        tuple(first + var.lower if d == dim else tile.offsets[d] for d in rank),
+        tuple(var.upper - var.lower if d == dim else 1 for d in rank),
+        dropped=tuple(d for d in rank if d != dim),
+    )

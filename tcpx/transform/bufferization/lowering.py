@@ -1,7 +1,5 @@
 """Rewrites a function whose values have places: no tensor is left behind."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
@@ -9,7 +7,8 @@ from typing import Final
 from tcpx.payload.diagnostics import VerifyError
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
-from tcpx.payload.ops.call import SCRATCH, BufferCall, Call, RowCall, place_of_result
+from tcpx.payload.ops.assertion import Assert
+from tcpx.payload.ops.call import DISJOINT_ROWS, SCRATCH, BufferCall, Call, RowCall, place_of_result
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.generic import Return, Yield
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
@@ -17,9 +16,11 @@ from tcpx.payload.ops.memory import Empty, Prefetch
 from tcpx.payload.ops.vector import Gather, Read, ToTensor
 from tcpx.payload.ops.vector import Write as Store
 from tcpx.payload.ops.views import Concat, Pad, Reshape
+from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.strided import strided_positions
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import TensorType, shape_of
+from tcpx.payload.types import BufferType, TensorType, shape_of
 from tcpx.transform.bufferization.buffers import Buffers
 from tcpx.transform.bufferization.conflicts import shown
 from tcpx.transform.bufferization.effects import Write
@@ -175,6 +176,9 @@ class Lowering:
                 self.remarks.append(f"copies %{value.name}: {value.type} for {shown(op)}, because {reason}")
                 self.loops.copy(op, f"{value.name}/copy", places[target], result, shape_of(value.type))
             places[target] = result
+        for k, place in enumerate(places):
+            if k in strided_positions(func) and op.keeps(DISJOINT_ROWS):
+                self._check_rows(op, self.buffers.of(place))
         scratch = func.attributes.get(SCRATCH)
         if isinstance(scratch, int):
             places.append(self.buffers.scratch(scratch, op))
@@ -186,6 +190,22 @@ class Lowering:
         except VerifyError as error:
             raise type(error)(replace(error.diagnostic, schedule=op.schedule_location)) from error
         self.erase_later(op)
+
+    def _check_rows(self, op: Call, buffer: Value) -> None:
+        """Rows that may overlap are a caller's: the kernel refuses such arrays before it does anything."""
+        held = buffer.type
+        if not isinstance(held, BufferType):
+            return
+        for dim in range(len(held.shape) - 1):
+            apart = Predicate.of(">=", held.strides[dim], held.shape[dim + 1] * held.strides[dim + 1])
+            made = Assert.of(
+                [Predicate.of("<=", held.shape[dim], 1), apart],
+                f"rows of %{buffer.name} overlap: the row {op.called.row} does not take such",
+            )
+            known = [inner.attributes for inner in self.func.body.ops if isinstance(inner, Assert)]
+            if apart.decide() is not True and made.attributes not in known:
+                made.location, made.schedule_location = op.location, op.schedule_location
+                self.rewriter.insert(made, InsertPoint.start(self.func.body))
 
     def _packed(self, op: Call, value: Value) -> Place:
         """The place of a value, where it lies as a callee takes it; else memory of its own, with a remark."""
@@ -243,11 +263,11 @@ class Lowering:
 
     # -- copies --------------------------------------------------------------------------------------------------
 
-    def _copies(self, op: Operation) -> list[Store]:
+    def _copies(self, op: Operation) -> list[Operation]:
         """Make the copies an operation needs."""
         return [self._copy(write) for write in self.writes.get(op, [])]
 
-    def _copy(self, write: Write) -> Store:
+    def _copy(self, write: Write) -> Operation:
         target, value = write.place(self.effects.places), write.op.operands[write.index]
         if write.source is None:
             return self._store_result(write, value, target)

@@ -1,7 +1,5 @@
 """What the memories of a function hold and who writes to them, found by position in the program."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

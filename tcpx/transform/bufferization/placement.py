@@ -6,8 +6,6 @@ starts from it, where an operation overwrites it. A choice that leads to a confl
 tried; a value for which none is left has memory of its own, and is copied.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 
 from tcpx.payload.ir import Block, FuncOp, Operation, Value

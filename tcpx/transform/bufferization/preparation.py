@@ -1,8 +1,6 @@
 """Brings a function into the form bufferization expects: composites decomposed, arguments and results in memory,
 no operation that computes on tensors and vectors at once."""
 
-from __future__ import annotations
-
 from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import FuncOp, Operation, Value

@@ -1,7 +1,5 @@
 """Which of two operations may take effect after the other, in structured control flow."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterator
 from enum import Enum

@@ -11,10 +11,7 @@ sizes depend on symbols, they are placed so for several values of the symbols, a
 where it wastes most.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
 from typing import Final
 
@@ -39,6 +36,7 @@ from tcpx.payload.sizes import (
     upper_expression,
 )
 from tcpx.payload.types import BufferType, row_major
+from tcpx.records import frozen
 from tcpx.transform.bufferization.program_order import ProgramOrder
 
 ALIGNMENT: Final = 64
@@ -54,7 +52,7 @@ _DRAWN: Final = 5
 _LARGE: Final = 2**13
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """An offset in the workspace, in bytes, and the distance to the same of the next thread: 0 where all share it."""
 
@@ -62,7 +60,7 @@ class Place:
     step: Dim = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Workspace:
     """Bytes of the workspace of a function, how many of them are live at once, and where its buffers lie."""
 
@@ -71,7 +69,7 @@ class Workspace:
     places: Mapping[Operation, Place]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Item:
     """Buffers that are live from one position of a block to another, and what they need together."""
 
@@ -202,6 +200,8 @@ def _best_order(sizes: Sequence[Dim], before: Sequence[Sequence[int]], beside: S
     """The order of stacking that wastes least. `beside` are the items that each is live together with, `before` those
     of them that come before it."""
     program = list(range(len(sizes)))
+    if not any(before):
+        return program
     samples = [[evaluate(size, known) for size in sizes] for known in _samples(sizes)]
     least = [max((sum(s[k] for k in (n, *held)) for n, held in enumerate(before)), default=0) for s in samples]
 

@@ -1,7 +1,5 @@
 """The schedule language: text -> tokens -> syntax tree -> checked program, and back to text."""
 
-from __future__ import annotations
-
 from tcpx.transform.language.checker import check_program
 from tcpx.transform.language.formatter import format_schedule
 from tcpx.transform.language.loader import Program, load_program, program_of_text

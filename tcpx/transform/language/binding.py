@@ -1,11 +1,9 @@
 """What a call means: the thing called, and which argument goes to which parameter. Serves checker and engine."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
+from tcpx.records import frozen
 from tcpx.transform.declaration import ParameterKind, Transform, known_transform, plugin_notes, transforms
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.builtins import FUNCTIONS, Function
@@ -15,7 +13,7 @@ from tcpx.transform.language.other_systems import OTHER_SYSTEMS
 from tcpx.transform.suggestions import did_you_mean
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SequenceCallee:
     """A sequence and the file it stands in."""
 
@@ -23,7 +21,7 @@ class SequenceCallee:
     sequence: ast.Sequence
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FunctionCallee:
     """A function of a schedule and the file it stands in."""
 
@@ -31,7 +29,7 @@ class FunctionCallee:
     function: ast.Function
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MatcherCallee:
     """A matcher and the file it stands in."""
 

@@ -1,7 +1,5 @@
 """Which block of a text is not closed: the one that its indentation shows, or the innermost that is open."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Parse tree -> statements and items of the syntax tree, with their docs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence as Items
 
 from lark import Token, Tree

@@ -1,15 +1,13 @@
 """What the language offers in expressions: functions, constants, navigation. The engine gives them their meaning."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tcpx.payload.types import SCALARS
+from tcpx.records import frozen
 from tcpx.transform.language.kinds import Static
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Function:
     """A function of expressions: names of its parameters, those that may be left out behind `optional`."""
 
@@ -111,7 +109,7 @@ ALWAYS_ASKED = ("out", "result", "acc", "start", "name", "scheduled", "constant"
 """Of these, what can be asked of any operation; the others are operands that it may not have."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Method:
     """`x.name(argument)`: what the argument is (`dim` and `class` are bare names) and what is given back."""
 

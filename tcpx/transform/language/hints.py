@@ -1,13 +1,11 @@
 """What was probably meant where a token does not fit: the fix of a syntax error."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from lark import Token
 
+from tcpx.records import frozen
 from tcpx.transform.language.tokens import HARD_KEYWORDS
 
 Accepted = frozenset[str]
@@ -72,7 +70,7 @@ ITEM_FORMS = {
 _NUMBER = re.compile(r"[0-9][\w.]*([+-][0-9]+)?")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """A token that does not fit: what comes before it, what else would fit, and the text of its line."""
 

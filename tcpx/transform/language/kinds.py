@@ -1,7 +1,5 @@
 """The static types of the language, and what a parameter of a transform accepts."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 from tcpx.transform.declaration import ParameterKind, Result

@@ -11,6 +11,7 @@ from typing import Final
 from tcpx.limits import DEEPEST_NESTING
 from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
 from tcpx.payload.text.file import UnreadableError, read_text, unusual_path
+from tcpx.records import frozen
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.parser import parse_schedule
 from tcpx.transform.suggestions import did_you_mean
@@ -47,7 +48,7 @@ class Unit:
         return next((what for what, table in tables.items() if name in table), "")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Program:
     """A schedule and all files it imports, directly or not; `units` in order of first import, the main one first."""
 

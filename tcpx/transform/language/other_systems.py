@@ -1,7 +1,5 @@
 """What other systems call transforms, and the statement to write here: MLIR, Halide, TVM and Exo."""
 
-from __future__ import annotations
-
 from typing import Final
 
 _TABLE: Final[tuple[tuple[str, str], ...]] = (

@@ -1,9 +1,6 @@
 """Text -> syntax tree. Errors say where, what was expected in plain words, and what may have been meant."""
 
-from __future__ import annotations
-
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
@@ -16,6 +13,7 @@ from tcpx.payload.collector import collector_paused
 from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, either
 from tcpx.payload.text.file import printable
 from tcpx.payload.text.tables import tables_file
+from tcpx.records import frozen
 from tcpx.transform.language.blocks import unclosed_block
 from tcpx.transform.language.builder import Builder
 from tcpx.transform.language.hints import FOREIGN_WORDS, ITEM_FORMS, hint, number_fix
@@ -65,7 +63,7 @@ def _parser() -> tuple[_TextParser, TokenFilter]:
         ), tokens
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ParsedText:
     """A text as the formatter needs it: by its tokens, as the parser saw them, and what stands beside them."""
 

@@ -1,7 +1,5 @@
 """Expressions -> text, with the parentheses that precedence needs and no others."""
 
-from __future__ import annotations
-
 from tcpx.transform.language import syntax as ast
 
 _PRECEDENCE = {

@@ -1,7 +1,5 @@
 """Syntax tree -> text; how it is laid out is the formatter's business."""
 
-from __future__ import annotations
-
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.formatter import format_schedule
 from tcpx.transform.language.printed_expressions import print_expression, quoted

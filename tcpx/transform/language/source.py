@@ -1,7 +1,5 @@
 """A text with the name of its file: makes Locations."""
 
-from __future__ import annotations
-
 from lark import Token, Tree
 
 from tcpx.payload.diagnostics import Location

@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import cast
 
 from tcpx.payload.diagnostics import Location
+from tcpx.records import frozen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,29 +35,29 @@ def walk(part: object) -> Iterator[Node]:
 # -- expressions -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Literal(Node):
     value: int | float | str | bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Name(Node):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListOf(Node):
     items: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MapOf(Node):
     """`[n: nr, m: mr]`: keys in the order written."""
 
     entries: tuple[tuple[Expression, Expression], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Padded(Node):
     """`k pad 16` in a layout."""
 
@@ -64,7 +65,7 @@ class Padded(Node):
     to: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Range(Node):
     """`lower..upper`, both ends included."""
 
@@ -72,7 +73,7 @@ class Range(Node):
     upper: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unary(Node):
     """`-x`, `not x`."""
 
@@ -80,7 +81,7 @@ class Unary(Node):
     operand: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Binary(Node):
     """Arithmetic, comparison, `and`, `or`. `/` floors, `**` raises to a power."""
 
@@ -89,7 +90,7 @@ class Binary(Node):
     rhs: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Conditional(Node):
     """`a if condition else b`."""
 
@@ -98,13 +99,13 @@ class Conditional(Node):
     orelse: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attribute(Node):
     base: Expression
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Argument(Node):
     """`value` or `name: value`."""
 
@@ -112,13 +113,13 @@ class Argument(Node):
     value: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call(Node):
     function: Expression
     arguments: tuple[Argument, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selection(Node):
     """`x in L`: the copies of x inside L."""
 
@@ -126,7 +127,7 @@ class Selection(Node):
     scope: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pattern(Node):
     """A class of the operation tree or a matcher (`g.name` of an import), and a glob for the name; one may be empty."""
 
@@ -134,7 +135,7 @@ class Pattern(Node):
     glob: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Match(Node):
     """`match one|some|any PATTERN in scope where condition`."""
 
@@ -172,14 +173,14 @@ def left_chain(expression: Binary) -> list[Binary]:
 # -- statements --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trivia:
     """What stands beside a statement: its `///` docs, one line each."""
 
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TypeOf(Node):
     """`int`, `op<contract>`, `list<op>`."""
 
@@ -190,7 +191,7 @@ class TypeOf(Node):
         return f"{self.name}<{', '.join(map(str, self.arguments))}>" if self.arguments else self.name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block(Node):
     """Statements between braces."""
 
@@ -204,13 +205,13 @@ class Commented(Node):
     trivia: Trivia = Trivia()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Let(Commented):
     names: tuple[str, ...]
     value: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Knob(Commented):
     """`knob name: type = default in domain`. A separate knob does not share its value with uses of one structure."""
 
@@ -221,13 +222,13 @@ class Knob(Commented):
     separate: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Require(Commented):
     condition: Expression
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Do(Commented):
     """A call as a statement."""
 
@@ -235,7 +236,7 @@ class Do(Commented):
     optional: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForEach(Commented):
     """`for x in items`; several variables take the parts of each item."""
 
@@ -244,13 +245,13 @@ class ForEach(Commented):
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Branch(Node):
     condition: Expression
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class If(Commented):
     """`if` and its `else if`s in order, then `else`."""
 
@@ -258,21 +259,21 @@ class If(Commented):
     orelse: Block | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fail(Node):
     """`fail "message"` in the place of a block."""
 
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Remark(Node):
     """`else remark x`: what `x` denotes stays as it is, and a remark says what failed."""
 
     target: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arm(Node):
     """`class "glob" where condition => { ... }`."""
 
@@ -281,14 +282,14 @@ class Arm(Node):
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Case(Commented):
     subject: Expression
     arms: tuple[Arm, ...]
     orelse: Block | Fail | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Try(Commented):
     """Alternatives in order; the first that does not fail counts."""
 
@@ -296,7 +297,7 @@ class Try(Commented):
     orelse: Fail | Remark | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Specialize(Commented):
     """Run-time versions: `specialize x when c { } else when d { } else { }`."""
 
@@ -305,14 +306,14 @@ class Specialize(Commented):
     orelse: Block | Fail
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tune(Commented):
     """`tune { A } or { B }`: the choice is a knob."""
 
     alternatives: tuple[Block, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Return(Commented):
     values: tuple[Expression, ...]
 
@@ -342,14 +343,14 @@ def blocks_in(statement: Statement) -> Iterator[Block]:
 # -- items -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Param(Commented):
     name: str
     type: TypeOf
     default: Expression | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Import(Commented):
     path: str
     alias: str
@@ -360,7 +361,7 @@ class Import(Commented):
         return self.alias or PurePath(self.path).stem
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Function(Commented):
     """`function name(a: int, b: int = 2) -> int = expression`."""
 
@@ -370,7 +371,7 @@ class Function(Commented):
     value: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Matcher(Commented):
     """A named pattern: the op it is asked about is its parameter, its body says what must hold, it returns parts."""
 
@@ -380,7 +381,7 @@ class Matcher(Commented):
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sequence(Commented):
     name: str
     params: tuple[Param, ...]
@@ -388,7 +389,7 @@ class Sequence(Commented):
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schedule(Commented):
     name: str
     params: tuple[Param, ...]
@@ -396,7 +397,7 @@ class Schedule(Commented):
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Language(Commented):
     version: int
 
@@ -404,7 +405,7 @@ class Language(Commented):
 Item = Language | Import | Function | Matcher | Sequence | Schedule
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class File:
     """One `.tcps` file."""
 

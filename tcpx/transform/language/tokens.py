@@ -4,14 +4,14 @@ A newline or `;` ends a statement, except inside `( ) [ ]`, after an operator or
 `else or and where .`. Comments and docs leave the stream here and are kept beside it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lark import Token
 from lark.lark import PostLex
+
+from tcpx.records import frozen
 
 HARD_KEYWORDS = frozenset(
     "import sequence schedule let knob require optional for in if else case try specialize when tune return "
@@ -37,7 +37,7 @@ _NEVER_INSIDE = frozenset("LBRACE RBRACE LET KNOB REQUIRE RETURN SEQUENCE SCHEDU
 _TRIVIA = frozenset(("NEWLINE", "DOC", "COMMENT"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comment:
     """A `//` or `///` with its place; `text` without the slashes and one blank."""
 

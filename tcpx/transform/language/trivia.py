@@ -1,7 +1,5 @@
 """Docs find the statement they belong to: a `///` behind it on its line, or one in front of it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from tcpx.transform.language.tokens import Comment

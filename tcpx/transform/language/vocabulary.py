@@ -1,7 +1,5 @@
 """The dims and operands that operations of a class can have, as far as the class says it without a payload."""
 
-from __future__ import annotations
-
 import re
 
 from tcpx.payload.interfaces import Tileable

@@ -1,7 +1,5 @@
 """annotate: say something about an operation that later statements can ask for."""
 
-from __future__ import annotations
-
 from tcpx.transform.declaration import (
     OP_OR_LOOP,
     STRING,

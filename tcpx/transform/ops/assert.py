@@ -1,8 +1,6 @@
 # ruff: noqa: N999 - a file is called like its transform
 """assert: something the author of a schedule relies on."""
 
-from __future__ import annotations
-
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
 from tcpx.transform.declaration import (
     BOOL,

@@ -1,7 +1,5 @@
 """bufferize: tensor values become memory."""
 
-from __future__ import annotations
-
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.strided import STRIDED
@@ -64,7 +62,9 @@ class Bufferize(Transform):
     marks = False
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
-        for remark in bufferize(ctx.rewriter, args.func("func")):
+        func = args.func("func")
+        dissolve_all(ctx, func)
+        for remark in bufferize(ctx.rewriter, func):
             ctx.remark(remark)
         return ()
 
@@ -83,7 +83,6 @@ def bufferize_one(rewriter: Rewriter, func: FuncOp) -> tuple[str, ...]:
     """The same of one function; those that it calls are on buffers."""
     if "results" in func.attributes:
         return ()
-    dissolve_all(rewriter, func)
     prepare(rewriter, func)
     placement = Placement(func)
     rewriter.visited += placement.conflicts.looked_at

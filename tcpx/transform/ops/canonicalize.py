@@ -1,7 +1,5 @@
 """canonicalize: fold identities, merge equal operations, erase dead ones."""
 
-from __future__ import annotations
-
 from tcpx.transform.cleanup import canonicalize
 from tcpx.transform.declaration import (
     OP_OR_LOOP,

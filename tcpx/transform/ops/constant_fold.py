@@ -1,7 +1,5 @@
 """constant_fold: what can be computed now, as a constant."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """cse: one operation instead of several that compute the same."""
 
-from __future__ import annotations
-
 from tcpx.transform.cleanup import merge_equal
 from tcpx.transform.declaration import (
     OP_OR_LOOP,

@@ -1,7 +1,5 @@
 """dce: erase what nothing uses."""
 
-from __future__ import annotations
-
 from tcpx.transform.cleanup import erase_unused
 from tcpx.transform.declaration import (
     OP_OR_LOOP,

@@ -1,7 +1,5 @@
 """decompose: a composite operation as the operations it stands for."""
 
-from __future__ import annotations
-
 from tcpx.payload.interfaces import Elementwise
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.composite import Composite

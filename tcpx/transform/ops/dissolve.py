@@ -1,7 +1,5 @@
 """dissolve: a group gives its operations back."""
 
-from __future__ import annotations
-
 from tcpx.payload.ops.group import Group
 from tcpx.transform.declaration import (
     Arguments,
@@ -18,9 +16,11 @@ from tcpx.transform.grouping import dissolve
 
 @register
 class Dissolve(Transform):
-    """Put the operations of a group where the group stands. The handle of the group ends; theirs go on.
+    """End a group as it promises. The handle of the group ends; those of its operations go on.
 
-    A group that has not become what it promises is refused.
+    Without a promise, and with `promise: nest`, its operations stand where it stood. With `promise: function` they are
+    in a function that is called there. With `promise: row` a row of the target is called (`lower_to`), for the one
+    operation of the group that does more than move data. A promise that cannot be kept is refused.
 
     before:
         func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
@@ -48,5 +48,5 @@ class Dissolve(Transform):
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         made = args.op("group")
         if isinstance(made, Group):
-            dissolve(ctx.rewriter, made)
+            dissolve(ctx, made)
         return ()

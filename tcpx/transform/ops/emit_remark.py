@@ -1,7 +1,5 @@
 """emit_remark: say something about an operation."""
 
-from __future__ import annotations
-
 from tcpx.transform.declaration import (
     OP_OR_LOOP,
     STRING,

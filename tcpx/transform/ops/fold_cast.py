@@ -1,7 +1,5 @@
 """fold_cast: a contraction that reads its factor as it was before it was widened."""
 
-from __future__ import annotations
-
 from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import Value
 from tcpx.payload.types import ScalarType, dtype_of

@@ -1,7 +1,5 @@
 """fold_offset: what is subtracted from a factor of an integer contraction, taken out of the sum."""
 
-from __future__ import annotations
-
 from tcpx.payload.indexing_maps import map_dims
 from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import Value

@@ -1,7 +1,5 @@
 """fuse: a producer into a loop that reads it, or a consumer behind the value a loop computes."""
 
-from __future__ import annotations
-
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop, StYield

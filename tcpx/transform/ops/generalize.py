@@ -1,7 +1,5 @@
 """generalize: an operation as the root of the operation tree."""
 
-from __future__ import annotations
-
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ops.generic import generalize
 from tcpx.transform.declaration import (

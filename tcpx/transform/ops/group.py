@@ -1,8 +1,7 @@
 """group: operations that belong together, under one handle."""
 
-from __future__ import annotations
-
 from tcpx.transform.declaration import (
+    NAME,
     OPS,
     Arguments,
     Category,
@@ -25,7 +24,9 @@ class MakeGroup(Transform):
     and `specialize g when ..` makes versions of all of them. What is outside, and comes later, is not fused into a loop
     inside. When memory is planned it dissolves by itself.
 
-    `promise: nest` binds it: the group ends as one loop nest, or the kernel is not compiled.
+    A promise binds it, and the kernel is not compiled where it cannot be kept (docs/groups.md). `nest`: the group ends
+    as one loop nest. `function`: as a C function of its own, for a `target` of its own if it has one, which is then the
+    target of all steps in the group. `row`: as a call of the row `by` of the target, of a function in a library, say.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %y: tensor<[M]x64xf32>) -> tensor<[M]x64xf32> symbols [M] {
@@ -50,11 +51,13 @@ class MakeGroup(Transform):
     category = Category.GROUPS_AND_CALLS
     parameters = (
         Parameter("ops", OPS, doc="the operations"),
-        Parameter("promise", enum("none", "nest"), "none", doc="what it ends as"),
+        Parameter("promise", enum("none", "nest", "function", "row"), "none", doc="what it ends as"),
+        Parameter("target", NAME, None, doc="the target of the function, an installed one that the kernel's includes"),
+        Parameter("by", NAME, None, doc="the row"),
     )
     results = (Result.OP,)
     marks = False
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
-        promise = args.string("promise")
-        return (group(ctx, args.ops("ops"), "" if promise == "none" else promise),)
+        named = {key: args.string(key) for key in ("promise", "target", "by") if args.given(key)}
+        return (group(ctx, args.ops("ops"), {key: name for key, name in named.items() if name != "none"}),)

@@ -1,7 +1,5 @@
 """hoist_accumulator: carry an accumulator in registers through a reduction loop."""
 
-from __future__ import annotations
-
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Value
 from tcpx.payload.ops.gml_st import Loop, StYield

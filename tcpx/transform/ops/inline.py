@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tcpx.payload.ir import PROMISE
 from tcpx.payload.ops.call import Call
 from tcpx.transform.declaration import (
     Arguments,
@@ -21,7 +22,7 @@ class Inline(Transform):
     """Put the operations of the function that a call runs in the place of the call.
 
     The handle of the call ends. Those to operations of the function denote the copies here as well, or alone where
-    nothing else calls it: then the function goes away.
+    nothing else calls it: then the function goes away. What a group promised to be a function stays one.
 
     before:
         func @f(%x: tensor<[M]xf32>) -> tensor<[M]xf32> symbols [M] {
@@ -56,6 +57,14 @@ class Inline(Transform):
                 required="a call of a function on tensors",
                 found=call.opcode,
                 fix="inline before `bufferize`",
+            )
+        if PROMISE in call.called.attributes:
+            raise ctx.fail(
+                f"@{call.called.name} stays a function, as the group promised that it was made of",
+                op=call,
+                required="a call of a function that is not promised",
+                found=f"promise = {call.called.attributes[PROMISE]}",
+                fix="`outline` the operations, or make the group without the promise",
             )
         inline(ctx.rewriter, call)
         return ()

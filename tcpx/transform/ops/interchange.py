@@ -1,7 +1,5 @@
 """interchange: another order of an operation's iteration dims."""
 
-from __future__ import annotations
-
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ops.generic import generalize
 from tcpx.payload.types import shape_of
@@ -66,7 +64,7 @@ class Interchange(Transform):
                 required=f"a permutation of {', '.join(iterators)} that differs from it",
                 found=", ".join(order) or "no dims",
             )
-        reduced = [d for d in iterators if iterators[d].is_reduction]
+        reduced = [d for d in iterators if iterators[d].is_reduction and not op.is_apart(d)]
         if not op.is_commutative and [d for d in order if d in reduced] != reduced:
             raise ctx.fail(
                 f"%{op.name} reduces in the order of its dims",

@@ -1,7 +1,5 @@
 """isolate: a group that nothing is fused into from outside."""
 
-from __future__ import annotations
-
 from tcpx.payload.ops.group import Group
 from tcpx.transform.declaration import (
     Arguments,

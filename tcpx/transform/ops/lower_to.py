@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tcpx.payload.diagnostics import ScheduleError, VerifyError
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import FuncOp, Operation, Value
@@ -68,56 +70,61 @@ class LowerTo(Transform):
     results = (Result.OP,)
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
-        op, row = args.op("target"), _row(ctx, args)
-        on_tensors = all(isinstance(value.type, TensorType) for value in (*op.operands, *op.results))
-        if not isinstance(op, Structured) or not on_tensors:
-            raise ctx.fail(
-                f"no row does what %{op.name} does",
-                op=op,
-                required="a structured operation on tensors",
-                found=", ".join([op.opcode, *(f"%{v.name}: {v.type}" for v in op.results)]),
-            )
-        func = _function(ctx, op, row)
-        (wanted, _) = func.body.ops
-        if not isinstance(wanted, Structured):
-            raise wanted.error("the semantics of a row is a structured operation", required="one", found=wanted.opcode)
-        inputs = inputs_in_order(op, wanted)
-        if isinstance(inputs, str):
-            raise _misfit(ctx, op, row, inputs)
-        values = dict(zip(wanted.inputs, inputs, strict=True))
-        if wanted.init is not None:
-            values[wanted.init] = op.init or _start(ctx, op)
-        elif op.init is not None:
-            raise _misfit(ctx, op, row, f"overwrites its result, and %{op.name} adds to %{op.init.name}")
-        made = Call([values[v] for v in func.args], [op.result.type], {"callee": func.name}, location=op.location)
-        made.schedule_location = ctx.location
-        made.stand_for(op)
-        read = op.inputs
-        replace_with(ctx.rewriter, op, made)
-        erase_dead(ctx.rewriter, read)
-        try:
-            made.verify()
-        except VerifyError as error:
-            known = error.diagnostic
-            raise ctx.fail(
-                f"the row {row.name} does not fit: {known.message}",
-                op=op,
-                required=known.required,
-                found=known.found,
-                fix="tile it with `tail: pad`, so that every tile is whole, or give the row symbols with these bounds",
-            ) from error
-        return (made,)
+        fallback = (args.string("fallback"),) if args.given("fallback") else ()
+        return (lower_to(ctx, args.op("target"), args.string("row"), *fallback),)
 
 
-def _row(ctx: TransformContext, args: Arguments) -> KernelRow:
-    """The row, or else the fallback; an error lists those that the target has."""
-    wanted = [args.string("row"), *([args.string("fallback")] if args.given("fallback") else [])]
+def lower_to(ctx: TransformContext, op: Operation, *names: str) -> Call:
+    """Let the first row of these names that the target has do what an operation does."""
+    row = _row(ctx, op, names)
+    on_tensors = all(isinstance(value.type, TensorType) for value in (*op.operands, *op.results))
+    if not isinstance(op, Structured) or not on_tensors:
+        raise ctx.fail(
+            f"no row does what %{op.name} does",
+            op=op,
+            required="a structured operation on tensors",
+            found=", ".join([op.opcode, *(f"%{v.name}: {v.type}" for v in op.results)]),
+        )
+    func = _function(ctx, op, row)
+    (wanted, _) = func.body.ops
+    if not isinstance(wanted, Structured):
+        raise wanted.error("the semantics of a row is a structured operation", required="one", found=wanted.opcode)
+    inputs = inputs_in_order(op, wanted)
+    if isinstance(inputs, str):
+        raise _misfit(ctx, op, row, inputs)
+    values = dict(zip(wanted.inputs, inputs, strict=True))
+    if wanted.init is not None:
+        values[wanted.init] = op.init or _start(ctx, op)
+    elif op.init is not None:
+        raise _misfit(ctx, op, row, f"overwrites its result, and %{op.name} adds to %{op.init.name}")
+    made = Call([values[v] for v in func.args], [op.result.type], {"callee": func.name}, location=op.location)
+    made.schedule_location = ctx.location
+    made.stand_for(op)
+    read = op.inputs
+    replace_with(ctx.rewriter, op, made)
+    erase_dead(ctx.rewriter, read)
+    try:
+        made.verify()
+    except VerifyError as error:
+        known = error.diagnostic
+        raise ctx.fail(
+            f"the row {row.name} does not fit: {known.message}",
+            op=op,
+            required=known.required,
+            found=known.found,
+            fix="tile it with `tail: pad`, so that every tile is whole, or give the row symbols with these bounds",
+        ) from error
+    return made
+
+
+def _row(ctx: TransformContext, op: Operation, wanted: Sequence[str]) -> KernelRow:
+    """The first of these rows that the target has; an error lists those that it has."""
     known = ctx.target.kernels
     found = next((known[name] for name in wanted if name in known), None)
     if found is None:
         raise ctx.fail(
             f"the target {ctx.target.name} has no row `{'` and no row `'.join(wanted)}`",
-            op=args.op("target"),
+            op=op,
             required=", ".join(known) or "a target with `kernels` in its table",
             found=", ".join(wanted),
             fix=did_you_mean(wanted[0], known)

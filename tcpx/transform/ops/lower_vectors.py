@@ -1,7 +1,5 @@
 """lower_vectors: register tiles to 1-D vectors of the target."""
 
-from __future__ import annotations
-
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.transform.declaration import (

@@ -1,7 +1,5 @@
 """outline: operations become a function and a call."""
 
-from __future__ import annotations
-
 from tcpx.transform.convex import gathered
 from tcpx.transform.declaration import (
     OPS,

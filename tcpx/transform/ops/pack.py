@@ -1,7 +1,5 @@
 """pack: copy an operand's tile into a buffer laid out as the computation reads it."""
 
-from __future__ import annotations
-
 from tcpx.transform.declaration import (
     BOOL,
     LAYOUT,

@@ -1,7 +1,5 @@
 """pad: compute an operation on dims of a static size at least their own."""
 
-from __future__ import annotations
-
 from tcpx.payload.interfaces import Tileable
 from tcpx.payload.sizes import is_equal, is_less_equal, to_text
 from tcpx.transform.declaration import (

@@ -1,12 +1,10 @@
 """parallelize: iterations in any order, or at once."""
 
-from __future__ import annotations
-
+from tcpx.payload.disjointness import are_apart
 from tcpx.payload.ir import Block
 from tcpx.payload.ops.gml_st import Loop, Materialize, Parallel, StYield
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import variables
-from tcpx.payload.subsets import disjoint_between_iterations
 from tcpx.payload.types import TensorType
 from tcpx.transform.declaration import (
     LOOP,
@@ -135,7 +133,7 @@ def _check(ctx: TransformContext, loop: Loop) -> None:
             )
         stores = loop.yields_to(index)
         for store in stores:
-            if disjoint_between_iterations(store.subset, loop.var) is not True:
+            if not are_apart(store, store, loop):
                 raise ctx.fail(
                     f"iterations of {loop.name} write one subset of %{dest.name}",
                     op=store,

@@ -1,7 +1,5 @@
 """peel: a main loop of whole steps and a tail."""
 
-from __future__ import annotations
-
 from tcpx.payload.sizes import to_text
 from tcpx.transform.declaration import (
     BOOL,

@@ -1,9 +1,8 @@
 """plan_memory: a place in the workspace for every buffer."""
 
-from __future__ import annotations
-
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.rewriter import Rewriter
+from tcpx.payload.runs import threads_of
 from tcpx.transform.bufferization.workspace import plan
 from tcpx.transform.declaration import (
     FUNC,
@@ -93,6 +92,7 @@ def plan_memory(rewriter: Rewriter, func: FuncOp, threads: int = 1) -> None:
 
 def plan_one(rewriter: Rewriter, func: FuncOp, threads: int) -> None:
     """The same of one function; the workspaces of those that it calls are planned."""
+    threads = threads_of(func, threads)
     planned = plan(func, threads)
     for op, place in planned.places.items():
         rewriter.set_attribute(op, "offset", place.offset)

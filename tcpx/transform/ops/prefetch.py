@@ -1,7 +1,5 @@
 """prefetch: ask for the memory a loop's iteration will write or read, ahead of its computation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

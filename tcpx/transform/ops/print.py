@@ -1,7 +1,5 @@
 """print: show a part of the payload."""
 
-from __future__ import annotations
-
 from tcpx.transform.declaration import (
     OP_OR_LOOP,
     Arguments,

@@ -1,7 +1,5 @@
 """promote: compute what an iteration writes in a buffer of its own, and copy it where it goes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from tcpx.payload.diagnostics import ScheduleError

@@ -1,7 +1,5 @@
 """select_instructions: a row of the target for every operation that is printed as C."""
 
-from __future__ import annotations
-
 from tcpx.transform.declaration import (
     FUNC,
     Arguments,

@@ -1,7 +1,5 @@
 """shift_factor: a factor of an integer contraction moved into the range of another dtype."""
 
-from __future__ import annotations
-
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.types import ScalarType, dtype_of
 from tcpx.transform import new

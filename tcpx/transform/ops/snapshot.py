@@ -1,7 +1,5 @@
 """snapshot: keep the payload as it is now."""
 
-from __future__ import annotations
-
 from tcpx.transform.declaration import (
     OP_OR_LOOP,
     STRING,

@@ -1,7 +1,5 @@
 """specialize: an operation as one of a more special class of the operation tree."""
 
-from __future__ import annotations
-
 from tcpx.payload.interfaces import Structured
 from tcpx.transform.declaration import (
     NAME,

@@ -1,7 +1,5 @@
 """split: two loops, before and after a point."""
 
-from __future__ import annotations
-
 from tcpx.payload.bounds import is_equal, is_less_equal
 from tcpx.payload.sizes import mod, to_text
 from tcpx.transform.declaration import (

@@ -1,7 +1,5 @@
 """split_reduction: partial results of a reduction, and a second reduction that combines them."""
 
-from __future__ import annotations
-
 from tcpx.limits import shortened
 from tcpx.payload.indexing_maps import map_dim, map_symbols
 from tcpx.payload.interfaces import Structured

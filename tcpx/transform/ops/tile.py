@@ -1,7 +1,5 @@
 """tile: loops round an operation, one tile of its result per iteration."""
 
-from __future__ import annotations
-
 from tcpx.payload.bounds import is_less_equal, lower_bound, upper_bound
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Operation
@@ -172,12 +170,13 @@ def _check(ctx: TransformContext, op: Tileable, args: Arguments) -> None:
                 found=f"whole dim `{dim}`",
                 fix="decompose the operation first" if not isinstance(op, Structured) else None,
             )
-        if it.is_reduction and args.bool("parallel"):
+        is_scatter = isinstance(op, Structured) and op.scatters
+        if it.is_reduction and args.bool("parallel") and not (isinstance(op, Structured) and op.is_apart(dim)):
             why = "each goes on from the one before" if it.is_sequential else "iterations add into one result"
             raise ctx.fail(
                 f"`{dim}` is a {it.kind.value} dim and cannot be tiled in parallel: {why}",
                 op=op,
-                required="a parallel dim",
+                required="a parallel dim" + (", or indices that are declared `unique`" if is_scatter else ""),
                 found=f"{it.kind.value} dim `{dim}`",
             )
         if it.is_reduction and (op.neutrals() is None or not isinstance(op, Structured)):

@@ -1,7 +1,5 @@
 """transpose_result: an operation that writes its result in another order of its dims."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from tcpx.payload.indexing_maps import dims, map_dims

@@ -1,7 +1,5 @@
 """unfold_cast: a contraction whose factor is widened before it is multiplied."""
 
-from __future__ import annotations
-
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.types import dtype_of
 from tcpx.transform import new

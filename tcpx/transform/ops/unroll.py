@@ -1,7 +1,5 @@
 """unroll: several copies of a loop's body per iteration."""
 
-from __future__ import annotations
-
 from tcpx.limits import MOST_COPIES, MOST_UNROLLED, shortened
 from tcpx.payload.bounds import is_equal
 from tcpx.payload.facts import facts_at

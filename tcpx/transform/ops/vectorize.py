@@ -1,7 +1,5 @@
 """vectorize: the whole body of a loop on register tiles."""
 
-from __future__ import annotations
-
 from tcpx.transform.declaration import (
     LOOP,
     Arguments,

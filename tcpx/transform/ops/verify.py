@@ -1,7 +1,5 @@
 """verify: check every rule of the payload now."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tcpx.payload.diagnostics import Kind, ScheduleError, VerifyError

@@ -1,15 +1,14 @@
 """Which part of a tile one piece of a vector reads or writes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tcpx.payload.sizes import Dim, Min, Size, ceildiv, is_less_equal, maximum, minimum
 from tcpx.payload.subsets import Tile
+from tcpx.records import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lanes:
     """`width` lanes along dim `dim` of a vector, `step` elements apart."""
 
@@ -28,6 +27,9 @@ class PieceTiles:
 
     _known: dict[tuple[int, int, int, int], tuple[Dim, Dim]] = field(
         default_factory=dict[tuple[int, int, int, int], tuple[Dim, Dim]]
+    )
+    _placed: dict[tuple[int, int, int, Lanes | None], tuple[tuple[Dim, Dim], tuple[Dim, Dim]]] = field(
+        default_factory=dict[tuple[int, int, int, Lanes | None], tuple[tuple[Dim, Dim], tuple[Dim, Dim]]]
     )
 
     def piece(self, tile: Tile, index: Sequence[int], *lanes: Lanes, is_free: bool = False) -> Tile:
@@ -54,6 +56,37 @@ class PieceTiles:
                 strides[dim] = 1
                 dropped.add(dim)
         return Tile(tuple(offsets), tuple(sizes), tuple(strides), tuple(sorted(dropped)))
+
+    def placed(self, tile: Tile, first: Sequence[Dim], index: Sequence[int], *lanes: Lanes) -> tuple[Tile, list[Dim]]:
+        """The tile of such a piece of a vector in which the tile begins at `first`, and at which lanes it begins."""
+        along = {entry.dim: entry for entry in lanes}
+        made = self.piece(tile, index, *lanes)
+        offsets, sizes = list(made.offsets), list(made.sizes)
+        begins: dict[int, Dim] = dict.fromkeys(along, 0)
+        for position, (dim, at) in enumerate(zip(tile.kept, first, strict=True)):
+            if at == 0:
+                continue
+            begins[position], sizes[dim] = self._place(at, tile.sizes[dim], index[position], along.get(position))
+            inside = index[position] - at
+            if position in along:
+                inside = inside + along[position].step * begins[position]
+            offsets[dim] = tile.offsets[dim] + tile.strides[dim] * inside
+        return replace(made, offsets=tuple(offsets), sizes=tuple(sizes)), [begins[entry.dim] for entry in lanes]
+
+    def _place(self, at: Dim, size: Dim, start: int, lanes: Lanes | None) -> tuple[Dim, Dim]:
+        """At which of some lanes from `start` on what lies at `at` begins, and how many of them it has."""
+        key = (id(at), id(size), start, lanes)
+        known = self._placed.get(key)
+        if known is None:
+            if lanes is None:
+                here = minimum(1, maximum(0, start + 1 - at), maximum(0, at + size - start))
+                found: tuple[Dim, Dim] = 0, here
+            else:
+                ends = (ceildiv(place - start, lanes.step) for place in (at, at + size))
+                begin, end = (minimum(lanes.width, maximum(0, end)) for end in ends)
+                found = begin, end - begin
+            known = self._placed[key] = ((at, size), found)
+        return known[1]
 
     def _nearest(self, size: Dim, start: int) -> Dim:
         key = (id(size), start, 0, 0)

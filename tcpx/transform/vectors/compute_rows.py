@@ -1,7 +1,5 @@
 """Rows for operations on lanes: found, or expanded, or done in f32, or lane by lane."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import isnan
 from typing import Final
@@ -30,10 +28,7 @@ HORIZONTAL: Final = {"a + b": "horizontal_add", "max(a, b)": "horizontal_max", "
 def select_structured(selector: Selector, op: Structured) -> None:
     """The row of a splat, of a lane-wise operation or of a reduction of lanes; others on scalars are taken apart."""
     if is_splat(op):
-        row = selector.find("splat", type_of(op.result, op), [type_of(op.operands[0], op)])
-        if row is None:
-            raise selector.missing(op, "splat")
-        selector.give(op, row)
+        _give_row(selector, op, "splat")
     elif isinstance(op, Elementwise) and op.semantics:
         _select_lane_wise(selector, op)
     elif is_horizontal(op):
@@ -42,6 +37,14 @@ def select_structured(selector: Selector, op: Structured) -> None:
         selector.rewrite(op, lambda build: op.scalar_body(build, op.inputs, op.init))
     else:
         raise selector.missing(op, "compute")
+
+
+def _give_row(selector: Selector, op: Operation, kind: str, semantics: str | None = None) -> None:
+    """The row of a kind for the types of an operation. Raises ScheduleError where the target has none."""
+    row = selector.find(kind, type_of(op.result, op), [type_of(v, op) for v in op.operands], semantics)
+    if row is None:
+        raise selector.missing(op, kind)
+    selector.give(op, row)
 
 
 def _select_lane_wise(selector: Selector, op: Elementwise) -> None:
@@ -170,18 +173,12 @@ def _select_horizontal(selector: Selector, op: Structured) -> None:
 
 def select_repeat(selector: Selector, op: Repeat) -> None:
     """The row that repeats a group of lanes."""
-    row = selector.find("splat", type_of(op.result, op), [type_of(op.operands[0], op)])
-    if row is None:
-        raise selector.missing(op, "splat")
-    selector.give(op, row)
+    _give_row(selector, op, "splat")
 
 
 def select_dot(selector: Selector, op: Dot) -> None:
     """The row that adds dot products of neighbours."""
-    row = selector.find("dot", type_of(op.result, op), [type_of(v, op) for v in op.operands], DOT)
-    if row is None:
-        raise selector.missing(op, "dot")
-    selector.give(op, row)
+    _give_row(selector, op, "dot", DOT)
 
 
 def select_from_elements(selector: Selector, op: FromElements) -> None:
@@ -203,10 +200,7 @@ def select_from_elements(selector: Selector, op: FromElements) -> None:
 
 def select_insert(selector: Selector, op: Insert) -> None:
     """The row that inserts a lane."""
-    row = _insert_row(selector, type_of(op.result, op))
-    if row is None:
-        raise selector.missing(op, "insert")
-    selector.give(op, row)
+    _give_row(selector, op, "insert")
 
 
 def _insert_row(selector: Selector, type_: LaneType) -> InstructionRow | None:
@@ -230,10 +224,7 @@ def select_shuffle(selector: Selector, op: Shuffle) -> None:
 
 def select_extract(selector: Selector, op: Extract) -> None:
     """The row that takes out a lane."""
-    row = selector.find("extract", type_of(op.result, op), [type_of(op.operands[0], op)])
-    if row is None:
-        raise selector.missing(op, "extract")
-    selector.give(op, row)
+    _give_row(selector, op, "extract")
 
 
 def select_index(selector: Selector, op: Operation) -> None:

@@ -1,7 +1,5 @@
 """Loops that carry vectors and branches that yield them: one value per piece instead of one per vector."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from tcpx.payload.interfaces import Structured

@@ -1,9 +1,6 @@
 """Contractions of neighbours: a target's rows for dot products, where a reduction dim is stored as the last digit."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tcpx.payload.indexing_maps import IndexingMap, map_digit, map_dim
 from tcpx.payload.interfaces import Structured
@@ -11,6 +8,7 @@ from tcpx.payload.ir import Value
 from tcpx.payload.ops.dot_product import Dot
 from tcpx.payload.ops.vector import Read
 from tcpx.payload.types import dtype_of
+from tcpx.records import frozen
 from tcpx.target import LaneType, Target
 from tcpx.transform.vectors.accesses import Lanes
 from tcpx.transform.vectors.lane_dims import LaneDim, carries, extents_of
@@ -20,7 +18,7 @@ from tcpx.transform.vectors.probes import is_multiply_accumulate
 DOT = "a + dot(b, c)"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DotProduct:
     """How an operation is done by dot products: `group` neighbours along the reduction dim `dim` at once.
 
@@ -49,7 +47,8 @@ def dot_product(op: Structured, lane: LaneDim | None, width: int, target: Target
     spread = (carries(maps[0], lane.name), carries(maps[1], lane.name))
     for k, (indexing_map, value) in enumerate(zip(maps, inputs, strict=True)):
         fits = found[k] == group if spread[k] else _ends_with(indexing_map, dim, size)
-        if not fits or not isinstance(value.defining_op, Read) or not value.defining_op.subset.has_unit_strides:
+        read = value.defining_op
+        if not fits or not isinstance(read, Read) or not read.subset.has_unit_strides or read.first:
             return None
     acc = LaneType(op.acc_type.name, width)
     for order in ((0, 1), (1, 0)):

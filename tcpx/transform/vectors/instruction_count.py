@@ -1,7 +1,5 @@
 """How many instructions an operation on vectors becomes, found before any is made."""
 
-from __future__ import annotations
-
 from math import prod
 from typing import Final
 

@@ -1,17 +1,14 @@
 """Which dim of a structured operation runs along the lanes of its vectors."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 from tcpx.payload.indexing_maps import IndexingMap, map_dim
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.sizes import Dim, Size, Symbol, symbols
 from tcpx.payload.types import VectorType
+from tcpx.records import frozen
 from tcpx.transform.vectors.refusal import refusal
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaneDim:
     """The dim along the lanes. Of a reduction dim, lanes hold partial results, to be combined at the end."""
 

@@ -1,7 +1,5 @@
 """Constants that pieces need: splats of literals, and masks of the first lanes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 
@@ -89,8 +87,8 @@ def _stored(rewriter: Rewriter, place: Operation, name: str, values: Array, dtyp
     return rewriter.insert(new.stored(name, type_), InsertPoint.start(func.body), name).result
 
 
-def mask_read(source: Value, count: Dim, lanes: int) -> Operation:
-    """A detached mask of which the first `count` lanes are true; a scalar for one lane."""
+def mask_read(source: Value, count: Dim, lanes: int, first: Sequence[Dim] = ()) -> Operation:
+    """A detached mask of which the first `count` lanes are true, or as many from `first` on; a scalar for one lane."""
     if lanes == 1:
         return Read.of(source, Tile((0,), (count,), dropped=(0,)), i1)
-    return Read.of(source, Tile((0,), (count,)), VectorType((lanes,), i1))
+    return Read.of(source, Tile((0,), (count,)), VectorType((lanes,), i1), first=first)

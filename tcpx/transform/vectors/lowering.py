@@ -1,7 +1,5 @@
 """The run over a function or loop that unrolls n-D vectors to 1-D ones."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from tcpx.payload.interfaces import Structured

@@ -1,7 +1,5 @@
 """Rows for reads, writes and prefetches: plain, masked or strided by what is provable of the subset."""
 
-from __future__ import annotations
-
 from tcpx.payload.interfaces import Build
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.constant import splat
@@ -28,10 +26,11 @@ def select_read(selector: Selector, op: Read) -> None:
     covered = _covers(op.subset, type_.lanes)
     if op.value != 0 and covered:
         selector.rewriter.set_attribute(op, "value", type(op.value)(0))
-    elif op.value != 0:
+    elif op.value != 0 and (op.first or not _has_all_lanes(op.subset, type_.lanes)):
         selector.rewrite(op, lambda build: _filled(selector, op, build, type_.lanes))
         return
-    row = _access_row(selector, op, buffer, type_.lanes, "load")
+    kind = "load_from" if op.first else "load"
+    row = _access_row(selector, op, buffer, type_.lanes, kind)
     if row is not None:
         selector.give(op, row)
     elif type_.lanes > 1:
@@ -85,6 +84,11 @@ def _covers(tile: Tile, lanes: int) -> bool:
     return all(is_equal(lanes if dim in tile.kept else 1, size) is True for dim, size in enumerate(tile.sizes))
 
 
+def _has_all_lanes(tile: Tile, lanes: int) -> bool:
+    """Whether the tile provably has an element for every lane, if it has any."""
+    return all(is_equal(lanes, tile.sizes[dim]) is True for dim in tile.kept)
+
+
 def _access_row(selector: Selector, op: OnSubset, buffer: BufferType, lanes: int, kind: str) -> InstructionRow | None:
     """The row of a load or store. Dropped dims are no part of it: an access with a size of 0 there is left out."""
     held = LaneType(buffer.dtype.name, lanes)
@@ -95,11 +99,11 @@ def _access_row(selector: Selector, op: OnSubset, buffer: BufferType, lanes: int
             return _contiguous_row(selector, op, buffer, lanes, kind)
         unit = is_equal(op.subset.strides[dim] * buffer.strides[dim], 1) is True
         base = kind if unit else f"strided_{kind}"
-        full = is_equal(lanes, op.subset.sizes[dim]) is True
+        full = kind != "load_from" and is_equal(lanes, op.subset.sizes[dim]) is True
         names = [base, f"masked_{base}"] if full else [f"masked_{base}"]
     for name in names:
         if name in KINDS:
-            row = selector.find(name, held, []) if kind == "load" else selector.find(name, None, [held])
+            row = selector.find(name, None, [held]) if kind == "store" else selector.find(name, held, [])
             if row is not None:
                 return row
     return None
@@ -130,7 +134,7 @@ def _position(op: Read, lane: int) -> tuple[int, ...]:
 def _filled(selector: Selector, op: Read, build: Build, lanes: int) -> Value:
     """The read, and in lanes that it does not reach its `value`."""
     reached: Dim = product(op.subset.sizes)
-    mask = build(mask_read(truths(selector.rewriter, op), reached, lanes))
+    mask = build(mask_read(truths(selector.rewriter, op), reached, lanes, op.first))
     attributes = {**op.attributes, "value": type(op.value)(0)}
     found = build(type(op)(op.operands, [op.result.type], attributes))
     type_ = op.result.type
@@ -143,8 +147,10 @@ def _read_lane_by_lane(selector: Selector, op: Read, build: Build, lanes: int) -
     elements: list[Value] = []
     for lane in range(lanes):
         tile = selector.tiles.piece(op.subset, _position(op, lane))
+        if op.first:
+            tile, _ = selector.tiles.placed(op.subset, op.first, (lane,))
         if is_empty(tile):
             elements.append(build(new.literal(op.value, dtype)))
         else:
-            elements.append(build(type(op)(op.operands, [dtype], {**op.attributes, "subset": tile})))
+            elements.append(build(Read.of(op.source, tile, dtype, op.value)))
     return build(FromElements.of(elements))

@@ -1,7 +1,5 @@
 """A product that feeds only a sum becomes one instruction, where the target has it."""
 
-from __future__ import annotations
-
 from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import Operation
 from tcpx.payload.rewriter import InsertPoint, Rewriter

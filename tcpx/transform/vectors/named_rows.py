@@ -1,9 +1,6 @@
 """Rows that a payload names: each has to be an instruction that does what its operation does."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from tcpx.payload.interfaces import Elementwise, Structured
@@ -13,6 +10,7 @@ from tcpx.payload.ops.dot_product import Dot, Repeat
 from tcpx.payload.ops.memory import Prefetch
 from tcpx.payload.ops.vector import Extract, Insert, Read, Shuffle, Write
 from tcpx.payload.types import ScalarType
+from tcpx.records import frozen
 from tcpx.target import InstructionRow, LaneType, Target
 from tcpx.target.errors import TargetError
 from tcpx.target.semantics import is_expression, normalize
@@ -25,11 +23,11 @@ from tcpx.transform.vectors.refusal import refusal
 from tcpx.transform.vectors.selector import LITERAL, type_of
 from tcpx.transform.vectors.structured import is_horizontal
 
-LOADS: Final = ("load", "masked_load", "strided_load", "masked_strided_load")
+LOADS: Final = ("load", "masked_load", "masked_load_from", "strided_load", "masked_strided_load")
 STORES: Final = ("store", "masked_store", "stream_store")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NamedRow:
     """The row that an operation names; None for a literal."""
 
@@ -60,6 +58,12 @@ class NamedRow:
             fix="leave the attribute `row` out: `select_instructions` sets it",
         )
 
+    def check_computed(
+        self, op: Operation, kinds: Sequence[str], semantics: str | None = None, lanes: tuple[int, ...] = ()
+    ) -> None:
+        """The same for an operation that makes its result of its operands alone."""
+        self.check(op, kinds, type_of(op.result, op), [type_of(v, op) for v in op.operands], semantics, lanes)
+
 
 def _described(kind: str, semantics: str | None) -> str:
     return f"kind {kind}" if semantics is None else f"kind {kind}, {semantics}"
@@ -82,14 +86,13 @@ def check_row(target: Target, op: Operation) -> None:
 
 
 def _structured(named: NamedRow, op: Structured) -> None:
-    result, operands = type_of(op.result, op), [type_of(v, op) for v in op.operands]
     if is_splat(op):
-        named.check(op, ["splat"], result, operands)
+        named.check_computed(op, ["splat"])
     elif isinstance(op, Elementwise) and op.semantics:
-        named.check(op, ["compute"], result, operands, op.semantics)
+        named.check_computed(op, ["compute"], op.semantics)
     else:
         kind = HORIZONTAL.get(combiner_of(op).semantics) if is_horizontal(op) else None
-        named.check(op, [kind] if kind is not None else [], result, operands)
+        named.check_computed(op, [kind] if kind is not None else [])
 
 
 def _constant(named: NamedRow, op: Const) -> None:
@@ -109,26 +112,6 @@ def _prefetch(named: NamedRow, op: Prefetch) -> None:
     named.check(op, ["prefetch_write" if op.attributes.get("write") is True else "prefetch_read"])
 
 
-def _extract(named: NamedRow, op: Extract) -> None:
-    named.check(op, ["extract"], type_of(op.result, op), [type_of(op.operands[0], op)])
-
-
-def _insert(named: NamedRow, op: Insert) -> None:
-    named.check(op, ["insert"], type_of(op.result, op), [type_of(v, op) for v in op.operands])
-
-
-def _shuffle(named: NamedRow, op: Shuffle) -> None:
-    named.check(op, ["shuffle"], type_of(op.result, op), [type_of(v, op) for v in op.operands], None, op.lanes)
-
-
-def _repeat(named: NamedRow, op: Repeat) -> None:
-    named.check(op, ["splat"], type_of(op.result, op), [type_of(op.operands[0], op)])
-
-
-def _dot(named: NamedRow, op: Dot) -> None:
-    named.check(op, ["dot"], type_of(op.result, op), [type_of(v, op) for v in op.operands], DOT)
-
-
 NAMED: Final = Recipes[NamedRow]()
 """What the row of an operation must be, by class."""
 NAMED.add(_structured, Structured)
@@ -136,8 +119,8 @@ NAMED.add(_constant, Const)
 NAMED.add(_read, Read)
 NAMED.add(_write, Write)
 NAMED.add(_prefetch, Prefetch)
-NAMED.add(_extract, Extract)
-NAMED.add(_insert, Insert)
-NAMED.add(_shuffle, Shuffle)
-NAMED.add(_repeat, Repeat)
-NAMED.add(_dot, Dot)
+NAMED.add(lambda named, op: named.check_computed(op, ["extract"]), Extract)
+NAMED.add(lambda named, op: named.check_computed(op, ["insert"]), Insert)
+NAMED.add(lambda named, op: named.check_computed(op, ["shuffle"], None, op.lanes), Shuffle)
+NAMED.add(lambda named, op: named.check_computed(op, ["splat"]), Repeat)
+NAMED.add(lambda named, op: named.check_computed(op, ["dot"], DOT), Dot)

@@ -5,9 +5,7 @@ indices if it is kept as scalars). A value that is read, a literal or given by e
 can be made. Whatever else is asked for is taken apart (`vector.extract`) and put together (`vector.from_elements`).
 """
 
-from __future__ import annotations
-
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from math import prod
@@ -15,17 +13,20 @@ from math import prod
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import ROW, Block, Operation, Value
 from tcpx.payload.ops.dot_product import Repeat
-from tcpx.payload.ops.gml_st import StYield
+from tcpx.payload.ops.generic import Yield
+from tcpx.payload.ops.gml_st import If, StYield
+from tcpx.payload.ops.index import Bind
 from tcpx.payload.ops.memory import At, Prefetch
-from tcpx.payload.ops.vector import Extract, FromElements, Gather, Read, Shuffle
+from tcpx.payload.ops.vector import Extract, FromElements, Gather, Read, Shuffle, first_lanes
 from tcpx.payload.ops.views import FREE
+from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim
+from tcpx.payload.sizes import Dim, Var
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorType, dtype_of, like
 from tcpx.target import LaneType, Target
 from tcpx.transform import new
-from tcpx.transform.vectors.accesses import Lanes, PieceTiles
+from tcpx.transform.vectors.accesses import Lanes, PieceTiles, is_empty
 from tcpx.transform.vectors.literals import invariant_block, is_splat, lane_numbers, literal_of, mask_read, truths
 from tcpx.transform.vectors.probes import discard
 from tcpx.transform.vectors.refusal import refusal
@@ -326,8 +327,14 @@ class Pieces:
         known = self._made.get(key)
         if known is not None and self.visible(known):
             return known
-        attributes = {key: held for key, held in op.attributes.items() if key not in (FREE, ROW)}
-        tile = self.tiles.piece(op.subset, index, *lanes, is_free=FREE in op.attributes)
+        attributes = {key: held for key, held in op.attributes.items() if key not in (FREE, ROW, "first")}
+        if op.first:
+            tile, begins = self.tiles.placed(op.subset, op.first, index, *lanes)
+            attributes |= first_lanes(begins)
+        else:
+            tile = self.tiles.piece(op.subset, index, *lanes, is_free=FREE in op.attributes)
+        if is_empty(tile):
+            return self.splat(self.constant(op.value, dtype_of(op.result.type)), prod(entry.width for entry in lanes))
         kind = op.result.type if lanes else dtype_of(op.result.type)
         type_ = like(kind, (prod(entry.width for entry in lanes),) if lanes else (), dtype_of(op.result.type))
         made = type(op)([op.operands[0]], [type_], {**attributes, "subset": tile})
@@ -354,6 +361,10 @@ class Pieces:
         if not isinstance(op.source.type, BufferType):
             raise refusal(op, "reads where values say", "a buffer", f"%{op.source.name}", "apply bufferize before")
         name = ".".join([op.results[0].name, *map(str, index)])
+        type_ = like(op.result.type, (lanes[0].width,), dtype_of(op.result.type)) if lanes else dtype_of(op.result.type)
+        guard = self._guard(op, given, type_) if op.bounded else None
+        if guard is not None and guard.then.terminator is not None:
+            self.anchor = guard.then.terminator
         part = self._once(("part", op, *given.values()), At.at(op.source, op.subset, given), f"{name}.row")
         kept = op.subset.kept
         sizes = [1 if dim in given else op.subset.sizes[dim] for dim in kept]
@@ -361,12 +372,32 @@ class Pieces:
         tile = Tile((0,) * len(kept), tuple(sizes), dropped=tuple(k for k in range(len(kept)) if k not in inner))
         moved = [replace(entry, dim=entry.dim - rank) for entry in lanes]
         tile = self.tiles.piece(tile, index[rank:], *moved, is_free=FREE in op.attributes)
-        type_ = like(op.result.type, (lanes[0].width,), dtype_of(op.result.type)) if lanes else dtype_of(op.result.type)
         made = Read.of(part, tile, type_, op.value)
-        value = self._made[key] = self.insert(made, name, op)
+        value = self.insert(made, name, op)
+        if guard is not None:
+            self.rewriter.set_operand(self.anchor, 0, value)
+            value = guard.result
+        self._made[key] = value
         self.anchor = outer
         self.continue_as(op, made)
         return value
+
+    def _guard(self, op: Gather, given: Mapping[int, Value], type_: Type) -> If:
+        """A branch that hands out what `op` has where indices are outside; what it has elsewhere goes into `then`."""
+        rest = self.constant(op.value, dtype_of(type_))
+        if isinstance(type_, VectorType):
+            rest = self.splat(rest, type_.shape[0])
+        inside = Predicate(())
+        for dim, value in given.items():
+            extent = op.subset.sizes[dim]
+            var = Var(self.rewriter.fresh_name(op, f"{op.results[0].name}/at"), -1, extent + 1)
+            self.rewriter.insert(Bind.of(value, var), InsertPoint.before(self.anchor))
+            inside &= Predicate.of(">=", var.size(), 0) & Predicate.of("<", var.size(), extent)
+        guard = If([], [type_], {"predicate": inside}, [Block(), Block()])
+        self.insert(guard, op.results[0].name, op)
+        for block in guard.regions:
+            self.rewriter.insert(Yield([rest]), InsertPoint.start(block))
+        return guard
 
     def _may_move(self, op: Operation) -> bool:
         """Whether a read may move down to the anchor: it is in the same block, and nothing in between writes."""

@@ -1,13 +1,11 @@
 """What a structured operation does to one element, found out by building its body beside the payload."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tcpx.payload.interfaces import Build, Elementwise, Structured
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.types import ScalarType, dtype_of
+from tcpx.records import frozen
 
 
 def discard(op: Operation) -> None:
@@ -73,7 +71,7 @@ def element_dtypes(op: Structured) -> tuple[ScalarType, ...]:
     return tuple(dict.fromkeys(found))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Combiner:
     """How partial results of a reduction are combined: the operation's opcode, and its semantics where it has any."""
 

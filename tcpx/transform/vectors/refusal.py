@@ -1,7 +1,5 @@
 """The error of an operation that cannot be lowered: it names the operation and says why."""
 
-from __future__ import annotations
-
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
 from tcpx.payload.ir import Operation
 

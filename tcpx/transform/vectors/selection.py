@@ -1,7 +1,5 @@
 """The run over a function that gives every operation on scalars, 1-D vectors and buffers a row of the target."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from tcpx.payload.interfaces import Structured

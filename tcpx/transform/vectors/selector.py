@@ -1,7 +1,5 @@
 """Giving rows to operations, and rewriting those that have none."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 

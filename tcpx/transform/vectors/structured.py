@@ -1,7 +1,5 @@
 """Unrolling of structured operations: the scalar body, applied to lanes, for every piece of the result."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 

@@ -8,14 +8,12 @@ Each stage moves a bit of lanes to the numbers of rows: where the two vectors th
 are left, and in the end one, whose lane k is what the lanes of row k give together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import permutations
 from typing import TypeVar
 
+from tcpx.records import frozen
 from tcpx.target import LaneType, Target
 
 Bits = tuple[int, ...]
@@ -23,7 +21,7 @@ Bits = tuple[int, ...]
 RowT = TypeVar("RowT")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stage:
     """Vectors whose numbers differ in bit `bit` are replaced: the one without it by the lanes `low` of both, the other
     one by the lanes `high`."""
@@ -33,7 +31,7 @@ class Stage:
     high: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Network:
     """The stages, and for each vector in the end the column that it is."""
 

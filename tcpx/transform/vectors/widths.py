@@ -1,8 +1,6 @@
 """How many lanes the pieces of each vector value have: one number for all values that are computed lane by lane
 from each other, so that no piece has to be cut or glued."""
 
-from __future__ import annotations
-
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import ROW, Block, Operation, Value
 from tcpx.payload.ops.gml_st import If, Loop, StYield

@@ -1,7 +1,5 @@
 """Writes of vectors to tensors and buffers: one per piece, masked rows and lanes by the sizes of its tile."""
 
-from __future__ import annotations
-
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import StYield
 from tcpx.payload.ops.vector import Write

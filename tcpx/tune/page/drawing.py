@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 from math import ceil, floor, log10
 from typing import Final
+
+from tcpx.records import frozen
 
 BLUE, ORANGE, GREY, FAINT = "#0072b2", "#d55e00", "#8a8d93", "#e3e2dc"
 STEPS: Final = (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0)
@@ -14,7 +15,7 @@ STEPS: Final = (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0)
 FEWEST: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LogScale:
     """From positive numbers between `low` and `high` to places between `start` and `end`."""
 

@@ -1,7 +1,5 @@
 """The times that go with each value of a knob."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The fastest so far, with its interval, by candidate; what came of the others."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

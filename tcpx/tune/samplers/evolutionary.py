@@ -1,7 +1,5 @@
 """Evolution: neighbours and crossings of the fastest points (a steady-state genetic algorithm with tournaments)."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from typing import Final

@@ -1,7 +1,5 @@
 """All points, in order."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from tcpx.tune.space import Point, Space

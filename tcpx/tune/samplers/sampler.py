@@ -1,7 +1,5 @@
 """What a sampler is, and the ones by name."""
 
-from __future__ import annotations
-
 import random
 from importlib.util import find_spec
 from typing import Final, Protocol

@@ -1,7 +1,5 @@
 """Points at random."""
 
-from __future__ import annotations
-
 import random
 from typing import Final
 

@@ -4,8 +4,6 @@ Optuna proposes, for each knob that counts, a position in 0..1 among the values 
 (or the value itself, where values have no order). So all it proposes is in the space, and domains may depend on knobs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Final
 

@@ -54,3 +54,19 @@ def test_a_branch_that_comes_back_knows_what_its_condition_says() -> None:
         "let i, j = tile(y, sizes: [d1: 3, d0: 3], parallel: true, tail: pad)\n"
         "let f = outline([y])\ninline(f)",
     )
+
+
+def test_a_size_that_a_branch_knows_as_a_number_keeps_its_name_in_types() -> None:
+    """A multiple of 4 below 4 is 0."""
+    text = """func @f(%x: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N multiple_of 4] {
+      %y = tcp.exp(%x) : tensor<[N]xf32>
+      tcp.return(%y)
+    }
+    """
+    check(
+        text,
+        'let y = match one "y" in root\n'
+        "specialize y when size(y.d0) < 4 { let t = tile(y, [d0: 4], tail: peel) } else { }\n"
+        "let f = outline([y])\ninline(f)",
+        [{"N": 0}, {"N": 4}, {"N": 12}],
+    )

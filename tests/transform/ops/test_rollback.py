@@ -39,6 +39,30 @@ func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
   tcp.return(%r)
 }
 """
+CALLED = """\
+func @main(%x: tensor<[M]xf32>) -> tensor<[M]xf32> symbols [M] {
+  %c = tcp.call @f(%x) : tensor<[M]xf32>
+  %d = tcp.call @f(%c) : tensor<[M]xf32>
+  tcp.return(%d)
+}
+func @f(%x: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] {
+  %y = tcp.exp(%x) : tensor<[N]xf32>
+  tcp.return(%y)
+}
+"""
+CHAIN = """\
+func @chain(%x: tensor<[M]xf32>, %y: tensor<[M]xf32>) -> tensor<[M]xf32> symbols [M] {
+  %v0 = tcp.add(%x, %y) : tensor<[M]xf32>
+  %v1 = tcp.mul(%v0, %y) : tensor<[M]xf32>
+  %v2 = tcp.max(%v1, %y) : tensor<[M]xf32>
+  %v3 = tcp.sub(%v2, %y) : tensor<[M]xf32>
+  %v4 = tcp.add(%v3, %y) : tensor<[M]xf32>
+  %v5 = tcp.mul(%v4, %y) : tensor<[M]xf32>
+  %v6 = tcp.max(%v5, %y) : tensor<[M]xf32>
+  %v7 = tcp.sub(%v6, %y) : tensor<[M]xf32>
+  tcp.return(%v7)
+}
+"""
 TWICE = """\
 func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
   %two = tcp.fill {value = 2.0} : tensor<4xf32>
@@ -85,6 +109,8 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "dissolve": (RELU, MM + "let g = group([mm])\n", "dissolve(g)"),
     "outline": (RELU, MM + R, "outline([mm, r])"),
     "outline what is equal": (TWICE, P + "outline([p])\n", 'outline([match one "q" in root])'),
+    "outline_repeats": (CHAIN, "", "outline_repeats(root, least: 4)"),
+    "clone": (CALLED, 'let c = match one "c" in root\n', "clone(c)"),
     "lower_to": (RELU, MM + "let i, j = tile(mm, [m: 4, n: 16])\n", "lower_to(mm, masked_4x16)"),
     "inline": (RELU, MM + R + "let c = outline([mm, r])\n", "inline(c)"),
     "lower_vectors": (RELU, MM + NEST + "vectorize(i)\nhoist_accumulator(mm, out_of: k)\n", "lower_vectors(i)"),

@@ -1,7 +1,5 @@
 """Checking calls of transforms and sequences: names, arity, types, bare words."""
 
-from __future__ import annotations
-
 from tcpx.payload.diagnostics import ScheduleError
 from tcpx.transform.declaration import Parameter, ParameterKind, Result, Transform
 from tcpx.transform.language import syntax as ast

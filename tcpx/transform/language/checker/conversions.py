@@ -1,7 +1,5 @@
 """What was probably meant where a value is of another type than it has to be: the fix of a type error."""
 
-from __future__ import annotations
-
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.kinds import Static
 from tcpx.transform.language.printed_expressions import print_expression

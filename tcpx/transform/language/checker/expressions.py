@@ -1,7 +1,5 @@
 """Checking expressions: every name is known, operators and functions get what they take."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tcpx.payload.diagnostics import ScheduleError

@@ -1,7 +1,5 @@
 """Checking names: bound ones, those of the candidate of a `where`, dims and imports that are read by naming them."""
 
-from __future__ import annotations
-
 from tcpx.payload.ir import operation_classes
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.builtins import ALWAYS_ASKED, CANDIDATE, CONSTANTS, FUNCTIONS, NAVIGATION

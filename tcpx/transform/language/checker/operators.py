@@ -1,7 +1,5 @@
 """Checking operators: what both sides have to be, and what comes of it."""
 
-from __future__ import annotations
-
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.checker.conversions import conversion
 from tcpx.transform.language.checker.scope import Scope

@@ -1,7 +1,5 @@
 """Checking types, classes of the operation tree, and patterns."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import lru_cache
 

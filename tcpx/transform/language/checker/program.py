@@ -1,7 +1,5 @@
 """Check a program: every function, matcher, sequence and schedule of every file."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable
 from dataclasses import replace

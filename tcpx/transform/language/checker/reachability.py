@@ -1,12 +1,10 @@
 """Branches, arms and alternatives that can never be chosen, because of those before them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from tcpx.payload.ir import operation_classes
+from tcpx.records import frozen
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.checker.scope import Scope
 
@@ -125,7 +123,7 @@ def _is_literal(condition: ast.Expression, value: bool) -> bool:
     return isinstance(condition, ast.Literal) and condition.value is value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Bounds:
     """`subject` is from `lower` to `upper`."""
 

@@ -1,7 +1,5 @@
 """No sequence, function or matcher calls itself, directly or through others: every run of a schedule ends."""
 
-from __future__ import annotations
-
 from graphlib import CycleError, TopologicalSorter
 
 from tcpx.payload.diagnostics import Location

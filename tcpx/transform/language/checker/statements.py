@@ -1,7 +1,5 @@
 """Checking statements: binding, arity, conditions, knobs that nothing reads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from tcpx.payload.diagnostics import counted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from tcpx.payload.diagnostics import Location, counted
@@ -11,7 +12,7 @@ from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.checker.expressions import check_expression
 from tcpx.transform.language.checker.patterns import check_type
 from tcpx.transform.language.embedded.places import Caller, Use, caller, here
-from tcpx.transform.language.embedded.recorder import PENDING, BlockContext, Recorder, raise_problems
+from tcpx.transform.language.embedded.recorder import PENDING, BlockContext, raise_problems
 from tcpx.transform.language.embedded.steps import Steps
 from tcpx.transform.language.embedded.types import type_of
 from tcpx.transform.language.embedded.values import Argument, Dim, Value, any_free, checked_name, refused, tree_of
@@ -29,9 +30,6 @@ class Body(Steps):
     end in `_`. Names are those that the source text assigns to, and have to be said where
     there is none; where one is taken already, it gets a number.
     """
-
-    def __init__(self, recorder: Recorder) -> None:
-        super().__init__(recorder)
 
     # -- declarations and simple statements --------------------------------------------------------------------------
 
@@ -127,9 +125,7 @@ class Body(Steps):
 
     def range(self, lower: Argument, upper: Argument) -> Value:
         """`lower..upper`, both ends included."""
-        place = caller()
-        node = ast.Range(tree_of(lower, place.location), tree_of(upper, place.location), location=place.location)
-        return self._recorder.made(node, place, any_free([lower, upper]))
+        return self._made(ast.Range, lower, upper)
 
     def each(self, items: Argument, *names: str) -> Iterator[Value]:
         """`for a, b in s.each(pairs, "a", "b"):`, a loop whose variables are named here and not by the source text."""
@@ -141,10 +137,7 @@ class Body(Steps):
 
     def if_else(self, condition: Argument, then: Argument, orelse: Argument) -> Value:
         """The conditional expression `then if condition else orelse`."""
-        place = caller()
-        decided, first, second = (tree_of(v, place.location) for v in (condition, then, orelse))
-        node = ast.Conditional(decided, first, second, location=place.location)
-        return self._recorder.made(node, place, any_free([condition, then, orelse]))
+        return self._made(ast.Conditional, condition, then, orelse)
 
     def and_(self, first: Argument, *others: Argument) -> Value:
         """All of the conditions hold; `a & b` is the same."""
@@ -156,9 +149,12 @@ class Body(Steps):
 
     def not_(self, condition: Argument) -> Value:
         """The condition does not hold; `~a` is the same."""
+        return self._made(partial(ast.Unary, "not"), condition)
+
+    def _made(self, node_of: Callable[..., ast.Expression], *parts: Argument) -> Value:
         place = caller()
-        node = ast.Unary("not", tree_of(condition, place.location), location=place.location)
-        return self._recorder.made(node, place, any_free([condition]))
+        node = node_of(*(tree_of(part, place.location) for part in parts), location=place.location)
+        return self._recorder.made(node, place, any_free(parts))
 
     def _joined(self, operator: str, first: Argument, others: Sequence[Argument], place: Caller) -> Value:
         node = tree_of(first, place.location)
@@ -176,11 +172,7 @@ class Body(Steps):
 
     def elif_(self, condition: Argument) -> BlockContext:
         """The next branch of `if_`."""
-        where, last = here(), self._last(ast.If, "elif_", "`if_`")
-        branch = ast.Branch(tree_of(condition, where), _empty(where), location=where)
-        return self._continued(
-            last, lambda body: replace(last, branches=(*last.branches, replace(branch, body=body))), where
-        )
+        return self._branch(self._last(ast.If, "elif_", "`if_`"), condition)
 
     def try_(self) -> BlockContext:
         """`with s.try_():`, then perhaps `else_` as often as needed, and `else_fail`."""
@@ -207,7 +199,10 @@ class Body(Steps):
 
     def else_when(self, condition: Argument) -> BlockContext:
         """The next version of `specialize_when`."""
-        where, last = here(), self._last(ast.Specialize, "else_when", "`specialize_when`")
+        return self._branch(self._last(ast.Specialize, "else_when", "`specialize_when`"), condition)
+
+    def _branch(self, last: ast.If | ast.Specialize, condition: Argument) -> BlockContext:
+        where = here()
         branch = ast.Branch(tree_of(condition, where), _empty(where), location=where)
         return self._continued(
             last, lambda body: replace(last, branches=(*last.branches, replace(branch, body=body))), where

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 
 from tcpx.payload.diagnostics import Location, unusable_argument
 from tcpx.transform.language import syntax as ast
@@ -86,18 +85,19 @@ class ScheduleFile:
 
     def sequence(self, name: str, *, results: Sequence[str] = (), doc: str = "") -> BodyContext:
         """`with file.sequence("packed", results=["loop", "loop"]) as s:`."""
-        where, trivia = _place_of(name), ast.Trivia(doc)
-        types = tuple(type_of(r, where) for r in results)
-        return self._callable(
-            lambda params, body: ast.Sequence(name, params, types, body, trivia=trivia, location=where), types, where
-        )
+        return self._of_statements(ast.Sequence, name, results, doc)
 
     def matcher(self, name: str, *, results: Sequence[str] = (), doc: str = "") -> BodyContext:
         """`with file.matcher("conv_relu", results=["op"]) as s:`: a named pattern, for `match_some` and its like."""
+        return self._of_statements(ast.Matcher, name, results, doc)
+
+    def _of_statements(
+        self, kind: type[ast.Sequence] | type[ast.Matcher], name: str, results: Sequence[str], doc: str
+    ) -> BodyContext:
         where, trivia = _place_of(name), ast.Trivia(doc)
         types = tuple(type_of(r, where) for r in results)
         return self._callable(
-            lambda params, body: ast.Matcher(name, params, types, body, trivia=trivia, location=where), types, where
+            lambda params, body: kind(name, params, types, body, trivia=trivia, location=where), types, where
         )
 
     def function(self, name: str, *, result: str, doc: str = "") -> BodyContext:
@@ -186,11 +186,9 @@ class BodyContext:
         self._recorder = self._file.open(self._results, self._is_function)
         return Body(self._recorder)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         recorder = self._recorder
-        if error is not None:
+        if kind is not None:
             recorder.is_closed = True
             self._file.close(None)
             return

@@ -9,12 +9,12 @@ import ast
 import builtins
 import linecache
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.python_lines import Span, frame_outside, location_of, location_outside, source_lines, span_of
+from tcpx.records import frozen
 
 _RECORDING = __name__.rpartition(".")[0]
 _COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -30,7 +30,7 @@ class Use(Enum):
     UNKNOWN = "there is no source text that says it"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Caller:
     """A place outside this package. `names` are those assigned to, or the variables of a `for`."""
 

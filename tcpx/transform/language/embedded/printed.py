@@ -1,7 +1,5 @@
 """The text of a recorded file, and where its nodes stand in it: what is printed into the C names that text."""
 
-from __future__ import annotations
-
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 

@@ -1,11 +1,8 @@
 """The statements recorded so far, block by block, each checked as it comes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from types import TracebackType
 
 from tcpx.payload.diagnostics import Kind, Location, ScheduleError
 from tcpx.transform.language import syntax as ast
@@ -197,10 +194,8 @@ class BlockContext:
     def __enter__(self) -> None:
         self.recorder.open()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is not None:
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:
             self.recorder.abandon(self.where)
             return
         self.finish(self.recorder.close(self.where))

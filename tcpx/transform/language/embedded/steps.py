@@ -1,7 +1,5 @@
 """What can be called: transforms, sequences, functions, each with the signature and page of its declaration."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The types of the language as Python writes them: text."""
 
-from __future__ import annotations
-
 from tcpx.payload.diagnostics import Location
 from tcpx.transform.language import syntax as ast
 

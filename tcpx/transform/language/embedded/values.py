@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isfinite
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, TypeAlias, cast
@@ -29,6 +29,10 @@ def refused(
 ) -> ScheduleError:
     """The error to raise at the line of Python that is being recorded."""
     return ScheduleError(Diagnostic(message, schedule=where or here(), required=required, found=found, fix=fix))
+
+
+def _binary(operator: str, reflected: bool = False) -> Callable[[Value, Argument], Value]:
+    return lambda value, other: value.joined_(operator, other, reflected)
 
 
 class Value:
@@ -135,7 +139,7 @@ class Value:
 
     # -- operators -----------------------------------------------------------------------------------------------
 
-    def _binary(self, operator: str, other: object, reflected: bool = False) -> Value:
+    def joined_(self, operator: str, other: object, reflected: bool = False) -> Value:
         made = caller()
         lhs, rhs = self.node_, tree_of(other, made.location)
         lhs, rhs = (rhs, lhs) if reflected else (lhs, rhs)
@@ -145,71 +149,28 @@ class Value:
         made = caller()
         return self._made(ast.Unary(operator, self.node_, location=made.location), made)
 
-    def __add__(self, other: Argument) -> Value:
-        return self._binary("+", other)
-
-    def __radd__(self, other: Argument) -> Value:
-        return self._binary("+", other, reflected=True)
-
-    def __sub__(self, other: Argument) -> Value:
-        return self._binary("-", other)
-
-    def __rsub__(self, other: Argument) -> Value:
-        return self._binary("-", other, reflected=True)
-
-    def __mul__(self, other: Argument) -> Value:
-        return self._binary("*", other)
-
-    def __rmul__(self, other: Argument) -> Value:
-        return self._binary("*", other, reflected=True)
-
-    def __floordiv__(self, other: Argument) -> Value:
-        return self._binary("/", other)
-
-    def __rfloordiv__(self, other: Argument) -> Value:
-        return self._binary("/", other, reflected=True)
-
-    def __truediv__(self, other: Argument) -> Value:
-        return self._binary("/", other)
-
-    def __rtruediv__(self, other: Argument) -> Value:
-        return self._binary("/", other, reflected=True)
-
-    def __pow__(self, other: Argument) -> Value:
-        return self._binary("**", other)
-
-    def __rpow__(self, other: Argument) -> Value:
-        return self._binary("**", other, reflected=True)
-
-    def __mod__(self, other: Argument) -> Value:
-        return self._binary("%", other)
-
-    def __rmod__(self, other: Argument) -> Value:
-        return self._binary("%", other, reflected=True)
-
-    def __lt__(self, other: Argument) -> Value:
-        return self._binary("<", other)
-
-    def __le__(self, other: Argument) -> Value:
-        return self._binary("<=", other)
-
-    def __gt__(self, other: Argument) -> Value:
-        return self._binary(">", other)
-
-    def __ge__(self, other: Argument) -> Value:
-        return self._binary(">=", other)
-
-    def __and__(self, other: Argument) -> Value:
-        return self._binary("and", other)
-
-    def __rand__(self, other: Argument) -> Value:
-        return self._binary("and", other, reflected=True)
-
-    def __or__(self, other: Argument) -> Value:
-        return self._binary("or", other)
-
-    def __ror__(self, other: Argument) -> Value:
-        return self._binary("or", other, reflected=True)
+    __add__ = _binary("+")
+    __radd__ = _binary("+", reflected=True)
+    __sub__ = _binary("-")
+    __rsub__ = _binary("-", reflected=True)
+    __mul__ = _binary("*")
+    __rmul__ = _binary("*", reflected=True)
+    __floordiv__ = _binary("/")
+    __rfloordiv__ = _binary("/", reflected=True)
+    __truediv__ = _binary("/")
+    __rtruediv__ = _binary("/", reflected=True)
+    __pow__ = _binary("**")
+    __rpow__ = _binary("**", reflected=True)
+    __mod__ = _binary("%")
+    __rmod__ = _binary("%", reflected=True)
+    __lt__ = _binary("<")
+    __le__ = _binary("<=")
+    __gt__ = _binary(">")
+    __ge__ = _binary(">=")
+    __and__ = _binary("and")
+    __rand__ = _binary("and", reflected=True)
+    __or__ = _binary("or")
+    __ror__ = _binary("or", reflected=True)
 
     def __neg__(self) -> Value:
         return self._unary("-")
@@ -220,10 +181,10 @@ class Value:
     # Python types these as bool; conditions take either.
 
     def __eq__(self, other: object) -> bool:
-        return cast("bool", self._binary("==", other))
+        return cast("bool", self.joined_("==", other))
 
     def __ne__(self, other: object) -> bool:
-        return cast("bool", self._binary("!=", other))
+        return cast("bool", self.joined_("!=", other))
 
     __hash__ = object.__hash__
 

@@ -1,7 +1,5 @@
 """Text -> text, in the one format. Works on tokens, so that no construct can be lost; see `format_schedule`."""
 
-from __future__ import annotations
-
 from tcpx.transform.language.builder import Builder
 from tcpx.transform.language.formatter.alignment import aligned
 from tcpx.transform.language.formatter.layout import Layout

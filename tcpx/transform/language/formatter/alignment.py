@@ -1,17 +1,16 @@
 """Columns: comments behind the code of a paragraph, and what its author had aligned."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
+
+from tcpx.records import frozen
 
 WIDTH = 120
 GAP = "  "
 """Between code and the comment behind it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mark:
     """A place in a line that may be put into a column with those of the same kind; `kept` if the author did."""
 
@@ -20,7 +19,7 @@ class Mark:
     kept: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Line:
     """A line of output, indentation included. An own-line comment is `text` without code."""
 

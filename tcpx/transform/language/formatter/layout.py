@@ -1,7 +1,5 @@
 """Statements and blocks -> lines."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from tcpx.transform.language.formatter.alignment import WIDTH, Line

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from lark import Token
 
 from tcpx.limits import DEEPEST_BRACKETS
 from tcpx.payload.diagnostics import Diagnostic, ParseError
+from tcpx.records import frozen
 from tcpx.transform.language.parser import ParsedText
 from tcpx.transform.language.source import Source
 from tcpx.transform.language.tokens import Comment
@@ -17,7 +17,7 @@ _CLOSING = {"LPAR": "RPAR", "LSQB": "RSQB"}
 _OPERANDS = frozenset("NAME INT FLOAT STRING RPAR RSQB TRUE FALSE".split())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Remark:
     """A comment or doc, slashes included; `own_line` if it begins its line, `spaced` if an empty line is before it."""
 
@@ -26,7 +26,7 @@ class Remark:
     spaced: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Leaf:
     """One token of a statement, with the comments in front of it."""
 
@@ -39,7 +39,7 @@ class Leaf:
     """Whether the author left more than one blank."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Group:
     """`( .. )` or `[ .. ]`; each item ends with its comma."""
 
@@ -51,7 +51,7 @@ class Group:
 Element = Leaf | Group
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """`{ .. }`; `behind` stands directly behind the opening brace, `one_line` is how the author wrote it."""
 
@@ -61,7 +61,7 @@ class Block:
     one_line: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """A head and the block it governs: `if c { .. }`, then `else { .. }`. Without a block: the last part."""
 
@@ -69,7 +69,7 @@ class Part:
     block: Block | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Statement:
     """A statement, arm or item; `behind` is the comment behind it, `spaced` an empty line before it."""
 

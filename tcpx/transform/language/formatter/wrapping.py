@@ -1,7 +1,5 @@
 """Tokens -> lines of at most 120 columns, broken inside brackets or at operators."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,0 +1,99 @@
+"""outline_repeats: which operations repeat, where the parts begin, and what stays as it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcpx
+from benchmarks.transformer import INNER, WEIGHTS, WIDTH, transformer
+from tests.transform.payloads import check, refusal
+
+ROWS = "tensor<[M]x4xf32>"
+HEAD = f"func @f(%x: {ROWS}, %z: {ROWS}) -> {ROWS} symbols [M] {{"
+
+
+def payload(parts: int, before: str = "", first: str = "x", between: str = "") -> str:
+    """Parts of four operations, each handing on one value."""
+    lines, last = [HEAD, before], first
+    for k in range(parts):
+        lines += [
+            f"  %a{k} = tcp.add(%{last}, %z) : {ROWS}",
+            f"  %b{k} = tcp.exp(%a{k}) : {ROWS}",
+            f"  %c{k} = tcp.mul(%a{k}, %b{k}) : {ROWS}",
+            f"  %d{k} = tcp.sub(%c{k}, %z) : {ROWS}",
+            between if k == 1 else "",
+        ]
+        last = f"d{k}"
+    return "\n".join([*filter(None, lines), f"  tcp.return(%{last})", "}", ""])
+
+
+def opcodes(module: tcpx.Module) -> list[str]:
+    return [op.opcode.partition(".")[2] for op in module.main.body.ops]
+
+
+def test_parts_become_calls_and_handles_denote_all_of_them() -> None:
+    body = """outline_repeats(root, least: 8)
+    let all = match some op in root where it.is_a(exp)
+    require len(all) == 1
+    let i = tile(b1, [d0: 3])
+    fuse(a2, into: i, recompute: true)"""
+    body = 'let b1 = match one "b1" in root\nlet a2 = match one "a2" in root\n' + body.replace("where it.is_a(exp)", "")
+    done = check(payload(3), body.replace("require len(all) == 1", "require len(all) == 7"), exact=False)
+    assert opcodes(done.module) == ["call", "call", "call", "return"]
+    assert len(done.module.funcs) == 2
+
+
+def test_parts_may_begin_before_or_behind() -> None:
+    """What stands before looks like the end of a part; of `mul`, the operands are others."""
+    before = f"  %e = tcp.mul(%x, %x) : {ROWS}\n  %g = tcp.sub(%e, %z) : {ROWS}"
+    done = check(payload(3, before, "g"), "outline_repeats(root, least: 8)", exact=False)
+    assert opcodes(done.module) == ["mul", "call", "call", "call", "sub", "return"]
+
+
+def test_other_operations_in_between() -> None:
+    done = check(payload(4, between=f"  %d1 = tcp.max(%q, %z) : {ROWS}").replace("%d1 = tcp.sub", "%q = tcp.sub"),
+                 "outline_repeats(root, least: 4)", exact=False)  # fmt: skip
+    assert opcodes(done.module) == ["call", "call", "max", "call", "call", "return"]
+
+
+def test_what_reads_nothing_is_computed_in_each() -> None:
+    before = "  %two = tcp.const {value = 2.0} : f32"
+    text = payload(3, before).replace("f32\n", f"f32\n  %z1 = tcp.broadcast(%two) {{dims = []}} : {ROWS}\n", 1)
+    done = check(text.replace(", %z)", ", %z1)"), "outline_repeats(root, least: 8)", exact=False)
+    assert opcodes(done.module) == ["call", "call", "call", "return"]
+    assert "%two" in next(func.text() for name, func in done.module.funcs.items() if name != "f")
+
+
+def test_what_does_not_repeat_stays() -> None:
+    found = refusal(payload(1), "outline_repeats(root)")
+    assert found.message == "`outline_repeats` changes nothing here"
+    found = refusal(payload(3), "outline_repeats(root, least: 9)")
+    assert found.message == "`outline_repeats` changes nothing here"
+    alike = payload(2).replace("tcp.mul(%a1, %b1)", "tcp.mul(%b1, %a1)").replace("(%a0, %b0)", "(%a0, %a0)")
+    assert refusal(alike, "outline_repeats(root, least: 4)").message == "`outline_repeats` changes nothing here"
+
+
+def test_on_memory_nothing_is_outlined() -> None:
+    found = refusal(payload(3), "bufferize(root)\noutline_repeats(root, least: 4)")
+    assert found.message == "`outline_repeats` changes nothing here"
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_transformer_is_one_block_that_packs_each_weight_once(threads: int) -> None:
+    module = transformer(3)
+    kernel = tcpx.compile(module, threads=threads)
+    assert [*kernel.sources] == ["transformer.c", "transformer_y_0.c"]
+    once = tcpx.compile(transformer(1), threads=threads)
+    assert len(kernel.sources["transformer_y_0.c"]) < 1.1 * len(once.c_source)
+    assert len(kernel.sources["transformer.c"]) < 20_000 + 3 * 4_000
+    names = [slot.name for slot in kernel.signature.constants]
+    assert len(names) == 3 * len(WEIGHTS)
+    assert not [name for name in names if name.partition(".")[0] in ("wq", "wk", "wv", "wo", "w1", "w2")]
+    elements = 3 * (4 * WIDTH * WIDTH + 2 * WIDTH * INNER + 5 * WIDTH + INNER)
+    assert kernel.signature.constants_bytes == 4 * elements
+    for batch, length in ((1, 1), (2, 5), (3, 17)):
+        x = np.random.default_rng(length).standard_normal((batch, length, WIDTH), dtype=np.float32)
+        np.testing.assert_allclose(
+            *(np.asarray(held, np.float64) for held in (kernel(x), tcpx.evaluate(module, x))), rtol=1e-3, atol=1e-4
+        )

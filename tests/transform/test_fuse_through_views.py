@@ -1,0 +1,75 @@
+"""A producer is fused through whatever stands between it and the tiled consumer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from tcpx.payload.evaluator import evaluate_func
+from tcpx.payload.text.parser import parse
+from tests.outside import operations  # noqa: F401  (registers them)
+from tests.transform.payloads import arguments, refusal, run
+
+GENERIC_GATHER = """tcp.generic(%p, %ix) {iterators = [["a", "parallel"], ["b", "parallel"]],
+      maps = [[in1, b], [a], [a, b]]} ({ (%e: f32, %i: si64):
+    tcp.yield(%e)
+  })"""
+VIEWS: Mapping[str, tuple[str, str]] = {
+    "concat": ("tcp.concat(%z, %p, %z) {dim = 0}", "[N + 6]x[M]"),
+    "concat of columns": ("tcp.concat(%p, %x) {dim = 1}", "[N]x[2*M]"),
+    "gather": ("outside.gather(%p, %ix) {axis = 0}", "[K]x[M]"),
+    "gather in a generic": (GENERIC_GATHER, "[K]x[M]"),
+    "scatter": ("outside.scatter_add(%p, %jx, init = %s)", "[V]x[M]"),
+    "pad": ("tcp.pad(%p) {value = 1.0, low = [2, 1]}", "[N + 4]x[M + 3]"),
+    "pad between": ("tcp.pad(%p) {value = 1.0, low = [2, 1], interior = [1, 0]}", "[2*N + 4]x[M + 3]"),
+    "slice": ("gml_st.materialize(%p) tile [1, 0] [N - 1, M]", "[N - 1]x[M]"),
+    "reverse": ("tcp.reverse(%p) {dims = [0, 1]}", "[N]x[M]"),
+    "broadcast": ("tcp.broadcast(%p) {dims = [0, 2]}", "[N]x4x[M]"),
+    "transpose": ("tcp.transpose(%p) {permutation = [1, 0]}", "[M]x[N]"),
+    "reshape": ("tcp.reshape(%p)", "[N]x1x[M]"),
+}
+HEAD = 'let p = match one "p" in root\nlet y = match one "y" in root\n'
+SCHEDULES: Mapping[str, str] = {
+    "rows": "let i = tile(y, [d0: 3])\nfuse(p, into: i)",
+    "last dim": "let i = tile(y, [LAST: 5])\nfuse(p, into: i)",
+    "both": "let i, j = tile(y, [d0: 3, LAST: 5])\nfuse(p, into: j)",
+    "threads": "let i = tile(y, [LAST: 3], parallel: true)\nfuse(p, into: i)",
+}
+
+
+def payload(view: str) -> str:
+    what, shape = VIEWS[view]
+    return f"""func @f(%x: tensor<[N]x[M]xf32>, %z: tensor<3x[M]xf32>, %ix: tensor<[K]xsi64> in 0 to N,
+    %jx: tensor<[N]xsi64> in 0 to V, %s: tensor<[V]x[M]xf32>) -> tensor<{shape}xf32> symbols [N: 2.., M, K, V] {{
+  %p = tcp.mul(%x, %x) : tensor<[N]x[M]xf32>
+  %v = {what} : tensor<{shape}xf32>
+  %y = tcp.add(%v, %v) : tensor<{shape}xf32>
+  tcp.return(%y)
+}}
+"""
+
+
+def _body(view: str, schedule: str) -> str:
+    return HEAD + SCHEDULES[schedule].replace("LAST", f"d{VIEWS[view][1].count('x')}")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_producer_is_computed_in_the_loop(view: str) -> None:
+    original = parse(payload(view))
+    for schedule in SCHEDULES if view != "scatter" else ("last dim", "threads"):
+        module = run(payload(view), _body(view, schedule)).module
+        assert not any(op.opcode == "tcp.mul" for op in module.main.body.ops), schedule
+        again = parse(module.text())
+        assert again.text() == module.text()
+        for n, m, k, v in ((2, 0, 0, 1), (3, 1, 4, 6), (7, 8, 5, 2), (10, 5, 1, 9)):
+            given = arguments(original, {"N": n, "M": m, "K": k, "V": v})
+            given[2:4] = np.abs(given[2].astype(np.int64)) % n, np.abs(given[3].astype(np.int64)) % v
+            (wanted,), (found,) = (evaluate_func(each, each.main, given) for each in (original, again))
+            assert np.array_equal(found, wanted), (schedule, n, m)
+
+
+def test_rows_that_a_scatter_writes_are_not_known() -> None:
+    found = refusal(payload("scatter"), _body("scatter", "rows"))
+    assert found.message == "%v (outside.scatter_add): this subset of the result is no box of iterations"
