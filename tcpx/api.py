@@ -187,6 +187,7 @@ def lowered(request: CompileRequest, target: Target, threads: int) -> Run:
     return run_and_lower(module, program, target, threads=threads, params=request.params)
 
 
+@collector_paused()
 def compile_many(
     requests: list[CompileRequest], *, target: str | Target = "native", threads: int = 1, sanitize: bool = False
 ) -> list[Kernel]:

@@ -7,10 +7,10 @@ import pytest
 
 import tcpx
 from tcpx.target import LaneType, Target, load_target
-from tcpx.target.evaluate import numpy_dtype
 from tcpx.transform.vectors.transposition import network
 from tests.end_to_end.payloads import TARGETS
 from tests.guard_pages import run_guarded
+from tests.target.evaluate import numpy_dtype
 
 TRANSPOSE = """\
 func @{name}(%x: tensor<{shape}x{dtype}>) -> tensor<{out}x{dtype}> symbols [B, M, N] {{

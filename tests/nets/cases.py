@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import tcpx
-from tcpx.payload.comparison import structurally_equal
 from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import Kind, TcpxError, VerifyError
 from tcpx.payload.evaluator import evaluate_func
@@ -17,6 +16,7 @@ from tcpx.payload.ir import Module
 from tcpx.payload.text.parser import parse
 from tcpx.payload.verifier import verify_module
 from tcpx.target import Target
+from tests.comparison import structurally_equal
 from tests.nets.counts import Counts
 from tests.nets.messages import is_located
 from tests.nets.oracle import KINDS, Array, Expected, arguments, expectation, sizes_of

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tcpx.payload.comparison import structurally_equal
 from tcpx.payload.diagnostics import ArgumentError, VerifyError
 from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.ir import Module
 from tcpx.payload.ops.gml_st import Loop, Parallel
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.text.parser import load, parse
+from tests.comparison import structurally_equal
 
 SAMPLES = Path(__file__).parent / "samples"
 

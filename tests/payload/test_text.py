@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcpx.payload.builder import Builder, tensor
-from tcpx.payload.comparison import structurally_equal
 from tcpx.payload.evaluator import evaluate_func
 from tcpx.payload.ir import Attribute, Block, Module, Operation, operation_classes
 from tcpx.payload.ops.elementwise import Exp
@@ -36,6 +35,7 @@ from tcpx.payload.subsets import Tile
 from tcpx.payload.text.parser import load, parse
 from tcpx.payload.text.printer import print_operation
 from tcpx.payload.types import SCALARS, TensorType, bf16, f32
+from tests.comparison import structurally_equal
 
 SAMPLES = Path(__file__).parent / "samples"
 DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits"

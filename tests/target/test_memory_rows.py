@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from tcpx.target import InstructionRow, LaneType
-from tcpx.target.evaluate import numpy_dtype
+from tests.target.evaluate import numpy_dtype
 
 Array = npt.NDArray[Any]
 

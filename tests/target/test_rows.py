@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pytest
 
 from tcpx.target import InstructionRow, LaneType, load_target
-from tcpx.target.evaluate import evaluate, evaluate_row, numpy_dtype
 from tests.optional_tools import CLANG
+from tests.target.evaluate import evaluate, evaluate_row, numpy_dtype
 
 Array = npt.NDArray[Any]
 

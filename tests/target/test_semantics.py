@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tcpx.target import TargetError
-from tcpx.target.evaluate import evaluate
 from tcpx.target.semantics import Binary, Call, Operand, normalize, operand_count, parse_semantics
+from tests.target.evaluate import evaluate
 
 
 def test_parses_calls_and_operators() -> None:

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pytest
 
 from tcpx.interp import Run, StepHook, run_schedule
-from tcpx.payload.comparison import structurally_equal
 from tcpx.payload.diagnostics import Diagnostic, ScheduleError
 from tcpx.payload.evaluator import Evaluation, evaluate_func
 from tcpx.payload.ir import Module
@@ -20,6 +19,7 @@ from tcpx.payload.types import dtype_of
 from tcpx.payload.verifier import verify_module
 from tcpx.target import Target, load_target
 from tcpx.transform.language import program_of_text
+from tests.comparison import structurally_equal
 
 Array = npt.NDArray[np.generic]
 Sizes = Mapping[str, int]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tcpx.payload.comparison import structurally_equal
 from tcpx.payload.text.parser import parse
+from tests.comparison import structurally_equal
 from tests.transform.payloads import CHAIN, MM, RELU, Sizes, check, refusal, run
 
 SIZES: tuple[Sizes, ...] = ({"M": 13, "K": 5, "N": 65}, {"M": 4, "K": 16, "N": 64}, {"M": 0, "K": 0, "N": 0})

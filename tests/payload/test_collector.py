@@ -1,0 +1,39 @@
+"""What was made in a pause of the collector is not looked at in it, and collected later."""
+
+import gc
+
+from tcpx.payload.collector import collector_paused
+
+
+class _Cycle:
+    """Garbage that only the collector sees."""
+
+    alive = 0
+
+    def __init__(self) -> None:
+        self.me = self
+        _Cycle.alive += 1
+
+    def __del__(self) -> None:
+        _Cycle.alive -= 1
+
+
+def test_what_was_made_in_pauses_is_collected() -> None:
+    made = len(gc.get_objects()) // 20
+    most = 0
+    for _ in range(20):
+        with collector_paused():
+            for _ in range(made):
+                _Cycle()
+        most = max(most, _Cycle.alive)
+    assert most < 10 * made
+
+
+def test_nothing_is_collected_in_a_pause() -> None:
+    with collector_paused():
+        runs = gc.get_stats()[2]["collections"]
+        kept = [[k] for k in range(200_000)]
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    assert len(kept) == 200_000
+    assert gc.get_stats()[2]["collections"] == runs
