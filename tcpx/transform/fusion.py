@@ -5,12 +5,13 @@ from itertools import pairwise
 
 from tcpx.payload.bounds import is_equal, is_less_equal
 from tcpx.payload.diagnostics import ScheduleError
+from tcpx.payload.indexing_maps import grows, map_dim
 from tcpx.payload.interfaces import Box, Structured, Tileable
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim
+from tcpx.payload.sizes import Dim, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import dtype_of, shape_of
 from tcpx.records import frozen
@@ -339,12 +340,7 @@ class _FusedConsumer:
     def _box(self, op: Tileable, tiles: Mapping[Value, Tile]) -> Box:
         box = self._box_of(op, tiles)
         if box is None:
-            raise self.ctx.fail(
-                f"%{op.name} does not use the tile as a box of its own iterations",
-                op=op,
-                required="maps that are projected permutations, the same for each use",
-                found=op.opcode,
-            )
+            raise self._no_box(op, tiles)
         for it, offset, size, extent in zip(op.iterators(), box.offsets, box.sizes, op.extents(), strict=True):
             if it.is_reduction and not (is_equal(offset, 0) is True and is_equal(size, extent) is True):
                 raise self.ctx.fail(
@@ -354,6 +350,28 @@ class _FusedConsumer:
                     found=f"a tile of it in {self.chain.links[-1].loop.name}",
                 )
         return box
+
+    def _no_box(self, op: Tileable, tiles: Mapping[Value, Tile]) -> ScheduleError:
+        """The error for a moved operation whose iterations do not fall apart as the tiles of its operands do."""
+        message, required, found = (
+            f"%{op.name} does not use the tile as a box of its own iterations",
+            "maps that are projected permutations, the same for each use",
+            op.opcode,
+        )
+        for k, value in enumerate(op.inputs if isinstance(op, Structured) else ()):
+            for dim, entry in enumerate(op.maps()[k] if value in tiles and isinstance(op, Structured) else ()):
+                offset, size = tiles[value].offsets[dim], tiles[value].sizes[dim]
+                alone = Box.at_origin(shape_of(value.type)).along(dim, offset, size)
+                is_window = map_dim(entry) is None and grows(entry)
+                if is_window and op.iteration_of_operand(k, Tile(alone.offsets, alone.sizes)) is None:
+                    name = value.name.split(".")[0]
+                    message = f"%{op.name} reads `{to_text(entry)}` of %{name} across its tiles"
+                    required = "windows without an offset, a stride no less than them, and tiles by a multiple of it"
+                    found = f"{to_text(size)} elements from {to_text(offset)} on"
+        producer, last = self.chain.value.defining_op or self.chain.top, self.ctx.name_of(self.last)
+        name = self.ctx.name_of(producer)
+        fix = f"in place of the loop round {name}: `let t = tile({last}, [...])`, `fuse({name}, into: t)`"
+        return self.ctx.fail(message, op=op, required=required, found=found, fix=fix)
 
     def _result_tiles(self, sources: Mapping[Value, Tile]) -> tuple[Tile, ...]:
         tiles = self._boxes(sources)

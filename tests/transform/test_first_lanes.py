@@ -21,8 +21,9 @@ from tests.transform.payloads import arguments
 POOL = """\
 func @pool(%x: tensor<[N]x[M]xDTYPE>) -> tensor<OUTxDTYPE> symbols [N: 0.., M: 0..] {
   %p = tcp.pad(%x) {value = LOWEST, low = [1, 1]} : tensor<WIDExDTYPE>
-  %y = tcp.generic(%p) {iterators = [["i", "parallel"], ["j", "parallel"], ["a", "reduction", 3], ["b", "reduction", 3]],
-      maps = [[STRIDE*i + a, STRIDE*j + b], [i, j]], combiner = "tcp.max"} ({ (%e: DTYPE, %acc: DTYPE):
+  %y = tcp.generic(%p) {iterators = [["i", "parallel"], ["j", "parallel"], ["a", "reduction", 3],
+      ["b", "reduction", 3]], maps = [[STRIDE*i + a, STRIDE*j + b], [i, j]],
+      combiner = "tcp.max"} ({ (%e: DTYPE, %acc: DTYPE):
     %next = tcp.max(%acc, %e) : DTYPE
     tcp.yield(%next)
   }) : tensor<OUTxDTYPE>
