@@ -159,7 +159,13 @@ def _path(ctx: TransformContext, top: Loop, consumer: Tileable) -> list[Tileable
         if isinstance(op, Loop) and op.copy_path:
             raise _several_copies(ctx, consumer, top, op)
         if not isinstance(op, Tileable):
-            raise ctx.fail(f"%{op.name} on the way cannot be tiled", op=op, required="Tiling", found=op.opcode)
+            raise ctx.fail(
+                f"%{op.name} on the way cannot be tiled",
+                op=op,
+                required="Tiling",
+                found=op.opcode,
+                fix=f"tile %{consumer.name}, and fuse into that loop what leads to it",
+            )
         outside = [u for r in op.results for u in r.users if id(u) not in needed]
         if op is not consumer and outside:
             raise ctx.fail(
@@ -480,12 +486,12 @@ def pull(
     """A copy of `op` that computes the subset `part` of a result, or of the only one, padded to `shape`, before an
     operation."""
     wanted = result if result is not None else op.result
-    rising = part.rising()
-    if rising != part:
-        straight = pull(rewriter, op, rising, rising.shape, before, copies, wanted)
-        turned = Materialize.of(straight, part.order_in_rising())
-        backwards = rewriter.insert(turned, InsertPoint.before(before), f"{source_name(op)}.t").result
-        return pad_value_to(rewriter, backwards, shape, 0, True, before)
+    dense = part.dense()
+    if dense != part:
+        computed = pull(rewriter, op, dense, dense.shape, before, copies, wanted)
+        read = Materialize.of(computed, part.order_in_dense())
+        value = rewriter.insert(read, InsertPoint.before(before), f"{source_name(op)}.t").result
+        return pad_value_to(rewriter, value, shape, 0, True, before)
     boxes = _boxes_to_pull(op, wanted, part, shape if op.pads_operands else part.shape)
     made = _pull_box(rewriter, op, *boxes, before, copies).results[op.results.index(wanted)]
     return made if op.pads_operands else pad_value_to(rewriter, made, shape, 0, True, before)
@@ -662,7 +668,15 @@ def _pull_at(
         return
     target, source, part = _replaced(user), user.source, user.subset
     shape = shape_of(target.results[0].type)
-    if producer.pads_operands and part.rising() == part:
+    if any(stride not in (1, -1) for stride in part.strides):
+        ctx.warn(
+            f"%{producer.name} is computed between the elements that are read, too",
+            producer,
+            required="a tile in steps of one element",
+            found=part.text(),
+            fix=f"slice what %{producer.name} reads, in the payload: of that it computes what is read alone",
+        )
+    if producer.pads_operands and part.dense() == part:
         boxes = _boxes_to_pull(producer, source, part, shape)
         key: tuple[Hashable, ...] = (target.parent, *boxes)
         if key not in pulled:
