@@ -14,6 +14,7 @@ from tcpx.payload.sizes import (
     Symbol,
     Var,
     floordiv,
+    is_less_equal,
     minimum,
     mod,
     substitute,
@@ -160,6 +161,16 @@ def index_range(expression: Dim, extents: Mapping[str, Dim]) -> tuple[Dim, Dim]:
         anywhere = substitute(expression, ends[True])
         return anywhere, anywhere + 1
     return substitute(expression, ends[False]), substitute(expression, ends[True]) + 1
+
+
+def map_block(expression: Dim, extents: Mapping[str, Dim]) -> tuple[str, int] | None:
+    """The dim, and its factor, each of whose iterations reads in a block of as many elements of its own, as of
+    `2*i + a` with a < 2 those of i; None where windows overlap."""
+    for name, factor in (map_coefficients(expression) or {}).items():
+        first, end = index_range(expression - factor * Symbol(name).size(), extents)
+        if is_less_equal(0, first) is True and is_less_equal(end, factor) is True:
+            return name, factor
+    return None
 
 
 def from_first(indexing_map: IndexingMap) -> IndexingMap:

@@ -19,6 +19,7 @@ from tcpx.payload.indexing_maps import (
     grows,
     index_operands,
     index_range,
+    map_block,
     map_digit,
     map_dim,
     map_element,
@@ -30,6 +31,7 @@ from tcpx.payload.pieces import Piece
 from tcpx.payload.predicates import Predicate, Relation
 from tcpx.payload.sizes import (
     Dim,
+    Min,
     Size,
     Symbol,
     Var,
@@ -116,6 +118,33 @@ class Box:
         offsets, sizes = list(self.offsets), list(self.sizes)
         offsets[position], sizes[position] = offset, size
         return Box(tuple(offsets), tuple(sizes))
+
+
+def _blocks_in(part: tuple[Dim, Dim], factor: int, count: Dim, whole: Dim) -> tuple[Dim, Dim] | None:
+    """The blocks of `factor` elements that a part of a dim holds, of `count` there are: the first, and how many. None
+    where the part may cut a block: it begins at one, and ends at one or where the dim does."""
+    offset, size = part
+    first, counts = floordiv(offset, factor), list[Dim]()
+    for end in _ends(size):
+        if is_equal(mod(end, factor), 0) is True:
+            counts.append(floordiv(end, factor))
+        elif is_equal(offset + end, whole) is not True:
+            return None
+    if not counts or is_less_equal(offset + size, whole) is True:  # else it is padded behind the dim
+        counts.append(not_negative(count - first))
+    return (first, minimum(*counts)) if is_equal(mod(offset, factor), 0) is True else None
+
+
+def _ends(size: Dim) -> tuple[Dim, ...]:
+    """The sizes that a size is the least of."""
+    for factors, coefficient in () if isinstance(size, int) else size.terms:
+        match factors:
+            case (Min() as least,) if coefficient == 1:
+                rest = size - least.size()
+                return tuple(end for arg in least.args for end in _ends(arg + rest))
+            case _:
+                pass
+    return (size,)
 
 
 @cache
@@ -630,19 +659,31 @@ class Structured(Tileable):
         if tile.dropped or any(s != 1 for s in tile.strides):
             return None
         found: dict[str, tuple[Dim, Dim]] = {}
+        read_whole = set[str]()
         partial, extents = (
             self._partial_dims(),
             dict(zip((it.name for it in self.iterators()), self.domain(), strict=True)),
         )
         for expression, whole, offset, size in zip(indexing_map, shape, tile.offsets, tile.sizes, strict=True):
-            name = map_dim(expression)
-            if map_element(expression) is not None and offset == 0 and is_equal(size, whole) is True:
-                continue
-            if name is None or name in found:
+            name, part = map_dim(expression), (offset, size)
+            if name is not None and name in partial and is_equal(extents[name], whole) is not True:
                 return None
-            if name in partial and is_equal(extents[name], whole) is not True:
+            if name is None:
+                if from_first((expression,)) != (expression,):
+                    return None
+                if offset == 0 and is_equal(size, whole) is True:
+                    read_whole.update(map_symbols(expression))
+                    continue
+                block = map_block(expression, extents)
+                if block is None:
+                    return None
+                name, factor = block
+                part = _blocks_in(part, factor, extents[name], whole)
+            if part is None or name in found:
                 return None
-            found[name] = (offset, size)
+            found[name] = part
+        if read_whole & found.keys():
+            return None
         box = Box.at_origin(self.extents())
         for position, it in enumerate(self.iterators()):
             if it.name in found:

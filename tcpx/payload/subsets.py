@@ -13,6 +13,7 @@ from tcpx.payload.sizes import (
     is_equal,
     is_less_equal,
     lower_bound,
+    not_negative,
     substitute,
     to_text,
     upper_bound,
@@ -96,11 +97,20 @@ class Tile:
                 offsets[dim], strides[dim] = offsets[dim] + (size - 1) * stride, -stride
         return Tile(tuple(offsets), self.sizes, tuple(strides), self.dropped)
 
-    def order_in_rising(self) -> Tile:
-        """The elements of `rising` in the order of this tile: all of it, where it falls backwards."""
+    def dense(self) -> Tile:
+        """All elements from its first to its last along each dim, in rising order, with the dims that it drops; itself
+        where it has steps that only the kernel knows."""
+        if (self.has_unit_strides and not self.dropped) or not all(isinstance(stride, int) for stride in self.strides):
+            return self
+        rising = self.rising()
+        return Tile(rising.offsets, tuple(map(not_negative, _extents(rising))))
+
+    def order_in_dense(self) -> Tile:
+        """Its elements, of those of `dense`."""
+        extents = _extents(self.rising())
         falls = [isinstance(stride, int) and stride < 0 for stride in self.strides]
-        offsets = tuple(size - 1 if fall else 0 for size, fall in zip(self.sizes, falls, strict=True))
-        return Tile(offsets, self.sizes, tuple(-1 if fall else 1 for fall in falls))
+        offsets = tuple(extent - 1 if fall else 0 for extent, fall in zip(extents, falls, strict=True))
+        return Tile(offsets, self.sizes, self.strides, self.dropped)
 
     def substitute(self, mapping: Substitution) -> Tile:
         """The tile with symbols and loop variables replaced."""

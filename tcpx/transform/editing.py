@@ -96,11 +96,11 @@ def _read_through(rewriter: Rewriter, view: Tileable, tile: Tile, point: InsertP
         return parts[-1]
 
     found = new.shown(view, tile, read, made)
-    rising = tile.rising()
-    if found is not None or rising == tile or view.pieces(rising) is None:
+    dense = tile.dense()
+    if found is not None or dense == tile or view.pieces(dense) is None:
         return found
-    parts.append(read_subset(rewriter, view.result, rising, point))
-    return made(Materialize.of(parts[-1], tile.order_in_rising()))
+    parts.append(read_subset(rewriter, view.result, dense, point))
+    return made(Materialize.of(parts[-1], tile.order_in_dense()))
 
 
 def _behind(values: Sequence[Value], point: InsertPoint) -> InsertPoint:

@@ -5,12 +5,13 @@ from itertools import pairwise
 
 from tcpx.payload.bounds import is_equal, is_less_equal
 from tcpx.payload.diagnostics import ScheduleError
+from tcpx.payload.indexing_maps import grows, map_dim
 from tcpx.payload.interfaces import Box, Structured, Tileable
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim
+from tcpx.payload.sizes import Dim, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import dtype_of, shape_of
 from tcpx.records import frozen
@@ -158,7 +159,13 @@ def _path(ctx: TransformContext, top: Loop, consumer: Tileable) -> list[Tileable
         if isinstance(op, Loop) and op.copy_path:
             raise _several_copies(ctx, consumer, top, op)
         if not isinstance(op, Tileable):
-            raise ctx.fail(f"%{op.name} on the way cannot be tiled", op=op, required="Tiling", found=op.opcode)
+            raise ctx.fail(
+                f"%{op.name} on the way cannot be tiled",
+                op=op,
+                required="Tiling",
+                found=op.opcode,
+                fix=f"tile %{consumer.name}, and fuse into that loop what leads to it",
+            )
         outside = [u for r in op.results for u in r.users if id(u) not in needed]
         if op is not consumer and outside:
             raise ctx.fail(
@@ -339,12 +346,7 @@ class _FusedConsumer:
     def _box(self, op: Tileable, tiles: Mapping[Value, Tile]) -> Box:
         box = self._box_of(op, tiles)
         if box is None:
-            raise self.ctx.fail(
-                f"%{op.name} does not use the tile as a box of its own iterations",
-                op=op,
-                required="maps that are projected permutations, the same for each use",
-                found=op.opcode,
-            )
+            raise self._no_box(op, tiles)
         for it, offset, size, extent in zip(op.iterators(), box.offsets, box.sizes, op.extents(), strict=True):
             if it.is_reduction and not (is_equal(offset, 0) is True and is_equal(size, extent) is True):
                 raise self.ctx.fail(
@@ -354,6 +356,28 @@ class _FusedConsumer:
                     found=f"a tile of it in {self.chain.links[-1].loop.name}",
                 )
         return box
+
+    def _no_box(self, op: Tileable, tiles: Mapping[Value, Tile]) -> ScheduleError:
+        """The error for a moved operation whose iterations do not fall apart as the tiles of its operands do."""
+        message, required, found = (
+            f"%{op.name} does not use the tile as a box of its own iterations",
+            "maps that are projected permutations, the same for each use",
+            op.opcode,
+        )
+        for k, value in enumerate(op.inputs if isinstance(op, Structured) else ()):
+            for dim, entry in enumerate(op.maps()[k] if value in tiles and isinstance(op, Structured) else ()):
+                offset, size = tiles[value].offsets[dim], tiles[value].sizes[dim]
+                alone = Box.at_origin(shape_of(value.type)).along(dim, offset, size)
+                is_window = map_dim(entry) is None and grows(entry)
+                if is_window and op.iteration_of_operand(k, Tile(alone.offsets, alone.sizes)) is None:
+                    name = value.name.split(".")[0]
+                    message = f"%{op.name} reads `{to_text(entry)}` of %{name} across its tiles"
+                    required = "windows without an offset, a stride no less than them, and tiles by a multiple of it"
+                    found = f"{to_text(size)} elements from {to_text(offset)} on"
+        producer, last = self.chain.value.defining_op or self.chain.top, self.ctx.name_of(self.last)
+        name = self.ctx.name_of(producer)
+        fix = f"in place of the loop round {name}: `let t = tile({last}, [...])`, `fuse({name}, into: t)`"
+        return self.ctx.fail(message, op=op, required=required, found=found, fix=fix)
 
     def _result_tiles(self, sources: Mapping[Value, Tile]) -> tuple[Tile, ...]:
         tiles = self._boxes(sources)
@@ -462,12 +486,12 @@ def pull(
     """A copy of `op` that computes the subset `part` of a result, or of the only one, padded to `shape`, before an
     operation."""
     wanted = result if result is not None else op.result
-    rising = part.rising()
-    if rising != part:
-        straight = pull(rewriter, op, rising, rising.shape, before, copies, wanted)
-        turned = Materialize.of(straight, part.order_in_rising())
-        backwards = rewriter.insert(turned, InsertPoint.before(before), f"{source_name(op)}.t").result
-        return pad_value_to(rewriter, backwards, shape, 0, True, before)
+    dense = part.dense()
+    if dense != part:
+        computed = pull(rewriter, op, dense, dense.shape, before, copies, wanted)
+        read = Materialize.of(computed, part.order_in_dense())
+        value = rewriter.insert(read, InsertPoint.before(before), f"{source_name(op)}.t").result
+        return pad_value_to(rewriter, value, shape, 0, True, before)
     boxes = _boxes_to_pull(op, wanted, part, shape if op.pads_operands else part.shape)
     made = _pull_box(rewriter, op, *boxes, before, copies).results[op.results.index(wanted)]
     return made if op.pads_operands else pad_value_to(rewriter, made, shape, 0, True, before)
@@ -644,7 +668,15 @@ def _pull_at(
         return
     target, source, part = _replaced(user), user.source, user.subset
     shape = shape_of(target.results[0].type)
-    if producer.pads_operands and part.rising() == part:
+    if any(stride not in (1, -1) for stride in part.strides):
+        ctx.warn(
+            f"%{producer.name} is computed between the elements that are read, too",
+            producer,
+            required="a tile in steps of one element",
+            found=part.text(),
+            fix=f"slice what %{producer.name} reads, in the payload: of that it computes what is read alone",
+        )
+    if producer.pads_operands and part.dense() == part:
         boxes = _boxes_to_pull(producer, source, part, shape)
         key: tuple[Hashable, ...] = (target.parent, *boxes)
         if key not in pulled:

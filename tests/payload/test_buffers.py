@@ -79,23 +79,34 @@ func @copy(%x: buffer<[N]x6xf32, strides [6, 1], space argument>, %y: buffer<8x6
 """
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("copy(%x, %r)", "copy(%v, %r)", "buffer.copy: a copy goes to other memory"),
-        (
-            "part = tile [0, 0] [1, 6] drop [0]",
-            "part = tile [0, 0] [6, 1] drop [1]",
-            "what is copied lies side by side",
-        ),
-        ("part = tile [0, 0] [1, 6] drop [0]", "part = tile [0, 0] [1, 6]", "what is copied lies side by side"),
-        ("part = tile [0, 0] [1, 6]", "part = tile [0, 0] [1, 3] [1, 2]", "what is copied lies side by side"),
-        ("part = tile [0, 0] [1, 6]", "part = tile [0, 0] [1, 5]", "as many elements of one dtype are written as"),
-        ("copy(%x, %r)", "copy(%y, %r)", "as many elements of one dtype are written as are read"),
-        ("{part = tile [0, 0] [1, 6] drop [0]}", "", "the subset is missing"),
-        ("part = tile [0, 0] [1, 6]", "part = tile [0] [1]", "a copy is of parts of buffers"),
-    ],
+PART = "part = tile [0, 0] [1, 6] drop [0]"
+SIDE_BY_SIDE = (
+    "buffer.copy: what is copied lies side by side",
+    "one dim that is not dropped, in steps of one element",
 )
-def test_a_copy_is_checked(old: str, new: str, message: str) -> None:
-    with pytest.raises(VerifyError, match=re.escape(message)):
+AS_MANY = "buffer.copy: as many elements of one dtype are written as are read"
+X = "%x: buffer<[N]x6xf32, strides [6, 1], space argument>"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message", "required", "found"),
+    [
+        ("copy(%x, %r)", "copy(%v, %r)", "buffer.copy: a copy goes to other memory", "two buffers",
+         "one memory, %v and %r"),
+        (PART, "part = tile [0, 0] [6, 1] drop [1]", *SIDE_BY_SIDE, f"tile [0, 0] [6, 1] drop [1] of {X}"),
+        (PART, "part = tile [0, 0] [1, 6]", *SIDE_BY_SIDE, f"tile [0, 0] [1, 6] of {X}"),
+        ("part = tile [0, 0] [1, 6]", "part = tile [0, 0] [1, 3] [1, 2]", *SIDE_BY_SIDE,
+         f"tile [0, 0] [1, 3] [1, 2] drop [0] of {X}"),
+        ("part = tile [0, 0] [1, 6]", "part = tile [0, 0] [1, 5]", AS_MANY, "5 of f32", "6 of f32"),
+        ("copy(%x, %r)", "copy(%y, %r)", AS_MANY, "6 of si32", "6 of f32"),
+        (" {part = tile [0, 0] [1, 6] drop [0]}", "", "buffer.copy: the subset is missing", "tile [offsets] [sizes]",
+         "no tile"),
+        ("part = tile [0, 0] [1, 6]", "part = tile [0] [1]", "buffer.copy: a copy is of parts of buffers", "a buffer",
+         f"tile [0] [1] drop [0] of {X}"),
+    ],
+)  # fmt: skip
+def test_a_copy_is_checked(old: str, new: str, message: str, required: str, found: str) -> None:
+    with pytest.raises(VerifyError, match=re.escape(message)) as caught:
         verify_module(parse(COPY.replace(old, new)))
+    held = caught.value.diagnostic
+    assert (held.message, held.required, held.found) == (message, required, found)

@@ -267,7 +267,8 @@ func @f(%x: tensor<1x[N]x1xf32>) -> tensor<[N]x1x1xf32> symbols [N: 0..] {
     [
         ("from outside", "let i = tile(p, [d0: 4])", "a tile of it shows 2 tiles of operand 0", "tile what reads it"),
         ("joined", "let i = tile(e, [d0: 4])\nfuse(p, into: i)",
-         "%p does not use the tile as a box of its own iterations", None),
+         "%p does not use the tile as a box of its own iterations",
+         "in place of the loop round e: `let t = tile(p, [...])`, `fuse(e, into: t)`"),
     ],
 )  # fmt: skip
 def test_refusals(view: str, body: str, message: str, fix: str | None) -> None:

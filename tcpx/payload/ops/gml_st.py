@@ -222,14 +222,18 @@ class OnSubset(Operation):
                 required=f"rank {rank} of %{self.subset_of.name}: {self.subset_of.type}",
                 found=self.subset.text(),
             )
+        self.check_inside(self.subset, self.subset_of, "its source")
+
+    def check_inside(self, tile: Tile, value: Value, name: str) -> None:
+        """Raise VerifyError where a tile provably leaves what it is part of."""
         # In a loop or a branch that never runs, sizes may be anything.
         runs_always = sum(1 for _ in self.ancestors()) == 1
-        for dim, extent in enumerate(shape_of(self.subset_of.type) if runs_always else ()):
-            if self.subset.leaves(dim, extent):
+        for dim, extent in enumerate(shape_of(value.type) if runs_always else ()):
+            if tile.leaves(dim, extent):
                 raise self.error(
-                    f"the subset leaves its source in dim {dim}",
-                    required=f"elements 0 to {to_text(extent - 1)} of %{self.subset_of.name}: {self.subset_of.type}",
-                    found=self.subset.text(),
+                    f"the subset leaves {name} in dim {dim}",
+                    required=f"elements 0 to {to_text(extent - 1)} of %{value.name}: {value.type}",
+                    found=tile.text(),
                 )
 
     def check_value(self, value: Value) -> None:

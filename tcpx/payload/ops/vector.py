@@ -51,6 +51,8 @@ class Read(OnSubset):
                 required=f"{len(shape_of(self.result.type))} of them, of a subset of as many dims",
                 found=f"[{', '.join(map(to_text, self.first))}]",
             )
+        if self.first:
+            self.check_inside(Tile(self.first, self.subset.shape), self.result, "the vector")
         check_literal(self, self.value, dtype_of(self.result.type))
         if not self.is_flat:
             self.check_value(self.result)

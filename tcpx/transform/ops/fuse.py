@@ -29,7 +29,8 @@ class Fuse(Transform):
     that starts an accumulator (`x.start`) on the first step of the reduction. A consumer, with every operation on the
     paths to it, moves behind the value it needs: if loops of a reduction enclose that value, it runs on their last
     iteration, which the engine derives. Fused into a loop of a reduction itself, all of it runs there at once: a remark
-    says so.
+    says so. A consumer of windows (a pooling, a convolution) moves where no window lies across two tiles: its stride is
+    no less than the window, and divides the tiles. Where windows overlap, tile the consumer and fuse its producer.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
