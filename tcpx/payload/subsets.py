@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tcpx.payload.monotone import direction
 from tcpx.payload.sizes import (
     Dim,
     Min,
@@ -13,6 +14,7 @@ from tcpx.payload.sizes import (
     is_equal,
     is_less_equal,
     lower_bound,
+    minimum,
     not_negative,
     substitute,
     to_text,
@@ -210,6 +212,50 @@ def disjoint_between_iterations(tile: Tile, var: Var, other: Tile | None = None)
     if decision is False and is_less_equal(var.lower + var.step + 1, var.upper) is not True:
         return None
     return decision
+
+
+def over_iterations(tile: Tile, var: Var, shape: Sequence[Dim]) -> Tile | None:
+    """The tile of a source of this shape that is those of all iterations of a loop together; None if nothing proves
+    that they are one without gaps."""
+    if not tile.has_unit_strides or tile.dropped:
+        return None
+    runs = is_less_equal(var.lower + 1, var.upper) is True
+    stepped = [d for d in range(tile.rank) if var in variables(tile.offsets[d]) or var in variables(tile.sizes[d])]
+    if not stepped:
+        return tile if runs else None
+    dim, *others = stepped
+    falls = direction(tile.offsets[dim] + tile.sizes[dim], var, _sign) == -1
+    # Where indices fall, their negatives rise.
+    offset, end = (-tile.offsets[dim] - tile.sizes[dim], 0) if falls else (tile.offsets[dim], shape[dim])
+    if others or direction(offset, var, _sign) != 1:
+        return None
+    start, behind, following = (substitute(offset, {var: v}) for v in (var.lower, var.upper, var.size() + var.step))
+    # Seen from where an iteration starts. In the last one, `to_behind` is not above `step`.
+    size, step, to_behind, to_end = tile.sizes[dim], following - offset, behind - offset, end - offset
+    ends_behind = ((size, to_behind), (minimum(step, to_behind), size))
+    ends_with_source = (
+        (size, not_negative(to_end)),
+        (minimum(step, to_end), size),
+        (minimum(to_end, to_end - to_behind + step), size),
+    )
+    if _all_hold(*ends_behind):
+        last = behind
+    elif _all_hold(*ends_with_source) and (runs or is_less_equal(end, behind) is True):
+        last = end
+    else:
+        return None
+    offsets, sizes = list(tile.offsets), list(tile.sizes)
+    offsets[dim], sizes[dim] = -last if falls else start, last - start
+    return Tile(tuple(offsets), tuple(sizes))
+
+
+def _all_hold(*pairs: tuple[Dim, Dim]) -> bool:
+    """Whether the first of each pair provably is at most the second."""
+    return all(is_less_equal(a, b) is True for a, b in pairs)
+
+
+def _sign(d: Dim) -> int | None:
+    return 1 if is_less_equal(0, d) is True else -1 if is_less_equal(d, 0) is True else None
 
 
 def _moves_on(tile: Tile, var: Var) -> bool:

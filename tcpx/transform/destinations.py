@@ -1,5 +1,6 @@
 """The chain of loops that carries one value: from the outermost loop's result down to the tile computed inside."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tcpx.payload.bounds import is_less_equal, lower_bound
@@ -11,7 +12,7 @@ from tcpx.payload.predicates import Comparison, Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, maximum, minimum, to_text, variables
 from tcpx.payload.subsets import Tile, compose, disjoint_between_iterations
-from tcpx.payload.types import shape_of, with_shape
+from tcpx.payload.types import Type, shape_of, with_shape
 from tcpx.records import frozen
 from tcpx.transform import new
 from tcpx.transform.editing import erase_dead, first_of, is_undefined, loops_stepping, whole_of
@@ -261,28 +262,31 @@ def _check_padding(op: Operation, before: tuple[Dim, ...]) -> None:
             )
 
 
-def add_destination(rewriter: Rewriter, chain: Chain, types_result: Value, tiles: list[Tile], base: str) -> list[Value]:
-    """Give every loop of a chain one more destination, of the type of `types_result`.
+def add_destination(
+    rewriter: Rewriter,
+    loops: Sequence[Loop],
+    ends: Sequence[Operation],
+    type_: Type,
+    tiles: Sequence[Tile],
+    base: str,
+) -> list[Value]:
+    """Give loops, each of which stands in the one before, one more destination of this type.
 
-    `tiles[d]` is what link d yields, relative to the destination of its loop. Returns the new destinations,
-    outermost first; the innermost has no yield yet.
+    `tiles[d]` is what loop d yields, relative to its destination; that of loop d + 1 stands behind `ends[d]`. Returns
+    the new destinations, outermost first; the innermost has no yield yet.
     """
     dests: list[Value] = []
-    start = rewriter.insert(new.empty(types_result.type), InsertPoint.before(chain.top), f"{base}.out").result
-    for depth, link in enumerate(chain.links):
-        loop = link.loop
+    start = rewriter.insert(new.empty(type_), InsertPoint.before(loops[0]), f"{base}.out").result
+    for depth, loop in enumerate(loops):
         rewriter.set_operands(loop, [*loop.operands, start])
         dest = rewriter.add_block_arg(loop.body, start.type, base)
         result = rewriter.add_result(loop, start.type, base)
         if depth:
-            before = dests[-1]
-            rewriter.insert(
-                StYield.of(result, before, tiles[depth - 1]), InsertPoint.after(chain.links[depth - 1].store)
-            )
+            rewriter.insert(StYield.of(result, dests[-1], tiles[depth - 1]), InsertPoint.after(ends[depth - 1]))
         dests.append(dest)
-        if depth + 1 < len(chain.links):
+        if depth + 1 < len(loops):
             start = rewriter.insert(
-                Materialize.of(dest, tiles[depth]), InsertPoint.before(chain.links[depth + 1].loop), f"{base}.t"
+                Materialize.of(dest, tiles[depth]), InsertPoint.before(loops[depth + 1]), f"{base}.t"
             ).result
     return dests
 

@@ -69,6 +69,13 @@ def read_subset(rewriter: Rewriter, value: Value, tile: Tile, at: Operation | In
     return rewriter.insert(Materialize.of(source, subset), point, f"{value.name.split('.')[0]}.t").result
 
 
+def kept_of(rewriter: Rewriter, value: Value, part: Tile, point: InsertPoint, base: str) -> Value:
+    """What of a value is no padding."""
+    if shape_of(value.type) == part.shape:
+        return value
+    return rewriter.insert(Materialize.of(value, Tile.full(part.shape)), point, base).result
+
+
 def _moved(rewriter: Rewriter, op: Structured, box: Box, point: InsertPoint) -> Value:
     """What data movement makes in these iterations, of the subsets that they read."""
     operands = [read_subset(rewriter, v, op.operand_tile(k, box), point) for k, v in enumerate(op.inputs)]

@@ -29,8 +29,9 @@ from tcpx.transform.destinations import (
     run_at_least_once,
     sink_destination,
 )
-from tcpx.transform.editing import Copies, erase_dead, read_subset, source_name, whole_of
+from tcpx.transform.editing import Copies, erase_dead, kept_of, read_subset, source_name, whole_of
 from tcpx.transform.tiling import accumulator_padding, pad_value_to
+from tcpx.transform.visible import keep_visible
 
 
 def position(op: Operation) -> int:
@@ -235,7 +236,8 @@ class _FusedConsumer:
         else:
             for k, result in enumerate(self.last.results):
                 parts = [levels[0][k]] + [relative(a[k], b[k]) for a, b in pairwise(levels)]
-                dests = add_destination(self.rewriter, self.chain, result, parts, source_name(self.last))
+                loops, ends = zip(*((link.loop, link.store) for link in self.chain.links), strict=True)
+                dests = add_destination(self.rewriter, loops, ends, result.type, parts, source_name(self.last))
                 writes.append((dests[-1], parts[-1]))
                 self.rewriter.replace_uses(result, self.chain.top.results[-1])
         if not reductions:
@@ -411,16 +413,11 @@ class _FusedConsumer:
             for k, result in enumerate(op.results):
                 made[result] = fused.results[k]
                 tiles[result], wide_tiles[result] = op.result_tile(box, k), op.result_tile(wide, k)
+        base, point = f"{source_name(self.last)}.t", InsertPoint.before
         return [
-            self._kept(made[result], tile, before) for result, tile in zip(self.last.results, wanted_tiles, strict=True)
+            kept_of(self.rewriter, made[result], tile, point(before), base)
+            for result, tile in zip(self.last.results, wanted_tiles, strict=True)
         ]
-
-    def _kept(self, value: Value, part: Tile, before: Operation) -> Value:
-        """What of a value is no padding."""
-        if shape_of(value.type) == part.shape:
-            return value
-        kept = Materialize.of(value, Tile.full(part.shape))
-        return self.rewriter.insert(kept, InsertPoint.before(before), f"{source_name(self.last)}.t").result
 
     def _reduces_padding(self, sources: Mapping[Value, Tile], padded: Mapping[Value, Tile]) -> bool:
         """Whether an operation would reduce, or show elsewhere, what padded sources hold behind their tiles, which may
@@ -536,8 +533,13 @@ def _pull_box(rewriter: Rewriter, op: Tileable, box: Box, wide: Box, before: Ope
     return made
 
 
-def fuse_producer(ctx: TransformContext, producer: Tileable, into: Loop, recompute: bool) -> None:
-    """Compute `producer` tile by tile inside `into`, where its result is read, or where it starts a reduction."""
+def fuse_producer(
+    ctx: TransformContext, producer: Tileable, into: Loop, recompute: bool, is_kept: bool = False
+) -> None:
+    """Compute `producer` tile by tile inside `into`, where its result is read, or where it starts a reduction.
+
+    If it `is_kept`, the loops yield its tiles too, and what else uses it reads what they yield.
+    """
     for result in producer.results:
         _sink_reads(ctx.rewriter, result, into)
     is_read = _reads(producer, into)
@@ -549,7 +551,15 @@ def fuse_producer(ctx: TransformContext, producer: Tileable, into: Loop, recompu
             _sink_reads(ctx.rewriter, result, into)
     inside = _reads(producer, into)
     if inside:
-        _fuse_reads(ctx, producer, into, inside, recompute)
+        _fuse_reads(ctx, producer, into, inside, recompute, is_kept)
+    elif is_kept:
+        raise ctx.fail(
+            f"no operation in the loop {into.name} reads %{producer.name}",
+            op=producer,
+            required="a producer that is read in the loop, whose tiles are kept",
+            found="one that starts its destination" if _starts(producer, into) else "none",
+            fix="leave `keep` out",
+        )
     elif _starts(producer, into):
         _fuse_start(ctx, producer, into, recompute)
     else:
@@ -617,29 +627,49 @@ def _between(producer: Tileable, into: Loop) -> list[Tileable]:
 
 
 def _fuse_reads(
-    ctx: TransformContext, producer: Tileable, into: Loop, inside: Sequence[Operation], recompute: bool
+    ctx: TransformContext,
+    producer: Tileable,
+    into: Loop,
+    inside: Sequence[Operation],
+    recompute: bool,
+    is_kept: bool,
 ) -> None:
     rewriter = ctx.rewriter
     outside = [u for result in producer.results for u in result.users if u is into or not u.is_in(into)]
-    if outside and not recompute:
+    if outside and not (recompute or is_kept):
         raise ctx.fail(
             f"%{producer.name} is also used outside the loop {into.name}",
             op=producer,
             required="a producer that only the loop uses",
             found=f"used by %{outside[0].name or outside[0].opcode}",
-            fix="recompute: true",
+            fix="`recompute: true` computes it twice, `keep: true` lets the loop yield it",
         )
     dead: list[Value] = []
     copies: Copies = {}
     pulled: Pulled = {}
+    tiles: dict[Operation, Sequence[Tile]] = {}
     for user in sorted(inside, key=lambda u: _replaced(u).order):
+        box = _box_read(producer, user)
         _pull_at(ctx, producer, user, dead, copies, pulled)
+        tiles.setdefault(copies[producer][-1], [producer.result_tile(box, k) for k in range(len(producer.results))])
+    if is_kept:
+        outside = []
+        anchor = keep_visible(ctx, producer, into, tiles)
+        copies[producer].sort(key=lambda made: made is not anchor)
     anchor, *others = copies[producer]
     for made in others:
         rewriter.set_origins(made, producer.origins)
     if not outside:
         rewriter.continue_as(producer, anchor)
     erase_dead(rewriter, [*dead, *producer.results], copies)
+
+
+def _box_read(producer: Tileable, user: Operation) -> Box:
+    """The iterations of a producer that compute what an operation reads."""
+    is_part = isinstance(user, Materialize)
+    source = user.source if is_part else producer.results[0]
+    part = user.subset.rising() if is_part else Tile.full(shape_of(source.type))
+    return _boxes_to_pull(producer, source, part, part.shape)[0]
 
 
 Pulled = dict[tuple[Hashable, ...], Sequence[Value]]
@@ -658,10 +688,8 @@ def _pull_at(
     block; notes what is dead then."""
     rewriter = ctx.rewriter
     if not isinstance(user, Materialize):
-        first = producer.results[0]
-        whole = Tile.full(shape_of(first.type))
-        boxes = _boxes_to_pull(producer, first, whole, whole.shape)
-        made = _pull_box(rewriter, producer, *boxes, user, copies)
+        box = _box_read(producer, user)
+        made = _pull_box(rewriter, producer, box, box, user, copies)
         for index, value in enumerate(list(user.operands)):
             if value in producer.results:
                 rewriter.set_operand(user, index, made.results[producer.results.index(value)])

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tcpx.payload.sizes import Dim, Symbol, Var, ceildiv, evaluate, floordiv, minimum, mod
-from tcpx.payload.subsets import Tile, compose, disjoint, disjoint_between_iterations
+from tcpx.payload.sizes import Dim, Symbol, Var, as_dim, ceildiv, evaluate, floordiv, maximum, minimum, mod
+from tcpx.payload.subsets import Tile, compose, disjoint, disjoint_between_iterations, over_iterations
 
 M, N = Symbol("M"), Symbol("N")
 
@@ -204,3 +204,37 @@ def test_inner_loop_variables_differ_between_iterations() -> None:
 def test_overlap_in_one_dim_only_is_no_overlap() -> None:
     assert disjoint_between_iterations(Tile((0, I.size()), (N.size(), 6)), I) is True
     assert disjoint_between_iterations(Tile((I.size(), 0), (8, N.size())), I) is None
+
+
+# ---------------------------------------------------------------- all iterations of a loop
+
+
+def test_over_iterations_is_all_elements_of_all_iterations() -> None:
+    """What is proved is right for every size, and the usual ways to step a dim are proved."""
+    m = M.size()
+    proved = 0
+    for lower, upper, step in ((0, m, 3), (1, m, 2), (0, ceildiv(m, 2), 1)):
+        v = Var("i", lower, upper, step)
+        left = minimum(step, upper - v)
+        offsets = (0, v.size(), 2 * v, v - lower, upper - v - left, maximum(0, v - 2))
+        sizes = (left, left + 2, 2 * left, 2 * left + 1, minimum(step, maximum(0, m - v)), m)
+        for offset, size, extent in itertools.product(offsets, sizes, (m, m + 2, 2 * m)):
+            tile = Tile((0, offset), (2, size))
+            found = over_iterations(tile, v, (2, extent))
+            if found is None:
+                continue
+            proved += 1
+            for value in (0, 1, 2, 5, 9):
+                first, end = evaluate(as_dim(lower), {}), evaluate(as_dim(upper), {"M": value})
+                parts = [indices(tile.substitute({v: i, M: value})) for i in range(first, end, step)]
+                assert set[tuple[int, ...]]().union(*parts) == indices(found, {"M": value}), (tile.text(), v, extent)
+    assert proved > 30
+
+
+def test_over_iterations_needs_one_dim_to_be_stepped() -> None:
+    i = Var("i", 0, M.size(), 3)
+    left = minimum(3, M - i)
+    assert over_iterations(Tile((i.size(), i.size()), (left, left)), i, (M.size(), M.size())) is None
+    assert over_iterations(Tile((i.size(),), (left,), (2,)), i, (2 * M,)) is None
+    assert over_iterations(Tile((0,), (N.size(),)), i, (N.size(),)) is None
+    assert over_iterations(Tile((0,), (N.size(),)), Var("i", 0, 4, 3), (N.size(),)) == Tile((0,), (N.size(),))

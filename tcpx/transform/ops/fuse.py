@@ -32,6 +32,10 @@ class Fuse(Transform):
     says so. A consumer of windows (a pooling, a convolution) moves where no window lies across two tiles: its stride is
     no less than the window, and divides the tiles. Where windows overlap, tile the consumer and fuse its producer.
 
+    A producer that something else uses too is computed twice (`recompute: true`), or the loop yields its tiles as a
+    further result, which all others use (`keep: true`). Then its tiles leave no element out, and overlap in sequential
+    loops only.
+
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
           %mm.out = tcp.empty : tensor<[M]x32xf32>
@@ -66,11 +70,14 @@ class Fuse(Transform):
         Parameter("target", OP, doc="the producer or consumer"),
         Parameter("into", LOOP, doc="the loop"),
         Parameter("recompute", BOOL, False, doc="a producer used elsewhere too is computed again here"),
+        Parameter(
+            "keep", BOOL, False, doc="the loop yields a producer used elsewhere too, which is computed here only"
+        ),
         Parameter("padded", BOOL, True, doc="a consumer of padded tiles computes all of them, not only what is kept"),
     )
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
-        op, loop = args.op("target"), args.loop("into")
+        op, loop, is_kept = args.op("target"), args.loop("into"), args.bool("keep")
         if not isinstance(op, Tileable):
             raise ctx.fail(f"%{op.name} cannot be fused", op=op, required="the Tiling interface", found=op.opcode)
         check_on_tensors(ctx, op)
@@ -82,13 +89,29 @@ class Fuse(Transform):
                 found=f"an operation of its body: {op.opcode}",
                 fix="leave this statement out" if isinstance(op, Structured) and op.is_movement else None,
             )
+        if is_kept and args.bool("recompute"):
+            raise ctx.fail(
+                f"%{op.name} would be computed once, and again",
+                op=op,
+                required="`recompute` or `keep`",
+                found="both",
+                fix="leave one of them out",
+            )
         check_not_isolated(ctx, op, loop)
         here = ancestor_in(loop, op.parent) if op.parent is not None else None
         if here is not None and position(op) > position(here):
+            if is_kept:
+                raise ctx.fail(
+                    f"%{op.name} follows the loop {loop.name}, and stays visible anyway",
+                    op=op,
+                    required="a producer, with `keep`",
+                    found="a consumer",
+                    fix="leave `keep` out",
+                )
             _check_on_tensors_inside(ctx, op, loop)
             fuse_consumer(ctx, op, loop, args.bool("padded"))
         else:
-            fuse_producer(ctx, op, loop, args.bool("recompute"))
+            fuse_producer(ctx, op, loop, args.bool("recompute"), is_kept)
         return ()
 
 
