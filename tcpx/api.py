@@ -223,8 +223,9 @@ def compile(
     inputs and refuses such outputs.
 
     `tuned` is a file of tuned records: the values of the one for this payload, schedule, target, compiler, number of
-    threads and processor are used, and `Kernel.tuned` is that record. Where none fits, ArgumentError says what differs.
-    `params` go before them.
+    threads and processor are used, and `Kernel.tuned` is that record. Without one, each function that is called once
+    the schedule has run has the values of the record for that function, whatever payload it is from, and `Kernel.tuned`
+    says which. Where none fits, ArgumentError says what differs. `params` go before them.
 
     A kernel made with `sanitize` runs in a process of its own, slowly, under the compiler's address and
     undefined-behaviour sanitizers; where they find something, the call raises SanitizerError at the statement and the
@@ -235,7 +236,7 @@ def compile(
         module = with_strides(module)
     if tuned is not None:
         record = tuned_record(tuned, module, schedule, target=target, threads=threads)
-        params = {**record.params, **(params or {})}
+        params = record.under(params)
     request = CompileRequest(module, schedule, params, name)
     kernel = compile_many([request], target=target, threads=threads, sanitize=sanitize)[0]
     kernel.tuned = record
@@ -250,9 +251,10 @@ def tuned_record(
     target: str | Target = "native",
     threads: int = 1,
 ) -> TunedRecord:
-    """The record of a file that `compile(.., tuned=path)` uses. Raises ArgumentError where none fits."""
+    """The record of a file that `compile(.., tuned=path)` uses, or what it makes of those of functions. Raises
+    ArgumentError where none fits."""
     chosen = load_target(target)
-    return matching_record(path, module, program_or_default(schedule), chosen, threads)
+    return matching_record(path, module, copy_module(module), program_or_default(schedule), chosen, threads)
 
 
 def evaluate(

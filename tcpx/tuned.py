@@ -1,7 +1,8 @@
 """Tuned values: records in a YAML file, each for one payload, schedule, target, compiler and number of threads.
 
-`tcpx.compile(.., tuned="digits.tuned.yaml")` takes the record that fits. Where none does, it
-is refused with what differs.
+`tcpx.compile(.., tuned="digits.tuned.yaml")` takes the record that fits. Where none does, it takes those of the
+functions that the payload calls, which may be from another payload; where there are none of these either, it is refused
+with what differs.
 """
 
 import hashlib
@@ -9,14 +10,14 @@ import os
 import platform
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, field, fields
+from dataclasses import asdict, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
 import yaml
 
 from tcpx.emit_c.driver import compiler_flags, find_compiler
-from tcpx.interp import ParamValue
+from tcpx.interp import Called, ParamValue, Run, reaches, run_schedule
 from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, TcpxError
 from tcpx.payload.ir import Module
@@ -36,7 +37,8 @@ _CPUINFO: Final = Path("/proc/cpuinfo")
 
 @frozen
 class Setting:
-    """What a record is for: all of it has to be the same. Payload and schedule are hashes of their structure."""
+    """What a record is for: all of it has to be the same. Payload and schedule are hashes of their structure; of a
+    function, the payload is its key."""
 
     payload: str
     schedule: str
@@ -49,16 +51,32 @@ class Setting:
 
 @frozen
 class TunedRecord:
-    """`params` for `tcpx.compile`. `structure` is the text of the payload; `provenance` says where they come from."""
+    """`params` for `tcpx.compile`. `structure` is the text of the payload; `provenance` says where they come from.
+
+    A record of a called function has the name that it had as `function`, and in its params, in place of the names of
+    operations, their numbers in the function. What is put together of such records has `parts`: by the names of
+    functions here, the record that was used.
+    """
 
     setting: Setting
     params: Mapping[str, ParamValue]
     structure: str
     provenance: Mapping[str, str] = field(default_factory=dict[str, str])
+    function: str = ""
+    parts: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def __str__(self) -> str:
-        where = f"{self.setting.target}, {self.setting.threads} thread(s)"
-        return f"payload {self.setting.payload}, schedule {self.setting.schedule}, {where}"
+        setting = self.setting
+        what = f"function @{self.function}" if self.function else "payload"
+        where = f"schedule {setting.schedule}, {setting.target}, {setting.threads} thread(s)"
+        used = [f"@{name} has the record of {of}" for name, of in self.parts.items()]
+        return "; ".join([f"{what} {setting.payload}, {where}", *used])
+
+    def under(self, params: Mapping[str, ParamValue] | None) -> dict[str, ParamValue]:
+        """Its params, but for those that others set: these go before."""
+        given = params or {}
+        left = {key: value for key, value in self.params.items() if not any(reaches(other, key) for other in given)}
+        return {**left, **given}
 
 
 def setting_of(module: Module, program: Program, target: Target, threads: int) -> Setting:
@@ -82,6 +100,34 @@ def record_of(
     *called, main = module.reached(module.main)
     structure = "\n".join(map(print_func, (main, *called)))
     return TunedRecord(setting, dict(params), structure, dict(provenance))
+
+
+def records_of_functions(
+    copy: Module,
+    program: Program,
+    target: Target,
+    setting: Setting,
+    params: Mapping[str, ParamValue],
+    provenance: Mapping[str, str],
+) -> tuple[TunedRecord, ...]:
+    """Records for the functions that a payload calls once it is scheduled, of what `params` set in them. `copy` is a
+    copy of the payload, which is changed."""
+    run = run_schedule(copy, program, target, threads=setting.threads, params=params, recorded={})
+    return tuple(
+        TunedRecord(replace(setting, payload=key), values, called.text, dict(provenance), called.name)
+        for key, (called, values) in _set_in_functions(run).items()
+    )
+
+
+def _set_in_functions(run: Run) -> dict[str, tuple[Called, dict[str, ParamValue]]]:
+    """What was set in functions, by their keys."""
+    found: dict[str, tuple[Called, dict[str, ParamValue]]] = {}
+    for use in run.knobs:
+        if use.overridden and use.place and run.functions is not None:
+            key, _, place = use.place.partition(":")
+            name, value = use.param(place)
+            found.setdefault(key, (run.functions.at(key), {}))[1].setdefault(name, value)
+    return found
 
 
 def schedule_hash(program: Program) -> str:
@@ -128,12 +174,15 @@ def write_record(path: str | Path, record: TunedRecord) -> None:
     os.replace(made.name, file)
 
 
-def matching_record(path: str | Path, module: Module, program: Program, target: Target, threads: int) -> TunedRecord:
-    """The record of a file for a compilation on this machine. Raises ArgumentError where none fits: what differs in the
-    nearest one."""
+def matching_record(
+    path: str | Path, module: Module, copy: Module, program: Program, target: Target, threads: int
+) -> TunedRecord:
+    """The record of a file for a compilation on this machine, or what those of its functions come to; `copy` is a copy
+    of the payload, which is changed. Raises ArgumentError where none fits: what differs in the nearest one."""
     wanted = setting_of(module, program, target, threads)
     known = read_records(path)
     found = next((record for record in known if record.setting == wanted), None)
+    found = found or _composed(known, wanted, copy, program, target)
     if found is not None:
         return found
     nearest = max(known, key=lambda record: _likeness(record.setting, wanted), default=None)
@@ -146,6 +195,25 @@ def matching_record(path: str | Path, module: Module, program: Program, target: 
             fix="tune again: tcpx tune .. --record",
         )
     )
+
+
+def _composed(
+    known: Sequence[TunedRecord], wanted: Setting, copy: Module, program: Program, target: Target
+) -> TunedRecord | None:
+    """What is recorded of the functions that are called once the schedule has run; None where nothing is."""
+    fitting = {
+        r.setting.payload: r
+        for r in known
+        if r.function and replace(r.setting, payload="") == replace(wanted, payload="")
+    }
+    recorded = {f"{key}:{path}": value for key, record in fitting.items() for path, value in record.params.items()}
+    if not recorded:
+        return None
+    run = run_schedule(copy, program, target, threads=wanted.threads, recorded=recorded)
+    uses = [use for use in run.knobs if use.overridden and use.place]
+    parts = {use.path.partition(":")[0].removeprefix("@"): use.place.partition(":")[0] for use in uses}
+    told = {name: f"@{fitting[key].function} ({key})" for name, key in parts.items()}
+    return TunedRecord(wanted, dict(use.param(use.path) for use in uses), "", parts=told) if uses else None
 
 
 def _likeness(setting: Setting, wanted: Setting) -> tuple[bool, int]:
@@ -161,12 +229,16 @@ def _differences(record: TunedRecord, wanted: Setting, module: Module) -> Sequen
         was, now = getattr(record.setting, made.name), getattr(wanted, made.name)
         if was == now:
             continue
+        if made.name == "payload" and record.function:
+            continue
         if made.name == "payload":
             found += _structural(record, module)
         elif made.name == "schedule":
             found.append(f"the schedule, or what it imports, has changed since ({was}, now {now})")
         else:
             found.append(f"{made.name}: the record is for {was}, this is {now}")
+    if record.function and not found:
+        found.append(f"no function that is called has the structure and the constant arguments of @{record.function}")
     return found
 
 
@@ -182,6 +254,7 @@ def _structural(record: TunedRecord, module: Module) -> Sequence[str]:
 def _as_yaml(record: TunedRecord) -> dict[str, object]:
     return {
         **asdict(record.setting),
+        **({"function": record.function} if record.function else {}),
         "params": dict(record.params),
         "provenance": dict(record.provenance),
         "structure": record.structure,
@@ -201,10 +274,12 @@ def _record(path: str | Path, entry: object) -> TunedRecord:
     for name, value in (("params", params), ("provenance", provenance)):
         if not _is_flat(value):
             raise _unreadable(path, f"a record whose `{name}` are no mapping of names to numbers and texts")
-    for name in (*names, "structure"):
+    held.setdefault("function", "")
+    for name in (*names, "structure", "function"):
         if not isinstance(held[name], int if name == "threads" else str):
             raise _unreadable(path, f"a record whose `{name}` is no {'number' if name == 'threads' else 'text'}")
-    return TunedRecord(Setting(**{name: held[name] for name in names}), params, held["structure"], provenance)
+    setting = Setting(**{name: held[name] for name in names})
+    return TunedRecord(setting, params, held["structure"], provenance, held["function"])
 
 
 def _is_flat(value: object) -> bool:

@@ -38,7 +38,7 @@ def _execute(options: argparse.Namespace) -> int:
     tuned = tuned_of(options)
     if tuned is not None:
         record = tcpx.tuned_record(tuned, module, schedule, target=options.target, threads=options.threads)
-        params = {**record.params, **params}
+        params = record.under(params)
         print(f"tuned: {', '.join(f'{name}={value}' for name, value in record.params.items())}")
     source = tcpx.emit(
         module,

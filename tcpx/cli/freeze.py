@@ -27,7 +27,7 @@ def _execute(options: argparse.Namespace) -> int:
     tuned = tuned_of(options)
     if tuned is not None:
         record = tcpx.tuned_record(tuned, module, schedule, target=target, threads=options.threads)
-        params = {**record.params, **params}
+        params = record.under(params)
         told |= {"cpu": record.setting.cpu, "compiler": record.setting.compiler, **record.provenance}
     output = Path(options.output)
     text = tcpx.freeze(

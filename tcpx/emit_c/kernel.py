@@ -155,7 +155,8 @@ class Kernel:
         Raises ArgumentError for a name that is no symbol of the kernel.
         """
         known, printed = size_values(sizes or {}), self._printed
-        return report_of(self.signature, self.target, self.library_path, known, self.remarks, printed)
+        made = report_of(self.signature, self.target, self.library_path, known, self.remarks, printed)
+        return made if self.tuned is None else replace(made, tuned=str(self.tuned))
 
     def call_raw(
         self, arrays: Sequence[int], sizes: Sequence[int], workspace: int, constants: int | None = None

@@ -35,6 +35,8 @@ class KernelReport:
     functions: int = 0
     """How many functions it calls, each compiled once; `clones` of them are copies for one call (`clone`)."""
     clones: int = 0
+    tuned: str = ""
+    """The tuned record that it was compiled with, if any, and which function has that of which."""
     remarks: tuple[Diagnostic, ...] = ()
     """What the schedule left as it is where it could, and why."""
     targets: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -68,6 +70,7 @@ class KernelReport:
             **({"live": f"{self.live_bytes} bytes of it at once"} if self.live_bytes else {}),
             "constants": _memory(self.constants_bytes),
             **({"functions": f"{self.functions}, {self.clones} of them clones"} if self.functions else {}),
+            **({"tuned": self.tuned} if self.tuned else {}),
             "huge pages": self.huge_pages,
         }
         table = [f"{name:<11} {text}" for name, text in lines.items()]

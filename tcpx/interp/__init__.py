@@ -1,12 +1,14 @@
 """The engine: runs a schedule over a payload, step by step, each step a transaction."""
 
 from tcpx.interp.attempts import left_as_it_is
+from tcpx.interp.called import Called
 from tcpx.interp.engine import Coverage, Run, StepHook, check_schedule, run_schedule
-from tcpx.interp.knobs import KnobUse, ParamValue
+from tcpx.interp.knobs import KnobUse, ParamValue, reaches
 from tcpx.interp.trace import AttemptKey, OutputLine, Trace, TraceEntry
 
 __all__ = [
     "AttemptKey",
+    "Called",
     "Coverage",
     "KnobUse",
     "OutputLine",
@@ -17,5 +19,6 @@ __all__ = [
     "TraceEntry",
     "check_schedule",
     "left_as_it_is",
+    "reaches",
     "run_schedule",
 ]

@@ -15,14 +15,29 @@ def frame_of_call(callee: SequenceCallee, call: ast.Call, state: State, frame: F
     given = given_arguments(callee, call, state, frame, argument_value)
     made = call_frame(callee, call, given, state, frame, evaluate)
     made.given = tuple(made.names.values())
-    made.use = use_path(frame.use, callee.sequence.name, made, state)
+    made.use, made.place = use_paths(frame, callee.sequence.name, made, state)
     return made
 
 
-def use_path(outer: str, sequence: str, frame: Frame, state: State) -> str:
-    """`mlp/fc1/packed_gemm`: the caller's path, the source name of the first op, the sequence."""
+def use_paths(outer: Frame, sequence: str, frame: Frame, state: State) -> tuple[str, str]:
+    """`mlp/fc1/packed_gemm`: the caller's path, the source name of the first op, the sequence; behind `@layer:` where
+    that op is in a called function. Then the same as records know it."""
     handle = next((v for v in frame.names.values() if isinstance(v, OpHandle)), None)
-    ops = state.handles.live(handle) if handle is not None else []
-    parts = outer.split("/")
-    name = source_name(ops[0]).split("/")[0] if ops else ""
-    return "/".join([*parts, *([name] if name and name not in parts else []), sequence])
+    op = next(iter(state.handles.live(handle)), None) if handle is not None else None
+    scope, _, path = outer.use.rpartition(":")
+    key, _, place = outer.place.rpartition(":")
+    name, number, func = "", "", op.func if op is not None else None
+    if op is not None and func is not None:
+        name = source_name(op).split("/")[0]
+        is_called = func is not state.func
+        scope = f"@{func.name}" if is_called else ""
+        if state.called is not None:
+            key = state.called.key(func) if is_called else ""
+            number = state.called.number(func, name) if is_called and op is not func else ""
+    use = "/".join(_extended(path, name, sequence))
+    return f"{scope}:{use}" if scope else use, f"{key}:{'/'.join(_extended(place, number, sequence))}"
+
+
+def _extended(path: str, name: str, sequence: str) -> list[str]:
+    parts = path.split("/")
+    return [*parts, *([name] if name and name not in parts else []), sequence]

@@ -23,7 +23,7 @@ def bind_knob(knob: ast.Knob, state: State, frame: Frame) -> None:
     default = _typed(evaluate(knob.default, state, frame), knob.type, knob.name, knob.default, frame)
     domain = evaluate(knob.domain, state, frame) if knob.domain is not None else ()
     items = domain if isinstance(domain, tuple) else (domain,)
-    given = state.overrides.find(frame.use, knob.name)
+    given = state.overrides.find(frame.use, knob.name, frame.place)
     typed = None if given is None else _typed(given, knob.type, knob.name, knob, frame)
     structure = "" if knob.separate else _structure(knob.name, (default, *items), state, frame)
     use = _use(knob.name, typed, default, structure, knob, state, frame)
@@ -37,11 +37,17 @@ def bind_knob(knob: ast.Knob, state: State, frame: Frame) -> None:
             kind=Kind.SILENCEABLE,
         )
     frame.names[knob.name] = use.value
-    state.overrides.uses.record(replace(use, domain=items))
+    _record(use, items, state, frame)
+
+
+def _record(use: KnobUse, domain: tuple[RuntimeValue, ...], state: State, frame: Frame) -> None:
+    place = "" if frame.place.startswith(":") else f"{frame.place}{use.path.removeprefix(frame.use)}"
+    state.overrides.uses.record(replace(use, domain=domain, place=place))
 
 
 def _structure(name: str, defined: tuple[RuntimeValue, ...], state: State, frame: Frame) -> str:
-    """What the knobs that share a value have in common: sequence, name, default and domain, structure of arguments.
+    """What the knobs that share a value have in common: function, sequence, name, default and domain, structure of
+    arguments. So the values of a function are its own, and a record of it depends on nothing else.
 
     A knob of the schedule itself has none: there is one use of it.
     """
@@ -49,7 +55,8 @@ def _structure(name: str, defined: tuple[RuntimeValue, ...], state: State, frame
         return ""
     arguments = [_structure_of(value, state) for value in frame.given]
     sequence = f"{frame.unit.file.path}:{frame.calls[0][0]}.{name}"
-    text = " ".join([sequence, *arguments, *map(describe, defined)])
+    function = frame.use.rpartition(":")[0]
+    text = " ".join([function, sequence, *arguments, *map(describe, defined)])
     return sha256(text.encode()).hexdigest()[:DIGITS]
 
 
@@ -80,7 +87,7 @@ def _use(
     """A use of a knob, without its domain: the value it is given, that of the first use of its structure, or the
     default. Raises OverriddenLaterError where it is given a value that the first use does not have."""
     path = f"{frame.use}.{name}"
-    beyond = state.overrides.is_beyond(frame.use, name)
+    beyond = state.overrides.is_beyond(frame.use, name, frame.place)
     shared = state.overrides.uses.shared_by(path, structure)
     if shared is None:
         settled = state.overrides.settled.get(structure)
@@ -115,7 +122,7 @@ def chosen_alternative(tune: ast.Tune, state: State, frame: Frame) -> ast.Block:
     """`tune { } or { }`: the knob `tune1`, `tune2`, ... of this use holds the number of the alternative, from 0."""
     frame.tunes.append(tune)
     name = f"tune{list(dict.fromkeys(t.location for t in frame.tunes)).index(tune.location) + 1}"
-    given = state.overrides.find(frame.use, name)
+    given = state.overrides.find(frame.use, name, frame.place)
     count = len(tune.alternatives)
     if given is not None and (not isinstance(given, int) or not 0 <= given < count):
         raise frame.error(
@@ -123,7 +130,7 @@ def chosen_alternative(tune: ast.Tune, state: State, frame: Frame) -> ast.Block:
         )
     domain = tuple(range(count))
     use = _use(name, given, 0, _structure(name, domain, state, frame), tune, state, frame)
-    state.overrides.uses.record(replace(use, domain=domain))
+    _record(use, domain, state, frame)
     return tune.alternatives[domain.index(use.value)]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from tcpx.interp.called import CalledFunctions
 from tcpx.interp.contract import check_contract
 from tcpx.interp.coverage import Coverage, coverage_of, scalar_remark
 from tcpx.interp.declared_knobs import schedule_parameter
@@ -43,6 +44,8 @@ class Run:
     trace: Trace
     knobs: tuple[KnobUse, ...]
     coverage: Coverage
+    functions: CalledFunctions | None = None
+    """What is called, as it was before it was scheduled, where that was asked for."""
 
     @property
     def remarks(self) -> tuple[Diagnostic, ...]:
@@ -62,6 +65,7 @@ def run_schedule(
     on_step: StepHook | None = None,
     keep_texts: bool = False,
     refused: Mapping[AttemptKey, Diagnostic] | None = None,
+    recorded: Mapping[str, ParamValue] | None = None,
 ) -> Run:
     """Check a schedule and run it over one function of the module, in place.
 
@@ -69,18 +73,20 @@ def run_schedule(
     several schedules in the file; `func` one of several functions. With `keep_texts` the trace has what every step
     changed in the payload text. Where an override reaches only a later use of a shared knob, the run begins anew with
     its value for all of them; `on_step` sees the last run alone. `refused` is what `else remark` is to leave as it is,
-    and the remarks that say so. Raises ScheduleError, and then leaves the module as it was.
+    and the remarks that say so. `recorded` are values from records of functions, for what `params` does not set; where
+    it is given, be it empty, the run knows its `functions`. Raises ScheduleError, and then leaves the module as it was.
     """
     warn_of(require_checked(program))
     called = program.schedule(schedule)
     function = _function(module, func)
     check_contract(program, called, function)
-    overrides = overrides_of(params)
+    overrides = overrides_of(params, recorded)
     hook = None if overrides.by_path else on_step
     while True:
         state = _state(module, function, program, target, threads, overrides)
         state.on_step, state.refused = hook, refused or {}
         state.texts = PayloadTexts(function) if keep_texts else None
+        state.called = CalledFunctions(module) if recorded is not None else None
         try:
             run = _run(called, state)
         except OverriddenLaterError as error:
@@ -108,7 +114,7 @@ def _run(called: ast.Schedule, state: State) -> Run:
     except BaseException:
         state.rewriter.rollback(START)
         raise
-    return Run(state.module, state.rewriter, state.trace, tuple(state.overrides.uses), coverage_of(state))
+    return Run(state.module, state.rewriter, state.trace, tuple(state.overrides.uses), coverage_of(state), state.called)
 
 
 def check_schedule(
@@ -189,7 +195,7 @@ def _state(
 
 def _frame(called: ast.Schedule, state: State) -> Frame:
     """The frame of a schedule: the function it works on, and its parameters."""
-    frame = Frame(state.program.main, called.name)
+    frame = Frame(state.program.main, called.name, place=f":{called.name}")
     for position, param in enumerate(called.params):
         root = state.handles.of(state.func, label=state.func.name)
         frame.names[param.name] = schedule_parameter(param, state, frame) if position else root

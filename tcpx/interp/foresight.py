@@ -39,6 +39,10 @@ class Foresight:
         """Whether operations of these origins have the classes and dims they had before the steps."""
         return not self.is_changed or not (self.is_reshaped or self.touched.intersection(origins))
 
+    def require_unchanged(self) -> None:
+        """Raise UnforeseenError: what is asked may be answered in another way behind the steps."""
+        raise UnforeseenError
+
     def require_known(self, expression: ast.Expression) -> None:
         """Raise UnforeseenError for an expression whose value steps have changed."""
         if self.is_changed and _moves(expression):

@@ -17,12 +17,16 @@ Calls = tuple[tuple[str, Location], ...]
 
 @dataclass(slots=True)
 class Frame:
-    """Names in scope. `use` is the path of this use (`mlp/fc1/packed_gemm`); `calls` the stack, innermost first."""
+    """Names in scope. `use` is the path of this use (`mlp/fc1/packed_gemm`), in a called function that of `@layer:` and
+    so on; `calls` the stack, innermost first."""
 
     unit: Unit
     use: str
     names: dict[str, RuntimeValue] = field(default_factory=dict[str, RuntimeValue])
     calls: Calls = ()
+    place: str = ""
+    """The path as records know it: `KEY:mlp/%3/packed_gemm`, whatever functions and operations are called. The key is
+    that of the function: none in the entry, and where nobody asks for it."""
     given: tuple[RuntimeValue, ...] = ()
     """The values of the parameters of this use."""
     unknown: set[str] = field(default_factory=set[str])

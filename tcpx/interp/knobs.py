@@ -11,6 +11,7 @@ import numpy as np
 
 from tcpx.interp.values import RuntimeValue, describe
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Location, ScheduleError, counted, python_type_of
+from tcpx.payload.types import ScalarType
 from tcpx.payload.uses import Ticketed
 from tcpx.records import frozen
 from tcpx.transform.suggestions import did_you_mean, nearest
@@ -41,6 +42,15 @@ class KnobUse:
     shares: str = ""
     beyond: bool = False
     """Whether it may have a value outside its domain: it was set so, or it shares the value of one that was."""
+    place: str = ""
+    """The path as records of functions know it; empty in the entry, and where nobody asks for it."""
+
+    def param(self, path: str) -> tuple[str, ParamValue]:
+        """The key and the value that set a knob at a path to what this one is. Raises TypeError for a size."""
+        value = str(self.value) if isinstance(self.value, ScalarType) else self.value
+        if not isinstance(value, int | float | str):
+            raise TypeError(f"required a value that params may have, found {describe(value)}")
+        return f"{path}{BEYOND if self.beyond else ''}", value
 
 
 class OverriddenLaterError(Exception):
@@ -110,13 +120,16 @@ class KnobUses:
 @dataclass(slots=True)
 class Overrides:
     """`params=`: `mc` sets every knob (or schedule parameter) of this name, `*/fc1/*.mc` those whose whole path
-    matches; `*` matches any text, `/` and `.` included. With `!` behind it the value need not be in the domain."""
+    matches, `@layer:*.mc` those of a called function; `*` matches any text, `/` and `.` included. With `!` behind it
+    the value need not be in the domain. Where none matches, what is recorded of the function holds."""
 
     values: Mapping[str, ParamValue]
     settled: Mapping[str, RuntimeValue] = field(default_factory=dict[str, RuntimeValue])
     """By structure of shared knobs: what overrides of later uses gave them in an earlier run."""
     settled_beyond: frozenset[str] = frozenset()
     """Structures whose settled value need not be in the domain."""
+    recorded: Mapping[str, ParamValue] = field(default_factory=dict[str, ParamValue])
+    """Values from records of functions, by the path as these know it."""
     uses: KnobUses = field(default_factory=KnobUses)
     hits: int = 0
     """How often a knob was found to be overridden."""
@@ -128,36 +141,47 @@ class Overrides:
         """Whether some hold for uses of a knob rather than for its name: they may reach some uses alone."""
         return any(not key.removesuffix(BEYOND).isidentifier() for key in self.values)
 
-    def find(self, use: str, name: str) -> ParamValue | None:
+    def find(self, use: str, name: str, place: str = "") -> ParamValue | None:
         """The value for a knob. A full path goes before a glob, a glob before a bare name; of two globs the last."""
-        key = self._key(use, name)
-        return self.values[key] if key is not None else None
+        key = self._key(use, name, place)
+        return self.values.get(key, self.recorded.get(key)) if key is not None else None
 
-    def is_beyond(self, use: str, name: str) -> bool:
+    def is_beyond(self, use: str, name: str, place: str = "") -> bool:
         """Whether the value for a knob need not be in its domain."""
-        key = self._key(use, name)
+        key = self._key(use, name, place)
         return key is not None and key.endswith(BEYOND)
 
-    def _key(self, use: str, name: str) -> str | None:
+    def _key(self, use: str, name: str, place: str) -> str | None:
         path = f"{use}.{name}"
         self._names.update((name, path))
-        bare = {key: key.removesuffix(BEYOND) for key in self.values}
-        keys = [key for key, held in bare.items() if held == name or fnmatchcase(path, held)]
+        keys = [key for key in self.values if reaches(key, path)]
         self._matched.update(keys)
+        own = f"{place}.{name}"
+        keys = keys or [key for key in (own, f"{own}{BEYOND}") if key in self.recorded]
         self.hits += bool(keys)
-        ranked = sorted(keys, key=lambda key: (bare[key] == path, bare[key] != name, list(self.values).index(key)))
+        order = list(self.values)
+        bare = {key: key.removesuffix(BEYOND) for key in keys}
+        full = (path, path.rpartition(":")[2])
+        ranked = sorted(keys, key=lambda key: (bare[key] in full, bare[key] != name, key in order and order.index(key)))
         return ranked[-1] if ranked else None
 
     def settle(self, found: OverriddenLaterError) -> Overrides:
         """For the next run: the first use of the knob has the value too."""
         beyond = self.settled_beyond.union([found.structure] if found.beyond else [])
-        return Overrides(self.values, {**self.settled, found.structure: found.value}, beyond)
+        return Overrides(self.values, {**self.settled, found.structure: found.value}, beyond, self.recorded)
 
     def check_all_matched(self) -> None:
         """An override that matched nothing is an error."""
         for key, value in self.values.items():
             if key not in self._matched:
                 raise ScheduleError(matches_nothing(key, value, sorted(self._names)))
+
+
+def reaches(key: str, path: str) -> bool:
+    """Whether a key of `params` holds for the knob of a path."""
+    bare = key.removesuffix(BEYOND)
+    within = path if bare.startswith("@") else path.rpartition(":")[2]
+    return bare == _last(path) or fnmatchcase(within, bare)
 
 
 def matches_nothing(key: str, value: ParamValue, names: list[str]) -> Diagnostic:
@@ -194,13 +218,15 @@ def _last(path: str) -> str:
     return path.rpartition(".")[2]
 
 
-def overrides_of(params: Mapping[str, ParamValue] | None) -> Overrides:
+def overrides_of(
+    params: Mapping[str, ParamValue] | None, recorded: Mapping[str, ParamValue] | None = None
+) -> Overrides:
     """What `params=` says. Raises ScheduleError for a name or a value that no knob can have."""
     if params is None:
-        return Overrides({})
+        return Overrides({}, recorded=recorded or {})
     match params:
         case Mapping():
-            return Overrides({key: _settable(key, value) for key, value in params.items()})
+            return Overrides({key: _settable(key, value) for key, value in params.items()}, recorded=recorded or {})
         case _:
             raise ArgumentError(
                 Diagnostic(

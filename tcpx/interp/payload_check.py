@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from tcpx.interp.calls import use_path
+from tcpx.interp.calls import use_paths
 from tcpx.interp.conditions import Condition
 from tcpx.interp.declared_knobs import bind_knob, chosen_alternative
 from tcpx.interp.expressions import argument_value, candidates_of, condition, evaluate, pattern_outcome, truth
@@ -194,7 +194,7 @@ class PayloadChecker:
             except UnforeseenError:
                 inner.unknown.add(param.name)
         inner.given = tuple(inner.names.values())
-        inner.use = use_path(frame.use, sequence.name, inner, self.state)
+        inner.use, inner.place = use_paths(frame, sequence.name, inner, self.state)
         self.entering(sequence, bound, frame, inner)
         return self.block(sequence.body, inner) or []
 
@@ -315,7 +315,7 @@ def match_after_steps(match: ast.Match, state: State, frame: Frame, foresight: F
     for one that finds nothing whatever they do."""
     name = match.pattern.op_class
     if foresight.is_reshaped or not _NEVER_MADE & {name, *classes_above(name)}:
-        raise UnforeseenError
+        foresight.require_unchanged()
     found = match_handles(match, state, frame, candidates_of(match, state, frame))
     handles = found if isinstance(found, tuple) else (found,)
     if any(isinstance(h, OpHandle) and not foresight.is_known(h.origins) for h in handles):

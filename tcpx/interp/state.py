@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from tcpx.interp.called import CalledFunctions
 from tcpx.interp.foresight import Foresight
 from tcpx.interp.handles import Handles
 from tcpx.interp.knobs import Overrides
@@ -49,6 +50,8 @@ class State:
     nests: Nests = field(default_factory=Nests)
     foresight: Foresight | None = None
     """What is known while a schedule is only checked on a payload."""
+    called: CalledFunctions | None = None
+    """The functions beside the entry, where somebody asks for records of them."""
     marked: dict[Mark, None] = field(default_factory=dict[Mark, None])
     """What steps were applied to, inspection and cleanup aside, in the order of the first time."""
     pure_values: PureValues = field(init=False)

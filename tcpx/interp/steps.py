@@ -66,6 +66,8 @@ def run_step(
     except Exception as error:
         _undo(state, recording.mark)
         raise crash(transform.name, error, where, frame).with_places(payload=first_place) from error
+    if state.called is not None:
+        state.called.note(state.module)
     state.trace.output += [OutputLine(text, where) for text in context.remarks]
     if not state.program.is_of_library(where):
         state.trace.remarks += context.warnings

@@ -577,7 +577,7 @@ class Block:
 class FuncOp(Operation):
     """The operation form of a function: the root every handle search starts from."""
 
-    __slots__ = ("is_clone", "module", "newly_used", "shares", "symbols")
+    __slots__ = ("clone_of", "module", "newly_used", "shares", "symbols")
     opcode = "func"
     result_count = 0
     region_count = 1
@@ -588,8 +588,8 @@ class FuncOp(Operation):
         self.symbols: tuple[Symbol, ...] = tuple(symbols)
         self.module: Module | None = None
         """The module it stands in."""
-        self.is_clone = False
-        """Whether it is a copy of another, for one of its calls."""
+        self.clone_of: FuncOp | None = None
+        """What it is a copy of, for one of the calls."""
         self.newly_used: list[Value] = []
         """Values of the function that got a use the verifier has not seen."""
         self.shares = 1

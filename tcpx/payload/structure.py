@@ -15,6 +15,7 @@ from tcpx.payload.sizes import Dim, Size, Symbol, Var, substitute, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.printer import attribute_text
 from tcpx.payload.types import Type, shape_of, substitute_type
+from tcpx.payload.value_ranges import RANGES
 
 DIGITS = 16
 """Length of a fingerprint."""
@@ -49,7 +50,8 @@ class Structure:
         states = [f"{argument} becomes {result}" for argument, result in func.states.items()]
         body = list(self._block(func.body))
         numbers = [f"{argument} is {self.dim(symbol.size())}" for argument, symbol in func.numbers.items()]
-        own = [f"{key} = {func.attributes[key]}" for key in (PROMISE, TARGET) if key in func.attributes]
+        said = {key: func.attributes[key] for key in (PROMISE, TARGET, RANGES) if key in func.attributes}
+        own = [f"{key} = {self.attribute(held)}" for key, held in said.items()]
         return "\n".join([*body, *self._facts, *states, *numbers, *own])
 
     def operation(self, op: Operation) -> list[str]:

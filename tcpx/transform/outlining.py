@@ -268,7 +268,7 @@ def clone(rewriter: Rewriter, call: CallBase) -> FuncOp:
     """Let a call run a copy of its function, which no other call runs."""
     func = call.called
     made = FuncOp(_free_name(rewriter, func.name), [(v.name, v.type) for v in func.args], func.symbols)
-    made.location, made.attributes, made.is_clone = func.location, dict(func.attributes), True
+    made.location, made.attributes, made.clone_of = func.location, dict(func.attributes), func
     rewriter.add_function(made)
     rewriter.adopt(made)
     mapping, split = CloneMap(dict(zip(func.args, made.args, strict=True))), rewriter.new_split()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import tcpx
+from tcpx.api import copy_module
 from tcpx.records import frozen
 from tcpx.tune.export import counts
 from tcpx.tune.final_comparison import FinalComparison
@@ -19,7 +20,7 @@ from tcpx.tune.roof import Roof
 from tcpx.tune.space import Value
 from tcpx.tune.space_file import Workload
 from tcpx.tune.verdicts import Candidate
-from tcpx.tuned import record_of, setting_of, write_record
+from tcpx.tuned import record_of, records_of_functions, setting_of, write_record
 
 SHOWN: Final = 6
 
@@ -69,7 +70,8 @@ class Study:
         return {**self.fixed, **(self.best.params if self.best is not None else {})}
 
     def record(self, path: str | Path) -> tcpx.TunedRecord:
-        """Write the fastest into a file of tuned records, for `tcpx.compile(.., tuned=path)`.
+        """Write the fastest into a file of tuned records, for `tcpx.compile(.., tuned=path)`: for the payload, and for
+        each function that is called once the schedule has run, for other payloads that call it.
 
         Raises ArgumentError where nothing won.
         """
@@ -81,10 +83,13 @@ class Study:
                     found=counts(self.candidates),
                 )
             )
-        setting = setting_of(self.module, self.schedule, tcpx.load_target(self.target), self.threads)
+        target = tcpx.load_target(self.target)
+        setting = setting_of(self.module, self.schedule, target, self.threads)
         setting = replace(setting, cpu=self.key.facts.get("cpu", setting.cpu))
-        made = record_of(self.module, setting, self.params, self.provenance())
-        write_record(path, made)
+        made = record_of(self.module, setting, self.params, told := self.provenance())
+        copy = copy_module(self.module)
+        for record in (made, *records_of_functions(copy, self.schedule, target, setting, self.params, told)):
+            write_record(path, record)
         return made
 
     def html(self, path: str | Path) -> None:

@@ -94,7 +94,7 @@ def print_kernel(
         assertions=tuple(op.diagnostic for op, _ in _assertions(func)),
         numbers=tuple(Number(func.args[k].name, k, symbol) for k, symbol in func.numbers.items()),
         functions=len(kernel.c_names),
-        clones=sum(held.is_clone for held in kernel.c_names),
+        clones=sum(held.clone_of is not None for held in kernel.c_names),
     )
     checks, call = _size_checks(func, signature, context, reserved)
     prologue: list[str] = []

@@ -58,8 +58,8 @@ def survey(
     refusal = None
     try:
         run = run_schedule(copy, program, target, threads=threads, params=params)
-        shares = {use.path: use.shares or use.path for use in run.knobs}
-        present = {use.path for use in run.knobs}
+        shares = {form(use.path): form(use.shares or use.path) for use in run.knobs for form in (str, _in_any_function)}
+        present = set(shares)
     except ScheduleError as error:
         if error.diagnostic.kind is not Kind.SILENCEABLE:
             raise
@@ -73,6 +73,11 @@ def survey(
     known = {variable.path for variable in kept}
     constraints = tuple(c for c in found.constraints if c.knobs <= known)
     return SearchSpace(tuple(kept), constraints, refusal, untaken)
+
+
+def _in_any_function(path: str) -> str:
+    """The path as it is where no step is taken: what becomes a function is in the entry."""
+    return path.rpartition(":")[2]
 
 
 def _followed(
