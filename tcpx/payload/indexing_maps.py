@@ -27,9 +27,15 @@ IndexingMap = tuple[Dim, ...]
 
 
 @cache
+def dim_symbol(name: str) -> Symbol:
+    """A dim of an iteration domain, as it stands in indexing maps."""
+    return Symbol(name)
+
+
+@cache
 def dims(*names: str) -> IndexingMap:
     """The indexing map that selects these dims in this order."""
-    return tuple(Symbol(n).size() for n in names)
+    return tuple(dim_symbol(n).size() for n in names)
 
 
 def map_dim(expression: Dim) -> str | None:

@@ -14,6 +14,7 @@ from tcpx.payload.facts import facts_at, facts_if, is_unreachable
 from tcpx.payload.indexing_maps import (
     DimDigit,
     IndexingMap,
+    dim_symbol,
     dims,
     from_first,
     grows,
@@ -89,7 +90,7 @@ class Iterator:
 
     @property
     def dim(self) -> Symbol:
-        return Symbol(self.name)
+        return dim_symbol(self.name)
 
     @property
     def entry(self) -> tuple[Attribute, ...]:
@@ -564,7 +565,7 @@ class Structured(Tileable):
         for position, (expression, whole) in enumerate(zip(indexing_map, shape, strict=True)):
             name = map_dim(expression)
             if name is not None:
-                out_offsets.append(start[Symbol(name)])
+                out_offsets.append(start[dim_symbol(name)])
                 out_sizes.append(extent[name])
                 continue
             falling = map_falling(expression)
@@ -575,7 +576,7 @@ class Structured(Tileable):
                 continue
             digit = map_digit(expression)
             if digit is not None:
-                first, size = start[Symbol(digit.dim)], extent[digit.dim]
+                first, size = start[dim_symbol(digit.dim)], extent[digit.dim]
                 self._check_digit(digit, first)
                 out_offsets.append(0 if digit.is_remainder else floordiv(first, digit.radix))
                 is_short = isinstance(whole, int) and whole < digit.radix  # of a dim shorter than the radix
@@ -588,7 +589,7 @@ class Structured(Tileable):
                 out_sizes.append(whole)
                 continue
             low = substitute(expression, start)
-            last: dict[Symbol | Var, Dim] = {Symbol(n): start[Symbol(n)] + extent[n] - 1 for n in extent}
+            last: dict[Symbol | Var, Dim] = {dim_symbol(n): start[dim_symbol(n)] + extent[n] - 1 for n in extent}
             out_offsets.append(low)
             out_sizes.append(not_negative(substitute(expression, last) - low + 1))  # of no iterations, nothing
         return Tile(tuple(out_offsets), tuple(out_sizes), tuple(strides))
@@ -984,6 +985,11 @@ class Elementwise(Structured):
 
     def maps(self) -> tuple[IndexingMap, ...]:
         return (self.result_map(),) * len(self.operands)
+
+    def verify(self) -> None:
+        shape = shape_of(self.result.type)
+        if self.valid or any(shape_of(value.type) != shape for value in self.operands):
+            super().verify()
 
     def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
         del acc

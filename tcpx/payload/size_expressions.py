@@ -12,6 +12,7 @@ from functools import reduce
 from typing import ClassVar, Final
 
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
+from tcpx.records import frozen_for_checkers
 
 SYMBOL_RANK: Final = 0
 VARIABLE_RANK: Final = 1
@@ -197,7 +198,7 @@ Monomial = tuple[Atom, ...]
 Term = tuple[Monomial, int]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@frozen_for_checkers
 class Size:
     """A size that is not constant, in normal form: the sum of coefficient * monomial, sorted, plus a constant.
 
@@ -219,10 +220,10 @@ class Size:
         return add(self, as_dim(other))
 
     def __sub__(self, other: Operand) -> Dim:
-        return add(self, scale(as_dim(other), -1))
+        return add(self, as_dim(other), -1)
 
     def __rsub__(self, other: Operand) -> Dim:
-        return add(-self, as_dim(other))
+        return add(as_dim(other), self, -1)
 
     def __mul__(self, other: Operand) -> Dim:
         return multiply(self, as_dim(other))
@@ -259,20 +260,18 @@ def make(coefficients: Mapping[Monomial, int], constant: int) -> Dim:
     return Size(tuple(terms), constant)
 
 
-def add(a: Dim, b: Dim) -> Dim:
-    """a + b. Where both mention an atom with different facts, those of `a` stay."""
-    if isinstance(a, int):
-        a, b = b, a
-    if isinstance(a, int) and isinstance(b, int):
-        return a + b
-    if isinstance(a, int):
-        raise TypeError("unreachable")
+def add(a: Dim, b: Dim, factor: int = 1) -> Dim:
+    """a + factor * b. Where both mention an atom with different facts, those of `a` stay."""
     if isinstance(b, int):
-        return Size(a.terms, a.constant + b) if b else a
+        if isinstance(a, int):
+            return a + factor * b
+        return Size(a.terms, a.constant + factor * b) if b else a
+    if isinstance(a, int):
+        return add(scale(b, factor), a)
     coefficients = dict(a.terms)
     for monomial, c in b.terms:
-        coefficients[monomial] = coefficients.get(monomial, 0) + c
-    return make(coefficients, a.constant + b.constant)
+        coefficients[monomial] = coefficients.get(monomial, 0) + factor * c
+    return make(coefficients, a.constant + factor * b.constant)
 
 
 def scale(a: Dim, factor: int) -> Dim:
@@ -283,7 +282,7 @@ def scale(a: Dim, factor: int) -> Dim:
         return 0
     if factor == 1:
         return a
-    return Size(tuple((monomial, c * factor) for monomial, c in a.terms), a.constant * factor)
+    return Size(tuple([(monomial, c * factor) for monomial, c in a.terms]), a.constant * factor)
 
 
 def multiply(a: Dim, b: Dim) -> Dim:

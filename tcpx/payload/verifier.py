@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from itertools import pairwise
 
 from tcpx.payload.constants import Constants
@@ -12,7 +13,7 @@ from tcpx.payload.ir import Attribute, Block, FuncOp, Module, Operation, Value
 from tcpx.payload.ops.generic import Return
 from tcpx.payload.ops.gml_st import Loop, StYield
 from tcpx.payload.predicates import Predicate
-from tcpx.payload.size_excess import excess, excess_of_memory
+from tcpx.payload.size_excess import Excess, excess, excess_of_memory
 from tcpx.payload.size_expressions import atoms
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, to_text
 from tcpx.payload.state import check_given_up, check_numbers, check_reads, check_states
@@ -334,6 +335,7 @@ class _Checker:
         """Symbols are those of the function, loop variables those of loops around the operation."""
         outer = self._known_names(op)
         outside = [d for key, a in op.attributes.items() if key not in DIM_ATTRIBUTES for d in dims_of(a)]
+        _check_widths(op, outside)
         outside += [d for result in op.results for d in _type_dims(result.type)]
         inside = [d for block in op.regions for arg in block.args for d in _type_dims(arg.type)]
         own = op.attributes.get("var")
@@ -344,7 +346,6 @@ class _Checker:
                 found="two loops of one name",
             )
         inner = {*outer, own.text} if isinstance(own, Var) else outer
-        _check_widths(op, [*outside, *inside])
         for dims, known in ((outside, outer), (inside, inner)):
             for dim in dims:
                 if isinstance(dim, int):
@@ -378,13 +379,16 @@ def _unknown_names(dim: Dim, known: AbstractSet[str]) -> list[str]:
 
 def _check_widths(op: Operation, dims: Iterable[Dim]) -> None:
     """Sizes are 64-bit integers in C, and so are the bytes of a memory."""
-    found = next((held for held in map(excess, dims) if held is not None), None)
-    if found is None:
-        types = [*(r.type for r in op.results), *(a.type for block in op.regions for a in block.args)]
-        memories = (excess_of_memory(shape_of(type_), dtype_of(type_).bytes) for type_ in types)
-        found = next((held for held in memories if held is not None), None)
+    checks = (*map(excess, dims), *(_excess_of_type(value.type) for value in op.defined))
+    found = next(filter(None, checks), None)
     if found is not None:
         raise LimitError(op.error(found.message, required=found.required, found=found.found).diagnostic)
+
+
+@lru_cache(maxsize=4096)
+def _excess_of_type(type_: Type) -> Excess | None:
+    too_large = next(filter(None, map(excess, _type_dims(type_))), None)
+    return too_large or excess_of_memory(shape_of(type_), dtype_of(type_).bytes)
 
 
 def _return_of(block: Block) -> str:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from string import ascii_letters
 from typing import cast
 
@@ -195,6 +196,7 @@ class Contract(ContractBase):
 _DIGIT = re.compile(r"(.+)([/%])([1-9][0-9]*)")
 
 
+@cache
 def _expression(name: str) -> Dim:
     """The indexing expression of a name in an attribute: a dim, or `k/4`, `k%4`."""
     parts = _DIGIT.fullmatch(name)

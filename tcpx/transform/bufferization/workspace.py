@@ -11,7 +11,7 @@ sizes depend on symbols, they are placed so for several values of the symbols, a
 where it wastes most.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Final
 
@@ -207,7 +207,7 @@ def _best_order(sizes: Sequence[Dim], before: Sequence[Sequence[int]], beside: S
 
     def waste(order: Sequence[int]) -> float:
         """How many times what is live at once is needed, for the sample where that is most."""
-        needed = (max(_placed(order, s, beside, _on_top)[1], default=0) for s in samples)
+        needed = (_stacked(order, s, beside) for s in samples)
         return max(n / max(1, bound) for n, bound in zip(needed, least, strict=True))
 
     best, lowest = program, waste(program)
@@ -217,7 +217,7 @@ def _best_order(sizes: Sequence[Dim], before: Sequence[Sequence[int]], beside: S
             for _ in range(ROUNDS):
                 if lowest <= 1:
                     return best
-                starts, ends = _placed(placing, known, beside, _lowest_gap)
+                starts, ends = _placed(placing, known, beside)
                 order = sorted(program, key=starts.__getitem__)
                 found = waste(order)
                 if found < lowest:
@@ -227,26 +227,24 @@ def _best_order(sizes: Sequence[Dim], before: Sequence[Sequence[int]], beside: S
     return best
 
 
+def _stacked(order: Sequence[int], sizes: Sequence[int], beside: Sequence[Sequence[int]]) -> int:
+    """Where the last of items ends that are placed in this order, each above all placed ones that it must not overlap."""
+    ends = [0] * len(order)
+    for item in order:
+        ends[item] = sizes[item] + max([ends[k] for k in beside[item]], default=0)
+    return max(ends, default=0)
+
+
 def _placed(
-    order: Sequence[int],
-    sizes: Sequence[int],
-    beside: Sequence[Sequence[int]],
-    find: Callable[[Sequence[tuple[int, int]], int], int],
+    order: Sequence[int], sizes: Sequence[int], beside: Sequence[Sequence[int]]
 ) -> tuple[list[int], list[int]]:
-    """Where items begin and end that are placed in this order, each where `find` says, given where those lie that it
-    must not overlap, and its size."""
+    """Where items begin and end that are placed in this order, each as low as there is room for its size."""
     starts, ends = [-1] * len(order), [0] * len(order)
     for item in order:
         lying = [(starts[k], ends[k]) for k in beside[item] if starts[k] >= 0]
-        starts[item] = find(lying, sizes[item])
+        starts[item] = _lowest_gap(lying, sizes[item])
         ends[item] = starts[item] + sizes[item]
     return starts, ends
-
-
-def _on_top(lying: Sequence[tuple[int, int]], size: int) -> int:
-    """Above all others."""
-    del size
-    return max((end for _, end in lying), default=0)
 
 
 def _lowest_gap(lying: Sequence[tuple[int, int]], size: int) -> int:

@@ -15,8 +15,9 @@ def hoist_literals(rewriter: Rewriter, func: FuncOp) -> None:
     known: dict[tuple[Block, Hashable], Operation] = {}
     for key_of in (_literal_key, _splat_key, _source_key, _mask_key):
         for op in list(operations(func.body)):
-            key, home = key_of(op), invariant_block(op)
-            if key is None or home is None:
+            key = key_of(op)
+            home = invariant_block(op) if key is not None else None
+            if home is None:
                 continue
             first = known.setdefault((home, key), op)
             if first is not op:

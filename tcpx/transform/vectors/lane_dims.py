@@ -1,8 +1,8 @@
 """Which dim of a structured operation runs along the lanes of its vectors."""
 
-from tcpx.payload.indexing_maps import IndexingMap, map_dim
+from tcpx.payload.indexing_maps import IndexingMap, dim_symbol, map_dim
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.sizes import Dim, Size, Symbol, symbols
+from tcpx.payload.sizes import Dim, Size, symbols
 from tcpx.payload.types import VectorType
 from tcpx.records import frozen
 from tcpx.transform.vectors.refusal import refusal
@@ -80,11 +80,10 @@ def lane_step(expression: Dim, name: str) -> int | None:
     if isinstance(expression, int):
         return 0
     step = 0
-    symbol = Symbol(name)
     for monomial, coefficient in expression.terms:
-        if monomial == (symbol,):
+        if monomial == (dim_symbol(name),):
             step += coefficient
-        elif any(symbol.text in atom.inside for atom in monomial):
+        elif any(name in atom.inside for atom in monomial):
             return None
     return step
 
@@ -96,4 +95,4 @@ def dims_of_result(op: Structured) -> tuple[str, ...]:
 
 def as_size(name: str) -> Size:
     """The indexing expression that is just this dim."""
-    return Size.of(Symbol(name))
+    return dim_symbol(name).size()

@@ -5,7 +5,7 @@ indices if it is kept as scalars). A value that is read, a literal or given by e
 can be made. Whatever else is asked for is taken apart (`vector.extract`) and put together (`vector.from_elements`).
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from math import prod
@@ -203,14 +203,14 @@ class Pieces:
 
     def constant(self, number: float | int, dtype: ScalarType) -> Value:
         """A scalar literal."""
-        return self._once(("constant", repr(number), dtype), new.literal(number, dtype), "c")
+        return self._once(("constant", repr(number), dtype), lambda: new.literal(number, dtype), "c")
 
     def splat(self, scalar: Value, width: int) -> Value:
         """A scalar in every lane."""
         if width == 1:
             return scalar
-        made = new.broadcast(scalar, (), VectorType((width,), dtype_of(scalar.type)))
-        return self._once(("splat", scalar, width), made, f"{scalar.name}.s")
+        type_ = VectorType((width,), dtype_of(scalar.type))
+        return self._once(("splat", scalar, width), lambda: new.broadcast(scalar, (), type_), f"{scalar.name}.s")
 
     def extract(self, vector: Value, lane: int) -> Value:
         """One lane of a 1-D vector."""
@@ -219,13 +219,13 @@ class Pieces:
             return op.operands[0]
         if isinstance(op, FromElements):
             return op.operands[lane]
-        return self._once(("extract", vector, lane), Extract.of(vector, lane), f"{vector.name}.e{lane}")
+        return self._once(("extract", vector, lane), lambda: Extract.of(vector, lane), f"{vector.name}.e{lane}")
 
     def from_elements(self, elements: Sequence[Value]) -> Value:
         """A 1-D vector of scalars."""
         if all(e is elements[0] for e in elements):
             return self.splat(elements[0], len(elements))
-        return self._once(("elements", *elements), FromElements.of(elements), f"{elements[0].name}.v")
+        return self._once(("elements", *elements), lambda: FromElements.of(elements), f"{elements[0].name}.v")
 
     def groups(self, value: Value, index: Index, lanes: tuple[Lanes, Lanes]) -> Value:
         """A 1-D vector of what a value that is read from memory holds along two dims, row by row."""
@@ -236,13 +236,13 @@ class Pieces:
 
     def repeat(self, vector: Value, width: int) -> Value:
         """The lanes of a 1-D vector over and over."""
-        return self._once(("repeat", vector, width), Repeat.of(vector, width), f"{vector.name}.s")
+        return self._once(("repeat", vector, width), lambda: Repeat.of(vector, width), f"{vector.name}.s")
 
     def mask(self, count: Dim, width: int) -> Value:
         """A mask of which the first `count` lanes are true; of a number of them, it stands outside of the loops."""
         source = truths(self.rewriter, self.anchor)
         if not isinstance(count, int):
-            return self._once(("mask", count, width), mask_read(source, count, width), "mask")
+            return self._once(("mask", count, width), lambda: mask_read(source, count, width), "mask")
         block, home = invariant_block(self.anchor), source.defining_op
         if block is None or home is None:
             raise refusal(self.anchor, "needs a mask of lanes", "an operation of a function", "an operation of none")
@@ -259,7 +259,7 @@ class Pieces:
         """An index expression as a scalar."""
         if isinstance(value, int):
             return self.constant(value, dtype)
-        return self._once(("index", value, dtype), new.index_value(value, dtype), "at")
+        return self._once(("index", value, dtype), lambda: new.index_value(value, dtype), "at")
 
     def counting(self, start: Value, step: int, width: int) -> Value:
         """A 1-D vector of integers that goes up by `step` from a scalar on."""
@@ -269,8 +269,9 @@ class Pieces:
         known = self._made.get(key)
         if known is not None and self.visible(known):
             return known
-        read = Read.of(numbers, Tile((0,), (width,)), VectorType((width,), dtype))
-        steps = self._once(("steps", dtype, step, width), read, f"{start.name}.n")
+        type_ = VectorType((width,), dtype)
+        read = ("steps", dtype, step, width)
+        steps = self._once(read, lambda: Read.of(numbers, Tile((0,), (width,)), type_), f"{start.name}.n")
         made = self._made[key] = self.insert(new.add(self.splat(start, width), steps), f"{start.name}.v")
         return made
 
@@ -312,12 +313,11 @@ class Pieces:
             block = block.parent.parent if block.parent is not None else None
         return False
 
-    def _once(self, key: Hashable, op: Operation, base: str) -> Value:
+    def _once(self, key: Hashable, make: Callable[[], Operation], base: str) -> Value:
         known = self._made.get(key)
         if known is not None and self.visible(known):
-            discard(op)
             return known
-        made = self._made[key] = self.insert(op, base)
+        made = self._made[key] = self.insert(make(), base)
         return made
 
     def _read(self, op: Read, index: Index, *lanes: Lanes) -> Value:
@@ -365,7 +365,8 @@ class Pieces:
         guard = self._guard(op, given, type_) if op.bounded else None
         if guard is not None and guard.then.terminator is not None:
             self.anchor = guard.then.terminator
-        part = self._once(("part", op, *given.values()), At.at(op.source, op.subset, given), f"{name}.row")
+        source, subset = op.source, op.subset
+        part = self._once(("part", op, *given.values()), lambda: At.at(source, subset, given), f"{name}.row")
         kept = op.subset.kept
         sizes = [1 if dim in given else op.subset.sizes[dim] for dim in kept]
         inner = [k for k, dim in enumerate(kept) if dim not in given]

@@ -314,7 +314,8 @@ def _pads_with_zero(op: Structured, name: str) -> bool:
 
 def _arguments(pieces: Pieces, op: Structured, at: At, lane: str | None, width: int) -> list[Value]:
     """What the body gets in an iteration, or in those of the lanes from it on: elements, then positions."""
-    elements = [_operand(pieces, op, k, at, lane, width) for k in range(len(op.inputs))]
+    read = zip(op.inputs, op.maps(), strict=True)
+    elements = [_operand(pieces, op, value, indexing_map, at, lane, width) for value, indexing_map in read]
     return [*elements, *(_position(pieces, position, at, lane, width) for position in op.positions())]
 
 
@@ -334,9 +335,10 @@ def _position(pieces: Pieces, position: Position, at: At, lane: str | None, widt
     return pieces.from_elements([first(at | {lane: at[lane] + k}) for k in range(width)])
 
 
-def _operand(pieces: Pieces, op: Structured, k: int, at: At, lane: str | None, width: int) -> Value:
-    """The lanes of input `k` that an iteration reads; a splat where the input does not depend on the lane dim."""
-    value, indexing_map = op.inputs[k], op.maps()[k]
+def _operand(
+    pieces: Pieces, op: Structured, value: Value, indexing_map: IndexingMap, at: At, lane: str | None, width: int
+) -> Value:
+    """The lanes of an input that an iteration reads; a splat where the input does not depend on the lane dim."""
     index = _index(indexing_map, at)
     if lane is None:
         return pieces.scalar(value, index)
