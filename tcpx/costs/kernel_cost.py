@@ -14,7 +14,7 @@ from tcpx.payload.ops.gml_st import If, Loop, OnSubset, StYield
 from tcpx.payload.sizes import evaluate
 from tcpx.payload.types import TensorType, VectorType
 from tcpx.records import frozen
-from tcpx.target import Target
+from tcpx.target import Target, target_at
 
 LATENCY = 4.0
 """Instructions that can start until the result of one is there."""
@@ -36,8 +36,9 @@ class KernelCost:
 
 
 def kernel_cost(func: FuncOp, target: Target, threads: int, arrays: Sequence[Array]) -> KernelCost:
-    """The cost of a function that is lowered, called with these arrays. Raises ArgumentError."""
-    walk = _Walk(target, threads, Sites())
+    """The cost of a function that is lowered, called with these arrays: each function counts in vectors of its own
+    target. Raises ArgumentError."""
+    walk = _Walk(target, target_at(func, target), threads, Sites())
     slots = walk.block(func.body, bind_symbols(func, arrays), ())
     l2, l3, memory = (walk.sites.traffic(size) for size in (target.l1, target.l2, target.l3))
     return KernelCost(slots, l2, l3, memory, walk.carried)
@@ -45,6 +46,7 @@ def kernel_cost(func: FuncOp, target: Target, threads: int, arrays: Sequence[Arr
 
 @dataclass(slots=True)
 class _Walk:
+    kernel: Target
     target: Target
     threads: int
     sites: Sites
@@ -69,7 +71,9 @@ class _Walk:
                     nested += evaluate(op.work, sizes) * ACCESS / self.target.lanes("f32")
                 case _ if op.callee is not None:
                     bound = {symbol.name: evaluate(size, sizes) for symbol, size in op.binding.items()}
+                    caller, self.target = self.target, target_at(op.callee, self.kernel)
                     nested += self.block(op.callee.body, {**sizes, **bound}, trips)
+                    self.target = caller
                 case _ if op.work != 0:
                     nested += evaluate(op.work, sizes) / self.target.lanes("f32")
                 case _ if op.regions:

@@ -138,6 +138,8 @@ class Operation:
     region_count: ClassVar[int | None] = 0
     """Number of regions; None: any number."""
     has_side_effects: ClassVar[bool] = False
+    is_hint: ClassVar[bool] = False
+    """Whether its effect changes no values."""
     is_terminator: ClassVar[bool] = False
     computes_result: ClassVar[bool] = False
     """Whether elements of the result are computed, not only moved there."""

@@ -194,7 +194,8 @@ def is_pure(op: Operation) -> bool:
     for block in op.regions:
         for inner in block.ops:
             for nested in inner.walk():
-                if nested.has_side_effects and (not nested.operands or id(nested.operands[-1]) not in dests):
+                changes = nested.has_side_effects and not nested.is_hint
+                if changes and (not nested.operands or id(nested.operands[-1]) not in dests):
                     return False
     return True
 

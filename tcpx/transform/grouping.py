@@ -52,9 +52,10 @@ def check_values(ctx: TransformContext, ops: Sequence[Operation]) -> None:
         )
 
 
-def dissolve(ctx: TransformContext, made: Group) -> None:
-    """Put what a group promises to become in its place. Raises ScheduleError if it does not become that."""
-    rewriter, promise = ctx.rewriter, str(made.attributes.get(PROMISE))
+def dissolve(ctx: TransformContext, made: Group, binding: bool = True) -> None:
+    """Put what a group promises to become in its place. Raises ScheduleError if it does not become that. Without
+    `binding`, that is its operations."""
+    rewriter, promise = ctx.rewriter, str(made.attributes.get(PROMISE)) if binding else ""
     if promise == "row":
         _call_row(ctx, made, str(made.attributes["by"]))
     elif promise == "function":

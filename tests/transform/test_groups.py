@@ -94,6 +94,38 @@ def test_one_nest_and_what_is_none() -> None:
     assert shown == f"{found.message}\n  required: {found.required}\n  found: {found.found}\n  fix: {found.fix}\n"
 
 
+ROWS = """\
+func @rows(%x: tensor<[M]x[N]xf32>) -> (tensor<[N]x[M]xf32>, tensor<[M]x[N]xf32>) symbols [M, N] {
+  %t = tcp.group {promise = "nest"} ({
+    %a = tcp.add(%x, %x) : tensor<[M]x[N]xf32>
+    %b = tcp.transpose(%a) {permutation = [1, 0]} : tensor<[N]x[M]xf32>
+    tcp.yield(%b)
+  }) : tensor<[N]x[M]xf32>
+  %s = tcp.group {promise = "nest"} ({
+    %p = tcp.softmax(%x) {dim = 1} : tensor<[M]x[N]xf32>
+    tcp.yield(%p)
+  }) : tensor<[M]x[N]xf32>
+  tcp.return(%t, %s)
+}
+"""
+
+
+def test_by_default_a_group_of_a_payload_becomes_one_nest_or_is_left_with_a_remark() -> None:
+    module = tcpx.parse(GROUPED.replace("PROMISE", 'promise = "nest"'))
+    kernel = tcpx.compile(module, target="generic", threads=2)
+    assert kernel.remarks == ()
+    for m, k, n in SIZES:
+        x, w = whole_numbers(m, k), whole_numbers(k, n)
+        np.testing.assert_allclose(kernel(x, w), tcpx.evaluate(module, x, w), rtol=1e-6)
+    module = tcpx.parse(ROWS)
+    kernel = tcpx.compile(module, target="generic")
+    (remark,) = kernel.remarks
+    assert remark.message == "%s is left as it is: the group %s has not become one loop nest, as it promises"
+    x = whole_numbers(7, 5)
+    for found, wanted in zip(kernel(x), tcpx.evaluate(module, x), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
 # -- a function ----------------------------------------------------------------------------------------------------
 
 
@@ -115,6 +147,17 @@ def test_a_function_has_a_schedule_and_a_target_of_its_own(sanitize: bool) -> No
 def test_every_step_computes_the_same() -> None:
     found = tcpx.verify_steps(tcpx.parse(MLP), tcpx.parse_schedule(OWN), target="x86_avx512")
     assert found.wrong is None
+
+
+def test_a_group_in_which_something_prefetches_becomes_a_function() -> None:
+    module = tcpx.parse(GROUPED.replace("PROMISE", 'promise = "function"'))
+    kernel = tcpx.compile(module, target="generic")
+    assert kernel.remarks == ()
+    _, own = kernel.sources.values()
+    assert "__builtin_prefetch" in own
+    for m, k, n in SIZES:
+        x, w = whole_numbers(m, k), whole_numbers(k, n)
+        np.testing.assert_allclose(kernel(x, w), tcpx.evaluate(module, x, w), rtol=1e-6)
 
 
 @pytest.mark.parametrize("sanitize", [False, True])

@@ -258,6 +258,7 @@ class Prefetch(Operation):
     result_count = 0
     source, subset = Operand(), SubsetAttribute()
     has_side_effects = True
+    is_hint = True
     attribute_names = None
 
     def part_read(self, index: int) -> Tile | None:

@@ -2,6 +2,7 @@
 
 from tcpx.payload.ops.group import Group
 from tcpx.transform.declaration import (
+    BOOL,
     Arguments,
     Category,
     Parameter,
@@ -13,6 +14,8 @@ from tcpx.transform.declaration import (
 )
 from tcpx.transform.grouping import dissolve
 
+BINDING = Parameter("binding", BOOL, True, doc="whether its promise has to be kept")
+
 
 @register
 class Dissolve(Transform):
@@ -20,7 +23,8 @@ class Dissolve(Transform):
 
     Without a promise, and with `promise: nest`, its operations stand where it stood. With `promise: function` they are
     in a function that is called there. With `promise: row` a row of the target is called (`lower_to`), for the one
-    operation of the group that does more than move data. A promise that cannot be kept is refused.
+    operation of the group that does more than move data. A promise that cannot be kept is refused; `binding: false`
+    drops it.
 
     before:
         func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
@@ -41,12 +45,12 @@ class Dissolve(Transform):
 
     name = "dissolve"
     category = Category.GROUPS_AND_CALLS
-    parameters = (Parameter("group", op_of("group"), doc="the group"),)
+    parameters = (Parameter("group", op_of("group"), doc="the group"), BINDING)
     ends = ("group",)
     marks = False
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         made = args.op("group")
         if isinstance(made, Group):
-            dissolve(ctx, made)
+            dissolve(ctx, made, args.bool("binding"))
         return ()

@@ -16,7 +16,7 @@ from tcpx.payload.ops.dot_product import Repeat
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, StYield
 from tcpx.payload.ops.index import Bind
-from tcpx.payload.ops.memory import At, Prefetch
+from tcpx.payload.ops.memory import At
 from tcpx.payload.ops.vector import Extract, FromElements, Gather, Read, Shuffle, first_lanes
 from tcpx.payload.ops.views import FREE
 from tcpx.payload.predicates import Predicate
@@ -418,4 +418,4 @@ def _writes(op: Operation) -> bool:
     """Whether an operation may change memory: passing on a carried value and prefetching do not."""
     if isinstance(op, StYield):
         return isinstance(op.operands[1].type, TensorType)
-    return op.has_side_effects and not isinstance(op, Prefetch)
+    return op.has_side_effects and not op.is_hint
