@@ -46,7 +46,7 @@ COPIED = " firstprivate(x, out)"
     [
         ("16x16", "", []),
         ("1024x1024", "", [SHARED + COPIED]),
-        ("[M]x64", " symbols [M]", [f"{SHARED} if (256 * M >= 65536){COPIED}"]),
+        ("[M]x64", " symbols [M]", [f"{SHARED} if (192 * M >= 65536){COPIED}"]),
         ("[M]x64", " symbols [M: 1000..]", [SHARED + COPIED]),
         ("[M]x64", " symbols [M: 0..20]", []),
     ],

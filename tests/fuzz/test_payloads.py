@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from functools import cache
 from pathlib import Path
+from shutil import copy
 
 import pytest
 
@@ -20,10 +21,13 @@ NESTS = sorted((ROOT / "tests/transform/golden").glob("*.tcp"))
 """Payloads as steps of a schedule leave them: loops, buffers and vectors of thousands of characters."""
 
 
+WEIGHTS = ROOT / "examples/digits/weights.npz"
+"""Constants are read from the folder of the payload."""
+
+
 @cache
 def source(path: Path) -> bytes:
-    weights = (ROOT / "examples/digits/weights.npz").as_posix()
-    return path.read_bytes().replace(b'"weights.npz"', f'"{weights}"'.encode())
+    return path.read_bytes()
 
 
 def read(path: Path, reached: Counter[str]) -> None:
@@ -37,6 +41,7 @@ def read(path: Path, reached: Counter[str]) -> None:
 def test_mutated_payloads(chunk: int, tmp_path: Path) -> None:
     reached: Counter[str] = Counter()
     file = tmp_path / "mutated.tcp"
+    copy(WEIGHTS, tmp_path)
     for number in range(chunk * CHUNK, (chunk + 1) * CHUNK):
         rng = random.Random(number)
         origin = NESTS[number // 16 % len(NESTS)] if number % 16 == 0 else FILES[number % len(FILES)]

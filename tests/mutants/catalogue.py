@@ -119,8 +119,8 @@ MUTANTS: Final = (
     Mutant(
         "fuse: a producer that is read elsewhere is moved",
         "transform/fusion.py",
-        "if outside and not recompute:",
-        "if not outside and recompute:",
+        "if outside and not (recompute or is_kept):",
+        "if not outside and (recompute or is_kept):",
         _op("fuse"),
     ),
     Mutant(
@@ -224,15 +224,15 @@ MUTANTS: Final = (
     Mutant(
         "masks: every access is taken for a full one",
         "transform/vectors/memory_rows.py",
-        "full = is_equal(lanes, op.subset.sizes[dim]) is True",
+        'full = kind != "load_from" and is_equal(lanes, op.subset.sizes[dim]) is True',
         "full = lanes > 1",
         _op("select_instructions"),
     ),
     Mutant(
         "rows: a read outside gives 0, whatever was asked for",
         "transform/vectors/memory_rows.py",
-        "    elif op.value != 0:\n",
-        "    elif op.value != 0 and not type_.lanes:\n",
+        "    elif op.value != 0 and (",
+        "    elif op.value != 0 and not type_.lanes and (",
         _op("select_instructions", "lower_vectors"),
     ),
     Mutant(

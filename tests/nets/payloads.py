@@ -14,7 +14,7 @@ from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.ir import Attribute, Block, FuncOp, Module, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.contract import Matmul
-from tcpx.payload.ops.elementwise import Cast, Sub
+from tcpx.payload.ops.elementwise import Add, Cast, Max, Sub
 from tcpx.payload.ops.generic import Generic, Return, Yield
 from tcpx.payload.ops.movement import Fill
 from tcpx.payload.sizes import Dim, Symbol, symbols
@@ -40,6 +40,8 @@ STRIDED_PART = 0.3
 """How often an argument or result is strided that can be."""
 QUANTIZED = 0.12
 """How often four operations are a product of quantized factors."""
+REPEATED, PARTS = 0.1, 2
+"""How often four operations follow each other twice, as layers do; how many times."""
 CONSTANTS, MANY_CONSTANTS = 0.15, 0.6
 """How often a new value of static shape is a constant, and where `constant_fold` needs them."""
 WITHOUT_VALUE = ("tcp.empty",)
@@ -75,8 +77,11 @@ class RandomPayload:
         for _ in range(20 * wanted):
             if len(self.made) >= min(wanted, self.most):
                 break
-            if self.is_any and len(self.made) + 4 <= self.most and self.random.random() < QUANTIZED:
+            room = self.most - len(self.made) if self.is_any else 0
+            if room >= 4 and self.random.random() < QUANTIZED:
                 self._add_quantized()
+            elif room >= 4 * PARTS and self.random.random() < REPEATED:
+                self._add_layers()
             else:
                 self._add()
         if self.made and self.random.random() < 0.3:
@@ -152,6 +157,16 @@ class RandomPayload:
         if self.random.random() < 0.6:
             factor = self._append(Sub.of(wide, self._append(Fill.of(self.random.choice((1, 7)), wide.type))))
         self._append(Matmul([factor, w], [TensorType((m, n), si32)]))
+
+    def _add_layers(self) -> None:
+        """Four operations on two values, one of which the layer before has made."""
+        value, other = (self._value(TensorType((self._extent(new=True),), f32)) for _ in range(2))
+        other = other if other.type == value.type else value
+        drawn = [(self.random.choice((Add, Sub, Max)), self.random.random() < 0.5) for _ in range(4)]
+        for _ in range(PARTS):
+            first = value
+            for cls, reads_other in drawn:
+                value = self._append(cls([value, other if reads_other else first], [value.type]))
 
     def _append(self, op: Operation) -> Value:
         self.names += 1

@@ -89,6 +89,8 @@ class RandomSchedule:
             self._accumulate_in_registers()
         if 20 * self.counts.by_transform["fuse_siblings"] <= self.counts.cases:
             self._siblings()
+        if 20 * self.counts.by_transform["clone"] <= self.counts.cases:
+            self._layers()
         for name in self._rare():
             self._step(name)
         for name in self._plan():
@@ -145,6 +147,14 @@ class RandomSchedule:
             for loop, (name, dim) in zip(loops, chosen, strict=True):
                 self._given("tile", f"let {loop} = tile({name}, [{dim}{rest}")
             self._given("fuse_siblings", f"fuse_siblings({loops[0]}, into: {loops[1]})")
+
+    def _layers(self) -> None:
+        """A function of what is repeated, and a copy of it for one of the calls."""
+        called = len(self.session.module.funcs)
+        self._given("outline_repeats", "outline_repeats(root, least: 4)")
+        calls = [op.name for op in self.session.module.main.body.ops if op.callee is not None]
+        if len(self.session.module.funcs) > called:
+            self._given("clone", f'clone(match one "{self.random.choice(calls)}" in root)')
 
     def _rare(self) -> list[str]:
         """Late in a group, the transforms that hardly ever succeeded: they come before what takes their chance away."""

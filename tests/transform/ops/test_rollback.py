@@ -71,12 +71,26 @@ func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
   tcp.return(%q)
 }
 """
+PAIR = """\
+func @f(%x: tensor<[M]xf32>) -> (tensor<[M]xf32>, tensor<[M]xf32>) symbols [M] {
+  %p = tcp.exp(%x) : tensor<[M]xf32>
+  %q = tcp.mul(%x, %x) : tensor<[M]xf32>
+  tcp.return(%p, %q)
+}
+"""
+PAIR_LOOPS = """\
+let p = match one "p" in root
+let q = match one "q" in root
+let i = tile(p, [d0: 4])
+let j = tile(q, [d0: 4])
+"""
 P = 'let p = match one "p" in root\n'
 STEPS: dict[str, tuple[str, str, str]] = {
     "tile": (RELU, MM, "tile(mm, [m: 6, k: 2], tail: peel)"),
     "fuse": (RELU, MM + R + NEST, "fuse(r, into: i)"),
     "fuse a start": (RELU, MM + NEST, "fuse(mm.start, into: i)"),
     "fuse a producer": (RELU, MM + R + "let i = tile(r, [d0: 4])\n", "fuse(mm, into: i)"),
+    "fuse_siblings": (PAIR, PAIR_LOOPS, "fuse_siblings(j, into: i)"),
     "pack": (RELU, MM + NEST, "pack(mm.rhs, [k, n], at: kc)"),
     "constant_fold": (CONSTANT, "", 'constant_fold(match one "e" in root)'),
     "pad": (RELU, MM + "let i = tile(mm, [m: 6])\n", "pad(mm, [m: 6])"),
