@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from tests.diagnostics.ledger import Record
 
 STEPS = "tcpx/interp/steps.py"
+REPEATS = "tcpx/transform/repeats.py"
 ENGINE = "tcpx/interp/statements.py"
 CHECKER = "tcpx/transform/language/checker/"
 SCHEDULE_TEXT = ("tcpx/transform/language/builder.py", "tcpx/transform/language/expressions.py")
@@ -55,6 +56,7 @@ def _places(record: Record) -> Iterator[str]:
         return
     stack = record.stack
     is_step = STEPS in stack and record.error == "ScheduleError"  # of others a transform makes something else
+    is_step &= REPEATS not in stack  # what no function can be made of stays there, and nobody is told
     in_schedule = is_step or (ENGINE in stack and record.error == "ScheduleError")
     in_schedule |= any(f.startswith(CHECKER) or f in SCHEDULE_TEXT for f in stack)
     if in_schedule and not record.has_schedule:
