@@ -204,3 +204,30 @@ def test_inner_loop_variables_differ_between_iterations() -> None:
 def test_overlap_in_one_dim_only_is_no_overlap() -> None:
     assert disjoint_between_iterations(Tile((0, I.size()), (N.size(), 6)), I) is True
     assert disjoint_between_iterations(Tile((I.size(), 0), (8, N.size())), I) is None
+
+
+# ---------------------------------------------------------------- dense
+
+
+@pytest.mark.parametrize(
+    "tile",
+    [
+        Tile((1, 0), (3, 4), (2, 3)),
+        Tile((9, 11), (4, 3), (-3, -1)),
+        Tile((2, 5), (1, 4), (1, 2), (0,)),
+        Tile((2, 5), (0, 4), (-2, 2)),
+        Tile((2, 5), (3, 4)),
+    ],
+)
+def test_a_tile_is_read_of_all_from_its_first_to_its_last_element(tile: Tile) -> None:
+    dense = tile.dense()
+    assert dense.has_unit_strides
+    assert not dense.dropped
+    assert compose(dense, tile.order_in_dense()) == tile or 0 in tile.sizes
+    assert indices(tile) <= indices(dense)
+    assert dense == tile.dense().dense()
+
+
+def test_steps_of_a_number_that_only_the_kernel_knows_stay() -> None:
+    tile = Tile((0,), (N.size(),), (M.size(),))
+    assert tile.dense() == tile
