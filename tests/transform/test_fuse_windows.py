@@ -66,6 +66,15 @@ CASES: Mapping[str, tuple[str, str]] = {
     "gaps between windows": (pool(4, 3), "let i, j = tile(p, [d0: 4, d1: 8])\nfuse(c, into: j)"),
     "padded": (pool(2, 2), "let i, j = tile(p, [d0: 2, d1: 16], tail: pad)\nfuse(c, into: j)"),
     "peeled after": (pool(2, 2), "let i, j = tile(p, [d0: 4, d1: 16])\nfuse(c, into: j)\npeel(i)\npeel(j)"),
+    "more than windows read": (
+        pool(2, 2).replace("floordiv(N - 2, 2) + 1", "floordiv(N, 4)"),
+        "let i = tile(p, [d0: 4])\nfuse(c, into: i)",
+    ),
+    "vectorized": (
+        pool(2, 2),
+        'let i, j = tile(p, [d0: 2, d1: 32])\nfuse(c, into: j)\npeel(j)\npeel(i)\nlet m = j.copy("main")\n'
+        'vectorize(m.copy("main"))',
+    ),
     "convolution": (CONVOLUTION, "let i, j = tile(p, [d0: 4, d1: 2])\nfuse(y, into: j)\nfuse(c, into: j)"),
     "every third row": (SUBSAMPLED, "let i, j = tile(p, [d0: 6, d1: 5])\nfuse(c, into: j)"),
 }  # fmt: skip
