@@ -456,7 +456,7 @@ class Operation:
 
     def clone_shell(self, mapping: CloneMap, rename: Callable[[str], str]) -> Self:
         """A copy without regions; a loop's own variable is renamed and entered into `mapping`."""
-        attributes = {key: mapping.attribute(a) for key, a in self.attributes.items()}
+        attributes = substitute_attributes(self.attributes, mapping.sizes)
         own = self.attributes.get("var")
         name = rename(self.name) if self.name else ""
         if isinstance(own, Var):
@@ -504,8 +504,16 @@ class CloneMap:
     def value(self, value: Value) -> Value:
         return self.values.get(value, value)
 
-    def attribute(self, attribute: Attribute) -> Attribute:
-        return substitute_attribute(attribute, self.sizes)
+
+OVER_DIMS = frozenset({"maps", "positions"})
+"""Attributes whose symbols are iteration dims of the operation, which may have the names of sizes."""
+
+
+def substitute_attributes(
+    attributes: Mapping[str, Attribute], sizes: Mapping[Symbol | Var, Dim]
+) -> dict[str, Attribute]:
+    """The attributes with symbols and loop variables replaced, but not dims."""
+    return {key: a if key in OVER_DIMS else substitute_attribute(a, sizes) for key, a in attributes.items()}
 
 
 def substitute_attribute(attribute: Attribute, sizes: Mapping[Symbol | Var, Dim]) -> Attribute:

@@ -16,7 +16,7 @@ from tcpx.payload.ir import (
     Operation,
     OpT,
     Value,
-    substitute_attribute,
+    substitute_attributes,
 )
 from tcpx.payload.names import Names
 from tcpx.payload.origins import Origins
@@ -374,7 +374,7 @@ class Rewriter(Names, Origins):
     def _substitute_one(self, op: Operation, sizes: Mapping[Symbol | Var, Dim]) -> None:
         self.visited += 1
         own = op.attributes.get("var")
-        changed = {k: substitute_attribute(a, sizes) for k, a in op.attributes.items()}
+        changed = substitute_attributes(op.attributes, sizes)
         if isinstance(own, Var):
             changed["var"] = Var(
                 own.name,

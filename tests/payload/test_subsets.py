@@ -238,3 +238,30 @@ def test_over_iterations_needs_one_dim_to_be_stepped() -> None:
     assert over_iterations(Tile((i.size(),), (left,), (2,)), i, (2 * M,)) is None
     assert over_iterations(Tile((0,), (N.size(),)), i, (N.size(),)) is None
     assert over_iterations(Tile((0,), (N.size(),)), Var("i", 0, 4, 3), (N.size(),)) == Tile((0,), (N.size(),))
+
+
+# ---------------------------------------------------------------- dense
+
+
+@pytest.mark.parametrize(
+    "tile",
+    [
+        Tile((1, 0), (3, 4), (2, 3)),
+        Tile((9, 11), (4, 3), (-3, -1)),
+        Tile((2, 5), (1, 4), (1, 2), (0,)),
+        Tile((2, 5), (0, 4), (-2, 2)),
+        Tile((2, 5), (3, 4)),
+    ],
+)
+def test_a_tile_is_read_of_all_from_its_first_to_its_last_element(tile: Tile) -> None:
+    dense = tile.dense()
+    assert dense.has_unit_strides
+    assert not dense.dropped
+    assert compose(dense, tile.order_in_dense()) == tile or 0 in tile.sizes
+    assert indices(tile) <= indices(dense)
+    assert dense == tile.dense().dense()
+
+
+def test_steps_of_a_number_that_only_the_kernel_knows_stay() -> None:
+    tile = Tile((0,), (N.size(),), (M.size(),))
+    assert tile.dense() == tile

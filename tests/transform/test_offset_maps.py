@@ -314,3 +314,28 @@ def test_iterators_that_are_wrong(iterators: str, message: str) -> None:
     with pytest.raises(TcpxError) as caught:
         tcpx.parse(text)
     assert caught.value.diagnostic.message == f"%y (tcp.generic): {message}"
+
+
+BACKWARDS = """func @f(%x: tensor<[N]x[M]xf32>) -> tensor<[N]x[M]xf32> symbols [N: 2..9, M] {
+  %y = tcp.generic(%x) {iterators = [["i", "parallel"], ["j", "parallel"]], maps = [[N - 1 - i, j], [i, j]]} ({ (%e: f32):
+    tcp.yield(%e)
+  }) : tensor<[N]x[M]xf32>
+  tcp.return(%y)
+}
+"""  # noqa: E501
+
+
+def test_an_operand_of_symbolic_extent_is_read_backwards_as_a_view() -> None:
+    with pytest.raises(TcpxError) as caught:
+        tcpx.parse(BACKWARDS)
+    found = caught.value.diagnostic
+    assert (found.message, found.found) == ("%y (tcp.generic): a map uses `N`", "N")
+    assert found.required == "numbers and dims (i, j), no sizes"
+    assert found.fix == "read it backwards: `tcp.reverse(%x) {dims = [0]}` by `i`"
+    text = BACKWARDS.replace("N - 1 - i, j", "i, j").replace("tcp.generic(%x)", "tcp.generic(%r)")
+    text = text.replace("  %y =", "  %r = tcp.reverse(%x) {dims = [0]} : tensor<[N]x[M]xf32>\n  %y =")
+    sizes = tuple({"N": n, "M": m} for n in (2, 3, 9) for m in (0, 1, 9, 17))
+    check(text, f"{Y}let i, j = tile(y, [i: 2, j: 8], tail: pad)\nvectorize(i)", sizes)
+    with pytest.raises(TcpxError) as caught:
+        tcpx.parse(BACKWARDS.replace("N - 1 - i", "i - N"))
+    assert caught.value.diagnostic.fix is None

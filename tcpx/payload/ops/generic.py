@@ -373,7 +373,17 @@ class Generic(Structured):
                         f"a map uses `{name}`",
                         required=f"numbers and dims ({', '.join(sorted(names)) or 'there are none'}), no sizes",
                         found=name,
+                        fix=self._reversed(expression),
                     )
+
+    def _reversed(self, expression: Dim) -> str | None:
+        """What to write for an entry that reads an input from its own end, `N - 1 - i`."""
+        for value, indexing_map in zip(self.inputs, self.maps(), strict=False):
+            for k, (entry, extent) in enumerate(zip(indexing_map, shape_of(value.type), strict=False)):
+                for it in self.iterators() if entry == expression else ():
+                    if entry + it.dim + 1 == extent:
+                        return f"read it backwards: `tcp.reverse(%{value.name}) {{dims = [{k}]}}` by `{it.name}`"
+        return None
 
     def _verify_result_maps(self, its: Sequence[Iterator], accumulates: bool) -> None:
         """Each parallel dim is a dim of each result; where elements are others, the result is something before."""

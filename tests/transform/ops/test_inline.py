@@ -70,3 +70,23 @@ def test_a_size_that_a_branch_knows_as_a_number_keeps_its_name_in_types() -> Non
         "let f = outline([y])\ninline(f)",
         [{"N": 0}, {"N": 4}, {"N": 12}],
     )
+
+
+def test_dims_that_have_the_names_of_sizes_stay() -> None:
+    text = """\
+func @f(%x: tensor<[N]x7xf32>) -> tensor<7x[N]xf32> symbols [N] {
+  %c = tcp.call @g(%x) : tensor<7x[N]xf32>
+  tcp.return(%c)
+}
+func @g(%x: tensor<[i]x[j]xf32>) -> tensor<[j]x[i]xf32> symbols [i, j] {
+  %y = tcp.generic(%x) {iterators = [["i", "parallel"], ["j", "parallel"]], maps = [[j, i], [i, j]], positions = [i]} ({
+      (%e: f32, %i: si64):
+    %f = tcp.cast(%i) : f32
+    %s = tcp.add(%e, %f) : f32
+    tcp.yield(%s)
+  }) : tensor<[j]x[i]xf32>
+  tcp.return(%y)
+}
+"""
+    done = check(text, 'inline(match one "c" in root)')
+    assert "maps = [[j, i], [i, j]], positions = [i]" in done.module.text()
