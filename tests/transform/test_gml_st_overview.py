@@ -38,7 +38,7 @@ TILE_SUM = 'let s = match one "sum" in root\nlet i = tile(s, [d0: 4], parallel: 
 
 def _same(before: Module, after: Module, **sizes: int) -> None:
     """Both compute the same of random arguments; every index argument is of numbers below 3."""
-    given = [a % 3 if a.dtype == np.int64 else a for a in arguments(before, sizes)]
+    given = [np.asarray(a, np.int64) % 3 if a.dtype == np.int64 else a for a in arguments(before, sizes)]
     found, wanted = (evaluate_func(each, each.main, given) for each in (after, before))
     assert same_numbers(found, wanted, exact=False)
 
