@@ -41,7 +41,8 @@ def loop_of(base: OpHandle, dim: str, state: State, frame: Frame, node: ast.Node
             node,
             required=f"a loop over `{dim}` round it",
             found=", ".join(around) or "no loops",
-            fix=f"tile it first: `tile({base.label}, [{dim}: ...])`",
+            fix=f"tile it first: `tile({base.label}, [{dim}: ...])`"
+            + ("; a loop that it was fused into goes by the dims of what was there: keep its handle" if around else ""),
             kind=Kind.SILENCEABLE,
         )
     return narrowed(state.handles.of(*dict.fromkeys(found)), base)

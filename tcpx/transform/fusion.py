@@ -5,11 +5,11 @@ from itertools import pairwise
 
 from tcpx.payload.bounds import is_equal, is_less_equal
 from tcpx.payload.diagnostics import ScheduleError
-from tcpx.payload.indexing_maps import grows, map_dim
+from tcpx.payload.indexing_maps import grows, index_operands, map_dim
 from tcpx.payload.interfaces import Box, Structured, Tileable
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.generic import Yield
-from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
+from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield, runs_at_most_once
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, to_text
 from tcpx.payload.subsets import Tile
@@ -650,6 +650,7 @@ def _fuse_reads(
     tiles: dict[Operation, Sequence[Tile]] = {}
     for user in sorted(inside, key=lambda u: _replaced(u).order):
         box = _box_read(producer, user)
+        _warn_of_indices(ctx, producer, into, user, box)
         _pull_at(ctx, producer, user, dead, copies, pulled)
         tiles.setdefault(copies[producer][-1], [producer.result_tile(box, k) for k in range(len(producer.results))])
     if is_kept:
@@ -662,6 +663,26 @@ def _fuse_reads(
     if not outside:
         rewriter.continue_as(producer, anchor)
     erase_dead(rewriter, [*dead, *producer.results], copies)
+
+
+def _warn_of_indices(ctx: TransformContext, producer: Tileable, into: Loop, user: Operation, box: Box) -> None:
+    """Say so where each iteration computes all that indices may ask for: which of it they do is known when they run."""
+    tiles = [producer.result_tile(box, k) for k in range(len(producer.results))]
+    if runs_at_most_once(into) or any(is_stepped_by(tile, into) for tile in tiles):
+        return
+    uses = user.result.uses if isinstance(user, Materialize) else [(user, k) for k in range(len(user.operands))]
+    if any(
+        isinstance(reader, Structured) and k < len(reader.inputs) and index_operands(reader.maps()[k : k + 1])
+        for reader, k in uses
+        if isinstance(user, Materialize) or user.operands[k] in producer.results
+    ):
+        ctx.warn(
+            f"each iteration of {into.name} computes all of %{producer.name} that indices may ask for",
+            producer,
+            required="a loop whose iterations read tiles of what is fused",
+            found=tiles[0].text(),
+            fix="fuse into a loop over a dim that the indices do not name, or leave this statement out",
+        )
 
 
 def _box_read(producer: Tileable, user: Operation) -> Box:

@@ -139,7 +139,7 @@ ELEMENTWISE = (
     [
         ("tcp.sqrt", f"there are no roots; of its kind there are {ELEMENTWISE}"),
         ("tcp.rsqrt", f"there are no roots; of its kind there are {ELEMENTWISE}"),
-        ("tcp.gather", "nothing reads at places that are values: sizes and symbols alone say what is read"),
+        ("tcp.gather", "gml_st.materialize(%x, %indices) filter [0] reads rows by number; %indices declares a range"),
         ("tcp.relu", f"write:\n%zero = tcp.fill {{value = 0}} : {MATRIX}\n%y = tcp.max(%x, %zero) : {MATRIX}"),
         ("tcp.multiply", f"write: %y = tcp.mul(%x, %b) : {MATRIX}"),
         ("arith.addf", f"write: %y = tcp.add(%x, %b) : {MATRIX}"),

@@ -258,7 +258,7 @@ class OnSubset(Operation):
 
 @register
 class Materialize(OnSubset):
-    """The value of a subset of a tensor."""
+    """The value of a subset of a tensor: a tile, `full`, a `point`, or by indices a `filter`."""
 
     __slots__ = ()
     opcode = "gml_st.materialize"
@@ -292,7 +292,8 @@ class Materialize(OnSubset):
 
 @register
 class StYield(OnSubset):
-    """Write a value to a subset of a destination. A vector larger than the subset is written as far as it reaches."""
+    """Write a value to a subset of a destination, or `combine` it with what is there. A vector larger than the subset
+    is written as far as it reaches."""
 
     __slots__ = ()
     opcode = "gml_st.yield"

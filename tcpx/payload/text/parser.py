@@ -18,10 +18,10 @@ from tcpx.payload.ops.other_names import advice
 from tcpx.payload.sizes import Symbol, Var
 from tcpx.payload.stored_arrays import ArrayArchive, UnreadableArrayError
 from tcpx.payload.strided import STRIDED
-from tcpx.payload.text.attributes import AttributeReader
 from tcpx.payload.text.file import UnreadableError, read_text
 from tcpx.payload.text.hints import attribute_fix
 from tcpx.payload.text.scope import RESERVED, Scope, suggestion
+from tcpx.payload.text.subset_forms import SubsetReader, standing_nowhere
 from tcpx.payload.text.syntax import Node, Source, child, children, nodes, parse_tree, tokens
 from tcpx.payload.types import Type
 from tcpx.payload.value_ranges import RANGES, Declared, range_entries
@@ -102,7 +102,7 @@ def load(path: str | Path) -> Module:
     return parse(text, str(place), place.parent)
 
 
-class _ModuleParser(AttributeReader):
+class _ModuleParser(SubsetReader):
     """Builds the IR from the syntax tree, top down, with the names in scope."""
 
     def __init__(self, source: Source) -> None:
@@ -271,6 +271,8 @@ class _ModuleParser(AttributeReader):
             name = child(statement, "op_name")
             if name is not None:
                 op.name = self.string(tokens(name)[0])
+            for made in standing_nowhere(op):
+                block.append(made)
             block.append(op)
             bound = op.attributes.get("var")
             if isinstance(bound, Var) and not op.regions:
@@ -299,16 +301,22 @@ class _ModuleParser(AttributeReader):
         if callee is not None:
             self._check_callee(callee, cls)
             attributes = {CALLEE: str(tokens(callee)[0][1:]), **attributes}
-        subset = child(node, "tile")
+        operands = self._operands(child(node, "operands"), cls, scope)
+        subset = next(children(node, "tile", "full", "point"), None)
         if subset is not None:
             if "subset" in attributes:
                 raise self.source.error(subset, "the subset is given twice", required="a tile or an attribute")
-            attributes = {"subset": self.tile(subset, scope), **attributes}
-        operands = self._operands(child(node, "operands"), cls, scope)
+            attributes = {"subset": self.subset(subset, operands, scope), **attributes}
         regions = child(node, "regions")
         blocks = [self._region(n, scope) for n in nodes(regions)] if regions is not None else []
         types = self._result_types(node, scope)
-        made = cls(operands, types, attributes, blocks, _result_names(node), location=self.source.location(node))
+        names, place = _result_names(node), self.source.location(node)
+        if child(node, "filter") is not None or child(node, "combine") is not None:
+            made = self.written_for(node, cls, operands, types, attributes, scope)
+            for name, result in zip(names, made.results, strict=True):
+                made.name = result.name = name
+            return made
+        made = cls(operands, types, attributes, blocks, names, location=place)
         self._check_init(node, made)
         return made
 

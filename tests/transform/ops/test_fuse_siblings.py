@@ -120,6 +120,14 @@ def test_handles_of_both_denote_the_loop() -> None:
     check(MOMENTS, body + "assert(l == a and l == b)\npeel(b)")
 
 
+def test_a_loop_goes_by_the_dims_of_the_one_it_was_before() -> None:
+    diagnostic = refusal(MOMENTS, _both("[d0: 3]", "a") + "peel(m.loop(d0))")
+    assert diagnostic.message == "no loop steps `d0` of %m"
+    assert diagnostic.found == "s/d01"
+    assert diagnostic.fix is not None
+    assert diagnostic.fix.endswith("a loop that it was fused into goes by the dims of what was there: keep its handle")
+
+
 REFUSED = {
     "one loop": ("let a = tile(s, [d0: 4])\nfuse_siblings(a, into: a)", "do not stand side by side", "one loop"),
     "in each other": (
