@@ -228,16 +228,14 @@ def _best_order(sizes: Sequence[Dim], before: Sequence[Sequence[int]], beside: S
 
 
 def _stacked(order: Sequence[int], sizes: Sequence[int], beside: Sequence[Sequence[int]]) -> int:
-    """Where the last of items ends that are placed in this order, each above all placed ones that it must not overlap."""
+    """Where the last of items ends that are placed in this order, each above all that it must not overlap."""
     ends = [0] * len(order)
     for item in order:
         ends[item] = sizes[item] + max([ends[k] for k in beside[item]], default=0)
     return max(ends, default=0)
 
 
-def _placed(
-    order: Sequence[int], sizes: Sequence[int], beside: Sequence[Sequence[int]]
-) -> tuple[list[int], list[int]]:
+def _placed(order: Sequence[int], sizes: Sequence[int], beside: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
     """Where items begin and end that are placed in this order, each as low as there is room for its size."""
     starts, ends = [-1] * len(order), [0] * len(order)
     for item in order:
