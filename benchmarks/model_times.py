@@ -1,7 +1,7 @@
 """How long a payload of the size of a model takes to become C, in fresh processes and without the C compiler.
 
-A perceptron: layers `y = max(x @ W_k + b_k, 0)`, no two with a matrix of one shape, over a symbolic number of rows, under
-the default schedule.
+A perceptron: layers `y = max(x @ W_k + b_k, 0)`, no two with a matrix of one shape, over a symbolic number of rows,
+under the default schedule.
 """
 
 from __future__ import annotations
