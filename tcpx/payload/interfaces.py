@@ -330,7 +330,7 @@ def whole_piece(op: Operation | None) -> Piece | None:
     pieces = pieces_of_all(op)
     if op is None or pieces is None or len(pieces) != 1 or pieces[0].reshapes:
         return None
-    return pieces[0] if pieces[0].tile.is_full(shape_of(op.operands[pieces[0].operand].type)) is True else None
+    return pieces[0] if pieces[0].tile.is_full(shape_of(op.operands[pieces[0].operand].type)) else None
 
 
 class Structured(Tileable):

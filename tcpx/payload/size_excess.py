@@ -70,6 +70,8 @@ def magnitude(size: Dim, ranges: Mapping[str, tuple[int, int]]) -> int:
 
     `ranges` has the smallest and the largest value of each symbol, by name.
     """
+    if isinstance(size, int):
+        return abs(size)
     intervals = _Intervals(ranges)
     low, high = intervals.of(size)
     return max(intervals.peak, -low, high)

@@ -70,14 +70,15 @@ class Tile:
         """Whether it provably is the first elements along each dim, one after the other."""
         return self.has_unit_strides and all(offset == 0 for offset in self.offsets)
 
-    def is_full(self, shape: Sequence[Dim]) -> bool | None:
-        """Whether the value is the whole source of this shape, dim for dim; None if unknown."""
-        if self.dropped or len(shape) != self.rank:
-            return False
-        facts = [is_equal(size, dim) for size, dim in zip(self.sizes, shape, strict=True)]
-        facts += [_is_zero_throughout(offset) for offset in self.offsets]
-        facts += [is_equal(stride, 1) for stride in self.strides]
-        return False if False in facts else None if None in facts else True
+    def is_full(self, shape: Sequence[Dim]) -> bool:
+        """Whether the value provably is the whole source of this shape, dim for dim."""
+        return (
+            not self.dropped
+            and len(shape) == self.rank
+            and all(is_equal(stride, 1) is True for stride in self.strides)
+            and all(map(_is_zero_throughout, self.offsets))
+            and all(is_equal(size, dim) is True for size, dim in zip(self.sizes, shape, strict=True))
+        )
 
     def leaves(self, dim: int, extent: Dim) -> bool:
         """Whether an element of the tile provably lies outside of a dim of this extent, for all sizes."""
@@ -136,14 +137,13 @@ class Tile:
         return self.text()
 
 
-def _is_zero_throughout(offset: Dim) -> bool | None:
-    """Whether an offset is 0 in every iteration of the loops round it, whatever their ranges become; None if unknown.
+def _is_zero_throughout(offset: Dim) -> bool:
+    """Whether an offset provably is 0 in every iteration of the loops round it, whatever their ranges become.
 
     A loop variable may be 0 only because an iteration runs at all, or until its loop is peeled or split: what is known
     of sizes by it would be lost with the variable.
     """
-    decided = is_equal(offset, 0)
-    return None if decided is True and variables(offset) else decided
+    return is_equal(offset, 0) is True and not variables(offset)
 
 
 def compose(outer: Tile, inner: Tile) -> Tile:

@@ -52,7 +52,7 @@ def whole_of(value: Value) -> Value:
 
 def read_subset(rewriter: Rewriter, value: Value, tile: Tile, at: Operation | InsertPoint) -> Value:
     """The value of a subset: the value itself if the subset is all of it; subsets of subsets are composed."""
-    if tile.is_full(shape_of(value.type)) is True and not is_destination(value):
+    if tile.is_full(shape_of(value.type)) and not is_destination(value):
         return value
     point = at if isinstance(at, InsertPoint) else InsertPoint.before(at)
     definition = value.defining_op

@@ -292,7 +292,7 @@ def _stored_tile(
     tile, shown = current.source, CloneMap(sizes=renamed)
     for view in current.views:
         tile = ctx.rewriter.clone(view, InsertPoint(block, len(block.ops)), shown).results[0]
-    if subset.is_full(shape_of(tile.type)) is not True:
+    if not subset.is_full(shape_of(tile.type)):
         tile = made(Materialize.of(tile, subset))
     if current.pad is not None and current.pad.rest is not None:
         shape = [substitute(d, renamed) for d in current.padded]

@@ -37,7 +37,7 @@ def _simplify(rewriter: Rewriter, op: Operation) -> bool:
             return True
         case Materialize():
             source = op.operands[0]
-            if is_destination(source) or op.subset.is_full(shape_of(source.type)) is not True:
+            if is_destination(source) or not op.subset.is_full(shape_of(source.type)):
                 return False
             if op.subset.dropped:
                 return False

@@ -10,6 +10,8 @@ from tcpx.interp.handles import Handles
 from tcpx.interp.pure_values import PureValues
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes import Symbol
+from tcpx.payload.types import f32
+from tcpx.target import load_target
 from tests.transform.payloads import RELU
 
 HEAD = """language 1
@@ -61,3 +63,15 @@ def test_sizes_of_one_text_may_have_other_facts() -> None:
     assert found == [0, 1]
     assert values.value("f", [sizes[0]], lambda: 2) == 0
     assert [values.value("g", [given], lambda k=k: k) for k, given in enumerate((1, True, 1.0))] == [0, 1, 2]
+
+
+def test_what_is_known_of_plain_arguments_outlives_a_change() -> None:
+    module = tcpx.parse(RELU)
+    rewriter = Rewriter(module)
+    handles = Handles(rewriter)
+    values, handle = PureValues(handles), handles.of(module.main)
+    plain = (None, load_target("generic"), 4, 0.5, "k", f32)
+    before = [values.value("f", given, lambda: 1) for given in (plain, [handle])]
+    rewriter.set_attribute(module.main.body.ops[0], "note", 1)
+    after = [values.value("f", given, lambda: 2) for given in (plain, [handle])]
+    assert (before, after) == ([1, 1], [1, 2])

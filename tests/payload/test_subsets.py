@@ -58,9 +58,9 @@ def test_full() -> None:
 def test_is_full() -> None:
     i = Var("i", 0, M.size(), 6)
     assert Tile((0,), (minimum(N, N + 1),)).is_full((N.size(),)) is True
-    assert Tile((0,), (N.size(),)).is_full((M.size(),)) is None
+    assert Tile((0,), (N.size(),)).is_full((M.size(),)) is False
     assert Tile((1,), (N - 1,)).is_full((N.size(),)) is False
-    assert Tile((i.size(),), (minimum(6, M - i),)).is_full((M.size(),)) is None
+    assert Tile((i.size(),), (minimum(6, M - i),)).is_full((M.size(),)) is False
     assert Tile((0,), (4,), (2,)).is_full((4,)) is False
     assert Tile((0, 0), (4, 1), dropped=(1,)).is_full((4, 1)) is False
 

@@ -281,7 +281,7 @@ class Materialize(OnSubset):
 
     def result_order(self, number: int, of: Callable[[Value], Collection[str]]) -> Collection[str]:
         known, rises = of(self.source), all(isinstance(s, int) and s > 0 for s in self.subset.strides)
-        if self.subset.is_full(shape_of(self.source.type)) is True:
+        if self.subset.is_full(shape_of(self.source.type)):
             return known
         return [word for word in known if word == UNIQUE or (word == SORTED and rises)]
 

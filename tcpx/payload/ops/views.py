@@ -111,7 +111,7 @@ class View(Tileable):
     def _part(self, piece: Piece) -> Tile | None:
         """The tile of the operand that a piece is; None of all of it."""
         shape = shape_of(self.operands[piece.operand].type)
-        return None if piece.tile.is_full(shape) is True else piece.tile
+        return None if piece.tile.is_full(shape) else piece.tile
 
     def verify(self) -> None:
         for value in self.operands:

@@ -103,7 +103,7 @@ class Placement:
                 return False
             base = self.places.place(link.to)
             shapes = (*memory.type.shape, *base.view.type.shape, *storage.type.shape)
-            if any(variables(d) for d in shapes) or base.tile.is_full(base.view.type.shape) is not True:
+            if any(variables(d) for d in shapes) or not base.tile.is_full(base.view.type.shape):
                 return False
         return True
 
