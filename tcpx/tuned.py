@@ -213,7 +213,8 @@ def _composed(
     uses = [use for use in run.knobs if use.overridden and use.place]
     parts = {use.path.partition(":")[0].removeprefix("@"): use.place.partition(":")[0] for use in uses}
     told = {name: f"@{fitting[key].function} ({key})" for name, key in parts.items()}
-    return TunedRecord(wanted, dict(use.param(use.path) for use in uses), "", parts=told) if uses else None
+    told_of = {"functions": ", ".join(f"@{name} has the record of {of}" for name, of in told.items())}
+    return TunedRecord(wanted, dict(use.param(use.path) for use in uses), "", told_of, parts=told) if uses else None
 
 
 def _likeness(setting: Setting, wanted: Setting) -> tuple[bool, int]:

@@ -4,17 +4,27 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import tcpx
-from tcpx.cli.options import Subcommand, UsageError, add_payload, add_schedule, params_of, schedule_of
+from tcpx.cli.options import (
+    Subcommand,
+    UsageError,
+    add_payload,
+    add_schedule,
+    add_tuned,
+    params_of,
+    schedule_of,
+    tuned_of,
+)
 from tcpx.cli.watching import run_on_save
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_payload(parser)
     add_schedule(parser)
+    add_tuned(parser)
     parser.add_argument("--html", metavar="PAGE", help="write one HTML file that needs nothing else, and no text")
     parser.add_argument(
         "--only", action="append", default=[], metavar="NAME", help="show steps of this transform; may be repeated"
@@ -64,11 +74,15 @@ def _explain(options: argparse.Namespace) -> tuple[int, list[Path]]:
         shown.append((step.index + 1, step.transform))
         _print(show.step(step))
 
-    quiet = options.html is not None
+    quiet, params, tuned = options.html is not None, dict(params_of(options)), tuned_of(options)
+    if tuned is not None:
+        record = tcpx.tuned_record(tuned, module, schedule, target=options.target, threads=options.threads)
+        params = record.under(params)
+        print(f"tuned: {record}")
     explanation = tcpx.explain(
         module,
         schedule,
-        params=params_of(options),
+        params=params,
         target=options.target,
         threads=options.threads,
         func=options.func,
@@ -89,7 +103,7 @@ def _explain(options: argparse.Namespace) -> tuple[int, list[Path]]:
         return 1, files
     if not quiet:
         _require_shown(options, shown)
-    return (_verify(options, module, schedule) if options.verify == "numeric" else 0), files
+    return (_verify(options, module, schedule, params) if options.verify == "numeric" else 0), files
 
 
 def _require_shown(options: argparse.Namespace, taken: list[tuple[int, str]]) -> None:
@@ -111,10 +125,13 @@ def _not_there(message: str, required: str, found: str) -> tcpx.ArgumentError:
     return tcpx.ArgumentError(tcpx.Diagnostic(message, required=required, found=found))
 
 
-def _verify(options: argparse.Namespace, module: tcpx.Module, schedule: tcpx.Schedule | None) -> int:
-    verified = tcpx.verify_steps(
-        module, schedule, params=params_of(options), target=options.target, threads=options.threads
-    )
+def _verify(
+    options: argparse.Namespace,
+    module: tcpx.Module,
+    schedule: tcpx.Schedule | None,
+    params: Mapping[str, int | float | bool | str],
+) -> int:
+    verified = tcpx.verify_steps(module, schedule, params=params, target=options.target, threads=options.threads)
     if verified.wrong is not None:
         print(verified.wrong.diagnostic().render(), file=sys.stderr)
         return 1

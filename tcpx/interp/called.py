@@ -49,6 +49,10 @@ class CalledFunctions:
             self._asked.setdefault(self._keys[func], known)
         return self._keys[func]
 
+    def text(self, func: FuncOp) -> str | None:
+        """The text that a function had; None for the entry and for rows."""
+        return self._known[func].text if func in self._known else None
+
     def number(self, func: FuncOp, name: str) -> str:
         """`%3`, the operation of this name; one that a step made of it, `%3.start`; empty for others."""
         numbers, parts = self._known[func].numbers, name.split(".")

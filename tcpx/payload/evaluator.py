@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -33,6 +33,10 @@ class Observer(Protocol):
     def finish(self, op: Operation) -> None: ...
 
 
+Calls = Callable[[FuncOp, Sequence[Array], Callable[[], tuple[Array, ...]]], tuple[Array, ...]]
+"""What a called function gives for these arguments; the last one runs it."""
+
+
 class Evaluation:
     """One run of a function: values, sizes of symbols and loop variables, constants, a seeded random order.
 
@@ -52,6 +56,7 @@ class Evaluation:
         self.workspace: npt.NDArray[np.uint8] | None = None
         self._shared: dict[Operation, list[Value]] = {}
         self.random = np.random.default_rng(seed)
+        self.calls: Calls | None = None
 
     def size(self, dim: Dim) -> int:
         """The number a dimension stands for in this run."""
@@ -100,8 +105,18 @@ class Evaluation:
 
         Its workspace is the part of the one here that the plan gives to `workspace`, if there is a plan.
         """
+        if self.calls is None or func.states:
+            return self._run(func, args, results, workspace)
+        made = self.calls(func, args, lambda: self._run(func, args, results, workspace))
+        for target, array in zip(results, made, strict=False):
+            target[...] = array
+        return made
+
+    def _run(
+        self, func: FuncOp, args: Sequence[Array], results: Sequence[Array], workspace: Operation | None
+    ) -> tuple[Array, ...]:
         inner = Evaluation(self.constants, check_arguments(func, args))
-        inner.random = self.random
+        inner.random, inner.calls = self.random, self.calls
         if "results" not in func.attributes:
             made = inner.run_block(func.body, [a.copy() for a in args])
             for target, array in zip(results, made, strict=False):
@@ -342,19 +357,28 @@ def _argument_error(value: Value, required: str, found: str) -> ArgumentError:
 
 
 def evaluate_func(
-    module: Module, func: FuncOp, arrays: Sequence[Array], seed: int = 0, observer: Observer | None = None
+    module: Module,
+    func: FuncOp,
+    arrays: Sequence[Array],
+    seed: int = 0,
+    observer: Observer | None = None,
+    calls: Calls | None = None,
 ) -> tuple[Array, ...]:
-    """Run a function of any level on arrays; returns its results. The arguments are not changed."""
+    """Run a function of any level on arrays; returns its results. The arguments are not changed. `calls` says what the
+    functions give that it calls."""
     if "results" in func.attributes:
-        return evaluate_buffers(module, func, arrays, seed)
+        return evaluate_buffers(module, func, arrays, seed, calls)
     evaluation = Evaluation(module.constants, check_arguments(func, arrays), seed, observer)
+    evaluation.calls = calls
     if observer is not None:
         observer.begin(func.body, evaluation.sizes)
     with np.errstate(all="ignore"):
         return evaluation.run_block(func.body, [a.copy() for a in arrays])
 
 
-def evaluate_buffers(module: Module, func: FuncOp, inputs: Sequence[Array], seed: int = 0) -> tuple[Array, ...]:
+def evaluate_buffers(
+    module: Module, func: FuncOp, inputs: Sequence[Array], seed: int = 0, calls: Calls | None = None
+) -> tuple[Array, ...]:
     """Run a function whose trailing arguments are the buffers of its results; they are poisoned, then handed out.
 
     Where the workspace is planned, buffers lie in it where the plan says, those of one thread.
@@ -362,6 +386,7 @@ def evaluate_buffers(module: Module, func: FuncOp, inputs: Sequence[Array], seed
     """
     sizes = check_arguments(func, inputs)
     evaluation = Evaluation(module.constants, sizes, seed)
+    evaluation.calls = calls
     evaluation.take_workspace(func)
     trailing = func.args[len(inputs) :]
     results = tuple(poison(evaluation.shape(v.type), dtype_of(v.type)) for v in trailing)

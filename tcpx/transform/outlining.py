@@ -7,7 +7,7 @@ from typing import cast
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
 from tcpx.payload.facts import facts_at, facts_in
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import INOUT, PROMISE, TARGET, Block, CloneMap, FuncOp, Operation, Value
+from tcpx.payload.ir import INOUT, PROMISE, TARGET, Block, CloneMap, FuncOp, Operation, Value, substitute_attribute
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.call import Call, CallBase
 from tcpx.payload.ops.generic import Return
@@ -18,7 +18,7 @@ from tcpx.payload.size_traversal import leaves
 from tcpx.payload.sizes import Dim, Symbol, Var, as_symbol
 from tcpx.payload.strided import STRIDED
 from tcpx.payload.structure import fingerprint, is_data
-from tcpx.payload.types import TensorType, shape_of
+from tcpx.payload.types import TensorType, shape_of, substitute_type
 from tcpx.payload.value_ranges import RANGES, Declared, dtype_range, range_entries, value_order, value_range
 from tcpx.payload.verifier import dims_of
 from tcpx.transform.convex import replace_outside, used_outside
@@ -264,14 +264,16 @@ def inline(rewriter: Rewriter, call: Call) -> None:
         rewriter.remove_function(func)
 
 
-def clone(rewriter: Rewriter, call: CallBase) -> FuncOp:
-    """Let a call run a copy of its function, which no other call runs."""
-    func = call.called
-    made = FuncOp(_free_name(rewriter, func.name), [(v.name, v.type) for v in func.args], func.symbols)
-    made.location, made.attributes, made.clone_of = func.location, dict(func.attributes), func
+def clone(rewriter: Rewriter, call: CallBase, sizes: Mapping[Symbol, Dim] | None = None) -> FuncOp:
+    """Let a call run a copy of its function, which no other call runs, with some of its symbols replaced."""
+    func, known = call.called, cast("Mapping[Symbol | Var, Dim]", sizes or {})
+    args = [(value.name, substitute_type(value.type, known)) for value in func.args]
+    made = FuncOp(_free_name(rewriter, func.name), args, [symbol for symbol in func.symbols if symbol not in known])
+    made.attributes = {key: substitute_attribute(held, known) for key, held in func.attributes.items()}
+    made.location, made.clone_of = func.location, func
     rewriter.add_function(made)
     rewriter.adopt(made)
-    mapping, split = CloneMap(dict(zip(func.args, made.args, strict=True))), rewriter.new_split()
+    mapping, split = CloneMap(dict(zip(func.args, made.args, strict=True)), known), rewriter.new_split()
     for op in list(func.body.ops):
         copy = rewriter.clone(op, InsertPoint.end(made.body), mapping)
         rewriter.extend_copy_path(copy, split, "clone")

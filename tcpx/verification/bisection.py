@@ -11,7 +11,8 @@ from tcpx.payload.size_values import size_choices
 from tcpx.records import frozen
 from tcpx.target import Target
 from tcpx.transform.language.embedded import Schedulable
-from tcpx.verification.numbers import Case, Mismatch, compare, first_mismatch
+from tcpx.verification.functions import Calls, Functions, first_mismatch
+from tcpx.verification.numbers import Case, Mismatch, compare
 from tcpx.verification.steps import WORK_LIMIT, Setting, WrongStep
 
 
@@ -63,12 +64,12 @@ def bisect(
     cases = setting.cases(choices, seed)
     limit = 0 if choices else WORK_LIMIT
     ordinals = _committed_steps(setting)
-    probes = 0
+    probes, known = 0, {()}
 
     def probe(position: int) -> WrongStep | None:
         nonlocal probes
         probes += 1
-        return _wrong_after(setting, ordinals[position], cases, limit, seed)
+        return _wrong_after(setting, ordinals[position], cases, limit, seed, known)
 
     right, wrong = -1, len(ordinals) - 1
     found = probe(wrong)
@@ -104,15 +105,24 @@ class _ReachedError(Exception):
     """Ends a run at the step one wants to look at."""
 
 
-def _wrong_after(setting: Setting, ordinal: int, cases: Sequence[Case], limit: int, seed: int) -> WrongStep | None:
-    """The step that ran as this one of all, if something is wrong after it."""
-    count, wrong = -1, None
+def _wrong_after(
+    setting: Setting, ordinal: int, cases: Sequence[Case], limit: int, seed: int, known: set[Calls]
+) -> WrongStep | None:
+    """The step that ran as this one of all, if something is wrong after it. `known` are the calls that there were when
+    they were evaluated."""
+    count, wrong, functions = -1, None, None
 
     def look(step: TraceEntry, module: Module) -> None:
-        nonlocal count, wrong
+        nonlocal count, wrong, functions
         count += 1
+        functions = functions or Functions(module)
+        calls = functions.calls()
+        if count < ordinal and calls not in known:  # what is called is evaluated while it is as it came up
+            known.add(calls)
+            first_mismatch(functions, cases, limit, seed, functions.changed())
         if count == ordinal:
-            mismatch, _ = first_mismatch(module, cases, limit, seed)
+            everything = frozenset(module.reached(module.main))
+            mismatch, _ = first_mismatch(functions, cases, limit, seed, everything)
             wrong = WrongStep(step, mismatch) if mismatch is not None else None
             raise _ReachedError
 

@@ -1,17 +1,15 @@
 """Is a payload still the same computation: its results on chosen inputs, against those of the payload it came from."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Final
 
 import numpy as np
 
 from tcpx.inputs import random_inputs
-from tcpx.payload.diagnostics import TcpxError
 from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.ir import Module
 from tcpx.records import frozen
-from tcpx.verification.sizes import work_of
 
 SPECIAL: Final = (np.nan, np.inf, -np.inf, -0.0, 1e-40)
 """Put into arrays of floats, one in each, in turn."""
@@ -20,13 +18,28 @@ ROUNDINGS: Final = 512
 
 
 @frozen
+class Given:
+    """Arguments of a function, by name, and what it gave."""
+
+    inputs: Mapping[str, Array]
+    outputs: tuple[Array, ...]
+
+
+Inputs = frozenset[tuple[str, tuple[int, ...], bytes]]
+
+
+@frozen
 class Case:
-    """Inputs at one choice of sizes, and what they give."""
+    """Inputs at one choice of sizes, and what they give. `known` are calls that were right, by the text that the
+    function had when it came up and by the bytes of their arguments."""
 
     sizes: tuple[tuple[str, int], ...]
     special: bool
     arrays: tuple[Array, ...] = field(repr=False)
     expected: tuple[Array, ...] = field(repr=False)
+    known: dict[str, dict[Inputs, Given]] = field(
+        default_factory=dict[str, dict[Inputs, Given]], repr=False, compare=False
+    )
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{name}={size}" for name, size in self.sizes) or "no sizes"
@@ -45,11 +58,14 @@ class Mismatch:
     wrong: int = 0
     total: int = 0
     failure: str = ""
+    function: str = ""
+    """The function that was evaluated by itself, with what it is called with; empty for the payload."""
 
     def __str__(self) -> str:
+        of = f" of @{self.function}" if self.function else ""
         if self.failure:
-            return f"at {self.case}: it cannot be evaluated: {self.failure}"
-        place = f"result {self.result}, element {list(self.index)}"
+            return f"at {self.case}: it cannot be evaluated{of}: {self.failure}"
+        place = f"result {self.result}{of}, element {list(self.index)}"
         return f"at {self.case}: {self.wrong} of {self.total} elements; {place} is {self.found!r}, not {self.wanted!r}"
 
 
@@ -81,33 +97,33 @@ def _with_special_values(arrays: Sequence[Array]) -> tuple[Array, ...]:
     return tuple(made)
 
 
-def first_mismatch(module: Module, cases: Sequence[Case], limit: int, seed: int) -> tuple[Mismatch | None, int]:
-    """The first case whose results are not those expected, and how many cases were left out for their work."""
-    skipped = 0
-    for case in cases:
-        if limit and work_of(module.main, dict(case.sizes)) > limit:
-            skipped += 1
-            continue
-        try:
-            results = evaluate_func(module, module.main, case.arrays, seed)
-        except TcpxError as error:
-            return Mismatch(case, failure=error.diagnostic.message), skipped
-        found = compare(case, results)
-        if found is not None:
-            return found, skipped
-    return None, skipped
-
-
-def compare(case: Case, results: Sequence[Array]) -> Mismatch | None:
-    """Integers and booleans have to be equal; floats within `ROUNDINGS`, with NaN and infinities in the same places."""
-    for position, (found, wanted) in enumerate(zip(results, case.expected, strict=True)):
+def compare(
+    case: Case, results: Sequence[Array], expected: Sequence[Array] | None = None, function: str = ""
+) -> Mismatch | None:
+    """Integers and booleans have to be equal; floats within `ROUNDINGS`, with NaN and infinities in the same places.
+    What is expected is that of the case, or of a function."""
+    for position, (found, wanted) in enumerate(
+        zip(results, case.expected if expected is None else expected, strict=True)
+    ):
         wrong = _wrong(found, wanted)
         if wrong.any():
             index = tuple(int(k[0]) for k in np.nonzero(wrong))
             return Mismatch(
-                case, position, index, float(found[index]), float(wanted[index]), int(wrong.sum()), int(wrong.size)
+                case,
+                position,
+                index,
+                float(found[index]),
+                float(wanted[index]),
+                int(wrong.sum()),
+                int(wrong.size),
+                function=function,
             )
     return None
+
+
+def is_same(found: Array, wanted: Array) -> bool:
+    """Whether arrays are the same as `compare` means it."""
+    return found.shape == wanted.shape and not bool(_wrong(found, wanted).any())
 
 
 def _wrong(found: Array, wanted: Array) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:

@@ -6,7 +6,8 @@ from typing import Final
 
 from tcpx.payload.ir import Block, FuncOp, Module
 from tcpx.payload.ops.gml_st import Loop
-from tcpx.payload.sizes import Symbol, evaluate, symbols
+from tcpx.payload.runs import runs_of
+from tcpx.payload.sizes import Symbol, evaluate, substitute, symbols
 
 ALWAYS: Final = (0, 1, 3, 7, 13)
 COMMON: Final = (5, 7, 3, 1)
@@ -20,11 +21,12 @@ class TileSizes:
     seen: dict[Symbol, set[int]] = field(default_factory=dict[Symbol, set[int]])
 
     def look(self, module: Module) -> None:
-        """Note the loops there are now."""
-        for op in module.walk():
-            if isinstance(op, Loop) and isinstance(op.var.step, int):
-                for symbol in symbols(op.var.upper):
-                    self.seen.setdefault(symbol, set()).add(op.var.step)
+        """Note the loops there are now, those of functions by the sizes with which they are called."""
+        for func, sizes in runs_of(module.main):
+            for op in func.walk():
+                if isinstance(op, Loop) and isinstance(op.var.step, int):
+                    for symbol in symbols(substitute(op.var.upper, sizes)):
+                        self.seen.setdefault(symbol, set()).add(op.var.step)
 
 
 def adversarial_sizes(func: FuncOp, tiles: Mapping[Symbol, Iterable[int]]) -> tuple[dict[str, int], ...]:
@@ -51,21 +53,27 @@ def _common(symbol: Symbol) -> int:
 
 
 def work_of(func: FuncOp, sizes: Mapping[str, int]) -> int:
-    """About how many operations the reference evaluator runs: loops by their trips, a loop's own sizes at its start."""
-    return _work(func.body, dict(sizes))
+    """About how many operations the reference evaluator runs: loops by their trips, a loop's own sizes at its start;
+    of the calls of a function with the same sizes, one."""
+    return _work(func.body, dict(sizes), set())
 
 
-def _work(block: Block, known: dict[str, int]) -> int:
+Calls = set[tuple[FuncOp, tuple[int, ...]]]
+
+
+def _work(block: Block, known: dict[str, int], calls: Calls) -> int:
     total = 0
     for op in block.ops:
         if isinstance(op, Loop):
             var = op.var
             lower, upper, step = (evaluate(dim, known) for dim in (var.lower, var.upper, var.step))
             trips = max(0, -(-(upper - lower) // max(step, 1)))
-            total += trips * _work(op.body, known | {var.name: lower}) if trips else 1
+            total += trips * _work(op.body, known | {var.name: lower}, calls) if trips else 1
         elif op.callee is not None:
             bound = {symbol.name: evaluate(size, known) for symbol, size in op.binding.items()}
-            total += 1 + _work(op.callee.body, bound)
+            call = op.callee, tuple(bound.values())
+            total += 1 + (0 if call in calls else _work(op.callee.body, bound, calls))
+            calls.add(call)
         else:
-            total += 1 + sum(_work(inner, known) for inner in op.regions)
+            total += 1 + sum(_work(inner, known, calls) for inner in op.regions)
     return total

@@ -15,7 +15,8 @@ from tcpx.stepwise import run_stepwise
 from tcpx.target import Target, load_target
 from tcpx.transform.language.embedded import Schedulable
 from tcpx.transform.language.loader import Program
-from tcpx.verification.numbers import Case, Mismatch, cases_of, first_mismatch
+from tcpx.verification.functions import Functions, first_mismatch
+from tcpx.verification.numbers import Case, Mismatch, cases_of
 from tcpx.verification.sizes import TileSizes, adversarial_sizes
 
 WORK_LIMIT: Final = 20_000
@@ -112,19 +113,21 @@ def verify_steps(
 
     `sizes` are values of its symbols, one mapping or several; those given are all evaluated, whatever it takes. By
     default they are 0, 1, odd ones, and those at and above every tile size, as far as the reference evaluator gets with
-    them in reasonable time: with random data, and once with NaN and infinities among them. Stops at the first step that
-    is wrong. Raises what running the schedule raises.
+    them in reasonable time: with random data, and once with NaN and infinities among them. A step that changes nothing
+    but a function is checked on what this is called with, once for each of the sizes. Stops at the first step that is
+    wrong. Raises what running the schedule raises.
     """
     setting = Setting.of(module, schedule, params, target, threads)
     choices = size_choices(sizes)
     cases = setting.cases(choices, seed)
     limit = 0 if choices else WORK_LIMIT
-    checked, left_out = 0, 0
+    checked, left_out, functions = 0, 0, None
 
     def check(step: TraceEntry, now: Module) -> None:
-        nonlocal checked, left_out
+        nonlocal checked, left_out, functions
         if step.loops is not None:
-            mismatch, skipped = first_mismatch(now, cases, limit, seed)
+            functions = functions or Functions(now)
+            mismatch, skipped = first_mismatch(functions, cases, limit, seed, functions.changed())
             if mismatch is not None:
                 raise _FoundError(WrongStep(step, mismatch))
             checked, left_out = checked + 1, left_out + skipped

@@ -9,6 +9,7 @@ import pytest
 
 import tcpx
 from tcpx.api import copy_module
+from tcpx.cli.command import execute
 from tcpx.tune.duel import QUICK
 from tcpx.tuned import TunedRecord, read_records, records_of_functions, setting_of, write_record
 from tests.tune.conftest import PAYLOAD
@@ -209,3 +210,17 @@ def test_the_default_schedule_has_knobs() -> None:
     """It begins with a step after which other operations might match."""
     found = tcpx.search_space(tcpx.parse(PAYLOAD), target=TARGET)
     assert {variable.path.rpartition(".")[2] for variable in found.variables} >= {"mr", "nv"}
+
+
+def test_the_shell_says_which_record_was_used(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    payload, schedule = path.with_name("net.tcp"), path.with_name("s.tcps")
+    payload.write_text(net(5).text())
+    schedule.write_text(SCHEDULE.replace("CLONE", ""))
+    given = [str(payload), "-s", str(schedule), "--target", TARGET, "--tuned", str(path)]
+    assert execute(["explain", *given]) == 0
+    shown = capsys.readouterr().out
+    assert "; @net.r0 has the record of @net.r0 (" in shown
+    assert "  @net.r0:s/pr0/layer.mr = 5 (overridden)" in shown
+    assert execute(["freeze", *given, "-o", str(path.with_name("frozen.tcps"))]) == 0
+    assert "let mr = 5" in path.with_name("frozen.tcps").read_text()
+    assert "// functions: @net.r0 has the record of @net.r0 (" in path.with_name("frozen.tcps").read_text()

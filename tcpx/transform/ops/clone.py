@@ -20,8 +20,9 @@ from tcpx.transform.outlining import clone
 class Clone(Transform):
     """Give a call a copy of its function, to be scheduled in another way than for the other calls.
 
-    Handles to operations of the function denote both copies; `x in c` those that the call `c` runs. What the function
-    calls is not copied: clone again, inside.
+    Handles to operations of the function denote both copies; `x in c` those that the call `c` runs. Sizes that are
+    numbers at the call are numbers in the copy, where `specialize` takes the version for them and tests nothing. What
+    the function calls is not copied: clone again, inside.
 
     before:
         func @f(%x: tensor<[M]xf32>) -> tensor<[M]xf32> symbols [M] {
@@ -67,5 +68,7 @@ class Clone(Transform):
                 required="a function with two calls or more",
                 found=call.opcode if not isinstance(call, Call) else f"no other call of @{call.called.name}",
             )
-        clone(ctx.rewriter, call)
+        numbers = call.called.numbers.values()
+        known = {s: size for s, size in call.binding.items() if isinstance(size, int) and s not in numbers}
+        clone(ctx.rewriter, call, known)
         return ()

@@ -64,6 +64,15 @@ def test_refusals_leave_the_payload_as_it_was() -> None:
     check(THREE, f'{NAMES}try {{ clone(b)\nrequire 1 == 2 "no" }} else {{ }}\nlet i = tile(y, [d0: 2])')
 
 
+def test_sizes_that_are_numbers_at_the_call() -> None:
+    fixed = THREE.replace(
+        "tcp.return(%c)", "%f = tcp.call @layer(%w, %w) : tensor<5x5xf32>\n  tcp.return(%c, %f)"
+    ).replace(") -> tensor<[M]x5xf32> symbols [M: 0..]", ") -> (tensor<[M]x5xf32>, tensor<5x5xf32>) symbols [M: 0..]")
+    done = check(fixed, f'{NAMES}let f = match one "f" in root\nclone(f)\nclone(p in f)\nlet i = tile(mm in f, [m: 2])')
+    assert steps_of(done.module) == {"main": [], "layer": [], "product": [], "layer.1": [], "product.1": [2]}
+    assert (done.module.funcs["layer.1"].symbols, done.module.funcs["product.1"].symbols) == ((), ())
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_kernel_counts_them(threads: int) -> None:
     schedule = (
