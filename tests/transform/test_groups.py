@@ -116,7 +116,7 @@ def test_by_default_a_group_of_a_payload_becomes_one_nest_or_is_left_with_a_rema
     assert kernel.remarks == ()
     for m, k, n in SIZES:
         x, w = whole_numbers(m, k), whole_numbers(k, n)
-        np.testing.assert_allclose(kernel(x, w), tcpx.evaluate(module, x, w), rtol=1e-6)
+        np.testing.assert_allclose(np.asarray(kernel(x, w)), np.asarray(tcpx.evaluate(module, x, w)), rtol=1e-6)
     module = tcpx.parse(ROWS)
     kernel = tcpx.compile(module, target="generic")
     (remark,) = kernel.remarks
@@ -157,7 +157,7 @@ def test_a_group_in_which_something_prefetches_becomes_a_function() -> None:
     assert "__builtin_prefetch" in own
     for m, k, n in SIZES:
         x, w = whole_numbers(m, k), whole_numbers(k, n)
-        np.testing.assert_allclose(kernel(x, w), tcpx.evaluate(module, x, w), rtol=1e-6)
+        np.testing.assert_allclose(np.asarray(kernel(x, w)), np.asarray(tcpx.evaluate(module, x, w)), rtol=1e-6)
 
 
 @pytest.mark.parametrize("sanitize", [False, True])
