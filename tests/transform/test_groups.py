@@ -13,7 +13,7 @@ import pytest
 
 import tcpx
 from tcpx.emit_c.kernel import Kernel
-from tcpx.payload.diagnostics import ArgumentError, ScheduleError, TcpxError, VerifyError
+from tcpx.payload.diagnostics import ArgumentError, CompileError, ScheduleError, TcpxError, VerifyError
 from tcpx.target import TargetError
 from tests.optional_tools import require_cpu_of
 
@@ -287,6 +287,16 @@ def test_a_library_does_it(blas: tcpx.Target) -> None:
     assert f"linked with {library}" in str(kernel.report())
     found = tcpx.verify_steps(tcpx.parse(MLP), tcpx.parse_schedule(LIBRARY), target=blas)
     assert found.wrong is None
+
+
+def test_a_function_that_nothing_declares_is_refused(tmp_path: Path) -> None:
+    """The compiler would pass `alpha` as an int."""
+    helpers = re.search(r"^helpers:.*?^(?=kernels:)", BLAS, re.MULTILINE | re.DOTALL)
+    assert helpers is not None
+    undeclared = load(tmp_path, BLAS.replace(helpers[0], ""))
+    with pytest.raises(CompileError) as caught:
+        tcpx.compile(tcpx.parse(PRODUCT), schedule(f"{MM}lower_to(mm, cblas_sgemm)"), target=undeclared)
+    assert "implicit declaration of function" in str(caught.value)
 
 
 def test_the_command_line(tmp_path: Path, blas: tcpx.Target) -> None:
