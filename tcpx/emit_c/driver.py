@@ -26,6 +26,8 @@ from tcpx.target.detection import cpu_flags
 COMPILERS: Final = ("gcc", "cc", "clang")
 LIBRARIES: Final = ("-lm",)
 _SHARED: Final = ("-shared", "-fPIC")
+_DECLARED: Final = "-Werror=implicit-function-declaration"
+"""A row of a table may call what nothing declares: C of 1989 would guess the types of its arguments."""
 _UNROLLED: Final = (
     "--param=max-unrolled-insns=800",
     "--param=max-average-unrolled-insns=200",
@@ -206,7 +208,7 @@ def _build(
             made, text = Path(scratch, f"{stem}{suffix}"), Path(scratch, f"{stem}.c")
             text.write_text(source, encoding="ascii")
             files = [str(made), str(text), *map(str, objects)]
-            command = [*compiler.command, *flags, "-o", *files, *link, *LIBRARIES]
+            command = [*compiler.command, *flags, _DECLARED, "-o", *files, *link, *LIBRARIES]
             _compile(command)
             is_whole = made.is_file() and (suffix == ".o" or not executable_fault(made))
             fault = "" if is_whole else executable_fault(made) if made.is_file() else "no such file"

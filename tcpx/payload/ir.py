@@ -460,14 +460,12 @@ class Operation:
         own = self.attributes.get("var")
         name = rename(self.name) if self.name else ""
         if isinstance(own, Var):
-            fresh = Var(
-                name,
-                substitute(own.lower, mapping.sizes),
-                substitute(own.upper, mapping.sizes),
-                substitute(own.step, mapping.sizes),
-            )
-            mapping.sizes[own] = Size.of(fresh)
-            attributes["var"] = fresh
+            bounds = own.lower, own.upper, own.step
+            replaced = [substitute(d, mapping.sizes) for d in bounds]
+            if name != own.name or any(new is not old for new, old in zip(replaced, bounds, strict=True)):
+                fresh = Var(name, *replaced)
+                mapping.sizes[own] = Size.of(fresh)
+                attributes["var"] = fresh
         made = type(self)(
             [mapping.value(v) for v in self.operands],
             [substitute_type(r.type, mapping.sizes) for r in self.results],

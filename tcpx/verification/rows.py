@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from tcpx.api import compile, parse_schedule
-from tcpx.payload.diagnostics import Diagnostic, TcpxError
+from tcpx.payload.diagnostics import Diagnostic, Kind, TcpxError
 from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Module, Operation, Value
 from tcpx.payload.rewriter import Rewriter
@@ -45,7 +45,8 @@ def _verify_row(row: KernelRow, target: Target, sanitize: bool, seed: int) -> Di
             result = _apart(np.zeros_like(case.expected[0])) if len(module.main.args) in strided else None
             made = kernel(*map(_apart, case.arrays), out=result)
         except TcpxError as error:
-            return replace(error.diagnostic, message=f"the row {row.name}, at {case}: {error.diagnostic.message}")
+            message = f"the row {row.name}, at {case}: {error.diagnostic.message}"
+            return replace(error.diagnostic, message=message, kind=Kind.DEFINITE)
         mismatch = compare(case, made if isinstance(made, tuple) else (made,))
         if mismatch is not None:
             return Diagnostic(

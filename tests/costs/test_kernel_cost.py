@@ -52,6 +52,14 @@ def test_vectors_that_a_loop_carries(rows: int, target: str) -> None:
     assert (pressure_refusal([found], held.vector_registers) is not None) == (rows == 32)
 
 
+def test_a_function_counts_in_vectors_of_its_own_target() -> None:
+    module = tcpx.parse(PAYLOAD.format(m=64))
+    text = SCHEDULE.replace("tile(mm, [n", "group([mm], promise: function, target: x86_avx2)\n  tile(mm, [n")
+    made = draft(module, tcpx.parse_schedule(text), target="x86_avx512").cost(tcpx.random_inputs(module))
+    assert made.slots == cost(64, "x86_avx2").slots > cost(64).slots
+    assert made.carried == cost(64, "x86_avx2").carried
+
+
 def test_work_grows_with_the_size() -> None:
     assert 1.9 < cost(256).slots / cost(128).slots < 2.1
     assert cost(256).slots >= 256 * 512 * 512 / 16

@@ -110,3 +110,47 @@ def test_a_size_that_a_branch_leaves_one_value_is_a_number_there(tiles: str, con
     then = f"let loop = tile(y, {tiles})\nvectorize(loop)"
     body = f'let y = match one "y" in root\nspecialize y when {condition} {{\n{then}\n}} else {{ tile(y, [i: 3]) }}'
     check(payload, body, [{"N": n} for n in (0, 2, 4, 6, 8, 9, 10, 17)])
+
+
+BRANCHES = """\
+func @f(%x: tensor<[N]x4xf32>) -> tensor<[N]x4xf32> symbols [N: 0..40] {
+  %c = tcp.call @g(%x) : tensor<[N]x4xf32>
+  %b = tcp.call @g(%c) : tensor<[N]x4xf32>
+  tcp.return(%b)
+}
+
+func @g(%x: tensor<[M]x4xf32>) -> tensor<[M]x4xf32> symbols [M: 0..40] {
+  %l = gml_st.for %i in 0 to M step 3 (%d = %x) {
+    %m = gml_st.materialize(%x) tile [%i, 0] [min(3, M - %i), 4] : tensor<[min(3, M - %i)]x4xf32>
+    %s = gml_st.if M < 4 {
+      %five = tcp.fill {value = 5.0} : tensor<[min(3, M - %i)]x4xf32>
+      tcp.yield(%five)
+    } else {
+      tcp.yield(%m)
+    } : tensor<[min(3, M - %i)]x4xf32>
+    %k = gml_st.for %j in 0 to min(3, M - %i) step 4 (%e = %s) {
+      %n = gml_st.materialize(%m) tile [%j, 0] [min(3, M - %i) - %j, 4] : tensor<[min(3, M - %i) - %j]x4xf32>
+      %t = gml_st.if M >= 5 {
+        %w = tcp.add(%n, %n) : tensor<[min(3, M - %i) - %j]x4xf32>
+        tcp.yield(%w)
+      } else {
+        tcp.yield(%n)
+      } : tensor<[min(3, M - %i) - %j]x4xf32>
+      gml_st.yield(%t, %e) tile [%j, 0] [min(3, M - %i) - %j, 4]
+    } : tensor<[min(3, M - %i)]x4xf32>
+    gml_st.if M < 3 {
+      gml_st.yield(%s, %d) tile [%i, 0] [min(3, M - %i), 4]
+    } else {
+      gml_st.yield(%k, %d) tile [%i, 0] [min(3, M - %i), 4]
+    }
+  } : tensor<[M]x4xf32>
+  tcp.return(%l)
+}
+"""
+
+
+def test_sizes_in_a_branch_may_be_simpler_than_those_round_it() -> None:
+    check(BRANCHES.partition("\n\n")[2], "print(root)", [{"M": m} for m in (0, 1, 2, 3, 4, 5, 7)])
+    for step in ("clone", "inline"):
+        body = f'let c = match one call "c" in root\n{step}(c)'
+        check(BRANCHES, body, [{"N": n} for n in (0, 1, 2, 3, 4, 5, 7)])

@@ -13,7 +13,7 @@ import pytest
 
 import tcpx
 from tcpx.emit_c.kernel import Kernel
-from tcpx.payload.diagnostics import ArgumentError, ScheduleError, TcpxError, VerifyError
+from tcpx.payload.diagnostics import ArgumentError, CompileError, ScheduleError, TcpxError, VerifyError
 from tcpx.target import TargetError
 from tests.optional_tools import require_cpu_of
 
@@ -84,6 +84,13 @@ def check_mlp(kernel: Kernel) -> None:
         np.testing.assert_array_equal(kernel(*arrays), tcpx.evaluate(module, *arrays))
 
 
+def check_grouped(kernel: Kernel, module: tcpx.Module) -> None:
+    for m, k, n in SIZES:
+        arrays = whole_numbers(m, k), whole_numbers(k, n)
+        found, wanted = (np.asarray(r, np.float32) for r in (kernel(*arrays), tcpx.evaluate(module, *arrays)))
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
 # -- one loop nest -------------------------------------------------------------------------------------------------
 
 
@@ -114,9 +121,7 @@ def test_by_default_a_group_of_a_payload_becomes_one_nest_or_is_left_with_a_rema
     module = tcpx.parse(GROUPED.replace("PROMISE", 'promise = "nest"'))
     kernel = tcpx.compile(module, target="generic", threads=2)
     assert kernel.remarks == ()
-    for m, k, n in SIZES:
-        x, w = whole_numbers(m, k), whole_numbers(k, n)
-        np.testing.assert_allclose(kernel(x, w), tcpx.evaluate(module, x, w), rtol=1e-6)
+    check_grouped(kernel, module)
     module = tcpx.parse(ROWS)
     kernel = tcpx.compile(module, target="generic")
     (remark,) = kernel.remarks
@@ -155,9 +160,7 @@ def test_a_group_in_which_something_prefetches_becomes_a_function() -> None:
     assert kernel.remarks == ()
     _, own = kernel.sources.values()
     assert "__builtin_prefetch" in own
-    for m, k, n in SIZES:
-        x, w = whole_numbers(m, k), whole_numbers(k, n)
-        np.testing.assert_allclose(kernel(x, w), tcpx.evaluate(module, x, w), rtol=1e-6)
+    check_grouped(kernel, module)
 
 
 @pytest.mark.parametrize("sanitize", [False, True])
@@ -287,6 +290,16 @@ def test_a_library_does_it(blas: tcpx.Target) -> None:
     assert f"linked with {library}" in str(kernel.report())
     found = tcpx.verify_steps(tcpx.parse(MLP), tcpx.parse_schedule(LIBRARY), target=blas)
     assert found.wrong is None
+
+
+def test_a_function_that_nothing_declares_is_refused(tmp_path: Path) -> None:
+    """The compiler would pass `alpha` as an int."""
+    helpers = re.search(r"^helpers:.*?^(?=kernels:)", BLAS, re.MULTILINE | re.DOTALL)
+    assert helpers is not None
+    undeclared = load(tmp_path, BLAS.replace(helpers[0], ""))
+    with pytest.raises(CompileError) as caught:
+        tcpx.compile(tcpx.parse(PRODUCT), schedule(f"{MM}lower_to(mm, cblas_sgemm)"), target=undeclared)
+    assert "implicit declaration of function" in str(caught.value)
 
 
 def test_the_command_line(tmp_path: Path, blas: tcpx.Target) -> None:

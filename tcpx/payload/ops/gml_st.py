@@ -9,12 +9,13 @@ import numpy as np
 
 from tcpx.limits import MOST_UNROLLED
 from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.facts import Facts, facts_at, facts_in
 from tcpx.payload.fields import Operand, PredicateAttribute, SubsetAttribute, VariableAttribute
 from tcpx.payload.ir import Block, Operation, Range, Value, register
 from tcpx.payload.memory_effects import Move, MoveKind
 from tcpx.payload.sizes import Dim, Var, ceildiv, is_equal, is_less_equal, to_text
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import TensorType, VectorType, dtype_of, like, shape_of
+from tcpx.payload.types import TensorType, Type, VectorType, dtype_of, like, shape_of, with_shape
 from tcpx.payload.value_ranges import SORTED, UNIQUE, union
 
 UNROLLED: Final = "unrolled"
@@ -175,10 +176,11 @@ class If(Operation):
         return self.regions[1]
 
     def verify(self) -> None:
-        for block in self.regions:
+        for k, block in enumerate(self.regions):
             end = block.terminator
             given = [v.type for v in end.operands] if end is not None else []
-            if end is None or given != [r.type for r in self.results]:
+            wanted = [r.type for r in self.results]
+            if end is None or (given != wanted and _known(given, known := facts_in(self, k)) != _known(wanted, known)):
                 raise self.error(
                     "each branch yields the results",
                     required=", ".join(str(r.type) for r in self.results) or "nothing",
@@ -191,6 +193,11 @@ class If(Operation):
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         return evaluation.run_block(self.then if evaluation.holds(self.predicate) else self.orelse)
+
+
+def _known(types: Sequence[Type], facts: Facts) -> list[Type]:
+    """Types with sizes as they are where facts hold: an operation in a branch may be of a type that says less."""
+    return [with_shape(type_, tuple(facts.value(dim) for dim in shape_of(type_))) for type_ in types]
 
 
 class OnSubset(Operation):
@@ -247,6 +254,9 @@ class OnSubset(Operation):
                 found=f"%{value.name}: {value.type}",
             )
         equal = [True if static else is_equal(a, b) for a, b in zip(shape, wanted, strict=False)]
+        if None in equal:
+            known = facts_at(self)
+            equal = [is_equal(known.value(a), known.value(b)) for a, b in zip(shape, wanted, strict=False)]
         if len(shape) != len(wanted) or not all(equal):
             raise self.error(
                 "value and subset have one shape",
