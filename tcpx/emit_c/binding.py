@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Final, Protocol, cast
 
 import numpy as np
 from cffi import FFI
@@ -26,6 +27,8 @@ from tcpx.records import frozen
 from tcpx.target import Target
 
 Result = Array | tuple[Array, ...]
+
+SET_CC: Final = "set CC to a C compiler for this machine, and TCPX_CACHE_DIR to a directory that code may run from"
 
 
 class Call(Protocol):
@@ -65,7 +68,12 @@ class Library:
             with brief_waits() if has_threads else nullcontext():
                 self._library = self._ffi.dlopen(str(path), flags)
         except (OSError, UnicodeError) as error:  # UnicodeError: cffi takes paths in UTF-8 alone
-            raise _unloadable(f"a shared library: {path}", str(error)) from error
+            undefined = re.search(r"undefined symbol: (\w+)", str(error))
+            link = (
+                undefined
+                and f"define `{undefined[1]}` in the `helpers` of the target, or `link` the library that has it"
+            )
+            raise _unloadable(f"a shared library: {path}", str(error), link or SET_CC) from error
         missing = [kernel.c_name for kernel in kernels if not hasattr(self._library, kernel.c_name)]
         if missing:
             self._ffi.dlclose(self._library)
@@ -208,13 +216,13 @@ def constants_block(kernel: KernelSignature, constants: Constants) -> Bytes:
     return block
 
 
-def _unloadable(required: str, found: str) -> CompileError:
+def _unloadable(required: str, found: str, fix: str = SET_CC) -> CompileError:
     return CompileError(
         Diagnostic(
             "the compiled kernel cannot be loaded",
             required=required,
             found=found,
-            fix="set CC to a C compiler for this machine, and TCPX_CACHE_DIR to a directory that code may run from",
+            fix=fix,
         )
     )
 

@@ -62,7 +62,7 @@ def dissolve(ctx: TransformContext, made: Group, binding: bool = True) -> None:
         try:
             call = outline(rewriter, made.body.ops[:-1], promise=promise, name=made.name.removesuffix(".group"))
         except ScheduleError as error:
-            known, message = error.diagnostic, f"the group %{made.name} has not become a function, as it promises"
+            known, message = error.diagnostic, f"{_named(made)} has not become a function, as it promises"
             raise ctx.fail(f"{message}: {known.message}", made, known.required, known.found) from error
         call.schedule_location = made.schedule_location
     elif promise == "nest":
@@ -99,6 +99,10 @@ def _call_row(ctx: TransformContext, made: Group, row: str) -> None:
         lower_to(ctx, parts[0], row)
 
 
+def _named(made: Group) -> str:
+    return f"the group %{made.name}" if made.name else "the group"
+
+
 def _parts(made: Group) -> list[Operation]:
     return [op for op in made.body.ops[:-1] if not op.is_fixed and not op.leaves_undefined]
 
@@ -106,7 +110,7 @@ def _parts(made: Group) -> list[Operation]:
 def _broken(made: Group, promised: str, required: str, found: Sequence[Operation], fix: str) -> ScheduleError:
     return ScheduleError(
         Diagnostic(
-            f"the group %{made.name} has not become {promised}, as it promises",
+            f"{_named(made)} has not become {promised}, as it promises",
             Kind.SILENCEABLE,
             schedule=made.schedule_location,
             payload=made.location,

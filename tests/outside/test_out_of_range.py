@@ -199,6 +199,7 @@ REFUSED = {
     ),
     "an index that si64 does not hold": (("si64", "ui64"), "`in1` is an index"),
     "another word": (('"fill"', '"wrap"'), "`out_of_range`"),
+    "a number that is not read": (('"fill"', '"clamp"'), "`fill` is what is read where an index is outside"),
 }
 
 

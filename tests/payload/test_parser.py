@@ -165,6 +165,13 @@ def test_the_whole_message() -> None:
             None,
             "tile [0] [M]",
         ),
+        (
+            "%y = tcp.exp(%x) tile [0] [M] : f32",
+            "tcp.exp works on whole operands",
+            "tile [0] [M]",
+            "read the subset before: `%part = gml_st.materialize(%x) tile [..] [..] : TYPE`",
+            "tile [0] [M]",
+        ),
         ("gml_st.for %i in 0 to M step 0 { }", "the step of a loop is positive", "0", None, "step 0"),
         (
             "gml_st.for %i in 0 to M { gml_st.for %i in 0 to M { } }",

@@ -302,6 +302,14 @@ def test_a_function_that_nothing_declares_is_refused(tmp_path: Path) -> None:
     assert "implicit declaration of function" in str(caught.value)
 
 
+def test_a_function_that_no_library_has_is_named(tmp_path: Path) -> None:
+    unlinked = load(tmp_path, BLAS.replace("scipy_cblas_sgemm64_", "no_cblas_sgemm"))
+    with pytest.raises(CompileError) as caught:
+        tcpx.compile(tcpx.parse(PRODUCT), schedule(f"{MM}lower_to(mm, cblas_sgemm)"), target=unlinked)
+    fix = "define `no_cblas_sgemm` in the `helpers` of the target, or `link` the library that has it"
+    assert caught.value.diagnostic.fix == fix
+
+
 def test_the_command_line(tmp_path: Path, blas: tcpx.Target) -> None:
     del blas
     for name, text in (("blas.yaml", BLAS), ("mlp.tcp", MLP), ("library.tcps", LIBRARY)):

@@ -324,6 +324,13 @@ class Generic(Structured):
         held = self.attributes.get("maps")
         if not self.results or not isinstance(held, tuple) or len(held) <= len(self.results) - 1:
             raise self.error("a generic has a map for each result", required="as many", found=f"{len(self.results)}")
+        if "fill" in self.attributes and self.out_of_range != FILL:
+            raise self.error(
+                "`fill` is what is read where an index is outside",
+                required=f'out_of_range = "{FILL}"',
+                found=f'out_of_range = "{self.out_of_range}"',
+                fix="leave out `fill`, or fill instead",
+            )
         accumulates = bool(self.inits) or self.reduces
         if self.is_sequential:
             self._verify_first_state()

@@ -304,6 +304,13 @@ class _ModuleParser(SubsetReader):
         operands = self._operands(child(node, "operands"), cls, scope)
         subset = next(children(node, "tile", "full", "point"), None)
         if subset is not None:
+            if not hasattr(cls, "subset"):
+                raise self.source.error(
+                    subset,
+                    f"{opcode} works on whole operands",
+                    required="no subset",
+                    fix="read the subset before: `%part = gml_st.materialize(%x) tile [..] [..] : TYPE`",
+                )
             if "subset" in attributes:
                 raise self.source.error(subset, "the subset is given twice", required="a tile or an attribute")
             attributes = {"subset": self.subset(subset, operands, scope), **attributes}
