@@ -5,14 +5,16 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 _FACTOR = 4
-"""Objects that count as old are collected when a part of this of them is new; Python has the same rule."""
+"""What is old is collected when this part of it is new; Python has the same rule."""
+_FEW = 100_000
+"""So many objects are collected in less time than it takes to notice."""
 
 
 class _Old:
-    """What was made in pauses since the last collection, and all there was behind the last pause, in objects."""
+    """How many objects became old in pauses since the last collection, and how many may."""
 
     made = 0
-    total = 0
+    limit = _FEW
 
 
 @contextmanager
@@ -23,17 +25,26 @@ def collector_paused() -> Generator[None, None, None]:
     count what becomes old this way, so that what was compiled before is collected when the next pause begins.
     """
     enabled = gc.isenabled()
-    if enabled and _Old.made * _FACTOR > _Old.total:
+    if enabled and _Old.made > _Old.limit:
         gc.collect()
-        _Old.made = 0
+        _Old.made, _Old.limit = 0, max(_FEW, _become_old() // _FACTOR)
     gc.disable()
     try:
         yield
     finally:
         if enabled:
+            _Old.made += gc.get_count()[0]
             if not gc.get_freeze_count():
-                _Old.made += gc.get_count()[0]
                 gc.freeze()
-                _Old.total = gc.get_freeze_count()
                 gc.unfreeze()
             gc.enable()
+
+
+def _become_old() -> int:
+    """Count all objects as old; how many there are. Counting walks through them."""
+    if gc.get_freeze_count():
+        return 0
+    gc.freeze()
+    count = gc.get_freeze_count()
+    gc.unfreeze()
+    return count
