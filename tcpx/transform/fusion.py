@@ -689,7 +689,7 @@ def _box_read(producer: Tileable, user: Operation) -> Box:
     """The iterations of a producer that compute what an operation reads."""
     is_part = isinstance(user, Materialize)
     source = user.source if is_part else producer.results[0]
-    part = user.subset.rising() if is_part else Tile.full(shape_of(source.type))
+    part = user.subset.dense() if is_part else Tile.full(shape_of(source.type))
     return _boxes_to_pull(producer, source, part, part.shape)[0]
 
 
