@@ -533,6 +533,12 @@ def _pull_box(rewriter: Rewriter, op: Tileable, box: Box, wide: Box, before: Ope
     return made
 
 
+def _is_read_in_steps(op: Operation) -> bool:
+    """Whether elements between those that are read are left out: no tile of what is padded shows that."""
+    reads = (user.subset for user in op.results[0].users if isinstance(user, Materialize))
+    return any(stride not in (1, -1) for part in reads for stride in part.strides)
+
+
 def fuse_producer(
     ctx: TransformContext, producer: Tileable, into: Loop, recompute: bool, is_kept: bool = False
 ) -> None:
@@ -597,7 +603,8 @@ def _sink_reads(rewriter: Rewriter, value: Value, into: Loop) -> None:
     its body."""
     for user in value.users:
         is_movement = isinstance(user, Structured) and user.is_movement and isinstance(value.defining_op, Materialize)
-        shows = isinstance(user, Materialize) or new.padded(user) is not None or is_movement
+        is_padding = new.padded(user) is not None and not _is_read_in_steps(user)
+        shows = isinstance(user, Materialize) or is_padding or is_movement
         if not shows or user.is_in(into) or not into.is_in(user.parent_op or user):
             continue
         _sink_reads(rewriter, user.results[0], into)

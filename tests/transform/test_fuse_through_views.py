@@ -89,6 +89,12 @@ def test_the_producer_is_computed_in_the_loop(view: str) -> None:
             assert np.array_equal(found, wanted), (schedule, n, m)
 
 
+def test_what_is_padded_is_computed_by_tiles_behind_a_slice_with_steps() -> None:
+    module = run(payload("strided slice of a pad"), _body("strided slice of a pad", "rows")).module
+    (product,) = (op for op in module.walk() if op.opcode == "tcp.mul")
+    assert all(operand.defining_op is not None for operand in product.operands), "tiles of the argument, not all of it"
+
+
 def test_what_lies_between_is_computed_too_and_a_remark_says_so() -> None:
     done = run(payload("strided slice"), _body("strided slice", "rows"))
     (said,) = [found for found in done.remarks if "between" in found.message]
