@@ -140,7 +140,6 @@ def test_users_before_the_loop_move_behind_it() -> None:
 
 COVERED = (
     "slice without a dim",
-    "strided slice of a pad",
     "reverse",
     "broadcast",
     "transpose",
