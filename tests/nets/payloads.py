@@ -40,7 +40,7 @@ STRIDED_PART = 0.3
 """How often an argument or result is strided that can be."""
 QUANTIZED = 0.12
 """How often four operations are a product of quantized factors."""
-REPEATED, PARTS = 0.1, 2
+REPEATED, PARTS = 0.15, 2
 """How often four operations follow each other twice, as layers do; how many times."""
 CONSTANTS, MANY_CONSTANTS = 0.15, 0.6
 """How often a new value of static shape is a constant, and where `constant_fold` needs them."""
@@ -160,8 +160,9 @@ class RandomPayload:
 
     def _add_layers(self) -> None:
         """Four operations on two values, one of which the layer before has made."""
-        value, other = (self._value(TensorType((self._extent(new=True),), f32)) for _ in range(2))
-        other = other if other.type == value.type else value
+        type_ = TensorType((self._extent(new=True),), f32)
+        value, other = (Value(f"a{len(self.func.args) + k}", type_, self.func.body) for k in range(2))
+        self.func.args.extend([value, other])
         drawn = [(self.random.choice((Add, Sub, Max)), self.random.random() < 0.5) for _ in range(4)]
         for _ in range(PARTS):
             first = value

@@ -42,14 +42,11 @@ REFUSED: Mapping[int, tuple[str, ...]] = {
     13: ("vectorized",),
     22: ("fused as a consumer",),
     28: ("fused as a consumer", "vectorized"),
-    29: ("producer fused",),
     31: ("vectorized",),
     39: ("fused as a consumer",),
     41: ("fused as a consumer",),
     44: ("peeled",),
     46: ("vectorized",),
-    54: ("producer fused",),
-    58: ("producer fused",),
 }
 """The columns of declarations that are refused."""
 
