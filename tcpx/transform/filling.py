@@ -269,6 +269,7 @@ def fill_before(
         raise ctx.fail(
             "the packed tile changes its size inside the loop",
             required="a tile of one size in all iterations",
+            found=f"{', '.join(map(str, digits))} round it, {', '.join(map(str, inner_digits))} inside",
             op=before,
         )
     return loops[0].results[0], loops[0]

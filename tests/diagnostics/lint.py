@@ -14,7 +14,8 @@ CHECKER = "tcpx/transform/language/checker/"
 SCHEDULE_TEXT = ("tcpx/transform/language/builder.py", "tcpx/transform/language/expressions.py")
 PAYLOAD_TEXT = "tcpx/payload/text/parser.py"
 WITHOUT_OP = frozenset(
-    f"tcpx/interp/{name}.py" for name in ("handles", "arithmetic", "functions", "arguments", "navigation")
+    f"tcpx/interp/{name}.py"
+    for name in ("handles", "arithmetic", "expressions", "functions", "arguments", "navigation")
 )
 """A handle whose op is gone, and an expression in an argument, have nothing to show in the payload."""
 ONE_PLACE_AT_MOST = frozenset(("ParseError", "ArgumentError", "CompileError"))
@@ -56,7 +57,8 @@ def _places(record: Record) -> Iterator[str]:
         return
     stack = record.stack
     is_step = STEPS in stack and record.error == "ScheduleError"  # of others a transform makes something else
-    is_step &= REPEATS not in stack  # what no function can be made of stays there, and nobody is told
+    if REPEATS in stack and record.error == "ScheduleError":
+        return  # what no function can be made of stays there, and nobody is told
     in_schedule = is_step or (ENGINE in stack and record.error == "ScheduleError")
     in_schedule |= any(f.startswith(CHECKER) or f in SCHEDULE_TEXT for f in stack)
     if in_schedule and not record.has_schedule:
