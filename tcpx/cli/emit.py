@@ -15,7 +15,7 @@ from tcpx.cli.options import (
     add_tuned,
     params_of,
     schedule_of,
-    tuned_of,
+    tuned_record_of,
 )
 
 
@@ -35,9 +35,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _execute(options: argparse.Namespace) -> int:
     module, schedule = tcpx.load(options.file), schedule_of(options)
     params: dict[str, ParamValue] = dict(params_of(options))
-    tuned = tuned_of(options)
-    if tuned is not None:
-        record = tcpx.tuned_record(tuned, module, schedule, target=options.target, threads=options.threads)
+    record = tuned_record_of(options, module, schedule)
+    if record is not None:
         params = record.under(params)
         print(f"tuned: {', '.join(f'{name}={value}' for name, value in record.params.items())}")
     source = tcpx.emit(

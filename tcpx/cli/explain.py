@@ -16,7 +16,7 @@ from tcpx.cli.options import (
     add_tuned,
     params_of,
     schedule_of,
-    tuned_of,
+    tuned_record_of,
 )
 from tcpx.cli.watching import run_on_save
 
@@ -74,9 +74,9 @@ def _explain(options: argparse.Namespace) -> tuple[int, list[Path]]:
         shown.append((step.index + 1, step.transform))
         _print(show.step(step))
 
-    quiet, params, tuned = options.html is not None, dict(params_of(options)), tuned_of(options)
-    if tuned is not None:
-        record = tcpx.tuned_record(tuned, module, schedule, target=options.target, threads=options.threads)
+    quiet, params = options.html is not None, dict(params_of(options))
+    record = tuned_record_of(options, module, schedule)
+    if record is not None:
         params = record.under(params)
         print(f"tuned: {record}")
     explanation = tcpx.explain(

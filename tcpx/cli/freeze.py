@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import tcpx
-from tcpx.cli.options import Subcommand, add_payload, add_schedule, add_tuned, params_of, schedule_of, tuned_of
+from tcpx.cli.options import Subcommand, add_payload, add_schedule, add_tuned, params_of, schedule_of, tuned_record_of
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,9 +24,8 @@ def _execute(options: argparse.Namespace) -> int:
         "of": options.schedule or "the default policy of tcpx",
         "for": f"{options.file}, fingerprint {tcpx.fingerprint(module)}, {target.name}, {options.threads} thread(s)",
     }
-    tuned = tuned_of(options)
-    if tuned is not None:
-        record = tcpx.tuned_record(tuned, module, schedule, target=target, threads=options.threads)
+    record = tuned_record_of(options, module, schedule)
+    if record is not None:
         params = record.under(params)
         told |= {"cpu": record.setting.cpu, "compiler": record.setting.compiler, **record.provenance}
     output = Path(options.output)

@@ -113,6 +113,16 @@ def tuned_of(options: argparse.Namespace) -> str | None:
     return None if options.tuned is None else options.tuned or tuned_path(options)
 
 
+def tuned_record_of(
+    options: argparse.Namespace, module: tcpx.Module, schedule: tcpx.Schedule | None
+) -> tcpx.TunedRecord | None:
+    """The record of `--tuned` for a payload, or None. Raises ArgumentError where none fits."""
+    path = tuned_of(options)
+    if path is None:
+        return None
+    return tcpx.tuned_record(path, module, schedule, target=options.target, threads=options.threads)
+
+
 def tuned_path(options: argparse.Namespace) -> str:
     """Where the tuned records of a schedule are; for the default policy, beside the payload."""
     return str(Path(options.schedule or options.file).with_suffix(".tuned.yaml"))

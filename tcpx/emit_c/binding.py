@@ -68,12 +68,10 @@ class Library:
             with brief_waits() if has_threads else nullcontext():
                 self._library = self._ffi.dlopen(str(path), flags)
         except (OSError, UnicodeError) as error:  # UnicodeError: cffi takes paths in UTF-8 alone
-            undefined = re.search(r"undefined symbol: (\w+)", str(error))
-            link = (
-                undefined
-                and f"define `{undefined[1]}` in the `helpers` of the target, or `link` the library that has it"
-            )
-            raise _unloadable(f"a shared library: {path}", str(error), link or SET_CC) from error
+            name = re.search(r"undefined symbol: (\w+)", str(error))
+            define = "define `{}` in the `helpers` of the target, or `link` the library that has it"
+            fix = define.format(name[1]) if name is not None else SET_CC
+            raise _unloadable(f"a shared library: {path}", str(error), fix) from error
         missing = [kernel.c_name for kernel in kernels if not hasattr(self._library, kernel.c_name)]
         if missing:
             self._ffi.dlclose(self._library)

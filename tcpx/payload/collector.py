@@ -27,7 +27,7 @@ def collector_paused() -> Generator[None, None, None]:
     enabled = gc.isenabled()
     if enabled and _Old.made > _Old.limit:
         gc.collect()
-        _Old.made, _Old.limit = 0, max(_FEW, _become_old() // _FACTOR)
+        _Old.made, _Old.limit = 0, max(_FEW, len(gc.get_objects()) // _FACTOR)
     gc.disable()
     try:
         yield
@@ -38,13 +38,3 @@ def collector_paused() -> Generator[None, None, None]:
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
-
-
-def _become_old() -> int:
-    """Count all objects as old; how many there are. Counting walks through them."""
-    if gc.get_freeze_count():
-        return 0
-    gc.freeze()
-    count = gc.get_freeze_count()
-    gc.unfreeze()
-    return count

@@ -870,7 +870,6 @@ class Structured(Tileable):
                     )
 
     def _verify_index(self, index: int, dim: int, extent: Dim, role: str, extents: Mapping[str, Dim]) -> None:
-        given, known = self.inputs[index], value_range(self.inputs[index])
         if self.outside is not None:
             return
         if self.clamps_indices:
@@ -883,6 +882,7 @@ class Structured(Tileable):
                     unproven=True,
                 )
             return
+        given, known = self.inputs[index], value_range(self.inputs[index])
         inside = known is not None and self._holds_if_read(0, known[0], extents)
         if known is None or not inside or not self._holds_if_read(known[1], extent, extents):
             raise self.error(

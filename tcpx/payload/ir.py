@@ -78,9 +78,9 @@ def tree_classes_of(op_class: type[Operation]) -> tuple[str, ...]:
 
 
 ROW: Final = "row"
+"""The attribute of any operation that names the instruction it has become."""
 PROMISE, TARGET = "promise", "target"
 """What a group ends as, and a function stays; the name of the target that a function or group has of its own."""
-"""The attribute of any operation that names the instruction it has become."""
 VALID: Final = "valid"
 """The attribute of any structured operation that says how many iterations of its reduction dims are no padding."""
 CALLEE: Final = "callee"

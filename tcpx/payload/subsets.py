@@ -66,6 +66,11 @@ class Tile:
         return all(stride == 1 for stride in self.strides)
 
     @property
+    def has_steps(self) -> bool:
+        """Whether it may leave elements out between those that it has."""
+        return any(stride not in (1, -1) for stride in self.strides)
+
+    @property
     def is_at_origin(self) -> bool:
         """Whether it provably is the first elements along each dim, one after the other."""
         return self.has_unit_strides and all(offset == 0 for offset in self.offsets)

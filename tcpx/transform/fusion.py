@@ -535,8 +535,7 @@ def _pull_box(rewriter: Rewriter, op: Tileable, box: Box, wide: Box, before: Ope
 
 def _is_read_in_steps(op: Operation) -> bool:
     """Whether elements between those that are read are left out: no tile of what is padded shows that."""
-    reads = (user.subset for user in op.results[0].users if isinstance(user, Materialize))
-    return any(stride not in (1, -1) for part in reads for stride in part.strides)
+    return any(isinstance(user, Materialize) and user.subset.has_steps for user in op.results[0].users)
 
 
 def fuse_producer(
@@ -657,9 +656,10 @@ def _fuse_reads(
     tiles: dict[Operation, Sequence[Tile]] = {}
     for user in sorted(inside, key=lambda u: _replaced(u).order):
         box = _box_read(producer, user)
-        _warn_of_indices(ctx, producer, into, user, box)
+        shown = [producer.result_tile(box, k) for k in range(len(producer.results))]
+        _warn_of_indices(ctx, producer, into, user, shown)
         _pull_at(ctx, producer, user, dead, copies, pulled)
-        tiles.setdefault(copies[producer][-1], [producer.result_tile(box, k) for k in range(len(producer.results))])
+        tiles.setdefault(copies[producer][-1], shown)
     if is_kept:
         outside = []
         anchor = keep_visible(ctx, producer, into, tiles)
@@ -672,9 +672,10 @@ def _fuse_reads(
     erase_dead(rewriter, [*dead, *producer.results], copies)
 
 
-def _warn_of_indices(ctx: TransformContext, producer: Tileable, into: Loop, user: Operation, box: Box) -> None:
+def _warn_of_indices(
+    ctx: TransformContext, producer: Tileable, into: Loop, user: Operation, tiles: Sequence[Tile]
+) -> None:
     """Say so where each iteration computes all that indices may ask for: which of it they do is known when they run."""
-    tiles = [producer.result_tile(box, k) for k in range(len(producer.results))]
     if runs_at_most_once(into) or any(is_stepped_by(tile, into) for tile in tiles):
         return
     uses = user.result.uses if isinstance(user, Materialize) else [(user, k) for k in range(len(user.operands))]
@@ -724,7 +725,7 @@ def _pull_at(
         return
     target, source, part = _replaced(user), user.source, user.subset
     shape = shape_of(target.results[0].type)
-    if any(stride not in (1, -1) for stride in part.strides):
+    if part.has_steps:
         ctx.warn(
             f"%{producer.name} is computed between the elements that are read, too",
             producer,

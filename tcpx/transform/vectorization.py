@@ -318,7 +318,7 @@ class Vectorizer:
         if isinstance(source, Materialize):
             computed = self.vectors.get(source.source)
             is_wide = computed is not None and shape_of(computed.type) == shape_of(op.result.type)
-            if computed is not None and is_wide and _is_first(source.subset):
+            if computed is not None and is_wide and source.subset.is_at_origin and not source.subset.dropped:
                 self.vectors[op.result] = computed if op.is_free else self._beside(op, computed, source.subset)
                 return
             self._read(op, self.stored(source.operands[0]), source.subset, op.value, op.is_free)
@@ -561,11 +561,6 @@ def is_table(value: Value, user: Operation) -> bool:
         for op, index in value.uses
         if op is user
     )
-
-
-def _is_first(subset: Tile) -> bool:
-    """Whether a subset has the first elements of all dims."""
-    return all(offset == 0 for offset in subset.offsets) and subset.has_unit_strides and not subset.dropped
 
 
 def _is_vector(value: Value, shape: Sequence[Dim]) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import tcpx
 from tcpx.interp import Run, StepHook, run_schedule
 from tcpx.payload.diagnostics import Diagnostic, ScheduleError
 from tcpx.payload.evaluator import Evaluation, evaluate_func
@@ -173,3 +174,21 @@ def check(payload: str, body: str, sizes: Sequence[Sizes] = (), exact: bool = Tr
     done = run(payload, body)
     check_same(payload, done.module, sizes, exact)
     return done
+
+
+def check_kernels(cases: Mapping[str, tuple[str, str]], sizes: Sequence[Sizes]) -> None:
+    """Compile payloads with the bodies of their schedules, for two threads, and compare with the evaluator."""
+    requests = [
+        tcpx.CompileRequest(
+            parse(text),
+            tcpx.parse_schedule(f"language 1\nschedule main(root: func) {{\n{body}\n}}"),
+            name=f"case_{k}",
+        )
+        for k, (text, body) in enumerate(cases.values())
+    ]
+    for name, kernel in zip(cases, tcpx.compile_many(requests, target="native", threads=2), strict=True):
+        original = parse(cases[name][0])
+        for chosen in sizes:
+            given = arguments(original, {s.name: chosen[s.name] for s in original.main.symbols})
+            found = kernel(*given)
+            assert same_numbers([np.asarray(f) for f in found], evaluate_func(original, original.main, given)), name

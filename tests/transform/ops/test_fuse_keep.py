@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
 import pytest
 
-import tcpx
 from tcpx.payload.evaluator import evaluate_func
 from tcpx.payload.text.parser import parse
 from tests.outside import operations  # noqa: F401  (registers them)
-from tests.transform.payloads import Sizes, arguments, check, refusal, run, same_numbers
+from tests.transform.payloads import Sizes, arguments, check, check_kernels, refusal, run, same_numbers
 from tests.transform.test_fuse_through_views import VIEWS
 from tests.transform.test_fuse_through_views import payload as through_view
 
@@ -112,21 +110,8 @@ def test_numbers_stay(name: str) -> None:
 
 
 def test_compiles() -> None:
-    requests = [
-        tcpx.CompileRequest(
-            parse(text),
-            tcpx.parse_schedule(f"language 1\nschedule main(root: func) {{\n{HEAD}{body}\n}}"),
-            name=f"kept_{k}",
-        )
-        for k, (text, body) in enumerate(KEPT.values())
-    ]
-    sizes: list[Mapping[str, int]] = [{"M": m, "N": n, "K": k} for m, n, k in ((1, 3, 1), (7, 33, 0), (13, 17, 5))]
-    for name, kernel in zip(KEPT, tcpx.compile_many(requests, target="native", threads=2), strict=True):
-        original = parse(KEPT[name][0])
-        for chosen in sizes:
-            given = arguments(original, {s.name: chosen[s.name] for s in original.main.symbols})
-            found = kernel(*given)
-            assert same_numbers([np.asarray(f) for f in found], evaluate_func(original, original.main, given)), name
+    sizes: list[Sizes] = [{"M": m, "N": n, "K": k} for m, n, k in ((1, 3, 1), (7, 33, 0), (13, 17, 5))]
+    check_kernels({name: (text, HEAD + body) for name, (text, body) in KEPT.items()}, sizes)
 
 
 def test_handles_follow_the_producer_into_the_loop() -> None:

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import numpy as np
 import pytest
 
-import tcpx
-from tcpx.payload.evaluator import evaluate_func
 from tcpx.payload.ops.gml_st import Loop, Materialize, Parallel
-from tcpx.payload.text.parser import parse
-from tests.transform.payloads import arguments, check, refusal, same_numbers
+from tests.transform.payloads import Sizes, check, check_kernels, refusal
 
 MOMENTS = """\
 func @moments(%x: tensor<[M]x[N]xf32>) -> (tensor<[M]xf32>, tensor<[M]xf32>, tensor<[M]xf32>) symbols [M, N] {
@@ -85,23 +79,8 @@ def test_numbers_stay(name: str) -> None:
 
 
 def test_compiles() -> None:
-    requests = [
-        tcpx.CompileRequest(
-            parse(text),
-            tcpx.parse_schedule(f"language 1\nschedule main(root: func) {{\n{body}\n}}"),
-            name=f"siblings_{k}",
-        )
-        for k, (text, body) in enumerate(CASES.values())
-    ]
-    sizes: list[Mapping[str, int]] = [
-        {"M": m, "N": n, "K": k} for m, n, k in ((0, 3, 1), (7, 33, 0), (13, 0, 5), (5, 17, 5))
-    ]
-    for name, kernel in zip(CASES, tcpx.compile_many(requests, target="native", threads=2), strict=True):
-        original = parse(CASES[name][0])
-        for chosen in sizes:
-            given = arguments(original, {s.name: chosen[s.name] for s in original.main.symbols})
-            found = kernel(*given)
-            assert same_numbers([np.asarray(f) for f in found], evaluate_func(original, original.main, given)), name
+    sizes: list[Sizes] = [{"M": m, "N": n, "K": k} for m, n, k in ((0, 3, 1), (7, 33, 0), (13, 0, 5), (5, 17, 5))]
+    check_kernels(CASES, sizes)
 
 
 def test_one_loop_reads_a_shared_operand_once() -> None:
