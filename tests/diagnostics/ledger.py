@@ -72,10 +72,10 @@ class Ledger:
         Problems.add = add
 
     def note(self, error: TcpxError, diagnostic: Diagnostic) -> None:
-        """Record an error; what it replaces while it is handled is forgotten."""
+        """Record an error; what it replaces while it is handled, and says at its end, is forgotten."""
         handled = sys.exc_info()[1]
         stack = tuple(_files(sys._getframe(2)))
-        if isinstance(handled, TcpxError) and handled.diagnostic.message == diagnostic.message:
+        if isinstance(handled, TcpxError) and diagnostic.message.endswith(handled.diagnostic.message):
             old = self.records.pop(getattr(handled, _KEY, -1), None)
             stack = (*old.stack, *stack) if old is not None else stack
         if stack and stack[0] != "tests" and getattr(handled, _KEY, 0) is not None:
