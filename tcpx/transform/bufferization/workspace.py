@@ -12,6 +12,7 @@ where it wastes most.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import gcd, inf
 from random import Random
 from typing import Final
 
@@ -45,6 +46,8 @@ PAGE: Final = 4096
 """Loads and stores whose addresses differ by a multiple of this are mistaken for each other."""
 ROUNDS: Final = 24
 """How often items are placed again, with what lay on top before all others."""
+MOST_COMPARED: Final = 4_000_000
+"""Of so many pairs of items in all placements; with more, items are placed again twice."""
 MOST_ALTERNATIVES: Final = 12
 """Sizes of which it is not known which is the largest, up to which each is compared by itself."""
 _POWERS: Final = (0, 4, 7, 10, 13)
@@ -202,29 +205,43 @@ def _best_order(sizes: Sequence[Dim], before: Sequence[Sequence[int]], beside: S
     program = list(range(len(sizes)))
     if not any(before):
         return program
-    samples = [[evaluate(size, known) for size in sizes] for known in _samples(sizes)]
+    samples = list(dict.fromkeys(_proportions([evaluate(size, known) for size in sizes]) for known in _samples(sizes)))
     least = [max((sum(s[k] for k in (n, *held)) for n, held in enumerate(before)), default=0) for s in samples]
 
-    def waste(order: Sequence[int]) -> float:
-        """How many times what is live at once is needed, for the sample where that is most."""
-        needed = (_stacked(order, s, beside) for s in samples)
-        return max(n / max(1, bound) for n, bound in zip(needed, least, strict=True))
+    def waste(order: Sequence[int], most: float = inf) -> float:
+        """How many times what is live at once is needed, for the sample where that is most, or `most` and more."""
+        found = 0.0
+        for sample, bound in zip(samples, least, strict=True):
+            found = max(found, _stacked(order, sample, beside) / max(1, bound))
+            if found >= most:
+                break
+        return found
 
     best, lowest = program, waste(program)
+    compared = 2 * len(samples) * sum(map(len, beside))
+    rounds = max(2, min(ROUNDS, MOST_COMPARED // max(1, compared)))
     for known in samples:
         for first in (program, sorted(program, key=lambda k: -known[k])):
             placing = first
-            for _ in range(ROUNDS):
+            for _ in range(rounds):
                 if lowest <= 1:
                     return best
                 starts, ends = _placed(placing, known, beside)
                 order = sorted(program, key=starts.__getitem__)
-                found = waste(order)
+                found = waste(order, lowest)
                 if found < lowest:
                     best, lowest = order, found
                 top = max(program, key=ends.__getitem__)
+                if placing[0] == top:
+                    break
                 placing = [top, *(k for k in placing if k != top)]
     return best
+
+
+def _proportions(sizes: Sequence[int]) -> tuple[int, ...]:
+    """The sizes in the largest unit that they share: what is wasted of them, and in which order, is the same."""
+    unit = gcd(*sizes) or 1
+    return tuple(size // unit for size in sizes)
 
 
 def _stacked(order: Sequence[int], sizes: Sequence[int], beside: Sequence[Sequence[int]]) -> int:
