@@ -12,6 +12,7 @@ from benchmarks.bars import Bar, GroupBar, judge, judge_groups
 from benchmarks.busy_core import busy_core_bar
 from benchmarks.cold_compile import cold_compile_bar
 from benchmarks.command_times import command_bars
+from benchmarks.elementwise_graphs import graph_bars
 from benchmarks.import_time import import_bar
 from benchmarks.model_times import model_bars
 from benchmarks.peer_figures import judge_run, load_peer_figures
@@ -79,7 +80,8 @@ def judged(workloads: Sequence[Workload], groups: Sequence[GroupBar], rows: Sequ
     """Print every verdict, and whether the run counts; 1 if a bar is missed."""
     bars: dict[str, tuple[Bar, ...]] = {workload.name: workload.bars for workload in workloads}
     verdicts = [*judge(bars, rows), *judge_groups(groups, rows)]
-    verdicts += [import_bar(), cold_compile_bar(), busy_core_bar(), *command_bars(), *model_bars(), *transformer_bars()]
+    verdicts += [import_bar(), cold_compile_bar(), busy_core_bar(), *command_bars()]
+    verdicts += [*model_bars(), *graph_bars(), *transformer_bars()]
     print("\n".join(verdict.text() for verdict in verdicts))
     print(judge_run(load_peer_figures(), [*known_peers(), AGAIN], rows).text())
     return 1 if any(verdict.is_missed for verdict in verdicts) else 0
