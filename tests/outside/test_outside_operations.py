@@ -144,6 +144,12 @@ def _scans(kept: str, stepped: str) -> Mapping[str, str]:
         "fused as a producer": f"let t = tile(c, [{kept}: 3])\nfuse(v, into: t, recompute: true)",
         "fused as a consumer": f"let t = tile(p, [{kept}: 3])\nfuse(v, into: t)",
         "vectorized": both + 'fuse(p, into: b)\npeel(b)\npeel(a)\nvectorize(v.copy("main").loop(' + stepped + "))",
+        "a step at a time": f"let a, b = tile(v, [{kept}: 16, {stepped}: 1])\nfuse(p, into: b)\npeel(a)\n"
+        f'vectorize(v.copy("main").loop({stepped}))',
+        "padded and vectorized": f"let a = tile(v, [{kept}: 16], tail: pad)\nlet b = tile(v, [{stepped}: 1])\n"
+        "fuse(p, into: b)\nvectorize(b)",
+        "generalized and vectorized": f"let g = generalize(v)\nlet a, b = tile(g, [{kept}: 20, {stepped}: 3])\n"
+        f'fuse(p, into: b)\npeel(b)\npeel(a)\nvectorize(g.copy("main").loop({stepped}))',
         "generalized": f"let g = generalize(v)\nlet a, b = tile(g, [{kept}: 3, {stepped}: 5])",
     }
 

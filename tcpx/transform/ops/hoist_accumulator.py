@@ -22,8 +22,8 @@ from tcpx.transform.vectorization import hoist_accumulator
 class HoistAccumulator(Transform):
     """Make the accumulator of a vectorized operation a value the loop carries, instead of memory it reads and writes.
 
-    An operation with several results has several accumulators. Where several loops step reduction dims, those inside
-    `out_of` carry it too.
+    An operation with several results has several accumulators; results along a sequential dim are none. Where several
+    loops step reduction dims, those inside `out_of` carry it too.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
@@ -71,7 +71,8 @@ class HoistAccumulator(Transform):
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         op, loop = args.op("target"), args.loop("out_of")
-        chains = [_carried_out_of(value, loop) for value in op.results]
+        numbers = [k for k in range(len(op.results)) if not isinstance(op, Structured) or op.has_accumulator(k)]
+        chains = [_carried_out_of(op.results[k], loop) for k in numbers]
         carried = [link for chain in chains for link in chain]
         if carried and all(not isinstance(outer.destinations[k].type, TensorType) for outer, k in carried):
             raise ctx.fail(

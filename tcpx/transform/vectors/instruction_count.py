@@ -9,7 +9,7 @@ from tcpx.payload.ir import Block, Operation
 from tcpx.payload.types import VectorType, dtype_of
 from tcpx.target import LaneType, Target
 from tcpx.target.semantics import is_expression
-from tcpx.transform.vectors.lane_dims import choose_lane_dim, extents_of
+from tcpx.transform.vectors.lane_dims import choose_lane_dim, dims_of_result, extents_of
 from tcpx.transform.vectors.probes import body_of, trial
 from tcpx.transform.vectors.refusal import refusal
 
@@ -50,7 +50,7 @@ def instruction_count(op: Operation, target: Target) -> int:
     if not types or not isinstance(op, Structured):
         return largest
     extents, lanes = extents_of(op), min(target.lanes(dtype.name) for dtype in op.acc_types)
-    steps = prod(extents[it.name] for it in op.iterators() if it.is_reduction)
+    steps = prod(extents[it.name] for it in op.iterators() if it.is_reduction and it.name not in dims_of_result(op))
     lane, result = choose_lane_dim(op, lanes), op.results[0].type
     if lane is not None and lane.is_reduction:
         elements = prod(extents[it.name] for it in op.iterators() if not it.is_reduction)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import product
 
 from tcpx.payload.facts import facts_at
-from tcpx.payload.indexing_maps import IndexingMap
+from tcpx.payload.indexing_maps import IndexingMap, map_dim
 from tcpx.payload.interfaces import Elementwise, Position, Structured
 from tcpx.payload.ir import Block, Value
 from tcpx.payload.ops.generic import Generic, Yield
@@ -43,7 +43,8 @@ def unroll(pieces: Pieces, op: Structured) -> bool:
             return True
         grids = totals(pieces, op, op.results, partial, op.inits)
     else:
-        grids = map_lanes(pieces, op)
+        is_scan = any(it.is_sequential for it in op.iterators())
+        grids = scan_lanes(pieces, op) if is_scan else map_lanes(pieces, op)
     for result, grid in zip(op.results, grids, strict=True):
         pieces.define(result, grid)
     return True
@@ -126,6 +127,37 @@ def map_lanes(pieces: Pieces, op: Structured) -> list[Grid]:
         for grid, made in zip(grids, _on_lanes(pieces, values or neutral(pieces, op), width), strict=True):
             grid[key] = made
     return grids
+
+
+def scan_lanes(pieces: Pieces, op: Structured) -> list[Grid]:
+    """Lanes along the last dim of the results, which is parallel; iterations of sequential dims in their order, each of
+    what the one before handed on. A result that is indexed by these has pieces of every iteration."""
+    extents, orders = extents_of(op), [tuple(map(map_dim, result_map)) for result_map in op.result_maps()]
+    lane, width = orders[0][-1], pieces.widths.of(op.results[0])
+    steps = {it.name: range(extents[it.name]) for it in op.iterators() if it.is_sequential}
+    starts = {name: range(0, n, width if name == lane else 1) for name, n in extents.items() if name not in steps}
+    grids: list[Grid] = [{} for _ in op.results]
+    for start in product(*starts.values()):
+        at = dict(zip(starts, start, strict=True))
+        handed = _on_lanes(pieces, neutral(pieces, op), width)
+        for number, (order, init) in enumerate(zip(orders, op.inits, strict=False)):
+            if op.has_accumulator(number):
+                handed[number] = pieces.piece(init, _key(order, at, width), width)
+        for step in product(*steps.values()):
+            here = at | dict(zip(steps, step, strict=True))
+            args = _arguments(pieces, op, here, lane if width > 1 else None, width)
+            name = piece_name(op, _key(orders[0], here, width))
+            made = _on_lanes(pieces, pieces.apply(op, args, handed, name), width)
+            for number, value in enumerate(made):
+                grids[number][_key(orders[number], here, width)] = value
+                handed[number] = value if op.has_accumulator(number) else handed[number]
+    return grids
+
+
+def _key(order: Sequence[str | None], at: At, width: int) -> Index:
+    """Of the piece that begins at an iteration, in a result with this order of dims."""
+    *outer, last = (at[name or ""] for name in order)
+    return (*outer, last // width)
 
 
 def _check_maps(op: Structured) -> None:
