@@ -47,12 +47,6 @@ $y = tcp.generic($a, $b) {iterators = [["n", "parallel"], ["f", "parallel"], ["i
   %next = tcp.multiply_add(%e, %g, %acc) : f32
   tcp.yield(%next)
 }) : $type"""
-_REDUCE_MIN = """\
-$y = tcp.generic($a) {iterators = [["i", "parallel"], ["j", "reduction"]], maps = [[i, j], [i]], combiner = "tcp.min"}
-    ({ (%e: f32, %acc: f32):
-  %next = tcp.min(%acc, %e) : f32
-  tcp.yield(%next)
-}) : $type"""
 _MAX_POOL = """\
 $y = tcp.generic($a) {iterators = [["n", "parallel"], ["c", "parallel"], ["i", "parallel"], ["j", "parallel"],
     ["p", "reduction", 2], ["q", "reduction", 2]],
@@ -152,7 +146,12 @@ OTHER_NAMES: Final = (
     OtherName(
         ("amax", "reduce_maximum"), ("$y = tcp.reduce_max($a) {dims = [1]} : $type",), "over the dims `dims`"
     ),
-    OtherName(("amin", "reduce_min", "reduce_minimum"), tuple(_REDUCE_MIN.split("\n"))),
+    OtherName(("amin", "reduce_minimum"), ("$y = tcp.reduce_min($a) {dims = [1]} : $type",), "over the dims `dims`"),
+    OtherName(
+        ("prod", "product", "reduce_mul"), ("$y = tcp.reduce_prod($a) {dims = [1]} : $type",), "over the dims `dims`"
+    ),
+    OtherName(("any", "reduce_or"), ("$y = tcp.reduce_any($a) {dims = [1]} : $type",), "over the dims `dims`, to i1"),
+    OtherName(("all", "reduce_and"), ("$y = tcp.reduce_all($a) {dims = [1]} : $type",), "over the dims `dims`, to i1"),
     OtherName(
         ("mean", "average", "reduce_mean", "avg"),
         (
@@ -174,22 +173,15 @@ OTHER_NAMES: Final = (
         ("dense", "fully_connected", "inner_product", "fc"),
         ("%mm = tcp.matmul($a, $b) : $type", *_ADD_BIAS),
     ),
-    OtherName(
-        ("bmm", "batch_matmul", "batched_matmul", "batch_mm"),
-        ('$y = tcp.contract($a, $b) {lhs = ["b", "m", "k"], rhs = ["b", "k", "n"], out = ["b", "m", "n"]} : $type',),
-    ),
+    _binary("bmm", "batched_matmul", "batch_mm", opcode="tcp.batch_matmul"),
     OtherName(
         ("einsum", "tensordot", "dot_general"),
         ('$y = tcp.contract($a, $b) {lhs = ["m", "k"], rhs = ["k", "n"], out = ["m", "n"]} : $type',),
         "one name per dim of each; what is not in `out` is summed",
     ),
-    OtherName(
-        ("matvec", "mv", "gemv"),
-        ('$y = tcp.contract($a, $b) {lhs = ["m", "k"], rhs = ["k"], out = ["m"]} : $type',),
-    ),
-    OtherName(
-        ("dot", "vdot", "inner"), ('$y = tcp.contract($a, $b) {lhs = ["k"], rhs = ["k"], out = []} : $type',)
-    ),
+    _binary("mv", "gemv", opcode="tcp.matvec"),
+    _binary("vm", "gevm", opcode="tcp.vecmat"),
+    _binary("vdot", "inner", opcode="tcp.dot"),
     OtherName(
         ("outer", "ger"), ('$y = tcp.contract($a, $b) {lhs = ["m"], rhs = ["n"], out = ["m", "n"]} : $type',)
     ),
@@ -218,7 +210,7 @@ OTHER_NAMES: Final = (
     _missing("sign", note="tcp.less and tcp.select choose by the sign", family="elementwise"),
     _missing("layer_norm", "layernorm", "rms_norm", "rmsnorm", "batch_norm", "group_norm",
              note="there are no roots, which norms need"),
-    _missing("reduce_prod", "prod", "argmax", "argmin", "reduce_and", "reduce_or", "any", "all",
+    _missing("argmax", "argmin",
              note="a tcp.generic reduces by its `combiner`, such as tcp.mul", family="reduce"),
     _missing("cumsum", "cumprod", "scan", note="there are no prefix sums", family="reduce"),
     _missing("gather", "take", "embedding", "index_select", "index", "dynamic_slice",
