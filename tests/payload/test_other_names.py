@@ -86,7 +86,8 @@ CASES: dict[str, Case] = {
     ),
     "cat": ((MATRIX, MATRIX), "tensor<8x64xf32>", lambda a, b: np.concatenate([a, b])),
     "flip": ((MATRIX,), MATRIX, lambda a: np.flip(a, 0)),
-    "slice": ((MATRIX,), "tensor<4x8xf32>", lambda a: a[:, :8]),
+    "extract_slice": ((MATRIX,), "tensor<4x8xf32>", lambda a: a[:, :8]),
+    "arange": ((), "tensor<4xf32>", lambda: np.arange(4)),
 }
 """For the first name of each entry with statements: types of operands and result, and what NumPy computes."""
 
@@ -143,7 +144,10 @@ ELEMENTWISE = (
     [
         ("tcp.sqrt", f"there are no roots; of its kind there are {ELEMENTWISE}"),
         ("tcp.rsqrt", f"there are no roots; of its kind there are {ELEMENTWISE}"),
-        ("tcp.gather", "gml_st.materialize(%x, %indices) filter [0] reads rows by number; %indices declares a range"),
+        (
+            "tcp.take",
+            "tcp.gather(%x, %indices) {dim = 0} reads rows by number; the argument %indices declares a range",
+        ),
         ("tcp.relu", f"write:\n%zero = tcp.fill {{value = 0}} : {MATRIX}\n%y = tcp.max(%x, %zero) : {MATRIX}"),
         ("tcp.multiply", f"write: %y = tcp.mul(%x, %b) : {MATRIX}"),
         ("arith.addf", f"write: %y = tcp.add(%x, %b) : {MATRIX}"),

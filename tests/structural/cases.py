@@ -62,7 +62,7 @@ def _operation(module: Module, name: str) -> Operation | None:
 def columns(module: Module) -> Mapping[str, str]:
     """The schedules that make sense for %v, by what they do."""
     v = _operation(module, "v")
-    found = {"as it is": ""}
+    found = dict[str, str]()
     if not isinstance(v, Tileable):
         return found
     its = [it for it in v.iterators() if it.kind is not IteratorKind.WHOLE]
@@ -75,8 +75,8 @@ def columns(module: Module) -> Mapping[str, str]:
         tiled = f"let {loops} = tile(v, [{tiles}]"
         found["tiled"] = f"{tiled})"
         found["padded"] = f"{tiled}, tail: pad)"
-        lanes = ", ".join(f"{name}: {8 if name == cut[-1] else 2}" for name in cut)
-        found["vectorized"] = f"let {loops} = tile(v, [{lanes}], tail: pad)\nvectorize(a0)"
+        if not any(it.is_sequential for it in its):
+            found["vectorized"] = _vectorized(v, cut, parallel)
         if _operation(module, "p") is not None:
             found["producer fused"] = f"{tiled})\nfuse(p, into: {last}, recompute: true)"
     if parallel:
@@ -90,6 +90,19 @@ def columns(module: Module) -> Mapping[str, str]:
     if shared:
         found["fused as a consumer"] = f"let t = tile(p, [{shared}: 3])\nfuse(v, into: t)"
     return found
+
+
+def _vectorized(v: Tileable, cut: Sequence[str], parallel: Sequence[str]) -> str:
+    """Lanes along the last dim; where elements say what is written, along a parallel one, in the innermost loop."""
+    loops = ", ".join(f"a{k}" for k in range(len(cut)))
+    if isinstance(v, Structured) and v.scatters:
+        order = sorted(cut, key=lambda name: name not in parallel)
+        sizes = ", ".join(f"{name}: {16 if name in parallel else 4}" for name in order)
+        return (
+            f"let {loops} = tile(v, [{sizes}], tail: pad)\nfuse(p, into: a{len(cut) - 1})\nvectorize(a{len(cut) - 1})"
+        )
+    sizes = ", ".join(f"{name}: {8 if name == cut[-1] else 2}" for name in cut)
+    return f"let {loops} = tile(v, [{sizes}], tail: pad)\nvectorize(a0)"
 
 
 def _dim_read(v: Tileable, p: Operation | None, parallel: Sequence[str]) -> str:

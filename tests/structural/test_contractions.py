@@ -44,7 +44,7 @@ def _case(name: str) -> Case:
         [numbers(*(sizes[s] for s in shape if s.isupper()), dtype="int8").astype(np.float32) for shape in SHAPES[name]]
         for sizes in SIZES
     ]
-    return Case(_payload(name, f"tcp.{name}"), wanted, calls)
+    return Case(_payload(name, f"tcp.{name}"), wanted, calls, columns=("tiled", "vectorized", "default"))
 
 
 CASES = {name: _case(name) for name in SHAPES}

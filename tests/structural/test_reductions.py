@@ -25,6 +25,7 @@ def _calls(dtype: str = "float32", special: tuple[float, ...] = ()) -> list[list
     return [[numbers(*shape, dtype=dtype, special=special)] for shape in SHAPES]
 
 
+FEW = ("tiled", "vectorized", "default")
 CASES = {
     "min of rows": Case(
         _reduced("tcp.reduce_min", "[1]", "[M]x"),
@@ -35,33 +36,42 @@ CASES = {
         _reduced("tcp.reduce_min", "[0]", "[N]x", "si8", producer="add"),
         lambda x: [np.min(x + x, 0, initial=127)],
         _calls("int8"),
+        columns=FEW,
     ),
     "min of nothing but all": Case(
         _reduced("tcp.reduce_min", "[0, 1]", "", "ui64", producer="add"),
         lambda x: [np.min(x + x, initial=2**64 - 1)],
         _calls("uint64"),
+        columns=FEW,
     ),
     "product of rows": Case(
         _reduced("tcp.reduce_prod", "[1]", "[M]x"),
         lambda x: [np.prod((x * x).astype(np.float64), 1)],
         _calls(),
         tolerance=1e-5,
+        columns=FEW,
     ),
     "product that wraps": Case(
         _reduced("tcp.reduce_prod", "[0]", "[N]x", "si32", producer="add"),
         lambda x: [np.prod(x + x, 0, dtype=np.int32)],
         _calls("int32"),
+        columns=FEW,
     ),
     "any of rows": Case(
         _reduced("tcp.reduce_any", "[1]", "[M]x", "f32", "i1"), lambda x: [np.any(x * x, 1)], _calls(special=(np.nan,))
     ),
     "any of truth values": Case(
-        _reduced("tcp.reduce_any", "[0]", "[N]x", "i1"), lambda x: [np.any(x, 0)], _calls("bool")
+        _reduced("tcp.reduce_any", "[0]", "[N]x", "i1"), lambda x: [np.any(x, 0)], _calls("bool"), columns=FEW
     ),
     "all of rows": Case(
-        _reduced("tcp.reduce_all", "[1]", "[M]x", "si16", "i1", "add"), lambda x: [np.all(x, 1)], _calls("int16")
+        _reduced("tcp.reduce_all", "[1]", "[M]x", "si16", "i1", "add"),
+        lambda x: [np.all(x, 1)],
+        _calls("int16"),
+        columns=FEW,
     ),
-    "all of all": Case(_reduced("tcp.reduce_all", "[0, 1]", "", "i1"), lambda x: [np.all(x)], _calls("bool")),
+    "all of all": Case(
+        _reduced("tcp.reduce_all", "[0, 1]", "", "i1"), lambda x: [np.all(x)], _calls("bool"), columns=FEW
+    ),
 }
 
 
