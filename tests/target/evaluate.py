@@ -98,6 +98,8 @@ def _value(expression: Expression, operands: Sequence[Array], result: np.dtype[n
             return value if operator in COMPARISONS else value.astype(x.dtype, copy=False)
         case Call("cast", (argument,)):
             return _cast(_value(argument, operands, result), result)
+        case Call("bitcast", (argument,)):
+            return _value(argument, operands, result).view(result)
         case Call("dot", (lhs, rhs)):
             return _dot(_value(lhs, operands, result), _value(rhs, operands, result), operands[0].shape[-1], result)
         case Call(function, arguments):
@@ -193,6 +195,8 @@ _CALLS: dict[str, Callable[..., Array]] = {
     "round": np.rint,
     "scale2": _scale2,
     "select": np.where,
+    "shift_left": np.left_shift,
+    "shift_right": np.right_shift,
     "sin": _through_f64(np.sin),
     "sqrt": np.sqrt,
     "tanh": _through_f64(np.tanh),

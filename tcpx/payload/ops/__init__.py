@@ -2,7 +2,9 @@
 
 from tcpx.payload.ops import (
     activation,
+    arithmetic,
     assertion,
+    bits,
     call,
     composite,
     constant,
@@ -23,7 +25,9 @@ from tcpx.payload.ops import (
 
 __all__ = [
     "activation",
+    "arithmetic",
     "assertion",
+    "bits",
     "call",
     "composite",
     "constant",
