@@ -43,12 +43,64 @@ class Case:
     result: str = ""
 
 
+def in_f32(function: Callable[..., Array]) -> Callable[..., Array]:
+    """The function; of f16 and bf16 in f32, rounded at the end."""
+
+    def call(*args: Array) -> Array:
+        half = args[0].dtype in (f16.numpy, bf16.numpy)
+        made = function(*(a.astype(np.float32) for a in args)) if half else function(*args)
+        return np.asarray(made).astype(args[0].dtype)
+
+    return call
+
+
+def round_away(a: Array) -> Array:
+    """Halves away from 0, in long double, where a half is added without rounding."""
+    wide = a.astype(np.longdouble)
+    return np.copysign(np.floor(np.abs(wide) + 0.5), wide).astype(a.dtype)
+
+
+def clamp(a: Array, low: Array, high: Array) -> Array:
+    """A zero that is equal to a bound stays."""
+    above = np.where((low > a) | (low != low), low, a)
+    return np.where((high < above) | (high != high), high, above)
+
+
+def floordiv(a: Array, b: Array) -> Array:
+    """Of floats, the floor of the quotient."""
+    return np.floor_divide(a, b) if a.dtype.kind in "iu" else np.floor(a / b)
+
+
+def left_of(function: Callable[..., Array]) -> Callable[..., Array]:
+    """What a division leaves: of integers all of a where b is 0."""
+    return lambda a, b: np.where(b == 0, a, function(a, b)) if a.dtype.kind in "iu" else function(a, b)
+
+
 BITCASTS = {64: "f64 si64 ui64", 32: "f32 si32 ui32", 16: "f16 bf16 si16 ui16", 8: "si8 ui8"}
 CASES = (
     Case("neg", np.negative, NUMBERS),
     Case("abs", np.abs, NUMBERS),
     Case("sqrt", np.sqrt, FLOATS),
     Case("floor", np.floor, FLOATS),
+    Case("sign", lambda a: np.where(a == 0, a, np.sign(a)), NUMBERS),
+    Case("relu", lambda a: np.where(a < 0, np.zeros_like(a), a), NUMBERS),
+    Case("reciprocal", in_f32(lambda a: 1 / a), FLOATS),
+    Case("rsqrt", in_f32(lambda a: 1 / np.sqrt(a)), FLOATS),
+    Case("ceil", np.ceil, FLOATS),
+    Case("trunc", np.trunc, FLOATS),
+    Case("round_away", round_away, FLOATS),
+    Case("isnan", np.isnan, FLOATS, 1, "i1"),
+    Case("isinf", np.isinf, FLOATS, 1, "i1"),
+    Case("clamp", clamp, NUMBERS, 3),
+    Case("floordiv", in_f32(floordiv), NUMBERS, 2),
+    Case("mod", in_f32(left_of(np.mod)), NUMBERS, 2),
+    Case("rem", in_f32(left_of(np.fmod)), NUMBERS, 2),
+    Case("less", np.less, NUMBERS, 2, "i1"),
+    Case("less_equal", np.less_equal, NUMBERS, 2, "i1"),
+    Case("greater", np.greater, NUMBERS, 2, "i1"),
+    Case("greater_equal", np.greater_equal, NUMBERS, 2, "i1"),
+    Case("equal", np.equal, (*NUMBERS, i1), 2, "i1"),
+    Case("not_equal", np.not_equal, (*NUMBERS, i1), 2, "i1"),
     Case("not", np.invert, (*INTEGERS, i1)),
     Case("and", np.bitwise_and, (*INTEGERS, i1), 2),
     Case("or", np.bitwise_or, (*INTEGERS, i1), 2),
@@ -82,7 +134,7 @@ def edges(dtype: ScalarType) -> Array:
             np.nan,
         ]
         tiny = np.array([1], f"u{dtype.bytes}").view(dtype.numpy)
-        return np.concatenate([np.array([*sizes, *(-x for x in sizes)]).astype(dtype.numpy), tiny, -tiny])
+        return np.concatenate([np.array([*sizes, *(-x for x in sizes)]).astype(dtype.numpy), tiny, np.negative(tiny)])
     low, high = int(dtype.minimum), int(dtype.maximum)
     found = {0, 1, 2, 3, 5, dtype.bits - 1, dtype.bits, dtype.bits + 1, 100, low, low + 1, high, high - 1, high // 3}
     found |= {-1, -2, -7, -dtype.bits} if low < 0 else set()

@@ -18,6 +18,7 @@ from tcpx.payload.text.parser import parse
 from tcpx.payload.types import dtype_of, i1
 
 Floats = npt.NDArray[np.float32]
+TRUTH = "tensor<4x64xi1>"
 VECTOR, MATRIX, SQUARE = "tensor<64xf32>", "tensor<4x64xf32>", "tensor<4x4xf32>"
 Case = tuple[tuple[str, ...], str, Callable[..., npt.ArrayLike]]
 
@@ -38,8 +39,24 @@ CASES: dict[str, Case] = {
     "divide": _elementwise(2, np.divide),
     "maximum": _elementwise(2, np.maximum),
     "minimum": _elementwise(2, np.minimum),
-    "lt": ((MATRIX,) * 2, "tensor<4x64xi1>", np.less),
-    "greater": ((MATRIX,) * 2, "tensor<4x64xi1>", np.greater),
+    "lt": ((MATRIX,) * 2, TRUTH, np.less),
+    "gt": ((MATRIX,) * 2, TRUTH, np.greater),
+    "le": ((MATRIX,) * 2, TRUTH, np.less_equal),
+    "ge": ((MATRIX,) * 2, TRUTH, np.greater_equal),
+    "eq": ((MATRIX,) * 2, TRUTH, np.equal),
+    "ne": ((MATRIX,) * 2, TRUTH, np.not_equal),
+    "is_nan": ((MATRIX,), TRUTH, np.isnan),
+    "is_inf": ((MATRIX,), TRUTH, np.isinf),
+    "signum": _elementwise(1, np.sign),
+    "recip": _elementwise(1, np.reciprocal),
+    "inverse_sqrt": _elementwise(1, lambda a: 1 / np.sqrt(a)),
+    "ceiling": _elementwise(1, np.ceil),
+    "truncate": _elementwise(1, np.trunc),
+    "round_nearest_afz": _elementwise(1, lambda a: np.copysign(np.floor(np.abs(a) + 0.5), a)),
+    "floor_divide": _elementwise(2, np.floor_divide),
+    "modulo": _elementwise(2, np.mod),
+    "remf": _elementwise(2, np.fmod),
+    "clip": _elementwise(3, np.clip),
     "where": (("tensor<4x64xi1>", MATRIX, MATRIX), MATRIX, np.where),
     "mad": _elementwise(3, lambda a, b, c: a * b + c),
     "swish": _elementwise(1, lambda a: a / (1 + np.exp(-a))),
@@ -53,7 +70,6 @@ CASES: dict[str, Case] = {
     "constant": ((), MATRIX, lambda: np.ones((4, 64))),
     "zeros": ((), MATRIX, lambda: np.zeros((4, 64))),
     "ones": ((), MATRIX, lambda: np.ones((4, 64))),
-    "relu": _elementwise(1, lambda a: np.maximum(a, 0)),
     "relu6": _elementwise(1, lambda a: np.clip(a, 0, 6)),
     "leaky_relu": _elementwise(1, lambda a: np.where(a > 0, a, 0.01 * a)),
     "square": _elementwise(1, np.square),
@@ -67,7 +83,6 @@ CASES: dict[str, Case] = {
     "shl": (("tensor<4x64xsi32>",) * 2, "tensor<4x64xsi32>", np.left_shift),
     "shr": (("tensor<4x64xsi32>",) * 2, "tensor<4x64xsi32>", np.right_shift),
     "bitcast_convert": ((MATRIX,), "tensor<4x64xsi32>", lambda a: a.view(np.int32)),
-    "reciprocal": _elementwise(1, np.reciprocal),
     "tanh": _elementwise(1, np.tanh),
     "exp2": _elementwise(1, np.exp2),
     "sum": ((MATRIX,), "tensor<4xf32>", lambda a: np.sum(a, 1)),
@@ -152,7 +167,7 @@ ELEMENTWISE = ", ".join(
     [
         ("tcp.cbrt", f"tcp.sqrt is the only root; of its kind there are {ELEMENTWISE}"),
         ("tcp.gather", "gml_st.materialize(%x, %indices) filter [0] reads rows by number; %indices declares a range"),
-        ("tcp.relu", f"write:\n%zero = tcp.fill {{value = 0}} : {MATRIX}\n%y = tcp.max(%x, %zero) : {MATRIX}"),
+        ("tcp.ones", f"write: %y = tcp.fill {{value = 1}} : {MATRIX}"),
         ("tcp.multiply", f"write: %y = tcp.mul(%x, %b) : {MATRIX}"),
         ("arith.addf", f"write: %y = tcp.add(%x, %b) : {MATRIX}"),
         ("linalg.matmul", "write tcp.matmul"),
@@ -175,17 +190,18 @@ def test_by_meaning_then_by_spelling_then_not_at_all(name: str, fix: str | None)
 
 def test_several_statements_stand_below_one_another() -> None:
     assert (
-        refused(f"%y = tcp.relu(%x) : {MATRIX}")
+        refused(f"%y = tcp.relu6(%x) : {MATRIX}")
         .render()
         .endswith(
             "  required: an operation that `tcpx ops` lists\n"
-            "  found: `tcp.relu`\n"
+            "  found: `tcp.relu6`\n"
             "  fix: write:\n"
-            f"       %zero = tcp.fill {{value = 0}} : {MATRIX}\n"
-            f"       %y = tcp.max(%x, %zero) : {MATRIX}"
+            f"       %low = tcp.fill {{value = 0}} : {MATRIX}\n"
+            f"       %high = tcp.fill {{value = 6}} : {MATRIX}\n"
+            f"       %y = tcp.clamp(%x, %low, %high) : {MATRIX}"
         )
     )
 
 
 def test_without_a_statement_to_name_there_are_placeholders() -> None:
-    assert advice("relu") == "write:\n%zero = tcp.fill {value = 0} : TYPE\n%y = tcp.max(%a, %zero) : TYPE"
+    assert advice("clip") == "write: %y = tcp.clamp(%a, %b, %c) : TYPE"

@@ -162,6 +162,16 @@ def _through_f64(function: Callable[..., Array]) -> Callable[..., Array]:
     return call
 
 
+def _left_of(function: Callable[..., Array]) -> Callable[..., Array]:
+    """What a division leaves; of integers, all of a where b is 0."""
+
+    def call(a: Array, b: Array) -> Array:
+        left = np.asarray(function(a, b))
+        return left if a.dtype.kind == "f" else np.where(b == 0, a, left)
+
+    return call
+
+
 _OPERATORS: dict[str, Callable[[Array, Array], Array]] = {
     "+": np.add,
     "-": np.subtract,
@@ -186,13 +196,17 @@ _CALLS: dict[str, Callable[..., Array]] = {
     "erf": _erf,
     "exp": _through_f64(np.exp),
     "floor": np.floor,
+    "floordiv": np.floor_divide,
     "fma": _fma,
     "log": _through_f64(np.log),
     "max": np.maximum,
     "min": np.minimum,
+    "mod": _left_of(np.mod),
     "neg": np.negative,
     "pow": _through_f64(np.power),
+    "rem": _left_of(np.fmod),
     "round": np.rint,
+    "round_away": lambda a: np.copysign(np.floor(np.abs(a) + np.nextafter(a.dtype.type(0.5), a.dtype.type(0))), a),
     "scale2": _scale2,
     "select": np.where,
     "shift_left": np.left_shift,
