@@ -10,12 +10,12 @@ from tcpx.payload.fields import ChoiceAttribute, DimsAttribute, IntAttribute, Nu
 from tcpx.payload.indexing_maps import IndexingMap, dims, element_of
 from tcpx.payload.interfaces import Build, Iterator, IteratorKind, Position, Structured, numbered
 from tcpx.payload.ir import Range, Value, register
-from tcpx.payload.ops.constant import check_literal, splat
+from tcpx.payload.ops.constant import check_literal
 from tcpx.payload.ops.elementwise import Add, cast_to, converted
 from tcpx.payload.ops.generic import CLAMP, ERROR, FILL
-from tcpx.payload.ops.select import Less, Select
+from tcpx.payload.ops.select import Equal
 from tcpx.payload.sizes import Symbol
-from tcpx.payload.types import dtype_of, like, shape_of, si64
+from tcpx.payload.types import dtype_of, shape_of, si64
 
 
 class AlongDim(Structured):
@@ -102,10 +102,7 @@ class OneHot(Counting):
 
     def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
         index, place = (cast_to(build, value, si64) for value in args)
-        type_ = like(index.type, shape_of(index.type), self.acc_type)
-        one, zero = (splat(build, number, type_) for number in (1, 0))
-        not_above = build(Select.of(build(Less.of(place, index)), zero, one))
-        return build(Select.of(build(Less.of(index, place)), zero, not_above))
+        return cast_to(build, build(Equal.of(index, place)), self.acc_type)
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         wanted = np.expand_dims(args[0].astype(np.int64), self.dim)

@@ -12,7 +12,7 @@ from tcpx.payload.interfaces import Build, Iterator, IteratorKind, Position, Str
 from tcpx.payload.ir import Operation, Value, register
 from tcpx.payload.ops.constant import splat
 from tcpx.payload.ops.elementwise import Add, Arithmetic, Div, Max, Min, Mul, Sub, cast_to
-from tcpx.payload.ops.select import Less, Select
+from tcpx.payload.ops.select import IsNan, Less, Select
 from tcpx.payload.sizes import Dim, to_text
 from tcpx.payload.types import dtype_of, shape_of
 
@@ -110,15 +110,10 @@ class ArgReduce(TupleReduce):
         if_not_before = build(Select.of(build(Less.of(*after)), j, build(Min.of(i, j))))
         index = build(Select.of(build(Less.of(*before)), i, if_not_before))
         if dtype_of(a.type).is_float:
-            index = build(Select.of(self._is_number(build, b), index, j))
-            nan_first = build(Select.of(self._is_number(build, b), i, build(Min.of(i, j))))
-            index = build(Select.of(self._is_number(build, a), index, nan_first))
+            is_nan, other_is = (build(IsNan.of(x)) for x in (a, b))
+            nan_first = build(Select.of(other_is, build(Min.of(i, j)), i))
+            index = build(Select.of(is_nan, nan_first, build(Select.of(other_is, j, index))))
         return build(self.combiner.of(a, b)), index
-
-    def _is_number(self, build: Build, x: Value) -> Value:
-        """Whether x is no NaN, of which no minimum is below 0."""
-        least = build(Min.of(x, splat(build, float("-inf"), x.type)))
-        return build(Less.of(least, splat(build, 0.0, x.type)))
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         value, index = self.acc_types
