@@ -108,7 +108,8 @@ def same_numbers(a: Array, b: Array) -> bool:
 
 def _numbers(array: Array) -> Array:
     """The array in a dtype whose NaN NumPy knows: it does not know that of bfloat16."""
-    return array.astype(np.float64) if array.dtype.kind == "V" or array.dtype.name == "bfloat16" else array
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        return array.astype(np.float64) if array.dtype.kind == "V" or array.dtype.name == "bfloat16" else array
 
 
 def _run_once(

@@ -976,6 +976,8 @@ class Elementwise(Structured):
     has_numbered_dims = True
     semantics: ClassVar[str] = ""
     """The operation on one lane, as an expression over a, b, c: the key of instruction rows."""
+    is_conversion: ClassVar[bool] = False
+    """Whether what it means is decided by its dtypes, so that it is never done in wider ones."""
 
     def iterators(self) -> tuple[Iterator, ...]:
         return numbered(len(shape_of(self.result.type)))

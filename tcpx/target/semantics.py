@@ -9,6 +9,9 @@ Meaning, per lane (`tests/target/evaluate.py` is the executable form):
   * `max`, `min` give NaN if either operand is NaN; which zero they give for a pair of zeros is unspecified;
   * `round` is to nearest, ties to even; `scale2(a, b)` is a * 2**b rounded once, for b integral-valued or NaN;
   * `cast` goes to the result's dtype: float to integer truncates and saturates, NaN gives 0; integers wrap around;
+  * `floordiv`, `mod`, `rem` of integers: the quotient by 0 is 0, and leaves all of a; `rem` of floats is C's fmod;
+  * `bitcast` reads the bits as the result's dtype, of the same width;
+  * `shift_left`, `shift_right` take amounts as unsigned: past the width 0, or the sign of a signed a, is left;
   * `select(a, b, c)` is b where a holds, else c; a comparison gives i1; a comparison with NaN is false, `!=` true;
   * `dot(b, c)` multiplies lanes and sums groups of neighbours in the dtype of the result.
 """
@@ -25,6 +28,7 @@ OPERANDS = ("a", "b", "c")
 
 FUNCTIONS = {
     "abs": 1,
+    "bitcast": 1,
     "cast": 1,
     "ceil": 1,
     "complement": 1,
@@ -33,15 +37,21 @@ FUNCTIONS = {
     "erf": 1,
     "exp": 1,
     "floor": 1,
+    "floordiv": 2,
     "fma": 3,
     "log": 1,
     "max": 2,
     "min": 2,
+    "mod": 2,
     "neg": 1,
     "pow": 2,
+    "rem": 2,
     "round": 1,
+    "round_away": 1,
     "scale2": 2,
     "select": 3,
+    "shift_left": 2,
+    "shift_right": 2,
     "sin": 1,
     "sqrt": 1,
     "tanh": 1,

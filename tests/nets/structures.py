@@ -17,7 +17,7 @@ from tcpx.payload.ir import Attribute, Block, Operation, Value, operation_class
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.sizes import Dim, Symbol, substitute, symbols
-from tcpx.payload.types import SCALARS, ScalarKind, ScalarType, TensorType, f32, i1
+from tcpx.payload.types import SCALARS, ScalarKind, ScalarType, TensorType, f32, i1, si64
 
 NUMBERS = tuple(t for t in SCALARS.values() if t.kind is not ScalarKind.INDEX)
 WHOLE_OPERANDS = {"tcp.scale2": 1}
@@ -81,6 +81,8 @@ def _by_letters(spec: str) -> Structure:
     return Structure(tuple(map(_letters, words)), _letters(out), tuple(reduced))
 
 
+INDEXED = "tj,m->mj it,m->im mj,m->tj im,m->it".split()
+"""An operand, or the result, has a dim of its own where another operand says the index."""
 CONTRACTIONS = (
     "mk,kn->mn mk,nk->mn km,kn->mn mk,kn->nm mk,k->m k,kn->n k,k-> bmk,bkn->bmn bk,bk->b mkj,kjn->mn bm,bn->bmn"
 ).split()  # fmt: skip
@@ -121,7 +123,7 @@ def payload_classes() -> dict[str, type[Operation]]:
 
 
 EXTENTS = {name: size for size, name in zip((5, 7, 3, 11), ("m", "n", "k", "b"), strict=True)} | {
-    "j": 2, "i": 6, "w": 3, "d0": 5, "d1": 7, "d2": 3
+    "j": 2, "i": 6, "w": 3, "t": 4, "d0": 5, "d1": 7, "d2": 3
 }  # fmt: skip
 
 
@@ -186,6 +188,8 @@ def _dtypes(cls: type[Operation], count: int) -> Iterator[tuple[ScalarType, ...]
                 yield (*(t,) * count, e)
         if count > 1:
             yield (i1, *(t,) * count)
+        if not lanewise and count:
+            yield (*(t,) * (count - 1), si64, t)
 
 
 def _attributes(
@@ -195,9 +199,11 @@ def _attributes(
     it has."""
     if issubclass(cls, Structured):
         derived = cls.attributes_for(plain_generic(structure, _values(structure.operands, dtypes), dtypes[-1]))
-        return [] if derived is None else [dict(derived)]
+        if derived is None or "dim" not in (cls.attribute_names or ()):
+            return [] if derived is None else [dict(derived)]
     rank = max((len(s) for s in structure.operands), default=0)
-    one: list[dict[str, Attribute]] = [{"dim": k} for k in range(rank)]
+    one: list[dict[str, Attribute]] = [{"dim": k} for k in range(max(rank, len(structure.result)))]
+    one += [{**held, "out_of_range": word} for held in one for word in ("clamp", "fill")]
     value: Attribute = 0.0 if dtypes[-1].is_float else 0
     usual = [{}, *one, *({"dims": (k,)} for k in range(rank)), {"value": value}]
     usual += [{"value": value, "low": (1,) * rank}, {"value": value, "interior": (1,) * rank}] if rank else []
@@ -225,7 +231,7 @@ def _other_shapes(structure: Structure) -> Iterator[Structure]:
 
 
 def _candidates(cls: type[Operation], dtypes: tuple[ScalarType, ...], inputs: int) -> Iterator[Use]:
-    for structure in structures(inputs):
+    for structure in (*structures(inputs), *(map(_by_letters, INDEXED) if inputs == 2 else ())):
         for shaped in [structure] if issubclass(cls, Structured) else _other_shapes(structure):
             for attributes in _attributes(cls, shaped, dtypes):
                 yield Use(cls, shaped, dtypes, tuple(attributes.items()))

@@ -42,14 +42,12 @@ def reasons() -> Mapping[tuple[str, str], str]:
 
 
 def dims(op: Operation, symbolic: bool = False) -> list[str]:
-    """The parallel dims of an operation, or those that are symbolic."""
+    """The parallel dims of an operation, all of them where there are none; or those of these that are symbolic."""
     if not isinstance(op, Tileable):
         raise EmptyCellError("it has no dims")
-    found = [
-        it.name
-        for it, extent in zip(op.iterators(), op.domain(), strict=True)
-        if it.kind is IteratorKind.PARALLEL and not (symbolic and isinstance(extent, int))
-    ]
+    its = [*zip(op.iterators(), op.domain(), strict=True)]
+    among = [pair for pair in its if pair[0].kind is IteratorKind.PARALLEL] or its
+    found = [it.name for it, extent in among if not (symbolic and isinstance(extent, int))]
     if not found:
         raise EmptyCellError("it has no such dim")
     return found

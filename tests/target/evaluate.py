@@ -98,6 +98,8 @@ def _value(expression: Expression, operands: Sequence[Array], result: np.dtype[n
             return value if operator in COMPARISONS else value.astype(x.dtype, copy=False)
         case Call("cast", (argument,)):
             return _cast(_value(argument, operands, result), result)
+        case Call("bitcast", (argument,)):
+            return _value(argument, operands, result).view(result)
         case Call("dot", (lhs, rhs)):
             return _dot(_value(lhs, operands, result), _value(rhs, operands, result), operands[0].shape[-1], result)
         case Call(function, arguments):
@@ -160,6 +162,16 @@ def _through_f64(function: Callable[..., Array]) -> Callable[..., Array]:
     return call
 
 
+def _left_of(function: Callable[..., Array]) -> Callable[..., Array]:
+    """What a division leaves; of integers, all of a where b is 0."""
+
+    def call(a: Array, b: Array) -> Array:
+        left = np.asarray(function(a, b))
+        return left if a.dtype.kind == "f" else np.where(b == 0, a, left)
+
+    return call
+
+
 _OPERATORS: dict[str, Callable[[Array, Array], Array]] = {
     "+": np.add,
     "-": np.subtract,
@@ -184,15 +196,21 @@ _CALLS: dict[str, Callable[..., Array]] = {
     "erf": _erf,
     "exp": _through_f64(np.exp),
     "floor": np.floor,
+    "floordiv": np.floor_divide,
     "fma": _fma,
     "log": _through_f64(np.log),
     "max": np.maximum,
     "min": np.minimum,
+    "mod": _left_of(np.mod),
     "neg": np.negative,
     "pow": _through_f64(np.power),
+    "rem": _left_of(np.fmod),
     "round": np.rint,
+    "round_away": lambda a: np.copysign(np.floor(np.abs(a) + np.nextafter(a.dtype.type(0.5), a.dtype.type(0))), a),
     "scale2": _scale2,
     "select": np.where,
+    "shift_left": np.left_shift,
+    "shift_right": np.right_shift,
     "sin": _through_f64(np.sin),
     "sqrt": np.sqrt,
     "tanh": _through_f64(np.tanh),

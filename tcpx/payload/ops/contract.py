@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from string import ascii_letters
-from typing import cast
+from typing import ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -212,23 +212,32 @@ def _names(indexing_map: IndexingMap) -> tuple[str, ...] | None:
     return names if len(set(names)) == len(indexing_map) else None
 
 
+class NamedContract(ContractBase):
+    """A contraction over fixed dims: `letters` are those of lhs, rhs and result."""
+
+    __slots__ = ()
+    letters: ClassVar[tuple[str, str, str]]
+
+    def iterators(self) -> tuple[Iterator, ...]:
+        lhs, _, out = self.letters
+        return parallel(*out) + reduction(*(letter for letter in lhs if letter not in out))
+
+    def maps(self) -> tuple[IndexingMap, ...]:
+        return dims(*self.letters[0]), dims(*self.letters[1])
+
+    def result_map(self) -> IndexingMap:
+        return dims(*self.letters[2])
+
+
 @register
-class Matmul(ContractBase):
+class Matmul(NamedContract):
     """Matrix product: lhs [m, k] times rhs [k, n], plus init [m, n]."""
 
     __slots__ = ()
     opcode = "tcp.matmul"
     class_name = "matmul"
     fixed_dims = ("m", "n", "k")
-
-    def iterators(self) -> tuple[Iterator, ...]:
-        return parallel("m", "n") + reduction("k")
-
-    def maps(self) -> tuple[IndexingMap, ...]:
-        return dims("m", "k"), dims("k", "n")
-
-    def result_map(self) -> IndexingMap:
-        return dims("m", "n")
+    letters = ("mk", "kn", "mn")
 
     def correction(self) -> str | None:
         """The contraction that NumPy's matmul would be, or that of a factor that lies there transposed."""
@@ -255,6 +264,50 @@ class Matmul(ContractBase):
             and all(is_equal(known.setdefault(d, e), e) is True for d, e in zip(dims_, shape, strict=True))
             for shape, dims_ in zip(shapes, names, strict=True)
         )
+
+
+@register
+class BatchMatmul(NamedContract):
+    """A matrix product for each b: lhs [b, m, k] times rhs [b, k, n], plus init [b, m, n]."""
+
+    __slots__ = ()
+    opcode = "tcp.batch_matmul"
+    class_name = "batch_matmul"
+    fixed_dims = ("b", "m", "n", "k")
+    letters = ("bmk", "bkn", "bmn")
+
+
+@register
+class Matvec(NamedContract):
+    """A matrix times a vector: lhs [m, k] times rhs [k], plus init [m]."""
+
+    __slots__ = ()
+    opcode = "tcp.matvec"
+    class_name = "matvec"
+    fixed_dims = ("m", "k")
+    letters = ("mk", "k", "m")
+
+
+@register
+class Vecmat(NamedContract):
+    """A vector times a matrix: lhs [k] times rhs [k, n], plus init [n]."""
+
+    __slots__ = ()
+    opcode = "tcp.vecmat"
+    class_name = "vecmat"
+    fixed_dims = ("n", "k")
+    letters = ("k", "kn", "n")
+
+
+@register
+class Dot(NamedContract):
+    """The inner product of two vectors [k], plus init."""
+
+    __slots__ = ()
+    opcode = "tcp.dot"
+    class_name = "dot"
+    fixed_dims = ("k",)
+    letters = ("k", "k", "")
 
 
 def _as_numpy(left: int, right: int) -> list[tuple[list[str], list[str], list[str]]]:

@@ -347,6 +347,7 @@ class Cast(Elementwise):
     attribute_names = ()
     operand = Operand()
     semantics = "cast(a)"
+    is_conversion = True
 
     @classmethod
     def of(cls, operand: Value, dtype: ScalarType) -> Operation:

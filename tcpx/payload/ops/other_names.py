@@ -47,12 +47,6 @@ $y = tcp.generic($a, $b) {iterators = [["n", "parallel"], ["f", "parallel"], ["i
   %next = tcp.multiply_add(%e, %g, %acc) : f32
   tcp.yield(%next)
 }) : $type"""
-_REDUCE_MIN = """\
-$y = tcp.generic($a) {iterators = [["i", "parallel"], ["j", "reduction"]], maps = [[i, j], [i]], combiner = "tcp.min"}
-    ({ (%e: f32, %acc: f32):
-  %next = tcp.min(%acc, %e) : f32
-  tcp.yield(%next)
-}) : $type"""
 _MAX_POOL = """\
 $y = tcp.generic($a) {iterators = [["n", "parallel"], ["c", "parallel"], ["i", "parallel"], ["j", "parallel"],
     ["p", "reduction", 2], ["q", "reduction", 2]],
@@ -71,7 +65,23 @@ OTHER_NAMES: Final = (
     _binary("maximum", "maximumf", "maxnumf", "maxf", "fmax", opcode="tcp.max"),
     _binary("minimum", "minimumf", "minnumf", "minf", "fmin", opcode="tcp.min"),
     _binary("lt", "cmp", "cmpf", "cmpi", "compare", "less_than", opcode="tcp.less"),
-    OtherName(("greater", "gt", "greater_than"), ("$y = tcp.less($b, $a) : $type",)),
+    _binary("gt", "greater_than", opcode="tcp.greater"),
+    _binary("le", "less_than_or_equal", "less_or_equal", opcode="tcp.less_equal"),
+    _binary("ge", "greater_than_or_equal", "greater_or_equal", opcode="tcp.greater_equal"),
+    _binary("eq", "equals", opcode="tcp.equal"),
+    _binary("ne", "neq", "not_equals", opcode="tcp.not_equal"),
+    _unary("is_nan", opcode="tcp.isnan"),
+    _unary("is_inf", opcode="tcp.isinf"),
+    _unary("signum", "sgn", opcode="tcp.sign"),
+    _unary("recip", "inv", opcode="tcp.reciprocal"),
+    _unary("inverse_sqrt", "inv_sqrt", opcode="tcp.rsqrt"),
+    _unary("ceiling", opcode="tcp.ceil"),
+    _unary("truncate", "fix", opcode="tcp.trunc"),
+    _unary("round_nearest_afz", "round_half_away", opcode="tcp.round_away"),
+    _binary("floor_divide", "floordivsi", "floor_div", opcode="tcp.floordiv"),
+    _binary("modulo", "floormod", "floor_mod", "remainder", opcode="tcp.mod"),
+    _binary("remf", "remsi", "remui", "fmod", opcode="tcp.rem"),
+    OtherName(("clip", "clampf", "clip_by_value"), ("$y = tcp.clamp($a, $b, $c) : $type",)),
     OtherName(("where", "ifelse", "if_then_else", "choose"), ("$y = tcp.select($a, $b, $c) : $type",)),
     OtherName(("mad", "fmadd", "muladd", "addcmul"), ("$y = tcp.multiply_add($a, $b, $c) : $type",)),
     _unary("swish", opcode="tcp.silu"),
@@ -95,14 +105,12 @@ OTHER_NAMES: Final = (
     OtherName(("constant", "full", "splat", "full_like"), ("$y = tcp.fill {value = 1} : $type",)),
     OtherName(("zeros", "zeros_like", "zero"), ("$y = tcp.fill {value = 0} : $type",)),
     OtherName(("ones", "ones_like"), ("$y = tcp.fill {value = 1} : $type",)),
-    OtherName(("relu",), ("%zero = tcp.fill {value = 0} : $type", "$y = tcp.max($a, %zero) : $type")),
     OtherName(
-        ("relu6", "clip", "clamp", "clampf"),
+        ("relu6",),
         (
             "%low = tcp.fill {value = 0} : $type",
             "%high = tcp.fill {value = 6} : $type",
-            "%above = tcp.max($a, %low) : $type",
-            "$y = tcp.min(%above, %high) : $type",
+            "$y = tcp.clamp($a, %low, %high) : $type",
         ),
     ),
     OtherName(
@@ -115,22 +123,16 @@ OTHER_NAMES: Final = (
         "for slopes below 1",
     ),
     OtherName(("square", "sqr"), ("$y = tcp.mul($a, $a) : $type",)),
-    OtherName(
-        ("neg", "negate", "negf", "negative"),
-        ("%minus = tcp.fill {value = -1} : $type", "$y = tcp.mul($a, %minus) : $type"),
-    ),
-    OtherName(
-        ("abs", "absf", "absolute", "fabs"),
-        (
-            "%minus = tcp.fill {value = -1} : $type",
-            "%negative = tcp.mul($a, %minus) : $type",
-            "$y = tcp.max($a, %negative) : $type",
-        ),
-    ),
-    OtherName(
-        ("reciprocal", "recip", "inv"),
-        ("%one = tcp.fill {value = 1.0} : $type", "$y = tcp.div(%one, $a) : $type"),
-    ),
+    _unary("negate", "negf", "negative", opcode="tcp.neg"),
+    _unary("absf", "absi", "absolute", "fabs", opcode="tcp.abs"),
+    _unary("square_root", opcode="tcp.sqrt"),
+    _unary("invert", "bitwise_not", "logical_not", "lnot", opcode="tcp.not"),
+    _binary("andi", "bitwise_and", "logical_and", "land", opcode="tcp.and"),
+    _binary("ori", "bitwise_or", "logical_or", "lor", opcode="tcp.or"),
+    _binary("xori", "bitwise_xor", "logical_xor", "lxor", opcode="tcp.xor"),
+    _binary("shl", "shli", "left_shift", "bitwise_left_shift", opcode="tcp.shift_left"),
+    _binary("shr", "shrsi", "shrui", "right_shift", "bitwise_right_shift", opcode="tcp.shift_right"),
+    _unary("bitcast_convert", "bitcast_convert_type", "reinterpret_cast", opcode="tcp.bitcast"),
     OtherName(
         ("tanh",),
         (
@@ -152,7 +154,12 @@ OTHER_NAMES: Final = (
     OtherName(
         ("amax", "reduce_maximum"), ("$y = tcp.reduce_max($a) {dims = [1]} : $type",), "over the dims `dims`"
     ),
-    OtherName(("amin", "reduce_min", "reduce_minimum"), tuple(_REDUCE_MIN.split("\n"))),
+    OtherName(("amin", "reduce_minimum"), ("$y = tcp.reduce_min($a) {dims = [1]} : $type",), "over the dims `dims`"),
+    OtherName(
+        ("prod", "product", "reduce_mul"), ("$y = tcp.reduce_prod($a) {dims = [1]} : $type",), "over the dims `dims`"
+    ),
+    OtherName(("any", "reduce_or"), ("$y = tcp.reduce_any($a) {dims = [1]} : $type",), "over the dims `dims`, to i1"),
+    OtherName(("all", "reduce_and"), ("$y = tcp.reduce_all($a) {dims = [1]} : $type",), "over the dims `dims`, to i1"),
     OtherName(
         ("mean", "average", "reduce_mean", "avg"),
         (
@@ -174,22 +181,15 @@ OTHER_NAMES: Final = (
         ("dense", "fully_connected", "inner_product", "fc"),
         ("%mm = tcp.matmul($a, $b) : $type", *_ADD_BIAS),
     ),
-    OtherName(
-        ("bmm", "batch_matmul", "batched_matmul", "batch_mm"),
-        ('$y = tcp.contract($a, $b) {lhs = ["b", "m", "k"], rhs = ["b", "k", "n"], out = ["b", "m", "n"]} : $type',),
-    ),
+    _binary("bmm", "batched_matmul", "batch_mm", opcode="tcp.batch_matmul"),
     OtherName(
         ("einsum", "tensordot", "dot_general"),
         ('$y = tcp.contract($a, $b) {lhs = ["m", "k"], rhs = ["k", "n"], out = ["m", "n"]} : $type',),
         "one name per dim of each; what is not in `out` is summed",
     ),
-    OtherName(
-        ("matvec", "mv", "gemv"),
-        ('$y = tcp.contract($a, $b) {lhs = ["m", "k"], rhs = ["k"], out = ["m"]} : $type',),
-    ),
-    OtherName(
-        ("dot", "vdot", "inner"), ('$y = tcp.contract($a, $b) {lhs = ["k"], rhs = ["k"], out = []} : $type',)
-    ),
+    _binary("mv", "gemv", opcode="tcp.matvec"),
+    _binary("vm", "gevm", opcode="tcp.vecmat"),
+    _binary("vdot", "inner", opcode="tcp.dot"),
     OtherName(
         ("outer", "ger"), ('$y = tcp.contract($a, $b) {lhs = ["m"], rhs = ["n"], out = ["m", "n"]} : $type',)
     ),
@@ -198,32 +198,32 @@ OTHER_NAMES: Final = (
         tuple(_CONV2D.split("\n")),
         "of NCHW and FCHW, without padding",
     ),
-    OtherName(("slice", "extract_slice", "narrow"), ("$y = gml_st.materialize($a) tile [0, 0] [4, 8] : $type",),
-              "offsets, then sizes"),
+    OtherName(
+        ("extract_slice", "narrow", "strided_slice", "split", "chunk"),
+        ("$y = tcp.slice($a) {offsets = [0, 0]} : $type",),
+        "its size is that of the result, one for each part of a split",
+    ),
     OtherName(("ret", "func_return"), ("tcp.return($a)",)),
-    _missing("sqrt", "rsqrt", "cbrt", note="there are no roots", family="elementwise"),
+    _missing("cbrt", note="tcp.sqrt is the only root", family="elementwise"),
     _missing("pow", "powf", "power", note="there are no powers but products", family="elementwise"),
     _missing("log", "log2", "log10", "log1p", "ln", "logsumexp", "log_softmax", note="there are no logarithms",
              family="elementwise"),
     _missing("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", note="there is no trigonometry",
              family="elementwise"),
     _missing("erf", note="there is no erf by itself; tcp.gelu is made of it", family="elementwise"),
-    _missing("floor", "ceil", "trunc", note="tcp.round, to the nearest, is the only rounding", family="elementwise"),
-    _missing("mod", "rem", "remf", "floordiv", "floor_divide", note="there are no remainders of values",
-             family="elementwise"),
-    _missing("and", "or", "xor", "not", "andi", "ori", "xori", "shl", "shr", note="nothing works on bits",
-             family="elementwise"),
-    _missing("eq", "equal", "ne", "not_equal", "le", "ge", note="tcp.less is the only comparison",
-             family="elementwise"),
-    _missing("sign", note="tcp.less and tcp.select choose by the sign", family="elementwise"),
     _missing("layer_norm", "layernorm", "rms_norm", "rmsnorm", "batch_norm", "group_norm",
-             note="there are no roots, which norms need"),
-    _missing("reduce_prod", "prod", "argmax", "argmin", "reduce_and", "reduce_or", "any", "all",
-             note="a tcp.generic reduces by its `combiner`, such as tcp.mul", family="reduce"),
-    _missing("cumsum", "cumprod", "scan", note="there are no prefix sums", family="reduce"),
-    _missing("gather", "take", "embedding", "index_select", "index", "dynamic_slice",
-             note="gml_st.materialize(%x, %indices) filter [0] reads rows by number; %indices declares a range"),
-    _missing("scatter", "index_add", "scatter_add",
+             note="there are no norms by themselves: they are made of sums and tcp.rsqrt"),
+    _missing("argmax", "argmin", "arg_max", "arg_min",
+             note="tcp.reduce_argmax and tcp.reduce_argmin give the elements and their indices", family="reduce"),
+    _missing("scan", "accumulate", note="tcp.cumsum goes along a dim, as products and maxima do", family="scan"),
+    _missing("take", "embedding", "index_select", "index",
+             note="tcp.gather(%x, %indices) {dim = 0} reads rows by number; the argument %indices declares a range"),
+    _missing("take_along_axis", "take_along_dim",
+             note="tcp.gather_elements(%x, %indices) {dim = 1} does; the argument %indices declares a range"),
+    OtherName(("arange", "indices"), ("$y = tcp.iota {dim = 0} : $type",)),
+    _missing("gather_nd", "dynamic_slice", note="tcp.gather takes one index along one dim, in 0 to its extent"),
+    _missing("index_add", "segment_sum", note="tcp.scatter_add adds along a dim to where indices say"),
+    _missing("scatter",
              note="gml_st.yield(%v, %indices, %d) filter [0] writes rows by number, combine tcp.add adds to them"),
     OtherName(("cat", "concatenate"), ("$y = tcp.concat($a, $b) {dim = 0} : $type",)),
     OtherName(("flip", "rev", "flipud", "fliplr"), ("$y = tcp.reverse($a) {dims = [0]} : $type",)),

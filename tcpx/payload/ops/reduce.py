@@ -10,8 +10,8 @@ from tcpx.payload.fields import ElementsAttribute, Operand, OptionalOperand
 from tcpx.payload.indexing_maps import IndexingMap, dims, map_dims
 from tcpx.payload.interfaces import Build, Iterator, IteratorKind, Structured
 from tcpx.payload.ir import Attribute, Value, register
-from tcpx.payload.ops.elementwise import Add, Binary, Max, cast_to, converted
-from tcpx.payload.types import dtype_of, shape_of
+from tcpx.payload.ops.elementwise import Add, Arithmetic, Max, Min, Mul, cast_to, converted
+from tcpx.payload.types import HALF, dtype_of, f32, i1, like, shape_of
 
 
 class Reduce(Structured):
@@ -23,7 +23,7 @@ class Reduce(Structured):
     operand, init = Operand(), OptionalOperand()
     reduced = ElementsAttribute(int, "a list of ints", key="dims")
     """The positions of the reduced dims."""
-    combiner: ClassVar[type[Binary]]
+    combiner: ClassVar[type[Arithmetic]]
 
     @classmethod
     def attributes_for(cls, op: Structured) -> Mapping[str, Attribute] | None:
@@ -58,8 +58,16 @@ class Reduce(Structured):
     def neutral(self) -> float | int | None:
         return self.combiner.neutral_of(self.acc_type)
 
-    def _converted(self, array: Array) -> Array:
-        return converted(array, dtype_of(self.operand.type), self.acc_type)
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        """f16 and bf16 are combined in f32, and rounded once."""
+        dtype, source, ufunc = self.acc_type, dtype_of(self.operand.type), self.combiner.ufunc
+        wide = f32 if dtype in HALF else dtype
+        made = converted(args[0], source, wide).astype(wide.numpy)
+        if self.reduced:
+            made = np.asarray(ufunc.reduce(made, axis=self.reduced, dtype=wide.numpy, initial=self.neutral()))
+        if len(args) > 1:
+            made = ufunc(made, args[1].astype(wide.numpy))
+        return (np.asarray(made).astype(dtype.numpy),)
 
     def pad_value(self, index: int, reduced: bool) -> float | int | None:
         """The neutral element of the result, where the operand's dtype has it; it may be narrower."""
@@ -95,14 +103,15 @@ class ReduceSum(Reduce):
     class_name = "reduce_sum"
     combiner = Add
 
-    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        dtype = self.acc_type.numpy
-        wide = np.dtype(np.float32) if self.acc_type.is_float and self.acc_type.bits < 32 else dtype
-        terms = self._converted(args[0]).astype(wide) if wide == dtype else args[0].astype(wide)
-        total = np.asarray(np.sum(terms, axis=self.reduced, dtype=wide)) if self.reduced else terms
-        if len(args) > 1:
-            total = np.add(total, args[1].astype(wide))
-        return (np.asarray(total).astype(dtype),)
+
+@register
+class ReduceProd(Reduce):
+    """The product over `dims`, 1 if there is nothing; the order of multiplications is not specified."""
+
+    __slots__ = ()
+    opcode = "tcp.reduce_prod"
+    class_name = "reduce_prod"
+    combiner = Mul
 
 
 @register
@@ -114,10 +123,44 @@ class ReduceMax(Reduce):
     class_name = "reduce_max"
     combiner = Max
 
-    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        dtype = self.acc_type.numpy
-        source = self._converted(args[0])
-        total: Array = np.asarray(np.max(source, axis=self.reduced, initial=self.acc_type.minimum))
-        if len(args) > 1:
-            total = np.maximum(total, args[1])
-        return (np.asarray(total).astype(dtype),)
+
+@register
+class ReduceMin(Reduce):
+    """The minimum over `dims`; NaN if there is a NaN; the largest value of the dtype if there is nothing."""
+
+    __slots__ = ()
+    opcode = "tcp.reduce_min"
+    class_name = "reduce_min"
+    combiner = Min
+
+
+class ReduceTruth(Reduce):
+    """A reduction to i1 of numbers, each of which counts as whether it is not 0; NaN is not."""
+
+    __slots__ = ()
+
+    def verify(self) -> None:
+        if self.acc_type != i1:
+            wanted = like(self.result.type, shape_of(self.result.type), i1)
+            raise self.error("the result is a truth value", "i1", str(self.result.type), f"write `: {wanted}`")
+        super().verify()
+
+
+@register
+class ReduceAny(ReduceTruth):
+    """Whether any element over `dims` is not 0, as i1; false if there is nothing."""
+
+    __slots__ = ()
+    opcode = "tcp.reduce_any"
+    class_name = "reduce_any"
+    combiner = Max
+
+
+@register
+class ReduceAll(ReduceTruth):
+    """Whether all elements over `dims` are not 0, as i1; true if there is nothing."""
+
+    __slots__ = ()
+    opcode = "tcp.reduce_all"
+    class_name = "reduce_all"
+    combiner = Min

@@ -356,6 +356,66 @@ class Reverse(View):
 
 
 @register
+class Slice(View):
+    """The elements of the operand from `offsets` on, `strides` apart along each dim: as many as the result has."""
+
+    __slots__ = ()
+    opcode = "tcp.slice"
+    operand = Operand()
+    offsets = DimsAttribute()
+    """The index of the first element along each dim; left out, 0."""
+    strides = ElementsAttribute(int, "a list of ints", default=())
+    """The distance of two elements along each dim, 1 or more; left out, 1."""
+
+    @property
+    def shown(self) -> Tile:
+        """The part of the operand that the result is."""
+        shape = shape_of(self.result.type)
+        return Tile(self.offsets or (0,) * len(shape), shape, self.strides)
+
+    def pieces(self, tile: Tile) -> Sequence[Piece] | None:
+        if tile.dropped:
+            return None
+        own = self.shown
+        offsets = tuple(o + t * s for o, t, s in zip(own.offsets, tile.offsets, own.strides, strict=True))
+        strides = tuple(s * t for s, t in zip(own.strides, tile.strides, strict=True))
+        return [Piece.of(0, Tile(offsets, tile.sizes, strides))]
+
+    def on_box(self, operands: Sequence[Value], box: Box) -> Operation:
+        made = self.on_tiles(operands, box.sizes)
+        made.attributes.clear()  # the tile of the operand is what it shows
+        return made
+
+    def verify(self) -> None:
+        super().verify()
+        have, shape = shape_of(self.operand.type), shape_of(self.result.type)
+        if len(have) != len(shape):
+            raise self.error("a slice keeps the rank", f"rank {len(have)}", str(self.result.type))
+        for key, given in (("offsets", self.offsets), ("strides", self.strides)):
+            least = [is_less_equal(0 if key == "offsets" else 1, n) for n in given]
+            if given and (len(given) != len(have) or not all(held is True for held in least)):
+                raise self.error(
+                    f"`{key}` has a number for each dim",
+                    required=f"{len(have)} of them, each {0 if key == 'offsets' else 1} or more",
+                    found=f"[{', '.join(map(to_text, given))}]",
+                    unproven=len(given) == len(have) and False not in least,
+                )
+        facts = facts_at(self)
+        for dim, (extent, offset, size, stride) in enumerate(
+            zip(have, self.shown.offsets, shape, self.shown.strides, strict=True)
+        ):
+            end = offset + (size - 1) * stride + 1
+            holds = is_less_equal(end, extent)
+            if holds is not True and facts.decide(Predicate.of("<=", end, extent)) is not True:
+                raise self.error(
+                    f"the slice ends behind dim {dim} of its operand",
+                    required=f"at most {to_text(extent)} elements to its end",
+                    found=to_text(end),
+                    unproven=holds is None,
+                )
+
+
+@register
 class Concat(View):
     """The operands one behind another along `dim`."""
 

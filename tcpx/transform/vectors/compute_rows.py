@@ -97,7 +97,7 @@ def _in_half(selector: Selector, op: Elementwise, result: LaneType, operands: Se
     """Whether an operation on f16 or bf16, which are stored but not computed with, may be done in f32."""
     halves = {dtype.name for dtype in HALF}
     touched = any(t.dtype in halves for t in (result, *operands))
-    return op.semantics != CAST and touched and selector.target.has_type(f32.name, result.lanes)
+    return not op.is_conversion and touched and selector.target.has_type(f32.name, result.lanes)
 
 
 def _in_f32(op: Elementwise, build: Build) -> Value:

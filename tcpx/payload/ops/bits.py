@@ -1,0 +1,163 @@
+"""Operations on the bits of numbers, and on truth values as single bits."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.fields import Operand
+from tcpx.payload.interfaces import Build, Elementwise
+from tcpx.payload.ir import Operation, Value, register
+from tcpx.payload.ops.constant import splat
+from tcpx.payload.ops.elementwise import Arithmetic, SameType, Unary
+from tcpx.payload.types import ScalarKind, ScalarType, dtype_of, i1, like, shape_of
+
+
+class BitsOnly(SameType):
+    """Defined on integers and, unless it says otherwise, on truth values."""
+
+    __slots__ = ()
+    takes_truth: ClassVar[bool] = True
+    """Whether i1 is among its dtypes."""
+
+    def verify(self) -> None:
+        dtype = dtype_of(self.result.type)
+        if dtype.is_float or (dtype == i1 and not self.takes_truth):
+            raise self.error(
+                "the operation is defined on integers",
+                required="an integer type or i1" if self.takes_truth else "an integer type",
+                found=dtype.name,
+                fix=f"tcp.bitcast reads an {dtype} as an integer" if dtype.is_float else None,
+            )
+        super().verify()
+
+
+def ones(dtype: ScalarType) -> int:
+    """The integer with all bits set."""
+    return -1 if dtype.minimum < 0 else int(dtype.maximum)
+
+
+@register
+class And(BitsOnly, Arithmetic):
+    """The bits that are set in both; of truth values, whether both hold."""
+
+    __slots__ = ()
+    opcode = "tcp.and"
+    semantics = "a & b"
+    ufunc = np.bitwise_and
+
+    @classmethod
+    def neutral_of(cls, dtype: ScalarType) -> float | int | None:
+        return None if dtype.is_float else ones(dtype)
+
+
+@register
+class Or(BitsOnly, Arithmetic):
+    """The bits that are set in a or b; of truth values, whether one holds."""
+
+    __slots__ = ()
+    opcode = "tcp.or"
+    semantics = "a | b"
+    ufunc = np.bitwise_or
+
+    @classmethod
+    def neutral_of(cls, dtype: ScalarType) -> float | int | None:
+        return None if dtype.is_float else 0
+
+
+@register
+class Xor(BitsOnly, Arithmetic):
+    """The bits in which a and b differ; of truth values, whether they differ."""
+
+    __slots__ = ()
+    opcode = "tcp.xor"
+    semantics = "a ^ b"
+    ufunc = np.bitwise_xor
+
+    @classmethod
+    def neutral_of(cls, dtype: ScalarType) -> float | int | None:
+        return None if dtype.is_float else 0
+
+
+@register
+class Not(BitsOnly, Unary):
+    """The bits that are not set, -1 - a; of a truth value, the other one."""
+
+    __slots__ = ()
+    opcode = "tcp.not"
+    semantics = "complement(a)"
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return (np.invert(args[0]),)
+
+    def expansion(self, build: Build, args: Sequence[Value]) -> Value | None:
+        return build(Xor.of(args[0], splat(build, ones(dtype_of(args[0].type)), args[0].type)))
+
+
+class Shift(BitsOnly, Arithmetic):
+    """The amount counts as unsigned, so a negative one is past the width, as is one of at least the width."""
+
+    __slots__ = ()
+    takes_truth = False
+
+
+@register
+class ShiftLeft(Shift):
+    """a * 2**b, of which the low bits are kept; 0 where b is negative or not less than the width."""
+
+    __slots__ = ()
+    opcode = "tcp.shift_left"
+    semantics = "shift_left(a, b)"
+    ufunc = np.left_shift
+
+
+@register
+class ShiftRight(Shift):
+    """floor(a / 2**b): of signed integers the sign moves in, of unsigned ones 0. Where b is negative or not less than
+    the width, all that is left: -1 of a negative a, else 0."""
+
+    __slots__ = ()
+    opcode = "tcp.shift_right"
+    semantics = "shift_right(a, b)"
+    ufunc = np.right_shift
+
+
+@register
+class Bitcast(Elementwise):
+    """The same bits as another dtype of this width. Which bits a computed NaN has is not specified."""
+
+    __slots__ = ()
+    opcode = "tcp.bitcast"
+    attribute_names = ()
+    operand = Operand()
+    semantics = "bitcast(a)"
+    is_conversion = True
+
+    @classmethod
+    def of(cls, operand: Value, dtype: ScalarType) -> Operation:
+        """A detached operation that reads a value as `dtype`."""
+        return cls([operand], [like(operand.type, shape_of(operand.type), dtype)])
+
+    def verify(self) -> None:
+        source, dest = dtype_of(self.operand.type), dtype_of(self.result.type)
+        if source.bits != dest.bits or (ScalarKind.BOOL in (source.kind, dest.kind) and source != dest):
+            raise self.error(
+                "operand and result have elements of one width",
+                required=f"a dtype of {source.bits} bits",
+                found=f"{dest}, of {dest.bits} bits",
+                fix="tcp.cast converts the numbers",
+            )
+        self.check_kind(self.operand)
+        super().verify()
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return (args[0].view(dtype_of(self.result.type).numpy),)
+
+    def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
+        del acc
+        return build(Bitcast.of(args[0], self.acc_type))
+
+    def pad_value(self, index: int, reduced: bool) -> float | int | None:
+        del index, reduced
+        return 0

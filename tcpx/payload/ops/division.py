@@ -1,0 +1,84 @@
+"""Quotients that are integral, and what they leave."""
+
+import numpy as np
+
+from tcpx.payload.evaluator import Array
+from tcpx.payload.interfaces import Build
+from tcpx.payload.ir import Value, register
+from tcpx.payload.ops.arithmetic import InSinglePrecision, NumbersOnly
+from tcpx.payload.ops.bits import And, Xor
+from tcpx.payload.ops.constant import splat
+from tcpx.payload.ops.elementwise import Add, Binary, Div, Mul, Sub
+from tcpx.payload.ops.rounding import Floor, copysign
+from tcpx.payload.ops.select import Equal, Less, NotEqual, Select
+from tcpx.payload.types import dtype_of
+
+
+@register
+class Floordiv(InSinglePrecision, Binary, NumbersOnly):
+    """floor(a / b). Of integers exact, 0 where b is 0, wrapped around where it is one too large: the least one over -1.
+    Of floats the quotient is rounded before: 1.0 and 0.1 give 10.0."""
+
+    __slots__ = ()
+    opcode = "tcp.floordiv"
+    semantics = "floordiv(a, b)"
+
+    def function(self, *args: Array) -> Array:
+        a, b = args
+        return np.floor(np.divide(a, b)) if dtype_of(self.result.type).is_float else np.floor_divide(a, b)
+
+    def expanded(self, build: Build, *args: Value) -> Value | None:
+        return build(Floor.of(build(Div.of(*args)))) if dtype_of(self.result.type).is_float else None
+
+
+@register
+class Mod(InSinglePrecision, Binary, NumbersOnly):
+    """What floor(a / b) times b leaves of a; it has the sign of b, as in Python. Of integers a itself where b is 0, so
+    that a is always b * floordiv(a, b) + mod(a, b). Of floats NaN where b is 0, else exact but for one rounding."""
+
+    __slots__ = ()
+    opcode = "tcp.mod"
+    semantics = "mod(a, b)"
+
+    def function(self, *args: Array) -> Array:
+        a, b = args
+        left = np.mod(a, b)
+        return left if dtype_of(self.result.type).is_float else np.where(b == 0, a, left)
+
+    def expanded(self, build: Build, *args: Value) -> Value | None:
+        a, b = args
+        zero = splat(build, 0, a.type)
+        if not dtype_of(a.type).is_float:
+            return build(Sub.of(a, build(Mul.of(build(Floordiv.of(a, b)), b))))
+        left = build(Rem.of(a, b))
+        differ = build(Xor.of(build(Less.of(left, zero)), build(Less.of(b, zero))))
+        moved = build(Select.of(differ, build(Add.of(left, b)), left))
+        return build(Select.of(build(Equal.of(left, zero)), copysign(build, 0.0, b), moved))
+
+
+@register
+class Rem(InSinglePrecision, Binary, NumbersOnly):
+    """What trunc(a / b) times b leaves of a; it has the sign of a, as in C. Of integers a itself where b is 0.
+    Of floats exact, as C's fmod, lane by lane, and NaN where b is 0."""
+
+    __slots__ = ()
+    opcode = "tcp.rem"
+    semantics = "rem(a, b)"
+
+    def function(self, *args: Array) -> Array:
+        a, b = args
+        left = np.fmod(a, b)
+        return left if dtype_of(self.result.type).is_float else np.where(b == 0, a, left)
+
+    def expanded(self, build: Build, *args: Value) -> Value | None:
+        """mod(a, b) less b where the signs of a and b differ and something is left."""
+        a, b = args
+        if dtype_of(a.type).is_float:
+            return None
+        left = build(Mod.of(a, b))
+        if dtype_of(a.type).minimum >= 0:
+            return left
+        zero = splat(build, 0, a.type)
+        differ = build(Xor.of(build(Less.of(a, zero)), build(Less.of(b, zero))))
+        is_moved = build(And.of(differ, build(NotEqual.of(left, zero))))
+        return build(Select.of(is_moved, build(Sub.of(left, b)), left))

@@ -1,0 +1,246 @@
+"""Operations whose elements are chosen by indices, or are indices: iota, one_hot, gather, scatter_add."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.fields import ChoiceAttribute, DimsAttribute, IntAttribute, NumberAttribute, Operand, OptionalOperand
+from tcpx.payload.indexing_maps import IndexingMap, dims, element_of
+from tcpx.payload.interfaces import Build, Iterator, IteratorKind, Position, Structured, numbered
+from tcpx.payload.ir import Range, Value, register
+from tcpx.payload.ops.constant import check_literal
+from tcpx.payload.ops.elementwise import Add, cast_to, converted
+from tcpx.payload.ops.generic import CLAMP, ERROR, FILL
+from tcpx.payload.ops.select import Equal
+from tcpx.payload.sizes import Symbol
+from tcpx.payload.types import dtype_of, shape_of, si64
+
+
+class AlongDim(Structured):
+    """An operation whose dims are those of its result, one of which is `dim`."""
+
+    __slots__ = ()
+    has_numbered_dims = True
+    dim = IntAttribute(example="0")
+    """The position of the dim."""
+
+    def iterators(self) -> tuple[Iterator, ...]:
+        return numbered(len(shape_of(self.result.type)))
+
+    def result_map(self) -> IndexingMap:
+        return dims(*(it.name for it in self.iterators()))
+
+    def verify(self) -> None:
+        rank = len(self.iterators())
+        if not 0 <= self.dim < rank:
+            raise self.error(
+                "`dim` is a dim of the operation",
+                required=f"0 or more, and below {rank}",
+                found=str(self.dim),
+                fix=f"{{dim = {self.dim + rank}}}" if -rank <= self.dim < 0 else None,
+            )
+        super().verify()
+
+
+class Counting(AlongDim):
+    """One whose body reads the index along `dim`."""
+
+    __slots__ = ()
+    begins = DimsAttribute("origins")
+
+    def positions(self) -> tuple[Position, ...]:
+        return (Position(Symbol(f"d{self.dim}").size(), si64, *self.begins),)
+
+    def _indices(self, evaluation: Evaluation) -> Array:
+        """The index along `dim` of every element of the result."""
+        begin = evaluation.size(self.begins[0]) if self.begins else 0
+        return np.indices(evaluation.shape(self.result.type))[self.dim] + begin
+
+
+@register
+class Iota(Counting):
+    """The index along `dim` of each element: 0, 1, .."""
+
+    __slots__ = ()
+    opcode = "tcp.iota"
+    class_name = "iota"
+
+    def maps(self) -> tuple[IndexingMap, ...]:
+        return ()
+
+    def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
+        return cast_to(build, args[0], self.acc_type)
+
+    def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
+        begin, dtype = self.positions()[0].origin, self.acc_type
+        return (begin, begin + shape_of(self.result.type)[self.dim]) if dtype == si64 else None
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return (converted(self._indices(evaluation), si64, self.acc_type),)
+
+
+@register
+class OneHot(Counting):
+    """1 where the index along `dim` is the element of the operand, which lacks that dim, and else 0: for an index that
+    is outside, 0 everywhere."""
+
+    __slots__ = ()
+    opcode = "tcp.one_hot"
+    class_name = "one_hot"
+    indices = Operand()
+
+    def maps(self) -> tuple[IndexingMap, ...]:
+        own = self.result_map()
+        return ((*own[: self.dim], *own[self.dim + 1 :]),)
+
+    def verify(self) -> None:
+        if not dtype_of(self.indices.type).is_integer:
+            raise self.error("what is compared are indices", "integers", f"%{self.indices.name}: {self.indices.type}")
+        super().verify()
+
+    def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
+        index, place = (cast_to(build, value, si64) for value in args)
+        return cast_to(build, build(Equal.of(index, place)), self.acc_type)
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        wanted = np.expand_dims(args[0].astype(np.int64), self.dim)
+        return ((self._indices(evaluation) == wanted).astype(self.acc_type.numpy),)
+
+
+class Indexed(AlongDim):
+    """One that reads or writes where elements of an operand say; these are known to be inside, or `out_of_range` says
+    what one outside stands for."""
+
+    __slots__ = ()
+    out_of_range = ChoiceAttribute(ERROR, CLAMP, FILL)
+    """What an index outside stands for: the nearest inside, or no element at all."""
+
+    @property
+    def clamps_indices(self) -> bool:
+        return self.out_of_range == CLAMP
+
+    @property
+    def outside(self) -> float | int | None:
+        return 0 if self.out_of_range == FILL else None
+
+    def _places(self, indices: Array, extent: int) -> npt.NDArray[np.int64]:
+        """The indices, one that is outside as the extent; or as the nearest inside, where it stands for that."""
+        places = indices.astype(np.int64)
+        if self.clamps_indices:
+            return np.clip(places, 0, max(0, extent - 1))
+        return np.where((places < 0) | (places >= extent), extent, places)
+
+
+class Gathering(Indexed):
+    """One that reads; where an index is outside and fills, it reads `fill`."""
+
+    __slots__ = ()
+    table, indices = Operand(), Operand()
+    fill = NumberAttribute(default=0)
+    """What is read where an index is outside."""
+
+    @property
+    def outside(self) -> float | int | None:
+        return self.fill if self.out_of_range == FILL else None
+
+    @property
+    def is_movement(self) -> bool:
+        return self.outside is None
+
+    def verify(self) -> None:
+        check_literal(self, self.fill if self.acc_type.is_float else int(self.fill), self.acc_type)
+        if dtype_of(self.table.type) != self.acc_type:
+            raise self.error(
+                "table and result have one dtype", self.acc_type.name, f"%{self.table.name}: {self.table.type}"
+            )
+        super().verify()
+
+    def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
+        return args[0]
+
+    def _filled(self, table: Array) -> Array:
+        """The table with what is read outside behind it, or where nothing is read because another dim is empty."""
+        longer = self.outside is not None or not table.shape[self.dim]
+        wide = [(0, int(k == self.dim and longer)) for k in range(table.ndim)]
+        return np.pad(table, wide, constant_values=np.asarray(self.fill).astype(table.dtype))
+
+
+@register
+class Gather(Gathering):
+    """Of `table`, along `dim`, the elements that `indices` say: the dims of these stand in place of `dim`."""
+
+    __slots__ = ()
+    opcode = "tcp.gather"
+    class_name = "gather"
+
+    def maps(self) -> tuple[IndexingMap, ...]:
+        own, end = self.result_map(), self.dim + len(shape_of(self.indices.type))
+        return (*own[: self.dim], element_of(1), *own[end:]), own[self.dim : end]
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        return (np.take(self._filled(args[0]), self._places(args[1], args[0].shape[self.dim]), self.dim),)
+
+
+@register
+class GatherElements(Gathering):
+    """The element of `table` at the place of each of `indices`, but for its index along `dim`, which that says."""
+
+    __slots__ = ()
+    opcode = "tcp.gather_elements"
+    class_name = "gather_elements"
+
+    def maps(self) -> tuple[IndexingMap, ...]:
+        own = self.result_map()
+        return (*own[: self.dim], element_of(1), *own[self.dim + 1 :]), own
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        places = self._places(args[1], args[0].shape[self.dim])
+        return (np.take_along_axis(self._filled(args[0]), places, self.dim),)
+
+
+@register
+class ScatterAdd(Indexed):
+    """`init`, or 0, with the elements of `updates` added along `dim` to where `indices` say, in their order.
+
+    Where `out_of_range` is "fill", an index outside adds nothing."""
+
+    __slots__ = ()
+    opcode = "tcp.scatter_add"
+    class_name = "scatter_add"
+    updates, indices, init = Operand(), Operand(), OptionalOperand()
+
+    def iterators(self) -> tuple[Iterator, ...]:
+        kinds = (IteratorKind.PARALLEL, IteratorKind.REDUCTION)
+        return tuple(Iterator(f"d{k}", kinds[k == self.dim]) for k in range(len(shape_of(self.updates.type))))
+
+    def maps(self) -> tuple[IndexingMap, ...]:
+        own = dims(*(it.name for it in self.iterators()))
+        return own, own[self.dim : self.dim + 1]
+
+    def result_map(self) -> IndexingMap:
+        own = self.maps()[0]
+        return (*own[: self.dim], element_of(1), *own[self.dim + 1 :])
+
+    def neutral(self) -> float | int | None:
+        return 0
+
+    def combine(self, build: Build, lhs: Value, rhs: Value) -> Value:
+        return build(Add.of(lhs, rhs))
+
+    def pad_value(self, index: int, reduced: bool) -> float | int | None:
+        return None if reduced else 0
+
+    def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
+        element = cast_to(build, args[0], self.acc_type)
+        return element if acc is None else self.combine(build, acc, element)
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        dtype, shape = self.acc_type.numpy, evaluation.shape(self.result.type)
+        made = args[2].copy() if len(args) > 2 else np.zeros(shape, dtype)
+        terms, rows = converted(args[0], dtype_of(self.updates.type), self.acc_type), np.moveaxis(made, self.dim, 0)
+        places = self._places(args[1], shape[self.dim])
+        inside = places < shape[self.dim]
+        np.add.at(rows, places[inside], np.moveaxis(terms, self.dim, 0)[inside])
+        return (made,)

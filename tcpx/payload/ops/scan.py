@@ -1,0 +1,108 @@
+"""Cumulative operations along a dim: iterations that go on from one another, in their order."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.fields import FlagAttribute, IntAttribute, Operand, OptionalOperand, Result
+from tcpx.payload.indexing_maps import IndexingMap, dims
+from tcpx.payload.interfaces import Build, Iterator, IteratorKind, Structured
+from tcpx.payload.ir import Value, register
+from tcpx.payload.ops.elementwise import Add, Arithmetic, Max, Min, Mul, cast_to, converted
+from tcpx.payload.types import dtype_of, shape_of
+
+
+class Scan(Structured):
+    """The elements along `dim` combined up to each of them, and all of them. `exclusive`: up to each, without it."""
+
+    __slots__ = ()
+    class_name = "scan"
+    has_numbered_dims = True
+    operand, init = Operand(), OptionalOperand()
+    dim = IntAttribute(example="0")
+    exclusive = FlagAttribute()
+    prefixes, total = Result(), Result()
+    combiner: ClassVar[type[Arithmetic]]
+
+    def iterators(self) -> tuple[Iterator, ...]:
+        kinds = (IteratorKind.PARALLEL, IteratorKind.SEQUENTIAL)
+        return tuple(Iterator(f"d{k}", kinds[k == self.dim]) for k in range(len(shape_of(self.operand.type))))
+
+    def maps(self) -> tuple[IndexingMap, ...]:
+        return (dims(*(it.name for it in self.iterators())),)
+
+    def result_maps(self) -> tuple[IndexingMap, ...]:
+        return *self.maps(), dims(*(it.name for it in self.iterators() if not it.is_sequential))
+
+    def neutrals(self) -> tuple[float | int, ...] | None:
+        number = self.combiner.neutral_of(self.acc_types[1])
+        return None if number is None else (number, number)
+
+    def elements(self, build: Build, args: Sequence[Value], accumulators: Sequence[Value]) -> tuple[Value, ...]:
+        before = accumulators[1]
+        after = build(self.combiner.of(before, cast_to(build, args[0], self.acc_types[1])))
+        return before if self.exclusive else after, after
+
+    def verify(self) -> None:
+        rank = len(shape_of(self.operand.type))
+        if not 0 <= self.dim < rank:
+            raise self.error(
+                "`dim` is a dim of the operand",
+                required=f"0 or more, and below {rank}",
+                found=str(self.dim),
+                fix=f"{{dim = {self.dim + rank}}}" if -rank <= self.dim < 0 else None,
+            )
+        if self.acc_types[0] != self.acc_types[1]:
+            raise self.error("the results have one dtype", self.acc_types[1].name, self.acc_types[0].name)
+        super().verify()
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        dtype, number = self.acc_types[1], (self.neutrals() or (0, 0))[1]
+        shape = evaluation.shape(self.total.type)
+        start = args[-1] if len(args) > 1 else np.full(shape, number).astype(dtype.numpy)
+        terms = converted(args[0], dtype_of(self.operand.type), dtype)
+        both = np.concatenate([np.expand_dims(start, self.dim), terms], self.dim)
+        made = self.combiner.ufunc.accumulate(both, self.dim, dtype=dtype.numpy)
+        return np.delete(made, -1 if self.exclusive else 0, self.dim), np.take(made, -1, self.dim)
+
+
+@register
+class CumSum(Scan):
+    """The sums of the elements along `dim` up to each, in their order; and of all of them."""
+
+    __slots__ = ()
+    opcode = "tcp.cumsum"
+    class_name = "cumsum"
+    combiner = Add
+
+
+@register
+class CumProd(Scan):
+    """The products of the elements along `dim` up to each, in their order; and of all of them."""
+
+    __slots__ = ()
+    opcode = "tcp.cumprod"
+    class_name = "cumprod"
+    combiner = Mul
+
+
+@register
+class CumMax(Scan):
+    """The largest element along `dim` up to each, NaN from the first NaN on; and of all of them."""
+
+    __slots__ = ()
+    opcode = "tcp.cummax"
+    class_name = "cummax"
+    combiner = Max
+
+
+@register
+class CumMin(Scan):
+    """The smallest element along `dim` up to each, NaN from the first NaN on; and of all of them."""
+
+    __slots__ = ()
+    opcode = "tcp.cummin"
+    class_name = "cummin"
+    combiner = Min
