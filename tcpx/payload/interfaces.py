@@ -155,9 +155,22 @@ def parallel(*names: str) -> tuple[Iterator, ...]:
 
 
 @cache
-def numbered(rank: int) -> tuple[Iterator, ...]:
-    """Parallel iterators of the dims of a result, by their numbers."""
-    return parallel(*(f"d{k}" for k in range(rank)))
+def numbered(
+    rank: int, others: tuple[int, ...] = (), kind: IteratorKind = IteratorKind.REDUCTION
+) -> tuple[Iterator, ...]:
+    """Iterators of the dims of an operand or a result, by their numbers: parallel, but for `others` of that kind."""
+    return tuple(Iterator(f"d{k}", kind if k in others else IteratorKind.PARALLEL) for k in range(rank))
+
+
+def check_dim(op: Operation, dim: int, rank: int, of: str = "operand") -> None:
+    """Raise VerifyError where the attribute `dim` is no position of a dim."""
+    if not 0 <= dim < rank:
+        raise op.error(
+            f"`dim` is a dim of the {of}",
+            required=f"0 or more, and below {rank}",
+            found=str(dim),
+            fix=f"{{dim = {dim + rank}}}" if -rank <= dim < 0 else None,
+        )
 
 
 def sequential(*names: str) -> tuple[Iterator, ...]:
@@ -374,7 +387,12 @@ class Structured(Tileable):
     @property
     def is_commutative(self) -> bool:
         """Whether a reduction may combine in another order than that of its iterations."""
-        return not any(it.is_sequential for it in self.iterators())
+        return not self.is_sequential
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether iterations go on from what the one before them hands on, in their order."""
+        return any(it.is_sequential for it in self.iterators())
 
     def ragged(self) -> Mapping[str, Ragged]:
         """The dims of which there are only the iterations between elements of inputs; dims that these depend on come

@@ -39,7 +39,7 @@ def vectorize(ctx: TransformContext, root: Loop) -> None:
     show_views(ctx.rewriter, [op for op in root.walk() if op is not root])
     vectorizer = Vectorizer(ctx, root, facts)
     for op in root.walk():
-        is_mixed = isinstance(op, Structured) and len(set(op.result_maps())) > 1 and not _is_scan(op)
+        is_mixed = isinstance(op, Structured) and not op.is_sequential and len(set(op.result_maps())) > 1
         if isinstance(op, Structured) and is_mixed and not vectorizer.stays_in_memory(op):
             _use_one_order(ctx.rewriter, op)
     while (computed := next(filter(vectorizer.pads_what_is_computed, root.walk()), None)) is not None:
@@ -86,10 +86,6 @@ def _compute_padding(rewriter: Rewriter, op: Operation) -> None:
         pad(rewriter, made, dict(zip(names, shape_of(op.results[0].type), strict=True)))
 
 
-def _is_scan(op: Structured) -> bool:
-    return any(it.is_sequential for it in op.iterators())
-
-
 def _static(shape: Sequence[Dim], facts: Facts) -> tuple[int, ...] | None:
     static = tuple(d for d in map(facts.value, shape) if isinstance(d, int))
     return static if len(static) == len(shape) else None
@@ -99,8 +95,6 @@ FROM_LANE: Final = "masked_load_from"
 """The instruction of a read that begins at a lane."""
 MOST_JOINED: Final = 16
 """Vectors that are read, of all the tiles that are joined, up to which that is faster than to copy them (measured)."""
-
-
 MOST_STEPS: Final = 32
 """Iterations of a scan that are unrolled; more are a loop in memory."""
 
@@ -196,7 +190,7 @@ class Vectorizer:
         """Whether an operation is a view that is made in memory: one that reshapes, that pads between elements, or pads
         or joins what is computed, and what only such views read. What pads behind the last elements alone is a vector.
         What writes where elements say does so in memory, as a scan does that has no lanes."""
-        if isinstance(op, Structured) and (op.is_irregular or (_is_scan(op) and not self._has_lanes(op))):
+        if isinstance(op, Structured) and (op.is_irregular or (op.is_sequential and not self._has_lanes(op))):
             return True
         if not isinstance(op, Tileable | Materialize):
             return False
@@ -211,13 +205,12 @@ class Vectorizer:
     def _has_lanes(self, op: Structured) -> bool:
         """Whether lanes of a scan lie along a dim that is parallel, the last of each result, for a few steps."""
         ends = {map_dim(result_map[-1]) if result_map else None for result_map in op.result_maps()}
-        steps = [it.name for it in op.iterators() if it.is_sequential]
-        reduced = [it.name for it in op.iterators() if it.is_reduction]
-        extents = _static(op.extents(), self.facts)
-        if extents is None or len(ends) != 1 or not ends.isdisjoint((None, *reduced)) or steps != reduced or op.valid:
+        its, extents = op.iterators(), _static(op.extents(), self.facts)
+        reduced = {it.name for it in its if it.is_reduction}
+        is_along = len(ends) == 1 and ends.isdisjoint({None, *reduced})
+        if extents is None or not is_along or op.valid or any(it.is_reduction != it.is_sequential for it in its):
             return False
-        names = [it.name for it in op.iterators()]
-        return prod(n for name, n in zip(names, extents, strict=True) if name in steps) <= MOST_STEPS
+        return prod(n for it, n in zip(its, extents, strict=True) if it.is_sequential) <= MOST_STEPS
 
     def _reads_alone(self, op: Operation) -> bool:
         """Whether an operation reads its operands from where these are."""

@@ -6,12 +6,11 @@ from typing import ClassVar
 import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
-from tcpx.payload.fields import Operand
-from tcpx.payload.interfaces import Build, Elementwise
-from tcpx.payload.ir import Operation, Value, register
+from tcpx.payload.interfaces import Build
+from tcpx.payload.ir import Value, register
 from tcpx.payload.ops.constant import splat
-from tcpx.payload.ops.elementwise import Arithmetic, SameType, Unary
-from tcpx.payload.types import ScalarKind, ScalarType, dtype_of, i1, like, shape_of
+from tcpx.payload.ops.elementwise import Arithmetic, Conversion, SameType, Unary
+from tcpx.payload.types import ScalarKind, ScalarType, dtype_of, i1
 
 
 class BitsOnly(SameType):
@@ -124,20 +123,12 @@ class ShiftRight(Shift):
 
 
 @register
-class Bitcast(Elementwise):
+class Bitcast(Conversion):
     """The same bits as another dtype of this width. Which bits a computed NaN has is not specified."""
 
     __slots__ = ()
     opcode = "tcp.bitcast"
-    attribute_names = ()
-    operand = Operand()
     semantics = "bitcast(a)"
-    is_conversion = True
-
-    @classmethod
-    def of(cls, operand: Value, dtype: ScalarType) -> Operation:
-        """A detached operation that reads a value as `dtype`."""
-        return cls([operand], [like(operand.type, shape_of(operand.type), dtype)])
 
     def verify(self) -> None:
         source, dest = dtype_of(self.operand.type), dtype_of(self.result.type)
@@ -153,11 +144,3 @@ class Bitcast(Elementwise):
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         return (args[0].view(dtype_of(self.result.type).numpy),)
-
-    def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
-        del acc
-        return build(Bitcast.of(args[0], self.acc_type))
-
-    def pad_value(self, index: int, reduced: bool) -> float | int | None:
-        del index, reduced
-        return 0

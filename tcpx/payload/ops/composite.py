@@ -6,7 +6,7 @@ import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import IntAttribute, Operand
-from tcpx.payload.interfaces import Box, Build, Iterator, IteratorKind, Tileable
+from tcpx.payload.interfaces import Box, Build, Iterator, Tileable, check_dim, numbered
 from tcpx.payload.ir import Operation, Value, register
 from tcpx.payload.ops.elementwise import Div, Exp, Sub
 from tcpx.payload.ops.movement import Broadcast
@@ -52,19 +52,10 @@ class Softmax(Composite):
                 required="a type of floats, the same twice",
                 found=f"{self.operand.type} and {self.result.type}",
             )
-        if not 0 <= self.dim < len(shape):
-            raise self.error(
-                "`dim` is a dim of the operand",
-                required=f"0 or more, and below {len(shape)}",
-                found=str(self.dim),
-                fix=f"{{dim = {self.dim + len(shape)}}}" if -len(shape) <= self.dim < 0 else None,
-            )
+        check_dim(self, self.dim, len(shape))
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return tuple(
-            Iterator(f"d{k}", IteratorKind.REDUCTION if k == self.dim else IteratorKind.PARALLEL)
-            for k in range(len(shape_of(self.result.type)))
-        )
+        return numbered(len(shape_of(self.result.type)), (self.dim,))
 
     def domain(self) -> tuple[Dim, ...]:
         return shape_of(self.result.type)

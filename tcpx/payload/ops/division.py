@@ -1,5 +1,7 @@
 """Quotients that are integral, and what they leave."""
 
+from typing import ClassVar
+
 import numpy as np
 
 from tcpx.payload.evaluator import Array
@@ -31,19 +33,27 @@ class Floordiv(InSinglePrecision, Binary, NumbersOnly):
         return build(Floor.of(build(Div.of(*args)))) if dtype_of(self.result.type).is_float else None
 
 
+class Remainder(InSinglePrecision, Binary, NumbersOnly):
+    """What a quotient times b leaves of a: of integers a itself where b is 0."""
+
+    __slots__ = ()
+    ufunc: ClassVar[np.ufunc]
+
+    def function(self, *args: Array) -> Array:
+        a, b = args
+        left = self.ufunc(a, b)
+        return left if dtype_of(self.result.type).is_float else np.where(b == 0, a, left)
+
+
 @register
-class Mod(InSinglePrecision, Binary, NumbersOnly):
+class Mod(Remainder):
     """What floor(a / b) times b leaves of a; it has the sign of b, as in Python. Of integers a itself where b is 0, so
     that a is always b * floordiv(a, b) + mod(a, b). Of floats NaN where b is 0, else exact but for one rounding."""
 
     __slots__ = ()
     opcode = "tcp.mod"
     semantics = "mod(a, b)"
-
-    def function(self, *args: Array) -> Array:
-        a, b = args
-        left = np.mod(a, b)
-        return left if dtype_of(self.result.type).is_float else np.where(b == 0, a, left)
+    ufunc = np.mod
 
     def expanded(self, build: Build, *args: Value) -> Value | None:
         a, b = args
@@ -57,18 +67,14 @@ class Mod(InSinglePrecision, Binary, NumbersOnly):
 
 
 @register
-class Rem(InSinglePrecision, Binary, NumbersOnly):
+class Rem(Remainder):
     """What trunc(a / b) times b leaves of a; it has the sign of a, as in C. Of integers a itself where b is 0.
     Of floats exact, as C's fmod, lane by lane, and NaN where b is 0."""
 
     __slots__ = ()
     opcode = "tcp.rem"
     semantics = "rem(a, b)"
-
-    def function(self, *args: Array) -> Array:
-        a, b = args
-        left = np.fmod(a, b)
-        return left if dtype_of(self.result.type).is_float else np.where(b == 0, a, left)
+    ufunc = np.fmod
 
     def expanded(self, build: Build, *args: Value) -> Value | None:
         """mod(a, b) less b where the signs of a and b differ and something is left."""

@@ -335,8 +335,30 @@ def _split_ln2(dtype: ScalarType) -> tuple[float, float]:
     return high, rest[bits]
 
 
+class Conversion(Elementwise):
+    """The operand as another dtype, which the result has."""
+
+    __slots__ = ()
+    attribute_names = ()
+    operand = Operand()
+    is_conversion = True
+
+    @classmethod
+    def of(cls, operand: Value, dtype: ScalarType) -> Operation:
+        """A detached operation that makes a value one of `dtype`."""
+        return cls([operand], [like(operand.type, shape_of(operand.type), dtype)])
+
+    def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
+        del acc
+        return build(type(self).of(args[0], self.acc_type))
+
+    def pad_value(self, index: int, reduced: bool) -> float | int | None:
+        del index, reduced
+        return 0
+
+
 @register
-class Cast(Elementwise):
+class Cast(Conversion):
     """Convert to the dtype of the result. Float to integer truncates and saturates, NaN is 0; integers wrap around.
 
     What becomes f16 or bf16 is rounded to f32 first, as in C and PyTorch: of f64 and wide integers twice.
@@ -344,15 +366,7 @@ class Cast(Elementwise):
 
     __slots__ = ()
     opcode = "tcp.cast"
-    attribute_names = ()
-    operand = Operand()
     semantics = "cast(a)"
-    is_conversion = True
-
-    @classmethod
-    def of(cls, operand: Value, dtype: ScalarType) -> Operation:
-        """A detached cast of a value to `dtype`."""
-        return cls([operand], [like(operand.type, shape_of(operand.type), dtype)])
 
     def verify(self) -> None:
         if type(self.operands[0].type) is not type(self.result.type):
@@ -376,14 +390,6 @@ class Cast(Elementwise):
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         return (converted(args[0], dtype_of(self.operands[0].type), dtype_of(self.result.type)),)
-
-    def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
-        del acc
-        return build(Cast.of(args[0], self.acc_type))
-
-    def pad_value(self, index: int, reduced: bool) -> float | int | None:
-        del index, reduced
-        return 0
 
 
 def converted(array: Array, source: ScalarType, target: ScalarType) -> Array:

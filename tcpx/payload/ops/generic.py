@@ -282,11 +282,6 @@ class Generic(Structured):
         return {"ragged": tuple((name, *held[:2], origins.get(name, held[2])) for name, held in known.items())}
 
     @property
-    def is_sequential(self) -> bool:
-        """Whether the body itself goes on from what the iteration before hands on."""
-        return any(it.is_sequential for it in self.iterators())
-
-    @property
     def _accumulated(self) -> list[int]:
         """The results whose accumulators are arguments of the body, behind what it reads."""
         if len(self.regions) > 1 or not (self.inits or self.reduces):
@@ -691,8 +686,7 @@ def generalize(op: Structured) -> Generic:
     accumulates = bool(op.inits) or op.reduces
     given, has_tuple = list(block.args), len(op.results) > 1
     accumulators: list[Value] = []
-    is_sequential = any(it.is_sequential for it in op.iterators())
-    if accumulates and (is_sequential or not has_tuple):
+    if accumulates and (op.is_sequential or not has_tuple):
         accumulators = [Value(f"acc{k}" if k else "acc", dtype, block) for k, dtype in enumerate(op.acc_types)]
         block.args += [v for k, v in enumerate(accumulators) if op.has_accumulator(k)]
 
@@ -710,7 +704,7 @@ def generalize(op: Structured) -> Generic:
     if positions:
         attributes["positions"] = tuple(p.expression for p in positions)
         attributes["origins"] = tuple(p.origin for p in positions)
-    if is_sequential:
+    if op.is_sequential:
         numbers = op.neutrals() or ()
         attributes["neutral"] = tuple(n for k, n in enumerate(numbers) if op.has_accumulator(k))
     elif accumulates and has_tuple:

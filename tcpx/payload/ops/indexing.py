@@ -8,7 +8,7 @@ import numpy.typing as npt
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import ChoiceAttribute, DimsAttribute, IntAttribute, NumberAttribute, Operand, OptionalOperand
 from tcpx.payload.indexing_maps import IndexingMap, dims, element_of
-from tcpx.payload.interfaces import Build, Iterator, IteratorKind, Position, Structured, numbered
+from tcpx.payload.interfaces import Build, Iterator, Position, Structured, check_dim, numbered
 from tcpx.payload.ir import Range, Value, register
 from tcpx.payload.ops.constant import check_literal
 from tcpx.payload.ops.elementwise import Add, cast_to, converted
@@ -33,14 +33,7 @@ class AlongDim(Structured):
         return dims(*(it.name for it in self.iterators()))
 
     def verify(self) -> None:
-        rank = len(self.iterators())
-        if not 0 <= self.dim < rank:
-            raise self.error(
-                "`dim` is a dim of the operation",
-                required=f"0 or more, and below {rank}",
-                found=str(self.dim),
-                fix=f"{{dim = {self.dim + rank}}}" if -rank <= self.dim < 0 else None,
-            )
+        check_dim(self, self.dim, len(self.iterators()), "operation")
         super().verify()
 
 
@@ -212,8 +205,7 @@ class ScatterAdd(Indexed):
     updates, indices, init = Operand(), Operand(), OptionalOperand()
 
     def iterators(self) -> tuple[Iterator, ...]:
-        kinds = (IteratorKind.PARALLEL, IteratorKind.REDUCTION)
-        return tuple(Iterator(f"d{k}", kinds[k == self.dim]) for k in range(len(shape_of(self.updates.type))))
+        return numbered(len(shape_of(self.updates.type)), (self.dim,))
 
     def maps(self) -> tuple[IndexingMap, ...]:
         own = dims(*(it.name for it in self.iterators()))

@@ -8,7 +8,7 @@ from tcpx.payload.broadcasting import broadcast_dims
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import ElementsAttribute, NumberAttribute, Operand
 from tcpx.payload.indexing_maps import IndexingMap, dims, map_dims
-from tcpx.payload.interfaces import Build, Iterator, Structured, parallel
+from tcpx.payload.interfaces import Build, Iterator, Structured, numbered
 from tcpx.payload.ir import Attribute, Operation, Value, register
 from tcpx.payload.ops.constant import Const, check_literal
 from tcpx.payload.pieces import Piece
@@ -28,7 +28,7 @@ class Movement(Structured):
         return True
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return parallel(*(f"d{k}" for k in range(len(shape_of(self.result.type)))))
+        return numbered(len(shape_of(self.result.type)))
 
     def result_map(self) -> IndexingMap:
         return dims(*(it.name for it in self.iterators()))

@@ -8,7 +8,7 @@ import numpy as np
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import FlagAttribute, IntAttribute, Operand, OptionalOperand, Result
 from tcpx.payload.indexing_maps import IndexingMap, dims
-from tcpx.payload.interfaces import Build, Iterator, IteratorKind, Structured
+from tcpx.payload.interfaces import Build, Iterator, IteratorKind, Structured, check_dim, numbered
 from tcpx.payload.ir import Value, register
 from tcpx.payload.ops.elementwise import Add, Arithmetic, Max, Min, Mul, cast_to, converted
 from tcpx.payload.types import dtype_of, shape_of
@@ -27,8 +27,7 @@ class Scan(Structured):
     combiner: ClassVar[type[Arithmetic]]
 
     def iterators(self) -> tuple[Iterator, ...]:
-        kinds = (IteratorKind.PARALLEL, IteratorKind.SEQUENTIAL)
-        return tuple(Iterator(f"d{k}", kinds[k == self.dim]) for k in range(len(shape_of(self.operand.type))))
+        return numbered(len(shape_of(self.operand.type)), (self.dim,), IteratorKind.SEQUENTIAL)
 
     def maps(self) -> tuple[IndexingMap, ...]:
         return (dims(*(it.name for it in self.iterators())),)
@@ -46,14 +45,7 @@ class Scan(Structured):
         return before if self.exclusive else after, after
 
     def verify(self) -> None:
-        rank = len(shape_of(self.operand.type))
-        if not 0 <= self.dim < rank:
-            raise self.error(
-                "`dim` is a dim of the operand",
-                required=f"0 or more, and below {rank}",
-                found=str(self.dim),
-                fix=f"{{dim = {self.dim + rank}}}" if -rank <= self.dim < 0 else None,
-            )
+        check_dim(self, self.dim, len(shape_of(self.operand.type)))
         if self.acc_types[0] != self.acc_types[1]:
             raise self.error("the results have one dtype", self.acc_types[1].name, self.acc_types[0].name)
         super().verify()

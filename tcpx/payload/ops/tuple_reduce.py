@@ -8,7 +8,7 @@ import numpy as np
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import DimsAttribute, ElementsAttribute, Operand, OptionalOperand, Result
 from tcpx.payload.indexing_maps import IndexingMap, dims
-from tcpx.payload.interfaces import Build, Iterator, IteratorKind, Position, Structured
+from tcpx.payload.interfaces import Build, Iterator, Position, Structured, numbered
 from tcpx.payload.ir import Operation, Value, register
 from tcpx.payload.ops.constant import splat
 from tcpx.payload.ops.elementwise import Add, Arithmetic, Div, Max, Min, Mul, Sub, cast_to
@@ -28,8 +28,7 @@ class TupleReduce(Structured):
     """The positions of the reduced dims."""
 
     def iterators(self) -> tuple[Iterator, ...]:
-        kinds = (IteratorKind.PARALLEL, IteratorKind.REDUCTION)
-        return tuple(Iterator(f"d{k}", kinds[k in self.reduced]) for k in range(len(shape_of(self.operand.type))))
+        return numbered(len(shape_of(self.operand.type)), self.reduced)
 
     def maps(self) -> tuple[IndexingMap, ...]:
         return (dims(*(it.name for it in self.iterators())),)

@@ -43,8 +43,7 @@ def unroll(pieces: Pieces, op: Structured) -> bool:
             return True
         grids = totals(pieces, op, op.results, partial, op.inits)
     else:
-        is_scan = any(it.is_sequential for it in op.iterators())
-        grids = scan_lanes(pieces, op) if is_scan else map_lanes(pieces, op)
+        grids = scan_lanes(pieces, op) if op.is_sequential else map_lanes(pieces, op)
     for result, grid in zip(op.results, grids, strict=True):
         pieces.define(result, grid)
     return True
