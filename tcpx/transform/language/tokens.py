@@ -17,7 +17,8 @@ HARD_KEYWORDS = frozenset(
     "import sequence schedule let knob require optional for in if else case try specialize when tune return "
     "match where and or not true false".split()
 )
-"""Reserved, except behind a `.`, as the name of an argument, and `specialize` as a transform that is called."""
+"""Reserved, except behind a `.`, as the name of an argument, `specialize` as a transform that is called, and `and`,
+`or` and `not` where only an operation can be meant."""
 
 SOFT_KEYWORDS = frozenset("language as expects fail remark pad one some any function matcher separate".split())
 """Words that are keywords in one place only."""
@@ -132,12 +133,25 @@ class TokenFilter(PostLex):
         inner = brackets[-1].type if brackets else ""
         if before == "DOT" or (inner == "LPAR" and after == "COLON"):
             return token
-        if word in HARD_KEYWORDS and not (word == "specialize" and after == "LPAR"):
+        if word in HARD_KEYWORDS and not _is_free(word, before, after):
             return Token.new_borrow_pos(word.upper(), word, token)
         if word in SOFT_KEYWORDS and _is_soft_keyword(word, before, after, inner):
             kind = "CARDINALITY" if word in ("one", "some", "any") else word.upper()
             return Token.new_borrow_pos(kind, word, token)
         return token
+
+
+def _is_free(word: str, before: str, after: str) -> bool:
+    """Whether a reserved word is a name here: of a transform, or of an operation where no operator can stand."""
+    match word:
+        case "specialize":
+            return after == "LPAR"
+        case "and" | "or":
+            return before in ("CARDINALITY", "LESSTHAN", "LPAR", "COMMA", "COLON")
+        case "not":
+            return before == "CARDINALITY" or after in ("RPAR", "COMMA", "MORETHAN")
+        case _:
+            return False
 
 
 def _is_soft_keyword(word: str, before: str, after: str, inner: str) -> bool:

@@ -148,6 +148,20 @@ def test_parentheses_where_precedence_needs_them(text: str, printed: str) -> Non
 
 
 @pytest.mark.parametrize(
+    "body",
+    [
+        "let x = match one not in root",
+        "let x = match any and in root where it.is_a(and) and not it.is_a(or)",
+        "let x = f(not, and, or) and not f(to: and)",
+        "let x = a and not (b or not c)",
+    ],
+)
+def test_operations_by_the_names_of_operators(body: str) -> None:
+    text = f"language 1\n\nschedule s(root: func) {{\n  {body}\n}}\n"
+    assert print_file(parse_schedule(text)) == text
+
+
+@pytest.mark.parametrize(
     ("body", "message", "line", "column", "fix"),
     [
         ("lett x = 3", "unexpected `x`", 3, 6, "did you mean `let`?"),
