@@ -925,8 +925,8 @@ class Structured(Tileable):
         """Whether a <= b is proved where no dim of these extents is empty: where one is, nothing is read."""
         if self._holds("<=", a, b) is True:
             return True
-        running = [Predicate.of(">=", extent, 1) for extent in extents.values()]
-        if any(predicate.decide() is False for predicate in running):
+        running, facts = [Predicate.of(">=", extent, 1) for extent in extents.values()], facts_at(self)
+        if any(facts.decide(predicate) is False for predicate in running):
             return True
         return facts_if(self, running).decide(Predicate.of("<=", a, b)) is True
 

@@ -7,8 +7,10 @@ import re
 import numpy as np
 import pytest
 
+import tcpx
 from tcpx.payload.diagnostics import TcpxError
 from tcpx.payload.text.parser import parse
+from tests.guard_pages import run_guarded
 from tests.structural.cases import Array, Case, check_columns, check_evaluation, numbers
 
 
@@ -240,3 +242,19 @@ MOST = "at most M elements to its end"
 def test_a_slice_lies_in_its_operand(old: str, new: str, error: tuple[str, str, str]) -> None:
     message, required, found, _ = _message(SLICE.replace(old, new))
     assert (message, required, found) == (f"%v (tcp.slice): {error[0]}", *error[1:])
+
+
+def test_a_branch_says_that_nothing_is_scattered() -> None:
+    """Where no row is left, no index has to have an element."""
+    scatter = 'tcp.scatter_add(%x, %ix) {dim = 0, out_of_range = "clamp"} : tensor<[N]xf32>'
+    module = tcpx.parse(
+        "func @f(%x: tensor<[N]xf32>, %ix: tensor<[N]xsi64>) -> tensor<[N]xf32> symbols [N multiple_of 4] {\n"
+        f"  %y = gml_st.if N >= 4 {{\n    %a = {scatter}\n    tcp.yield(%a)\n  }} else {{\n"
+        f"    %b = {scatter}\n    tcp.yield(%b)\n  }} : tensor<[N]xf32>\n  tcp.return(%y)\n}}\n"
+    )
+    kernel = tcpx.compile(module)
+    for n in (0, 4):
+        x, ix = np.ones(n, np.float32), np.full(n, -1)
+        wanted = np.zeros(n, np.float32)
+        wanted[:1] = n
+        assert np.array_equal(run_guarded(kernel, x, ix)[0], wanted)
