@@ -27,7 +27,7 @@ def collector_paused() -> Generator[None, None, None]:
     enabled = gc.isenabled()
     if enabled and _Old.made > _Old.limit:
         gc.collect()
-        _Old.made, _Old.limit = 0, max(_FEW, len(gc.get_objects()) // _FACTOR)
+        _Old.made, _Old.limit = 0, max(_FEW, _become_old() // _FACTOR)
     gc.disable()
     try:
         yield
@@ -38,3 +38,14 @@ def collector_paused() -> Generator[None, None, None]:
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
+
+
+def _become_old() -> int:
+    """Count all objects as old; how many there are. Counting walks through them, and refers to none: a list of them
+    would, and tuples that other threads are making could not grow any more."""
+    if gc.get_freeze_count():
+        return 0
+    gc.freeze()
+    count = gc.get_freeze_count()
+    gc.unfreeze()
+    return count
