@@ -20,10 +20,13 @@ from tcpx.payload.ops.generic import Return, Yield
 from tcpx.payload.ops.gml_st import If, Loop, StYield, full_like
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.python_lines import location_outside
+from tcpx.payload.short_operands import OperandLike, broadcast, short_name, written_out
 from tcpx.payload.sizes import Operand, Symbol, Var, as_dim
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorType, row_major, scalar_of_numpy
 from tcpx.payload.verifier import verify_module
+
+__all__ = ["Builder", "broadcast", "buffer", "tensor", "tile", "vector"]
 
 
 def tensor(shape: Sequence[Operand], dtype: ScalarType) -> TensorType:
@@ -110,15 +113,24 @@ class Builder:
     def op(
         self,
         cls: type[Operation],
-        operands: Sequence[Value] = (),
+        operands: Sequence[OperandLike] = (),
         type_: Type | None = None,
         name: str = "",
         regions: Sequence[Block] = (),
         **attributes: Attribute,
     ) -> Value:
-        """Add an operation with one result, of the type of its first operand if none is given."""
-        made = cls(operands, [operands[0].type if type_ is None else type_], attributes, regions)
-        return self.insert(made, *([name] if name else [])).result
+        """Add an operation with one result, of the type of its first operand that is a value if none is given.
+
+        Numbers, and broadcasts of values, may be operands of elementwise operations: `b.op(Add, [x, 1.0])`,
+        `b.op(Add, [x, broadcast(bias, [1])])`.
+        """
+        result = next(v.type for v in operands if isinstance(v, Value)) if type_ is None else type_
+        values = written_out(cls, operands, [result])
+        shown = self._free(name or cls.opcode.rpartition(".")[2])
+        for index, (given, value) in enumerate(zip(operands, values, strict=True)):
+            if value.defining_op is not None and not isinstance(given, Value):
+                self.insert(value.defining_op, short_name(shown, cls, index))
+        return self.insert(cls(values, [result], attributes, regions), shown).result
 
     def constant(self, name: str, array: NumpyArray) -> Value:
         """Store an array under a name and refer to it."""
@@ -174,9 +186,13 @@ class Builder:
         return self.module
 
     def _fresh(self, base: str) -> str:
+        name = self._free(base)
+        self._names.add(name)
+        return name
+
+    def _free(self, base: str) -> str:
         name, count = base, 0
         while name in self._names:
             count += 1
             name = f"{base}.{count}"
-        self._names.add(name)
         return name

@@ -1016,6 +1016,13 @@ class Elementwise(Structured):
         kind = args[0].type
         return build(type(self)(args, [like(kind, shape_of(kind), self.acc_type)], self.attributes))
 
+    @classmethod
+    def dtype_of_number(cls, index: int, dtypes: Sequence[ScalarType | None], result: ScalarType) -> ScalarType | None:
+        """The dtype of operand `index` where a text writes a number for it: that of the others, whose `dtypes` are None
+        where they are numbers too. None: it does not follow."""
+        del index, result
+        return next((dtype for dtype in dtypes if dtype is not None), None)
+
     def check_kind(self, value: Value) -> None:
         """Raise VerifyError if an operand is not a scalar, tensor or vector as the result is."""
         if type(value.type) is not type(self.result.type):

@@ -193,7 +193,7 @@ REFUSED = {
     "indices that may be equal, at once": (
         _filtered(UPDATED, "parallel"),
         "%i (gml_st.parallel): yields to %d are not proved disjoint",
-        "the yield of %d.t6 to tile [0, 0] [V, D] at <text>:8:5",
+        "the yield of %d.t1 to tile [0, 0] [V, D] at <text>:8:5",
     ),
 }
 

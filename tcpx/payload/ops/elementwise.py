@@ -28,6 +28,10 @@ class SameType(Elementwise):
         """A detached operation on values of equal type."""
         return cls(operands, [operands[0].type])
 
+    @classmethod
+    def dtype_of_number(cls, index: int, dtypes: Sequence[ScalarType | None], result: ScalarType) -> ScalarType | None:
+        return result
+
     def verify(self) -> None:
         dtypes = [dtype_of(value.type) for value in self.operands]
         result = dtype_of(self.result.type)

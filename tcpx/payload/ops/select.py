@@ -12,7 +12,7 @@ from tcpx.payload.interfaces import Build, Elementwise
 from tcpx.payload.ir import Operation, Range, Value, register
 from tcpx.payload.ops.bits import Not, Or, Xor
 from tcpx.payload.ops.constant import splat
-from tcpx.payload.types import dtype_of, i1, like, shape_of
+from tcpx.payload.types import ScalarType, dtype_of, i1, like, shape_of
 from tcpx.payload.value_ranges import union
 
 
@@ -210,6 +210,10 @@ class Select(Elementwise):
     def of(cls, a: Value, b: Value, c: Value) -> Operation:
         """A detached select; b and c have one type."""
         return cls([a, b, c], [b.type])
+
+    @classmethod
+    def dtype_of_number(cls, index: int, dtypes: Sequence[ScalarType | None], result: ScalarType) -> ScalarType | None:
+        return result if index else i1
 
     @classmethod
     def accumulating_operands(cls, combiner: type[Operation]) -> tuple[tuple[int, ...], ...]:

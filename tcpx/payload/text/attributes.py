@@ -13,7 +13,7 @@ from tcpx.payload.text.scope import DIM_ATTRIBUTES, Scope, suggestion
 from tcpx.payload.text.syntax import Node, children, nodes, tokens
 from tcpx.payload.types import SCALARS
 
-_WORDS: dict[str, Attribute] = {"true": True, "false": False, "inf": float("inf"), "nan": float("nan"), **SCALARS}
+WORDS: dict[str, Attribute] = {"true": True, "false": False, "inf": float("inf"), "nan": float("nan"), **SCALARS}
 
 
 class AttributeReader(DimReader):
@@ -38,9 +38,9 @@ class AttributeReader(DimReader):
             case "number":
                 return self.whole_number(tokens(node)[0], UINT64_MAX)
             case "float":
-                return self._float(tokens(node)[0])
+                return self.float_number(tokens(node)[0])
             case "negative_float":
-                return -self._float(tokens(node)[0])
+                return -self.float_number(tokens(node)[0])
             case "list":
                 with self.nested(node):
                     return tuple(self.attribute(n, scope) for n in nodes(node))
@@ -69,7 +69,8 @@ class AttributeReader(DimReader):
                 or f'quote a name: "{token}"; declare a size: symbols [{token}]',
             )
 
-    def _float(self, token: Token) -> float:
+    def float_number(self, token: Token) -> float:
+        """The value of a float."""
         value = float(token)
         if isinf(value):
             raise self.source.error(
@@ -96,7 +97,7 @@ def _word(node: Node) -> Attribute | None:
     """The value a bare word stands for: a bool, a dtype, an infinity or NaN."""
     match node.data:
         case "named":
-            return _WORDS.get(tokens(node)[0])
+            return WORDS.get(tokens(node)[0])
         case "negation" if nodes(node)[0].data == "named" and tokens(nodes(node)[0])[0] == "inf":
             return float("-inf")
         case _:

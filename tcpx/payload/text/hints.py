@@ -10,7 +10,6 @@ _AT: Final = "\0"
 """Stands before the place of the error in the line that patterns are matched with."""
 _TYPE: Final = r"(?P<type>(?:tensor|vector)<[^<>]*>|\w+)"
 _OPERANDS: Final = r"\((?:\s*%[\w./~]+\s*,)*\s*"
-_NUMBER: Final = r"(?P<number>-?[0-9][0-9.]*(?:[eE][+-]?[0-9]+)?)"
 _NAMED_SIZE: Final = "name the size: tensor<[N]x4xf32>, and declare symbols [N] behind the results"
 _COMPUTED_SIZE: Final = (
     "a size that is computed stands in brackets: [2*N], [N + 1]; declare symbols [N] behind the results"
@@ -27,12 +26,6 @@ _HINTS: Final = tuple(
         (rf"tensor<[^<>]*{_AT}(?:\?|\*|-)", _NAMED_SIZE),
         (rf"tensor<[^<>]*\[{_AT}\?", _NAMED_SIZE),
         (rf"tensor<[^<>]*{_AT},", "join sizes and dtype by x: tensor<4x8xf32>"),
-        (rf"\b(?P<op>tcp\.(?:fill|const))\(\s*{_AT}{_NUMBER}", "write \\g<op> {value = \\g<number>}"),
-        (
-            rf"{_OPERANDS}{_AT}{_NUMBER}[^:]*:\s*{_TYPE}",
-            "write:\n%c = tcp.fill {value = \\g<number>} : \\g<type>\nand %c in place of \\g<number>",
-        ),
-        (rf"{_OPERANDS}{_AT}{_NUMBER}", "fill a value with it: %c = tcp.fill {value = \\g<number>} : TYPE"),
         (rf"{_OPERANDS}%[\w./~]+\s*{_AT}:", "operands have no types here: write the names alone"),
         (
             rf"(?m)(?:=|^)\s*[A-Za-z][\w.]*\s+%[\w./~]+(?:\s*,\s*%[\w./~]+)*\s*{_AT}",
@@ -104,14 +97,11 @@ def attribute_fix(key: str, names: Sequence[str]) -> str | None:
     return None
 
 
-def syntax_fix(place: Location, before: str = "", text: str = "") -> str | None:
-    """What to write where the grammar was left, if it is known what was meant; `before` is the line before. A value
-    that is to be written gets a name that `text`, the whole, does not have."""
+def syntax_fix(place: Location, before: str = "") -> str | None:
+    """What to write where the grammar was left, if it is known what was meant; `before` is the line before."""
     line = f"{before}\n{place.text[: place.column - 1]}{_AT}{place.text[place.column - 1 :]}"
     found = ((pattern.search(line), fix) for pattern, fix in _HINTS)
-    written = next((match.expand(fix) for match, fix in found if match is not None), None)
-    name = next(f"%c{k}" for k in ("", *range(len(text) + 1)) if not re.search(rf"%c{k}(?![\w.])", text))
-    return re.sub(r"%c\b", name, written) if written is not None else None
+    return next((match.expand(fix) for match, fix in found if match is not None), None)
 
 
 def dtype_fix(name: str) -> str | None:

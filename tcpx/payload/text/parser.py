@@ -15,6 +15,7 @@ from tcpx.payload.ir import CALLEE, INOUT, NUMBERS, Block, FuncOp, Module, Opera
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.other_names import advice
+from tcpx.payload.short_operands import OperandLike, Repeated
 from tcpx.payload.sizes import Symbol, Var
 from tcpx.payload.stored_arrays import ArrayArchive, UnreadableArrayError
 from tcpx.payload.strided import STRIDED
@@ -121,6 +122,7 @@ class _ModuleParser(SubsetReader):
         return made
 
     def _func(self, node: Node) -> FuncOp:
+        self.enter(node)
         name = tokens(node)[0]
         scope = Scope()
         scope.symbols = self._symbols(child(node, "symbols"))
@@ -301,7 +303,9 @@ class _ModuleParser(SubsetReader):
         if callee is not None:
             self._check_callee(callee, cls)
             attributes = {CALLEE: str(tokens(callee)[0][1:]), **attributes}
-        operands = self._operands(child(node, "operands"), cls, scope)
+        given = self._operands(child(node, "operands"), cls, scope)
+        types = self._result_types(node, scope)
+        operands = self.written_out(child(node, "operands"), cls, given, types, next(iter(_result_names(node)), ""))
         subset = next(children(node, "tile", "full", "point"), None)
         if subset is not None:
             if not hasattr(cls, "subset"):
@@ -316,7 +320,6 @@ class _ModuleParser(SubsetReader):
             attributes = {"subset": self.subset(subset, operands, scope), **attributes}
         regions = child(node, "regions")
         blocks = [self._region(n, scope) for n in nodes(regions)] if regions is not None else []
-        types = self._result_types(node, scope)
         names, place = _result_names(node), self.source.location(node)
         if child(node, "filter") is not None or child(node, "combine") is not None:
             made = self.written_for(node, cls, operands, types, attributes, scope)
@@ -361,11 +364,17 @@ class _ModuleParser(SubsetReader):
                 node, f"{cls.opcode} calls no function", required="operands", found=str(tokens(node)[0])
             )
 
-    def _operands(self, node: Node | None, cls: type[Operation], scope: Scope) -> list[Value]:
-        found: list[Value] = []
+    def _operands(self, node: Node | None, cls: type[Operation], scope: Scope) -> list[OperandLike]:
+        found: list[OperandLike] = []
         for entry in node.children if node is not None else ():
             if isinstance(entry, Token):
                 found.append(self._use(entry, scope))
+                continue
+            if entry.data == "literal":
+                found.append(self.literal(entry, scope))
+                continue
+            if entry.data == "repeated":
+                found.append(self._repeated(entry, scope))
                 continue
             key, *values = tokens(entry)
             if not cls.optional_operand or key != cls.optional_operand or entry is not _required(node).children[-1]:
@@ -380,12 +389,26 @@ class _ModuleParser(SubsetReader):
             found += [self._use(value, scope) for value in values]
         return found
 
+    def _repeated(self, node: Node, scope: Scope) -> Repeated:
+        """The broadcast of a value, written as an operand."""
+        word, source = tokens(node)
+        if word != "broadcast":
+            raise self.source.error(
+                node,
+                f"`{word}` is written in a statement of its own",
+                required="`broadcast(%x, [1])`, a number or a value as an operand",
+                found=f"`{word}`",
+                fix=f"before it: %c = tcp.{word}({source}) : TYPE",
+            )
+        dims = tuple(self.integer(n, scope, "a dim of a broadcast") for n in nodes(nodes(node)[0]))
+        return Repeated(self._use(source, scope), dims)
+
     def _check_init(self, node: Node, op: Operation) -> None:
         """The optional operand is always called by its name, so that it cannot be taken for another."""
         operands = child(node, "operands")
         if not op.optional_operand or operands is None:
             return
-        named = any(not isinstance(entry, Token) for entry in operands.children)
+        named = child(operands, "named_operand") is not None
         if named != (op.init is not None):
             raise self.source.error(
                 operands,

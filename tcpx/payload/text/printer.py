@@ -1,12 +1,13 @@
 """The IR as text, at every level. What is printed parses back equal."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tcpx.payload.ir import CALLEE, INOUT, NUMBERS, Attribute, Block, FuncOp, Module, Operation, Value
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.predicates import Predicate
+from tcpx.payload.short_operands import OperandLike, operand_text, short_operands
 from tcpx.payload.sizes import Size, Symbol, Var, to_text
 from tcpx.payload.strided import STRIDED, strided_positions
 from tcpx.payload.subsets import Tile
@@ -14,6 +15,7 @@ from tcpx.payload.types import ScalarType
 from tcpx.payload.value_ranges import RANGES, declared_ranges
 
 INDENT = "  "
+NO_SHORT: Mapping[int, OperandLike] = {}
 
 
 def print_module(module: Module) -> str:
@@ -87,11 +89,17 @@ def is_empty_yield(op: Operation) -> bool:
 
 
 def _statements(ops: Iterable[Operation], indent: str) -> Iterator[str]:
+    written: dict[Operation, Mapping[int, OperandLike]] = {}
+    inside: set[Operation] = set()
     for op in ops:
-        yield from _statement(op, indent)
+        written[op] = short_operands(op)
+        inside |= {made for k in written[op] if (made := op.operands[k].defining_op) is not None}
+    for op, short in written.items():
+        if op not in inside:
+            yield from _statement(op, indent, short)
 
 
-def _statement(op: Operation, indent: str) -> Iterator[str]:
+def _statement(op: Operation, indent: str, short: Mapping[int, OperandLike] = NO_SHORT) -> Iterator[str]:
     results = f"{', '.join(map(_name, op.results))} = " if op.results else ""
     end = _end(op)
     if isinstance(op, Loop) and isinstance(op.attributes.get("var"), Var) and len(op.regions) == 1:
@@ -108,12 +116,14 @@ def _statement(op: Operation, indent: str) -> Iterator[str]:
             yield from _statements(otherwise, indent + INDENT)
         yield f"{indent}}}{end}"
     else:
-        yield from _generic_form(op, indent, results, end)
+        yield from _generic_form(op, indent, results, end, short)
 
 
-def _generic_form(op: Operation, indent: str, results: str, end: str) -> Iterator[str]:
+def _generic_form(
+    op: Operation, indent: str, results: str, end: str, short: Mapping[int, OperandLike]
+) -> Iterator[str]:
     callee, subset = op.attributes.get(CALLEE), op.attributes.get("subset")
-    line = f"{indent}{results}{op.opcode}{f' @{callee}' if callee is not None else ''}{_operands(op)}"
+    line = f"{indent}{results}{op.opcode}{f' @{callee}' if callee is not None else ''}{_operands(op, short)}"
     if isinstance(subset, Tile):
         line += f" {subset.text()}"
     shown = [(k, a) for k, a in op.attributes.items() if k != CALLEE and not (k == "subset" and isinstance(a, Tile))]
@@ -143,10 +153,10 @@ def _loop_head(op: Loop) -> str:
     return f"{op.opcode} %{var.name} {bounds}{f' ({destinations})' if destinations else ''}{extra}"
 
 
-def _operands(op: Operation) -> str:
+def _operands(op: Operation, short: Mapping[int, OperandLike]) -> str:
     if not op.operands:
         return ""
-    shown = list(map(_name, op.inputs))
+    shown = [operand_text(short.get(k, value)) for k, value in enumerate(op.inputs)]
     inits = ", ".join(map(_name, op.inits))
     if inits:
         shown.append(f"{op.optional_operand} = {inits if len(op.inits) == 1 else f'({inits})'}")

@@ -7,9 +7,9 @@ from tcpx.payload.ir import Attribute, Operation, Value
 from tcpx.payload.ops.gml_st import Materialize, StYield
 from tcpx.payload.ops.subset_forms import COMBINERS, combined, of_filter, point, to_filter
 from tcpx.payload.subsets import Tile
-from tcpx.payload.text.attributes import AttributeReader
 from tcpx.payload.text.scope import Scope
-from tcpx.payload.text.syntax import Node, Source, child, nodes, tokens
+from tcpx.payload.text.short_forms import ShortFormReader
+from tcpx.payload.text.syntax import Node, child, nodes, tokens
 from tcpx.payload.types import Type, shape_of
 
 FILTER_READ = "gml_st.materialize(%source, %indices) filter [DIM]"
@@ -17,13 +17,8 @@ FILTER_WRITTEN = "gml_st.yield(%value, %indices, %destination) filter [DIM]"
 COMBINED = "gml_st.yield(%value, %destination) SUBSET combine OPERATION"
 
 
-class SubsetReader(AttributeReader):
+class SubsetReader(ShortFormReader):
     """Reads subsets, and the operations that some of them are short for."""
-
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
-        self._given: set[str] = set()
-        """Names of operations that the text does not write."""
 
     def subset(self, node: Node, operands: Sequence[Value], scope: Scope) -> Tile:
         """A tile, a point, or all of the last operand."""
@@ -80,19 +75,12 @@ class SubsetReader(AttributeReader):
         for inner in op.walk():
             own = inner.results if inner is not op else []
             for value in (*own, *(argument for block in inner.regions for argument in block.args)):
-                value.name = self._free(value.name)
+                value.name = self.free_name(value.name)
             inner.name = inner.results[0].name if own else inner.name
         for value in op.operands:
             if value.defining_op is not None and value.defining_op.parent is None:
                 self._finish(value.defining_op, place, base)
-                value.name = value.defining_op.name = self._free(base)
-
-    def _free(self, base: str) -> str:
-        name = base
-        while name in self._given or any(f"%{name}" in line for line in self.source.lines):
-            name = f"{base}{len(self._given)}"
-        self._given.add(name)
-        return name
+                value.name = value.defining_op.name = self.free_name(base)
 
     def _dim(self, node: Node, value: Value, scope: Scope) -> int:
         """The dim along which indices are given."""

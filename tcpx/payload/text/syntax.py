@@ -122,7 +122,7 @@ def _syntax_error(error: UnexpectedInput, source: Source) -> ParseError:
         case _:
             pass
     required = _in_words(expected)
-    fix = fix or syntax_fix(place, source.at(place.line - 1, 1).text, "\n".join(source.lines))
+    fix = fix or syntax_fix(place, source.at(place.line - 1, 1).text)
     return ParseError(
         Diagnostic("the text does not follow the grammar", payload=place, required=required, found=found, fix=fix)
     )
