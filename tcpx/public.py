@@ -24,7 +24,7 @@ from tcpx.emit_c.kernel_report import KernelReport
 from tcpx.emit_c.memory import huge_page_policy
 from tcpx.frozen import freeze
 from tcpx.inputs import argument_dtypes, random_inputs, read_array
-from tcpx.interp import Run, TraceEntry
+from tcpx.interp import KnobNames, Run, TraceEntry
 from tcpx.interp.space.search_space import SearchSpace
 from tcpx.interp.space.variables import Constraint, Variable
 from tcpx.payload.diagnostics import (
@@ -76,6 +76,7 @@ __all__ = [
     "InstructionRow",
     "Kernel",
     "KernelReport",
+    "KnobNames",
     "LineOrigin",
     "Location",
     "Module",

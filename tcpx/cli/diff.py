@@ -51,7 +51,8 @@ def _execute(options: argparse.Namespace) -> int:
 
 def _knob_lines(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
     paths = dict.fromkeys((*old, *new))
-    return [f"{p}: {old.get(p, 'none')} -> {new.get(p, 'none')}" for p in paths if old.get(p) != new.get(p)]
+    names = tcpx.KnobNames.of(paths)
+    return [f"{names(p)}: {old.get(p, 'none')} -> {new.get(p, 'none')}" for p in paths if old.get(p) != new.get(p)]
 
 
 def _changes(texts: list[list[str]], paths: tuple[str, str]) -> list[str]:

@@ -34,7 +34,7 @@ class LiveView(PlainLines):
         """Draw where the study is."""
         for candidate in progress.finished:
             style = "" if candidate.verdict is Verdict.OK else "dim"
-            self._last.append(Text(line_of(candidate), style=style, no_wrap=True, overflow="ellipsis"))
+            self._last.append(Text(line_of(candidate, progress.names), style=style, no_wrap=True, overflow="ellipsis"))
         best = progress.best
         fastest = "nothing yet"
         if best is not None and best.relative is not None:

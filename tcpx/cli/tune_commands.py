@@ -15,7 +15,9 @@ def how_to_use(options: argparse.Namespace, study: Study, record: str | None) ->
     if record is not None:
         given = ["--tuned", record]
     else:
-        given = [word for path, value in study.params.items() for word in ("--param", f"{path}={_word(value)}")]
+        given = [
+            word for path, value in study.params.items() for word in ("--param", f"{study.names(path)}={_word(value)}")
+        ]
     return f"tcpx emit {shlex.join([*words, *given])}"
 
 

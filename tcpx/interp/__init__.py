@@ -3,13 +3,15 @@
 from tcpx.interp.attempts import left_as_it_is
 from tcpx.interp.called import Called
 from tcpx.interp.engine import Coverage, Run, StepHook, check_schedule, run_schedule
-from tcpx.interp.knobs import KnobUse, ParamValue, reaches
+from tcpx.interp.knob_names import KnobNames, reaches
+from tcpx.interp.knobs import KnobUse, ParamValue
 from tcpx.interp.trace import AttemptKey, OutputLine, Trace, TraceEntry
 
 __all__ = [
     "AttemptKey",
     "Called",
     "Coverage",
+    "KnobNames",
     "KnobUse",
     "OutputLine",
     "ParamValue",

@@ -9,6 +9,7 @@ from typing import cast
 
 import numpy as np
 
+from tcpx.interp.knob_names import BEYOND, KnobNames, best_key, last_name, reaches
 from tcpx.interp.values import RuntimeValue, describe
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Location, ScheduleError, counted, python_type_of
 from tcpx.payload.types import ScalarType
@@ -20,8 +21,6 @@ ParamValue = int | float | bool | str
 _LONGEST_LIST = 100
 _MOST_NAMES = 8
 _MOST_PATHS = 4
-BEYOND = "!"
-"""Behind the name of a param: its value need not be in the domain that the knob declares."""
 
 
 @frozen
@@ -119,9 +118,10 @@ class KnobUses:
 
 @dataclass(slots=True)
 class Overrides:
-    """`params=`: `mc` sets every knob (or schedule parameter) of this name, `*/fc1/*.mc` those whose whole path
-    matches, `@layer:*.mc` those of a called function; `*` matches any text, `/` and `.` included. With `!` behind it
-    the value need not be in the domain. Where none matches, what is recorded of the function holds."""
+    """`params=`: `mc` sets every knob (or schedule parameter) of this name, `packed_gemm.mc` those whose path ends so,
+    `*/fc1/*.mc` those whose whole path matches, `@layer:*.mc` those of a called function; `*` matches any text, `/` and
+    `.` included. With `!` behind it the value need not be in the domain. Where none matches, what is recorded of the
+    function holds."""
 
     values: Mapping[str, ParamValue]
     settled: Mapping[str, RuntimeValue] = field(default_factory=dict[str, RuntimeValue])
@@ -142,7 +142,7 @@ class Overrides:
         return any(not key.removesuffix(BEYOND).isidentifier() for key in self.values)
 
     def find(self, use: str, name: str, place: str = "") -> ParamValue | None:
-        """The value for a knob. A full path goes before a glob, a glob before a bare name; of two globs the last."""
+        """The value for a knob, by the key that holds for it."""
         key = self._key(use, name, place)
         return self.values.get(key, self.recorded.get(key)) if key is not None else None
 
@@ -159,11 +159,7 @@ class Overrides:
         own = f"{place}.{name}"
         keys = keys or [key for key in (own, f"{own}{BEYOND}") if key in self.recorded]
         self.hits += bool(keys)
-        order = list(self.values)
-        bare = {key: key.removesuffix(BEYOND) for key in keys}
-        full = (path, path.rpartition(":")[2])
-        ranked = sorted(keys, key=lambda key: (bare[key] in full, bare[key] != name, key in order and order.index(key)))
-        return ranked[-1] if ranked else None
+        return best_key(keys, path)
 
     def settle(self, found: OverriddenLaterError) -> Overrides:
         """For the next run: the first use of the knob has the value too."""
@@ -175,13 +171,6 @@ class Overrides:
         for key, value in self.values.items():
             if key not in self._matched:
                 raise ScheduleError(matches_nothing(key, value, sorted(self._names)))
-
-
-def reaches(key: str, path: str) -> bool:
-    """Whether a key of `params` holds for the knob of a path."""
-    bare = key.removesuffix(BEYOND)
-    within = path if bare.startswith("@") else path.rpartition(":")[2]
-    return bare == _last(path) or fnmatchcase(within, bare)
 
 
 def matches_nothing(key: str, value: ParamValue, names: list[str]) -> Diagnostic:
@@ -197,25 +186,21 @@ def matches_nothing(key: str, value: ParamValue, names: list[str]) -> Diagnostic
 
 
 def listed_knobs(key: str, paths: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """What there is in place of a knob that is not there: all paths, or, where these are long, their names, and the
-    paths nearest to the key as notes."""
-    every = ", ".join(paths)
+    """What there is in place of a knob that is not there: all of them, or, where these are many, the names that they
+    end with, and those nearest to the key as notes."""
+    short = KnobNames.of(paths)
+    every = ", ".join(map(short, paths))
     if len(every) <= _LONGEST_LIST:
         return every or "no knobs", ()
-    names = sorted({_last(path) for path in paths})
+    names = sorted({last_name(path) for path in paths})
     shown, others = names[:_MOST_NAMES], len(names) - _MOST_NAMES
     more = f" and {counted(others, 'other name')}" if others > 0 else ""
-    close = nearest(_last(key.removesuffix(BEYOND)), names, _MOST_PATHS)
-    alike = [path for name in close for path in paths if path != name and _last(path) == name]
+    close = nearest(last_name(key.removesuffix(BEYOND)), names, _MOST_PATHS)
+    alike = [path for name in close for path in paths if path != name and last_name(path) == name]
     return (
         f"{counted(len(paths), 'knob')}, called {', '.join(shown)}{more}",
-        tuple(f"there is `{path}`" for path in alike[:_MOST_PATHS]),
+        tuple(f"there is `{short(path)}`" for path in alike[:_MOST_PATHS]),
     )
-
-
-def _last(path: str) -> str:
-    """The name of a knob in its path."""
-    return path.rpartition(".")[2]
 
 
 def overrides_of(
@@ -255,5 +240,8 @@ def _fix(key: str, names: list[str]) -> str | None:
     is_glob = any(character in key for character in "*?[")
     if is_glob and "." not in key and any(fnmatchcase(name, key) for name in names if "." not in name):
         return f"a glob is one of whole paths: write `*.{key}`"
-    paths, last = [name for name in names if "." in name], _last(key.removesuffix(BEYOND))
-    return did_you_mean(key, paths if "." in key else names) or did_you_mean(last, {_last(name) for name in names})
+    paths, last = [name for name in names if "." in name], last_name(key.removesuffix(BEYOND))
+    short = map(KnobNames.of(paths), paths)
+    return did_you_mean(key, [*short, *paths] if "." in key else names) or did_you_mean(
+        last, {last_name(name) for name in names}
+    )

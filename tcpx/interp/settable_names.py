@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 
-from tcpx.interp.knobs import BEYOND, ParamValue, matches_nothing, overrides_of
+from tcpx.interp.knob_names import BEYOND
+from tcpx.interp.knobs import ParamValue, matches_nothing, overrides_of
 from tcpx.payload.diagnostics import Diagnostic
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.loader import Program

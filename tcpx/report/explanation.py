@@ -1,10 +1,11 @@
 """Running a schedule to the C, and keeping what every step did on the way."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tcpx.api import copy_module, program_or_default
-from tcpx.interp import KnobUse, ParamValue, Run, StepHook, TraceEntry
+from tcpx.interp import KnobNames, KnobUse, ParamValue, Run, StepHook, TraceEntry
 from tcpx.interp.payload_texts import PayloadTexts
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Location, TcpxError
 from tcpx.payload.ir import Module
@@ -45,6 +46,21 @@ class Explanation:
     def seconds(self) -> float:
         """Time spent in the steps."""
         return sum(step.seconds for step in self.steps)
+
+    def knob_lines(self) -> list[tuple[str, str, str]]:
+        """Shortest name, value and where it comes from, of each knob; of uses that share a value, for all."""
+        count = Counter(use.shares or use.path for use in self.knobs)
+        names = KnobNames.of(count)
+        return [
+            (
+                names(use.path),
+                str(use.value),
+                ("overridden" if use.overridden else "its default")
+                + (f", for {count[use.path]} uses" if count[use.path] > 1 else ""),
+            )
+            for use in self.knobs
+            if not use.shares
+        ]
 
     def steps_of_line(self, line: int) -> tuple[int, ...]:
         """Numbers of the steps that made and changed a line of the C, from 1; () for the lines of no operation."""

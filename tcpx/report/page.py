@@ -80,7 +80,7 @@ def _data(explanation: Explanation) -> Json:
         "nest": first,
         "steps": steps,
         "c": _c(explanation, table),
-        "knobs": [[k.path, str(k.value), "overridden" if k.overridden else "its default"] for k in explanation.knobs],
+        "knobs": [list(line) for line in explanation.knob_lines()],
         "ran": explanation.ran,
         "leftAlone": explanation.left_alone,
         "texts": table.texts,

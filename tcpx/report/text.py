@@ -67,8 +67,8 @@ class ExplanationText:
         C."""
         if explanation.knobs:
             yield "\nknobs:"
-        for knob in explanation.knobs:
-            yield f"  {knob.path} = {knob.value} ({'overridden' if knob.overridden else 'its default'})"
+        for name, value, why in explanation.knob_lines():
+            yield f"  {name} = {value} ({why})"
         for text, place in explanation.output:
             yield f"\nprinted at {place}:\n{text}"
         for remark in explanation.remarks:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 
+import tcpx
 from tcpx.tune.verdicts import Candidate, Verdict
 
 COLUMNS = "number verdict reason source relative ratio low high rounds seconds steady against alike attempts".split()
@@ -37,8 +38,9 @@ def as_table(candidates: Sequence[Candidate], most: int = 20) -> str:
     """The verdicts, and the fastest candidates, for a terminal."""
     measured = sorted((c for c in candidates if c.is_measured), key=lambda c: c.relative or 0.0)
     lines = [counts(candidates)]
+    names = tcpx.KnobNames.of(path for candidate in candidates for path in candidate.point)
     for candidate in measured[:most]:
-        knobs = " ".join(f"{path.rpartition('/')[2]}={value}" for path, value in candidate.point.items())
+        knobs = " ".join(f"{names(path)}={value}" for path, value in candidate.point.items())
         note = f" (the C of #{candidate.alike})" if candidate.alike is not None else ""
         lines.append(f"  #{candidate.number:<4} {candidate.relative:8.3f}  {knobs}{note}")
     refused = [c for c in candidates if c.verdict not in (Verdict.OK, Verdict.RUNNING)]

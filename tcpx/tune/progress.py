@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+import tcpx
 from tcpx.records import frozen
 from tcpx.tune.verdicts import Candidate
 
@@ -19,6 +20,7 @@ class Progress:
     trials: int
     fraction: float | None = None
     phase: str = ""
+    names: tcpx.KnobNames = tcpx.KnobNames({})
 
 
 Listener = Callable[[Progress], None]
@@ -29,9 +31,9 @@ def silent(progress: Progress) -> None:
     del progress
 
 
-def line_of(candidate: Candidate) -> str:
+def line_of(candidate: Candidate, names: tcpx.KnobNames) -> str:
     """One candidate in a line."""
-    knobs = " ".join(f"{path.rpartition('/')[2]}={value}" for path, value in candidate.point.items())
+    knobs = " ".join(f"{names(path)}={value}" for path, value in candidate.point.items())
     found = candidate.comparison
     if candidate.alike is not None:
         return f"#{candidate.number:<4} the C of #{candidate.alike}  {knobs}"

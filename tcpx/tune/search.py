@@ -94,7 +94,9 @@ class Search:
         )
         untaken = self.space.search.untaken
         if untaken:
-            self.notes.append(f"not searched, these sizes never get there: {', '.join(untaken)}")
+            self.notes.append(
+                f"not searched, these sizes never get there: {', '.join(map(self.space.search.names, untaken))}"
+            )
         sampler = make_sampler(request.sampler, self.space, request.seed)
         with self._interruptible():
             try:
@@ -230,8 +232,8 @@ class Search:
         found = best.comparison if best is not None else None
         share = self.roof.fraction(found.seconds) if self.roof is not None and found is not None else None
         known, seconds = self.ledger.candidates(self.key), monotonic() - self.started
-        request = self.request
-        self.listener(Progress(tuple(done), known, best, seconds, request.budget, request.trials, share, phase))
+        request, names = self.request, self.space.search.names
+        self.listener(Progress(tuple(done), known, best, seconds, request.budget, request.trials, share, phase, names))
 
     def _is_over(self) -> bool:
         request = self.request
@@ -289,6 +291,7 @@ class Search:
             measuring=monotonic() - ended,
             trying=self.trying,
             is_exhausted=self.is_exhausted,
+            names=self.space.search.names,
         )
 
     def _roof_over(self, seconds: float | None, evaluator: Executor) -> Roof | None:

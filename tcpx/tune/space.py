@@ -4,7 +4,6 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from itertools import count
 
 import tcpx
@@ -100,9 +99,9 @@ class Space:
         by_name = {_last_of(path): value for path, value in params.items()}
         wanted: dict[str, Value] = {}
         for variable in self.variables:
-            keys = [key for key in params if is_named(variable, key.removesuffix("!"))]
-            if keys:
-                wanted[variable.path] = params[variable.path if variable.path in keys else keys[-1]]
+            key = variable.key_among(params)
+            if key is not None:
+                wanted[variable.path] = params[key]
             elif _last_of(variable.path) in by_name:
                 wanted[variable.path] = by_name[_last_of(variable.path)]
         return self.nearest_to(wanted) or {}
@@ -110,7 +109,7 @@ class Space:
     def require_known(self, params: Mapping[str, Value]) -> None:
         """Raises ArgumentError for params that name no knob of the space."""
         for key in params:
-            if not any(is_named(variable, key.removesuffix("!")) for variable in self.variables):
+            if all(variable.key_among([key]) is None for variable in self.variables):
                 required = "a knob of the schedule that nothing pins, by name, path or glob of paths"
                 raise tcpx.ArgumentError(self.search.no_knob(key, required))
 
@@ -221,11 +220,6 @@ def nearest(items: Sequence[Value], wanted: object) -> Value:
     if isinstance(wanted, int | float) and all(isinstance(item, int | float) for item in items):
         return min(items, key=lambda item: abs(_number(item) - wanted))
     return items[0]
-
-
-def is_named(variable: tcpx.Variable, glob: str) -> bool:
-    """Whether a knob has this name, this path, or one that the glob matches."""
-    return glob in (variable.path, variable.name) or fnmatchcase(variable.path, glob)
 
 
 def _last_of(path: str) -> str:

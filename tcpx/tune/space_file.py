@@ -24,7 +24,7 @@ import yaml
 import tcpx
 from tcpx.records import frozen
 from tcpx.tune.places import compose, place_of, suggestion, value_of
-from tcpx.tune.space import Space, Value, is_named
+from tcpx.tune.space import Space, Value
 
 KEYS: Final = ("knobs", "sampler", "trials", "budget", "sizes")
 UNITS: Final[Mapping[str, float]] = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -71,7 +71,7 @@ class SpaceFile:
         allowed: dict[str, tuple[Value, ...]] = {}
         added: dict[str, tuple[Value, ...]] = {}
         for entry in self.knobs:
-            found = [v for v in search.variables if is_named(v, entry.glob)]
+            found = [v for v in search.variables if v.key_among([entry.glob]) is not None]
             if not found:
                 problem = search.no_knob(entry.glob, "a knob of the schedule, by name, path or glob of paths")
                 place = place_of(entry.node, self.path, self.text)

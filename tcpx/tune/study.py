@@ -63,6 +63,8 @@ class Study:
     """Seconds before it: the space of the schedule, the limits of the machine."""
     measuring: float = 0.0
     """Seconds behind it: the winner again, in fresh processes."""
+    names: tcpx.KnobNames = tcpx.KnobNames({})
+    """What knobs are called where people read: the shortest names that tell them apart."""
 
     @property
     def params(self) -> dict[str, Value]:
@@ -146,12 +148,12 @@ class Study:
         if best is None:
             lines.append("no candidate is right: there is no winner")
         else:
-            knobs = ", ".join(f"{path}={value}" for path, value in best.point.items()) or "no knobs"
+            knobs = ", ".join(f"{self.names(path)}={value}" for path, value in best.point.items()) or "no knobs"
             lines.append(f"best: #{best.number} {knobs}")
             lines += self.final.lines(best, self.first, self.roof)
         weights = importance(self.candidates)
         if weights:
-            shown = ", ".join(f"{path} {weight:.0%}" for path, weight in list(weights.items())[:SHOWN])
+            shown = ", ".join(f"{self.names(path)} {weight:.0%}" for path, weight in list(weights.items())[:SHOWN])
             lines.append(f"  what mattered: {shown}")
         tied = self.tied
         if tied:

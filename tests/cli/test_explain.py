@@ -38,7 +38,7 @@ def test_explain(files: SimpleNamespace, tcpx_command: Command) -> None:
         "step 2: print(i)",
         "step 3: canonicalize(root)",
         "  after the schedule, for lack of a statement",
-        "axpy/s/rows.height = 8 (overridden)",
+        "  height = 8 (overridden)",
         "no statement touched %r",
         " lines of C",
     ):

@@ -20,7 +20,7 @@ def test_freeze_and_diff(files: SimpleNamespace, tcpx_command: Command) -> None:
     compare = ("diff", files.schedule, out, "--on", files.payload, "--target", "generic")
     shown = tcpx_command(*compare)
     assert (shown.status, shown.err) == (0, "")
-    assert "axpy/s/rows.height: 4 -> none" in shown.out
+    assert "  height: 4 -> none" in shown.out
     assert "step 4" in shown.out
     assert "step 8" in shown.out
     assert "lines differ" in shown.out

@@ -45,7 +45,7 @@ def test_a_study_and_its_ledger(tune: Command, storage: str, tcpx_command: Comma
     assert "#0 " in done.out
     assert "% of the limit (" in done.out
     assert "2 candidates: 2 ok" in done.out
-    assert f"tcpx emit {files.payload} -s {files.schedule} --target generic --param axpy/s/rows.height=" in done.out
+    assert f"tcpx emit {files.payload} -s {files.schedule} --target generic --param height=" in done.out
     assert "all 2 trials are done" in done.out
     assert "--trials 4 --resume" in done.out
 

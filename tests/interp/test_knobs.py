@@ -10,6 +10,7 @@ import pytest
 
 import tcpx
 from tcpx.interp import ParamValue, Run, run_schedule
+from tcpx.interp.knob_names import KnobNames, reaches
 from tcpx.interp.knobs import KnobUse, KnobUses
 from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
 from tcpx.payload.text.parser import parse
@@ -172,9 +173,31 @@ def test_a_glob_is_one_of_whole_paths() -> None:
     found = refusal(SHARED, {"?r": 4})
     assert (found.message, found.found) == (
         "the parameter `?r` (= 4) matches no knob of the schedule",
-        "main/fc1/rows.mr, main/fc2/rows.mr, main/fc3/rows.mr",
+        "fc1/rows.mr, fc2/rows.mr, fc3/rows.mr",
     )
     assert found.fix == "a glob is one of whole paths: write `*.?r`"
+
+
+def test_the_end_of_a_path_is_a_key() -> None:
+    assert [u.value for u in run(SEPARATE, {"fc1/rows.mr": 2}).knobs] == [2, 6, 6]
+    assert [u.value for u in run(SEPARATE, {"rows.mr": 2}).knobs] == [2, 2, 2]
+    longest = {"fc1/rows.mr": 2, "*/fc1/*": 5, "rows.mr": 3, "mr": 4}
+    assert [u.value for u in run(SEPARATE, longest).knobs] == [2, 3, 3]
+    assert [u.value for u in run(SEPARATE, {**longest, "main/fc1/rows.mr": 7}).knobs] == [7, 3, 3]
+    found = refusal(SEPARATE, {"c1/rows.mr": 4})  # no name begins there
+    assert found.message == "the parameter `c1/rows.mr` (= 4) matches no knob of the schedule"
+    assert found.fix == "did you mean `fc1/rows.mr`?"
+
+
+def test_names_are_the_shortest_that_tell_knobs_apart() -> None:
+    paths = ("net/fc1/gemm.mr", "net/fc1/gemm.nr", "net/fc2/gemm.mr", "net/fc1/gemm/pack.mr", "@f:net/fc2/gemm.mr")
+    names = KnobNames.of(paths)
+    assert [names(path) for path in paths] == [
+        "fc1/gemm.mr", "nr", "net/fc2/gemm.mr", "pack.mr", "@f:net/fc2/gemm.mr",
+    ]  # fmt: skip
+    for path in paths[:2]:
+        assert [other for other in paths if reaches(names(path), other)] == [path]
+    assert (names("net/fc1/gemm.nr!"), names("other.kc")) == ("nr!", "other.kc")
 
 
 LONG = "a_layer_of_a_network_with_a_long_name"
@@ -191,9 +214,7 @@ schedule {LONG}(root: func) {{ for mm in match some contract in root {{ blocked_
 def test_of_many_knobs_the_nearest_are_named_one_a_line() -> None:
     found = refusal(DEEP, {"nrr": 4})
     assert found.found == "6 knobs, called mr, nr"
-    assert found.notes == tuple(
-        f"there is `{LONG}/{fc}/blocked_product_of_two_matrices.nr`" for fc in ("fc1", "fc2", "fc3")
-    )
+    assert found.notes == tuple(f"there is `{fc}/blocked_product_of_two_matrices.nr`" for fc in ("fc1", "fc2", "fc3"))
     assert found.fix == "did you mean `nr`?"
     assert max(map(len, found.render().splitlines())) < 120
 

@@ -91,7 +91,7 @@ def test_a_plot_for_each_knob_with_two_values(study: Study) -> None:
 
 
 def test_history_goes_down_in_steps(study: Study) -> None:
-    drawn = history_svg(study.candidates)
+    drawn = history_svg(study.candidates, study.names)
     assert drawn.count("<circle") == 16
     assert drawn.count("<polygon") == 1
     assert "transform failed" in drawn

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from tcpx.interp.engine import begin_run, run_schedule
+from tcpx.interp.knob_names import KnobNames
 from tcpx.interp.knobs import OverriddenLaterError, Overrides, ParamValue, listed_knobs, overrides_of
 from tcpx.interp.space.foresight import SurveyForesight
 from tcpx.interp.space.survey import Surveyor
@@ -20,19 +21,21 @@ class SearchSpace:
     """The knobs that nothing sets, in the order in which they are bound, and what is required of them.
 
     `refusal` says why the defaults do not make a kernel, where they do not. `untaken` are the paths of knobs that stand
-    only in branches of `specialize` that the given sizes never take; they are not among the variables.
+    only in branches of `specialize` that the given sizes never take; they are not among the variables. `names` are the
+    shortest ones that tell knobs apart, these and those that something sets included.
     """
 
     variables: tuple[Variable, ...]
     constraints: tuple[Constraint, ...]
     refusal: Diagnostic | None = None
     untaken: tuple[str, ...] = ()
+    names: KnobNames = KnobNames({})
 
     def no_knob(self, key: str, required: str) -> Diagnostic:
         """What is wrong with a name, path or glob of paths that none of the variables has."""
         paths = [variable.path for variable in self.variables]
         found, notes = listed_knobs(key, paths)
-        fix = did_you_mean(key, [*paths, *(variable.name for variable in self.variables)])
+        fix = did_you_mean(key, [*map(self.names, paths), *paths, *(variable.name for variable in self.variables)])
         return Diagnostic(f"no knob is called `{key}`", required=required, found=found, notes=notes, fix=fix)
 
 
@@ -55,11 +58,13 @@ def survey(
     """
     shares: dict[str, str] = {}
     present: set[str] = set()
+    used: list[str] = []
     refusal = None
     try:
         run = run_schedule(copy, program, target, threads=threads, params=params)
         shares = {form(use.path): form(use.shares or use.path) for use in run.knobs for form in (str, _in_any_function)}
         present = set(shares)
+        used = [_in_any_function(use.path) for use in run.knobs if not use.shares]
     except ScheduleError as error:
         if error.diagnostic.kind is not Kind.SILENCEABLE:
             raise
@@ -72,7 +77,8 @@ def survey(
     kept = [variable for variable in kept if variable.path in found.taken]
     known = {variable.path for variable in kept}
     constraints = tuple(c for c in found.constraints if c.knobs <= known)
-    return SearchSpace(tuple(kept), constraints, refusal, untaken)
+    names = KnobNames.of([*found.variables, *used])
+    return SearchSpace(tuple(kept), constraints, refusal, untaken, names)
 
 
 def _in_any_function(path: str) -> str:

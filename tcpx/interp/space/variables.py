@@ -1,7 +1,9 @@
 """The variables and constraints of a search space, as formulas over the knobs that are bound earlier."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from tcpx.interp.knob_names import best_key, last_name, reaches
 from tcpx.interp.space.formula import Formula, FormulaError, Ranges, Value, Values
 from tcpx.payload.diagnostics import Diagnostic, Location
 from tcpx.records import frozen
@@ -29,7 +31,11 @@ class Variable:
     @property
     def name(self) -> str:
         """The name without the use."""
-        return self.path.rpartition(".")[2]
+        return last_name(self.path)
+
+    def key_among(self, keys: Iterable[str]) -> str | None:
+        """The one of some keys of `params` that holds for it: a name, the end of its path, a glob of paths."""
+        return best_key([key for key in keys if reaches(key, self.path)], self.path)
 
     def items(self, values: Values) -> tuple[Value, ...]:
         """The values it may have, given those of earlier knobs; the default alone where no domain is declared."""

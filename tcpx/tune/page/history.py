@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+import tcpx
 from tcpx.tune.page.drawing import BLUE, FAINT, GREY, ORANGE, LogScale, area, dot, drawing, line, path, words
 from tcpx.tune.progress import line_of
 from tcpx.tune.verdicts import Candidate
@@ -12,7 +13,7 @@ SLOWEST: Final = 4.0
 """Times above so many times the first candidate's are drawn at the edge."""
 
 
-def history_svg(candidates: Sequence[Candidate]) -> str:
+def history_svg(candidates: Sequence[Candidate], names: tcpx.KnobNames) -> str:
     """Times relative to the first candidate's, on a logarithmic scale; what has no time stands below."""
     measured = [c for c in candidates if c.is_measured]
     edges = [bound for c in candidates if c.was_incumbent for bound in interval_of(c)]
@@ -32,9 +33,9 @@ def history_svg(candidates: Sequence[Candidate]) -> str:
         if candidate.is_measured and candidate.relative is not None:
             y = scale.place(candidate.relative)
             colour = GREY if not candidate.was_incumbent else BLUE
-            parts.append(dot(x(candidate.number), y, colour, line_of(candidate)))
+            parts.append(dot(x(candidate.number), y, colour, line_of(candidate, names)))
         else:
-            parts.append(dot(x(candidate.number), HEIGHT - BOTTOM, ORANGE, line_of(candidate), 2.5))
+            parts.append(dot(x(candidate.number), HEIGHT - BOTTOM, ORANGE, line_of(candidate, names), 2.5))
     best, low, high = _steps(candidates)
     end = len(candidates) - 1
     for points, draw in (([*low, *reversed(high)], area), (best, path)):

@@ -31,11 +31,11 @@ def study_page(study: Study) -> str:
         title=escape(f"tuning @{main}, {len(study.candidates)} candidates"),
         style=style.strip(),
         summary=escape(study.text()),
-        history=history_svg(study.candidates) if study.candidates else "",
+        history=history_svg(study.candidates, study.names) if study.candidates else "",
         effects="\n".join(_effects(study)) or "<p>No knob was tried with two values.</p>",
         verdicts=_verdicts(study.candidates),
         roofline=_roofline(study),
-        params=_table(("knob", "value"), study.params.items()),
+        params=_table(("knob", "value"), ((study.names(path), value) for path, value in study.params.items())),
         provenance=_table(("", ""), {**study.key.facts, **study.provenance()}.items()),
     )
 
@@ -48,7 +48,7 @@ def _effects(study: Study) -> Iterable[str]:
         plot = effect_svg(path, study.candidates)
         if plot is not None:
             share = f"{weights[path]:.0%} of the variance" if path in weights else ""
-            yield f"<figure><figcaption>{escape(path)} <em>{share}</em></figcaption>{plot}</figure>"
+            yield f"<figure><figcaption>{escape(study.names(path))} <em>{share}</em></figcaption>{plot}</figure>"
 
 
 def _verdicts(candidates: Sequence[Candidate]) -> str:
