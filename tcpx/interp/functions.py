@@ -5,6 +5,7 @@ from math import isqrt
 
 from tcpx.interp import chains, navigation
 from tcpx.interp.arithmetic import checked, size_text
+from tcpx.interp.clusters import clusters
 from tcpx.interp.frame import Frame
 from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
@@ -129,6 +130,9 @@ def _scalar_type(value: RuntimeValue, frame: Frame, node: ast.Node) -> ScalarTyp
 
 def _lanes(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
     dtype, *elements = args
+    if isinstance(dtype, OpHandle):
+        op = _ops(dtype, state, frame, node)[0]
+        dtype = max((dtype_of(v.type) for v in (*op.results, *op.operands)), key=lambda t: t.bits)
     name = _scalar_type(dtype, frame, node).name
     return (frame.target or state.target).lanes(name, _int(elements[0], frame, node) if elements else None)
 
@@ -325,6 +329,15 @@ def _prologue(args: Arguments, state: State, frame: Frame, node: ast.Node) -> Ru
     return chains.prologue(args[0], state, node.location)
 
 
+def _clusters(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    (held,) = args
+    if not isinstance(held, tuple):
+        raise _wrong(args, "a list of ops", frame, node)
+    state.work.items_of(len(held), frame, node)
+    ops = [op for handle in held for op in _ops(handle, state, frame, node)]
+    return tuple(tuple(state.handles.of(op) for op in together) for together in clusters(ops))
+
+
 def _producer(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
     if not isinstance(args[0], OperandHandle):
         raise _wrong(args, "an operand such as `mm.lhs`", frame, node)
@@ -370,6 +383,7 @@ _FUNCTIONS: Mapping[str, Builtin] = {
     "len": _len,
     "epilogue": _epilogue,
     "prologue": _prologue,
+    "clusters": _clusters,
     "producer": _producer,
     "users": _users,
     "parent": _parent,

@@ -36,7 +36,7 @@ def used_outside(ops: Sequence[Operation]) -> list[Value]:
         result
         for op in ops
         for result in op.results
-        if any(not any(user.is_in(a) for a in group) for user, _ in result.uses)
+        if any(group.isdisjoint((user, *user.ancestors())) for user, _ in result.uses)
     ]
 
 
@@ -46,7 +46,7 @@ def replace_outside(
     """Let other operations use `results` for the values `used` of `ops`."""
     group = set(ops)
     for value, result in zip(used, results, strict=True):
-        rewriter.replace_uses(value, result, lambda user: not any(user.is_in(a) for a in group))
+        rewriter.replace_uses(value, result, lambda user: group.isdisjoint((user, *user.ancestors())))
 
 
 def move_into(rewriter: Rewriter, ops: Sequence[Operation], used: Sequence[Value], block: Block) -> None:

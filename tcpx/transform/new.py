@@ -1,13 +1,14 @@
 """The operations that transforms make, detached. Only here, and in the tables of recipes, are their classes named."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tcpx.payload import interfaces
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.interfaces import Build, Structured, Tileable
-from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ir import Attribute, Block, Operation, Value
 from tcpx.payload.ops.constant import Const, splat
 from tcpx.payload.ops.elementwise import Add, Cast, Fma, Max, Min, Mul, Sub, cast_to
+from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.ops.index import IndexValue
 from tcpx.payload.ops.memory import Empty
 from tcpx.payload.ops.movement import Broadcast, Fill, Transpose
@@ -36,6 +37,18 @@ reshape = Reshape.of
 select = Select.of
 subtract = Sub.of
 transpose = Transpose.of
+
+
+def generic(
+    inputs: Sequence[Value], types: Sequence[Type], attributes: Mapping[str, Attribute], regions: Sequence[Block]
+) -> Structured:
+    """A loop nest with this body."""
+    return Generic(inputs, types, attributes, regions)
+
+
+def yielded(values: Sequence[Value]) -> Operation:
+    """The end of a body, which hands out these."""
+    return Yield(values)
 
 
 def reduce_sum(operand: Value, type_: Type, dims: Sequence[int]) -> Operation:

@@ -84,6 +84,17 @@ func @dot(%x: tensor<[K]xf32>, %y: tensor<[K]xf32>) -> tensor<f32> symbols [K] {
 }
 """
 
+CHAIN = """\
+func @chain(%x: tensor<[M]x[N]xf32>, %b: tensor<[N]xf32>) -> (tensor<[M]x[N]xf32>, tensor<[M]x[N]xf32>) symbols [M, N] {
+  %bb = tcp.broadcast(%b) {dims = [1]} : tensor<[M]x[N]xf32>
+  %p = tcp.mul(%x, %bb) : tensor<[M]x[N]xf32>
+  %z = tcp.fill {value = 0.0} : tensor<[M]x[N]xf32>
+  %q = tcp.max(%p, %z) : tensor<[M]x[N]xf32>
+  %r = tcp.exp(%q) : tensor<[M]x[N]xf32>
+  tcp.return(%q, %r)
+}
+"""
+
 
 def heads(lhs: str, rhs: str, out: str) -> str:
     """A product of several dims, in any order."""
@@ -117,6 +128,7 @@ LIBRARY_CALLS = {
     "lib/split_k.tcps:split_matvec": ("matvec", "split_matvec(it, epilogue(it))"),
     "lib/shared_dims.tcps:lane_gemm": ("lanes", "lane_gemm(it, epilogue(it))"),
     "lib/shared_dims.tcps:product_of_vectors": ("vectors", "product_of_vectors(it, epilogue(it))"),
+    "lib/elementwise.tcps:nest": ("chain", "nest([producer(producer(it.operand).lhs), it])"),
     "lib/rows.tcps:softmax_rows": ("softmax", "softmax_rows(it)"),
 }
 """For every sequence of the library: what it is for, and its call."""
@@ -145,6 +157,7 @@ PAYLOADS = {
         "rows": heads("kh", "nhk", "nh"),
         "columns": heads("hk", "hkn", "nh"),
     },
+    "chain": {"symbolic": CHAIN},
     "softmax": SOFTMAXES,
 }
 
@@ -177,7 +190,7 @@ class Case:
         if not self.sequence:
             return tcpx.load_schedule(SCHEDULES / self.file)
         kind, call = LIBRARY_CALLS[self.subject]
-        wanted = "softmax" if kind == "softmax" else "contract"
+        wanted = {"softmax": "softmax", "chain": "exp"}.get(kind, "contract")
         return tcpx.parse_schedule(
             f'language 1\nimport "{self.file}" as library\n'
             f"schedule main(root: func) {{\n  let it = match one {wanted} in root\n  library.{call}\n}}\n"

@@ -34,7 +34,8 @@ FUNCTIONS = _table(
         "lanes",
         ("dtype", "elements"),
         Static.INT,
-        "how many elements a full vector register of the target holds; of its part that holds so many elements",
+        "how many elements of a dtype, or of the widest value of an op, a full vector register of the target holds; a"
+        " part of it that holds so many elements",
         optional=1,
     ),
     Function(
@@ -72,6 +73,7 @@ FUNCTIONS = _table(
     Function(
         "prologue", ("operand",), Static.OP, "the first op of the elementwise chain that leads to an operand alone"
     ),
+    Function("clusters", ("ops",), Static.LIST, "the lists of elementwise ops that `fuse_elementwise` can make one of"),
     Function("producer", ("operand",), Static.OP, "the op that makes the operand's value"),
     Function("users", ("value",), Static.LIST, "the ops that read a value, in program order"),
     Function("parent", ("op",), Static.ANY, "the loop, group or function round an op"),

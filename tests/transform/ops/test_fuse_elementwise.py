@@ -1,0 +1,140 @@
+"""fuse_elementwise and clusters: which operations become one, and what that computes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tcpx.interp.clusters import clusters
+from tcpx.payload.ops.generic import Generic
+from tcpx.payload.text.parser import parse
+from tests.transform.payloads import check, check_kernels, refusal, run
+
+BIAS = """\
+func @bias(%x: tensor<[M]x[N]xf32>, %b: tensor<[N]xf32>) -> (tensor<[M]x[N]xf32>, tensor<[M]x[N]xsi32>) symbols [M, N] {
+  %two = tcp.const {value = 2.0} : f32
+  %bias = tcp.broadcast(%b) {dims = [1]} : tensor<[M]x[N]xf32>
+  %twice = tcp.broadcast(%two) {dims = []} : tensor<[M]x[N]xf32>
+  %s = tcp.add(%x, %bias) : tensor<[M]x[N]xf32>
+  %zero = tcp.fill {value = 0.0} : tensor<[M]x[N]xf32>
+  %t = tcp.max(%s, %zero) : tensor<[M]x[N]xf32>
+  %u = tcp.mul(%t, %twice) : tensor<[M]x[N]xf32>
+  %v = tcp.cast(%s) : tensor<[M]x[N]xsi32>
+  tcp.return(%u, %v)
+}
+"""
+ROWS = """\
+func @rows(%x: tensor<[M]x[N]xf32>, %y: tensor<[M]x[N]xf32>) -> (tensor<[M]x[N]xf32>, tensor<[M]xf32>) symbols [M, N] {
+  %e = tcp.sub(%x, %y) : tensor<[M]x[N]xf32>
+  %a = tcp.mul(%y, %y) : tensor<[M]x[N]xf32>
+  %s = tcp.reduce_sum(%e) {dims = [1]} : tensor<[M]xf32>
+  %h = tcp.neg(%s) : tensor<[M]xf32>
+  %spread = tcp.broadcast(%h) {dims = [0]} : tensor<[M]x[N]xf32>
+  %d = tcp.mul(%e, %spread) : tensor<[M]x[N]xf32>
+  %r = tcp.add(%d, %a) : tensor<[M]x[N]xf32>
+  tcp.return(%r, %h)
+}
+"""
+MIRROR = """\
+func @mirror(%x: tensor<[N]x[N]xf32>) -> tensor<[N]x[N]xf32> symbols [N] {
+  %p = tcp.add(%x, %x) : tensor<[N]x[N]xf32>
+  %t = tcp.transpose(%p) {permutation = [1, 0]} : tensor<[N]x[N]xf32>
+  %r = tcp.mul(%t, %x) : tensor<[N]x[N]xf32>
+  tcp.return(%r)
+}
+"""
+PLACES = """\
+func @places(%x: tensor<[M]x[N]xsi32>, %q: tensor<[N]x[M]xsi32>) -> (tensor<[M]x[N]xsi32>, tensor<[M]x[N]xsi1>)
+    symbols [M, N: 0..64] {
+  %i = tcp.iota {dim = 1} : tensor<[M]x[N]xsi32>
+  %s = tcp.add(%x, %i) : tensor<[M]x[N]xsi32>
+  %t = tcp.transpose(%q) {permutation = [1, 0]} : tensor<[M]x[N]xsi32>
+  %c = tcp.less(%s, %t) : tensor<[M]x[N]xsi1>
+  tcp.return(%s, %c)
+}
+""".replace("si1>", "i1>")
+ALL = "let all = match some elementwise in root\n"
+NESTS = """\
+for ops in clusters(match any op in root where not scheduled) {
+  let e = fuse_elementwise(ops)
+  for d in e.dims("parallel") { tile(e, [d: 5]) }
+}
+"""
+VECTORS = """\
+for ops in clusters(match any op in root) {
+  let e = fuse_elementwise(ops)
+  let n = innermost(e.dims("parallel"))
+  for d in without(e.dims("parallel"), [n]) { tile(e, [d: 1]) }
+  let i = tile(e, [n: 2 * lanes(e)], tail: pad)
+  vectorize(i)
+}
+"""
+CASES = {
+    "one": (BIAS, ALL + "fuse_elementwise(all)"),
+    "tiled": (BIAS, ALL + "let f = fuse_elementwise(all)\ntile(f, [d1: 3, d0: 2])"),
+    "nests": (ROWS, NESTS),
+    "transposed operand": (PLACES, NESTS),
+    "vectors": (BIAS, VECTORS),
+    "vectors of rows": (ROWS, VECTORS),
+    "vectors of positions": (PLACES, VECTORS),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_numbers_stay(name: str) -> None:
+    check(*CASES[name])
+
+
+def test_compiles() -> None:
+    check_kernels(CASES, [{"M": 3, "N": 37}, {"M": 1, "N": 1}, {"M": 0, "N": 5}, {"M": 2, "N": 0}])
+
+
+def test_handles_of_all_denote_the_one() -> None:
+    text = 'let s = match one "s" in root\nlet u = match one "u" in root\n' + ALL + "let f = fuse_elementwise(all)\n"
+    done = check(BIAS, text + "assert(f == s and f == u)\ntile(s, [d0: 2])")
+    made = [op for op in done.module.main.walk() if isinstance(op, Generic)]
+    assert [len(op.results) for op in made] == [2]
+    assert [inner.opcode for inner in made[0].regions[0].ops[:-1]] == [
+        "tcp.add",
+        "tcp.const",
+        "tcp.max",
+        "tcp.const",
+        "tcp.mul",
+        "tcp.cast",
+    ]
+
+
+def found(payload: str) -> list[str]:
+    """The names of the operations of each cluster."""
+    ops = parse(payload).main.body.ops
+    return sorted(" ".join(op.name for op in together) for together in clusters(ops))
+
+
+def test_clusters_end_where_something_else_is_between() -> None:
+    assert found(BIAS) == ["s t u v"]
+    assert found(ROWS) == ["a d r", "e", "h"]
+    assert found(MIRROR) == ["p", "r"]
+    assert found(PLACES) == ["i s c"]
+
+
+def test_clusters_are_of_those_that_are_asked_for() -> None:
+    run(BIAS, 'let ops = match any op in root where it.name != "t"\nassert(len(clusters(ops)) == 2)')
+
+
+def test_a_transposed_reader_is_refused() -> None:
+    diagnostic = refusal(
+        MIRROR, 'let p = match one "p" in root\nlet r = match one "r" in root\nfuse_elementwise([p, r])'
+    )
+    assert diagnostic.message == "%t (tcp.transpose): %t reads %p at other places than those that it computes"
+
+
+def test_a_reduction_on_the_way_is_refused() -> None:
+    diagnostic = refusal(ROWS, 'let e = match one "e" in root\nlet d = match one "d" in root\nfuse_elementwise([e, d])')
+    assert diagnostic.message == "%s is not computed element by element"
+    assert diagnostic.required == "elementwise operations, and nothing else on the paths between them"
+    assert diagnostic.found == "tcp.reduce_sum"
+
+
+def test_shapes_that_differ_are_refused() -> None:
+    diagnostic = refusal(ROWS, 'let h = match one "h" in root\nlet a = match one "a" in root\nfuse_elementwise([h, a])')
+    assert diagnostic.message == "%a and %h have different shapes"
+    assert diagnostic.required == "operations of one shape: tensor<[M]xf32>"
