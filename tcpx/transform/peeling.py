@@ -54,8 +54,8 @@ def rest_of(loop: Loop) -> Dim:
     return 0 if is_less_equal(var.step, left) is True else mod(var.upper - var.lower, var.step)
 
 
-def peel(rewriter: Rewriter, loop: Loop, scalar: bool = False) -> None:
-    """A main loop of whole steps, and a tail loop that runs once, with a shorter step, or not at all.
+def peel(rewriter: Rewriter, loop: Loop, scalar: bool = False) -> tuple[Loop, ...]:
+    """A main loop of whole steps, and a tail loop that runs once, with a shorter step, or not at all. Returns both.
 
     Where there is provably no tail, the loop is the main one. A `scalar` tail has steps of 1. Raises VerifyError where
     the body cannot be written for one step of 1.
@@ -64,7 +64,7 @@ def peel(rewriter: Rewriter, loop: Loop, scalar: bool = False) -> None:
     var, rest = loop.var, rest_of(loop)
     if rest == 0:
         rewriter.extend_copy_path(loop, rewriter.new_split(), MAIN)
-        return
+        return (loop,)
     if scalar and is_less_equal(var.upper - var.lower, var.step) is True:
         raise loop.error(
             f"the loop {loop.name} has no whole step: all of it is the tail",
@@ -74,6 +74,7 @@ def peel(rewriter: Rewriter, loop: Loop, scalar: bool = False) -> None:
         )
     main, tail = _split(rewriter, loop, var.upper - rest, (MAIN, TAIL), by_one=scalar)
     _simplify(rewriter, [main, tail])
+    return main, tail
 
 
 def _simplify(rewriter: Rewriter, parts: Sequence[Loop]) -> None:

@@ -226,7 +226,7 @@ def pad_value_to(
             interior = [spacing - 1 for spacing in piece.spacing]
             wider = new.pad(inner, shape, kept, piece.first, interior, free)
             return rewriter.insert(wider, InsertPoint.before(at), f"{base}.p").result
-    if isinstance(view, Structured) and view.is_movement and (free or not _repeats(view)):
+    if isinstance(view, Structured) and view.is_movement and not view.index_operands() and (free or not _repeats(view)):
         wide = view.iteration_of_result(Tile.full(tuple(shape)))
         if wide is not None:
             shapes = [view.operand_tile(k, wide).shape for k in range(len(view.inputs))]

@@ -155,6 +155,8 @@ class Arguments:
 
     def _op_or_loop(self, parameter: Parameter) -> str | None:
         draw = self.random.random()
+        if self.transform.name in plausible.NOT_FUNCTIONS:
+            return self._loop(parameter) if draw < 0.8 else self._op(parameter)
         if draw < 0.4:
             return "root"
         return (self._loop(parameter) if draw < 0.8 else self._op(parameter)) or "root"

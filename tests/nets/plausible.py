@@ -67,7 +67,12 @@ def _is_written_in_parts(op: Operation) -> bool:
     return any(isinstance(a, Loop) and _writes_in_parts(a) for a in op.ancestors())
 
 
+def _becomes_vectors(op: Operation) -> bool:
+    return _iterates(op) and isinstance(op, Structured) and not (op.is_irregular or op.is_sequential)
+
+
 OPS: Mapping[str, Callable[[Operation], bool]] = {
+    "vectorize": _becomes_vectors,
     "tile": _iterates,
     "split_reduction": _reduces_tensors,
     "pad": _is_bounded,
@@ -91,6 +96,8 @@ RESULTS = ("promote",)
 """Transforms of the result of an operation in a loop."""
 FACTORS = ("fold_cast", "unfold_cast", "fold_offset", "shift_factor")
 """Transforms of a factor of a contraction, in a loop or not."""
+NOT_FUNCTIONS = ("vectorize",)
+"""Transforms of a loop or an operation that take no function."""
 DTYPES: Mapping[str, tuple[str, ...]] = {
     "shift_factor": ("ui8", "ui8", "si64", "f32"),
     "unfold_cast": ("f64", "f64", "f32", "si64", "si64", "si32"),

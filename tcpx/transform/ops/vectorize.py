@@ -1,7 +1,9 @@
-"""vectorize: the whole body of a loop on register tiles."""
+"""vectorize: the whole body of a loop on register tiles, or one operation in tiles made for it."""
 
+from tcpx.payload.ir import FuncOp
+from tcpx.payload.ops.gml_st import Loop
 from tcpx.transform.declaration import (
-    LOOP,
+    OP_OR_LOOP,
     Arguments,
     Category,
     Parameter,
@@ -10,16 +12,23 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
+from tcpx.transform.vector_tiles import vectorize_op
 from tcpx.transform.vectorization import vectorize
 
 
 @register
 class Vectorize(Transform):
-    """Turn every operation in the body of a loop, nested loops and branches included, into one on vectors.
+    """Turn every operation in the body of a loop, nested loops and branches included, into one on vectors; or one
+    operation, in loops that this makes round it.
 
     Every tile must be static: tile with `tail: pad` or peel the loop before. A padded read becomes a masked read,
     a sliced write a masked write; a tile of which a nested loop reads parts is kept in memory for it. Operations keep
     their classes; `lower_vectors` later unrolls them to the target's registers.
+
+    An operation need not be tiled before: a tile is as many elements as the target has lanes along the dim that lies
+    side by side in the result, or, if only that is side by side in the operands, along a reduction dim; along what an
+    operand has side by side instead, as many; along any other dim, one. What whole vectors leave over is a masked
+    vector in a tail loop. `x.loop(d)` is the loop over a dim; in `tile` and `vectorize(i)` a person says more.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
@@ -53,8 +62,17 @@ class Vectorize(Transform):
 
     name = "vectorize"
     category = Category.VECTOR
-    parameters = (Parameter("loop", LOOP, doc="the loop whose body is vectorized"),)
+    parameters = (Parameter("target", OP_OR_LOOP, doc="the loop whose body is vectorized, or the operation"),)
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
-        vectorize(ctx, args.loop("loop"))
+        target = args.op("target")
+        if isinstance(target, Loop):
+            vectorize(ctx, target)
+        elif isinstance(target, FuncOp):
+            raise ctx.fail(
+                f"@{target.name} is a function", required="a loop or an operation", found="func",
+                fix="for x in match any elementwise in root { vectorize(x) }",
+            )  # fmt: skip
+        else:
+            vectorize_op(ctx, target)
         return ()

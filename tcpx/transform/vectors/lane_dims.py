@@ -1,5 +1,7 @@
 """Which dim of a structured operation runs along the lanes of its vectors."""
 
+from collections.abc import Mapping
+
 from tcpx.payload.indexing_maps import IndexingMap, dim_symbol, map_dim
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.sizes import Dim, Size, symbols
@@ -53,8 +55,12 @@ def choose_lane_dim(op: Structured, lanes: int) -> LaneDim | None:
 
     `lanes`: of a full vector of the result's dtype.
     """
-    extents = extents_of(op)
     last = last_result_dim(op) if isinstance(op.results[0].type, VectorType) else None
+    return lane_dim_among(op, last, extents_of(op), lanes)
+
+
+def lane_dim_among(op: Structured, last: str | None, extents: Mapping[str, int], lanes: int) -> LaneDim | None:
+    """The lane dim of an operation with these extents, `last` being the last dim of its result."""
     width = extents[last] if last is not None else 1
     maps = op.maps()
     if last is not None and width > 1 and all(streams(m, last) for m in maps if carries(m, last)):

@@ -103,3 +103,15 @@ def test_a_reduction_dim_that_an_operand_has_by_digits_is_masked(read: str) -> N
 }}
 """
     check(payload, 'pad(match one "y" in root, [k: 12])')
+
+
+def test_what_is_gathered_is_padded_behind() -> None:
+    """What fills it is no index."""
+    payload = """\
+func @f(%i: tensor<1x[N]xsi64>, %x: tensor<1x[N]xf64>) -> tensor<[N]xf64> symbols [N: 0..] {
+  %v = tcp.gather_elements(%x, %i) {dim = 0, out_of_range = "clamp"} : tensor<1x[N]xf64>
+  %r = tcp.reduce_max(%v) {dims = [0]} : tensor<[N]xf64>
+  tcp.return(%r)
+}
+"""
+    check(payload, 'pad(match one "r" in root, [d0: 2])', [{"N": 0}, {"N": 5}])
