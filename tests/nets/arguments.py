@@ -73,7 +73,7 @@ class Arguments:
             ParameterKind.OP: self._op,
             ParameterKind.LOOP: self._loop,
             ParameterKind.OP_OR_LOOP: self._op_or_loop,
-            ParameterKind.OPS: lambda p: self._listed(self._op, p),
+            ParameterKind.OPS: self._ops,
             ParameterKind.LOOPS: lambda p: self._listed(self._loop, p),
             ParameterKind.VALUE: self._operand,
             ParameterKind.FUNC: lambda _: "root",
@@ -102,6 +102,14 @@ class Arguments:
     def _listed(self, draw: Callable[[Parameter], str | None], parameter: Parameter) -> str | None:
         items = [draw(parameter) for _ in range(self.random.choice((1, 2)))]
         return f"[{', '.join(dict.fromkeys(i for i in items if i))}]" if any(items) else None
+
+    def _ops(self, parameter: Parameter) -> str | None:
+        """Some operations; of those that are fused, one reads another."""
+        if self.transform.name != "fuse_elementwise":
+            return self._listed(self._op, parameter)
+        known = {n: op for n, op in self.session.ops().items() if plausible.is_elementwise(op)}
+        pairs = [(a, b) for a, made in known.items() for b, op in known.items() if plausible.reads(op, made)]
+        return f"[{', '.join(self._shuffled([*self.random.choice(pairs)]))}]" if pairs else None
 
     # -- operations and loops ----------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ A transform that is not here is tried on anything.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeGuard
 
 from tcpx.payload.bounds import is_equal
 from tcpx.payload.interfaces import Elementwise, IteratorKind, Structured, Tileable
@@ -67,8 +68,24 @@ def _is_written_in_parts(op: Operation) -> bool:
     return any(isinstance(a, Loop) and _writes_in_parts(a) for a in op.ancestors())
 
 
-def _becomes_vectors(op: Operation) -> bool:
+def _becomes_vectors(op: Operation) -> TypeGuard[Structured]:
     return _iterates(op) and isinstance(op, Structured) and not (op.is_irregular or op.is_sequential)
+
+
+def is_elementwise(op: Operation) -> TypeGuard[Structured]:
+    """Whether `fuse_elementwise` may take an operation."""
+    return _becomes_vectors(op) and not any(it.is_reduction for it in op.iterators()) and not op.inits
+
+
+def _has_rows_of_one(op: Operation) -> bool:
+    """Whether several dims of an elementwise operation lie in the same order in all that it reads and writes."""
+    return is_elementwise(op) and len(op.iterators()) > 1 and len({*op.maps(), *op.result_maps()}) == 1
+
+
+def reads(op: Operation, other: Operation) -> bool:
+    """Whether one operation reads what the other makes, of the shape of its own result."""
+    is_read = any(value.defining_op is other for value in op.operands)
+    return is_read and shape_of(op.results[0].type) == shape_of(other.results[0].type)
 
 
 OPS: Mapping[str, Callable[[Operation], bool]] = {
@@ -83,7 +100,9 @@ OPS: Mapping[str, Callable[[Operation], bool]] = {
     "interchange": lambda op: isinstance(op, Structured) and len(op.iterators()) > 1,
     "transpose_result": lambda op: isinstance(op, Structured) and on_tensors(op) and len(op.result_map()) > 1,
     "group": on_tensors,
-    "decompose": lambda op: isinstance(op, Composite),
+    "decompose": lambda op: isinstance(op, Composite) or (bool(op.regions) and is_elementwise(op)),
+    "fuse_elementwise": is_elementwise,
+    "coalesce": _has_rows_of_one,
     "hoist_accumulator": _accumulates,
     "fold_cast": lambda op: _factor_by(op, "cast(a)"),
     "unfold_cast": _contracts,

@@ -16,6 +16,8 @@ _TABLE: Final[tuple[tuple[str, str], ...]] = (
         "compute_at reverse_compute_at compute_inline fuse_into fuse_into_containing_op tile_and_fuse",
         "`fuse(x, into: i)`",
     ),
+    ("fuse_elementwise_ops linalg_fuse_elementwise_ops fuse_ops", "`fuse_elementwise([mm, x])`"),
+    ("flatten_elementwise collapse_dims collapse_dimensions fuse_dims collapse_loops", "`coalesce(x, [h, w])`"),
     ("compute_root", "nothing: an operation that is not fused is computed whole"),
     (
         "cache_read cache_write stage_mem store_at store_in hoist_pad promote_buffers",

@@ -1,6 +1,8 @@
 """decompose: a composite operation as the operations it stands for."""
 
-from tcpx.payload.interfaces import Elementwise
+from collections.abc import Sequence
+
+from tcpx.payload.interfaces import Build, Elementwise, Structured
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.rewriter import InsertPoint
@@ -16,12 +18,16 @@ from tcpx.transform.declaration import (
     register,
 )
 from tcpx.transform.editing import source_name
+from tcpx.transform.elementwise_splitting import split_body
 
 
 @register
 class Decompose(Transform):
     """Replace a composite operation by operations of the tree, or an elementwise one by the simpler ones that a target
     without it computes. The handle then denotes the last of them.
+
+    An elementwise generic becomes one operation for each of its body, on tensors, with broadcasts and transposes for
+    what its maps read otherwise: the reverse of `fuse_elementwise`.
 
     before:
         func @f(%x: tensor<[M]x10xf32>) -> tensor<[M]x10xf32> symbols [M] {
@@ -45,7 +51,7 @@ class Decompose(Transform):
 
     name = "decompose"
     category = Category.OPERATION_TREE
-    parameters = (Parameter("target", OP, doc="a composite or elementwise operation"),)
+    parameters = (Parameter("target", OP, doc="a composite or elementwise operation, or a generic"),)
     results = (Result.OP,)
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
@@ -59,14 +65,23 @@ class Decompose(Transform):
             rewriter.set_origins(inserted, inserted.origins, op.copy_path)
             return inserted.result
 
-        result = op.decompose(build) if isinstance(op, Composite) else None
-        if isinstance(op, Elementwise):
-            result = op.expansion(build, op.operands)
-        anchor = result.defining_op if result is not None else None
-        if result is None or anchor is None:
+        values = _parts(ctx, op, build)
+        anchors = [value.defining_op for value in values if value not in op.operands]
+        anchor = anchors[-1] if anchors else None
+        if anchor is None:
             required = "a composite operation, or an elementwise one that has simpler terms"
             raise ctx.fail(f"%{op.name} is not made of others", op=op, required=required, found=op.opcode)
         rewriter.rename(anchor, op.name)
         rewriter.continue_as(op, anchor)
-        rewriter.replace_op(op, [result])
+        rewriter.replace_op(op, values)
         return (anchor,)
+
+
+def _parts(ctx: TransformContext, op: Operation, build: Build) -> Sequence[Value]:
+    """What takes the place of the results; nothing of an operation that is not made of others."""
+    if isinstance(op, Composite):
+        return [op.decompose(build)]
+    if isinstance(op, Elementwise):
+        result = op.expansion(build, op.operands)
+        return [] if result is None else [result]
+    return split_body(ctx, op, build) if isinstance(op, Structured) and op.regions else []

@@ -1,0 +1,146 @@
+"""Adjacent dims of an operation as one dim, over the same elements in the same order."""
+
+from collections.abc import Sequence
+
+from tcpx.payload.bounds import is_equal
+from tcpx.payload.indexing_maps import IndexingMap, map_dim, map_symbols
+from tcpx.payload.interfaces import Elementwise, Structured
+from tcpx.payload.ir import Operation, Value
+from tcpx.payload.memory_effects import MoveKind
+from tcpx.payload.rewriter import InsertPoint
+from tcpx.payload.sizes import Dim, product
+from tcpx.payload.types import shape_of
+from tcpx.transform import new
+from tcpx.transform.arguments import TransformContext
+from tcpx.transform.editing import erase_dead, rename_inside, source_name
+from tcpx.transform.matching import general, stand_ins
+from tcpx.transform.tiling import check_on_tensors
+
+
+def coalesce_dims(ctx: TransformContext, op: Operation, names: Sequence[str]) -> Structured:
+    """Let one dim of `op` stand for the dims `names`, which lie next to each other in every operand and result that has
+    them; reshapes round the operation show these so. All its dims if no names are given."""
+    if not isinstance(op, Structured):
+        raise ctx.fail(
+            f"the dims of %{op.name} cannot be one", op=op, required="a structured operation", found=op.opcode
+        )
+    check_on_tensors(ctx, op)
+    names = names or [it.name for it in op.iterators()]
+    _check(ctx, op, names)
+    rewriter, inputs = ctx.rewriter, list(op.operands)
+
+    def shown(value: Value, entries: IndexingMap) -> Value:
+        shape = _merged(shape_of(value.type), entries, names)
+        return _reshaped(ctx, value, shape, op) if shape != shape_of(value.type) else value
+
+    operands = [shown(value, entries) for value, entries in zip(op.inputs, op.maps(), strict=True)]
+    operands += [shown(value, entries) for value, entries in zip(op.inits, op.result_maps(), strict=bool(op.inits))]
+    shapes = [_merged(shape_of(r.type), m, names) for r, m in zip(op.results, op.result_maps(), strict=True)]
+    made = _on_one_dim(op, names, operands, shapes)
+    made.stand_for(op)
+    rename_inside(rewriter, made, op)
+    rewriter.insert(made, InsertPoint.before(op), source_name(op))
+    rewriter.rename(made, op.name)
+    rewriter.continue_as(op, made)
+    back = [
+        rewriter.insert(new.reshape(result, shape_of(old.type)), InsertPoint.before(op), f"{source_name(op)}.t").result
+        for result, old in zip(made.results, op.results, strict=True)
+    ]
+    rewriter.replace_op(op, back)
+    again = [(user, result) for value, result in zip(back, made.results, strict=True) for user in value.users]
+    for user, result in again:
+        if _reshapes(user) and _have_one_shape(user.result, shape_of(result.type)):
+            rewriter.replace_op(user, [result])
+    erase_dead(rewriter, [*inputs, *back])
+    return made
+
+
+def _check(ctx: TransformContext, op: Structured, names: Sequence[str]) -> None:
+    its = {name: op.iterator(name) for name in names}
+    if len(its) < max(2, len(names)):
+        raise ctx.fail(
+            f"there are not two dims of %{op.name} to be one",
+            op=op,
+            required="two dims or more, each once",
+            found=", ".join(names) or "none",
+        )
+    kinds = {it.kind: it.name for it in its.values()}
+    if len(kinds) > 1 or any(it.is_sequential for it in its.values()):
+        raise ctx.fail(
+            f"{' and '.join(names)} of %{op.name} cannot be one dim",
+            op=op,
+            required="parallel dims, or reduction dims",
+            found=", ".join(f"{kind.value} dim `{name}`" for kind, name in kinds.items()),
+        )
+    if op.index_operands() or op.is_irregular or op.positions() or set(names) & set(op.valid):
+        raise ctx.fail(
+            f"{' and '.join(names)} of %{op.name} cannot be one dim",
+            op=op,
+            required="a body that computes the same wherever it is, and indices that maps say",
+            found=op.opcode,
+        )
+    values = [*zip(op.inputs, op.maps(), strict=True), *zip(op.results, op.result_maps(), strict=True)]
+    for value, entries in values:
+        run = [k for k, entry in enumerate(entries) if map_dim(entry) in its]
+        mentioned = {name for entry in entries for name in map_symbols(entry)} & set(its)
+        if mentioned and [map_dim(entry) for entry in entries[run[0] : run[-1] + 1] if run] != list(names):
+            raise ctx.fail(
+                f"{' and '.join(names)} do not lie next to each other in %{value.name}",
+                op=op,
+                required=f"[.., {', '.join(names)}, ..], or none of them",
+                found=f"[{', '.join(map(str, entries))}]",
+                fix="transpose_result, or fewer dims" if len(mentioned) == len(names) else None,
+            )
+
+
+def _merged(shape: Sequence[Dim], entries: IndexingMap, names: Sequence[str]) -> tuple[Dim, ...]:
+    """A shape with the product of what is indexed by these dims in place of the first of them."""
+    found: list[Dim] = []
+    for extent, entry in zip(shape, entries, strict=True):
+        if map_dim(entry) in names[1:]:
+            found[-1] = found[-1] * extent
+        else:
+            found.append(extent)
+    return tuple(found)
+
+
+def _reshaped(ctx: TransformContext, value: Value, shape: Sequence[Dim], before: Operation) -> Value:
+    """A value under another shape: what it is a reshape of, or a reshape of it that is there, where that has it."""
+    made = value.defining_op
+    near = [made.operands[0]] if made is not None and _reshapes(made) else []
+    near += [u.result for u in value.users if _reshapes(u) and u.parent is before.parent and u.order < before.order]
+    for other in near:
+        if _have_one_shape(other, shape):
+            return other
+    at = InsertPoint.before(before)
+    return ctx.rewriter.insert(new.reshape(value, shape), at, f"{value.name.split('.')[0]}.t").result
+
+
+def _have_one_shape(value: Value, shape: Sequence[Dim]) -> bool:
+    held = shape_of(value.type)
+    return len(held) == len(shape) and all(is_equal(a, b) is True for a, b in zip(held, shape, strict=True))
+
+
+def _reshapes(op: Operation) -> bool:
+    return any(move.kind is MoveKind.RESHAPE for move in op.moves())
+
+
+def _on_one_dim(
+    op: Structured, names: Sequence[str], operands: Sequence[Value], shapes: Sequence[Sequence[Dim]]
+) -> Structured:
+    """The detached operation on operands in which the dims are one: of its class where that has dims of any number."""
+    if isinstance(op, Elementwise):
+        made = op.on_tiles(operands, *shapes)
+    else:
+        alone = op.on_tiles(stand_ins(op), *(shape_of(result.type) for result in op.results))
+        made = general(alone).on_tiles(operands, *shapes)
+        extents = [op.iterator(name).extent for name in names]
+        whole = product([e for e in extents if e is not None]) if None not in extents else None
+        first = op.iterator(names[0])
+        entry = (first.name, first.kind.value) if whole is None else (first.name, first.kind.value, whole)
+        held = [entry if it.name == first.name else it.entry for it in op.iterators() if it.name not in names[1:]]
+        maps = [tuple(e for e in m if map_dim(e) not in names[1:]) for m in (*op.maps(), *op.result_maps())]
+        made.attributes |= {"iterators": tuple(held), "maps": tuple(maps)}
+    if not isinstance(made, Structured):
+        raise op.error("an operation on other shapes is one of its class", required="a structured operation")
+    return made

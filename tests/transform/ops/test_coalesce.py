@@ -1,0 +1,105 @@
+"""coalesce: adjacent dims of an operation as one."""
+
+from __future__ import annotations
+
+import pytest
+
+from tcpx.payload.interfaces import Structured
+from tests.transform.payloads import MM, PAYLOADS, SOFTMAX, check, check_kernels, refusal, run
+
+BIASED = """\
+func @biased(%x: tensor<[M]x7x[N]xf32>, %b: tensor<7x[N]xf32>) -> tensor<[M]x7x[N]xf32> symbols [M: 0.., N: 0..] {
+  %c = tcp.broadcast(%b) {dims = [1, 2]} : tensor<[M]x7x[N]xf32>
+  %s = tcp.mul(%x, %x) : tensor<[M]x7x[N]xf32>
+  %r = tcp.sub(%s, %c) : tensor<[M]x7x[N]xf32>
+  tcp.return(%r)
+}
+"""
+SUMS = """\
+func @sums(%x: tensor<[M]x5x[N]x3xf64>) -> tensor<5x[N]xf64> symbols [M: 0.., N: 0..] {
+  %r = tcp.reduce_sum(%x) {dims = [0, 3]} : tensor<5x[N]xf64>
+  tcp.return(%r)
+}
+"""
+ALL = """\
+func @all(%x: tensor<[M]x[N]xsi64>) -> tensor<si64> symbols [M: 0.., N: 0..] {
+  %r = tcp.reduce_sum(%x) {dims = [0, 1]} : tensor<si64>
+  tcp.return(%r)
+}
+"""
+STRIDED = """\
+func @strided(%x: tensor<[M]x[N]xf32> strided) -> tensor<[M]x[N]xf32> symbols [M: 0.., N: 0..] {
+  %r = tcp.mul(%x, %x) : tensor<[M]x[N]xf32>
+  tcp.return(%r)
+}
+"""
+HEAD = 'let r = match one "r" in root\n'
+S, C = 'let s = match one "s" in root\n', 'let c = match one "c" in root\n'
+CASES = {
+    "all dims": (BIASED, f"{HEAD}coalesce(r)"),
+    "two dims": (BIASED, f"{HEAD}coalesce(r, [d1, d2])\nlet i = tile(r, [d1: 4])"),
+    "a broadcast": (BIASED, f"{C}coalesce(c, [d1, d2])"),
+    "a chain": (BIASED, f"{HEAD}{S}{C}fuse_elementwise([s, r, c])\ncoalesce(r, [d1, d2])\nvectorize(r)"),
+    "producer and consumer": (BIASED, f"{HEAD}{S}coalesce(s)\ncoalesce(r)\nlet i = tile(r, [d0: 8])\nfuse(s, into: i)"),
+    "consumer first": (BIASED, f"{HEAD}{S}coalesce(r)\ncoalesce(s)\nvectorize(s)"),
+    "kept dims of a reduction": (SUMS, f"{HEAD}coalesce(r, [d1, d2])\nvectorize(r)"),
+    "reduced dims": (ALL, f"{HEAD}coalesce(r)\nvectorize(r)"),
+    "a product": (PAYLOADS["two_k"], f"{MM}coalesce(mm, [k, j])\nlet i = tile(mm, [k: 4])"),
+    "with an init": (PAYLOADS["two_k"], f"{MM}let i = tile(mm, [m: 2, k: 2])".replace("let i", "let i, j")
+                     + "\ncoalesce(mm, [k, j])"),
+    "a tile": (BIASED, f"{HEAD}let i = tile(r, [d0: 2])\ncoalesce(r)"),
+    "rows with gaps": (STRIDED, f"{HEAD}coalesce(r)\nvectorize(r)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_computes_the_same(name: str) -> None:
+    check(*CASES[name])
+
+
+def test_kernels() -> None:
+    check_kernels(CASES, [{"M": m, "N": n, "K": 3} for m, n in ((0, 5), (3, 0), (4, 7), (5, 16))])
+
+
+def test_nothing_stands_between_two_operations_that_are_coalesced() -> None:
+    done = run(BIASED, CASES["consumer first"][1].replace("vectorize(s)", 'require s == producer(r.lhs) "next to it"'))
+    assert [op.opcode for op in done.module.main.body.ops if "sub" in op.opcode or "reshape" in op.opcode] == [
+        "tcp.reshape", "tcp.reshape", "tcp.sub", "tcp.reshape",
+    ]  # fmt: skip
+
+
+def test_an_elementwise_operation_keeps_its_class() -> None:
+    done = run(BIASED, f"{HEAD}coalesce(r)")
+    (made,) = [op for op in done.module.walk() if op.opcode == "tcp.sub"]
+    assert isinstance(made, Structured)
+    assert [it.name for it in made.iterators()] == ["d0"]
+
+
+TURNED = """\
+func @f(%x: tensor<[M]x[N]xf32>) -> tensor<[N]x[M]xf32> symbols [M, N] {
+  %r = tcp.transpose(%x) {permutation = [1, 0]} : tensor<[N]x[M]xf32>
+  tcp.return(%r)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("payload", "body", "said"),
+    [
+        (TURNED, f"{HEAD}coalesce(r)", ("d0 and d1 do not lie next to each other in %x",
+         "[.., d0, d1, ..], or none of them", "[d1, d0]", "transpose_result, or fewer dims")),
+        (BIASED, f"{C}coalesce(c)", ("d0 and d1 and d2 do not lie next to each other in %b",
+         "[.., d0, d1, d2, ..], or none of them", "[d1, d2]", None)),
+        (BIASED, f"{HEAD}coalesce(r, [d0, d2])", ("d0 and d2 do not lie next to each other in %s",
+         "[.., d0, d2, ..], or none of them", "[d0, d1, d2]", "transpose_result, or fewer dims")),
+        (BIASED, f"{HEAD}coalesce(r, [d1])", ("there are not two dims of %r to be one",
+         "two dims or more, each once", "d1", None)),
+        (SUMS, f"{HEAD}coalesce(r, [d0, d1])", ("d0 and d1 of %r cannot be one dim",
+         "parallel dims, or reduction dims", "reduction dim `d0`, parallel dim `d1`", None)),
+        (SOFTMAX, 'coalesce(match one "y" in root)', ("the dims of %y cannot be one",
+         "a structured operation", "tcp.softmax", None)),
+    ],
+)  # fmt: skip
+def test_refusals(payload: str, body: str, said: tuple[str, str, str, str | None]) -> None:
+    found = refusal(payload, body)
+    assert (found.message, found.required, found.found, found.fix) == said
