@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
-from tcpx.payload.bounds import is_equal
+from tcpx.payload.bounds import is_equal, is_less_equal
 from tcpx.payload.indexing_maps import map_name
 from tcpx.payload.interfaces import Box, Structured, Tileable
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import For, Loop, Materialize, Parallel, StYield
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, Size, Var, minimum
+from tcpx.payload.sizes import Dim, Size, Var, maximum, minimum
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform import new
@@ -16,8 +16,11 @@ from tcpx.transform.arguments import TransformContext
 from tcpx.transform.editing import erase_dead, first_of, follow_reads, read_subset, source_name
 
 
-def tile(rewriter: Rewriter, op: Tileable, dim: str, size: Dim, parallel: bool = False) -> tuple[Loop, Tileable]:
-    """Wrap `op` in a loop over `dim` by `size`; the last tile is shorter. Returns the loop and the op inside.
+def tile(
+    rewriter: Rewriter, op: Tileable, dim: str, size: Dim, parallel: bool = False, shift: bool = False
+) -> tuple[Loop, Tileable]:
+    """Wrap `op` in a loop over `dim` by `size`; the last tile is shorter, or, with `shift`, ends where the dim does and
+    begins in the tile before. Returns the loop and the op inside.
 
     A parallel dim yields disjoint tiles of each result. A reduction dim turns the op into its accumulating form:
     the loop's destinations start as `init`, or as fills of the neutral element.
@@ -36,7 +39,7 @@ def tile(rewriter: Rewriter, op: Tileable, dim: str, size: Dim, parallel: bool =
     rewriter.insert(loop, InsertPoint.before(op), source_name(op))
     loop.copy_path = op.copy_path
 
-    box = Box.at_origin(domain).along(position, Size.of(var), minimum(size, domain[position] - Size.of(var)))
+    box = Box.at_origin(domain).along(position, *_part(var, domain[position], shift))
     operands = read_inputs(rewriter, op, box, body)
     parts = [(dest, op.result_tile(box, k)) for k, dest in enumerate(loop.destinations)]
     if reduces or op.inits:
@@ -54,6 +57,15 @@ def tile(rewriter: Rewriter, op: Tileable, dim: str, size: Dim, parallel: bool =
     if not isinstance(made, Tileable):
         raise made.error("an operation on tiles can be tiled again", required="an operation with the Tiling interface")
     return loop, made
+
+
+def _part(var: Var, extent: Dim, shift: bool) -> tuple[Dim, Dim]:
+    """Where the tile of an iteration begins in a dim, and how long it is."""
+    first, size = Size.of(var), var.step
+    if not shift:
+        return first, minimum(size, extent - first)
+    last = extent - size
+    return minimum(first, last if is_less_equal(size, extent) is True else maximum(0, last)), minimum(size, extent)
 
 
 def read_inputs(rewriter: Rewriter, op: Tileable, box: Box, body: Block) -> list[Value]:

@@ -59,7 +59,9 @@ class Arguments:
         return written
 
     def _chance_of(self, parameter: Parameter) -> float:
-        return {ParameterKind.ENUM: 0.75, ParameterKind.BOOL: 0.2}.get(parameter.type.kind, 0.4)
+        return {ParameterKind.ENUM: 0.75, ParameterKind.BOOL: 0.2, ParameterKind.INTS: 0.1}.get(
+            parameter.type.kind, 0.4
+        )
 
     def _value(self, parameter: Parameter) -> str | None:
         kind = parameter.type.kind
@@ -82,7 +84,9 @@ class Arguments:
             ParameterKind.DIM_SIZES: lambda _: self._dim_sizes(),
             ParameterKind.LAYOUT: lambda _: self._layout(),
             ParameterKind.INT: lambda p: "128" if p.name == "by" else str(self.random.choice((2, 2, 3, 4, 1))),
-            ParameterKind.INTS: lambda _: "[2, 3]",
+            ParameterKind.INTS: lambda _: (
+                f"[{', '.join(str(self.random.choice((1, 2, 3))) for _ in range(self.entries))}]"
+            ),
             ParameterKind.SIZE: lambda _: self._size(),
             ParameterKind.FLOAT: lambda _: "0.5",
             ParameterKind.BOOL: lambda p: "true" if p.is_required else self.random.choice(("true", "false")),

@@ -4,13 +4,15 @@ from tcpx.payload.bounds import is_less_equal, lower_bound, upper_bound
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop
-from tcpx.payload.sizes import Dim, to_text
+from tcpx.payload.sizes import Dim, ceildiv, maximum, to_text
 from tcpx.transform.declaration import (
     BOOL,
     DIM_SIZES,
+    INTS,
     OP,
     Arguments,
     Category,
+    DimSizes,
     Parameter,
     Result,
     Results,
@@ -34,7 +36,13 @@ class Tile(Transform):
     Every iteration computes a tile of the result from tiles of the operands. A parallel dim yields disjoint tiles;
     a reduction dim turns the operation into its accumulating form, whose first value is `x.start`. The last tile
     of a dim is shorter, unless `tail` says otherwise: `pad` computes full tiles on padded operands and slices the
-    result; `peel` makes a main loop of full tiles and a tail loop, of which a consumer cannot be fused any more.
+    result; `peel` makes a main loop of full tiles and a tail loop, of which a consumer cannot be fused any more;
+    `shift` moves the last tile back, over elements that the one before computes too, so that no tile is shorter where
+    the dim is known to be as long as a tile.
+
+    With `num_threads: [2, 3]`, one number for each entry of `sizes`, there are no more tiles than that along a dim: all
+    are equally long, rounded up to a multiple of the size, and the loops are `parallel`. `[m: 1]` rounds nothing.
+
     A tile wider than its dim, and a loop of one iteration inside a loop over the same dim, are remarked on.
 
     An operand that is a fill, a broadcast or a transpose is made in the loop, tile by tile; the handle of one that
@@ -68,7 +76,12 @@ class Tile(Transform):
         Parameter(
             "parallel", BOOL, False, doc="iterations may run in any order or at once; those of all dims as one grid"
         ),
-        Parameter("tail", enum("none", "pad", "peel", "scalar"), "none", doc="what becomes of a shorter last tile"),
+        Parameter(
+            "tail", enum("none", "pad", "peel", "scalar", "shift"), "none", doc="what becomes of a shorter last tile"
+        ),
+        Parameter(
+            "num_threads", INTS, None, doc="how many tiles there are along each dim at most; makes them parallel"
+        ),
     )
     results = (Result.LOOPS,)
 
@@ -77,8 +90,9 @@ class Tile(Transform):
         if not isinstance(op, Tileable):
             raise ctx.fail(f"%{op.name} cannot be tiled", op=op, required="the Tiling interface", found=op.opcode)
         check_on_tensors(ctx, op)
-        sizes, parallel, tail = args.sizes("sizes"), args.bool("parallel"), args.string("tail")
-        _check(ctx, op, args)
+        parallel, tail = args.bool("parallel") or args.given("num_threads"), args.string("tail")
+        sizes = _shared(ctx, op, args) if args.given("num_threads") else args.sizes("sizes")
+        _check(ctx, op, sizes, parallel, tail)
         loops: list[Loop] = []
         here: Tileable = op
         full = {d: s for d, s in sizes.items() if isinstance(s, int)} if tail == "pad" else {}
@@ -87,7 +101,7 @@ class Tile(Transform):
                 here = pad(ctx.rewriter, here, {d: full[d] for d in list(sizes)[: len(loops)] if d in full})
             _warn(ctx, here, dim, size, tail)
             _check_order(ctx, here, dim)
-            loop, here = tile(ctx.rewriter, here, dim, size, parallel)
+            loop, here = tile(ctx.rewriter, here, dim, size, parallel, tail == "shift")
             loops.append(loop)
         if tail == "pad":
             here = pad(ctx.rewriter, here, full)
@@ -135,10 +149,51 @@ def _check_order(ctx: TransformContext, op: Tileable, dim: str) -> None:
         )
 
 
-def _check(ctx: TransformContext, op: Tileable, args: Arguments) -> None:
+def _shared(ctx: TransformContext, op: Tileable, args: Arguments) -> DimSizes:
+    """The tiles of each dim, shared out evenly: multiples of the sizes."""
+    sizes, counts = args.sizes("sizes"), args.ints("num_threads")
+    if len(counts) != len(sizes) or any(count < 1 for count in counts):
+        raise ctx.fail(
+            "`num_threads` says how many tiles there are along each dim",
+            op=op,
+            required=f"a number of at least 1 for each of {', '.join(sizes)}",
+            found=f"[{', '.join(map(str, counts))}]",
+        )
+    extents = dict(zip((it.name for it in op.iterators()), op.extents(), strict=True))
+    found: dict[str, Dim] = {}
+    for (dim, size), count in zip(sizes.items(), counts, strict=True):
+        if not isinstance(size, int):
+            raise ctx.fail(
+                f"the tile of `{dim}` is known only when the kernel runs, and nothing is rounded up to it",
+                op=op,
+                required="a size that is a number now, beside `num_threads`",
+                found=to_text(size),
+                fix=f"[{dim}: 1]",
+            )
+        known = dim in extents and size > 0
+        found[dim] = size * maximum(1, ceildiv(extents[dim], size * count)) if known else size
+    return found
+
+
+def _check_shifts(ctx: TransformContext, op: Tileable, dim: str, parallel: bool) -> None:
+    """What two tiles compute is computed twice: it has to be the same, and one after the other."""
+    found = [f"reduction dim `{dim}`"] if op.iterator(dim).is_reduction else []
+    found += ["an `init`, which it adds to"] if op.inits else []
+    found += ["`parallel: true`"] if parallel else []
+    if found:
+        raise ctx.fail(
+            f"the last tile of `{dim}` of %{op.name} cannot be shifted over the one before: both compute some elements",
+            op=op,
+            required="tiles that are computed of operands alone, one after the other",
+            found=found[0],
+            fix="tail: pad",
+        )
+
+
+def _check(ctx: TransformContext, op: Tileable, sizes: DimSizes, parallel: bool, tail: str) -> None:
     """Every size is positive and fits its dim."""
     iterators = {it.name: it for it in op.iterators()}
-    for dim, size in args.sizes("sizes").items():
+    for dim, size in sizes.items():
         it = iterators.get(dim)
         if it is None:
             raise ctx.fail(
@@ -171,7 +226,7 @@ def _check(ctx: TransformContext, op: Tileable, args: Arguments) -> None:
                 fix="decompose the operation first" if not isinstance(op, Structured) else None,
             )
         is_scatter = isinstance(op, Structured) and op.scatters
-        if it.is_reduction and args.bool("parallel") and not (isinstance(op, Structured) and op.is_apart(dim)):
+        if it.is_reduction and parallel and not (isinstance(op, Structured) and op.is_apart(dim)):
             why = "each goes on from the one before" if it.is_sequential else "iterations add into one result"
             raise ctx.fail(
                 f"`{dim}` is a {it.kind.value} dim and cannot be tiled in parallel: {why}",
@@ -187,7 +242,9 @@ def _check(ctx: TransformContext, op: Tileable, args: Arguments) -> None:
                 found=op.opcode,
                 fix="decompose the operation first" if not isinstance(op, Structured) else None,
             )
-        if args.string("tail") == "pad" and not isinstance(size, int):
+        if tail == "shift":
+            _check_shifts(ctx, op, dim, parallel)
+        if tail == "pad" and not isinstance(size, int):
             raise ctx.fail(
                 f"the tile size of `{dim}` is known only when the kernel runs, so it cannot be padded to",
                 op=op,
