@@ -16,6 +16,7 @@ from tcpx.interp.state import State
 from tcpx.interp.target_queries import has_feature, target_attribute
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
 from tcpx.payload.diagnostics import Kind, ScheduleError, TcpxError
+from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.types import SCALARS
@@ -268,7 +269,8 @@ def dim_name(expression: ast.Expression, of: OpHandle | None, state: State, fram
     if isinstance(expression, ast.Name):
         value = frame.names.get(expression.name)
         if not isinstance(value, DimHandle):
-            return expression.name
+            ops = state.handles.live(of) if of is not None else []
+            return next((op.dim_called(expression.name) for op in ops if isinstance(op, Tileable)), expression.name)
     else:
         value = evaluate(expression, state, frame)
     if not isinstance(value, DimHandle):

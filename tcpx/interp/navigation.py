@@ -134,8 +134,8 @@ def _operand_or_dim(base: OpHandle, op: Operation, name: str, frame: Frame, node
     dims = tuple(it.name for it in op.iterators()) if isinstance(op, Tileable) else ()
     if name in (*operands, *RESULTS, *op.result_roles, "acc"):
         return OperandHandle(base, name)
-    if name in dims:
-        return DimHandle(base, name)
+    if isinstance(op, Tileable) and op.dim_called(name) in dims:
+        return DimHandle(base, op.dim_called(name))
     results = op.result_roles if len(op.results) > 1 else ("out",)
     known = (*operands, *results, "acc", *dims, "start", "name", "scheduled", "constant", "opcode")
     error = frame.error(

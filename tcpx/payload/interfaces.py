@@ -27,7 +27,7 @@ from tcpx.payload.indexing_maps import (
     map_falling,
     map_symbols,
 )
-from tcpx.payload.ir import ROW, VALID, Attribute, Block, Operation, Range, Value
+from tcpx.payload.ir import DIM_NAMES, ROW, VALID, Attribute, Block, Operation, Range, Value
 from tcpx.payload.pieces import Piece
 from tcpx.payload.predicates import Predicate, Relation
 from tcpx.payload.sizes import (
@@ -223,7 +223,46 @@ class Tileable(Operation):
     is_made_of_others: ClassVar[bool] = False
     """Whether it is a view that stages do not know: what it shows is made of others that they know."""
     has_numbered_dims: ClassVar[bool] = False
-    """Whether its dims are d0, d1, .. If neither is declared, the payload names the dims."""
+    """Whether its dims are d0, d1, .., unless the payload names them (`dim_names`). If neither is declared, it always
+    does."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.has_numbered_dims and DIM_NAMES not in cls.common_attributes:
+            cls.common_attributes = (*cls.common_attributes, DIM_NAMES)
+
+    def numbered(
+        self, rank: int, others: tuple[int, ...] = (), kind: IteratorKind = IteratorKind.REDUCTION
+    ) -> tuple[Iterator, ...]:
+        """Iterators of `rank` dims: parallel, but for `others` of that kind. They are called d0, d1, .., or as the
+        payload names them. Vectors of a part of the dims have the numbers."""
+        names = self.attributes.get(DIM_NAMES)
+        made = numbered(rank, others, kind)
+        if not isinstance(names, tuple) or len(names) != rank:
+            return made
+        return tuple(Iterator(str(name), it.kind) for name, it in zip(names, made, strict=True))
+
+    def dim_called(self, name: str) -> str:
+        """The dim of this name, or of this number where the payload names the dims: `d0` is the first of them."""
+        names = [it.name for it in self.iterators()] if DIM_NAMES in self.attributes else []
+        is_number = name not in names and name[:1] == "d" and name[1:].isdecimal() and int(name[1:]) < len(names)
+        return names[int(name[1:])] if is_number else name
+
+    def check_attributes(self) -> None:
+        """As of any operation; names of dims are one for each, and each names one."""
+        super().check_attributes()
+        names = self.attributes.get(DIM_NAMES, ())
+        texts = [n for n in names if isinstance(n, str) and n.isidentifier()] if isinstance(names, tuple) else []
+        if not isinstance(names, tuple) or len(texts) != len(names) or len({*texts}) != len(texts):
+            raise self.wrong_attribute(DIM_NAMES, "a list of different names of dims, quoted", '["row", "column"]')
+        is_whole = all(isinstance(result.type, TensorType) for result in self.results)
+        own = self.iterators() if DIM_NAMES in self.attributes else ()
+        if is_whole and len(names) != len(own):
+            raise self.error(
+                "each dim has a name",
+                required=f"{len(own)} names, one for each of {', '.join(it.name for it in own)}",
+                found=f"[{', '.join(texts)}]",
+            )
 
     def iterators(self) -> tuple[Iterator, ...]:
         """The dims of the iteration domain with their kinds."""
@@ -998,7 +1037,7 @@ class Elementwise(Structured):
     """Whether what it means is decided by its dtypes, so that it is never done in wider ones."""
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return numbered(len(shape_of(self.result.type)))
+        return self.numbered(len(shape_of(self.result.type)))
 
     def result_map(self) -> IndexingMap:
         return dims(*(it.name for it in self.iterators()))
@@ -1013,8 +1052,8 @@ class Elementwise(Structured):
 
     def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
         del acc
-        kind = args[0].type
-        return build(type(self)(args, [like(kind, shape_of(kind), self.acc_type)], self.attributes))
+        kind, held = args[0].type, {key: value for key, value in self.attributes.items() if key != DIM_NAMES}
+        return build(type(self)(args, [like(kind, shape_of(kind), self.acc_type)], held))
 
     @classmethod
     def dtype_of_number(cls, index: int, dtypes: Sequence[ScalarType | None], result: ScalarType) -> ScalarType | None:

@@ -138,7 +138,7 @@ KNOWN = "out, result, acc, start, name, scheduled, constant, opcode, kind"
         ("matmul", "size(q) == 3", "no `matmul` has `q`", "m, n, k, lhs, rhs, init", None),
         ("exp", "rhs.constant", "no `exp` has `rhs`", "d0, d1, operand", None),
         ("loop", 'it.nme == "i"', "no `loop` has `nme`", "it has none", "did you mean `name`?"),
-        ("relu_of", "size(k) == 3", "no `max` has `k`", "d0, d1, lhs, rhs", None),
+        ("relu_of", "init.constant", "no `max` has `init`", "d0, d1, lhs, rhs", None),
     ],
 )
 def test_a_name_that_no_candidate_can_have(

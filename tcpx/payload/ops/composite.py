@@ -6,7 +6,7 @@ import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import IntAttribute, Operand
-from tcpx.payload.interfaces import Box, Build, Iterator, Tileable, check_dim, numbered
+from tcpx.payload.interfaces import Box, Build, Iterator, Tileable, check_dim
 from tcpx.payload.ir import Operation, Value, register
 from tcpx.payload.ops.elementwise import Div, Exp, Sub
 from tcpx.payload.ops.movement import Broadcast
@@ -55,7 +55,7 @@ class Softmax(Composite):
         check_dim(self, self.dim, len(shape))
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return numbered(len(shape_of(self.result.type)), (self.dim,))
+        return self.numbered(len(shape_of(self.result.type)), (self.dim,))
 
     def domain(self) -> tuple[Dim, ...]:
         return shape_of(self.result.type)

@@ -8,13 +8,12 @@ import numpy.typing as npt
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import ChoiceAttribute, DimsAttribute, IntAttribute, NumberAttribute, Operand, OptionalOperand
 from tcpx.payload.indexing_maps import IndexingMap, dims, element_of
-from tcpx.payload.interfaces import Build, Iterator, Position, Structured, check_dim, numbered
+from tcpx.payload.interfaces import Build, Iterator, Position, Structured, check_dim
 from tcpx.payload.ir import Range, Value, register
 from tcpx.payload.ops.constant import check_literal
 from tcpx.payload.ops.elementwise import Add, cast_to, converted
 from tcpx.payload.ops.generic import CLAMP, ERROR, FILL
 from tcpx.payload.ops.select import Equal
-from tcpx.payload.sizes import Symbol
 from tcpx.payload.types import dtype_of, shape_of, si64
 
 
@@ -27,7 +26,7 @@ class AlongDim(Structured):
     """The position of the dim."""
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return numbered(len(shape_of(self.result.type)))
+        return self.numbered(len(shape_of(self.result.type)))
 
     def result_map(self) -> IndexingMap:
         return dims(*(it.name for it in self.iterators()))
@@ -44,7 +43,7 @@ class Counting(AlongDim):
     begins = DimsAttribute("origins")
 
     def positions(self) -> tuple[Position, ...]:
-        return (Position(Symbol(f"d{self.dim}").size(), si64, *self.begins),)
+        return (Position(self.iterators()[self.dim].dim.size(), si64, *self.begins),)
 
     def _indices(self, evaluation: Evaluation) -> Array:
         """The index along `dim` of every element of the result."""
@@ -205,7 +204,7 @@ class ScatterAdd(Indexed):
     updates, indices, init = Operand(), Operand(), OptionalOperand()
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return numbered(len(shape_of(self.updates.type)), (self.dim,))
+        return self.numbered(len(shape_of(self.updates.type)), (self.dim,))
 
     def maps(self) -> tuple[IndexingMap, ...]:
         own = dims(*(it.name for it in self.iterators()))

@@ -8,7 +8,7 @@ from tcpx.payload.broadcasting import broadcast_dims
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import ElementsAttribute, NumberAttribute, Operand
 from tcpx.payload.indexing_maps import IndexingMap, dims, map_dims
-from tcpx.payload.interfaces import Build, Iterator, Structured, numbered
+from tcpx.payload.interfaces import Build, Iterator, Structured
 from tcpx.payload.ir import Attribute, Operation, Value, register
 from tcpx.payload.ops.constant import Const, check_literal
 from tcpx.payload.pieces import Piece
@@ -28,7 +28,7 @@ class Movement(Structured):
         return True
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return numbered(len(shape_of(self.result.type)))
+        return self.numbered(len(shape_of(self.result.type)))
 
     def result_map(self) -> IndexingMap:
         return dims(*(it.name for it in self.iterators()))
@@ -77,7 +77,8 @@ class Broadcast(Movement):
         return {"dims": places} if places is not None else None
 
     def maps(self) -> tuple[IndexingMap, ...]:
-        return (dims(*(f"d{k}" for k in self.places_of_dims)),)
+        own = self.result_map()
+        return (tuple(own[k] for k in self.places_of_dims),)
 
     def usual_attribute(self, key: str) -> str:
         """The dims by which NumPy would broadcast, or else the last ones."""
@@ -137,7 +138,8 @@ class Transpose(Movement):
 
     def maps(self) -> tuple[IndexingMap, ...]:
         permutation = self.permutation
-        return (dims(*(f"d{permutation.index(k)}" for k in range(len(permutation)))),)
+        own = self.result_map()
+        return (tuple(own[permutation.index(k)] for k in range(len(permutation))),)
 
     def pieces(self, tile: Tile) -> Sequence[Piece] | None:
         if tile.dropped:

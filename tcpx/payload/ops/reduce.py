@@ -8,7 +8,7 @@ import numpy as np
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import ElementsAttribute, Operand, OptionalOperand
 from tcpx.payload.indexing_maps import IndexingMap, dims, map_dims
-from tcpx.payload.interfaces import Build, Iterator, Structured, numbered
+from tcpx.payload.interfaces import Build, Iterator, Structured
 from tcpx.payload.ir import Attribute, Value, register
 from tcpx.payload.ops.elementwise import Add, Arithmetic, Max, Min, Mul, cast_to, converted
 from tcpx.payload.types import HALF, dtype_of, f32, i1, like, shape_of
@@ -36,7 +36,7 @@ class Reduce(Structured):
         return f"[{max(0, len(shape_of(self.operand.type)) - 1)}]"
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return numbered(len(shape_of(self.operand.type)), self.reduced)
+        return self.numbered(len(shape_of(self.operand.type)), self.reduced)
 
     def maps(self) -> tuple[IndexingMap, ...]:
         return (dims(*(it.name for it in self.iterators())),)

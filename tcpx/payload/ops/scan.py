@@ -8,7 +8,7 @@ import numpy as np
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import FlagAttribute, IntAttribute, Operand, OptionalOperand, Result
 from tcpx.payload.indexing_maps import IndexingMap, dims
-from tcpx.payload.interfaces import Build, Iterator, IteratorKind, Structured, check_dim, numbered
+from tcpx.payload.interfaces import Build, Iterator, IteratorKind, Structured, check_dim
 from tcpx.payload.ir import Value, register
 from tcpx.payload.ops.elementwise import Add, Arithmetic, Max, Min, Mul, cast_to, converted
 from tcpx.payload.types import dtype_of, shape_of
@@ -27,7 +27,7 @@ class Scan(Structured):
     combiner: ClassVar[type[Arithmetic]]
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return numbered(len(shape_of(self.operand.type)), (self.dim,), IteratorKind.SEQUENTIAL)
+        return self.numbered(len(shape_of(self.operand.type)), (self.dim,), IteratorKind.SEQUENTIAL)
 
     def maps(self) -> tuple[IndexingMap, ...]:
         return (dims(*(it.name for it in self.iterators())),)

@@ -8,7 +8,7 @@ import numpy as np
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import DimsAttribute, ElementsAttribute, Operand, OptionalOperand, Result
 from tcpx.payload.indexing_maps import IndexingMap, dims
-from tcpx.payload.interfaces import Build, Iterator, Position, Structured, numbered
+from tcpx.payload.interfaces import Build, Iterator, Position, Structured
 from tcpx.payload.ir import Operation, Value, register
 from tcpx.payload.ops.constant import splat
 from tcpx.payload.ops.elementwise import Add, Arithmetic, Div, Max, Min, Mul, Sub, cast_to
@@ -28,7 +28,7 @@ class TupleReduce(Structured):
     """The positions of the reduced dims."""
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return numbered(len(shape_of(self.operand.type)), self.reduced)
+        return self.numbered(len(shape_of(self.operand.type)), self.reduced)
 
     def maps(self) -> tuple[IndexingMap, ...]:
         return (dims(*(it.name for it in self.iterators())),)

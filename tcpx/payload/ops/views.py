@@ -7,7 +7,7 @@ import numpy as np
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.facts import facts_at, is_unreachable
 from tcpx.payload.fields import DimsAttribute, ElementsAttribute, FlagAttribute, IntAttribute, NumberAttribute, Operand
-from tcpx.payload.interfaces import Box, Iterator, Tileable, numbered
+from tcpx.payload.interfaces import Box, Iterator, Tileable
 from tcpx.payload.ir import Attribute, Operation, Range, Value, register
 from tcpx.payload.memory_effects import Move, MoveKind
 from tcpx.payload.ops.constant import check_literal
@@ -45,7 +45,7 @@ class View(Tileable):
     pads_operands = False
 
     def iterators(self) -> tuple[Iterator, ...]:
-        return numbered(len(shape_of(self.result.type)))
+        return self.numbered(len(shape_of(self.result.type)))
 
     def domain(self) -> tuple[Dim, ...]:
         return shape_of(self.result.type)

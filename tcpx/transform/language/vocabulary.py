@@ -10,7 +10,7 @@ from tcpx.transform.language.builtins import ALWAYS_ASKED
 def may_have(op_class: str, name: str) -> bool:
     """Whether a candidate of a class of the operation tree (empty or `op`: of any) may have this dim or operand."""
     found = _operations(op_class)
-    return not found or name in ALWAYS_ASKED or any(_is_free(op) or _declares(op, name) for op in found)
+    return not found or name in ALWAYS_ASKED or any(_is_free(op, name) or _declares(op, name) for op in found)
 
 
 def is_declared(name: str) -> bool:
@@ -40,9 +40,11 @@ def _operations(op_class: str) -> list[type[Operation]]:
     ]
 
 
-def _is_free(op: type[Operation]) -> bool:
-    """Whether the payload names the dims."""
-    return issubclass(op, Tileable) and not op.fixed_dims and not op.has_numbered_dims
+def _is_free(op: type[Operation], name: str) -> bool:
+    """Whether the payload may give a dim this name; a name of operands of others is none where dims have numbers."""
+    if not issubclass(op, Tileable) or op.fixed_dims:
+        return False
+    return not (op.has_numbered_dims and any(name in _operands(other) for other in operation_classes().values()))
 
 
 def _declares(op: type[Operation], name: str) -> bool:
