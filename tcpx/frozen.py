@@ -149,7 +149,8 @@ class Frozen:
         at = tune.location
         branches: list[ast.Branch] = []
         for use in uses:
-            block = tune.alternatives[use.value if isinstance(use.value, int) else 0]
+            number = tune.words.index(use.value) if isinstance(use.value, str) else use.value
+            block = tune.alternatives[number if isinstance(number, int) else 0]
             branches.append(ast.Branch(_is_named(subject, _subject_of(use, uses), at), block, location=at))
         if len({use.value for use in uses}) == 1:
             branches = [ast.Branch(_literal(True, at), branches[0].body, location=at)]

@@ -4,7 +4,7 @@ from dataclasses import replace
 from hashlib import sha256
 
 from tcpx.interp.arithmetic import checked, size_text
-from tcpx.interp.expressions import evaluate
+from tcpx.interp.expressions import evaluate, truth
 from tcpx.interp.frame import Frame
 from tcpx.interp.knobs import KnobUse, OverriddenLaterError, ParamValue
 from tcpx.interp.state import State
@@ -120,7 +120,10 @@ def schedule_parameter(param: ast.Param, state: State, frame: Frame) -> RuntimeV
 
 
 def chosen_alternative(tune: ast.Tune, state: State, frame: Frame) -> ast.Block:
-    """`tune { } or { }`: the knob `tune1`, `tune2`, ... of this use holds the number of the alternative, from 0."""
+    """`tune { } or { }`: the knob `tune1`, `tune2`, ... of this use holds the number of the alternative, from 0. With a
+    name it holds the word of the alternative."""
+    if tune.name:
+        return _named_alternative(tune, state, frame)
     frame.tunes.append(tune)
     name = f"tune{list(dict.fromkeys(t.location for t in frame.tunes)).index(tune.location) + 1}"
     given = state.overrides.find(frame.use, name, frame.place)
@@ -133,6 +136,37 @@ def chosen_alternative(tune: ast.Tune, state: State, frame: Frame) -> ast.Block:
     use = _use(name, given, 0, _structure(name, domain, state, frame), tune, state, frame)
     _record(use, domain, state, frame)
     return tune.alternatives[domain.index(use.value)]
+
+
+def _named_alternative(tune: ast.Tune, state: State, frame: Frame) -> ast.Block:
+    words = open_words(tune, state, frame)
+    if not words:
+        raise frame.error(
+            f"no alternative of `{tune.name}` is open",
+            tune,
+            required=f"one of {', '.join(tune.words)} whose condition holds",
+            found="none",
+            kind=Kind.SILENCEABLE,
+        )
+    default = evaluate(tune.default, state, frame) if tune.default is not None else words[0]
+    given = state.overrides.find(frame.use, tune.name, frame.place)
+    use = _use(tune.name, given, default, _structure(tune.name, (default, *words), state, frame), tune, state, frame)
+    if use.value not in words:
+        raise frame.error(
+            f"the {'value' if use.overridden else 'default'} of the knob `{tune.name}` is no alternative here",
+            tune,
+            required=", ".join(words),
+            found=describe(use.value),
+            kind=Kind.SILENCEABLE,
+        )
+    _record(use, words, state, frame)
+    return tune.alternatives[tune.words.index(str(use.value))]
+
+
+def open_words(tune: ast.Tune, state: State, frame: Frame) -> tuple[str, ...]:
+    """The words of the alternatives whose condition holds."""
+    pairs = zip(tune.words, tune.conditions, strict=True)
+    return tuple(word for word, c in pairs if c is None or truth(c, f"`{word} where`", state, frame))
 
 
 def _typed(

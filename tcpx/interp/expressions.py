@@ -193,7 +193,7 @@ def _applied(expression: ast.Binary, left: RuntimeValue, state: State, frame: Fr
         return conjunction(lhs, rhs) if operator == "and" else disjunction(lhs, rhs)
     right = evaluate(expression.rhs, state, frame)
     if isinstance(left, OpHandle) and state.foresight is not None and state.foresight.is_reshaped:
-        raise UnforeseenError("steps may merge operations")
+        state.foresight.require_unchanged()  # steps may merge operations
     if operator in ("+", "-", "*", "/", "%", "**"):
         return arithmetic.arithmetic(operator, left, right, frame, expression)
     return arithmetic.compare(operator, left, right, state.handles, frame, expression)

@@ -16,6 +16,7 @@ from tcpx.interp.foresight import Foresight, UnforeseenError
 from tcpx.interp.frame import Frame
 from tcpx.interp.matching import Miss, match_handles
 from tcpx.interp.parameters import checked_parameter
+from tcpx.interp.specialization import frame_of_version
 from tcpx.interp.state import State
 from tcpx.interp.statements import check_requirement, is_step, named_parts
 from tcpx.interp.step_check import step_findings
@@ -285,7 +286,7 @@ class PayloadChecker:
         self.foresight.is_changed = self.foresight.is_changed or len(versions) > 1
         for body, certain in versions:
             with self.mute(not certain):
-                self.block(body, frame.block())
+                self.block(body, frame_of_version(statement, body, frame))
 
     def versions(self, statement: ast.Specialize, frame: Frame) -> list[tuple[ast.Block, bool]]:
         """The blocks of the versions that may be made, and whether that is certain."""

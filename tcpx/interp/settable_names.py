@@ -39,4 +39,6 @@ def _names(program: Program) -> Iterator[str]:
         for declared in (*unit.sequences.values(), *unit.schedules.values()):
             nodes = list(ast.walk(declared))
             yield from (node.name for node in nodes if isinstance(node, ast.Knob))
-            yield from (f"tune{k}" for k, _ in enumerate((n for n in nodes if isinstance(n, ast.Tune)), start=1))
+            tunes = [node for node in nodes if isinstance(node, ast.Tune)]
+            yield from (node.name for node in tunes if node.name)
+            yield from (f"tune{k}" for k, _ in enumerate((n for n in tunes if not n.name), start=1))

@@ -36,7 +36,7 @@ def run_specialize(statement: ast.Specialize, state: State, frame: Frame, run_bl
     if not branches:
         if isinstance(last, ast.Fail):
             raise _nothing_holds(last, statement, frame)
-        run_block(last, state, frame.block())
+        run_block(last, state, frame_of_version(statement, last, frame))
         return
     bodies = [*(branch.body for branch, _ in branches), *([last] if isinstance(last, ast.Block) else [])]
     failure = None if isinstance(last, ast.Block) else Failure(last.message or NO_VERSION, last.location)
@@ -44,7 +44,7 @@ def run_specialize(statement: ast.Specialize, state: State, frame: Frame, run_bl
     try:
         versions = _versions(statement, [p for _, p in branches], failure, state, frame)
         for version, body in zip(versions, bodies, strict=True):
-            _run_branch(version, body, state, frame, run_block)
+            _run_branch(version, body, state, frame_of_version(statement, body, frame), run_block)
     except TcpxError:
         saved.restore(state)
         raise
@@ -165,8 +165,17 @@ def _versions(
     return versions
 
 
-def _run_branch(version: Version, body: ast.Block, state: State, frame: Frame, run_block: RunBlock) -> None:
+def frame_of_version(statement: ast.Specialize, body: ast.Block, frame: Frame) -> Frame:
+    """The frame of a branch: its knobs are its own, `packed_gemm/when1.mc`, for other sizes want other values."""
+    number = next((k for k, branch in enumerate(statement.branches, start=1) if branch.body is body), None)
+    name = f"when{number}" if number is not None else "else"
+    inner = frame.block()
+    inner.use, inner.place = f"{frame.use}/{name}", f"{frame.place}/{name}"
+    return inner
+
+
+def _run_branch(version: Version, body: ast.Block, state: State, inner: Frame, run_block: RunBlock) -> None:
     facts = facts_in(version.conditional, version.region).invariant()
     state.handles.branches.append(BranchFilter(version.conditional.origins, version.region, facts))
-    run_block(body, state, frame.block())
+    run_block(body, state, inner)
     state.handles.branches.pop()

@@ -151,6 +151,50 @@ def test_knobs_of_a_block_that_is_not_chosen_do_not_count() -> None:
     assert refusal(text, {"tune1": 2}).message == "the knob `tune1` chooses no alternative"
 
 
+RECIPES = """language 1
+sequence rows(mm: op<contract>) {
+  tune recipe = "wide" if size(mm.k) > 4 else "high" {
+    high => { tile(mm, [m: 6]) }
+    wide where size(mm.k) > 4 => {
+      knob nr: int = 8 in pow2(4, 16)
+      tile(mm, [n: nr])
+    }
+  }
+}
+schedule main(root: func) { for mm in match some contract in root { rows(mm) } }
+"""
+
+
+def test_a_choice_by_name_is_a_knob_of_words() -> None:
+    found = [(u.path, u.value, u.domain) for u in run(RECIPES).knobs if u.path.endswith("recipe") and not u.shares]
+    assert found[0] == ("main/fc1/rows.recipe", "wide", ("high", "wide"))
+    assert {u.value for u in run(RECIPES, {"recipe": "high"}).knobs} == {"high"}
+    assert tcpx.loop_nest(run(RECIPES, {"recipe": "high"}).module.main).count("fc1/m1") == 1
+
+
+def test_a_word_that_is_no_alternative_is_refused() -> None:
+    found = refusal(RECIPES, {"recipe": "hig"})
+    assert (found.message, found.required, found.found) == (
+        "the value of the knob `recipe` is no alternative here", "high, wide", '"hig"',
+    )  # fmt: skip
+    found = refusal(RECIPES.replace("size(mm.k) > 4 => ", "size(mm.k) > 4000 => "), {})
+    assert (found.message, found.required) == ("the default of the knob `recipe` is no alternative here", "high")
+    closed = RECIPES.replace("high => ", "high where rank(mm) > 9 => ").replace("where size(mm.k) > 4", "where false")
+    assert refusal(closed, {}).message == "no alternative of `recipe` is open"
+
+
+def test_a_search_chooses_recipes_and_their_knobs() -> None:
+    space = tcpx.search_space(parse(PAYLOAD), tcpx.parse_schedule(RECIPES), target="generic")
+    recipe, nr = space.variables[:2]
+    assert (recipe.name, recipe.default_value({}), recipe.items({})) == ("recipe", "wide", ("high", "wide"))
+    assert nr.name == "nr"
+    assert [nr.is_active({recipe.path: word}) for word in recipe.items({})] == [False, True]
+    pinned = tcpx.search_space(
+        parse(PAYLOAD), tcpx.parse_schedule(RECIPES), target="generic", params={"recipe": "high"}
+    )
+    assert pinned.variables == ()
+
+
 SCHEDULES = Path(tcpx.__file__).parents[1] / "schedules"
 DIGITS = SCHEDULES.parent / "examples" / "digits" / "digits.tcp"
 

@@ -90,6 +90,22 @@ def chosen(condition: Formula, then: Formula, orelse: Formula) -> Formula:
     return _made("if", (condition, then, orelse), value, bounds)
 
 
+def either(alternatives: Sequence[Sequence[Formula]]) -> Formula:
+    """Whether all formulas of one of the alternatives hold; one about knobs that do not count does not."""
+
+    def holds(formulas: Sequence[Formula], values: Values) -> bool:
+        try:
+            return all(formula.value(values) for formula in formulas)
+        except KeyError:
+            return False
+
+    operands = list(dict.fromkeys(formula for formulas in alternatives for formula in formulas))
+    text = "".join(f"|{'&'.join(formula.text for formula in formulas)}" for formulas in alternatives)
+    return _made(
+        text, operands, lambda values: any(holds(formulas, values) for formulas in alternatives), lambda _: UNDECIDED
+    )
+
+
 def listed(items: Sequence[Formula]) -> Formula:
     """`[a, b]`."""
     return _made("[]", items, lambda values: tuple(item.value(values) for item in items), lambda _: ANYTHING)

@@ -1,6 +1,6 @@
 """The search space of a schedule for a payload: the entry point of this package."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from tcpx.interp.engine import begin_run, run_schedule
 from tcpx.interp.knob_names import KnobNames
@@ -72,13 +72,24 @@ def survey(
     found = _followed(module, program, target, threads, overrides_of(params), shares, sizes)
     if found.misfits:
         raise ScheduleError(found.misfits[0])
-    kept = [v for v in found.variables.values() if not present or v.active or v.is_choice or v.path in present]
+    kept = _that_count(found.variables.values(), present)
     untaken = tuple(variable.path for variable in kept if variable.path not in found.taken)
     kept = [variable for variable in kept if variable.path in found.taken]
     known = {variable.path for variable in kept}
     constraints = tuple(c for c in found.constraints if c.knobs <= known)
     names = KnobNames.of([*found.variables, *used])
     return SearchSpace(tuple(kept), constraints, refusal, untaken, names)
+
+
+def _that_count(variables: Iterable[Variable], present: Set[str]) -> list[Variable]:
+    """The variables that a run with the defaults has, or may have where knobs that it has choose other blocks."""
+    kept: dict[str, Variable] = {}
+    for variable in variables:
+        conditions = variable.active
+        is_open = bool(conditions) and all(formula.knobs & kept.keys() for formula in conditions)
+        if not present or is_open or variable.is_choice or variable.path in present:
+            kept[variable.path] = variable
+    return list(kept.values())
 
 
 def _in_any_function(path: str) -> str:

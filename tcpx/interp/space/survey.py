@@ -14,7 +14,7 @@ from tcpx.interp.payload_check import Known, PayloadChecker
 from tcpx.interp.space.decided import may_hold, surely_holds
 from tcpx.interp.space.folding import fold, names_in, plain_value
 from tcpx.interp.space.foresight import SurveyForesight
-from tcpx.interp.space.formula import Formula, Value, apply, constant, knob
+from tcpx.interp.space.formula import Formula, Value, apply, constant, either, knob
 from tcpx.interp.space.variables import CHOICE, Constraint, Surveyed, Variable
 from tcpx.interp.state import State
 from tcpx.interp.statements import check_requirement
@@ -139,9 +139,10 @@ class Surveyor(PayloadChecker):
             made = Variable(path, frame.use, type_, default, domain, self.active, location, documentation)
             self.result.variables[path] = made
             return path
-        if known.active != self.active and known.active:
-            common = tuple(f for f in known.active if any(f.text == other.text for other in self.active))
-            self.result.variables[path] = replace(known, active=common)
+        own_texts, other_texts = ({f.text for f in active} for active in (known.active, self.active))
+        if own_texts != other_texts and known.active:
+            either_way = (either([known.active, self.active]),) if self.active else ()
+            self.result.variables[path] = replace(known, active=either_way)
         if domain is not None and known.domain is not None and domain.text != known.domain.text:
             inside = apply("contains", (domain, knob(path)))
             if inside is not None:
@@ -158,6 +159,9 @@ class Surveyor(PayloadChecker):
             check_requirement(statement, self.state, frame)
 
     def _tune(self, statement: ast.Tune, frame: Frame) -> None:
+        if statement.name:
+            self._named_tune(statement, frame)
+            return
         chosen_alternative(statement, self.state, frame)
         places = list(dict.fromkeys(tune.location for tune in frame.tunes))
         name = f"tune{places.index(statement.location) + 1}"
@@ -166,13 +170,36 @@ class Surveyor(PayloadChecker):
             chosen = use.value if isinstance(use.value, int) else 0
             self.block(statement.alternatives[chosen], frame.block())
             return
-        count = len(statement.alternatives)
-        domain = constant(tuple(range(count)))
-        path = self._variable(frame, name, CHOICE, constant(0), domain, statement.location, statement.trivia.doc)
-        for number, alternative in enumerate(statement.alternatives):
-            is_chosen = apply("==", (knob(path), constant(number)))
+        blocks = dict(enumerate(statement.alternatives))
+        self._alternatives(statement, name, CHOICE, constant(0), blocks, frame)
+
+    def _named_tune(self, statement: ast.Tune, frame: Frame) -> None:
+        default = fold(statement.default, self.state, frame) if statement.default is not None else None
+        taken = chosen_alternative(statement, self.state, frame)
+        use = self.state.overrides.uses.at(f"{frame.use}.{statement.name}")
+        if use is None or use.overridden:
+            self.block(taken, frame.block())
+            return
+        blocks = {w: b for w, b in zip(statement.words, statement.alternatives, strict=True) if w in use.domain}
+        held = default if default is not None else constant(str(use.default), is_guess=statement.default is not None)
+        self._alternatives(statement, statement.name, "string", held, blocks, frame)
+
+    def _alternatives(
+        self,
+        statement: ast.Tune,
+        name: str,
+        type_: str,
+        default: Formula,
+        blocks: Mapping[int, ast.Block] | Mapping[str, ast.Block],
+        frame: Frame,
+    ) -> None:
+        """A knob that chooses a block: what is in one counts where it is chosen."""
+        domain = constant(tuple(blocks))
+        path = self._variable(frame, name, type_, default, domain, statement.location, statement.trivia.doc)
+        for value, block in blocks.items():
+            is_chosen = apply("==", (knob(path), constant(value)))
             with self.mute(), self.where(*([is_chosen] if is_chosen is not None else [])):
-                self.block(alternative, frame.block())
+                self.block(block, frame.block())
 
     def _if_on_knobs(self, statement: ast.If, frame: Frame) -> list[Known] | None:
         conditions = [fold(branch.condition, self.state, frame) for branch in statement.branches]

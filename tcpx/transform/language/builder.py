@@ -100,7 +100,7 @@ class Builder:
 
     def _docs_of_block(self, block: Tree[Token]) -> str:
         """The docs in front of a block and directly behind its brace: they belong to what the block is part of."""
-        inside = _trees(block)
+        inside = [tree for tree in _trees(block) if tree.data != "where"]
         first = _start(inside[0]) if inside else _end(block)
         return joined(self.docs.before(_start(block)), self.docs.behind(_start(block), first))
 
@@ -164,7 +164,7 @@ class Builder:
         return ast.Block(statements, location=self.source.of(tree))
 
     def statement(self, tree: Tree[Token], following: Position) -> ast.Statement:
-        blocks = _trees(tree, "block", "arm")
+        blocks = _trees(tree, "block", "arm", "option")
         if blocks or tree.data == "case":
             header = self._docs_of_block(blocks[0]) if blocks else self.docs.before(_end(tree))
             return self._compound(tree, ast.Trivia(joined(header, self.docs.behind(_end(tree), following))))
@@ -222,8 +222,7 @@ class Builder:
                 blocks = tuple(self.block(k) for k in _trees(tree, "block"))
                 return ast.Try(blocks, self._end_of_try(tree), trivia=trivia, location=location)
             case "tune":
-                blocks = tuple(self.block(k) for k in _trees(tree, "block"))
-                return ast.Tune(blocks, trivia=trivia, location=location)
+                return self._tune(tree, trivia)
             case other:
                 raise TypeError(f"the rule {other} is no statement")
 
@@ -256,6 +255,21 @@ class Builder:
         condition = self.expressions.where(where)
         made = self.expressions.pattern(pattern)
         return ast.Arm(made, condition, self.block(block), location=self.source.of(tree))
+
+    def _tune(self, tree: Tree[Token], trivia: ast.Trivia) -> ast.Tune:
+        location = self.source.of(tree)
+        options = _trees(tree, "option")
+        if not options:
+            blocks = tuple(self.block(k) for k in _trees(tree, "block"))
+            return ast.Tune(blocks, trivia=trivia, location=location)
+        first, *_ = _trees(tree)
+        default = self.expression(first) if first.data != "option" else None
+        words, conditions, blocks = zip(*map(self._option, options), strict=True)
+        return ast.Tune(blocks, _names(tree)[0], default, words, conditions, trivia=trivia, location=location)
+
+    def _option(self, tree: Tree[Token]) -> tuple[str, ast.Expression | None, ast.Block]:
+        where, block = _trees(tree)
+        return _names(tree)[0], self.expressions.where(where), self.block(block)
 
     def _block_or_fail(self, tree: Tree[Token]) -> ast.Block | ast.Fail:
         return self._fail(tree) if tree.data == "fail" else self.block(tree)

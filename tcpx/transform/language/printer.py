@@ -140,7 +140,7 @@ def _statement(statement: ast.Statement) -> list[str]:
             parts = [("try" if k == 0 else "else", block) for k, block in enumerate(statement.alternatives)]
             return _headed(parts, f"else {_end_of_try(statement.orelse)}" if statement.orelse is not None else "")
         case ast.Tune():
-            return _headed([("tune" if k == 0 else "or", block) for k, block in enumerate(statement.alternatives)])
+            return _tune(statement)
 
 
 def _if_parts(statement: ast.If) -> list[tuple[str, ast.Block]]:
@@ -172,6 +172,17 @@ def _case(statement: ast.Case) -> list[str]:
         lines.append(f"else => {_fail(statement.orelse)}")
     elif statement.orelse is not None:
         lines += _headed([("else =>", statement.orelse)])
+    return [*lines, "}"]
+
+
+def _tune(statement: ast.Tune) -> list[str]:
+    if not statement.name:
+        return _headed([("tune" if k == 0 else "or", block) for k, block in enumerate(statement.alternatives)])
+    default = f" = {print_expression(statement.default)}" if statement.default is not None else ""
+    lines = [f"tune {statement.name}{default} {{"]
+    for word, condition, block in zip(statement.words, statement.conditions, statement.alternatives, strict=True):
+        where = f" where {print_expression(condition)}" if condition is not None else ""
+        lines += _headed([(f"{word}{where} =>", block)])
     return [*lines, "}"]
 
 

@@ -308,9 +308,15 @@ class Specialize(Commented):
 
 @frozen
 class Tune(Commented):
-    """`tune { A } or { B }`: the choice is a knob."""
+    """`tune { A } or { B }`: the choice is a knob. Or `tune name = word { a where c => { A } b => { B } }`: it has a
+    name and words as values; an alternative whose condition does not hold is none."""
 
     alternatives: tuple[Block, ...]
+    name: str = ""
+    default: Expression | None = None
+    words: tuple[str, ...] = ()
+    conditions: tuple[Expression | None, ...] = ()
+    """Those of the words, in the same order."""
 
 
 @frozen

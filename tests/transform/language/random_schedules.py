@@ -143,7 +143,14 @@ class RandomSchedule:
         return [*head, *more, "else", *self.otherwise(depth)]
 
     def tune(self, depth: int) -> list[str]:
-        return ["tune", *self.block(depth), "or", *self.block(depth)]
+        if self.chance(0.5):
+            return ["tune", *self.block(depth), "or", *self.block(depth)]
+        default = ["=", *self.expression(2)] if self.chance(0.5) else []
+        options: list[str] = []
+        for word in ("a", "b"):
+            where = ["where", *self.expression(2)] if self.chance(0.4) else []
+            options += [word, *where, "=>", *self.block(depth), "\n"]
+        return ["tune", self.name(), *default, "{", *options[:-1], "}"]
 
     # -- expressions ---------------------------------------------------------------------------------------------------
 

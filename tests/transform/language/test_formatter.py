@@ -149,6 +149,10 @@ sequence f(
             'case x {\n  contract => { f(x) }\n  matmul where a < b => {\n    g(x)\n  }\n  else => fail "no"\n}',
         ),
         (["tune { f(x) } or { g(x) }"], "tune { f(x) }\nor { g(x) }"),
+        (
+            ['tune way="a"{a=>{f(x)} b where n>1=>{g(x)}}'],
+            'tune way = "a" {\n  a => { f(x) }\n  b where n > 1 => { g(x) }\n}',
+        ),
         (["let a   = 1", "f(a)", "let bcd = 2", "", "let e = 3"], "let a   = 1\nf(a)\nlet bcd = 2\n\nlet e = 3"),
         (["let a = 1 // x", "let bcd = 2 // y"], "let a = 1    // x\nlet bcd = 2  // y"),
     ],

@@ -11,6 +11,7 @@ from tcpx.transform.language.checker.patterns import candidate_class, check_patt
 from tcpx.transform.language.checker.reachability import check_alternatives, check_arms, check_conditions
 from tcpx.transform.language.checker.scope import Scope
 from tcpx.transform.language.kinds import HANDLES, PARAMETERS, Static, declared_accepts
+from tcpx.transform.suggestions import did_you_mean
 
 Results = tuple[Static, ...]
 
@@ -52,8 +53,7 @@ def check_statement(statement: ast.Statement, scope: Scope, results: Results) ->
         case ast.Try():
             return _check_try(statement, scope, results)
         case ast.Tune():
-            ends = [check_block(b, scope.inner(), results) for b in statement.alternatives]
-            return all(ends)
+            return _check_tune(statement, scope, results)
         case ast.Specialize():
             _check_specialize(statement, scope, results)
     return False
@@ -209,6 +209,35 @@ def _check_case(statement: ast.Case, scope: Scope, results: Results) -> bool:
         ends.append(check_block(statement.orelse, scope.inner(), results))
     else:
         ends.append(statement.orelse is not None)
+    return all(ends)
+
+
+def _check_tune(statement: ast.Tune, scope: Scope, results: Results) -> bool:
+    default = statement.default
+    given = check_expression(default, scope) if default is not None else Static.STRING
+    if default is not None and given not in (Static.STRING, Static.ANY):
+        required = "a string, one of its words"
+        scope.problems.add("a choice by name has a word as default", default.location, required, given.value)
+    if isinstance(default, ast.Literal) and isinstance(default.value, str) and default.value not in statement.words:
+        scope.problems.add(
+            f"`{statement.name}` has no alternative `{default.value}`",
+            default.location,
+            required=", ".join(statement.words),
+            given=default.value,
+            fix=did_you_mean(default.value, statement.words),
+        )
+    twice = next((w for k, w in enumerate(statement.words) if w in statement.words[:k]), None)
+    if twice is not None:
+        scope.problems.add(
+            f"the alternative `{twice}` stands twice",
+            statement.location,
+            required="a name of its own for each",
+            given=", ".join(statement.words),
+        )
+    for condition in statement.conditions:
+        if condition is not None:
+            check_condition(condition, scope)
+    ends = [check_block(b, scope.inner(), results) for b in statement.alternatives]
     return all(ends)
 
 

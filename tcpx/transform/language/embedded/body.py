@@ -179,15 +179,28 @@ class Body(Steps):
         where = here()
         return self._block(lambda body: ast.Try((body,), None, location=where))
 
-    def tune(self) -> BlockContext:
-        """`with s.tune():`, then `or_tune`: the choice is a knob."""
-        where = here()
-        return self._block(lambda body: ast.Tune((body,), location=where))
+    def tune(
+        self, name: str = "", word: str = "", *, default: Argument | None = None, where: Argument | None = None
+    ) -> BlockContext:
+        """`with s.tune():`, then `or_tune`: the choice is a knob. `s.tune("recipe", "direct")` gives the knob a name
+        and this alternative a word; `default` is that of the one taken where nothing tunes."""
+        at = here()
+        chosen = tree_of(default, at) if default is not None else None
+        words = (word,) if name else ()
+        conditions = (tree_of(where, at) if where is not None else None,) if name else ()
+        return self._block(lambda body: ast.Tune((body,), name, chosen, words, conditions, location=at))
 
-    def or_tune(self) -> BlockContext:
+    def or_tune(self, word: str = "", *, where: Argument | None = None) -> BlockContext:
         """The next alternative of `tune`."""
-        where, last = here(), self._last(ast.Tune, "or_tune", "`tune`")
-        return self._continued(last, lambda body: replace(last, alternatives=(*last.alternatives, body)), where)
+        at, last = here(), self._last(ast.Tune, "or_tune", "`tune`")
+        words = (*last.words, *((word,) if last.name else ()))
+        condition = tree_of(where, at) if where is not None else None
+        conditions = (*last.conditions, *((condition,) if last.name else ()))
+        return self._continued(
+            last,
+            lambda body: replace(last, alternatives=(*last.alternatives, body), words=words, conditions=conditions),
+            at,
+        )
 
     def specialize_when(self, target: Argument, condition: Argument) -> BlockContext:
         """Run-time versions of an op or a list; then `else_when`, and `else_` or `else_fail`."""

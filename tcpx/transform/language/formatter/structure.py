@@ -123,7 +123,8 @@ class StructureReader:
             if self._kind() != "LBRACE":
                 head.append(self._element())
                 continue
-            parts.append(Part(tuple(head), self._block(is_case=first.type == "CASE")))
+            is_case = first.type == "CASE" or (first.type == "TUNE" and len(head) > 1)
+            parts.append(Part(tuple(head), self._block(is_case)))
             head = []
             if in_case:
                 break

@@ -112,9 +112,13 @@ class Replay:
                     self.inside(s.else_(), body)
                 self.orelse(statement.orelse)
             case ast.Tune():
-                self.inside(s.tune(), statement.alternatives[0])
-                for body in statement.alternatives[1:]:
-                    self.inside(s.or_tune(), body)
+                words = statement.words or ("",) * len(statement.alternatives)
+                conditions = [None if c is None else self.value(c) for c in statement.conditions] or [None] * len(words)
+                default = None if statement.default is None else self.value(statement.default)
+                first = s.tune(statement.name, words[0], default=default, where=conditions[0])
+                self.inside(first, statement.alternatives[0])
+                for word, where, body in zip(words[1:], conditions[1:], statement.alternatives[1:], strict=True):
+                    self.inside(s.or_tune(word, where=where), body)
             case _:
                 self.branches(statement)
 
