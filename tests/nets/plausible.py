@@ -13,7 +13,7 @@ from tcpx.payload.interfaces import Elementwise, IteratorKind, Structured, Tilea
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.ops.generic import Generic
-from tcpx.payload.ops.gml_st import Loop, StYield
+from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
 from tcpx.payload.sizes import ceildiv, mod, upper_bound
 from tcpx.payload.types import TensorType, shape_of
 from tests.nets.rows import row_of
@@ -41,7 +41,9 @@ def _accumulates(op: Operation) -> bool:
 
 
 def _adds_integers(op: Operation) -> bool:
-    return isinstance(op, Structured) and on_tensors(op) and op.acc_type.is_integer and "contract" in op.tree_classes()
+    return (
+        isinstance(op, Structured) and on_tensors(op) and op.acc_types[0].is_integer and "contract" in op.tree_classes()
+    )
 
 
 def _contracts(op: Operation) -> bool:
@@ -170,7 +172,16 @@ def _has_sibling(loop: Loop) -> bool:
     return any(isinstance(op, Loop) and are_siblings(loop, op) for op in (loop.parent.ops if loop.parent else ()))
 
 
+def _jams(loop: Loop) -> bool:
+    """Whether an even number of iterations that need nothing of one another have a loop in them."""
+    trips = ceildiv(loop.var.upper - loop.var.lower, loop.var.step)
+    is_even = is_equal(mod(trips, 2), 0) is True and not _has_tail(loop)
+    carries = any(isinstance(user, Loop | Materialize) for dest in loop.destinations for user in dest.users)
+    return is_even and not carries and any(isinstance(op, Loop) for op in loop.body.ops)
+
+
 LOOPS: Mapping[str, Callable[[Loop], bool]] = {
+    "unroll_and_jam": _jams,
     "fuse_siblings": _has_sibling,
     "vectorize": is_static,
     "peel": _has_tail,

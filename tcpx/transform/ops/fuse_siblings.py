@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-from tcpx.payload.bounds import is_equal
-from tcpx.payload.ops.gml_st import Loop
-from tcpx.payload.rewriter import InsertPoint
-from tcpx.payload.sizes import Dim, Size, to_text
-from tcpx.transform.cleanup import merge_equal
-from tcpx.transform.convex import gathered, sources
 from tcpx.transform.declaration import (
     LOOP,
     Arguments,
@@ -19,7 +13,7 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
-from tcpx.transform.editing import is_pure
+from tcpx.transform.sibling_fusion import fuse_siblings
 
 
 @register
@@ -72,70 +66,4 @@ class FuseSiblings(Transform):
     results = (Result.LOOP,)
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
-        loop, into = args.loop("target"), args.loop("into")
-        rewriter = ctx.rewriter
-        _check(ctx, loop, into)
-        path = gathered(ctx, (into, loop))
-        if path[0] in sources(path[-1]) or len(path) > 2:
-            raise ctx.fail(
-                f"{path[-1].name} needs what {path[0].name} computes",
-                op=path[-1],
-                required="loops that do not depend on each other",
-                found=f"the path {' -> '.join(f'%{op.name}' for op in path)}",
-            )
-        rewriter.set_operands(into, [*into.operands, *loop.operands])
-        for dest in loop.destinations:
-            rewriter.replace_uses(dest, rewriter.add_block_arg(into.body, dest.type, dest.name))
-        moved = list(loop.body.ops)
-        for op in moved:
-            rewriter.move(op, InsertPoint.end(into.body))
-        rewriter.substitute(moved, {loop.var: Size.of(into.var)})
-        results = [rewriter.add_result(into, result.type, result.name) for result in loop.results]
-        rewriter.set_origins(into, tuple(dict.fromkeys((*into.origins, *loop.origins))))
-        rewriter.set_origins(loop, ())
-        rewriter.replace_op(loop, results)
-        merge_equal(rewriter, into)
-        return (into,)
-
-
-def _check(ctx: TransformContext, loop: Loop, into: Loop) -> None:
-    """Both are loops on values, of one kind, over one range, side by side."""
-    if loop is into or loop.parent is not into.parent:
-        raise ctx.fail(
-            f"{loop.name} and {into.name} do not stand side by side",
-            op=loop,
-            required="two loops in one block",
-            found="one loop" if loop is into else "loops in different blocks",
-            fix=None if loop is into else "`fuse_siblings` of the loops round them first",
-        )
-    on_memory = next((each for each in (loop, into) if not is_pure(each)), None)
-    if on_memory is not None:
-        raise ctx.fail(
-            f"{on_memory.name} writes to memory",
-            op=on_memory,
-            required="loops whose results are all that they do",
-            found="a loop on buffers",
-            fix="`fuse_siblings` before `bufferize`",
-        )
-    if loop.opcode != into.opcode or loop.unrolled != into.unrolled:
-        raise ctx.fail(
-            f"{loop.name} and {into.name} are loops of different kinds",
-            op=loop,
-            required=_kind(into),
-            found=_kind(loop),
-        )
-    if not all(is_equal(a, b) is True for a, b in zip(_range(loop), _range(into), strict=True)):
-        raise ctx.fail(
-            f"nothing proves that {loop.name} and {into.name} have the same iterations",
-            op=loop,
-            required="{} to {} step {}".format(*map(to_text, _range(into))),
-            found="{} to {} step {}".format(*map(to_text, _range(loop))),
-        )
-
-
-def _range(loop: Loop) -> tuple[Dim, Dim, Dim]:
-    return loop.var.lower, loop.var.upper, loop.var.step
-
-
-def _kind(loop: Loop) -> str:
-    return loop.opcode if loop.unrolled == 1 else f"{loop.opcode}, {loop.unrolled} iterations at a time"
+        return (fuse_siblings(ctx, args.loop("target"), args.loop("into")),)
