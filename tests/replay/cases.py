@@ -70,6 +70,17 @@ func @products(%x: tensor<[B]x[M]x[K]xf32>, %w: tensor<[B]x[K]x[N]xf32>) -> tens
 BATCH_TRANSPOSED = BATCH.replace("%w: tensor<[B]x[K]x[N]", "%w: tensor<[B]x[N]x[K]").replace(
     'rhs = ["b", "k", "n"]', 'rhs = ["b", "n", "k"]'
 )
+POOL = """\
+func @pool(%x: tensor<[N]x[2*H + 1]x[2*W + 1]x37xf32>) -> tensor<[N]x[H]x[W]x37xf32> symbols [N, H, W] {
+  %y = tcp.generic(%x) {iterators = [["n", "parallel"], ["h", "parallel"], ["w", "parallel"], ["c", "parallel"],
+      ["k", "reduction", 3], ["l", "reduction", 3]], maps = [[n, 2*h + k, 2*w + l, c], [n, h, w, c]],
+      combiner = "tcp.max"} ({ (%e: f32, %acc: f32):
+    %r = tcp.max(%acc, %e) : f32
+    tcp.yield(%r)
+  }) : tensor<[N]x[H]x[W]x37xf32>
+  tcp.return(%y)
+}
+"""
 VECMAT = """\
 func @row(%x: tensor<[K]xf32>, %w: tensor<[K]x[N]xf32>) -> tensor<[N]xf32> symbols [K, N] {
   %mm = tcp.contract(%x, %w) {lhs = ["k"], rhs = ["k", "n"], out = ["n"]} : tensor<[N]xf32>
@@ -108,6 +119,16 @@ def heads(lhs: str, rhs: str, out: str) -> str:
     )
 
 
+def transpose(dims: str, permutation: tuple[int, ...]) -> str:
+    """A transpose of a tensor with these dims."""
+    types = ["x".join(f"[{dim}]" for dim in order) for order in (dims, [dims[k] for k in permutation])]
+    return (
+        f"func @turned(%x: tensor<{types[0]}xf32>) -> tensor<{types[1]}xf32> symbols [{', '.join(sorted(dims))}] {{\n"
+        f"  %y = tcp.transpose(%x) {{permutation = {list(permutation)}}} : tensor<{types[1]}xf32>\n"
+        "  tcp.return(%y)\n}\n"
+    )
+
+
 LIBRARY_CALLS = {
     "lib/gemm.tcps:packed_gemm": ("contract", "packed_gemm(it, epilogue(it))"),
     "lib/panel_gemm.tcps:panel_gemm": ("contract", "panel_gemm(it, epilogue(it))"),
@@ -130,6 +151,8 @@ LIBRARY_CALLS = {
     "lib/shared_dims.tcps:product_of_vectors": ("vectors", "product_of_vectors(it, epilogue(it))"),
     "lib/elementwise.tcps:nest": ("chain", "nest([producer(producer(it.operand).lhs), it])"),
     "lib/rows.tcps:softmax_rows": ("softmax", "softmax_rows(it)"),
+    "lib/movement.tcps:transposed": ("transpose", "transposed(it)"),
+    "lib/windows.tcps:windows": ("windows", "windows(it)"),
 }
 """For every sequence of the library: what it is for, and its call."""
 PRODUCTS = {
@@ -159,7 +182,11 @@ PAYLOADS = {
     },
     "chain": {"symbolic": CHAIN},
     "softmax": SOFTMAXES,
+    "windows": {"pool": POOL},
+    "transpose": {"blocks": transpose("NKM", (2, 0, 1)), "rows": transpose("NKM", (1, 0, 2))},
 }
+MATCHED = {"softmax": "softmax", "chain": "exp", "transpose": "transpose", "windows": "generic"}
+"""What a call is for, where that is no contraction."""
 
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 
@@ -190,7 +217,7 @@ class Case:
         if not self.sequence:
             return tcpx.load_schedule(SCHEDULES / self.file)
         kind, call = LIBRARY_CALLS[self.subject]
-        wanted = {"softmax": "softmax", "chain": "exp"}.get(kind, "contract")
+        wanted = MATCHED.get(kind, "contract")
         return tcpx.parse_schedule(
             f'language 1\nimport "{self.file}" as library\n'
             f"schedule main(root: func) {{\n  let it = match one {wanted} in root\n  library.{call}\n}}\n"

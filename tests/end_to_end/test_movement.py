@@ -1,0 +1,66 @@
+"""Operations that move elements, without a schedule: any rank, dtype and size, and none is left with a remark."""
+
+from __future__ import annotations
+
+import random
+from itertools import permutations
+from math import ceil
+
+import numpy as np
+import pytest
+
+import tcpx
+from tcpx.target import Target
+
+DTYPES = ("f64", "f32", "f16", "bf16", "si64", "si32", "si16", "si8", "ui8", "i1")
+
+
+def transpose(shape: tuple[int, ...], permutation: tuple[int, ...], dtype: str, symbolic: bool) -> str:
+    names = [f"[D{k}]" if symbolic else str(n) for k, n in enumerate(shape)]
+    given = f"tensor<{'x'.join([*names, dtype])}>"
+    made = f"tensor<{'x'.join([*(names[k] for k in permutation), dtype])}>"
+    symbols = f" symbols [{', '.join(f'D{k}' for k in range(len(shape)))}]" if symbolic else ""
+    return (
+        f"func @f(%x: {given}) -> {made}{symbols} {{\n"
+        f"  %y = tcp.transpose(%x) {{permutation = {list(permutation)}}} : {made}\n  tcp.return(%y)\n}}\n"
+    )
+
+
+def drawn_transposes(count: int) -> list[tuple[str, dict[str, int]]]:
+    """Payloads of every rank up to 5, with the sizes of their symbols."""
+    draw = random.Random(22)
+    found: list[tuple[str, dict[str, int]]] = []
+    for number in range(count):
+        rank = 2 + number % 4
+        shape = tuple(draw.choice((0, 1, 2, 3, 5, 7, 16, 17, 33, 40)) if rank < 4 or k % 2 else 3 for k in range(rank))
+        permutation = draw.choice(list(permutations(range(rank))))
+        symbolic = draw.random() < 0.3
+        text = transpose(shape, permutation, DTYPES[number % len(DTYPES)], symbolic)
+        found.append((text, {f"D{k}": n for k, n in enumerate(shape)} if symbolic else {}))
+    return found
+
+
+FUSED = """\
+func @f(%x: tensor<[N]x37xf32>, %b: tensor<[N]xf32>) -> tensor<37x[N]xf32> symbols [N] {
+  %y = tcp.transpose(%x) {permutation = [1, 0]} : tensor<37x[N]xf32>
+  %e = tcp.neg(%y) : tensor<37x[N]xf32>
+  %bias = tcp.broadcast(%b) {dims = [1]} : tensor<37x[N]xf32>
+  %z = tcp.add(%e, %bias) : tensor<37x[N]xf32>
+  tcp.return(%z)
+}
+"""
+CASES = [(FUSED, {"N": 0}), (FUSED, {"N": 53}), *drawn_transposes(44)]
+PER_CHUNK = 6
+
+
+@pytest.mark.parametrize("chunk", range(ceil(len(CASES) / PER_CHUNK)))
+def test_numbers(target: Target, chunk: int) -> None:
+    cases = CASES[PER_CHUNK * chunk : PER_CHUNK * (chunk + 1)]
+    texts = list(dict.fromkeys(text for text, _ in cases))
+    requests = [tcpx.CompileRequest(tcpx.parse(text), name=f"f{number}") for number, text in enumerate(texts)]
+    kernels = dict(zip(texts, tcpx.compile_many(requests, target=target, threads=1 + chunk % 2), strict=True))
+    for text, sizes in cases:
+        module, kernel = tcpx.parse(text), kernels[text]
+        assert not kernel.remarks, f"{text}{kernel.remarks}"
+        arrays = tcpx.random_inputs(module, sizes=sizes)
+        np.testing.assert_array_equal(kernel(*arrays), tcpx.evaluate(module, *arrays), err_msg=text)
