@@ -7,10 +7,12 @@ from tcpx.interp.arithmetic import checked, size_text
 from tcpx.interp.expressions import evaluate, truth
 from tcpx.interp.frame import Frame
 from tcpx.interp.knobs import KnobUse, OverriddenLaterError, ParamValue
+from tcpx.interp.space.formula import up_to
 from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe
 from tcpx.payload.diagnostics import Kind
 from tcpx.payload.ir import FuncOp
+from tcpx.payload.sizes import upper_bound
 from tcpx.payload.structure import DIGITS, operation_fingerprint
 from tcpx.payload.types import SCALARS, ScalarType
 from tcpx.transform.language import syntax as ast
@@ -23,6 +25,7 @@ def bind_knob(knob: ast.Knob, state: State, frame: Frame) -> None:
     default = _typed(evaluate(knob.default, state, frame), knob.type, knob.name, knob.default, frame)
     domain = evaluate(knob.domain, state, frame) if knob.domain is not None else ()
     items = domain if isinstance(domain, tuple) else (domain,)
+    limit = limit_of(knob, state, frame)
     given = state.overrides.find(frame.use, knob.name, frame.place)
     typed = None if given is None else _typed(given, knob.type, knob.name, knob, frame)
     structure = "" if knob.separate else _structure(knob.name, (default, *items), state, frame)
@@ -36,8 +39,30 @@ def bind_knob(knob: ast.Knob, state: State, frame: Frame) -> None:
             found=describe(use.value),
             kind=Kind.SILENCEABLE,
         )
+    if limit is not None and not use.beyond:
+        kept = up_to(tuple(item for item in items if isinstance(item, int | float)), limit)
+        items = tuple(item for item in items if item in kept)
+        use = replace(use, value=_at_most(use.value, items), default=_at_most(use.default, items))
     frame.names[knob.name] = use.value
     _record(use, items, state, frame)
+
+
+def limit_of(knob: ast.Knob, state: State, frame: Frame) -> int | None:
+    """The largest number that `up_to` can be here; None without one, and where nothing bounds the size."""
+    if knob.limit is None:
+        return None
+    size = as_dim_value(evaluate(knob.limit, state, frame))
+    if size is None:
+        raise frame.error(
+            f"the limit of the knob `{knob.name}` is no size", knob.limit, required="an int or a size such as `size(k)`"
+        )
+    return upper_bound(size)
+
+
+def _at_most(value: RuntimeValue, items: tuple[RuntimeValue, ...]) -> RuntimeValue:
+    """The value, or the largest of the items where it is larger."""
+    numbers = [item for item in items if isinstance(item, int | float)]
+    return min(value, max(numbers)) if isinstance(value, int | float) and numbers else value
 
 
 def _record(use: KnobUse, domain: tuple[RuntimeValue, ...], state: State, frame: Frame) -> None:

@@ -151,6 +151,28 @@ def test_knobs_of_a_block_that_is_not_chosen_do_not_count() -> None:
     assert refusal(text, {"tune1": 2}).message == "the knob `tune1` chooses no alternative"
 
 
+LIMITED = """language 1
+sequence rows(mm: op<contract>) {
+  knob separate kc: int = 128 in pow2(2, 512) up_to size(mm.k)
+  tile(mm, [k: kc])
+}
+schedule main(root: func) { for mm in match some contract in root { rows(mm) } }
+"""
+
+
+def test_values_beyond_a_limit_are_the_first_that_reaches_it() -> None:
+    domain = (2, 4, 8, 16, 32, 64)
+    assert {(u.value, u.default, u.domain) for u in run(LIMITED).knobs} == {(64, 64, domain)}
+    assert {u.value for u in run(LIMITED, {"kc": 256}).knobs} == {64}
+    assert {u.value for u in run(LIMITED, {"kc": 32}).knobs} == {32}
+    assert {u.value for u in run(LIMITED, {"kc!": 1024}).knobs} == {1024}
+    assert refusal(LIMITED, {"kc": 3}).message == "the value of the knob `kc` is not in its domain"
+    space = tcpx.search_space(parse(PAYLOAD), tcpx.parse_schedule(LIMITED), target="generic")
+    assert [(v.items({}), space.names(v.path)) for v in space.variables] == [
+        (domain, f"{fc}/rows.kc") for fc in ("fc1", "fc2", "fc3")
+    ]
+
+
 RECIPES = """language 1
 sequence rows(mm: op<contract>) {
   tune recipe = "wide" if size(mm.k) > 4 else "high" {

@@ -261,6 +261,12 @@ def _contains(items: tuple[Value, ...], item: Value) -> bool:
     return item in items
 
 
+def up_to(items: tuple[Value, ...], limit: int) -> tuple[Value, ...]:
+    """The numbers below a limit, and the first that is not: larger ones do what that one does."""
+    beyond = sorted(item for item in items if isinstance(item, int | float) and item >= limit)
+    return tuple(item for item in items if item not in beyond[1:])
+
+
 def _length(items: tuple[Value, ...]) -> int:
     return len(items)
 
@@ -290,6 +296,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "divisors": _divisors,
     "contains": _contains,
     "len": _length,
+    "up_to": up_to,
 }
 """What the language computes with numbers alone, by its name there (semantics as in `tcpx/interp/arithmetic.py`)."""
 CONDITIONS: Final = frozenset(("==", "!=", "<", "<=", ">", ">=", "not", "contains"))

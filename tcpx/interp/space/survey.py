@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from tcpx.interp.conditions import Condition
-from tcpx.interp.declared_knobs import bind_knob, chosen_alternative
+from tcpx.interp.declared_knobs import bind_knob, chosen_alternative, limit_of
 from tcpx.interp.frame import Frame
 from tcpx.interp.payload_check import Known, PayloadChecker
 from tcpx.interp.space.decided import may_hold, surely_holds
@@ -100,6 +100,9 @@ class Surveyor(PayloadChecker):
         if domain is None and statement.domain is not None and use is not None:
             held = [plain_value(item) for item in use.domain]
             domain = constant(tuple(item for item in held if item is not None), is_guess=True)
+        limit = limit_of(statement, self.state, frame)
+        if domain is not None and limit is not None:
+            domain = apply("up_to", (domain, constant(limit)))
         if default is None:  # not known here, or a size that symbols decide
             return
         if statement.domain is None and statement.type.name == "bool":

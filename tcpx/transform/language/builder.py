@@ -178,9 +178,11 @@ class Builder:
                 return ast.Let(_names(tree), values[0], trivia=trivia, location=location)
             case "knob":
                 type_ = self.type(_trees(tree, "type")[0])
-                domain = values[1] if len(values) > 1 else None
-                separate = _has(tree, "SEPARATE")
-                return ast.Knob(_names(tree)[0], type_, values[0], domain, separate, trivia=trivia, location=location)
+                default, domain, limit = [*values, None, None][:3]
+                if default is None:
+                    raise TypeError("required a default")
+                name, separate = _names(tree)[0], _has(tree, "SEPARATE")
+                return ast.Knob(name, type_, default, domain, separate, limit, trivia=trivia, location=location)
             case "require":
                 return ast.Require(values[0], _string(tree), trivia=trivia, location=location)
             case "return":

@@ -115,6 +115,7 @@ def _statement(statement: ast.Statement) -> list[str]:
             return [f"let {', '.join(statement.names)} = {print_expression(statement.value)}"]
         case ast.Knob():
             domain = f" in {print_expression(statement.domain)}" if statement.domain is not None else ""
+            domain += f" up_to {print_expression(statement.limit)}" if statement.limit is not None else ""
             separate = "separate " if statement.separate else ""
             return [
                 f"knob {separate}{statement.name}: {statement.type} = {print_expression(statement.default)}{domain}"

@@ -213,13 +213,15 @@ class Let(Commented):
 
 @frozen
 class Knob(Commented):
-    """`knob name: type = default in domain`. A separate knob does not share its value with uses of one structure."""
+    """`knob name: type = default in domain up_to limit`. A separate knob does not share its value with uses of one
+    structure. Values beyond the first of the domain that is at least the limit are as good as that one."""
 
     name: str
     type: TypeOf
     default: Expression
     domain: Expression | None
     separate: bool = False
+    limit: Expression | None = None
 
 
 @frozen

@@ -94,6 +94,7 @@ class RandomSchedule:
 
     def knob(self) -> list[str]:
         domain = ["in", *self.random.choice([["1", "..", "14"], ["pow2", "(", "8", ",", "64", ")"]])]
+        domain += ["up_to", self.name()] if self.chance(0.3) else []
         return [
             "knob",
             *(["separate"] if self.chance(0.2) else []),

@@ -35,8 +35,8 @@ def problems(body: str) -> list[tuple[str, str | None]]:
         ("tile(mm, [n: 4, n: 8])", "the dim `n` stands twice in `sizes`", None),
         ("tile(mm, [n: lats])", "`lats` is not bound", "did you mean `last`?"),
         (
-            "vectorize(mm)",
-            "`loop` of `vectorize` has the wrong type",
+            "peel(mm)",
+            "`loop` of `peel` has the wrong type",
             "a loop that steps one of its dims: `mm.loop(..)`",
         ),
         ("split_reduction(mm, [k: 4])", "`dim` of `split_reduction` has the wrong type",
@@ -78,6 +78,7 @@ def problems(body: str) -> list[tuple[str, str | None]]:
          "did you mean `contract`?"),
         ("let a = match any op in mm where not sheduled", "`sheduled` is not bound", "did you mean `scheduled`?"),
         ("let a = match any op in 4", "matching goes through a function, a loop or an op", None),
+        ("knob kc: int = 4 in pow2(4, 64) up_to mm\ntile(mm, [k: kc])", "the limit of the knob `kc` is no size", None),
         ('tune way = "c" { a => { } b => { } }', "`way` has no alternative `c`", None),
         ("tune way = 4 { a => { } b => { } }", "a choice by name has a word as default", None),
         ("tune way { a => { } a => { } }", "the alternative `a` stands twice", None),
@@ -179,7 +180,7 @@ def test_an_import_of_an_import_is_its_own(tmp_path: Path) -> None:
 
 
 def test_ended_handles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transforms()["vectorize"], "ends", ("loop",))
+    monkeypatch.setattr(transforms()["vectorize"], "ends", ("target",))
     body = "let i = tile(mm, [n: 4])\nif threads > 1 { vectorize(i) }\nvectorize(i)\nlet j = parent(i)\ndce(j)"
     assert problems(body)[0] == ("`i` is gone", None)
     assert len([m for m, _ in problems(body) if "gone" in m]) == 1

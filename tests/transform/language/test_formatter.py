@@ -148,6 +148,7 @@ sequence f(
             ["case x { contract=>{f(x)} matmul where a<b => { g(x)", '} else=>fail "no" }'],
             'case x {\n  contract => { f(x) }\n  matmul where a < b => {\n    g(x)\n  }\n  else => fail "no"\n}',
         ),
+        (["knob kc:int=4 in pow2(4,64)up_to size(x.k)"], "knob kc: int = 4 in pow2(4, 64) up_to size(x.k)"),
         (["tune { f(x) } or { g(x) }"], "tune { f(x) }\nor { g(x) }"),
         (
             ['tune way="a"{a=>{f(x)} b where n>1=>{g(x)}}'],

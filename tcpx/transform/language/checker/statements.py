@@ -107,6 +107,15 @@ def _check_knob(statement: ast.Knob, scope: Scope) -> None:
                 required="a range `1..6`, a list, or a function such as `pow2`",
                 given=domain.value,
             )
+    if statement.limit is not None:
+        limit = check_expression(statement.limit, scope)
+        if limit not in (Static.INT, Static.SIZE, Static.ANY):
+            scope.problems.add(
+                f"the limit of the knob `{statement.name}` is no size",
+                statement.limit.location,
+                required="an int or a size, such as `size(mm.k)`",
+                given=limit.value,
+            )
     scope.bind(statement.name, static, statement.location, is_knob=True)
 
 

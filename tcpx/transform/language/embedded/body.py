@@ -55,6 +55,7 @@ class Body(Steps):
         default: Argument,
         domain: Argument | None = None,
         *,
+        up_to: Argument | None = None,
         separate: bool = False,
         name: str = "",
         doc: str = "",
@@ -65,7 +66,9 @@ class Body(Steps):
         (chosen,) = _names(name, place, "knob")
         within = tree_of(domain, where) if domain is not None else None
         value, trivia = tree_of(default, where), ast.Trivia(doc)
-        recorder.record(ast.Knob(chosen, type_of(type, where), value, within, separate, trivia=trivia, location=where))
+        limit = tree_of(up_to, where) if up_to is not None else None
+        declared = type_of(type, where)
+        recorder.record(ast.Knob(chosen, declared, value, within, separate, limit, trivia=trivia, location=where))
         return recorder.named(chosen, where)
 
     def let(self, value: Argument, *, name: str = "", doc: str = "") -> Value:

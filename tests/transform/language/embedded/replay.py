@@ -93,9 +93,10 @@ class Replay:
             case ast.Knob():
                 default = self.value(statement.default)
                 domain = None if statement.domain is None else self.value(statement.domain)
+                limit = None if statement.limit is None else self.value(statement.limit)
                 self.known[statement.name] = s.knob(
                     str(statement.type), default, domain, separate=statement.separate, name=statement.name,
-                    doc=statement.trivia.doc,
+                    up_to=limit, doc=statement.trivia.doc,
                 )  # fmt: skip
             case ast.Require():
                 s.require(self.value(statement.condition), statement.message)

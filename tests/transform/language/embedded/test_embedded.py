@@ -169,6 +169,7 @@ schedule s(root: func) expects "a.tcp" {
   }
   try { vectorize(mm.loop(k)) } else { unroll(mm.loop(k), factor: 2) } else fail "no"
   tune { two(mm) } or { optional two(mm, count: 3) }
+  knob depth: int = 64 in pow2(16, 256) up_to size(mm.k)
   tune recipe = "wide" if size(mm.n) > 64 else "high" { high => { dce(mm) } wide where size(mm.n) > 8 => { cse(mm) } }
   if number == 1 { dce(root) } else if target.has("avx2") or number < 5 { cse(root) } else { canonicalize(root) }
   specialize [mm] when size(mm.m) < 8 { dce(mm) } else when size(mm.m) < 16 { cse(mm) } else { canonicalize(mm) }
