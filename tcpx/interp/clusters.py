@@ -1,13 +1,17 @@
-"""`clusters`: which elementwise operations can be computed together, in one loop nest."""
+"""`clusters` and `row_clusters`: which operations can be computed together, in one loop nest."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from tcpx.payload.indexing_maps import map_dims
+from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation
 from tcpx.payload.sizes import Dim
-from tcpx.payload.types import TensorType
+from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform.elementwise import fills, is_pointwise, repeats
 
 Shape = tuple[Dim, ...]
+Space = tuple[Shape, frozenset[int]]
+"""A shape, and which of its dims are reduced."""
 
 
 def clusters(ops: Sequence[Operation]) -> list[list[Operation]]:
@@ -17,11 +21,66 @@ def clusters(ops: Sequence[Operation]) -> list[list[Operation]]:
     through something else. Where that leaves a choice, an operation goes with those that use it. Takes time linear in
     the operations of the blocks.
     """
-    wanted = dict.fromkeys(ops)
     found: list[list[Operation]] = []
-    for block in dict.fromkeys(op.parent for op in wanted if op.parent is not None):
-        found += _Clusters(block, wanted).found()
+    for block, wanted in _by_block(ops).items():
+        shapes = {op: shape for op in wanted if (shape := _shape(op)) is not None}
+        found += _Clusters(block, shapes).found()
     return found
+
+
+def row_clusters(ops: Sequence[Operation]) -> list[list[Operation]]:
+    """The parts of some operations that can be computed row by row: reductions over the same dims of one shape, the
+    elementwise operations of that shape and of what is left of it, and what repeats a number for its row."""
+    found: list[list[Operation]] = []
+    for block, wanted in _by_block(ops).items():
+        left = dict.fromkeys(wanted)
+        for space in dict.fromkeys(space for op in wanted if (space := _reduced(op)) is not None):
+            members = {op: shape for op in left if (shape := _in_rows(op, space)) is not None}
+            for together in _Rows(block, members, space).found():
+                if any(_reduced(op) for op in together):
+                    found.append([op for op in together if not repeats(op)])
+                    for op in together:
+                        del left[op]
+    return found
+
+
+def _by_block(ops: Iterable[Operation]) -> dict[Block, list[Operation]]:
+    """Operations by the block in which they stand, in program order."""
+    found: dict[Block, list[Operation]] = {}
+    for op in dict.fromkeys(ops):
+        if op.parent is not None:
+            found.setdefault(op.parent, []).append(op)
+    return {block: sorted(inside, key=lambda op: op.order) for block, inside in found.items()}
+
+
+def _reduced(op: Operation) -> Space | None:
+    """What a reduction of one operand that is read in order reduces."""
+    if not isinstance(op, Structured) or op.inits or len(op.inputs) != 1 or op.is_irregular or op.is_sequential:
+        return None
+    names, its = map_dims(op.maps()[0]), op.iterators()
+    kind = op.inputs[0].type
+    if not isinstance(kind, TensorType) or not op.reduces or names is None or names != tuple(it.name for it in its):
+        return None
+    kept = tuple(it.name for it in its if not it.is_reduction)
+    is_plain = all(map_dims(m) == kept for m in op.result_maps())
+    return (kind.shape, frozenset(k for k, it in enumerate(its) if it.is_reduction)) if is_plain else None
+
+
+def _left(space: Space) -> Shape:
+    """The shape of one number for each row."""
+    return tuple(extent for k, extent in enumerate(space[0]) if k not in space[1])
+
+
+def _in_rows(op: Operation, space: Space) -> Shape | None:
+    """The shape of what an operation computes for rows; None of one that does not."""
+    if _reduced(op) == space:
+        return _left(space)
+    if repeats(op) and shape_of(op.result.type) == space[0] and shape_of(op.inputs[0].type) == _left(space):
+        names, kept = map_dims(op.maps()[0]), map_dims(op.result_map())
+        places = [kept.index(name) for name in names] if names is not None and kept is not None else []
+        return space[0] if space[1].isdisjoint(places) and len(places) == len(_left(space)) else None
+    shape = _shape(op)
+    return shape if shape in (space[0], _left(space)) else None
 
 
 def _shape(op: Operation) -> Shape | None:
@@ -38,10 +97,8 @@ class _Clusters:
     """Operations of a block get numbers: no less than those of what they read, and larger where they cannot be one with
     it. What has one number has no path to itself through something else."""
 
-    def __init__(self, block: Block, wanted: Iterable[Operation]) -> None:
-        self.ops = block.ops
-        self.wanted = wanted
-        self.shapes = {op: shape for op in block.ops if op in wanted and (shape := _shape(op)) is not None}
+    def __init__(self, block: Block, shapes: Mapping[Operation, Shape]) -> None:
+        self.ops, self.shapes = block.ops, shapes
         self.sources = {op: self._sources(op, block) for op in block.ops}
         self.numbers: dict[Operation, int] = {}
 
@@ -99,3 +156,17 @@ class _Clusters:
         for op in self.shapes:
             together.setdefault(root(op), []).append(op)
         return list(together.values())
+
+
+class _Rows(_Clusters):
+    """The same of rows: an operation goes with what it reads of the same row."""
+
+    def __init__(self, block: Block, shapes: Mapping[Operation, Shape], space: Space) -> None:
+        super().__init__(block, shapes)
+        self.space = space
+
+    def _are_joined(self, source: Operation, op: Operation) -> bool:
+        if source not in self.shapes or op not in self.shapes:
+            return False
+        wanted = self.space[0] if _reduced(op) == self.space else self.shapes[op]
+        return self.shapes[source] == (_left(self.space) if repeats(op) else wanted)

@@ -7,7 +7,20 @@ from tcpx.transform.declaration import Category, ParameterKind, Transform
 from tcpx.transform.language import syntax as ast
 
 _MOVING_FUNCTIONS = frozenset(
-    ("size", "footprint", "rank", "epilogue", "prologue", "clusters", "producer", "users", "parent", "len", "exists")
+    (
+        "size",
+        "footprint",
+        "rank",
+        "epilogue",
+        "prologue",
+        "clusters",
+        "row_clusters",
+        "producer",
+        "users",
+        "parent",
+        "len",
+        "exists",
+    )
 )
 _MOVING_METHODS = frozenset(("loop", "loops", "copy", "is_a", "attribute"))
 _MOVING_ATTRIBUTES = frozenset(("start", "scheduled", "constant"))

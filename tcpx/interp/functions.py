@@ -1,11 +1,11 @@
 """The meaning of the built-in functions declared in `transform/language/builtins.py`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import isqrt
 
 from tcpx.interp import chains, navigation
 from tcpx.interp.arithmetic import checked, size_text
-from tcpx.interp.clusters import clusters
+from tcpx.interp.clusters import clusters, row_clusters
 from tcpx.interp.frame import Frame
 from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
@@ -329,13 +329,44 @@ def _prologue(args: Arguments, state: State, frame: Frame, node: ast.Node) -> Ru
     return chains.prologue(args[0], state, node.location)
 
 
-def _clusters(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+def _parts(found: Callable[[Sequence[Operation]], list[list[Operation]]]) -> Builtin:
+    def parts(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+        (held,) = args
+        if not isinstance(held, tuple):
+            raise _wrong(args, "a list of ops", frame, node)
+        state.work.items_of(len(held), frame, node)
+        ops = [op for handle in held for op in _ops(handle, state, frame, node)]
+        return tuple(tuple(state.handles.of(op) for op in together) for together in found(ops))
+
+    return parts
+
+
+def _row_clusters(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    found = _parts(row_clusters)(args, state, frame, node)
+    lists = [held for held in found if isinstance(held, tuple)] if isinstance(found, tuple) else []
+    return tuple((tuple(op for op in held if _reduces(op, state, frame, node)), held) for held in lists)
+
+
+def _reduces(handle: RuntimeValue, state: State, frame: Frame, node: ast.Node) -> bool:
+    return any(isinstance(op, Structured) and op.reduces for op in _ops(handle, state, frame, node))
+
+
+def _like(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    held, op = args
+    if not isinstance(held, tuple) or not isinstance(op, OpHandle):
+        raise _wrong(args, "a list of dims and an op", frame, node)
+    wanted = {d.dim for d in held if isinstance(d, DimHandle)}
+    found = _ops(op, state, frame, node)[0]
+    its = found.iterators() if isinstance(found, Tileable) else ()
+    return tuple(DimHandle(op, it.name) for it in its if it.name in wanted)
+
+
+def _reversed(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
     (held,) = args
     if not isinstance(held, tuple):
-        raise _wrong(args, "a list of ops", frame, node)
+        raise _wrong(args, "a list", frame, node)
     state.work.items_of(len(held), frame, node)
-    ops = [op for handle in held for op in _ops(handle, state, frame, node)]
-    return tuple(tuple(state.handles.of(op) for op in together) for together in clusters(ops))
+    return held[::-1]
 
 
 def _producer(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
@@ -383,7 +414,10 @@ _FUNCTIONS: Mapping[str, Builtin] = {
     "len": _len,
     "epilogue": _epilogue,
     "prologue": _prologue,
-    "clusters": _clusters,
+    "clusters": _parts(clusters),
+    "row_clusters": _row_clusters,
+    "like": _like,
+    "reversed": _reversed,
     "producer": _producer,
     "users": _users,
     "parent": _parent,

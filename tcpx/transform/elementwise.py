@@ -19,7 +19,7 @@ def is_pointwise(op: Operation | None) -> TypeGuard[Structured]:
         isinstance(op, Structured)
         and all(it.kind is IteratorKind.PARALLEL for it in op.iterators())
         and not (op.inits or op.ragged() or op.scatters or index_operands(op.maps()))
-        and all(m == op.result_map() for m in op.result_maps())
+        and len(set(op.result_maps())) == 1
     )
 
 
@@ -27,7 +27,7 @@ def repeats(op: Operation | None) -> TypeGuard[Structured]:
     """Whether an operation only repeats its operand along further dims."""
     if not isinstance(op, Structured) or not op.is_movement or not is_pointwise(op) or len(op.inputs) != 1:
         return False
-    places = [op.result_map().index(e) for e in op.maps()[0] if e in op.result_map()]
+    places = [op.result_maps()[0].index(e) for e in op.maps()[0] if e in op.result_maps()[0]]
     return places == sorted(set(places)) and len(places) == len(op.maps()[0])
 
 
@@ -38,7 +38,7 @@ def fills(op: Operation | None) -> TypeGuard[Structured]:
 
 def _places(op: Structured, index: IndexingMap) -> Mapping[Symbol, Dim]:
     """The iteration that computes the element of the results with this index."""
-    return {dim_symbol(map_dim(entry) or ""): at for entry, at in zip(op.result_map(), index, strict=True)}
+    return {dim_symbol(map_dim(entry) or ""): at for entry, at in zip(op.result_maps()[0], index, strict=True)}
 
 
 def _read_at(indexing_map: IndexingMap, index: Mapping[Symbol, Dim]) -> IndexingMap:
@@ -82,7 +82,7 @@ class _Merged:
     def _add(self, op: Structured) -> None:
         """Compute what an operation does in the body."""
         index = _places(op, self.dims)
-        whole = {op.result_map(): self.dims}
+        whole = {op.result_maps()[0]: self.dims}
         reads = [whole.get(m) or _read_at(m, index) for m in op.maps()]
         elements = [self._element(value, at, op) for value, at in zip(op.inputs, reads, strict=True)]
         elements += [self._position(p, index) for p in op.positions()]

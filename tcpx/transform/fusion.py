@@ -734,11 +734,12 @@ def _pull_at(
             fix=f"slice what %{producer.name} reads, in the payload: of that it computes what is read alone",
         )
     if producer.pads_operands and part.dense() == part:
-        boxes = _boxes_to_pull(producer, source, part, shape)
+        boxes = _boxes_to_pull(producer, source, part, _padded_shape(producer, user) if target is user else shape)
         key: tuple[Hashable, ...] = (target.parent, *boxes)
         if key not in pulled:
             pulled[key] = _pull_box(rewriter, producer, *boxes, target, copies).results
-        value = pulled[key][producer.results.index(source)]
+        made = pulled[key][producer.results.index(source)]
+        value = kept_of(rewriter, made, Tile.full(shape), InsertPoint.before(target), f"{source_name(producer)}.t")
     else:
         key = (target.parent, source, part, tuple(shape))
         if key not in pulled:
@@ -746,6 +747,18 @@ def _pull_at(
         (value,) = pulled[key]
     rewriter.replace_uses(target.results[0], value)
     dead.append(target.results[0])
+
+
+def _padded_shape(producer: Tileable, user: Operation) -> Sequence[Dim]:
+    """The shape in which what an operation reads is computed: the one that it is padded to behind, with what is not
+    free, so that it is a full tile before what is beyond the elements read is replaced."""
+    shape = shape_of(user.results[0].type)
+    readers = user.results[0].users
+    is_moved = isinstance(producer, Structured) and (producer.is_movement or producer.reduces)
+    if is_moved or not readers or any(new.padded_behind(reader) is None for reader in readers):
+        return shape
+    padded = {tuple(shape_of(reader.results[0].type)) for reader in readers}
+    return padded.pop() if len(padded) == 1 else shape
 
 
 def _replaced(user: Operation) -> Operation:

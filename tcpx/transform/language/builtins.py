@@ -74,6 +74,14 @@ FUNCTIONS = _table(
         "prologue", ("operand",), Static.OP, "the first op of the elementwise chain that leads to an operand alone"
     ),
     Function("clusters", ("ops",), Static.LIST, "the lists of elementwise ops that `fuse_elementwise` can make one of"),
+    Function(
+        "row_clusters",
+        ("ops",),
+        Static.LIST,
+        "what can be computed row by row, in pairs of lists: reductions over the same dims, and all ops with them",
+    ),
+    Function("like", ("dims", "op"), Static.LIST, "the dims of an op that are called as those of a list"),
+    Function("reversed", ("list",), Static.LIST, "the items of a list, the last one first"),
     Function("producer", ("operand",), Static.OP, "the op that makes the operand's value"),
     Function("users", ("value",), Static.LIST, "the ops that read a value, in program order"),
     Function("parent", ("op",), Static.ANY, "the loop, group or function round an op"),

@@ -53,6 +53,7 @@ class Decompose(Transform):
     category = Category.OPERATION_TREE
     parameters = (Parameter("target", OP, doc="a composite or elementwise operation, or a generic"),)
     results = (Result.OP,)
+    marks = False
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         op = args.op("target")

@@ -1,0 +1,174 @@
+"""What has no contraction in it, by the default schedule: random graphs of elementwise operations, broadcasts and
+reductions, and the chains of them that people write, in vectors, beside the evaluator."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import tcpx
+from tcpx.payload.types import dtype_of, shape_of
+
+Array = npt.NDArray[np.generic]
+TARGETS = ("generic", "x86_avx2", "x86_avx512")
+SIZES = (
+    {"M": 5, "N": 37},
+    {"M": 1, "N": 1},
+    {"M": 33, "N": 130},
+    {"M": 0, "N": 3},
+    {"M": 4, "N": 0},
+    {"M": 2, "N": 64},
+)
+SEEDS, MANY_SEEDS = 6, 200
+MOST_LEFT = 0.05
+"""So large a share of graphs may have a remark: something in them stays scalar."""
+
+
+@dataclass
+class Graph:
+    """A random payload. Floats hold small integers, so that sums in any order are exact."""
+
+    seed: int
+    lines: list[str] = field(default_factory=list[str])
+    values: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """Names and shapes: `MN`, `M`, `N` or none."""
+
+    def text(self) -> str:
+        draw = random.Random(self.seed)
+        self.dtype = draw.choice(("f32", "f32", "f64", "si32", "si8"))
+        arguments = [("x", "MN"), ("y", "MN"), ("p", "M"), ("q", "N")]
+        self.values = list(arguments)
+        for _ in range(draw.randrange(4, 14)):
+            self._draw(draw)
+        read = "".join(line.split(" = ")[1] for line in self.lines)
+        made = [v for v in self.values[len(arguments) :] if f"%{v[0]})" not in read and f"%{v[0]}," not in read]
+        made += [v for v in self.values[len(arguments) :] if v not in made and draw.random() < 0.15]
+        given = ", ".join(f"%{name}: {self._type(shape)}" for name, shape in arguments)
+        results = ", ".join(self._type(shape) for _, shape in made)
+        body = "\n".join([*self.lines, f"  tcp.return({', '.join('%' + name for name, _ in made)})"])
+        return f"func @g{self.seed}({given}) -> ({results}) symbols [M, N] {{\n{body}\n}}\n"
+
+    def _type(self, shape: str) -> str:
+        return f"tensor<{''.join(f'[{d}]x' for d in shape)}{self.dtype}>"
+
+    def _add(self, shape: str, text: str) -> str:
+        name = f"v{len(self.lines)}"
+        self.lines.append(f"  %{name} = {text} : {self._type(shape)}")
+        return name
+
+    def _draw(self, draw: random.Random) -> None:
+        """An operation on what is there, broadcast to one shape."""
+        name, shape = draw.choice(self.values[-6:])
+        kind = draw.random()
+        if kind < 0.3 and shape:
+            kept = draw.choice(("", *shape) if len(shape) > 1 else ("",))
+            dims = [k for k, d in enumerate(shape) if d not in kept]
+            op = draw.choice(("sum", "max", "min"))
+            self.values.append((self._add(kept, f"tcp.reduce_{op}(%{name}) {{dims = {dims}}}"), kept))
+        elif kind < 0.4:
+            self.values.append((self._add(shape, f"tcp.neg(%{name})"), shape))
+        else:
+            fits = [v for v in self.values if set(v[1]) <= set(shape)]
+            other, narrow = draw.choice(fits)
+            if narrow != shape:
+                places = [shape.index(d) for d in narrow]
+                other = self._add(shape, f"tcp.broadcast(%{other}) {{dims = {places}}}")
+            elif draw.random() < 0.2:
+                other = self._add(shape, "tcp.fill {value = %s}" % ("2.0" if self.dtype[0] == "f" else "2"))
+            op = draw.choice(("add", "sub", "max", "min"))
+            self.values.append((self._add(shape, f"tcp.{op}(%{name}, %{other})"), shape))
+
+
+SOFTMAX = """\
+func @softmax(%x: tensor<[M]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M, N] {
+  %y = tcp.softmax(%x) {dim = 1} : tensor<[M]x[N]xf32>
+  tcp.return(%y)
+}
+"""
+NORM = """\
+func @norm(%x: tensor<[M]x[N]xf32>, %g: tensor<[N]xf32>) -> (tensor<[M]x[N]xf32>, tensor<[M]xf32>, tensor<[M]x[N]xf32>)
+    symbols [M, N] {
+  %hundredth = tcp.fill {value = 0.01} : tensor<[M]xf32>
+  %s = tcp.reduce_sum(%x) {dims = [1]} : tensor<[M]xf32>
+  %mean = tcp.mul(%s, %hundredth) : tensor<[M]xf32>
+  %means = tcp.broadcast(%mean) {dims = [0]} : tensor<[M]x[N]xf32>
+  %c = tcp.sub(%x, %means) : tensor<[M]x[N]xf32>
+  %squares = tcp.mul(%c, %c) : tensor<[M]x[N]xf32>
+  %q = tcp.reduce_sum(%squares) {dims = [1]} : tensor<[M]xf32>
+  %v = tcp.add(%q, %hundredth) : tensor<[M]xf32>
+  %r = tcp.rsqrt(%v) : tensor<[M]xf32>
+  %rs = tcp.broadcast(%r) {dims = [0]} : tensor<[M]x[N]xf32>
+  %y = tcp.mul(%c, %rs) : tensor<[M]x[N]xf32>
+  %gs = tcp.broadcast(%g) {dims = [1]} : tensor<[M]x[N]xf32>
+  %z = tcp.mul(%y, %gs) : tensor<[M]x[N]xf32>
+  tcp.return(%z, %mean, %c)
+}
+"""
+LARGEST = """\
+func @largest(%x: tensor<[M]x[N]xf32>) -> (tensor<[M]xf32>, tensor<[M]xsi64>) symbols [M, N: 1..] {
+  %v, %i = tcp.reduce_argmax(%x) {dims = [1]} : tensor<[M]xf32>, tensor<[M]xsi64>
+  tcp.return(%v, %i)
+}
+"""
+CHAINS = (
+    SOFTMAX,
+    SOFTMAX.replace("dim = 1", "dim = 0"),
+    NORM,
+    LARGEST,
+    LARGEST.replace("[1]", "[0]")
+    .replace("<[M]xf32>, tensor<[M]x", "<[N]xf32>, tensor<[N]x")
+    .replace("M, N: 1..", "M: 1.., N"),
+)
+
+
+def arrays(module: tcpx.Module, sizes: dict[str, int], seed: int) -> list[Array]:
+    rng = np.random.default_rng(seed)
+    return [
+        rng.integers(-4, 5, [sizes[str(d)] for d in shape_of(v.type)]).astype(dtype_of(v.type).numpy)
+        for v in module.main.inputs
+    ]
+
+
+def compare(modules: Sequence[tcpx.Module], target: str, threads: int, exact: bool = True) -> int:
+    """Run all in one library; how many of them have a remark."""
+    requests = [tcpx.CompileRequest(m, name=f"k{k}") for k, m in enumerate(modules)]
+    kernels = tcpx.compile_many(requests, target=target, threads=threads)
+    for kernel, module in zip(kernels, modules, strict=True):
+        for seed, sizes in enumerate(SIZES):
+            if any(sizes[symbol.name] < symbol.lower for symbol in module.main.symbols):
+                continue
+            given = arrays(module, sizes, seed)
+            found, wanted = kernel(*given), tcpx.evaluate(module, *given)
+            for a, b in zip(*(r if isinstance(r, tuple | list) else (r,) for r in (found, wanted)), strict=True):
+                if exact:
+                    np.testing.assert_array_equal(a, b, f"{target}, {sizes}\n{module.text()}")
+                else:
+                    np.testing.assert_allclose(a, b, 2e-5, 2e-5, err_msg=f"{target}, {sizes}\n{module.text()}")
+    return sum(bool(kernel.remarks) for kernel in kernels)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_random_graphs(target: str) -> None:
+    first = TARGETS.index(target) * SEEDS
+    modules = [tcpx.parse(Graph(seed).text()) for seed in range(first, first + SEEDS)]
+    assert compare(modules, target, 1 + TARGETS.index(target) % 2) <= MOST_LEFT * SEEDS
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_chains_that_people_write(target: str) -> None:
+    assert compare([tcpx.parse(text) for text in CHAINS], target, 2 - TARGETS.index(target) % 2, exact=False) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_many_random_graphs(target: str, threads: int) -> None:
+    left = 0
+    for first in range(1000, 1000 + MANY_SEEDS, 20):
+        left += compare([tcpx.parse(Graph(s).text()) for s in range(first, first + 20)], target, threads)
+    assert left <= MOST_LEFT * MANY_SEEDS
