@@ -16,6 +16,7 @@ from tcpx.payload.ops.generic import Generic
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
 from tcpx.payload.sizes import ceildiv, mod, upper_bound
 from tcpx.payload.types import TensorType, shape_of
+from tcpx.transform.invariants import loop_invariants
 from tests.nets.rows import row_of
 
 
@@ -104,6 +105,7 @@ OPS: Mapping[str, Callable[[Operation], bool]] = {
     "group": on_tensors,
     "decompose": lambda op: isinstance(op, Composite) or (bool(op.regions) and is_elementwise(op)),
     "fuse_elementwise": is_elementwise,
+    "hoist": lambda op: any(op in loop_invariants(a) for a in op.ancestors() if isinstance(a, Loop)),
     "coalesce": _has_rows_of_one,
     "hoist_accumulator": _accumulates,
     "fold_cast": lambda op: _factor_by(op, "cast(a)"),
@@ -117,7 +119,7 @@ RESULTS = ("promote",)
 """Transforms of the result of an operation in a loop."""
 FACTORS = ("fold_cast", "unfold_cast", "fold_offset", "shift_factor")
 """Transforms of a factor of a contraction, in a loop or not."""
-NOT_FUNCTIONS = ("vectorize",)
+NOT_FUNCTIONS = ("vectorize", "hoist")
 """Transforms of a loop or an operation that take no function."""
 DTYPES: Mapping[str, tuple[str, ...]] = {
     "shift_factor": ("ui8", "ui8", "si64", "f32"),
@@ -182,6 +184,7 @@ def _jams(loop: Loop) -> bool:
 
 LOOPS: Mapping[str, Callable[[Loop], bool]] = {
     "unroll_and_jam": _jams,
+    "licm": lambda loop: bool(loop_invariants(loop)),
     "fuse_siblings": _has_sibling,
     "vectorize": is_static,
     "peel": _has_tail,

@@ -9,9 +9,10 @@ from itertools import combinations
 
 import tcpx
 from tcpx.payload.diagnostics import TcpxError
-from tcpx.payload.interfaces import Structured, Tileable
+from tcpx.payload.interfaces import IteratorKind, Structured, Tileable
 from tcpx.payload.sizes import Dim
 from tcpx.transform.declaration import Result, Transform, is_own
+from tcpx.transform.vectors.lane_dims import carries
 from tests.nets.arguments import TILES, Arguments
 from tests.nets.counts import KEY, SPECIALIZE_WHEN, Counts
 from tests.nets.messages import message_kind
@@ -91,6 +92,8 @@ class RandomSchedule:
             self._siblings()
         if 20 * self.counts.by_transform["clone"] <= self.counts.cases:
             self._layers()
+        if 20 * min(self.counts.by_transform[n] for n in ("hoist", "licm")) <= self.counts.cases:
+            self._invariants()
         for name in self._rare():
             self._step(name)
         for name in self._plan():
@@ -147,6 +150,27 @@ class RandomSchedule:
             for loop, (name, dim) in zip(loops, chosen, strict=True):
                 self._given("tile", f"let {loop} = tile({name}, [{dim}{rest}")
             self._given("fuse_siblings", f"fuse_siblings({loops[0]}, into: {loops[1]})")
+
+    def _invariants(self) -> None:
+        """A loop over a dim that an operand does not have, with what makes the operand: chance seldom finds one."""
+        known = self.session.ops()
+        found = [
+            (reader, it.name, maker)
+            for reader, op in known.items()
+            if isinstance(op, Structured)
+            for it in op.iterators()
+            if it.kind is IteratorKind.PARALLEL
+            for maker, made in known.items()
+            for value, entries in zip(op.inputs, op.maps(), strict=True)
+            if value.defining_op is made and not carries(entries, it.name) and len(value.uses) == 1
+        ]
+        if found:
+            reader, dim, maker = self.random.choice(found)
+            loop = self._fresh("t")
+            self._given("tile", f"let {loop} = tile({reader}, [{dim}: {self.random.choice(TILES)}])")
+            self._given("fuse", f"fuse({maker}, into: {loop})")
+            name = min(("hoist", "licm"), key=self.counts.by_transform.__getitem__)
+            self._given(name, f"licm({loop})" if name == "licm" else f"hoist({maker}, out_of: {loop})")
 
     def _layers(self) -> None:
         """A function of what is repeated, and a copy of it for one of the calls."""

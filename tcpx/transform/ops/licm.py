@@ -1,0 +1,69 @@
+"""licm: what every iteration of a loop computes alike, before it."""
+
+from tcpx.transform.declaration import (
+    LOOP,
+    Arguments,
+    Category,
+    Parameter,
+    Results,
+    Transform,
+    TransformContext,
+    register,
+)
+from tcpx.transform.invariants import loop_invariants, move_before
+
+
+@register
+class Licm(Transform):
+    """Move before a loop all that its iterations compute alike: what names neither its variable nor anything else that
+    the body makes. Loops that fill a buffer, such as those of `pack`, move with the buffer.
+
+    What a loop goes on from in place, a fill that starts its sums, stays: it is another one in every iteration. Once
+    tensors are in memory, what is read there stays, too. `hoist` moves one operation, and says what keeps it.
+
+    before:
+        func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x16xf32>) -> tensor<[M]x16xf32> symbols [M] {
+          %mm.out = tcp.empty : tensor<[M]x16xf32>
+          %mm.1 = gml_st.for %mm/m1 in 0 to M step 6 (%mm.2 = %mm.out) {
+            %x.t = gml_st.materialize(%x) tile [%mm/m1, 0] [min(6, M - %mm/m1), 64]
+                : tensor<[min(6, M - %mm/m1)]x64xf32>
+            %e = tcp.exp(%w) : tensor<64x16xf32>
+            %mm.3 = tcp.matmul(%x.t, %e) : tensor<[min(6, M - %mm/m1)]x16xf32> name "mm"
+            gml_st.yield(%mm.3, %mm.2) tile [%mm/m1, 0] [min(6, M - %mm/m1), 16]
+          } : tensor<[M]x16xf32>
+          tcp.return(%mm.1)
+        }
+    statement:
+        licm(mm.loop(m))
+    after:
+        func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x16xf32>) -> tensor<[M]x16xf32> symbols [M] {
+          %mm.out = tcp.empty : tensor<[M]x16xf32>
+          %e = tcp.exp(%w) : tensor<64x16xf32>
+          %mm.1 = gml_st.for %mm/m1 in 0 to M step 6 (%mm.2 = %mm.out) {
+            %x.t = gml_st.materialize(%x) tile [%mm/m1, 0] [min(6, M - %mm/m1), 64] : tensor<[min(6,
+                M - %mm/m1)]x64xf32>
+            %mm.3 = tcp.matmul(%x.t, %e) : tensor<[min(6, M - %mm/m1)]x16xf32> name "mm"
+            gml_st.yield(%mm.3, %mm.2) tile [%mm/m1, 0] [min(6, M - %mm/m1), 16]
+          } : tensor<[M]x16xf32>
+          tcp.return(%mm.1)
+        }
+    """
+
+    name = "licm"
+    category = Category.CLEANUP_AND_LOWERING
+    parameters = (Parameter("loop", LOOP, doc="the loop"),)
+    marks = False
+
+    def apply(self, ctx: TransformContext, args: Arguments) -> Results:
+        loop = args.loop("loop")
+        found = loop_invariants(loop)
+        if not found:
+            raise ctx.fail(
+                f"the iterations of {loop.name} compute nothing alike",
+                op=loop,
+                required=f"an operation in its body that does not depend on %{loop.var.name}",
+                found="none",
+                fix="optional licm(..)",
+            )
+        move_before(ctx.rewriter, loop, found)
+        return ()
