@@ -76,7 +76,7 @@ class Arguments:
             ParameterKind.LOOP: self._loop,
             ParameterKind.OP_OR_LOOP: self._op_or_loop,
             ParameterKind.OPS: self._ops,
-            ParameterKind.LOOPS: lambda p: self._listed(self._loop, p),
+            ParameterKind.LOOPS: self._loops,
             ParameterKind.VALUE: self._operand,
             ParameterKind.FUNC: lambda _: "root",
             ParameterKind.DIM: lambda _: self._dim(),
@@ -106,6 +106,14 @@ class Arguments:
     def _listed(self, draw: Callable[[Parameter], str | None], parameter: Parameter) -> str | None:
         items = [draw(parameter) for _ in range(self.random.choice((1, 2)))]
         return f"[{', '.join(dict.fromkeys(i for i in items if i))}]" if any(items) else None
+
+    def _loops(self, parameter: Parameter) -> str | None:
+        """Some loops; of those that are reordered, one stands in the other."""
+        if self.transform.name != "reorder":
+            return self._listed(self._loop, parameter)
+        known = self.session.loops()
+        pairs = [(b, a) for a, outer in known.items() for b, inner in known.items() if inner.parent_op is outer]
+        return f"[{', '.join(self.random.choice(pairs))}]" if pairs else None
 
     def _ops(self, parameter: Parameter) -> str | None:
         """Some operations; of those that are fused, one reads another."""

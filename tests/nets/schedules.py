@@ -94,6 +94,8 @@ class RandomSchedule:
             self._layers()
         if 20 * min(self.counts.by_transform[n] for n in ("hoist", "licm")) <= self.counts.cases:
             self._invariants()
+        if 20 * min(self.counts.by_transform[n] for n in ("unroll_and_jam", "reorder")) <= self.counts.cases:
+            self._two_loops()
         for name in self._rare():
             self._step(name)
         for name in self._plan():
@@ -150,6 +152,28 @@ class RandomSchedule:
             for loop, (name, dim) in zip(loops, chosen, strict=True):
                 self._given("tile", f"let {loop} = tile({name}, [{dim}{rest}")
             self._given("fuse_siblings", f"fuse_siblings({loops[0]}, into: {loops[1]})")
+
+    def _two_loops(self) -> None:
+        """Two loops of one operation, the outer one of an even number of iterations where there is one."""
+        found = [
+            (name, outer, inner, extent)
+            for name, op in self.session.ops().items()
+            if isinstance(op, Structured) and not op.is_sequential
+            for outer, extent in zip((it.name for it in op.iterators()), op.domain(), strict=True)
+            for inner in (it.name for it in op.iterators())
+            if outer != inner and op.iterator(outer).kind is IteratorKind.PARALLEL
+        ]
+        even = [each for each in found if isinstance(each[3], int) and each[3] > 1 and each[3] % 2 == 0]
+        if found:
+            jams = bool(even) and self.counts.by_transform["unroll_and_jam"] <= self.counts.by_transform["reorder"]
+            name, outer, inner, _ = self.random.choice(even if jams else found)
+            loops = self._fresh("t"), self._fresh("t")
+            sizes = f"[{outer}: {1 if jams else self.random.choice(TILES)}, {inner}: {self.random.choice(TILES)}]"
+            self._given("tile", f"let {', '.join(loops)} = tile({name}, {sizes})")
+            if jams:
+                self._given("unroll_and_jam", f"unroll_and_jam({loops[0]}, factor: 2)")
+            else:
+                self._given("reorder", f"reorder([{loops[1]}, {loops[0]}])")
 
     def _invariants(self) -> None:
         """A loop over a dim that an operand does not have, with what makes the operand: chance seldom finds one."""

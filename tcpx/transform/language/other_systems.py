@@ -4,8 +4,8 @@ from typing import Final
 
 _TABLE: Final[tuple[tuple[str, str], ...]] = (
     (
-        "reorder reorder_loops permute swap_loops loop_interchange",
-        "`interchange(mm, [n, m, k])` before it is tiled; loops stand in the order of the map of `tile`",
+        "reorder_loops permute swap_loops loop_interchange interchange_loops",
+        "`reorder([kk, i])` for loops, outermost first; `interchange(mm, [n, m, k])` before it is tiled",
     ),
     (
         "tile_using_for tile_using_forall tile_to_forall tile_loop blockize divide_loop strip_mine stripmine",

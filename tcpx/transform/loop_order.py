@@ -1,0 +1,181 @@
+"""Two loops of which one has nothing but the other in it, in the other order."""
+
+from dataclasses import replace
+
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.ir import Block, Operation, Value
+from tcpx.payload.ops.gml_st import Loop, Materialize, OnSubset, StYield, trip_count
+from tcpx.payload.rewriter import InsertPoint
+from tcpx.payload.sizes import Dim, Var, is_less_equal, variables
+from tcpx.payload.subsets import Tile, compose, disjoint_between_iterations, over_iterations
+from tcpx.payload.types import TensorType, shape_of, with_shape
+from tcpx.records import frozen
+from tcpx.transform import new
+from tcpx.transform.arguments import TransformContext
+from tcpx.transform.editing import is_undefined
+
+
+@frozen
+class _Destination:
+    """What two nested loops write: the tile of an iteration of the outer one, what reads and writes parts of that in
+    the inner one, and the tile of all iterations of the outer one together, for one of the inner."""
+
+    part: Tile
+    uses: tuple[OnSubset, ...]
+    whole: Tile
+
+    @property
+    def is_read(self) -> bool:
+        return any(not isinstance(use, StYield) for use in self.uses)
+
+
+def swap(ctx: TransformContext, outer: Loop) -> Loop:
+    """Let the loop in `outer` be round it. Returns that loop. Raises ScheduleError where the loops are not perfectly
+    nested, or where an iteration might come before one that it depends on."""
+    inner = _only_loop_in(ctx, outer)
+    found = [_destination(ctx, outer, inner, number) for number in range(len(outer.destinations))]
+    rewriter, base = ctx.rewriter, outer.results[0].name.split(".")[0]
+    made = type(inner).over(inner.var, list(outer.operands), Block([("", d.type) for d in outer.destinations]))
+    rewriter.insert(made, InsertPoint.before(outer), base)
+    starts: list[Value] = []
+    for each, dest in zip(found, made.destinations, strict=True):
+        empty = new.empty(with_shape(dest.type, each.whole.shape))
+        start = Materialize.of(dest, each.whole) if each.is_read else empty
+        starts.append(rewriter.insert(start, InsertPoint.end(made.body), f"{base}.out").result)
+    within = type(outer).over(outer.var, starts, Block([("", start.type) for start in starts]))
+    rewriter.insert(within, InsertPoint.end(made.body), base)
+    for each, dest, result in zip(found, made.destinations, within.results, strict=True):
+        rewriter.insert(StYield.of(result, dest, each.whole), InsertPoint(made.body, len(made.body.ops)))
+    views = [op for op in outer.body.ops if _shows(op) and outer.body not in [v.owner for v in op.operands]]
+    for op in [*views, *inner.body.ops]:
+        rewriter.move(op, InsertPoint(within.body, len(within.body.ops)))
+    for each, dest in zip(found, within.destinations, strict=True):
+        for use in each.uses:
+            tile = compose(each.part, use.subset)
+            offsets = tuple(a - b for a, b in zip(tile.offsets, each.whole.offsets, strict=True))
+            rewriter.set_attribute(use, "subset", replace(tile, offsets=offsets))
+            rewriter.set_operand(use, len(use.operands) - 1, dest)
+    rewriter.continue_as(outer, within)
+    rewriter.continue_as(inner, made)
+    rewriter.replace_op(outer, made.results)
+    return made
+
+
+def _only_loop_in(ctx: TransformContext, outer: Loop) -> Loop:
+    """The loop in `outer`, if there is nothing else but what it reads and writes, and its range is one for all."""
+    loops = [op for op in outer.body.ops if isinstance(op, Loop)]
+    inner = loops[0] if loops else None
+    between = next((op for op in outer.body.ops if op is not inner and not _belongs(op, inner)), None)
+    if inner is None or between is not None:
+        raise ctx.fail(
+            f"{outer.name} has more in it than one loop" if inner is not None else f"there is no loop in {outer.name}",
+            op=between or outer,
+            required="a loop whose body is another loop",
+            found=f"%{between.name or between.opcode}" if between is not None else "no loop",
+        )
+    if any(outer.var in variables(d) for d in (inner.var.lower, inner.var.upper, inner.var.step)):
+        raise ctx.fail(
+            f"the range of {inner.name} depends on {outer.name}",
+            op=inner,
+            required=f"bounds without %{outer.var.name}",
+            found=inner.var.text,
+        )
+    return inner
+
+
+def _belongs(op: Operation, inner: Loop | None) -> bool:
+    """Whether an operation only shows the loop what it reads and writes, or yields what it makes."""
+    if op.leaves_undefined:
+        return all(user is inner for user in op.results[0].users)
+    return _shows(op) or (isinstance(op, StYield) and op.value.defining_op is inner)
+
+
+def _shows(op: Operation) -> bool:
+    """Whether an operation only moves elements, of which each iteration of a loop inside may take what it reads."""
+    return isinstance(op, Materialize) or (isinstance(op, Structured) and op.is_movement and not op.inits)
+
+
+def _destination(ctx: TransformContext, outer: Loop, inner: Loop, number: int) -> _Destination:
+    """What the loops write to one destination, if they may do so in the other order."""
+    dest, stores = outer.destinations[number], outer.yields_to(number)
+    store = stores[0] if len(stores) == 1 else None
+    if store is None or not isinstance(dest.type, TensorType) or store.value.defining_op is not inner:
+        raise _not_written(ctx, outer, inner, dest, f"{len(stores)} yields to %{dest.name}: {dest.type}")
+    k = inner.results.index(store.value)
+    start, inside = inner.operands[k].defining_op, inner.destinations[k]
+    goes_on = isinstance(start, Materialize) and start.source is dest and start.subset == store.subset
+    others = [user for user in dest.users if user is not store and user is not start]
+    uses = tuple(user for user in inside.users if isinstance(user, OnSubset) and user.subset_of is inside)
+    is_plain = store.subset.has_unit_strides and not store.subset.dropped
+    if others or len(uses) < len(inside.uses) or not is_plain or not (goes_on or is_undefined(inner.operands[k])):
+        raise _not_written(ctx, outer, inner, dest, f"%{inner.operands[k].name}, which {inner.name} goes on from")
+    if not goes_on and any(not isinstance(use, StYield) for use in uses):
+        raise _not_written(ctx, outer, inner, dest, f"%{inside.name}, which {inner.name} reads")
+    tiles = [replace(compose(store.subset, use.subset), dropped=()) for use in uses]
+    may_run_not = is_less_equal(1, trip_count(outer)) is not True
+    unset = goes_on or is_undefined(outer.operands[number])
+    wholes = [_over(tile, outer.var, shape_of(dest.type), unset or not may_run_not) for tile in tiles]
+    whole = wholes[0] if wholes else None
+    if whole is None or any(other != whole for other in wholes):
+        raise _not_written(ctx, outer, inner, dest, f"tiles {tiles[0].text()}" if tiles else "no yield")
+    made = _Destination(store.subset, uses, whole)
+    _check_order(ctx, outer, inner, made)
+    return made
+
+
+def _over(tile: Tile, var: Var, shape: tuple[Dim, ...], unset: bool) -> Tile | None:
+    """The tile of all iterations of the loop with this variable; `unset`: it may be written where there are none."""
+    named = {v for d in (*tile.offsets, *tile.sizes) for v in variables(d)}
+    return tile if var not in named and unset else over_iterations(tile, var, shape)
+
+
+def _not_written(ctx: TransformContext, outer: Loop, inner: Loop, dest: Value, found: str) -> Exception:
+    return ctx.fail(
+        f"%{dest.name} is not written by {inner.name} alone, in tiles that are one for each of its iterations",
+        op=outer,
+        required="a destination that the inner loop goes on from or writes from nothing, without gaps",
+        found=found,
+    )
+
+
+def _check_order(ctx: TransformContext, outer: Loop, inner: Loop, found: _Destination) -> None:
+    """Iterations that touch the same elements stay in their order, or add to them in any."""
+    tiles = [(use, compose(found.part, use.subset)) for use in found.uses]
+    written = [tile for use, tile in tiles if isinstance(use, StYield)]
+    inside = {loop.var for loop in outer.walk() if isinstance(loop, Loop)}
+    for var in (outer.var, inner.var):
+        if all(_are_apart(a, b, var, inside - {var}) for a in written for _, b in tiles):
+            return
+    if not all(map(_accumulates, found.uses)):
+        raise ctx.fail(
+            f"iterations of {outer.name} and {inner.name} depend on each other",
+            op=outer,
+            required="elements that iterations of one of them alone touch, or sums that may be added in any order",
+            found=written[0].text(),
+        )
+
+
+def _are_apart(first: Tile, second: Tile, var: Var, others: set[Var]) -> bool:
+    """Whether tiles of two iterations of a loop share no element, whatever the other loops inside are at."""
+
+    def depends(tile: Tile, dim: int) -> bool:
+        return not others.isdisjoint((*variables(tile.offsets[dim]), *variables(tile.sizes[dim])))
+
+    def without(tile: Tile) -> Tile:
+        offsets, sizes, strides = (
+            tuple(part[dim] for dim in kept) for part in (tile.offsets, tile.sizes, tile.strides)
+        )
+        return Tile(offsets, sizes, strides)
+
+    kept = [dim for dim in range(first.rank) if not depends(first, dim) and not depends(second, dim)]
+    a, b = without(first), without(second)
+    return bool(kept) and disjoint_between_iterations(a, var, None if a == b else b) is True
+
+
+def _accumulates(use: OnSubset) -> bool:
+    """Whether a use reads the accumulator of a sum that may be added in any order, or writes its result."""
+    if isinstance(use, StYield):
+        op = use.value.defining_op
+        return isinstance(op, Structured) and op.is_commutative and op.reduces and len(use.value.uses) == 1
+    users = [user for result in use.results for user in result.users]
+    return all(isinstance(u, Structured) and u.is_commutative and use.results[0] in u.inits for u in users)

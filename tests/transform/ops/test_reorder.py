@@ -1,0 +1,79 @@
+"""reorder: the loops of a nest in another order."""
+
+from __future__ import annotations
+
+import pytest
+
+from tcpx.payload.ops.gml_st import Loop
+from tests.transform.payloads import CHAIN, MM, PAYLOADS, PRODUCTS, RELU, check, check_kernels, refusal, run
+
+R, Q = 'let r = match one "r" in root\n', 'let q = match one "q" in root\n'
+CASES = {
+    "elements": (CHAIN, f"{R}let i, j = tile(r, [d0: 3, d1: 5])\nreorder([j, i])"),
+    "with a producer": (CHAIN, f"{R}{Q}let i, j = tile(r, [d0: 3, d1: 5])\nfuse(q, into: j)\nreorder([j, i])"),
+    "then vectors": (CHAIN, f"{R}let j, i = tile(r, [d1: 16, d0: 2], tail: pad)\nreorder([i, j])\nvectorize(j)"),
+    "peeled": (CHAIN, f'{R}let i = tile(r, [d0: 4], tail: peel)\nlet j = tile(r.copy("main"), [d1: 3])\n'
+               'reorder([j, i.copy("main")])'),
+    "a grid": (CHAIN, f"{R}let i, j = tile(r, [d0: 3, d1: 5], parallel: true)\nreorder([j, i])"),
+    "one parallel loop": (CHAIN, f"{R}let i = tile(r, [d0: 3], parallel: true)\nlet j = tile(r, [d1: 5])\n"
+                          "reorder([j, i])"),
+    **{f"{name}: the sum outside": (PAYLOADS[name], f"{MM}let k, i = tile(mm, [k: 2, m: 3])\nreorder([i, k])")
+       for name in PRODUCTS},
+    "three loops": (RELU, f"{MM}let k, i, j = tile(mm, [k: 2, m: 3, n: 4])\nreorder([j, i, k])"),
+    "the inner two of three": (RELU, f"{MM}let i, k, j = tile(mm, [m: 3, k: 2, n: 4])\nreorder([j, k])"),
+    "two sums": (PAYLOADS["two_k"], f"{MM}let k, j = tile(mm, [k: 2, j: 1])\nreorder([j, k])"),
+}  # fmt: skip
+SIZES = [{"M": m, "N": n, "K": k} for m, n, k in ((0, 1, 5), (3, 0, 3), (4, 17, 0), (13, 17, 5))]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_computes_the_same(name: str) -> None:
+    check(*CASES[name])
+
+
+def test_kernels() -> None:
+    check_kernels(CASES, SIZES)
+
+
+@pytest.mark.parametrize(
+    ("name", "nest"),
+    [("elements", ["r/d11", "r/d01"]), ("three loops", ["mm/n1", "mm/m1", "mm/k1"]),
+     ("the inner two of three", ["mm/m1", "mm/n1", "mm/k1"])],
+)  # fmt: skip
+def test_the_order(name: str, nest: list[str]) -> None:
+    done = run(*CASES[name])
+    assert [op.name for op in done.module.walk() if isinstance(op, Loop)][: len(nest)] == nest
+
+
+def test_handles_stay_with_their_loops() -> None:
+    body = CASES["three loops"][1]
+    check(RELU, body + '\nrequire mm.loop(k) == k and mm.loop(n) == j "theirs"\npeel(j)\nlet kk = tile(mm, [k: 1])')
+
+
+NEST = f"{MM}let i, k = tile(mm, [m: 4, k: 2])\n"
+
+
+@pytest.mark.parametrize(
+    ("payload", "body", "said"),
+    [
+        (RELU, NEST + "reorder([k, i])",
+         ("%mm.2 is not written by mm/k1 alone, in tiles that are one for each of its iterations",
+          "a destination that the inner loop goes on from or writes from nothing, without gaps",
+          "%mm.start, which mm/k1 goes on from")),
+        (CHAIN, f"{R}let i, j = tile(r, [d0: 3, d1: 5])\nreorder([i, j])",
+         ("the loops stand in this order", "another order", "r/d01, r/d11")),
+        (CHAIN, f"{R}let i, j = tile(r, [d0: 3, d1: 5])\nreorder([j])",
+         ("one loop has no order", "two loops or more, each once and directly in the one before", "r/d11")),
+        (RELU, f"{MM}let i, k, j = tile(mm, [m: 3, k: 2, n: 4])\nreorder([j, i])",
+         ("mm/n1 is not directly in the loop before it", "two loops or more, each once and directly in the one before",
+          "mm/n1, mm/m1")),
+        (CHAIN, f"{R}let i = tile(r, [d0: 6])\nlet j = tile(r, [d0: 2])\nreorder([j, i])",
+         ("the range of r/d02 depends on r/d01", "bounds without %r/d01",
+          "%r/d02")),
+        (CHAIN, f"{R}{Q}let i = tile(r, [d0: 3])\nfuse(q, into: i)\nlet j = tile(r, [d1: 5])\nreorder([j, i])",
+         ("r/d01 has more in it than one loop", "a loop whose body is another loop", "%q")),
+    ],
+)  # fmt: skip
+def test_refusals(payload: str, body: str, said: tuple[str, str, str]) -> None:
+    found = refusal(payload, body)
+    assert (found.message, found.required, found.found) == said
