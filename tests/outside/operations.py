@@ -25,7 +25,8 @@ from tcpx.payload.interfaces import (
 from tcpx.payload.ir import Attribute, Block, Operation, Value, register
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.ops.constant import Const, splat
-from tcpx.payload.ops.elementwise import Add, Cast, Div, Exp, Max, Min, Mul, Sub
+from tcpx.payload.ops.elementwise import Add, Cast, Div, Max, Min, Mul, Sub
+from tcpx.payload.ops.exponential import Exp
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.ops.select import Less, Select
 from tcpx.payload.sizes import Dim, Symbol

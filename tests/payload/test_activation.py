@@ -99,7 +99,7 @@ def test_attributes_are_checked() -> None:
 def test_decompose() -> None:
     schedule = tcpx.parse_schedule(
         "language 1\nschedule s(root: func) {\n  let y = decompose(match one elementwise in root)\n"
-        '  require y.opcode == "tcp.div"\n}'
+        '  require y.opcode == "tcp.select"\n}'
     )
     module = tcpx.parse(payload("sigmoid", "f32", "accurate"))
     x = np.linspace(-5, 5, 11, dtype=np.float32)

@@ -14,7 +14,7 @@ from tcpx.payload.builder import Builder, tensor
 from tcpx.payload.diagnostics import Diagnostic, TcpxError, UnprovenError, VerifyError
 from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.ops.call import Call
-from tcpx.payload.ops.elementwise import Exp
+from tcpx.payload.ops.exponential import Exp
 from tcpx.payload.sizes import Symbol
 from tcpx.payload.structural_difference import structural_differences
 from tcpx.payload.text.parser import parse

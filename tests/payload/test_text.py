@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tcpx.payload.builder import Builder, tensor
 from tcpx.payload.evaluator import evaluate_func
 from tcpx.payload.ir import Attribute, Block, Module, Operation, operation_classes
-from tcpx.payload.ops.elementwise import Exp
+from tcpx.payload.ops.exponential import Exp
 from tcpx.payload.ops.generic import Generic, generalize
 from tcpx.payload.ops.gml_st import For, Loop, Materialize
 from tcpx.payload.predicates import Comparison, Predicate

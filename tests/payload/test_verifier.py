@@ -9,7 +9,7 @@ from tcpx.payload.builder import Builder, tensor, tile
 from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import Diagnostic, VerifyError
 from tcpx.payload.ir import Block, Module, Operation, Value
-from tcpx.payload.ops.elementwise import Exp
+from tcpx.payload.ops.exponential import Exp
 from tcpx.payload.ops.generic import Return, Yield
 from tcpx.payload.ops.gml_st import For, If
 from tcpx.payload.predicates import Predicate

@@ -2,44 +2,25 @@
 
 Of NaN they are NaN. The attribute `accuracy` says how they are computed:
   * "accurate", the default: f32 within 4.1 ulp where the result is above 1.2e-36, f64 to 1e-12 of it where it is above
-    1e-300; without FMA instructions, as in the target `generic`, relative errors of gelu grow to 1e-5 far to the left.
-    At infinities they are what they tend to;
+    1e-300. At infinities they are what they tend to;
   * "fast": as each of them says, at infinities too.
 """
 
-from collections.abc import Sequence
 from math import erfc, pi, sqrt
 
 import numpy as np
-import numpy.typing as npt
 
-from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import ChoiceAttribute
-from tcpx.payload.interfaces import Build
-from tcpx.payload.ir import Value, register
-from tcpx.payload.ops.constant import splat
-from tcpx.payload.ops.elementwise import (
-    EXP_RANGE,
-    Add,
-    Div,
-    FloatOnly,
-    Max,
-    Min,
-    Mul,
-    MultiplyAdd,
-    Sub,
-    Unary,
-    exponential,
-    polynomial,
-)
-from tcpx.payload.ops.select import Less, Select
-from tcpx.payload.types import dtype_of, f32, f64
+from tcpx.payload.ir import register
+from tcpx.payload.ops.elementwise import Unary
+from tcpx.payload.ops.exponential import LOG_LEAST, LOG_ZERO, Power, power_of_e
+from tcpx.payload.ops.real_function import RealFunction, Wide
+from tcpx.payload.ops.terms import Term
+from tcpx.payload.types import f32, f64
 from tcpx.records import frozen
 
-Wide = npt.NDArray[np.float64]
 
-
-class Activation(Unary, FloatOnly):
+class Activation(RealFunction, Unary):
     """A smooth function that tends to 0 on the left."""
 
     __slots__ = ()
@@ -50,38 +31,28 @@ class Activation(Unary, FloatOnly):
         """Whether speed goes before accuracy."""
         return self.accuracy == "fast"
 
-    def expansion(self, build: Build, args: Sequence[Value]) -> Value | None:
-        (x,) = args
-        return self.expanded(build, x) if dtype_of(x.type) in (f32, f64) else None
-
-    def expanded(self, build: Build, x: Value) -> Value:
-        """The function of an f32 or f64."""
-        raise self.error("the activation declares no expansion", required="an operation with this method")
-
-    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        return (self.reference(args[0].astype(np.float64)).astype(args[0].dtype),)
-
-    def reference(self, x: Wide) -> Wide:
-        """The function in float64."""
-        raise self.error("the activation declares no values", required="an operation with this method")
-
 
 @register
 class Sigmoid(Activation):
-    """1 / (1 + e**-a). Fast: relative error 4e-6."""
+    """1 / (1 + e**-a). Fast: relative error 4e-6, and e**-87 in place of what is less."""
 
     __slots__ = ()
     opcode = "tcp.sigmoid"
     semantics = "sigmoid(a)"
 
-    def expanded(self, build: Build, x: Value) -> Value:
+    def term(self, *args: Term) -> Term:
         """e / (1 + e), e = e**min(a, 60): at 60 it is 1."""
-        lowest = build(Max.of(splat(build, EXP_RANGE[dtype_of(x.type)][0], x.type), x))
-        power = exponential(build, build(Min.of(splat(build, 60.0, x.type), lowest)), is_fast=self.is_fast)
-        return build(Div.of(power, build(Add.of(power, splat(build, 1.0, x.type)))))
+        (x,) = args
+        inside = x.at_least(LOG_LEAST[x.dtype]).at_most(60.0)
+        power = power_of_e(inside, is_fast=self.is_fast).normal()
+        made = power / (inside.times_plus(0.0, 1.0) + power)  # NaN where a is: the power need not be
+        if self.is_fast:
+            return made
+        low = power_of_e(x.at_least(LOG_ZERO[x.dtype])).subnormal()
+        return x.is_below(LOG_LEAST[x.dtype]).choose(low, made)
 
-    def reference(self, x: Wide) -> Wide:
-        power = np.exp(np.minimum(x, 60))
+    def reference(self, *args: Wide) -> Wide:
+        power = np.exp(np.minimum(args[0], 60))
         return power / (1 + power)
 
 
@@ -93,38 +64,38 @@ class SelfGated(Activation):
 
     __slots__ = ()
 
-    def parts(self, build: Build, x: Value) -> tuple[Value, Value]:
+    def parts(self, x: Term) -> tuple[Term, Term]:
         """max(a, 0) and |a|."""
-        zero = splat(build, 0.0, x.type)
-        positive = build(Max.of(zero, x))
-        return positive, build(Sub.of(positive, build(Min.of(zero, x))))
+        return x.at_least(0.0), abs(x)
 
-    def gated_parts(self, build: Build, x: Value, end: float) -> tuple[Value, Value]:
+    def gated_parts(self, x: Term, end: float) -> tuple[Term, Term]:
         """max(a, 0), and |a| where that is below `end`, else 0: there |a| g(-|a|) is less than the error that is
         allowed, and subnormal numbers on the way to it would take some processors a hundred cycles for each vector."""
-        positive, size = self.parts(build, x)
-        is_inside = build(Less.of(size, splat(build, end, x.type)))
-        return positive, build(Select.of(is_inside, size, splat(build, 0.0, x.type)))
+        positive, size = self.parts(x)
+        return positive, size.is_below(end).choose(size, x.constant(0.0))
 
-    def gated(self, build: Build, positive: Value, size: Value, power: Value) -> Value:
+    def gated(self, positive: Term, size: Term, power: Power) -> Term:
         """With g(-|a|) = power / (1 + power)."""
-        total = build(Add.of(power, splat(build, 1.0, power.type)))
-        return build(Sub.of(positive, build(Div.of(build(Mul.of(size, power)), total))))
+        number = power.normal()
+        return positive - size * number / (number + 1.0)
 
 
 @register
 class Silu(SelfGated):
-    """a / (1 + e**-a), also called swish. Fast: within 4e-6 * |a|."""
+    """a / (1 + e**-a), also called swish; 0 where it is less than 1.2e-36 (f32), 1e-301 (f64). Fast: within
+    4e-6 * |a|."""
 
     __slots__ = ()
     opcode = "tcp.silu"
     semantics = "silu(a)"
 
-    def expanded(self, build: Build, x: Value) -> Value:
-        positive, size = self.gated_parts(build, x, 87.25 if dtype_of(x.type) == f32 else 700.0)
-        return self.gated(build, positive, size, exponential(build, size, scale=-1.0, is_fast=self.is_fast))
+    def term(self, *args: Term) -> Term:
+        (x,) = args
+        positive, size = self.gated_parts(x, 87.25 if x.dtype == f32 else 700.0)
+        return self.gated(positive, size, power_of_e(size, scale=-1.0, is_fast=self.is_fast))
 
-    def reference(self, x: Wide) -> Wide:
+    def reference(self, *args: Wide) -> Wide:
+        (x,) = args
         size = np.minimum(np.abs(x), 800)
         power = np.exp(-size)
         return np.maximum(x, 0) - size * power / (1 + power)
@@ -138,6 +109,11 @@ class Tail:
     pole: float
     centre: float
     series: tuple[float, ...]
+
+    def parts(self, size: Term) -> tuple[Term, Term]:
+        """s / (s + pole), and the polynomial there."""
+        ratio = size / (size + self.pole)
+        return ratio, (ratio - self.centre).polynomial(self.series)
 
 
 TAIL = {
@@ -190,61 +166,44 @@ class Gelu(SelfGated):
     """`none` for the normal distribution itself, or `tanh`."""
     semantics = "gelu(a)"
 
-    def expanded(self, build: Build, x: Value) -> Value:
+    def term(self, *args: Term) -> Term:
+        (x,) = args
         if self.is_fast:
-            return self._by_polynomial(build, x)
-        return self._by_tail(build, x) if self.form == "none" else self._by_logistic(build, x)
+            return self._by_polynomial(x)
+        return self._by_tail(x) if self.form == "none" else self._by_logistic(x)
 
-    def _by_polynomial(self, build: Build, x: Value) -> Value:
+    def _by_polynomial(self, x: Term) -> Term:
         """s g(-s) = s / 2 - s**2 p(s**2)."""
-        positive, size = self.parts(build, x)
-        size = build(Min.of(splat(build, 4.25, x.type), size))
-        square = build(Mul.of(size, size))
-        gate = polynomial(build, square, FAST_GATE[self.form])
-        half = build(MultiplyAdd.of(size, splat(build, -0.5, x.type), positive))
-        return build(MultiplyAdd.of(square, gate, half))
+        positive, size = self.parts(x)
+        size = size.at_most(4.25)
+        square = size * size
+        return square.times_plus(square.polynomial(FAST_GATE[self.form]), size.times_plus(-0.5, positive))
 
-    def _by_tail(self, build: Build, x: Value) -> Value:
+    def _by_tail(self, x: Term) -> Term:
         """s Phi(-s) = exp(-s**2 / 2) p(t) t where t = s / (s + pole); what rounding takes from s**2 is made up for."""
-        tail = TAIL[dtype_of(x.type)]
+        positive, size = self.gated_parts(x, TAIL[x.dtype].end)
+        ratio, minus = TAIL[x.dtype].parts(size)
+        square = size * size
+        power = power_of_e(square, rest=size.fused(size, -square), scale=-0.5).normal()
+        return (minus * power).times_plus(ratio, positive)
 
-        def constant(number: float) -> Value:
-            return splat(build, number, x.type)
-
-        positive, size = self.gated_parts(build, x, tail.end)
-        ratio = build(Div.of(size, build(Add.of(size, constant(tail.pole)))))
-        minus = polynomial(build, build(Add.of(ratio, constant(-tail.centre))), tail.series)
-        square = build(Mul.of(size, size))
-        lost = build(MultiplyAdd.of(size, size, build(Sub.of(constant(0.0), square))))
-        power = exponential(build, square, rest=lost, scale=-0.5)
-        return build(MultiplyAdd.of(build(Mul.of(minus, power)), ratio, positive))
-
-    def _by_logistic(self, build: Build, x: Value) -> Value:
+    def _by_logistic(self, x: Term) -> Term:
         """(1 + tanh(-u)) / 2 = e / (1 + e), e = exp(-2 u); what rounding takes from 2 u is made up for."""
-        dtype = dtype_of(x.type)
-
-        def constant(number: float) -> Value:
-            return splat(build, number, x.type)
-
-        def minus(value: Value) -> Value:
-            return build(Sub.of(constant(0.0), value))
-
-        few_bits = 2.0 ** (17 if dtype == f32 else 46)  # so that `slope - factor` is exact
+        few_bits = 2.0 ** (17 if x.dtype == f32 else 46)  # so that `slope - factor` is exact
         slope = round(TANH_SLOPE * few_bits) / few_bits
-        cube = float(dtype.numpy.type(TANH_SLOPE * TANH_CUBE))
-        positive, size = self.gated_parts(build, x, 10.0 if dtype == f32 else 21.1)
-        square = build(Mul.of(size, size))
-        factor = build(MultiplyAdd.of(constant(cube), square, constant(slope)))
-        twice = build(Mul.of(size, factor))
-        lost = build(MultiplyAdd.of(constant(cube), square, build(Sub.of(constant(slope), factor))))
-        lost = build(MultiplyAdd.of(constant(cube), build(MultiplyAdd.of(size, size, minus(square))), lost))
-        lost = build(MultiplyAdd.of(constant(TANH_SLOPE * TANH_CUBE - cube), square, lost))
-        lost = build(Add.of(lost, constant(TANH_SLOPE - slope)))
-        lost = build(MultiplyAdd.of(size, lost, build(MultiplyAdd.of(size, factor, minus(twice)))))
-        power = exponential(build, twice, rest=lost, scale=-1.0)
-        return self.gated(build, positive, size, power)
+        cube = float(x.dtype.numpy.type(TANH_SLOPE * TANH_CUBE))
+        positive, size = self.gated_parts(x, 10.0 if x.dtype == f32 else 21.1)
+        square = size * size
+        factor = square.times_plus(cube, slope)
+        twice = size * factor
+        lost = square.fused(cube, slope - factor)
+        lost = size.fused(size, -square).times_plus(cube, lost)
+        lost = square.times_plus(TANH_SLOPE * TANH_CUBE - cube, lost) + (TANH_SLOPE - slope)
+        lost = size.times_plus(lost, size.fused(factor, -twice))
+        return self.gated(positive, size, power_of_e(twice, rest=lost, scale=-1.0))
 
-    def reference(self, x: Wide) -> Wide:
+    def reference(self, *args: Wide) -> Wide:
+        (x,) = args
         size = np.minimum(np.abs(x), 40)
         if self.form == "none":
             tail = np.vectorize(erfc, otypes=[np.float64])(size / sqrt(2)) / 2

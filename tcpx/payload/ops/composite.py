@@ -8,7 +8,8 @@ from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import IntAttribute, Operand
 from tcpx.payload.interfaces import Box, Build, Iterator, Tileable, check_dim
 from tcpx.payload.ir import Operation, Value, register
-from tcpx.payload.ops.elementwise import Div, Exp, Sub
+from tcpx.payload.ops.elementwise import Div, Sub
+from tcpx.payload.ops.exponential import Exp
 from tcpx.payload.ops.movement import Broadcast
 from tcpx.payload.ops.reduce import ReduceMax, ReduceSum
 from tcpx.payload.sizes import Dim, is_equal

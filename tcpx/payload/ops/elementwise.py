@@ -1,7 +1,6 @@
 """Elementwise operations: the same class on scalars, tensors and vectors."""
 
 from collections.abc import Callable, Collection, Sequence
-from math import factorial, log
 from typing import ClassVar
 
 import numpy as np
@@ -11,9 +10,8 @@ from tcpx.payload.fields import Operand
 from tcpx.payload.fused import fused_multiply_add
 from tcpx.payload.interfaces import Build, Elementwise
 from tcpx.payload.ir import Operation, Range, Value, register
-from tcpx.payload.ops.constant import splat
 from tcpx.payload.sizes import is_less_equal, maximum, minimum
-from tcpx.payload.types import HALF, ScalarType, dtype_of, f32, f64, i1, like, shape_of
+from tcpx.payload.types import HALF, ScalarType, dtype_of, f32, i1, like, shape_of
 from tcpx.payload.value_ranges import value_range
 
 
@@ -259,84 +257,6 @@ class Scale2(Binary, FloatOnly):
         exponent = np.clip(np.nan_to_num(b), -4000, 4000).astype(np.int32)
         scaled = np.where(np.isnan(b), np.nan, np.ldexp(a, exponent))
         return (np.asarray(scaled).astype(args[0].dtype),)
-
-
-@register
-class Exp(Unary, FloatOnly):
-    """e to the power a."""
-
-    __slots__ = ()
-    opcode = "tcp.exp"
-    semantics = "exp(a)"
-
-    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        return (np.asarray(np.exp(args[0].astype(np.float64))).astype(args[0].dtype),)
-
-    def expansion(self, build: Build, args: Sequence[Value]) -> Value | None:
-        (x,) = args
-        if dtype_of(x.type) not in EXP_SERIES:
-            return None
-        lowest, highest = EXP_RANGE[dtype_of(x.type)]
-        high = build(Min.of(splat(build, highest, x.type), build(Max.of(splat(build, lowest, x.type), x))))
-        return exponential(build, high)
-
-
-EXP_RANGE = {f32: (-104.0, 89.0), f64: (-746.0, 710.0)}
-"""Where e**x is neither 0 nor an infinity, and a little beyond."""
-EXP_SERIES = {
-    f32: (
-        1.0,
-        1.0,
-        0.49999991059303284,
-        0.16666419804096222,
-        0.04166822507977486,
-        0.008374815806746483,
-        0.0013836845755577087,
-    ),
-    f64: tuple(1 / factorial(k) for k in range(14)),
-}
-"""Of e**r on |r| <= ln 2 / 2, relative error 2e-9 (minimax) and 1e-17 (Taylor): nothing is lost."""
-FAST_EXP_SERIES = (0.9999992847442627, 0.9999634027481079, 0.5000435709953308, 0.16790907084941864, 0.0414586067199707)
-"""The same to 3e-6."""
-
-
-def exponential(
-    build: Build, x: Value, *, rest: Value | None = None, scale: float = 1.0, is_fast: bool = False
-) -> Value:
-    """exp(scale * (x + rest)) of f32 or f64, for a scale that is a power of two or minus that.
-
-    2**n * exp(r), n = round(scale * x / ln 2), r = scale * x - n ln 2 in two parts (Cody and Waite, 1980). `scale * x`
-    lies in `EXP_RANGE`; `rest` is what rounding took from x. `is_fast`: within 3e-6.
-    """
-
-    def constant(number: float) -> Value:
-        return splat(build, number, x.type)
-
-    dtype = dtype_of(x.type)
-    n = build(Round.of(build(Mul.of(x, constant(scale / log(2))))))
-    high, low = _split_ln2(dtype)
-    r = build(MultiplyAdd.of(n, constant(-high / scale), x))
-    r = build(MultiplyAdd.of(n, constant(-low / scale), r))
-    if rest is not None:
-        r = build(Add.of(r, rest))
-    series = FAST_EXP_SERIES if is_fast else EXP_SERIES[dtype]
-    return build(Scale2.of(polynomial(build, r, [c * scale**k for k, c in enumerate(series)]), n))
-
-
-def polynomial(build: Build, x: Value, coefficients: Sequence[float]) -> Value:
-    """c0 + c1 x + c2 x**2 + .. by Horner's rule, a multiply-add for each coefficient but the last."""
-    sum_ = splat(build, coefficients[-1], x.type)
-    for coefficient in reversed(coefficients[:-1]):
-        sum_ = build(MultiplyAdd.of(sum_, x, splat(build, coefficient, x.type)))
-    return sum_
-
-
-def _split_ln2(dtype: ScalarType) -> tuple[float, float]:
-    """ln 2 as a part with so few bits that its product with n is exact, and the rest."""
-    bits = 15 if dtype == f32 else 32
-    high = round(log(2) * 2**bits) / 2**bits
-    rest = {15: 0.693147180559945309417232 - high, 32: 1.9082149292705877e-10 - (high - 6.93147180369123816490e-01)}
-    return high, rest[bits]
 
 
 class Conversion(Elementwise):

@@ -88,6 +88,8 @@ OTHER_NAMES: Final = (
     _unary("logistic", "expit", opcode="tcp.sigmoid"),
     _unary("rint", "roundeven", "round_nearest_even", opcode="tcp.round"),
     _unary("exponential", opcode="tcp.exp"),
+    _unary("hard_swish", "hardsilu", opcode="tcp.hardswish"),
+    _unary("ln", "logarithm", opcode="tcp.log"),
     _unary(
         "astype", "convert", "to", "extf", "truncf", "sitofp", "uitofp", "fptosi", "fptoui", "extsi", "extui", "trunci",
         "convert_element_type", opcode="tcp.cast",
@@ -133,23 +135,6 @@ OTHER_NAMES: Final = (
     _binary("shl", "shli", "left_shift", "bitwise_left_shift", opcode="tcp.shift_left"),
     _binary("shr", "shrsi", "shrui", "right_shift", "bitwise_right_shift", opcode="tcp.shift_right"),
     _unary("bitcast_convert", "bitcast_convert_type", "reinterpret_cast", opcode="tcp.bitcast"),
-    OtherName(
-        ("tanh",),
-        (
-            "%two = tcp.fill {value = 2.0} : $type",
-            "%double = tcp.mul($a, %two) : $type",
-            "%half = tcp.sigmoid(%double) : $type",
-            "%range = tcp.mul(%half, %two) : $type",
-            "%one = tcp.fill {value = 1.0} : $type",
-            "$y = tcp.sub(%range, %one) : $type",
-        ),
-        "tanh x = 2 sigmoid(2 x) - 1",
-    ),
-    OtherName(
-        ("exp2",),
-        ("%ln2 = tcp.fill {value = 0.6931471805599453} : $type", "%power = tcp.mul($a, %ln2) : $type",
-         "$y = tcp.exp(%power) : $type"),
-    ),
     OtherName(("sum", "reduce_add", "reduce"), ("$y = tcp.reduce_sum($a) {dims = [1]} : $type",), _DIMS),
     OtherName(
         ("amax", "reduce_maximum"), ("$y = tcp.reduce_max($a) {dims = [1]} : $type",), "over the dims `dims`"
@@ -206,11 +191,9 @@ OTHER_NAMES: Final = (
     OtherName(("ret", "func_return"), ("tcp.return($a)",)),
     _missing("cbrt", note="tcp.sqrt is the only root", family="elementwise"),
     _missing("pow", "powf", "power", note="there are no powers but products", family="elementwise"),
-    _missing("log", "log2", "log10", "log1p", "ln", "logsumexp", "log_softmax", note="there are no logarithms",
-             family="elementwise"),
+    _missing("logsumexp", "log_softmax", note="tcp.log of a tcp.reduce_sum of tcp.exp computes it"),
     _missing("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", note="there is no trigonometry",
              family="elementwise"),
-    _missing("erf", note="there is no erf by itself; tcp.gelu is made of it", family="elementwise"),
     _missing("layer_norm", "layernorm", "rms_norm", "rmsnorm", "batch_norm", "group_norm",
              note="there are no norms by themselves: they are made of sums and tcp.rsqrt"),
     _missing("argmax", "argmin", "arg_max", "arg_min",

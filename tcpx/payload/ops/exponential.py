@@ -1,0 +1,157 @@
+"""Powers of e and of 2."""
+
+from __future__ import annotations
+
+from math import inf, log
+from typing import Final
+
+import numpy as np
+
+from tcpx.payload.fields import ChoiceAttribute
+from tcpx.payload.ir import register
+from tcpx.payload.ops.elementwise import Unary
+from tcpx.payload.ops.real_function import RealFunction, Wide
+from tcpx.payload.ops.terms import FORMATS, Term, split
+from tcpx.payload.types import ScalarType, f32, f64
+from tcpx.records import frozen
+
+LN2: Final = "0.6931471805599453094172321214581765680755"
+LOG_LEAST: Final = {f32: -87.3365, f64: -708.3964185322641}
+"""Below this, e**x is subnormal or 0."""
+LOG_MOST: Final = {f32: 88.72283172607422, f64: 709.782712893384}
+"""The last number of which e**x is not infinite."""
+LOG_ZERO: Final = {f32: -104.0, f64: -746.0}
+"""Here e**x is 0."""
+EXP_SERIES: Final = {
+    f32: (0.4999999701976776, 0.1666654348373413, 0.04166720435023308, 0.008366545662283897, 0.0013882308267056942),
+    f64: (
+        *(0.5, 0.16666666666666677, 0.041666666666666505, 0.008333333333321653, 0.0013888888888962598),
+        *(0.00019841269886073677, 2.4801587172243182e-05, 2.755724425397578e-06, 2.75574027645195e-07),
+        *(2.510902453634193e-08, 2.0875332366054647e-09),
+    ),
+}
+"""(e**r - 1 - r) / r**2 for |r| <= ln 2 / 2: minimax (Remez) for the relative error of e**r - 1, 2**-26.2, 2**-61."""
+FAST_EXP_SERIES: Final = (0.5000435709953308, 0.16790907084941864, 0.0414586067199707)
+"""The same to 3e-6 of e**r."""
+
+
+@frozen
+class Power:
+    """2**n * p with p from 0.7 to 1.42: the bits of p and, in its exponent, n; they need not be those of a number."""
+
+    bits: Term
+    dtype: ScalarType
+
+    @staticmethod
+    def of(p: Term, exponent: Term) -> Power:
+        """The integer n is the low bits of the float `exponent`."""
+        return Power(p.bits() + (exponent.bits() << p.format.fraction), p.dtype)
+
+    def normal(self) -> Term:
+        """The power where it is a normal number."""
+        return self.bits.number()
+
+    def subnormal(self) -> Term:
+        """The power where it is less: 2**lift times it, rounded by adding a number of which the last bit is the least
+        subnormal one. What an instruction that scales would do takes some processors a hundred cycles."""
+        form = FORMATS[self.dtype]
+        lifted = (self.bits + (form.lift << form.fraction)).number()
+        base = form.least * 2.0**form.lift
+        return ((lifted + base).bits() - form.bits(form.lift + 1 - form.bias)).number()
+
+
+def power_of_e(x: Term, *, rest: Term | None = None, scale: float = 1.0, is_fast: bool = False) -> Power:
+    """exp(scale * (x + rest)), for a scale that is a power of two or minus that.
+
+    n = round(scale * x / ln 2), r = scale * x - n ln 2 in two parts (Cody and Waite, 1980). `scale * x` lies between
+    `LOG_ZERO` and `LOG_MOST`; `rest` is what rounding took from x. `is_fast`: within 3e-6.
+    """
+    exponent, r = reduced(x, scale)
+    if rest is not None:
+        r = r + rest
+    series = (1.0, 1.0, *(FAST_EXP_SERIES if is_fast else EXP_SERIES[x.dtype]))
+    return Power.of(r.polynomial([c * scale**k for k, c in enumerate(series)]), exponent)
+
+
+def reduced(x: Term, scale: float = 1.0) -> tuple[Term, Term]:
+    """The integer nearest to scale * x / ln 2 in the low bits of a float, and x - n ln 2 / scale."""
+    exponent = x.times_plus(scale / log(2), x.format.magic)
+    n = exponent - x.format.magic
+    high, low = split(LN2, x.dtype)
+    return exponent, n.times_plus(-low / scale, n.times_plus(-high / scale, x))
+
+
+@register
+class Exp(RealFunction, Unary):
+    """e to the power a. Fast: relative error 3e-6, and 0 in place of subnormal numbers."""
+
+    __slots__ = ()
+    opcode = "tcp.exp"
+    accuracy = ChoiceAttribute("accurate", "fast")
+    semantics = "exp(a)"
+
+    def reference(self, *args: Wide) -> Wide:
+        return np.exp(args[0])
+
+    def term(self, *args: Term) -> Term:
+        (x,) = args
+        is_fast = self.accuracy == "fast"
+        power = power_of_e(x.at_least(LOG_ZERO[x.dtype]), is_fast=is_fast)
+        low = x.constant(0.0) if is_fast else power.subnormal()
+        made = x.is_below(LOG_LEAST[x.dtype]).choose(low, power.normal())
+        return x.is_at_most(LOG_MOST[x.dtype]).choose(made, x + inf)
+
+
+@register
+class Exp2(RealFunction, Unary):
+    """2 to the power a: of integral numbers exact."""
+
+    __slots__ = ()
+    opcode = "tcp.exp2"
+    semantics = "exp2(a)"
+
+    def reference(self, *args: Wide) -> Wide:
+        return np.exp2(args[0])
+
+    def term(self, *args: Term) -> Term:
+        (x,) = args
+        form = x.format
+        inside = x.at_least(-form.bias - form.fraction - 2.0)
+        exponent = inside + form.magic
+        r = (inside - (exponent - form.magic)) * log(2)
+        power = Power.of(r.polynomial((1.0, 1.0, *EXP_SERIES[x.dtype])), exponent)
+        made = x.is_below(1.0 - form.bias).choose(power.subnormal(), power.normal())
+        return x.is_below(form.bias + 1.0).choose(made, x + inf)
+
+
+@register
+class Expm1(RealFunction, Unary):
+    """e to the power a, less 1, without cancellation: of -0.0 -0.0."""
+
+    __slots__ = ()
+    opcode = "tcp.expm1"
+    semantics = "expm1(a)"
+
+    def reference(self, *args: Wide) -> Wide:
+        return np.expm1(args[0])
+
+    def term(self, *args: Term) -> Term:
+        (x,) = args
+        made = power_less_one(x.at_least(-40.0))
+        made = abs(x).is_below(2.0 ** -(x.format.fraction + 2)).choose(x, made)
+        return x.is_at_most(LOG_MOST[x.dtype]).choose(made, x + inf)
+
+
+def power_less_one(x: Term) -> Term:
+    """e**x - 1 for x from -40 to `LOG_MOST`."""
+    half, s = power_parts(x)
+    made = half.times_plus(s, half - 0.5)
+    return made + made
+
+
+def power_parts(x: Term) -> tuple[Term, Term]:
+    """h and s with 2 h (1 + s) = e**x, for such x: h = 2**(n - 1), s = e**r - 1."""
+    form = x.format
+    exponent, r = reduced(x)
+    s = (r * r).times_plus(r.polynomial(EXP_SERIES[x.dtype]), r)
+    return ((exponent.bits() << form.fraction) + form.bits(-1)).number(), s

@@ -1,0 +1,150 @@
+"""Logarithms."""
+
+from __future__ import annotations
+
+from math import inf, log, nan
+from typing import Final
+
+import numpy as np
+
+from tcpx.payload.ir import register
+from tcpx.payload.ops.elementwise import Unary
+from tcpx.payload.ops.exponential import LN2
+from tcpx.payload.ops.real_function import RealFunction, Wide
+from tcpx.payload.ops.terms import Term, split
+from tcpx.payload.types import f32, f64
+
+LOG10_2: Final = "0.3010299956639811952137388947244930267682"
+ROOT_HALF: Final = {f32: 0x3F3504F3, f64: 0x3FE6A09E667F3BCD}
+"""The bits of sqrt(1/2): significands lie between it and its double."""
+LOG_SERIES: Final = {
+    f32: (
+        *(0.3333333134651184, -0.2500081956386566, 0.20001228153705597, -0.1662335842847824, 0.1420173943042755),
+        *(-0.13160157203674316, 0.12761686742305756, -0.07634684443473816),
+    ),
+    f64: (
+        *(0.33333333333333454, -0.2499999999999892, 0.19999999999946136, -0.16666666666914337, 0.14285714293841073),
+        *(-0.12499999982023931, 0.11111110516064347, -0.10000000383037337, 0.09090933505080043, -0.08333345766783491),
+        *(0.07691714488950367, -0.07141999957810946, 0.06675147992246143, -0.06269802259111892, 0.05817782925757713),
+        *(-0.05326773043437965, 0.054159550527695, -0.0627504956217869, 0.05696898861658098, -0.024276365225903086),
+    ),
+}
+"""(log(1 + f) - f + f**2 / 2) / f**3 where 1 + f is such a significand: minimax (Remez) for the relative error of the
+logarithm, 2**-27.3 and 2**-59.3."""
+
+
+def significand(x: Term) -> tuple[Term, Term]:
+    """k and m with 2**k m = x, x a positive number that is not subnormal, m from sqrt(1/2) to its double; k is biased
+    and in the low bits of a float of which the exponent says that its last bit is 1."""
+    form = x.format
+    bits = x.bits() + (form.bits(0) - ROOT_HALF[x.dtype])
+    k = ((bits >> form.fraction) | form.bits(form.fraction)).number()
+    return k, ((bits & ((1 << form.fraction) - 1)) + ROOT_HALF[x.dtype]).number()
+
+
+def exponent_and_fraction(x: Term) -> tuple[Term, Term]:
+    """k and f with 2**k (1 + f) = x, x a positive number."""
+    form = x.format
+    is_small = x.is_below(form.least)
+    lifted = (x.bits() | form.bits(0)).number() - 1.0  # 2**(bias - 1) times a subnormal number
+    k, m = significand(is_small.choose(lifted, x))
+    bias = 2.0**form.fraction + form.bias
+    return k - is_small.choose(bias + form.bias - 1, k.constant(bias)), m - 1.0
+
+
+def log_of_significand(f: Term) -> Term:
+    """log(1 + f)."""
+    return (f * f).times_plus(f.times_plus(f.polynomial(LOG_SERIES[f.dtype]), -0.5), f)
+
+
+def with_ends(x: Term, zero: Term, made: Term) -> Term:
+    """A logarithm: -inf where `zero` is 0, NaN below, infinity and NaN as they are."""
+    ends = zero.equals(0.0).choose(-inf, made.constant(nan))
+    inside = made.constant(0.0).is_below(zero).choose(made, ends)
+    return x.is_below(inf).choose(inside, x)
+
+
+class Logarithm(RealFunction, Unary):
+    """Of 0 it is -inf, of numbers below NaN."""
+
+    __slots__ = ()
+
+
+@register
+class Log(Logarithm):
+    """The natural logarithm: of 0.0 and -0.0 -inf, of numbers below 0 NaN."""
+
+    __slots__ = ()
+    opcode = "tcp.log"
+    semantics = "log(a)"
+
+    def reference(self, *args: Wide) -> Wide:
+        return np.log(args[0])
+
+    def term(self, *args: Term) -> Term:
+        (x,) = args
+        k, f = exponent_and_fraction(x)
+        high, low = split(LN2, x.dtype)
+        return with_ends(x, x, k.times_plus(high, k.times_plus(low, log_of_significand(f))))
+
+
+@register
+class Log2(Logarithm):
+    """The logarithm to base 2, of powers of 2 exact: of 0.0 and -0.0 -inf, of numbers below 0 NaN."""
+
+    __slots__ = ()
+    opcode = "tcp.log2"
+    semantics = "log2(a)"
+
+    def reference(self, *args: Wide) -> Wide:
+        return np.log2(args[0])
+
+    def term(self, *args: Term) -> Term:
+        (x,) = args
+        k, f = exponent_and_fraction(x)
+        return with_ends(x, x, log_of_significand(f).times_plus(1 / log(2), k))
+
+
+@register
+class Log10(Logarithm):
+    """The logarithm to base 10: of 0.0 and -0.0 -inf, of numbers below 0 NaN."""
+
+    __slots__ = ()
+    opcode = "tcp.log10"
+    semantics = "log10(a)"
+
+    def reference(self, *args: Wide) -> Wide:
+        return np.log10(args[0])
+
+    def term(self, *args: Term) -> Term:
+        (x,) = args
+        k, f = exponent_and_fraction(x)
+        high, low = split(LOG10_2, x.dtype)
+        return with_ends(x, x, k.times_plus(high, log_of_significand(f).times_plus(1 / log(10), k * low)))
+
+
+@register
+class Log1p(Logarithm):
+    """The natural logarithm of 1 + a, exact to rounding also for small a: of -1.0 -inf, below NaN, of -0.0 -0.0."""
+
+    __slots__ = ()
+    opcode = "tcp.log1p"
+    semantics = "log1p(a)"
+
+    def reference(self, *args: Wide) -> Wide:
+        return np.log1p(args[0])
+
+    def term(self, *args: Term) -> Term:
+        """2**k (1 + f) = 1 + a: k is that of the sum, f = a / 2**k + (1 / 2**k - 1) is exact but for one rounding."""
+        (x,) = args
+        form = x.format
+        total = x + 1.0
+        exponent, m = significand(total)
+        k = exponent - (2.0**form.fraction + form.bias)
+        inverse = (exponent.bits().constant(2 * form.bits(0)) - (exponent.bits() << form.fraction)).number()
+        is_large = x.constant(2.0 ** (form.fraction + 2)).is_below(x)
+        f = is_large.choose(m - 1.0, x.times_plus(inverse, inverse - 1.0))
+        high, low = split(LN2, x.dtype)
+        made = k.times_plus(high, k.times_plus(low, log_of_significand(f)))
+        made = abs(x).is_below(2.0 ** -(form.fraction + 2)).choose(x, made)
+        return with_ends(x, total, made)

@@ -1,0 +1,115 @@
+"""Real functions: the C of every target beside wider arithmetic, over whole dtypes; f64 beside mpmath."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import mpmath
+import numpy as np
+import pytest
+
+import tcpx
+from tcpx.payload.types import ScalarType, bf16, f16, f32, f64
+from tests.optional_tools import GCC_SANITIZERS
+from tests.payload.real_functions import (
+    FUNCTIONS,
+    SCHEDULE,
+    TARGETS,
+    Array,
+    Function,
+    Goal,
+    Worst,
+    kernel,
+    module,
+    patterns,
+    worst,
+)
+
+UNARY = tuple(function for function in FUNCTIONS if function.arity == 1)
+EVERY = 997
+EXACT: Mapping[str, Callable[[mpmath.mpf], mpmath.mpf]] = {
+    "exp2": lambda x: mpmath.mpf(2) ** x,
+    "log2": lambda x: mpmath.log(x, 2),
+    "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
+    "softplus": lambda x: max(x, 0) + mpmath.log1p(mpmath.exp(-abs(x))),
+    "hardsigmoid": lambda x: min(max(x + 3, 0), 6) / 6,
+    "hardswish": lambda x: max(x, -3) * min(max(x + 3, 0), 6) / 6,
+}
+
+
+def check(found: dict[tuple[str, str], Worst], functions: tuple[Function, ...], dtype: ScalarType) -> None:
+    """No error is greater than it may be."""
+    most = {function.opcode: function.most(dtype) for function in functions}
+    wrong = [f"{op} on {target}: {w.ulps:.3g} ulp at {w.at}" for (op, target), w in found.items() if w.ulps > most[op]]
+    assert not wrong, "\n".join(wrong)
+
+
+def alone(arrays: Iterator[Array]) -> Iterator[tuple[Array, ...]]:
+    return ((array,) for array in arrays)
+
+
+def test_f32_at_every_997th_pattern() -> None:
+    check(worst(UNARY, f32, alone(patterns(f32, EVERY)), TARGETS), UNARY, f32)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("function", UNARY, ids=lambda f: f.opcode)
+def test_f32_at_all_patterns(function: Function, part: int) -> None:
+    check(worst((function,), f32, alone(patterns(f32, 8, part)), TARGETS), (function,), f32)
+
+
+@pytest.mark.parametrize("dtype", [f16, bf16], ids=str)
+def test_halves_at_all_patterns(dtype: ScalarType) -> None:
+    check(worst(UNARY, dtype, alone(patterns(dtype)), TARGETS), UNARY, dtype)
+
+
+def drawn(count: int) -> Array:
+    """Numbers of all sizes, and those between which functions change their ways."""
+    random = np.random.default_rng(11)
+    bits = random.integers(0, 1 << 64, count, dtype=np.uint64).view(np.float64)
+    near = [random.uniform(-end, end, count) for end in (1, 5, 50, 750)]
+    small = 10.0 ** random.uniform(-30, 2, count) * random.choice([-1, 1], count)
+    edges = [0, 5e-324, 2.0**-1022, 1, 2, np.sqrt(0.5), 709.7827128933840, 745.2, 1e300, np.inf]
+    return np.concatenate([bits, *near, small, edges, np.negative(edges), [np.nan], 1 + near[0] * 2.0**-20])
+
+
+def test_f64_beside_mpmath() -> None:
+    x = drawn(150)
+    results = {target: kernel(UNARY, f64, target)(x) for target in TARGETS}
+    found = {(function.opcode, target): Worst() for function in UNARY for target in TARGETS}
+    for k, function in enumerate(UNARY):
+        goal = Goal(exact(function, x), f64)
+        for target in TARGETS:
+            value = np.asarray(results[target][k])
+            found[function.opcode, target].join(goal.ulps(value), [x], value)
+    check(found, UNARY, f64)
+
+
+def exact(function: Function, *args: Array) -> Array:
+    """Rounded to long double; what mpmath has no real value for, as NumPy has it."""
+    with np.errstate(all="ignore"):
+        wide = function.wide(*(a.astype(np.longdouble) for a in args)).astype(np.longdouble)
+    for k, numbers in enumerate(zip(*args, strict=True)):
+        if np.isfinite(wide[k]) and wide[k] != 0 and all(map(np.isfinite, numbers)):
+            with mpmath.workprec(128):
+                of = EXACT.get(function.opcode) or getattr(mpmath, function.opcode)
+                value = of(*(mpmath.mpf(float(a)) for a in numbers))
+                mantissa, exponent = mpmath.frexp(value)
+                high = float(mantissa)
+                low = float(mantissa - high)
+            wide[k] = np.ldexp(np.longdouble(high) + np.longdouble(low), int(exponent))
+    return wide
+
+
+@GCC_SANITIZERS.needed
+def test_the_sanitizers_find_nothing() -> None:
+    """In vectors: no integer overflows, no shift is past the width."""
+    for dtype in (f32, f64):
+        with np.errstate(over="ignore"):
+            x = drawn(50).astype(dtype.numpy)
+        schedule = tcpx.parse_schedule(SCHEDULE)
+        made = tcpx.compile(module(UNARY, dtype), schedule, target="generic", sanitize=True)
+        for found, wanted in zip(made(x), kernel(UNARY, dtype, "generic")(x), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-5 if dtype == f32 else 1e-13, atol=0)
