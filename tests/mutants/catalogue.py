@@ -77,15 +77,15 @@ MUTANTS: Final = (
     Mutant(
         "tile: the tail is one element short",
         "transform/tiling.py",
-        "minimum(size, domain[position] - Size.of(var))",
-        "minimum(size, domain[position] - Size.of(var) - 1)",
+        "return first, minimum(size, extent - first)",
+        "return first, minimum(size, extent - first - 1)",
         _op("tile"),
     ),
     Mutant(
         "tile: every iteration reads the first tile",
         "transform/tiling.py",
-        ".along(position, Size.of(var), minimum",
-        ".along(position, var.lower, minimum",
+        "return first, minimum(size, extent - first)",
+        "return var.lower, minimum(size, extent - first)",
         _op("tile"),
     ),
     Mutant(
