@@ -27,7 +27,7 @@ from tcpx.payload.indexing_maps import (
     map_falling,
     map_symbols,
 )
-from tcpx.payload.ir import DIM_NAMES, ROW, VALID, Attribute, Block, Operation, Range, Value
+from tcpx.payload.ir import DIM_NAMES, LANES, ROW, VALID, Attribute, Block, Operation, Range, Value
 from tcpx.payload.pieces import Piece
 from tcpx.payload.predicates import Predicate, Relation
 from tcpx.payload.sizes import (
@@ -394,7 +394,7 @@ class Structured(Tileable):
 
     __slots__ = ()
     class_name = "generic"
-    common_attributes = (ROW, VALID)
+    common_attributes = (ROW, VALID, LANES)
     computes_result = True
     reads_all_of_operands: ClassVar[bool] = True
     """Whether what is indexed by a dim alone has the extent of the dim; if not, an operand may be longer."""
@@ -526,6 +526,18 @@ class Structured(Tileable):
                 case _:
                     raise self.wrong_attribute(VALID, "reduction dims, each with how much is no padding", '[["k", 5]]')
         return found
+
+    @property
+    def lanes(self) -> tuple[str, int] | None:
+        """The parallel dim along which it is computed by vectors, and how many iterations of it these have; None if it
+        is computed element by element, or is itself an operation on vectors."""
+        match self.attributes.get(LANES):
+            case None:
+                return None
+            case (str() as name, int() as count) if count >= 1 and name in {it.name for it in self.iterators()}:
+                return name, count
+            case _:
+                raise self.wrong_attribute(LANES, "a dim, and how many iterations of it a vector has", '["j", 16]')
 
     def counted(self) -> tuple[Dim, ...]:
         """How many iterations of each dim are no padding."""
@@ -873,6 +885,8 @@ class Structured(Tileable):
                     found=f"{to_text(count)} of `{name}`",
                 )
 
+        if self.lanes is not None and self.iterator(self.lanes[0]).kind is not IteratorKind.PARALLEL:
+            raise self.error("lanes lie along a parallel dim", "a parallel dim", self.lanes[0])
         self._verify_indices(checked, extents)
 
     def _verify_indices(self, checked: Sequence[tuple[IndexingMap, Value, str]], extents: Mapping[str, Dim]) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tcpx.payload import interfaces
 from tcpx.payload.diagnostics import Location
+from tcpx.payload.indexing_maps import dims
 from tcpx.payload.interfaces import Build, Structured, Tileable
 from tcpx.payload.ir import Attribute, Block, Operation, Value
 from tcpx.payload.ops.constant import Const, splat
@@ -97,6 +98,15 @@ def shown(view: Tileable, tile: Tile, read: Callable[[int, Tile], Value], build:
     (piece,) = pieces
     interior = [spacing - 1 for spacing in piece.spacing]
     return build(pad(parts[0], tile.sizes, view.rest, piece.first, interior, view.is_free))
+
+
+def counting(build: Build, first: Dim, step: int, type_: VectorType) -> Value:
+    """A 1-D vector of integers that goes up by `step` from a size on."""
+    (d0,) = dims("d0")
+    block = Block([("at", type_.dtype)])
+    block.append(Yield([block.args[0]]))
+    attributes = {"iterators": (("d0", "parallel"),), "maps": ((d0,),), "positions": (step * d0,), "origins": (first,)}
+    return build(Generic([], [type_], attributes, [block]))
 
 
 def clamped(build: Build, op: Structured, place: Value, extent: Dim) -> Value:

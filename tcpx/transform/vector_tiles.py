@@ -6,7 +6,7 @@ from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop
-from tcpx.payload.types import dtype_of, i1
+from tcpx.payload.types import TensorType, dtype_of, i1
 from tcpx.target import Target
 from tcpx.transform.accumulators import carry_out_of
 from tcpx.transform.arguments import TransformContext
@@ -14,6 +14,7 @@ from tcpx.transform.peeling import peel
 from tcpx.transform.tiling import check_on_tensors, pad, tile
 from tcpx.transform.vectorization import vectorize
 from tcpx.transform.vectors.lane_dims import carries, lane_dim_among, last_result_dim, streams
+from tcpx.transform.vectors.lanes_in_memory import give_lanes
 
 UNBOUNDED = 2**40
 """Stands for an extent of which nothing is known: larger than any vector."""
@@ -25,6 +26,12 @@ def vectorize_op(ctx: TransformContext, op: Operation) -> None:
     A tile is one element of each dim but of those that lie side by side in memory. The loop over lanes of the result is
     peeled: a main loop of whole vectors, and one masked vector for the rest. The loops of a reduction stand inside.
     """
+    if (
+        isinstance(op, Structured)
+        and isinstance(op.results[0].type, TensorType)
+        and give_lanes(ctx.rewriter, op, ctx.target)
+    ):
+        return
     made = _checked(ctx, op)
     sizes = _tile_sizes(made, ctx.target)
     if not sizes:

@@ -28,6 +28,7 @@ from tcpx.transform.recipes import Recipes
 from tcpx.transform.static_tiles import symbolic_dim, tails_round
 from tcpx.transform.tiling import pad
 from tcpx.transform.vectors.instruction_count import check_instructions
+from tcpx.transform.vectors.lanes_in_memory import give_lanes
 from tcpx.transform.vectors.literals import true_elements
 from tcpx.transform.vectors.probes import discard
 
@@ -441,6 +442,7 @@ class Vectorizer:
             return
         if self.stays_in_memory(op):
             self.view(op)
+            give_lanes(self.rewriter, op, self.ctx.target)
             return
         shapes = [self._need_static(op, result) for result in op.results]
         if _static(op.extents(), self.facts) is None:  # of a dim that no operand has alone

@@ -100,6 +100,7 @@ SCATTERING = {
     "fused as a producer": "let a = tile(c, [d1: 5])\nfuse(v, into: a)",
     "fused as a consumer": "let a = tile(p, [d1: 5])\nfuse(v, into: a)",
     "in a vectorized loop": "let a, b = tile(v, [j: 16, i: 4], tail: pad)\nfuse(p, into: b)\nvectorize(b)",
+    "vectorized": "let a = tile(v, [j: 24])\nvectorize(a)",
     "generalized": "let g = generalize(v)\nlet a, b = tile(g, [i: 3, j: 5])",
 }
 
@@ -214,6 +215,8 @@ ROWS_OF_CSR = {
     "consumer fused": "let a, b = tile(v, [m: 3, d: 5])\nfuse(c, into: b)",
     "fused as a producer": "let a, b = tile(c, [d0: 3, d1: 5])\nfuse(v, into: b)",
     "in a vectorized loop": "let a, b = tile(c, [d0: 4, d1: 16], tail: pad)\nfuse(v, into: b)\nvectorize(b)",
+    "vectorized": "let a, b = tile(v, [m: 2, d: 24])\nvectorize(a)",
+    "parts of rows vectorized": "let a, b, e = tile(v, [m: 2, d: 24, k: 3])\nvectorize(e)",
 }
 
 

@@ -124,9 +124,6 @@ def test_nothing_is_left_to_the_compiler() -> None:
         pytest.param(
             ROWS, 'let i, j = tile(v, [i: 4, j: 8], tail: peel)\nvectorize(v.copy("main").loop(j))', id="along the rows"
         ),
-        pytest.param(
-            SUMS, 'let i, j = tile(v, [i: 64, j: 16], tail: peel)\nvectorize(v.copy("main").loop(j))', id="many steps"
-        ),
     ],
 )
 def test_without_lanes_a_scan_stays_a_loop_in_memory(text: str, steps: str) -> None:

@@ -4,24 +4,25 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from tcpx.payload.indexing_maps import IndexingMap, index_operands, map_dim, map_element
-from tcpx.payload.interfaces import Iterator, Structured
-from tcpx.payload.ir import Operation, Value
+from tcpx.payload.interfaces import Iterator, Position, Structured
+from tcpx.payload.ir import Operation, Range, Value
+from tcpx.payload.ops.constant import splat
 from tcpx.payload.ops.memory import At
-from tcpx.payload.ops.vector import Read, Write
+from tcpx.payload.ops.vector import Gather, Read, Write
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import Rewriter
-from tcpx.payload.sizes import Dim, Symbol, floordiv, is_equal, maximum, minimum, mod, product, substitute
+from tcpx.payload.sizes import Dim, Size, Symbol, floordiv, is_equal, maximum, minimum, mod, product, substitute
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import TensorType, dtype_of, row_major, shape_of
+from tcpx.payload.types import ScalarType, TensorType, VectorType, dtype_of, row_major, shape_of
 from tcpx.payload.value_ranges import value_range
 from tcpx.transform import new
 from tcpx.transform.bufferization.buffers import Buffers
 from tcpx.transform.bufferization.effects import Effects
-from tcpx.transform.bufferization.loop_nests import Nest, element
+from tcpx.transform.bufferization.loop_nests import Nest
 from tcpx.transform.bufferization.storage import Place
-
-Index = Sequence[Dim | Value]
-"""Where an element is: along some dims, values say it."""
+from tcpx.transform.bufferization.strips import Index, Strip, element, kind_of
+from tcpx.transform.vectors.lane_dims import lane_step
+from tcpx.transform.vectors.lanes_in_memory import lane_dim_in_memory
 
 
 class ElementLoops:
@@ -35,16 +36,16 @@ class ElementLoops:
         return Nest(self.rewriter, op, f"{name}{suffix}")
 
     def read(self, nest: Nest, place: Place, index: Index) -> Value:
-        """Read one element of the value at a place."""
-        return nest.build(Read.of(*self._element(nest, place, index), place.memory.type.dtype))
+        """Read one element of the value at a place, or lanes of it."""
+        return nest.build(Read.of(*self._element(nest, place, index), kind_of(index, place.memory.type.dtype)))
 
     def write(self, nest: Nest, value: Value, place: Place, index: Index) -> Write:
-        """Write one element of the value at a place."""
+        """Write one element of the value at a place, or lanes of it."""
         buffer, subset = self._element(nest, place, index)
         return nest.insert(Write([value, buffer], [], {"subset": subset}))
 
     def _element(self, nest: Nest, place: Place, index: Index) -> tuple[Value, Tile]:
-        """The buffer of a place, or the part of it where values say, and an element as a subset of that."""
+        """The buffer of a place, or the part of it where values say, and an element or lanes as a subset of that."""
         buffer, known = self.buffers.of(place), [0 if isinstance(at, Value) else at for at in index]
         given = {dim: at for dim, at in enumerate(index) if isinstance(at, Value)}
         if not given:
@@ -60,7 +61,8 @@ class ElementLoops:
         """Compute a structured operation: loops over its parallel dims round loops over its reductions.
 
         A result of which each iteration has an element of its own, or one that values say, is read and written in the
-        innermost loop. If all are, the loops are in the order of the iterators.
+        innermost loop. If all are, the loops are in the order of the iterators. Where the operation has lanes, an
+        iteration of the loop over their dim is one of each.
 
         `op` continues as the operation that does its arithmetic. Returns what its scalar results are.
         """
@@ -76,7 +78,8 @@ class ElementLoops:
         for it in reductions:
             if not accumulators:
                 raise op.error("a reduction starts from a neutral element", required="a combiner that has one")
-            index[it.dim], accumulators = nest.enter_carrying(it.name, extents[it.name], accumulators)
+            bounds = self._ragged(op, nest, it.name, extents[it.name], index) or (0, extents[it.name])
+            index[it.dim], accumulators = nest.enter_carrying(it.name, bounds, accumulators)
         args = self._arguments(op, nest, index)
         before: dict[int, Value] = dict(zip(carried, accumulators, strict=False))
         places: dict[int, tuple[Predicate | None, Callable[[], tuple[Value, Tile]]]] = {}
@@ -87,9 +90,10 @@ class ElementLoops:
                 if inside is None:
                     find = partial(tuple[Value, Tile], find())
                 places[k] = inside, find
-                dtype = dtype_of(result.type)
-                rest = nest.build(new.literal(0, dtype)) if inside is not None else None
-                before[k] = nest.only_if(inside, lambda at=find, t=dtype: nest.build(Read.of(*at(), t)), rest)
+                kind = kind_of(at, dtype_of(result.type))
+                rest = splat(nest.build, 0, kind) if inside is not None else None
+                before[k] = nest.only_if(inside, lambda at=find, t=kind: nest.build(Read.of(*at(), t)), rest)
+        args = [nest.on_lanes(value) for value in args]
         first = len(nest.made)
         made = op.elements(nest.build, args, [before[k] for k in range(len(op.results))] if before else [])
         arithmetic = [o for o in nest.made[first:] if made[0] in o.results and o.operands]
@@ -100,7 +104,7 @@ class ElementLoops:
         scalars: dict[Value, Value] = {}
         left = nest.leave_carrying([made[k] for k in carried])
         for k, value in zip(carried, left, strict=True):
-            result, at = op.results[k], tuple(substitute(e, index) for e in op.result_maps()[k])
+            result, at = op.results[k], [nest.at(e, index) for e in op.result_maps()[k]]
             if isinstance(result.type, TensorType):
                 stored = self.write(nest, value, self.effects.place(result), at)
                 anchor = anchor or stored
@@ -113,22 +117,40 @@ class ElementLoops:
     def _is_carried(op: Structured, number: int) -> bool:
         """Whether an element of a result is known once the loops over the reductions are done. Where what these are
         depends on elements, or rows go on from rows, the loops are in the order of the iterators, the innermost over
-        rows."""
+        rows; but lanes of a row are carried."""
         maps, reductions = op.result_maps(), [it.name for it in op.iterators() if it.is_reduction]
         by_rows = any(m and not op.has_accumulator(k) and map_dim(m[-1]) not in reductions for k, m in enumerate(maps))
         is_scattered = bool(index_operands([maps[number]]))
-        return op.has_accumulator(number) and not is_scattered and not op.ragged() and not by_rows
+        in_order = op.lanes is None and (bool(op.ragged()) or by_rows)
+        return op.has_accumulator(number) and not is_scattered and not in_order
 
     def _entered(self, op: Structured, nest: Nest, dim: str, extent: Dim, index: Mapping[Symbol, Dim]) -> Dim:
-        """The variable of a loop over a dim, which may lie between elements of inputs."""
+        """The variable of a loop over a dim, which may lie between elements of inputs, or steps over lanes."""
+        bounds, lanes = self._ragged(op, nest, dim, extent, index), op.lanes
+        if bounds is not None:
+            return nest.enter_range(dim, bounds)
+        if lanes is None or lanes[0] != dim:
+            return nest.enter(dim, extent)
+        if lane_dim_in_memory(op) != dim:
+            raise op.error(
+                f"vectors do not run along `{dim}`",
+                required="a parallel dim, the last of each result, with which no index of a result has to do",
+                found=f"lanes along `{dim}`",
+            )
+        first = nest.enter(dim, extent, lanes[1])
+        nest.lanes = dim, Strip(first, minimum(lanes[1], extent - first), 1, lanes[1])
+        return first
+
+    def _ragged(self, op: Structured, nest: Nest, dim: str, extent: Dim, index: Mapping[Symbol, Dim]) -> Range | None:
+        """The range of a ragged dim, between elements of inputs; None of any other."""
         bounds = op.ragged().get(dim)
         if bounds is None:
-            return nest.enter(dim, extent)
+            return None
         ends: list[Dim] = []
         for k in (bounds.first, bounds.end):
             element = self._operand(nest, op.inputs[k], tuple(substitute(e, index) for e in op.maps()[k]))
             ends.append(nest.bind(dim, element, value_range(op.inputs[k]) or (0, extent + 1)) - bounds.origin)
-        return nest.enter_range(dim, maximum(0, ends[0]), minimum(extent, ends[1]))
+        return maximum(0, ends[0]), minimum(extent, ends[1])
 
     def _begin_updating(self, op: Structured, numbers: Sequence[int]) -> None:
         """Let results of which iterations change elements in memory be what they are before."""
@@ -142,18 +164,27 @@ class ElementLoops:
 
     def _arguments(self, op: Structured, nest: Nest, index: Mapping[Symbol, Dim]) -> list[Value]:
         """What the body gets in an iteration: elements of the inputs, those that are indices first, then positions."""
-        known: dict[tuple[Value, tuple[Dim | Value, ...]], Value] = {}
+        known: dict[tuple[Value, tuple[Dim | Strip | Value, ...]], Value] = {}
         args: dict[int, Value] = {}
         places = op.index_operands()
         for k in sorted(range(len(op.inputs)), key=lambda k: k not in places):
             value = op.inputs[k]
             at, inside = self._index(op, nest, op.maps()[k], shape_of(value.type), index, args)
             if (value, at) not in known:
-                rest = nest.build(new.literal(op.outside or 0, dtype_of(value.type))) if inside is not None else None
-                known[value, at] = nest.only_if(inside, partial(self._operand, nest, value, at), rest)
+                kind = kind_of(at, dtype_of(value.type))
+                rest = splat(nest.build, op.outside or 0, kind) if inside is not None else None
+                known[value, at] = nest.only_if(inside, partial(self._operand, nest, value, at, op.outside), rest)
             args[k] = known[value, at]
-        positions = [nest.build(new.index_value(position.at(index), position.dtype)) for position in op.positions()]
+        positions = [self._position(nest, position, index) for position in op.positions()]
         return [*(args[k] for k in range(len(op.inputs))), *positions]
+
+    @staticmethod
+    def _position(nest: Nest, position: Position, index: Mapping[Symbol, Dim]) -> Value:
+        """The value of a position, or of each lane."""
+        first, step = position.at(index), lane_step(position.expression, nest.lanes[0]) if nest.lanes is not None else 0
+        if nest.lanes is None or not step:
+            return nest.build(new.index_value(first, position.dtype))
+        return new.counting(nest.build, first, step, VectorType((nest.lanes[1].width,), position.dtype))
 
     def _index(
         self,
@@ -163,20 +194,20 @@ class ElementLoops:
         shape: Sequence[Dim],
         index: Mapping[Symbol, Dim],
         args: Mapping[int, Value],
-    ) -> tuple[tuple[Dim | Value, ...], Predicate | None]:
+    ) -> tuple[tuple[Dim | Strip | Value, ...], Predicate | None]:
         """Where an iteration reads or writes, and what holds if that is inside, where it may not be; `args` has the
-        elements that are indices."""
-        found: list[Dim | Value] = []
+        elements that are indices. Where each lane has an index, it is asked where it is read."""
+        found: list[Dim | Strip | Value] = []
         inside: Predicate | None = None
         for expression, extent in zip(indexing_map, shape, strict=True):
             operand = map_element(expression)
             if operand is None:
-                found.append(substitute(expression, index))
+                found.append(nest.at(expression, index))
                 continue
             place = args[operand]
             if op.clamps_indices or op.outside is not None:
                 place = new.clamped(nest.build, op, place, extent)
-            if op.outside is not None:
+            if op.outside is not None and isinstance(place.type, ScalarType):
                 var = nest.bind("at", place, (-1, extent + 1))
                 bounds = Predicate.of(">=", var, 0) & Predicate.of("<", var, extent)
                 inside = bounds if inside is None else inside & bounds
@@ -188,23 +219,43 @@ class ElementLoops:
     ) -> Sequence[Value]:
         """What the accumulators of some results start with."""
         if op.inits:
-            maps = [tuple(substitute(e, index) for e in op.result_maps()[k]) for k in numbers]
-            return [self._operand(nest, op.inits[k], at) for k, at in zip(numbers, maps, strict=True)]
-        neutrals = op.neutrals() if reduces else None
-        return [nest.build(new.literal(neutrals[k], op.acc_types[k])) for k in numbers] if neutrals is not None else []
+            maps = [tuple(nest.at(e, index) for e in op.result_maps()[k]) for k in numbers]
+            starts = [self._operand(nest, op.inits[k], at) for k, at in zip(numbers, maps, strict=True)]
+        else:
+            neutrals = op.neutrals() if reduces else None
+            numbers = numbers if neutrals is not None else ()
+            starts = [nest.build(new.literal(neutrals[k], op.acc_types[k])) for k in numbers if neutrals is not None]
+        return [nest.on_lanes(start) for start in starts]
 
-    def _operand(self, nest: Nest, value: Value, index: Index) -> Value:
+    def _operand(self, nest: Nest, value: Value, index: Index, outside: float | int | None = None) -> Value:
         through = self.effects.seen_through(value)
         if through is not None:
             at = dict(zip(map(map_dim, through.result_map()), index, strict=True))
             args = [
-                self._operand(nest, v, [at[map_dim(e)] for e in indexing_map])
+                self._operand(nest, v, [at[map_dim(e)] for e in indexing_map], outside)
                 for v, indexing_map in zip(through.inputs, through.maps(), strict=True)
             ]
             return through.scalar_body(nest.build, args, None)
         if self.effects.of(value) is None:
             return value
+        indices = {dim: at for dim, at in enumerate(index) if isinstance(at, Value) and isinstance(at.type, VectorType)}
+        if indices:
+            return self._gathered(nest, self.effects.place(value), index, outside)
         return self.read(nest, self.effects.place(value), index)
+
+    def _gathered(self, nest: Nest, place: Place, index: Index, outside: float | int | None) -> Value:
+        """The elements of the value at a place that indices of lanes say; where one is outside, `outside`."""
+        shape = place.tile.shape
+        indices = {dim: nest.on_lanes(at) for dim, at in enumerate(index) if isinstance(at, Value)}
+        others = tuple(dim for dim in range(len(shape)) if dim not in indices)
+        offsets = tuple(at if isinstance(at, int | Size) else 0 for at in index)
+        tile = Tile(offsets, tuple(1 if dim in others else n for dim, n in enumerate(shape)), dropped=others)
+        kept = self.buffers.subset(place, Tile.full(shape)).kept
+        found, type_ = {kept[dim]: at for dim, at in indices.items()}, kind_of(index, place.memory.type.dtype)
+        read = Gather.of(found, self.buffers.of(place), self.buffers.subset(place, tile), type_, outside or 0)
+        if outside is not None:
+            read.attributes["bounded"] = True
+        return nest.build(read)
 
     def _continue(self, op: Operation, anchor: Operation | None) -> None:
         """Let `anchor`, which was made here, be `op` from now on, under its name."""

@@ -1,6 +1,7 @@
 """Loop nests that compute an operation element by element, made at a place in a function."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from tcpx.payload.ir import Block, Operation, OpT, Range, Value
@@ -11,16 +12,24 @@ from tcpx.payload.ops.memory import Copy, memory_of
 from tcpx.payload.ops.vector import Read, Write
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, Size, Var, lower_bound, upper_bound, variables
+from tcpx.payload.sizes import (
+    Dim,
+    Size,
+    Symbol,
+    Var,
+    is_less_equal,
+    lower_bound,
+    substitute,
+    upper_bound,
+    variables,
+)
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import BufferType
+from tcpx.payload.types import BufferType, ScalarType, VectorType, shape_of
+from tcpx.transform import new
+from tcpx.transform.bufferization.strips import Strip
+from tcpx.transform.vectors.lane_dims import depends, lane_step
 
 T = TypeVar("T")
-
-
-def element(index: Sequence[Dim]) -> Tile:
-    """One element as a scalar."""
-    return Tile(tuple(index), (1,) * len(index), (1,) * len(index), tuple(range(len(index))))
 
 
 class Nest:
@@ -36,6 +45,8 @@ class Nest:
         self.block: Block = op.parent
         self.carried: list[tuple[For, Block]] = []
         self.made: list[Operation] = []
+        self.lanes: tuple[str, Strip] | None = None
+        """The dim whose iterations the innermost body computes at once, and those that it does."""
 
     def insert(self, op: OpT) -> OpT:
         """Insert a detached operation in the innermost body."""
@@ -51,15 +62,29 @@ class Nest:
         """Insert a detached operation with one result; a `Build` function."""
         return self.insert(op).result
 
-    def enter(self, dim: str, extent: Dim) -> Dim:
-        """Open a loop over 0..extent; returns its variable. A single iteration needs no loop."""
-        if extent == 1:
-            return 0
-        return self._open(dim, 0, extent, ())[0]
+    def at(self, expression: Dim, index: Mapping[Symbol, Dim]) -> Dim | Strip:
+        """The place of an indexing expression in an iteration, or in those of its lanes."""
+        at = substitute(expression, index)
+        if self.lanes is None or not depends(expression, self.lanes[0]):
+            return at
+        dim, strip = self.lanes
+        return replace(strip, first=at, step=lane_step(expression, dim) or 1)
 
-    def enter_range(self, dim: str, lower: Dim, upper: Dim) -> Dim:
-        """Open a loop over lower..upper; returns its variable."""
-        return self._open(dim, lower, upper, ())[0]
+    def on_lanes(self, value: Value) -> Value:
+        """A value for each lane, where there are any."""
+        if self.lanes is None or not isinstance(value.type, ScalarType):
+            return value
+        return self.build(new.broadcast(value, (), VectorType((self.lanes[1].width,), value.type)))
+
+    def enter(self, dim: str, extent: Dim, step: int = 1) -> Dim:
+        """Open a loop over 0..extent in steps; returns its variable. A single iteration needs no loop."""
+        if extent == 1 or (step > 1 and is_less_equal(1, extent) is True and is_less_equal(extent, step) is True):
+            return 0
+        return self._open(dim, (0, extent), (), step)[0]
+
+    def enter_range(self, dim: str, bounds: Range) -> Dim:
+        """Open a loop over the numbers of a range; returns its variable."""
+        return self._open(dim, bounds, ())[0]
 
     def bind(self, dim: str, value: Value, within: Range) -> Dim:
         """A variable of sizes that is a value."""
@@ -81,15 +106,15 @@ class Nest:
         self.block = outer
         return found if rest is None else guard.result
 
-    def enter_carrying(self, dim: str, extent: Dim, values: Sequence[Value]) -> tuple[Dim, Sequence[Value]]:
-        """Open a loop that carries values; returns its variable and the values inside."""
-        if extent == 1:
+    def enter_carrying(self, dim: str, bounds: Range, values: Sequence[Value]) -> tuple[Dim, Sequence[Value]]:
+        """Open a loop over a range that carries values; returns its variable and the values inside."""
+        if bounds == (0, 1):
             return 0, values
-        index, loop = self._open(dim, 0, extent, values)
+        index, loop = self._open(dim, bounds, values)
         return index, loop.destinations
 
-    def _open(self, dim: str, lower: Dim, upper: Dim, inits: Sequence[Value]) -> tuple[Dim, For]:
-        var = Var(self.rewriter.fresh_name(self.op, f"{self.name}/{dim}"), lower, upper, 1)
+    def _open(self, dim: str, bounds: Range, inits: Sequence[Value], step: int = 1) -> tuple[Dim, For]:
+        var = Var(self.rewriter.fresh_name(self.op, f"{self.name}/{dim}"), *bounds, step)
         loop = For.over(var, inits, Block([("", v.type) for v in inits]))
         outer = self.block
         self.insert(loop)
@@ -103,7 +128,7 @@ class Nest:
         while self.carried:
             loop, outer = self.carried.pop()
             for value, dest in zip(values, loop.destinations, strict=True):
-                self.insert(StYield.of(value, dest, Tile((), ())))
+                self.insert(StYield.of(value, dest, Tile.full(shape_of(dest.type))))
             self.block, values = outer, loop.results
         return values
 

@@ -30,6 +30,13 @@ class Vectorize(Transform):
     operand has side by side instead, as many; along any other dim, one. What whole vectors leave over is a masked
     vector in a tail loop. `x.loop(d)` is the loop over a dim; in `tile` and `vectorize(i)` a person says more.
 
+    What scatters or is ragged, and a scan of more than 32 steps, stays in memory. It is computed by vectors along the
+    dim that is the last of all its results, where that is parallel and no index of a result has to do with it: then no
+    two lanes meet. `lanes` says so, and how long the vectors are: as a tile of up to 8 registers, which is best, else
+    one. Such a tile need not be static, and is better not padded: the last vector is masked. Sums are carried in
+    registers, in their order. Such an operation needs no loop: `vectorize(v)`. Without such a dim (a histogram, sparse
+    rows times a vector) loops over elements stay.
+
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
           %mm.out = tcp.empty : tensor<[M]x32xf32>

@@ -1,0 +1,58 @@
+"""The lanes of an operation that is computed in memory: vectors along one of its parallel dims, of which the loops over
+the other dims, ragged and sequential ones too, compute one after the other.
+
+No lane meets what another one writes: the last dim of each result is that dim, and no index has to do with it.
+"""
+
+from tcpx.payload.facts import facts_at
+from tcpx.payload.indexing_maps import IndexingMap, map_dim, map_element
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.ir import LANES
+from tcpx.payload.rewriter import Rewriter
+from tcpx.payload.sizes import upper_bound
+from tcpx.target import Target
+from tcpx.transform.vectors.lane_dims import carries, depends, lane_step, streams
+
+MOST_VECTORS = 8
+"""Vectors of a tile up to which they are computed side by side; a longer one is a loop over vectors."""
+
+
+def lane_dim_in_memory(op: Structured) -> str | None:
+    """The dim along which an operation has lanes where it is computed in memory; None where there is none."""
+    ends = {map_dim(result_map[-1]) if result_map else None for result_map in op.result_maps()}
+    dim = ends.pop()
+    if ends or dim is None or op.iterator(dim).is_reduction or op.iterator(dim).is_whole:
+        return None
+    writes = all(streams(result_map, dim) and not _finds(op, result_map, dim) for result_map in op.result_maps())
+    bounds = {k for bounds in op.ragged().values() for k in (bounds.first, bounds.end)}
+    is_known = not any(carries(op.maps()[k], dim) for k in bounds)
+    reads = all(_is_strip(op, indexing_map, dim) for indexing_map in op.maps())
+    counts = all(lane_step(position.expression, dim) is not None for position in op.positions())
+    return dim if writes and is_known and reads and counts else None
+
+
+def _finds(op: Structured, indexing_map: IndexingMap, dim: str) -> bool:
+    """Whether an index of a map is an element that depends on the dim."""
+    return any(carries(op.maps()[k], dim) for k in map(map_element, indexing_map) if k is not None)
+
+
+def _is_strip(op: Structured, indexing_map: IndexingMap, dim: str) -> bool:
+    """Whether iterations of the dim read one element, elements some steps apart, or those that indices say."""
+    moving = [expression for expression in indexing_map if depends(expression, dim)]
+    if _finds(op, indexing_map, dim):
+        return not moving
+    return not moving or (len(moving) == 1 and (lane_step(moving[0], dim) or 0) > 0)
+
+
+def give_lanes(rewriter: Rewriter, op: Structured, target: Target) -> bool:
+    """Let an operation that elements steer, or whose iterations have an order, have lanes along that dim: as many as a
+    tile of it has, if that is a few vectors, else a vector of them. False where it has no such dim."""
+    dim = lane_dim_in_memory(op) if op.is_irregular or op.is_sequential else None
+    if dim is None:
+        return False
+    lanes = min(target.lanes(dtype.name) for dtype in op.acc_types)
+    most = upper_bound(facts_at(op).attach(op.size_of(dim)))
+    width = most if most is not None and most <= MOST_VECTORS * lanes else lanes
+    if width > 1:
+        rewriter.set_attribute(op, LANES, (dim, width))
+    return width > 1
