@@ -159,6 +159,37 @@ def test_random_graphs(target: str) -> None:
     assert compare(modules, target, 1 + TARGETS.index(target) % 2) <= MOST_LEFT * SEEDS
 
 
+LAYER = """\
+func @layer(%x: tensor<[M]x[N]xf32>, %w: tensor<[N]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M, N] {
+  %mm = tcp.matmul(%x, %w) : tensor<[M]x[N]xf32>
+  %s = tcp.softmax(%mm) {dim = 1} : tensor<[M]x[N]xf32>
+  %r = tcp.add(%s, %x) : tensor<[M]x[N]xf32>
+  tcp.return(%r)
+}
+"""
+OWN = """\
+language 1
+import "default.tcps" as usual
+schedule own(root: func) {
+  let mm = match one matmul in root
+  tile(mm, [m: 3, n: 7])
+  usual.rest(root)
+}
+"""
+
+
+def test_the_rest_of_what_a_schedule_does() -> None:
+    module = tcpx.parse(LAYER)
+    source = tcpx.emit(module, tcpx.parse_schedule(OWN), target="x86_avx512")
+    assert all(remark.message.startswith("%mm:") for remark in source.remarks)
+    assert "/* mm/m1 (" in source.c_source
+    assert "_mm512_div_ps" in source.c_source
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((5, 37), (37, 37)))
+    found = tcpx.compile(module, tcpx.parse_schedule(OWN))(x, w)
+    np.testing.assert_allclose(found, tcpx.evaluate(module, x, w), 2e-5, 2e-5)
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_chains_that_people_write(target: str) -> None:
     assert compare([tcpx.parse(text) for text in CHAINS], target, 2 - TARGETS.index(target) % 2, exact=False) == 0
