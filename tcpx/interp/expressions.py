@@ -57,6 +57,8 @@ def _apply(callee: FunctionCallee, call: ast.Call, state: State, frame: Frame) -
 
     def value() -> RuntimeValue:
         inner = call_frame(callee, call, given, state, frame, evaluate)
+        for bound in function.lets:
+            inner.names[bound.names[0]] = evaluate(bound.value, state, inner)
         made = evaluate(function.value, state, inner)
         return checked_parameter(function.name, function.result, made, function.value, state, inner)
 

@@ -43,6 +43,20 @@ def test_values_and_defaults() -> None:
     )
 
 
+def test_names_in_a_function() -> None:
+    head = HEAD + (
+        "function tile_of(x: op<contract>, nv: int) -> int {\n"
+        "  let width = nv * lanes(dtype(x.acc))\n  let height = rows(nv)\n  return width * height\n}\n"
+    )
+    run("let mm = match one contract in root\nrequire tile_of(mm, 2) == 2 * 16 * 6", head=head)
+    wrong = head.replace("return width", "return heigth")
+    with pytest.raises(ScheduleError) as caught:
+        run("let mm = match one contract in root\nrequire tile_of(mm, 2) > 0", head=wrong)
+    assert (caught.value.diagnostic.message, caught.value.diagnostic.fix) == (
+        "`heigth` is not bound", "did you mean `height`?",
+    )  # fmt: skip
+
+
 def test_items_of_a_list_are_of_the_declared_type() -> None:
     head = HEAD + "function both(n: int, on: bool) -> list<int> = [n, on]\n"
     with pytest.raises(ScheduleError) as caught:

@@ -120,7 +120,20 @@ def _call(call: ast.Call, state: State, frame: Frame) -> Formula | None:
         value, outside = (given.value, frame) if given is not None else (param.default, inner)
         if value is not None:
             _bind(param, value, state, outside, inner)
+    for bound in callee.function.lets:
+        _bind_name(bound.names[0], bound.value, state, inner)
     return fold(callee.function.value, state, inner)
+
+
+def _bind_name(name: str, value: ast.Expression, state: State, frame: Frame) -> None:
+    """Bind a `let` of a function: to a value, or, where that depends on knobs, to a formula."""
+    if frame.formulas.keys().isdisjoint(names_in(value)):
+        try:
+            frame.names[name] = evaluate(value, state, frame)
+        except (UnforeseenError, TcpxError):
+            frame.formulas[name] = None
+    else:
+        frame.formulas[name] = fold(value, state, frame)
 
 
 def _bind(param: ast.Param, value: ast.Expression, state: State, outside: Frame, inner: Frame) -> None:

@@ -109,8 +109,26 @@ class Builder:
         before = self.docs.before(_start(tree))
         declared = self._params(params, _start(result))
         trivia = ast.Trivia(joined(before, self.docs.before(_end(tree)), self.docs.behind(_end(tree), following)))
-        name, made = _names(tree)[0], self.expression(value)
-        return ast.Function(name, declared, self.type(result), made, trivia=trivia, location=self.source.of(tree))
+        name, type_ = _names(tree)[0], self.type(result)
+        lets, made = self._body_of_function(value) if value.data == "block" else ((), self.expression(value))
+        return ast.Function(name, declared, type_, made, lets, trivia=trivia, location=self.source.of(tree))
+
+    def _body_of_function(self, tree: Tree[Token]) -> tuple[tuple[ast.Let, ...], ast.Expression]:
+        block = self.block(tree)
+        *before, last = block.statements or (None,)
+        lets = tuple(statement for statement in before if isinstance(statement, ast.Let) and len(statement.names) == 1)
+        if isinstance(last, ast.Return) and len(last.values) == 1 and len(lets) == len(before):
+            return lets, last.values[0]
+        strange = next((s for s in before if s not in lets), last)
+        raise ParseError(
+            Diagnostic(
+                "a function only binds names and returns a value",
+                schedule=strange.location if strange is not None else block.location,
+                required="`let name = ..`, and one `return` of one value at the end",
+                found=(strange.location if strange is not None else block.location).span,
+                fix="declare it as a sequence: `sequence name(..) -> (..) { .. }`",
+            )
+        )
 
     def _sequence(
         self, tree: Tree[Token], following: Position, location: Location

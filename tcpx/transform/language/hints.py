@@ -182,10 +182,6 @@ _HINTS: Sequence[tuple[Applies, str]] = (
         "a value under a condition has an `else`: write `a if c else b`",
     ),
     (
-        lambda p: p.kind == "LBRACE" and p.accepted == _ONLY["EQUAL"],
-        "a function is an expression: `function f(n: int) -> int = 2 * n`; one with statements is a `sequence`",
-    ),
-    (
         lambda p: p.kind in ("COMMA", "RPAR") and p.accepted == _ONLY["COLON"],
         "a parameter has a type, as in `root: func` and `x: op<contract>`",
     ),

@@ -40,6 +40,10 @@ def _item(item: ast.Item) -> list[str]:
         case ast.Sequence():
             return _callable(f"sequence {item.name}", item.params, _arrow(item.results), item.body)
         case ast.Function():
+            if item.lets:
+                back = ast.Return((item.value,), location=item.location)
+                body = ast.Block((*item.lets, back), location=item.location)
+                return _callable(f"function {item.name}", item.params, f" -> {item.result}", body)
             value = f" -> {item.result} = {print_expression(item.value)}"
             return _head(f"function {item.name}", item.params, value)
         case ast.Matcher():

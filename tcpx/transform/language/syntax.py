@@ -371,12 +371,13 @@ class Import(Commented):
 
 @frozen
 class Function(Commented):
-    """`function name(a: int, b: int = 2) -> int = expression`."""
+    """`function name(a: int, b: int = 2) -> int = expression`, or `-> int { let c = ..; return expression }`."""
 
     name: str
     params: tuple[Param, ...]
     result: TypeOf
     value: Expression
+    lets: tuple[Let, ...] = ()
 
 
 @frozen

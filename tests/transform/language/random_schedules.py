@@ -59,7 +59,11 @@ class RandomSchedule:
         return ["sequence", self.name(), "(", *self.some(self.param), ")", *results, *self.block(0)]
 
     def function(self) -> list[str]:
-        return ["function", "f", "(", *self.some(self.param), ")", "->", "int", "=", *self.expression(3)]
+        head = ["function", "f", "(", *self.some(self.param), ")", "->", "int"]
+        if self.chance(0.7):
+            return [*head, "=", *self.expression(3)]
+        lets = [t for name in ("a", "b") for t in ("let", name, "=", *self.expression(2), END)]
+        return [*head, "{", *lets, "return", *self.expression(3), "}"]
 
     def matcher(self) -> list[str]:
         return ["matcher", *self.sequence()[1:]]

@@ -253,6 +253,14 @@ def test_a_byte_order_mark_is_no_part_of_a_text() -> None:
     assert caught.value.diagnostic.schedule.column == 1
 
 
+def test_a_function_only_binds_and_returns() -> None:
+    for body in ("knob b: int = 2\n return n", "let b = n", "return n, n", "let a, b = n\n return a", ""):
+        with pytest.raises(ParseError) as caught:
+            parse_schedule(f"language 1\nfunction f(n: int) -> int {{\n {body}\n}}\n")
+        assert caught.value.diagnostic.message == "a function only binds names and returns a value"
+        assert caught.value.diagnostic.required == "`let name = ..`, and one `return` of one value at the end"
+
+
 DECLARATIONS = """language 1
 
 /// Rows of a register tile.
@@ -260,6 +268,13 @@ function rows(
   nv: int,  /// vectors per row
   regs: int = target.vector_registers
 ) -> int = min(6, (regs - nv - 1) / nv)
+
+/// Rows that threads share.
+function shared(m: int) -> int {
+  let each = m / threads
+  let least = rows(2)
+  return max(each, least)
+}
 
 /// A maximum of a product.
 matcher relu_of(r: op<max>) -> (op<contract>, op<add>) {
@@ -331,10 +346,6 @@ def test_fixes_of_statements(body: str, fix: str) -> None:
 @pytest.mark.parametrize(
     ("item", "fix"),
     [
-        (
-            "function f(n: int) -> int { return n }",
-            "a function is an expression: `function f(n: int) -> int = 2 * n`; one with statements is a `sequence`",
-        ),
         ("schedule s(root) { }", "a parameter has a type, as in `root: func` and `x: op<contract>`"),
         ("sequence s(root, x: op) { }", "a parameter has a type, as in `root: func` and `x: op<contract>`"),
     ],

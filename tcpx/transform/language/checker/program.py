@@ -13,7 +13,7 @@ from tcpx.transform.language.checker.expressions import check_expression
 from tcpx.transform.language.checker.patterns import check_type, operation_tree_classes
 from tcpx.transform.language.checker.recursion import Declaration, check_recursion
 from tcpx.transform.language.checker.scope import Problems, Scope
-from tcpx.transform.language.checker.statements import check_block
+from tcpx.transform.language.checker.statements import check_block, check_statement
 from tcpx.transform.language.kinds import Static, declared_accepts
 from tcpx.transform.language.loader import Program, Unit
 
@@ -89,6 +89,8 @@ def _check_params(item: Declaration, scope: Scope) -> None:
 
 def _check_function(item: ast.Function, scope: Scope) -> None:
     _check_params(item, scope)
+    for statement in item.lets:
+        check_statement(statement, scope, ())
     declared, given = check_type(item.result, scope), check_expression(item.value, scope)
     if not declared_accepts(declared, given):
         scope.problems.add(
@@ -98,6 +100,7 @@ def _check_function(item: ast.Function, scope: Scope) -> None:
             given=given.value,
         )
     scope.report_unused_params(item.params)
+    scope.report_unused()
 
 
 def _check_matcher(item: ast.Matcher, scope: Scope) -> None:

@@ -101,11 +101,11 @@ class ScheduleFile:
         )
 
     def function(self, name: str, *, result: str, doc: str = "") -> BodyContext:
-        """`with file.function("rows", result="int") as s:`: parameters, then `s.return_` of one expression."""
+        """`with file.function("rows", result="int") as s:`: parameters, `s.let(..)`, `s.return_` of one value."""
         where, trivia = _place_of(name), ast.Trivia(doc)
         type_ = type_of(result, where)
         return self._callable(
-            lambda params, body: ast.Function(name, params, type_, _returned(body), trivia=trivia, location=where),
+            lambda params, body: ast.Function(name, params, type_, *_returned(body), trivia=trivia, location=where),
             (type_,),
             where,
             is_function=True,
@@ -209,11 +209,12 @@ def _place_of(name: str) -> Location:
     return where
 
 
-def _returned(body: ast.Block) -> ast.Expression:
-    """The expression of a function. Raises ScheduleError if there is none, or another one."""
-    match body.statements:
+def _returned(body: ast.Block) -> tuple[ast.Expression, tuple[ast.Let, ...]]:
+    """The value of a function, and the names before it. Raises ScheduleError if there is none, or another one."""
+    lets = tuple(statement for statement in body.statements if isinstance(statement, ast.Let))
+    match body.statements[len(lets) :]:
         case (ast.Return(values=(value,)),):
-            return value
+            return value, lets
         case statements:
             found = f"{len(statements)} of them" if statements else "none"
             raise refused("a function gives one expression", "one `s.return_(..)`", found, where=body.location)

@@ -38,7 +38,7 @@ class Recorder:
     scope: Scope
     results: tuple[Static, ...]
     is_function: bool = False
-    """Nothing is bound then: what Python assigns to a name is part of the one expression."""
+    """Only `let` binds then: what Python assigns to a name is part of the expression."""
     params: list[ast.Param] = field(default_factory=list[ast.Param])
     blocks: list[list[ast.Statement]] = field(default_factory=lambda: [[]])
     left: Location | None = None
@@ -67,10 +67,10 @@ class Recorder:
                 f"`{print_statement(statement).splitlines()[0]}` behind it",
                 where=statement.location,
             )
-        if self.is_function and not isinstance(statement, ast.Return):
+        if self.is_function and not isinstance(statement, ast.Return | ast.Let):
             raise refused(
-                "a function is one expression, without statements",
-                "parameters, then `s.return_(..)`",
+                "a function only binds names and returns a value",
+                "parameters, `s.let(..)`, then `s.return_(..)`",
                 f"`{print_statement(statement).splitlines()[0]}`",
                 "declare it as a sequence: `file.sequence(..)`",
                 statement.location,

@@ -38,6 +38,8 @@ def replayed(file: ast.File, schedule_path: Sequence[Path] = ()) -> tcpx.Schedul
                 with made.function(item.name, result=str(item.result), doc=item.trivia.doc) as s:
                     replay = Replay(s, functions)
                     replay.params(item)
+                    for statement in item.lets:
+                        replay.statement(statement)
                     s.return_(replay.value(item.value))
             case ast.Schedule():
                 with made.schedule(item.name, expects=item.expects, doc=item.trivia.doc) as s:

@@ -377,8 +377,8 @@ def two_results(s: Any, mm: Any) -> None:
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        (a_step, "a function is one expression, without statements"),
-        (a_block, "a function is one expression, without statements"),
+        (a_step, "a function only binds names and returns a value"),
+        (a_block, "a function only binds names and returns a value"),
         (two_results, "a function gives one expression"),
         (lambda s, mm: s.rank(mm), "a function gives one expression"),
         (lambda s, mm: s.return_(mm), "the returned value has the wrong type"),
