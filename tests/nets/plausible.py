@@ -184,6 +184,7 @@ def _jams(loop: Loop) -> bool:
 
 LOOPS: Mapping[str, Callable[[Loop], bool]] = {
     "unroll_and_jam": _jams,
+    "fission": lambda loop: sum(isinstance(op, Structured) for op in loop.body.ops) > 1,
     "licm": lambda loop: bool(loop_invariants(loop)),
     "fuse_siblings": _has_sibling,
     "vectorize": is_static,

@@ -96,6 +96,8 @@ class RandomSchedule:
             self._invariants()
         if 20 * min(self.counts.by_transform[n] for n in ("unroll_and_jam", "reorder")) <= self.counts.cases:
             self._two_loops()
+        if 20 * self.counts.by_transform["fission"] <= self.counts.cases:
+            self._two_parts()
         for name in self._rare():
             self._step(name)
         for name in self._plan():
@@ -152,6 +154,26 @@ class RandomSchedule:
             for loop, (name, dim) in zip(loops, chosen, strict=True):
                 self._given("tile", f"let {loop} = tile({name}, [{dim}{rest}")
             self._given("fuse_siblings", f"fuse_siblings({loops[0]}, into: {loops[1]})")
+
+    def _two_parts(self) -> None:
+        """A loop that computes an operation and what that reads, as two."""
+        known = self.session.ops()
+        found = [
+            (reader, it.name, maker)
+            for reader, op in known.items()
+            if isinstance(op, Structured)
+            for it in op.iterators()
+            if it.kind is IteratorKind.PARALLEL
+            for maker, made in known.items()
+            if isinstance(made, Structured) and not made.is_movement
+            if any(value.defining_op is made and len(value.uses) == 1 for value in op.inputs)
+        ]
+        if found:
+            reader, dim, maker = self.random.choice(found)
+            loops = self._fresh("t"), self._fresh("t"), self._fresh("t")
+            self._given("tile", f"let {loops[0]} = tile({reader}, [{dim}: {self.random.choice(TILES)}])")
+            self._given("fuse", f"fuse({maker}, into: {loops[0]})")
+            self._given("fission", f"let {', '.join(loops[1:])} = fission({loops[0]}, after: {maker})")
 
     def _two_loops(self) -> None:
         """Two loops of one operation, the outer one of an even number of iterations where there is one."""

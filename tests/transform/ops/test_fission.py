@@ -1,0 +1,83 @@
+"""fission: a loop as two, one after the other."""
+
+from __future__ import annotations
+
+import pytest
+
+from tcpx.payload.ops.gml_st import Loop
+from tests.transform.payloads import CHAIN, MM, RELU, check, check_kernels, refusal, run
+
+P, Q, R = (f'let {name} = match one "{name}" in root\n' for name in "pqr")
+ROWS = f"{R}{Q}{P}let i = tile(r, [d0: 3])\nfuse(q, into: i)\nfuse(p, into: i)\n"
+TILES = f"{R}{Q}{P}let i, j = tile(r, [d0: 3, d1: 5])\nfuse(q, into: j)\nfuse(p, into: j)\n"
+TWO = """\
+func @two(%x: tensor<[M]x[N]xf32>, %b: tensor<[N]xf32>) -> (tensor<[M]x[N]xf32>, tensor<[M]xf32>) symbols [M: 0.., N: 0..] {
+  %q = tcp.mul(%x, %x) : tensor<[M]x[N]xf32>
+  %s = tcp.broadcast(%b) {dims = [1]} : tensor<[M]x[N]xf32>
+  %r = tcp.add(%q, %s) : tensor<[M]x[N]xf32>
+  %t = tcp.reduce_sum(%r) {dims = [1]} : tensor<[M]xf32>
+  tcp.return(%r, %t)
+}
+"""  # noqa: E501
+KEPT = (
+    f'{R}{Q}let t = match one "t" in root\nlet i = tile(t, [d0: 3])\nfuse(r, into: i, keep: true)\nfuse(q, into: i)\n'
+)
+CASES = {
+    "rows": (CHAIN, f"{ROWS}let a, b = fission(i, after: q)"),
+    "twice": (CHAIN, f"{ROWS}let a, b = fission(i, after: q)\nlet c, d = fission(a, after: p)"),
+    "tiles": (CHAIN, f"{TILES}let a, b = fission(j, after: q)"),
+    "the first of three": (CHAIN, f"{ROWS}let a, b = fission(i, after: p)"),
+    "then tiled": (CHAIN, f"{ROWS}let a, b = fission(i, after: q)\nlet k = tile(q, [d1: 4])\nlet l = tile(r, [d1: 2])"),
+    "then vectors": (CHAIN, f"{TILES}let a, b = fission(j, after: q)\nvectorize(r)\nvectorize(q)"),
+    "what is yielded too": (TWO, f"{KEPT}let a, b = fission(i, after: r)"),
+    "in front of what is yielded": (TWO, f"{KEPT}let a, b = fission(i, after: q)"),
+    "parallel": (CHAIN, ROWS.replace("[d0: 3]", "[d0: 3], parallel: true") + "let a, b = fission(i, after: q)"),
+    "a product and its epilogue": (RELU, f'{MM}{R}let s = match one "s" in root\nlet i = tile(mm, [m: 4])\n'
+                                   "fuse(r, into: i)\nlet a, b = fission(i, after: mm)\nlet k = tile(mm, [k: 2])"),
+}  # fmt: skip
+SIZES = [{"M": m, "N": n, "K": k} for m, n, k in ((0, 1, 5), (3, 0, 3), (4, 17, 0), (13, 17, 5))]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_computes_the_same(name: str) -> None:
+    check(*CASES[name])
+
+
+def test_kernels() -> None:
+    check_kernels(CASES, SIZES)
+
+
+@pytest.mark.parametrize(("name", "count"), [("rows", 2), ("twice", 3), ("what is yielded too", 2)])
+def test_there_are_as_many_loops(name: str, count: int) -> None:
+    done = run(*CASES[name])
+    assert len([op for op in done.module.main.body.ops if isinstance(op, Loop)]) == count
+
+
+def test_what_is_yielded_is_read_where_it_is() -> None:
+    done = run(*CASES["what is yielded too"])
+    assert not [op for op in done.module.walk() if op.leaves_undefined and "r.out.1" in op.name]
+    first, second = [op for op in done.module.main.body.ops if isinstance(op, Loop)]
+    assert len(first.destinations) == len(second.destinations) == 1
+
+
+def test_handles_follow() -> None:
+    body = f'{ROWS}let a, b = fission(i, after: q)\nrequire i == b and q in a and r in b "both"\n'
+    check(CHAIN, body.replace("q in a and r in b", "r.loop(d0) == b") + "parallelize(a)\npeel(b)")
+
+
+@pytest.mark.parametrize(
+    ("payload", "body", "said"),
+    [
+        (CHAIN, f"{ROWS}let a, b = fission(i, after: r)",
+         ("nothing is left of r/d01 behind %r", "an operation behind which the loop writes something",
+          "all that it writes is written before")),
+        (CHAIN, f"{R}{Q}let i = tile(r, [d0: 3])\nlet a, b = fission(i, after: q)",
+         ("%q is not in r/d01", "an operation in r/d01", "%q")),
+        (CHAIN, TILES.replace("d1: 5]", "d1: 5], tail: pad") + "vectorize(j)\nlet a, b = fission(j, after: q)",
+         ("%q.v is not handed from one loop to the other",
+          "a tensor, and a loop with a step that is a number now", "vector<3x5xf32>, step 5")),
+    ],
+)  # fmt: skip
+def test_refusals(payload: str, body: str, said: tuple[str, str, str]) -> None:
+    found = refusal(payload, body)
+    assert (found.message, found.required, found.found) == said
