@@ -74,6 +74,7 @@ def _page(name: str, only_transforms: bool) -> str:
 def _operation_page(opcode: str) -> str:
     operation = tcpx.ops()[opcode]
     names = [f"%{name}" for name in operation.operand_names]
+    names += [f"[{name} = %{name}]" for name in operation.named_operands]
     if operation.optional_operand:
         names.append(f"[%{operation.optional_operand}]")
     if operation.variadic:

@@ -27,6 +27,7 @@ from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.checker import check_program, require_checked, warn_of
 from tcpx.transform.language.loader import Program
 from tcpx.transform.suggestions import did_you_mean
+from tcpx.transform.wide_accumulators import widen_accumulators
 
 __all__ = ["Coverage", "Run", "StepHook", "check_schedule", "run_schedule"]
 
@@ -85,6 +86,7 @@ def run_schedule(
     while True:
         state = _state(module, function, program, target, threads, overrides)
         state.on_step, state.refused = hook, refused or {}
+        widen_accumulators(state.rewriter, module)
         state.texts = PayloadTexts(function) if keep_texts else None
         state.called = CalledFunctions(module) if recorded is not None else None
         try:
@@ -151,12 +153,14 @@ def check_schedule(
 def begin_run(
     module: Module, program: Program, target: Target, threads: int, overrides: Overrides
 ) -> tuple[ast.Schedule, State, Frame]:
-    """A checked schedule, and what a run of it starts with; for those who follow it in their own way."""
+    """A checked schedule, and what a run of it starts with; for those who follow it in their own way, and roll back
+    then."""
     warn_of(require_checked(program))
     called = program.schedule("")
     function = module.main
     check_contract(program, called, function)
     state = _state(module, function, program, target, threads, overrides)
+    widen_accumulators(state.rewriter, module)
     return called, state, _frame(called, state)
 
 

@@ -97,7 +97,10 @@ def exists(base: OpHandle, name: str, state: State) -> bool:
     if name == "start":
         starts = _starts(ops)
         return bool(starts) and bool(state.handles.live(narrowed(state.handles.of(*starts), base)))
-    return any(name != op.optional_operand or op.init is not None for op in ops)
+    return any(
+        name in op.given if name in op.named_operands else name != op.optional_operand or op.init is not None
+        for op in ops
+    )
 
 
 def _no_start(base: OpHandle, op: Operation, frame: Frame, node: ast.Node) -> Exception:

@@ -63,6 +63,14 @@ class OptionalOperand(Field["Value | None"]):
         return op.inits[0] if op.inits else None
 
 
+class NamedOperand(Field["Value | None"]):
+    """An operand that may be left out, one of several: a text calls it by its name, `bias = %b`, behind the others."""
+
+    def of(self, op: Operation) -> Value | None:
+        given = op.given
+        return op.operands[len(op.operand_names) + given.index(self.name)] if self.name in given else None
+
+
 class AttributeField(Field[T]):
     """An attribute of one kind. `key` is its name in the text, where that is not the name of the field.
 
@@ -107,6 +115,17 @@ class NumberAttribute(AttributeField["int | float"]):
 
     def read(self, attribute: Attribute) -> int | float | None:
         return attribute if isinstance(attribute, int | float) else None
+
+
+class NumberOrSizeAttribute(AttributeField["float | Dim"]):
+    required = "a number or a size"
+
+    def read(self, attribute: Attribute) -> float | Dim | None:
+        return (
+            as_dim(attribute)
+            if isinstance(attribute, Size | Symbol | Var)
+            else (attribute if isinstance(attribute, int | float) else None)
+        )
 
 
 class TextAttribute(AttributeField[str]):
@@ -155,6 +174,16 @@ class ElementsAttribute(AttributeField[tuple[T, ...]]):
         if any(isinstance(entry, bool) for entry in attribute):
             return None
         return cast("tuple[T, ...]", attribute)
+
+
+class PositionsAttribute(ElementsAttribute[int]):
+    """A position of a dim, or a list of them."""
+
+    def __init__(self, key: str = "", example: str = "") -> None:
+        super().__init__(int, "an int, or a list of ints", key, example)
+
+    def read(self, attribute: Attribute) -> tuple[int, ...] | None:
+        return super().read(attribute if isinstance(attribute, tuple) else (attribute,))
 
 
 class DimAttribute(AttributeField[Dim]):

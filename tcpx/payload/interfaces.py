@@ -578,6 +578,12 @@ class Structured(Tileable):
         return tuple(dtype_of(result.type) for result in self.results)
 
     @property
+    def accumulators(self) -> tuple[ScalarType, ...]:
+        """The dtype in which each result is accumulated, and its `init` taken. Where one is wider than the result's,
+        the operation is computed with results of these dtypes, each of which is then cast."""
+        return self.acc_types
+
+    @property
     def reduces(self) -> bool:
         """Whether it has a reduction dim."""
         return any(it.is_reduction for it in self.iterators())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar, cast
 from tcpx.limits import DEEPEST_CALLS
 from tcpx.payload import order
 from tcpx.payload.diagnostics import Diagnostic, Location, UnprovenError, VerifyError
-from tcpx.payload.fields import AttributeField, Operand, OptionalOperand, Result
+from tcpx.payload.fields import AttributeField, NamedOperand, Operand, OptionalOperand, Result
 from tcpx.payload.memory_effects import Move
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, substitute
@@ -88,6 +88,8 @@ DIM_NAMES: Final = "dim_names"
 LANES: Final = "lanes"
 """The attribute of any structured operation on tensors that says along which dim it is computed by vectors, and how
 long these are."""
+GIVEN: Final = "given"
+"""The attribute that lists the operands, of those that may be left out and have names, that an operation has."""
 CALLEE: Final = "callee"
 """The attribute of a call that names the function."""
 INOUT: Final = "inout"
@@ -130,6 +132,8 @@ class Operation:
     """Names of several results: the fields that are a `Result`."""
     optional_operand: ClassVar[str] = ""
     """Name of an optional last operand (`init`): the field that is an `OptionalOperand`."""
+    named_operands: ClassVar[tuple[str, ...]] = ()
+    """Names of operands that may be left out, each by itself (`bias`): the fields that are a `NamedOperand`."""
     attribute_names: ClassVar[tuple[str, ...] | None] = None
     """What a text may say in braces: the keys of the fields that are attributes; None: anything."""
     common_attributes: ClassVar[tuple[str, ...]] = (ROW,)
@@ -155,6 +159,7 @@ class Operation:
         super().__init_subclass__()
         operands: dict[str, None] = {}
         results: dict[str, None] = {}
+        named: dict[str, None] = {}
         attributes: dict[str, AttributeField[object]] = {}
         for base in reversed(cls.__mro__):
             operands |= dict.fromkeys(cast("tuple[str, ...]", vars(base).get("operand_names", ())))
@@ -163,11 +168,14 @@ class Operation:
                     operands[name] = None
                 elif isinstance(field, Result):
                     results[name] = None
+                elif isinstance(field, NamedOperand):
+                    named[name] = None
                 elif isinstance(field, AttributeField):
                     attributes[field.key] = cast("AttributeField[object]", field)
                 elif isinstance(field, OptionalOperand) and base is not Operation:
                     cls.optional_operand = name
         cls.operand_names, cls.result_names, fields = tuple(operands), tuple(results), tuple(attributes.values())
+        cls.named_operands = tuple(named)
         if results and "result_count" not in vars(cls):
             cls.result_count = len(results)
         if fields != cls.attribute_fields and "attribute_names" not in vars(cls):
@@ -309,6 +317,12 @@ class Operation:
         return len(self.operand_names)
 
     @property
+    def given(self) -> tuple[str, ...]:
+        """The names of the operands that it has of those that may be left out and have names, in their order."""
+        held = self.attributes.get(GIVEN, ())
+        return tuple(name for name in self.named_operands if isinstance(held, tuple) and name in held)
+
+    @property
     def inits(self) -> list[Value]:
         """What accumulators start with: the optional operands, one per result, or none."""
         return self.operands[self.required_operands :] if self.optional_operand else []
@@ -390,7 +404,7 @@ class Operation:
     @property
     def operand_roles(self) -> tuple[str, ...]:
         """Names by which a schedule reaches the inputs: those of the class, unless the operation has its own."""
-        return self.operand_names
+        return (*self.operand_names, *self.given)
 
     @property
     def result_roles(self) -> tuple[str, ...]:

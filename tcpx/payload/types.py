@@ -105,6 +105,12 @@ _NUMPY: Mapping[str, np.dtype[np.generic]] = {
 }
 
 
+def accumulator_of(dtype: ScalarType) -> ScalarType:
+    """The dtype in which numbers are added up, or multiplied, to a result of another: that, or f32 where it has 16
+    bits."""
+    return f32 if dtype in HALF else dtype
+
+
 def scalar_of_numpy(dtype: np.dtype[np.generic]) -> ScalarType | None:
     """The scalar type with this NumPy dtype, or None."""
     return next((SCALARS[name] for name, known in _NUMPY.items() if known == dtype), None)

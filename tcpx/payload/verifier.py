@@ -278,7 +278,7 @@ class _Checker:
                 )
 
     def _check_counts(self, op: Operation) -> None:
-        wanted = len(op.operand_names)
+        wanted = len(op.operand_names) + len(op.given)
         most = wanted + (len(op.results) if op.optional_operand else 0)
         if op.variadic and op.inits and len(op.inits) != len(op.results):
             raise op.error(
@@ -287,10 +287,10 @@ class _Checker:
                 found=f"{len(op.inits)}: {', '.join(f'%{v.name}' for v in op.inits)}",
             )
         if len(op.operands) < wanted or (len(op.operands) > most and not op.variadic):
+            names = [*op.operand_names, *op.given, *([f"{op.optional_operand} = ..."] if most > wanted else [])]
             raise op.error(
                 "the operation has the wrong number of operands",
-                required=", ".join([*op.operand_names, *([f"{op.optional_operand} = ..."] if most > wanted else [])])
-                or "no operands",
+                required=", ".join(names) or "no operands",
                 found=f"{counted(len(op.operands), 'operand')}: {', '.join(f'%{v.name}' for v in op.operands)}".strip(
                     ": "
                 ),

@@ -39,7 +39,7 @@ def test_operation_page(name: str, tcpx_command: Command) -> None:
     ("name", "line"),
     [
         ("gelu", "  approximate: none | tanh (else none)"),
-        ("softmax", "  dim: an int"),
+        ("softmax", "  dim: an int, or a list of ints"),
         ("empty", "  own: true, or left out"),
     ],
 )

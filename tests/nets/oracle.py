@@ -20,7 +20,7 @@ import numpy.typing as npt
 from tcpx.payload.evaluator import Evaluation
 from tcpx.payload.indexing_maps import dims
 from tcpx.payload.interfaces import Elementwise, Structured, Tileable, parallel
-from tcpx.payload.ir import Attribute, Block, CloneMap, Module, Operation
+from tcpx.payload.ir import Attribute, Block, CloneMap, Module, Operation, Value
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.elementwise import Max, Min, Mul
@@ -130,12 +130,26 @@ def _run(module: Module, arrays: Sequence[Array], sizes: Sizes, noise: _Noise | 
             return None
         if noise is None and _may_overflow(op, [evaluation.values[v] for v in op.operands], evaluation):
             return None
-        evaluation.run(op)
-        if noise is not None:
-            args = [evaluation.values[v] for v in op.operands]
-            for value in op.results:
-                evaluation.values[value] = _perturbed(op, args, evaluation.values[value], evaluation, noise)
+        if noise is None:
+            evaluation.run(op)
+        elif isinstance(op, Composite):
+            made = op.decompose(lambda part: _run_with(noise, part, evaluation))
+            evaluation.values[op.result] = evaluation.values[made]
+        else:
+            _run_with(noise, op, evaluation)
     return tuple(evaluation.values[v] for v in func.returned)
+
+
+def _run_with(noise: _Noise, op: Operation, evaluation: Evaluation) -> Value:
+    """Run an operation with random errors; a part of a composite is no operation of the function."""
+    evaluation.run(op)
+    args = [evaluation.values[v] for v in op.operands]
+    for value in op.results:
+        evaluation.values[value] = _perturbed(op, args, evaluation.values[value], evaluation, noise)
+    if op.parent is None:
+        for index, value in enumerate(op.operands):
+            value.uses.remove((op, index))
+    return op.results[0]
 
 
 def _may_overflow(op: Operation, args: Sequence[Array], evaluation: Evaluation) -> bool:

@@ -16,7 +16,9 @@ import tcpx
 from tcpx.payload.diagnostics import Kind, TcpxError
 from tcpx.payload.interfaces import IteratorKind, Tileable
 from tcpx.payload.ir import Module, Operation
+from tcpx.payload.ops.composite import Composite
 from tcpx.payload.text.parser import parse
+from tcpx.payload.types import shape_of
 from tcpx.target import load_target
 from tests.guard_pages import run_guarded
 from tests.nets.cases import Trial, check_module, compare, trials_of
@@ -87,9 +89,15 @@ def fuse_as_consumer(op: Operation) -> list[str]:
 
 
 def vectorize(op: Operation) -> list[str]:
-    """On full tiles of every parallel dim, and of every symbolic one."""
+    """On full tiles of every parallel dim, and of every symbolic one; of a composite, the last of its parts."""
     if not isinstance(op, Tileable):
         raise EmptyCellError("it has no dims")
+    if isinstance(op, Composite):
+        made = [f"d{k}" for k in range(len(shape_of(op.result.type)))]
+        sizes, loops = ", ".join(f"{d}: 4" for d in made), ", ".join(f"i{k}x" for k in range(len(made)))
+        if not made:
+            raise EmptyCellError("its result has no dim")
+        return [_match(op), "let y = decompose(x)", f"let {loops} = tile(y, [{sizes}], tail: pad)", "vectorize(i0x)"]
     wanted = [
         it.name
         for it, extent in zip(op.iterators(), op.domain(), strict=True)

@@ -28,6 +28,10 @@ def _conv(x: Floats, w: Floats) -> npt.ArrayLike:
     return np.einsum("ncijpq,fcpq->nfij", windows, w)
 
 
+def _rms(x: Floats) -> Floats:
+    return x / np.sqrt(np.mean(x * x, 1, keepdims=True) + np.float32(1e-5))
+
+
 def _elementwise(count: int, of: Callable[..., npt.ArrayLike]) -> Case:
     return ((MATRIX,) * count, MATRIX, of)
 
@@ -92,6 +96,11 @@ CASES: dict[str, Case] = {
     "any": ((MATRIX,), "tensor<4xi1>", lambda a: np.any(a, 1)),
     "all": ((MATRIX,), "tensor<4xi1>", lambda a: np.all(a, 1)),
     "mean": ((MATRIX,), "tensor<4xf32>", lambda a: np.mean(a, 1)),
+    "var": ((MATRIX,), "tensor<4xf32>", lambda a: np.var(a.astype(np.float64), 1)),
+    "std": ((MATRIX,), "tensor<4xf32>", lambda a: np.std(a.astype(np.float64), 1)),
+    "norm": ((MATRIX,), "tensor<4xf32>", lambda a: np.sqrt(np.sum(a * a, 1))),
+    "layernorm": ((MATRIX, VECTOR, VECTOR), MATRIX, lambda a, g, b: _rms(a - np.mean(a, 1, keepdims=True)) * g + b),
+    "rmsnorm": ((MATRIX, VECTOR), MATRIX, lambda a, g: _rms(a) * g),
     "mm": ((SQUARE, MATRIX), MATRIX, np.matmul),
     "gemm": ((SQUARE, MATRIX, MATRIX), MATRIX, lambda a, b, c: a @ b + c),
     "addmm": ((MATRIX, SQUARE, MATRIX), MATRIX, lambda a, b, c: b @ c + a),

@@ -302,7 +302,7 @@ X = "%x: tensor<4x8xf32>"
     ("statement", "message", "found", "fix"),
     [
         ("tcp.softmax(%x)", "the attribute `dim` is missing", "no `dim`", "{dim = 1}"),
-        ("tcp.softmax(%x) {dim = [1]}", "the attribute `dim` is of another kind", "dim = [1]", "{dim = 1}"),
+        ("tcp.softmax(%x) {dim = 1.5}", "the attribute `dim` is of another kind", "dim = 1.5", "{dim = 1}"),
         ("tcp.softmax(%x) {dim = -2}", "`dim` is a dim of the operand", "-2", "{dim = 0}"),
         ("tcp.softmax(%x) {dim = 2}", "`dim` is a dim of the operand", "2", None),
         ("tcp.reduce_sum(%x)", "the attribute `dims` is missing", "no `dims`", "{dims = [1]}"),

@@ -19,8 +19,10 @@ from tcpx.payload.evaluator import evaluate_func
 from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import IteratorKind, Structured, Tileable
 from tcpx.payload.ir import Module, Operation
+from tcpx.payload.ops.composite import Composite
 from tcpx.payload.text.parser import parse
 from tcpx.payload.text.printer import print_module
+from tcpx.payload.types import shape_of
 from tcpx.target.loader import load_target
 from tcpx.transform.language.loader import Program
 from tests.guard_pages import run_guarded
@@ -75,10 +77,15 @@ def columns(module: Module) -> Mapping[str, str]:
         tiled = f"let {loops} = tile(v, [{tiles}]"
         found["tiled"] = f"{tiled})"
         found["padded"] = f"{tiled}, tail: pad)"
-        if not any(it.is_sequential for it in its):
+        if not any(it.is_sequential for it in its) and not isinstance(v, Composite):
             found["vectorized"] = _vectorized(v, cut, parallel)
         if _operation(module, "p") is not None:
             found["producer fused"] = f"{tiled})\nfuse(p, into: {last}, recompute: true)"
+    if isinstance(v, Composite):
+        made = [f"d{k}: {size}" for k, size in zip(range(len(shape_of(v.result.type))), (3, 8, 2), strict=False)]
+        loops = ", ".join(f"a{k}" for k in range(len(made)))
+        lanes = f"\nlet {loops} = tile(d, [{', '.join(made)}], tail: pad)\nvectorize(a0)" if made else ""
+        found["decomposed"] = f"let d = decompose(v){lanes}"
     if parallel:
         found["threads"] = f"let a = tile(v, [{parallel[0]}: 2], parallel: true)"
         if _operation(module, "c") is not None:

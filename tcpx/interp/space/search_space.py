@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 
-from tcpx.interp.engine import begin_run, run_schedule
+from tcpx.interp.engine import START, begin_run, run_schedule
 from tcpx.interp.knob_names import KnobNames
 from tcpx.interp.knobs import OverriddenLaterError, Overrides, ParamValue, listed_knobs, overrides_of
 from tcpx.interp.space.foresight import SurveyForesight
@@ -116,4 +116,6 @@ def _followed(
         except OverriddenLaterError as error:
             overrides = overrides.settle(error)
             continue
+        finally:
+            state.rewriter.rollback(START)
         return surveyor.result

@@ -1,109 +1,240 @@
-"""Composite operations: outside the operation tree, they always decompose into it."""
+"""Composite operations: outside the operation tree, they always decompose into it. Floats of 16 bits are computed with
+in f32 and rounded once."""
 
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
-from tcpx.payload.evaluator import Array, Evaluation
-from tcpx.payload.fields import IntAttribute, Operand
-from tcpx.payload.interfaces import Box, Build, Iterator, Tileable, check_dim
-from tcpx.payload.ir import Operation, Value, register
-from tcpx.payload.ops.elementwise import Div, Sub
-from tcpx.payload.ops.exponential import Exp
-from tcpx.payload.ops.movement import Broadcast
-from tcpx.payload.ops.reduce import ReduceMax, ReduceSum
+from tcpx.payload.evaluator import Array
+from tcpx.payload.fields import ElementsAttribute, Operand
+from tcpx.payload.indexing_maps import IndexingMap, dims, map_dim
+from tcpx.payload.interfaces import Box, Build, Iterator, Tileable
+from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ops.elementwise import Arithmetic, Div, Mul, cast_to
+from tcpx.payload.ops.movement import Broadcast, Fill
+from tcpx.payload.ops.reduce import Reduce, ReduceSum
 from tcpx.payload.sizes import Dim, is_equal
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import dtype_of, like, shape_of
+from tcpx.payload.types import ScalarType, TensorType, Type, accumulator_of, dtype_of, like, shape_of
+
+Wide = npt.NDArray[np.float64]
 
 
 class Composite(Tileable):
-    """Interface `Composite`: the operation says what it is made of."""
+    """Interface `Composite`: the operation says what it is made of, and which dims of its operands and of its result
+    are the same. No tile has a part of a dim along which it reduces."""
 
     __slots__ = ()
     class_name = "composite"
+    has_numbered_dims = True
+
+    def maps(self) -> tuple[IndexingMap, ...]:
+        """The dims of each operand."""
+        raise self.error("the operation declares no dims of its operands", required="an operation with this interface")
+
+    def result_map(self) -> IndexingMap:
+        """The dims of the result."""
+        return dims(*(it.name for it in self.iterators()))
 
     def decompose(self, build: Build) -> Value:
         """Build the operations it stands for; returns the value that replaces the result."""
         raise self.error("the operation declares no decomposition", required="an operation with this interface")
 
-
-@register
-class Softmax(Composite):
-    """exp(x - max x) / sum exp(x - max x) along `dim`."""
-
-    __slots__ = ()
-    opcode = "tcp.softmax"
-    class_name = "softmax"
-    has_numbered_dims = True
-    operand = Operand()
-    dim = IntAttribute()
-    """The position of the normalized dim."""
-
-    def usual_attribute(self, key: str) -> str:
-        return str(max(0, len(shape_of(self.result.type)) - 1))
-
-    def verify(self) -> None:
-        shape, result = shape_of(self.operand.type), shape_of(self.result.type)
-        same = dtype_of(self.operand.type) == dtype_of(self.result.type) and len(shape) == len(result)
-        same = same and all(is_equal(a, b) is True for a, b in zip(shape, result, strict=True))
-        if not same or not dtype_of(self.result.type).is_float:
-            raise self.error(
-                "operand and result have one float type",
-                required="a type of floats, the same twice",
-                found=f"{self.operand.type} and {self.result.type}",
-            )
-        check_dim(self, self.dim, len(shape))
-
-    def iterators(self) -> tuple[Iterator, ...]:
-        return self.numbered(len(shape_of(self.result.type)), (self.dim,))
+    @property
+    def wide(self) -> ScalarType:
+        """The dtype that it is computed in."""
+        return accumulator_of(dtype_of(self.result.type))
 
     def domain(self) -> tuple[Dim, ...]:
-        return shape_of(self.result.type)
+        known = dict[str | None, Dim]()
+        for indexing_map, value in (*zip(self.maps(), self.operands, strict=False), (self.result_map(), self.result)):
+            for expression, extent in zip(indexing_map, shape_of(value.type), strict=False):
+                known.setdefault(map_dim(expression), extent)
+        return tuple(known[it.name] for it in self.iterators())
+
+    def _tile(self, indexing_map: IndexingMap, box: Box) -> Tile:
+        parts = dict(zip((it.name for it in self.iterators()), zip(box.offsets, box.sizes, strict=True), strict=True))
+        held = [parts[map_dim(expression) or ""] for expression in indexing_map]
+        return Tile(tuple(offset for offset, _ in held), tuple(size for _, size in held))
+
+    def _iteration(self, indexing_map: IndexingMap, tile: Tile) -> Box | None:
+        if tile.dropped or any(stride != 1 for stride in tile.strides):
+            return None
+        held = zip(map(map_dim, indexing_map), tile.offsets, tile.sizes, strict=True)
+        parts = {name: (offset, size) for name, offset, size in held}
+        box = Box.at_origin(self.extents())
+        for position, (it, whole) in enumerate(zip(self.iterators(), self.domain(), strict=True)):
+            offset, size = parts.get(it.name, (0, whole))
+            if it.is_reduction or it.is_whole:
+                if offset != 0 or is_equal(size, whole) is not True:
+                    return None
+            elif it.name in parts:
+                box = box.along(position, offset, size)
+        return box
 
     def operand_tile(self, index: int, box: Box) -> Tile:
-        return Tile(box.offsets, box.sizes)
+        return self._tile(self.maps()[index], box)
 
     def result_tile(self, box: Box, number: int = 0) -> Tile:
-        return Tile(box.offsets, box.sizes)
+        return self._tile(self.result_map(), box)
 
     def iteration_of_result(self, tile: Tile, number: int = 0) -> Box | None:
-        whole = tile.offsets[self.dim] == 0 and tile.sizes[self.dim] == self.domain()[self.dim]
-        return Box(tile.offsets, tile.sizes) if whole and not tile.dropped else None
+        return self._iteration(self.result_map(), tile)
 
     def iteration_of_operand(self, index: int, tile: Tile) -> Box | None:
-        return self.iteration_of_result(tile)
+        return self._iteration(self.maps()[index], tile)
 
     def on_tiles(self, operands: Sequence[Value], *shapes: Sequence[Dim]) -> Operation:
-        made = type(self)(
-            operands,
-            [like(self.result.type, tuple(shapes[0]), dtype_of(self.result.type))],
-            self.attributes,
-            location=self.location,
-        )
+        type_ = like(self.result.type, tuple(shapes[0]), dtype_of(self.result.type))
+        made = type(self)(operands, [type_], self.attributes, location=self.location)
         made.stand_for(self)
         return made
 
-    def pad_value(self, index: int, reduced: bool) -> float | int | None:
-        del index
-        return None if reduced else 0
+    def verify(self) -> None:
+        self.check_dtypes()
+        known = dict(zip((it.name for it in self.iterators()), self.domain(), strict=True))
+        roles = (*self.operand_roles, "result")
+        for role, indexing_map, value in zip(
+            roles, (*self.maps(), self.result_map()), (*self.operands, self.result), strict=True
+        ):
+            wanted = tuple(known[map_dim(expression) or ""] for expression in indexing_map)
+            have = shape_of(value.type)
+            same = [is_equal(a, b) for a, b in zip(wanted, have, strict=False)]
+            if len(wanted) != len(have) or not all(held is True for held in same):
+                raise self.error(
+                    f"`{role}` has another shape than the dims it goes along",
+                    required=str(like(value.type, wanted, dtype_of(value.type))),
+                    found=f"%{value.name}: {value.type}",
+                    unproven=len(wanted) == len(have) and False not in same,
+                )
 
-    def decompose(self, build: Build) -> Value:
-        x = self.operand
-        shape, dtype = shape_of(x.type), dtype_of(x.type)
-        rest = [k for k in range(len(shape)) if k != self.dim]
-        small = like(x.type, tuple(shape[k] for k in rest), dtype)
-        over = {"dims": (self.dim,)}
-        largest = build(ReduceMax([x], [small], over))
-        shifted = build(Sub.of(x, build(Broadcast.of(largest, rest, x.type))))
-        powers = build(Exp.of(shifted))
-        total = build(ReduceSum([powers], [small], over))
-        return build(Div.of(powers, build(Broadcast.of(total, rest, x.type))))
+    def check_dtypes(self) -> None:
+        """Raise VerifyError where operands have other dtypes than they may: one float type, unless a class says
+        otherwise."""
+        dtype = dtype_of(self.result.type)
+        if not dtype.is_float:
+            raise self.error("the operation is defined on floats", required="f64, f32, f16 or bf16", found=dtype.name)
+        wrong = next((v for v in self.operands if dtype_of(v.type) != dtype), None)
+        if wrong is not None:
+            wanted = like(wrong.type, shape_of(wrong.type), dtype)
+            raise self.error(
+                "operands and result have one dtype",
+                required=dtype.name,
+                found=f"%{wrong.name}: {wrong.type}",
+                fix=f"%{wrong.name}.{dtype} = tcp.cast(%{wrong.name}) : {wanted}",
+            )
 
-    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        x = args[0].astype(np.float64)
-        if x.shape[self.dim] == 0:
-            return (args[0].copy(),)
-        powers = np.exp(x - np.max(x, axis=self.dim, keepdims=True))
-        made = powers / np.sum(powers, axis=self.dim, keepdims=True)
-        return (np.asarray(made).astype(args[0].dtype),)
+
+class AlongDims(Composite):
+    """One that reduces along some dims of its operand, by which it is a map, or which its result lacks."""
+
+    __slots__ = ()
+    operand = Operand()
+
+    @property
+    def reduced(self) -> tuple[int, ...]:
+        """The positions of the dims along which it reduces, which an attribute says."""
+        raise self.error("the operation declares no dims to reduce along", required="an operation with this property")
+
+    def usual_attribute(self, key: str) -> str:
+        last = max(0, len(shape_of(self.operand.type)) - 1)
+        return str(last) if key == "dim" else f"[{last}]"
+
+    def iterators(self) -> tuple[Iterator, ...]:
+        return self.numbered(len(shape_of(self.operand.type)), self.reduced)
+
+    def maps(self) -> tuple[IndexingMap, ...]:
+        return (dims(*(it.name for it in self.iterators())),)
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The positions of the other dims."""
+        return tuple(k for k in range(len(shape_of(self.operand.type))) if k not in self.reduced)
+
+    @property
+    def count(self) -> Dim:
+        """How many elements each reduction has."""
+        count: Dim = 1
+        for k in self.reduced:
+            count = count * shape_of(self.operand.type)[k]
+        return count
+
+    def verify(self) -> None:
+        rank, key = len(shape_of(self.operand.type)), "dim" if "dim" in self.attributes else "dims"
+        if list(self.reduced) != sorted(set(self.reduced)) or any(not 0 <= d < rank for d in self.reduced):
+            right: list[int] = sorted({d + rank if -rank <= d < 0 else d for d in self.reduced})
+            is_one = isinstance(self.attributes.get(key), int)
+            raise self.error(
+                f"`{key}` is a dim of the operand" if is_one else f"`{key}` names dims of the operand, in their order",
+                required=f"{'' if is_one else 'rising dims, '}0 or more, and below {rank}",
+                found=str(self.reduced[0] if is_one else list(self.reduced)),
+                fix=f"{{{key} = {right[0] if is_one else right}}}" if all(0 <= d < rank for d in right) else None,
+            )
+        super().verify()
+
+    def combined(self, build: Build, reduction: type[Reduce], value: Value) -> Value:
+        """The elements of a value along the dims, combined."""
+        small = like(value.type, tuple(shape_of(value.type)[k] for k in self.kept), dtype_of(value.type))
+        return build(reduction([value], [small], {"dims": self.reduced}))
+
+    def spread(self, build: Build, value: Value) -> Value:
+        """A value of the other dims, repeated along these."""
+        type_ = like(value.type, shape_of(self.operand.type), dtype_of(value.type))
+        return build(Broadcast.of(value, self.kept, type_))
+
+    def mean(self, build: Build, value: Value) -> Value:
+        """The mean of a value along the dims."""
+        return divided(build, self.combined(build, ReduceSum, value), self.count)
+
+
+class AlongListedDims(AlongDims):
+    """One with a list of them, `dims`."""
+
+    __slots__ = ()
+    reduced_dims = ElementsAttribute(int, "a list of ints", key="dims")
+
+    @property
+    def reduced(self) -> tuple[int, ...]:
+        return self.reduced_dims
+
+
+def filled(build: Build, number: float | Dim, type_: Type) -> Value:
+    """A tensor of one number or size."""
+    if isinstance(number, int | float):
+        return build(Fill.of(number, type_))
+    one = build(Fill.of(number, TensorType((), dtype_of(type_))))
+    return build(Broadcast.of(one, (), type_))
+
+
+def divided(build: Build, value: Value, number: Dim) -> Value:
+    """A value over a number or size."""
+    return build(Div.of(value, filled(build, number, value.type)))
+
+
+def squared(build: Build, value: Value) -> Value:
+    """The squares of a value."""
+    return build(Mul.of(value, value))
+
+
+def with_number(build: Build, op: type[Arithmetic], value: Value, number: float) -> Value:
+    """`op` of a value and a number."""
+    return build(op.of(value, filled(build, number, value.type)))
+
+
+def placed(build: Build, value: Value, dims_: Sequence[int], type_: Type, dtype: ScalarType) -> Value:
+    """A value in another dtype, its dims those of a larger type."""
+    held = cast_to(build, value, dtype)
+    if len(dims_) == len(shape_of(type_)):
+        return held
+    return build(Broadcast.of(held, dims_, like(type_, shape_of(type_), dtype)))
+
+
+def float64(array: Array) -> Wide:
+    """An array in the precision of the reference."""
+    return array.astype(np.float64)
+
+
+def rounded(array: npt.ArrayLike, dtype: ScalarType) -> tuple[Array]:
+    """What a reference gives, in the dtype of the result."""
+    return (np.asarray(np.asarray(array).astype(dtype.numpy)),)

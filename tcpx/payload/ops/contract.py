@@ -18,7 +18,7 @@ from tcpx.payload.interfaces import Build, Iterator, Structured, parallel, reduc
 from tcpx.payload.ir import Attribute, Value, register
 from tcpx.payload.ops.elementwise import Add, Mul, cast_to, converted
 from tcpx.payload.sizes import Dim, Symbol, is_equal
-from tcpx.payload.types import dtype_of, shape_of
+from tcpx.payload.types import ScalarType, accumulator_of, dtype_of, shape_of
 
 
 class ContractBase(Structured):
@@ -28,6 +28,10 @@ class ContractBase(Structured):
     attribute_names = ()
     class_name = "contract"
     lhs, rhs, init = Operand(), Operand(), OptionalOperand()
+
+    @property
+    def accumulators(self) -> tuple[ScalarType, ...]:
+        return (accumulator_of(self.acc_type),)
 
     def neutral(self) -> float | int | None:
         return 0
@@ -56,7 +60,7 @@ class ContractBase(Structured):
         letters = {it.name: ascii_letters[k] for k, it in enumerate(self.iterators())}
         extents = {it.name: evaluation.size(d) for it, d in zip(self.iterators(), self.domain(), strict=True)}
         dtype = self.acc_type.numpy
-        wide = np.dtype(np.float32) if self.acc_type.is_float and self.acc_type.bits < 32 else dtype
+        wide = accumulator_of(self.acc_type).numpy
         inputs = [_without_digits(a, m, extents) for a, m in zip(args, self.maps(), strict=False)]
         spec = ["".join(letters[name] for name in names) for _, names in inputs]
         spec.append("".join(letters[map_dim(e) or ""] for e in self.result_map()))

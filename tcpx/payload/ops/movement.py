@@ -1,19 +1,21 @@
 """Data movement on the operation tree: broadcast, transpose, fill. No arithmetic."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from tcpx.payload.broadcasting import broadcast_dims
 from tcpx.payload.evaluator import Array, Evaluation
-from tcpx.payload.fields import ElementsAttribute, NumberAttribute, Operand
+from tcpx.payload.fields import ElementsAttribute, NumberOrSizeAttribute, Operand
 from tcpx.payload.indexing_maps import IndexingMap, dims, map_dims
-from tcpx.payload.interfaces import Build, Iterator, Structured
-from tcpx.payload.ir import Attribute, Operation, Value, register
+from tcpx.payload.interfaces import Build, Iterator, Position, Structured
+from tcpx.payload.ir import Attribute, Operation, Range, Value, register
 from tcpx.payload.ops.constant import Const, check_literal
+from tcpx.payload.ops.elementwise import cast_to, converted
 from tcpx.payload.pieces import Piece
+from tcpx.payload.sizes import Dim, Size
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import Type, dtype_of, like, shape_of
+from tcpx.payload.types import Type, dtype_of, like, shape_of, si64
 
 
 class Movement(Structured):
@@ -164,23 +166,24 @@ class Transpose(Movement):
 
 @register
 class Fill(Movement):
-    """Every element of the result is the literal `value`."""
+    """Every element of the result is `value`: a number, or a size, as `{value = N}`, cast to the dtype."""
 
     __slots__ = ()
     opcode = "tcp.fill"
     class_name = "fill"
-    literal = NumberAttribute(key="value", example="0.0")
-    """The number each element has."""
+    literal = NumberOrSizeAttribute(key="value", example="0.0")
+    """The number each element has, or the size."""
 
     @classmethod
-    def of(cls, value: float | int, type_: Type) -> Operation:
+    def of(cls, value: float | Dim, type_: Type) -> Operation:
         """A detached fill."""
-        held = float(value) if dtype_of(type_).is_float else int(value)
-        return cls([], [type_], {"value": held})
+        if not isinstance(value, Size):
+            value = float(value) if dtype_of(type_).is_float else int(value)
+        return cls([], [type_], {"value": value})
 
     @classmethod
     def attributes_for(cls, op: Structured) -> Mapping[str, Attribute] | None:
-        if op.maps():
+        if op.maps() or op.positions():
             return None
         built: list[Operation] = []
 
@@ -195,13 +198,32 @@ class Fill(Movement):
     def maps(self) -> tuple[IndexingMap, ...]:
         return ()
 
+    def positions(self) -> tuple[Position, ...]:
+        value = self.literal
+        return (Position(0, si64, value),) if isinstance(value, Size) else ()
+
+    def counting_from(self, origins: Sequence[Dim]) -> Mapping[str, Attribute]:
+        return {"value": origins[0]}
+
     def verify(self) -> None:
-        check_literal(self, self.literal, self.acc_type)
+        if not isinstance(self.literal, Size):
+            check_literal(self, self.literal, self.acc_type)
         super().verify()
 
     def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
-        del args, acc
-        return build(Const.literal(self.literal, self.acc_type))
+        value = self.literal
+        return (
+            cast_to(build, args[0], self.acc_type)
+            if isinstance(value, Size)
+            else build(Const.literal(value, self.acc_type))
+        )
+
+    def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
+        value = self.literal
+        return None if isinstance(value, float) or self.acc_type.bits < 64 else (value, value + 1)
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        return (np.full(evaluation.shape(self.result.type), self.literal).astype(self.acc_type.numpy),)
+        value, shape = self.literal, evaluation.shape(self.result.type)
+        if isinstance(value, Size):
+            return (converted(np.full(shape, evaluation.size(value)), si64, self.acc_type),)
+        return (np.full(shape, value).astype(self.acc_type.numpy),)

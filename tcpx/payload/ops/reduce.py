@@ -11,7 +11,7 @@ from tcpx.payload.indexing_maps import IndexingMap, dims, map_dims
 from tcpx.payload.interfaces import Build, Iterator, Structured
 from tcpx.payload.ir import Attribute, Value, register
 from tcpx.payload.ops.elementwise import Add, Arithmetic, Max, Min, Mul, cast_to, converted
-from tcpx.payload.types import HALF, dtype_of, f32, i1, like, shape_of
+from tcpx.payload.types import ScalarType, accumulator_of, dtype_of, i1, like, shape_of
 
 
 class Reduce(Structured):
@@ -35,6 +35,11 @@ class Reduce(Structured):
     def usual_attribute(self, key: str) -> str:
         return f"[{max(0, len(shape_of(self.operand.type)) - 1)}]"
 
+    @property
+    def accumulators(self) -> tuple[ScalarType, ...]:
+        """Sums and products of 16 bits are made in f32; the greatest and the least are what they are."""
+        return (accumulator_of(self.acc_type) if self.combiner in (Add, Mul) else self.acc_type,)
+
     def iterators(self) -> tuple[Iterator, ...]:
         return self.numbered(len(shape_of(self.operand.type)), self.reduced)
 
@@ -57,8 +62,8 @@ class Reduce(Structured):
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         """f16 and bf16 are combined in f32, and rounded once."""
         dtype, source, ufunc = self.acc_type, dtype_of(self.operand.type), self.combiner.ufunc
-        wide = f32 if dtype in HALF else dtype
-        made = converted(args[0], source, wide).astype(wide.numpy)
+        wide = accumulator_of(dtype)
+        made = converted(args[0], source, dtype).astype(wide.numpy)
         if self.reduced:
             made = np.asarray(ufunc.reduce(made, axis=self.reduced, dtype=wide.numpy, initial=self.neutral()))
         if len(args) > 1:

@@ -11,7 +11,7 @@ from tcpx.payload.indexing_maps import IndexingMap, dims
 from tcpx.payload.interfaces import Build, Iterator, IteratorKind, Structured, check_dim
 from tcpx.payload.ir import Value, register
 from tcpx.payload.ops.elementwise import Add, Arithmetic, Max, Min, Mul, cast_to, converted
-from tcpx.payload.types import dtype_of, shape_of
+from tcpx.payload.types import ScalarType, accumulator_of, dtype_of, shape_of
 
 
 class Scan(Structured):
@@ -28,6 +28,10 @@ class Scan(Structured):
 
     def iterators(self) -> tuple[Iterator, ...]:
         return self.numbered(len(shape_of(self.operand.type)), (self.dim,), IteratorKind.SEQUENTIAL)
+
+    @property
+    def accumulators(self) -> tuple[ScalarType, ...]:
+        return tuple(accumulator_of(t) if self.combiner in (Add, Mul) else t for t in self.acc_types)
 
     def maps(self) -> tuple[IndexingMap, ...]:
         return (dims(*(it.name for it in self.iterators())),)
@@ -51,12 +55,13 @@ class Scan(Structured):
         super().verify()
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        dtype, number = self.acc_types[1], (self.neutrals() or (0, 0))[1]
+        dtype, number = self.accumulators[1], (self.neutrals() or (0, 0))[1]
         shape = evaluation.shape(self.total.type)
-        start = args[-1] if len(args) > 1 else np.full(shape, number).astype(dtype.numpy)
-        terms = converted(args[0], dtype_of(self.operand.type), dtype)
+        start = (args[-1] if len(args) > 1 else np.full(shape, number)).astype(dtype.numpy)
+        terms = converted(args[0], dtype_of(self.operand.type), self.acc_types[1])
         both = np.concatenate([np.expand_dims(start, self.dim), terms], self.dim)
         made = self.combiner.ufunc.accumulate(both, self.dim, dtype=dtype.numpy)
+        made = made.astype(self.acc_types[1].numpy)
         return np.delete(made, -1 if self.exclusive else 0, self.dim), np.take(made, -1, self.dim)
 
 

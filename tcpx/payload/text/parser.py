@@ -11,7 +11,7 @@ from lark import Token
 from tcpx.payload.constants import Constants, NumpyArray
 from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, TcpxError, check_text, counted
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import CALLEE, INOUT, NUMBERS, Block, FuncOp, Module, Operation, Value, operation_class
+from tcpx.payload.ir import CALLEE, GIVEN, INOUT, NUMBERS, Block, FuncOp, Module, Operation, Value, operation_class
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.other_names import advice
@@ -303,9 +303,11 @@ class _ModuleParser(SubsetReader):
         if callee is not None:
             self._check_callee(callee, cls)
             attributes = {CALLEE: str(tokens(callee)[0][1:]), **attributes}
-        given = self._operands(child(node, "operands"), cls, scope)
+        written, given = self._operands(child(node, "operands"), cls, scope)
+        if given:
+            attributes = {**attributes, GIVEN: given}
         types = self._result_types(node, scope)
-        operands = self.written_out(child(node, "operands"), cls, given, types, next(iter(_result_names(node)), ""))
+        operands = self.written_out(child(node, "operands"), cls, written, types, next(iter(_result_names(node)), ""))
         subset = next(children(node, "tile", "full", "point"), None)
         if subset is not None:
             if not hasattr(cls, "subset"):
@@ -364,9 +366,16 @@ class _ModuleParser(SubsetReader):
                 node, f"{cls.opcode} calls no function", required="operands", found=str(tokens(node)[0])
             )
 
-    def _operands(self, node: Node | None, cls: type[Operation], scope: Scope) -> list[OperandLike]:
+    def _operands(
+        self, node: Node | None, cls: type[Operation], scope: Scope
+    ) -> tuple[list[OperandLike], tuple[str, ...]]:
+        """The operands, and the names of those among them that the class knows by name, in the order it has them."""
         found: list[OperandLike] = []
+        named: dict[str, Value] = {}
         for entry in node.children if node is not None else ():
+            if named and (isinstance(entry, Token) or entry.data != "named_operand"):
+                required = "operands without a name before those with one"
+                raise self.source.error(entry, f"an operand stands behind `{next(iter(named))}`", required=required)
             if isinstance(entry, Token):
                 found.append(self._use(entry, scope))
                 continue
@@ -377,17 +386,25 @@ class _ModuleParser(SubsetReader):
                 found.append(self._repeated(entry, scope))
                 continue
             key, *values = tokens(entry)
+            if key in cls.named_operands and key not in named and len(values) == 1:
+                named[str(key)] = self._use(values[0], scope)
+                continue
             if not cls.optional_operand or key != cls.optional_operand or entry is not _required(node).children[-1]:
+                known = ", ".join(f"`{name} = ...`" for name in cls.named_operands)
                 raise self.source.error(
                     entry,
                     f"{cls.opcode} has no operand called `{key}` here",
                     required=f"`{cls.optional_operand} = ...` as the last operand"
                     if cls.optional_operand
+                    else f"{known}, each once"
+                    if known
                     else "operands without names",
                     found=f"`{key}`",
+                    fix=suggestion(key, cls.named_operands) if key not in named else None,
                 )
             found += [self._use(value, scope) for value in values]
-        return found
+        given = tuple(name for name in cls.named_operands if name in named)
+        return [*found, *(named[name] for name in given)], given
 
     def _repeated(self, node: Node, scope: Scope) -> Repeated:
         """The broadcast of a value, written as an operand."""

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tcpx.payload.ir import CALLEE, INOUT, NUMBERS, Attribute, Block, FuncOp, Module, Operation, Value
+from tcpx.payload.ir import CALLEE, GIVEN, INOUT, NUMBERS, Attribute, Block, FuncOp, Module, Operation, Value
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.predicates import Predicate
@@ -126,7 +126,8 @@ def _generic_form(
     line = f"{indent}{results}{op.opcode}{f' @{callee}' if callee is not None else ''}{_operands(op, short)}"
     if isinstance(subset, Tile):
         line += f" {subset.text()}"
-    shown = [(k, a) for k, a in op.attributes.items() if k != CALLEE and not (k == "subset" and isinstance(a, Tile))]
+    said = (CALLEE, GIVEN, *(["subset"] if isinstance(subset, Tile) else []))
+    shown = [(k, a) for k, a in op.attributes.items() if k not in said]
     line += _attributes(shown)
     if not op.regions:
         yield line + end
@@ -157,6 +158,8 @@ def _operands(op: Operation, short: Mapping[int, OperandLike]) -> str:
     if not op.operands:
         return ""
     shown = [operand_text(short.get(k, value)) for k, value in enumerate(op.inputs)]
+    for index, name in enumerate(op.given, len(op.operand_names)):
+        shown[index] = f"{name} = {shown[index]}"
     inits = ", ".join(map(_name, op.inits))
     if inits:
         shown.append(f"{op.optional_operand} = {inits if len(op.inits) == 1 else f'({inits})'}")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tcpx.payload.indexing_maps import map_dim
+from tcpx.payload.indexing_maps import map_dim, map_symbols
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.memory_effects import Move, MoveKind
@@ -105,6 +105,8 @@ class Effects:
         if not op.is_movement or len(op.results) != 1 or not isinstance(op.result.type, TensorType) or op.inits:
             return False
         if any(self.is_destination(v) for v in op.operands) or any(it.is_reduction for it in op.iterators()):
+            return False
+        if any(map_symbols(position.expression) for position in op.positions()):
             return False
         order = [map_dim(e) for e in op.result_map()]
         keeps_order = True

@@ -235,7 +235,8 @@ class ElementLoops:
                 self._operand(nest, v, [at[map_dim(e)] for e in indexing_map], outside)
                 for v, indexing_map in zip(through.inputs, through.maps(), strict=True)
             ]
-            return through.scalar_body(nest.build, args, None)
+            sizes = [nest.build(new.index_value(position.at({}), position.dtype)) for position in through.positions()]
+            return through.scalar_body(nest.build, [*args, *sizes], None)
         if self.effects.of(value) is None:
             return value
         indices = {dim: at for dim, at in enumerate(index) if isinstance(at, Value) and isinstance(at.type, VectorType)}

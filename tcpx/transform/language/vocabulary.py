@@ -56,4 +56,4 @@ def _declares(op: type[Operation], name: str) -> bool:
 
 
 def _operands(op: type[Operation]) -> tuple[str, ...]:
-    return (*op.operand_names, *((op.optional_operand,) if op.optional_operand else ()))
+    return (*op.operand_names, *op.named_operands, *((op.optional_operand,) if op.optional_operand else ()))

@@ -51,7 +51,7 @@ def check_name(expression: ast.Name, scope: Scope) -> Static:
 
 def _is_candidate_name(name: str) -> bool:
     """Dims are named by the payload: `m`, `n2`, `oc`, `d0` are as good as any short name."""
-    operands = {n for c in operation_classes().values() for n in c.operand_names}
+    operands = {n for c in operation_classes().values() for n in (*c.operand_names, *c.named_operands)}
     return name in CANDIDATE or name in operands or len(name) <= 2
 
 
