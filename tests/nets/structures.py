@@ -213,11 +213,14 @@ def _attributes(
 
 def _other_shapes(structure: Structure) -> Iterator[Structure]:
     """For a class outside the tree: the same, larger ones, one of lower rank with as many elements; of two, one as long
-    as both."""
+    as both; of three, one twice as long as the two others."""
     yield structure
     if len(structure.operands) == 2 and structure.operands == (structure.result,) * 2:
         for at, dim in enumerate(structure.result):
             yield Structure(structure.operands, (*structure.result[:at], 2 * dim, *structure.result[at + 1 :]))
+    if len(structure.operands) == 3 and structure.operands[0] == structure.result and structure.result:
+        *outer, last = structure.result
+        yield Structure(((*outer, 2 * last), *structure.operands[1:]), (*outer, 2 * last))
     if len(structure.operands) == 1 and structure.operands[0] == structure.result:
         shape = structure.result
         for at in range(len(shape)):

@@ -32,6 +32,16 @@ def _rms(x: Floats) -> Floats:
     return x / np.sqrt(np.mean(x * x, 1, keepdims=True) + np.float32(1e-5))
 
 
+def _attention(q: Floats, k: Floats, v: Floats) -> Floats:
+    powers = np.exp(q @ k.T / 2)
+    return powers / np.sum(powers, 1, keepdims=True) @ v
+
+
+def _turned(x: Floats, cos: Floats, sin: Floats) -> npt.ArrayLike:
+    made = (x[:, :32] + 1j * x[:, 32:]) * (cos + 1j * sin)
+    return np.concatenate([made.real, made.imag], 1)
+
+
 def _elementwise(count: int, of: Callable[..., npt.ArrayLike]) -> Case:
     return ((MATRIX,) * count, MATRIX, of)
 
@@ -101,6 +111,9 @@ CASES: dict[str, Case] = {
     "norm": ((MATRIX,), "tensor<4xf32>", lambda a: np.sqrt(np.sum(a * a, 1))),
     "layernorm": ((MATRIX, VECTOR, VECTOR), MATRIX, lambda a, g, b: _rms(a - np.mean(a, 1, keepdims=True)) * g + b),
     "rmsnorm": ((MATRIX, VECTOR), MATRIX, lambda a, g: _rms(a) * g),
+    "scaled_dot_product_attention": ((SQUARE, SQUARE, SQUARE), SQUARE, _attention),
+    "rotary_embedding": ((MATRIX, "tensor<4x32xf32>", "tensor<4x32xf32>"), MATRIX, _turned),
+    "silu_and_mul": ((MATRIX, MATRIX), MATRIX, lambda a, b: a / (1 + np.exp(-a)) * b),
     "mm": ((SQUARE, MATRIX), MATRIX, np.matmul),
     "gemm": ((SQUARE, MATRIX, MATRIX), MATRIX, lambda a, b, c: a @ b + c),
     "addmm": ((MATRIX, SQUARE, MATRIX), MATRIX, lambda a, b, c: b @ c + a),

@@ -10,7 +10,7 @@ from tcpx.payload.diagnostics import TcpxError
 from tests.structural.cases import Array, Case, check_columns, check_evaluation, numbers
 
 SHAPES = ((5, 3, 17), (2, 1, 8), (1, 1, 1), (0, 2, 4))
-FEW = ("tiled", "default", "decomposed")
+FEW = ("default", "decomposed")
 
 
 def _normed(operation: str, dtype: str = "f32", operands: str = "") -> str:

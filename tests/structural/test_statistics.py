@@ -15,7 +15,7 @@ from tests.guard_pages import run_guarded
 from tests.structural.cases import Array, Case, check_columns, check_evaluation, numbers
 
 SHAPES = ((7, 33), (3, 8), (1, 1), (2, 1))
-FEW = ("tiled", "default", "decomposed")
+FEW = ("default", "decomposed")
 
 
 def _reduced(opcode: str, dims: str, kept: str, dtype: str = "f32", result: str = "", more: str = "") -> str:
