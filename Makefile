@@ -90,7 +90,7 @@ bench: $(VENV)/.dev compiler  ## measure the workloads, beside the peers that ar
 bench-random: $(VENV)/.dev compiler  ## measure 50 products of random sizes, on 1 and 2 threads, and judge by their bars
 	$(BIN)/tcpx bench --random --check --threads 1,2 $(ARGS)
 
-tuner-check: $(VENV)/.dev compiler  ## whether the tuner does what it claims; ARGS: defaults, interval, rate or bursts
+tuner-check: $(VENV)/.dev compiler  ## whether the tuner does what it claims; ARGS: defaults, recipes, interval, rate or bursts
 	$(BIN)/python -m benchmarks.tuner $(ARGS)
 
 bench-peers: $(VENV)/.dev  ## set up the libraries to measure beside, in .bench; ARGS: their names

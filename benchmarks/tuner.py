@@ -1,6 +1,7 @@
-"""Whether the tuner does what it claims: four experiments, each rows of text and JSON. Slow, and for a quiet machine.
+"""Whether the tuner does what it claims: five experiments, each rows of text and JSON. Slow, and for a quiet machine.
 
 `python -m benchmarks.tuner defaults`: from bad defaults, is what it finds as fast as what the library chooses?
+`.. recipes`: from recipes in a random order, is what it finds without a schedule as fast as what the library chooses?
 `.. interval`: do winners, measured again, lie in the interval that was stated?
 `.. rate`: how many distinct candidates a minute, and what part of the time is the search's own?
 `.. bursts`: with another process that comes and goes, is the winner still the fastest of all candidates?
@@ -23,6 +24,7 @@ from typing import Final
 import numpy as np
 
 import tcpx
+from benchmarks.shuffled_recipes import payloads, shuffled_default
 from tcpx.api import library_folder
 from tcpx.measure.calibration import Calibration
 from tcpx.measure.limits import Machine
@@ -48,6 +50,8 @@ PRODUCT: Final = """\
   tcp.return(%mm)
 }}
 """
+WITHIN: Final = 1.03
+"""A winner that takes no more of the library's time is as fast as its choice."""
 SCHEDULE: Final = """\
 language 1
 import "bad_gemm.tcps" as gemm
@@ -122,6 +126,25 @@ def defaults(options: argparse.Namespace) -> list[Row]:
                 "of the defaults' time": first and f"{first.ratio:.3f}",
             }
             rows.append(said(row))
+    return rows
+
+
+def recipes(options: argparse.Namespace) -> list[Row]:
+    """From shuffled recipes, nothing known of their cost, to the library's choice, in fresh processes."""
+    rows: list[Row] = []
+    for name, module in payloads():
+        with tempfile.TemporaryDirectory(prefix="tcpx-tuner-") as folder:
+            schedule = shuffled_default(Path(folder), options.seeds)
+            study = tcpx.tune(module, schedule, trials=options.trials, seed=0, sampler=options.sampler)
+        beside, first = study.final.against_no_schedule, study.final.against_defaults
+        row = {
+            "payload": name,
+            **facts_of(study),
+            "of the library's time": beside and interval_text(beside),
+            "within 3 %": beside is not None and beside.ratio <= WITHIN,
+            "of the first recipe's time": first and f"{first.ratio:.3f}",
+        }
+        rows.append(said(row))
     return rows
 
 
@@ -271,7 +294,7 @@ def said(row: Row) -> Row:
     return row
 
 
-EXPERIMENTS: Final = {"defaults": defaults, "interval": interval, "rate": rate, "bursts": bursts}
+EXPERIMENTS: Final = {"defaults": defaults, "recipes": recipes, "interval": interval, "rate": rate, "bursts": bursts}
 
 
 def main(words: Sequence[str] | None = None) -> int:
