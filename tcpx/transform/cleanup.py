@@ -1,19 +1,23 @@
 """Cleanup over a region: common subexpressions and dead code."""
 
+from collections.abc import Sequence
+
 from tcpx.payload.ir import Block, Operation
 from tcpx.payload.ops.gml_st import OnSubset
 from tcpx.payload.ops.group import Group
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.types import TensorType
 from tcpx.transform.editing import erase_dead, is_destination, is_pure
-from tcpx.transform.simplification import simplify_in
+from tcpx.transform.simplification import simplify_algebra, simplify_in
 
 Key = tuple[object, ...]
 
 
-def canonicalize(rewriter: Rewriter, root: Operation) -> None:
-    """Fold what is the identity, merge equal operations, erase dead ones."""
+def canonicalize(rewriter: Rewriter, root: Operation, options: Sequence[str] = (), *, sinks: bool = False) -> None:
+    """Fold what is the identity, merge equal operations, erase dead ones. `options` and `sinks` are those of
+    `simplify_algebra`."""
     simplify_in(rewriter, [root])
+    simplify_algebra(rewriter, root, options, sinks=sinks)
     merge_equal(rewriter, root)
     erase_unused(rewriter, root)
 

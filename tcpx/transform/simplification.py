@@ -9,6 +9,7 @@ from tcpx.payload.ops.gml_st import If, Materialize
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.types import shape_of
 from tcpx.transform import new
+from tcpx.transform.algebra import apply_identities, fold_repeated, sink_broadcast
 from tcpx.transform.editing import erase_dead, is_destination
 
 
@@ -19,6 +20,21 @@ def simplify_in(rewriter: Rewriter, roots: Sequence[Operation]) -> int:
         for op in list(root.walk()):
             if op.func is not None and _simplify(rewriter, op):
                 count += 1
+    return count
+
+
+def simplify_algebra(rewriter: Rewriter, root: Operation, options: Sequence[str] = (), *, sinks: bool = False) -> int:
+    """Apply the identities that are exact, and those of `options`, inside `root`; `sinks`: also compute before a
+    broadcast what may be. Returns how many were applied."""
+    count, changed = 0, True
+    while changed:
+        changed = False
+        for op in list(root.walk()):
+            if op.func is None or op is root or op.regions:
+                continue
+            applied = fold_repeated(rewriter, op) or apply_identities(rewriter, op, options)
+            if applied or (sinks and sink_broadcast(rewriter, op)):
+                count, changed = count + 1, True
     return count
 
 

@@ -2,6 +2,7 @@
 
 from tcpx.transform.cleanup import canonicalize
 from tcpx.transform.declaration import (
+    BOOL,
     OP_OR_LOOP,
     Arguments,
     Category,
@@ -11,11 +12,22 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
+from tcpx.transform.identities import INEXACT
 
 
 @register
 class Canonicalize(Transform):
-    """Fold pads and slices that change nothing and branches whose condition is decided; then cse and dce.
+    """Fold pads and slices that change nothing, branches whose condition is decided, and what algebra makes simpler;
+    then cse and dce.
+
+    Identities that hold for every value are always applied: `x + -0.0`, `x * 1`, `x / 1`, `neg(neg(x))`, `min(x, x)`,
+    a `select` of equal arms, casts there and back that lose nothing, transposes and broadcasts of each other. An
+    elementwise operation on operands that are repeated alike is computed before the broadcast. Others change what is
+    rounded, and are asked for:
+
+    * `fma`: a product that is added to something, or from which it is taken, is rounded once, with it;
+    * `reciprocals`: a division by what is repeated is a product with its reciprocal;
+    * `zeros`: `x + 0.0` is x, also where x is -0.0, and `x * 0.0` and `x - x` are 0, also of NaN and infinities.
 
     before:
         func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -34,9 +46,15 @@ class Canonicalize(Transform):
 
     name = "canonicalize"
     category = Category.CLEANUP_AND_LOWERING
-    parameters = (Parameter("target", OP_OR_LOOP, doc="the function, loop or operation to clean"),)
+    parameters = (
+        Parameter("target", OP_OR_LOOP, doc="the function, loop or operation to clean"),
+        Parameter("fma", BOOL, False, doc="products and sums of floats are rounded once"),
+        Parameter("reciprocals", BOOL, False, doc="what is divided by a broadcast is multiplied by reciprocals"),
+        Parameter("zeros", BOOL, False, doc="the sign of a zero does not matter, nor do NaN and infinities times 0"),
+    )
     marks = False
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
-        canonicalize(ctx.rewriter, args.op("target"))
+        options = [option for option in INEXACT if args.bool(option)]
+        canonicalize(ctx.rewriter, args.op("target"), options, sinks=True)
         return ()
