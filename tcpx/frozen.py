@@ -148,6 +148,11 @@ class Frozen:
         uses = self._values[_place(tune.location)].uses
         at = tune.location
         branches: list[ast.Branch] = []
+        if tune.default is not None and len({use.value for use in uses}) > 1 and not any(u.overridden for u in uses):
+            for word, block in zip(tune.words, tune.alternatives, strict=True):  # as the defaults choose
+                is_default = ast.Binary("==", tune.default, ast.Literal(word, location=at), location=at)
+                branches.append(ast.Branch(is_default, block, location=at))
+            return ast.If(tuple(branches), None, trivia=tune.trivia, location=at)
         for use in uses:
             number = tune.words.index(use.value) if isinstance(use.value, str) else use.value
             block = tune.alternatives[number if isinstance(number, int) else 0]

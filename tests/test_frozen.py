@@ -51,6 +51,37 @@ def test_values_are_written_in(params: dict[str, int]) -> None:
     assert tcpx.format_schedule(text) == text
 
 
+RECIPES = """\
+language 1
+sequence by(way: string, mm: op<contract>) {
+  tune recipe = way {
+    rows => { tile(mm, [m: 2]) }
+    columns => { tile(mm, [n: 4]) }
+  }
+}
+schedule s(root: func) {
+  for mm in match some contract in root {
+    specialize mm when size(mm.m) < 4 { by("columns", mm) }
+    else                              { by("rows", mm) }
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("params", [{}, {"recipe": "columns"}, {"recipe": "rows"}])
+def test_a_recipe_for_each_version(params: dict[str, str]) -> None:
+    text = PAYLOAD.replace("tensor<8x32xf32>", "tensor<[M]x32xf32>").replace(" {\n", " symbols [M] {\n", 1)
+    module, schedule = tcpx.parse(text), tcpx.parse_schedule(RECIPES)
+    emitted = [
+        re.sub(r"/\*.*?\*/", "", tcpx.emit(module, s, target="x86_avx2", params=p).c_source)
+        for s, p in (
+            (schedule, params),
+            (tcpx.parse_schedule(tcpx.freeze(module, schedule, params=params, target="x86_avx2")), {}),
+        )
+    ]
+    assert emitted[0] == emitted[1]
+
+
 def test_imports_are_copied(tmp_path: Path) -> None:
     module = tcpx.load(ROOT / "examples/digits/digits.tcp")
     schedule = tcpx.load_schedule(ROOT / "schedules/digits.tcps")

@@ -288,8 +288,8 @@ def left_early(s: Any, root: Any, mm: Any) -> None:
          "did you mean `pad`?"),
         (lambda s, root, mm: s.tile(mm), "`tile` needs `sizes`", None),
         (
-            lambda s, root, mm: s.vectorize(mm),
-            "`loop` of `vectorize` has the wrong type",
+            lambda s, root, mm: s.peel(mm),
+            "`loop` of `peel` has the wrong type",
             "a loop that steps one of its dims: `x.loop(..)`",
         ),
         (lambda s, root, mm: s.tile(mm, None), "this is no value of a schedule", None),
