@@ -92,12 +92,14 @@ class RandomSchedule:
             self._siblings()
         if 20 * self.counts.by_transform["clone"] <= self.counts.cases:
             self._layers()
-        if 20 * min(self.counts.by_transform[n] for n in ("hoist", "licm")) <= self.counts.cases:
+        if 40 * min(self.counts.by_transform[n] for n in ("hoist", "licm")) <= self.counts.cases:
             self._invariants()
-        if 20 * min(self.counts.by_transform[n] for n in ("unroll_and_jam", "reorder")) <= self.counts.cases:
+        if 40 * min(self.counts.by_transform[n] for n in ("unroll_and_jam", "reorder")) <= self.counts.cases:
             self._two_loops()
-        if 20 * self.counts.by_transform["fission"] <= self.counts.cases:
+        if 40 * self.counts.by_transform["fission"] <= self.counts.cases:
             self._two_parts()
+        if 40 * self.counts.by_transform["dissolve"] <= self.counts.cases:
+            self._group_for_a_while()
         for name in self._rare():
             self._step(name)
         for name in self._plan():
@@ -154,6 +156,14 @@ class RandomSchedule:
             for loop, (name, dim) in zip(loops, chosen, strict=True):
                 self._given("tile", f"let {loop} = tile({name}, [{dim}{rest}")
             self._given("fuse_siblings", f"fuse_siblings({loops[0]}, into: {loops[1]})")
+
+    def _group_for_a_while(self) -> None:
+        """A group that is dissolved again: few schedules have one for long enough."""
+        names = [name for name, op in self.session.ops().items() if isinstance(op, Structured)]
+        if names:
+            made = self._fresh("o")
+            self._given("group", f"let {made} = group([{self.random.choice(names)}])")
+            self._given("dissolve", f"dissolve({made})")
 
     def _two_parts(self) -> None:
         """A loop that computes an operation and what that reads, as two."""
