@@ -90,6 +90,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "masked_strided_load": Kind(("p", "s", "n")),
         "stream_store": Kind(("p", "v"), has_result=False),
         "stream_fence": Kind((), has_result=False),
+        "lead": Kind(("p",)),
         "extract": Kind(("a", "lane")),
         "insert": Kind(("a", "b", "lane")),
         "shuffle": Kind(("a", "b")),
@@ -102,7 +103,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 )
 """Kinds of rows. A row without a result is a C statement (to be ended by `;`), any other an expression.
 
-A `splat` repeats a scalar, or a group of a few lanes, over all lanes. A `shuffle` takes some lanes of two vectors."""
+A `splat` repeats a scalar, or a group of a few lanes, over all lanes. A `shuffle` takes some lanes of two vectors. A
+`lead` is the number of elements from {p} on that lie before the next cache line."""
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 

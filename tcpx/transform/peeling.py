@@ -33,13 +33,13 @@ def _split(
     var = loop.var
     middle = maximum(var.lower, minimum(point, var.upper))
     split = rewriter.new_split()
-    second = _copy(rewriter, loop, var if by_one else replace(var, lower=middle), f"~{sides[1]}")
+    second = copy_over(rewriter, loop, var if by_one else replace(var, lower=middle), f"~{sides[1]}")
     if by_one:
         _step_by_one(rewriter, second, middle)
     rewriter.extend_copy_path(second, split, sides[1])
     rewriter.extend_copy_path(loop, split, sides[0])
     narrowed = Var(var.name, var.lower, middle, var.step)
-    _set_range(rewriter, loop, narrowed)
+    set_range(rewriter, loop, narrowed)
     for first_result, second_result in zip(loop.results, second.results, strict=True):
         rewriter.replace_uses(first_result, second_result, lambda user: user is not second)
     for index, result in enumerate(loop.results):
@@ -218,11 +218,11 @@ def _ends_elsewhere(loop: Loop, found: str, op: Operation) -> Exception:
     )
 
 
-def _copy(rewriter: Rewriter, loop: Loop, var: Var, suffix: str) -> Loop:
+def copy_over(rewriter: Rewriter, loop: Loop, var: Var, suffix: str) -> Loop:
     """A copy of a loop behind it, over another range."""
     mapping = CloneMap()
     made = rewriter.clone(loop, InsertPoint.after(loop), mapping, suffix)
-    _set_range(rewriter, made, Var(made.var.name, var.lower, var.upper, var.step))
+    set_range(rewriter, made, Var(made.var.name, var.lower, var.upper, var.step))
     return made
 
 
@@ -233,10 +233,10 @@ def _simplify_sizes(rewriter: Rewriter, loop: Loop) -> None:
     """
     var, known = loop.var, facts_at(loop).sizes()
     narrowed = Var(var.name, substitute(var.lower, known), substitute(var.upper, known), var.step)
-    _set_range(rewriter, loop, narrowed, known)
+    set_range(rewriter, loop, narrowed, known)
 
 
-def _set_range(rewriter: Rewriter, loop: Loop, var: Var, known: Mapping[Symbol | Var, Dim] | None = None) -> None:
+def set_range(rewriter: Rewriter, loop: Loop, var: Var, known: Mapping[Symbol | Var, Dim] | None = None) -> None:
     """Give a loop another range and let its body know, and what else is `known` of sizes."""
     old = loop.var
     rewriter.set_attribute(loop, "var", var)

@@ -12,7 +12,7 @@ from tcpx.payload.ir import Block, CloneMap, Operation, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.generic import generalize
 from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
-from tcpx.payload.ops.memory import Empty, Prefetch
+from tcpx.payload.ops.memory import Empty, Lead, Prefetch
 from tcpx.payload.ops.vector import Gather, Read, ToTensor
 from tcpx.payload.ops.views import FREE, Pad, View
 from tcpx.payload.rewriter import InsertPoint, Rewriter
@@ -566,7 +566,7 @@ VECTORIZED.add(Vectorizer.view, View)
 VECTORIZED.add(Vectorizer.store, StYield)
 VECTORIZED.add(Vectorizer.structured, Structured)
 VECTORIZED.add(Vectorizer.read, Read)
-VECTORIZED.add(Vectorizer.stays, Const, Empty, Prefetch, ToTensor)
+VECTORIZED.add(Vectorizer.stays, Const, Empty, Lead, Prefetch, ToTensor)
 
 
 def is_table(value: Value, user: Operation) -> bool:

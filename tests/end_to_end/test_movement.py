@@ -64,3 +64,30 @@ def test_numbers(target: Target, chunk: int) -> None:
         assert not kernel.remarks, f"{text}{kernel.remarks}"
         arrays = tcpx.random_inputs(module, sizes=sizes)
         np.testing.assert_array_equal(kernel(*arrays), tcpx.evaluate(module, *arrays), err_msg=text)
+
+
+FAR = """\
+language 1
+import "lib/movement.tcps" as movement
+schedule s(root: func) {
+  let y = match one transpose in root
+  movement.far_blocks(y)
+}
+"""
+
+
+@pytest.mark.parametrize(("permutation", "threads"), [((1, 0), 2), ((2, 0, 1), 1)])
+def test_large_results_are_written_past_the_caches(target: Target, permutation: tuple[int, ...], threads: int) -> None:
+    """They begin anywhere in a cache line, and are right where sizes are odd or nothing."""
+    module = tcpx.parse(transpose((0,) * len(permutation), permutation, "f32", symbolic=True))
+    kernel = tcpx.compile(module, tcpx.parse_schedule(FAR), target=target, threads=threads)
+    assert ("_mm_sfence" in kernel.c_source) == (target.name != "generic")
+    for sizes in ((0, 5, 3), (1, 1, 1), (33, 17, 48), (64, 32, 65), (40, 3, 96)):
+        arrays = tcpx.random_inputs(module, sizes={f"D{k}": n for k, n in enumerate(sizes[: len(permutation)])})
+        wanted = arrays[0].transpose(permutation)
+        room = np.zeros(wanted.size + 32, np.float32)
+        for lead in (0, 3, 4):
+            out = room[lead : lead + wanted.size].reshape(wanted.shape)
+            kernel(*arrays, out=out)
+            np.testing.assert_array_equal(out, wanted)
+            assert not room[lead + wanted.size :].any()

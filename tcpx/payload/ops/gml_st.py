@@ -10,7 +10,7 @@ import numpy as np
 from tcpx.limits import MOST_UNROLLED
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.facts import Facts, facts_at, facts_in
-from tcpx.payload.fields import Operand, PredicateAttribute, SubsetAttribute, VariableAttribute
+from tcpx.payload.fields import FlagAttribute, Operand, PredicateAttribute, SubsetAttribute, VariableAttribute
 from tcpx.payload.ir import Block, Operation, Range, Value, register
 from tcpx.payload.memory_effects import Move, MoveKind
 from tcpx.payload.sizes import Dim, Var, ceildiv, is_equal, is_less_equal, to_text
@@ -119,6 +119,10 @@ class Loop(Operation):
             evaluation.values.update(carried)
         evaluation.leave_loop(self)
         return tuple(evaluation.values[d] for d in self.destinations)
+
+
+STREAM = "stream"
+"""The attribute of a write that goes past the caches."""
 
 
 @register
@@ -309,6 +313,8 @@ class StYield(OnSubset):
     opcode = "gml_st.yield"
     result_count = 0
     value, destination = Operand(), Operand()
+    stream = FlagAttribute(STREAM)
+    """Whether what is written goes past the caches, as it is not read soon."""
     has_side_effects = True
 
     @classmethod

@@ -14,8 +14,10 @@ from tcpx.payload.ir import Operation, Value, register
 from tcpx.payload.ops.gml_st import OnSubset, write_subset
 from tcpx.payload.sizes import Dim, Size, is_equal, product, to_text
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import BufferType, ScalarType, Type, dtype_of, row_major, shape_of
+from tcpx.payload.types import BufferType, ScalarType, Type, dtype_of, row_major, shape_of, si64
 
+CACHE_LINE = 64
+"""Bytes that are read or written together; a vector of any target is no longer."""
 OWN = "own"
 """The attribute of what is made in memory of its own, and copied where it goes."""
 
@@ -246,6 +248,44 @@ class Copy(OnSubset):
         evaluation.note_read(self.source, self.part)
         evaluation.note_write(self.destination, self.subset)
         write_subset(evaluation, evaluation.select(args[0], self.part), args[1], self.subset)
+        return ()
+
+
+@register
+class Lead(Operation):
+    """How many elements of a tensor or buffer, from the first of a subset on, lie before the next cache line."""
+
+    __slots__ = ()
+    opcode = "buffer.lead"
+    source, subset = Operand(), SubsetAttribute()
+    has_side_effects = True
+    is_hint = True
+    attribute_names = None
+
+    @classmethod
+    def of(cls, source: Value, subset: Tile) -> Operation:
+        """A detached question."""
+        return cls([source], [si64], {"subset": subset})
+
+    def part_read(self, index: int) -> Tile | None:
+        return None
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        """Any number of elements of a cache line is right: here all but one."""
+        return (np.array(CACHE_LINE // dtype_of(self.source.type).bytes - 1, np.int64),)
+
+
+@register
+class Fence(Operation):
+    """What was written past the caches is seen by other threads before anything that is written later."""
+
+    __slots__ = ()
+    opcode = "buffer.fence"
+    result_count = 0
+    has_side_effects = True
+    attribute_names = None
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         return ()
 
 

@@ -10,7 +10,7 @@ from tcpx.payload.facts import facts_at
 from tcpx.payload.fields import DimsAttribute, ElementsAttribute, FlagAttribute, IntAttribute, NumberAttribute, Operand
 from tcpx.payload.ir import Attribute, Operation, Range, Value, register
 from tcpx.payload.ops.constant import check_literal
-from tcpx.payload.ops.gml_st import OnSubset, write_subset
+from tcpx.payload.ops.gml_st import STREAM, OnSubset, write_subset
 from tcpx.payload.sizes import Dim, is_less_equal, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, TensorType, Type, VectorType, dtype_of, lanes_of, shape_of, with_shape
@@ -174,6 +174,8 @@ class Write(OnSubset):
     opcode = "vector.write"
     result_count = 0
     value, destination = Operand(), Operand()
+    stream = FlagAttribute(STREAM)
+    """Whether it goes past the caches."""
     has_side_effects = True
 
     @classmethod

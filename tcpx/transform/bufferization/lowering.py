@@ -11,8 +11,8 @@ from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.call import DISJOINT_ROWS, SCRATCH, BufferCall, Call, RowCall, place_of_result
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.generic import Return, Yield
-from tcpx.payload.ops.gml_st import If, Loop, Materialize, StYield
-from tcpx.payload.ops.memory import Empty, Prefetch
+from tcpx.payload.ops.gml_st import STREAM, If, Loop, Materialize, StYield
+from tcpx.payload.ops.memory import Empty, Lead, Prefetch
 from tcpx.payload.ops.vector import Gather, Read, ToTensor
 from tcpx.payload.ops.vector import Write as Store
 from tcpx.payload.ops.views import Concat, Pad, Reshape
@@ -248,7 +248,9 @@ class Lowering:
 
     def _store(self, op: Operation, value: Value, place: Place) -> None:
         """Write a register to memory."""
-        stored = self.rewriter.insert(Store.of(value, self.buffers.of(place), place.tile), InsertPoint.before(op))
+        made = Store.of(value, self.buffers.of(place), place.tile)
+        made.attributes.update({key: held for key, held in op.attributes.items() if key == STREAM})
+        stored = self.rewriter.insert(made, InsertPoint.before(op))
         self.rewriter.continue_as(op, stored)
         self.rewriter.rename(stored, op.name)
         self.erase_later(op)
@@ -260,6 +262,18 @@ class Lowering:
             self.rewriter.set_attribute(op, "dims", tuple(place.tile.kept[dim] for dim in op.dims))
         self.rewriter.set_attribute(op, "subset", self.buffers.subset(place, op.subset))
         self.rewriter.set_operand(op, len(op.operands) - 1, self.buffers.of(place))
+
+    def lead(self, op: Lead) -> None:
+        """Where what is asked about will be: what a loop starts from lies where its result does."""
+        starts = [(u, k) for u, k in op.source.uses if isinstance(u, Loop)]
+        place = self.effects.place(starts[0][0].results[starts[0][1]] if starts else op.source)
+        buffer = self.buffers.of(place)
+        for made in (self.buffers.of(replace(place, view=place.memory)).defining_op, buffer.defining_op):
+            block = op.parent
+            if made is not None and block is not None and made.parent is block and block.index(made) > block.index(op):
+                self.rewriter.move(made, InsertPoint.before(op))
+        self.rewriter.set_attribute(op, "subset", self.buffers.subset(place, op.subset))
+        self.rewriter.set_operand(op, 0, buffer)
 
     # -- copies --------------------------------------------------------------------------------------------------
 
@@ -327,6 +341,7 @@ BUFFERIZED.add(Lowering.branch, If)
 BUFFERIZED.add(Lowering.end, Yield, Return)
 BUFFERIZED.add(Lowering.yielded, StYield)
 BUFFERIZED.add(Lowering.redirect, Read, Gather, Prefetch)
+BUFFERIZED.add(Lowering.lead, Lead)
 BUFFERIZED.add(Lowering.moved, Materialize, Reshape, Concat)
 BUFFERIZED.add(Lowering.pad, Pad)
 BUFFERIZED.add(Lowering.stored, ToTensor)

@@ -1,11 +1,12 @@
 """Rows for reads, writes and prefetches: plain, masked or strided by what is provable of the subset."""
 
 from tcpx.payload.interfaces import Build
-from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ir import ROW, Block, FuncOp, Operation, Value
 from tcpx.payload.ops.constant import splat
-from tcpx.payload.ops.gml_st import OnSubset
-from tcpx.payload.ops.memory import Prefetch
+from tcpx.payload.ops.gml_st import Loop, OnSubset
+from tcpx.payload.ops.memory import Fence, Lead, Prefetch
 from tcpx.payload.ops.vector import FromElements, Read, Write
+from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, is_equal, product
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, dtype_of
@@ -43,7 +44,9 @@ def select_write(selector: Selector, op: Write) -> None:
     """The row of a write; lanes that no row stores together are stored one by one."""
     value, buffer = op.operands[0], _buffer(op, op.operands[1])
     type_ = type_of(value, op)
-    row = None if is_loose(value) else _access_row(selector, op, buffer, type_.lanes, "store")
+    kinds = [] if is_loose(value) else ["stream_store", "store"] if op.stream else ["store"]
+    rows = (_access_row(selector, op, buffer, type_.lanes, kind) for kind in kinds)
+    row = next((row for row in rows if row is not None), None)
     if row is not None:
         selector.give(op, row)
         return
@@ -65,6 +68,37 @@ def select_prefetch(selector: Selector, op: Prefetch) -> None:
     if row is None:
         raise selector.missing(op, "prefetch")
     selector.give(op, row)
+
+
+def select_lead(selector: Selector, op: Lead) -> None:
+    """The row of a question where an element lies."""
+    _buffer(op, op.source)
+    row = selector.find("lead", LaneType("si64", 1), [])
+    if row is None:
+        raise selector.missing(op, "lead")
+    selector.give(op, row)
+
+
+def add_fences(selector: Selector, func: FuncOp) -> None:
+    """Behind what writes past the caches, each thread waits for that to be seen by the others: at the end of an
+    iteration of a parallel loop, or of the outermost loop of others."""
+    row = selector.find("stream_fence")
+    last: dict[Block, Operation] = {}
+    for op in func.walk():
+        if isinstance(op, Write) and row is not None and str(op.attributes.get(ROW)).startswith("stream_store"):
+            around = [op, *op.ancestors()]
+            until = next(
+                k
+                for k, outer in enumerate(around)
+                if outer is func or (k and isinstance(outer, Loop) and outer.is_parallel)
+            )
+            block = around[until - 1].parent
+            if block is not None and selector.target.row(str(op.attributes[ROW])).alignment:
+                last[block] = around[until - 1]
+    for op in last.values():
+        fence = Fence([], [], {ROW: "stream_fence"})
+        fence.stand_for(op)
+        selector.rewriter.insert(fence, InsertPoint.after(op))
 
 
 def _buffer(op: Operation, value: Value) -> BufferType:
@@ -103,7 +137,7 @@ def _access_row(selector: Selector, op: OnSubset, buffer: BufferType, lanes: int
         names = [base, f"masked_{base}"] if full else [f"masked_{base}"]
     for name in names:
         if name in KINDS:
-            row = selector.find(name, None, [held]) if kind == "store" else selector.find(name, held, [])
+            row = selector.find(name, None, [held]) if kind.endswith("store") else selector.find(name, held, [])
             if row is not None:
                 return row
     return None

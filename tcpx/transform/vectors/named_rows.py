@@ -7,7 +7,7 @@ from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import ROW, Operation
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.dot_product import Dot, Repeat
-from tcpx.payload.ops.memory import Prefetch
+from tcpx.payload.ops.memory import Fence, Lead, Prefetch
 from tcpx.payload.ops.vector import Extract, Insert, Read, Shuffle, Write
 from tcpx.payload.types import ScalarType
 from tcpx.records import frozen
@@ -119,6 +119,8 @@ NAMED.add(_constant, Const)
 NAMED.add(_read, Read)
 NAMED.add(_write, Write)
 NAMED.add(_prefetch, Prefetch)
+NAMED.add(lambda named, op: named.check(op, ["lead"], type_of(op.result, op)), Lead)
+NAMED.add(lambda named, op: named.check(op, ["stream_fence"]), Fence)
 NAMED.add(lambda named, op: named.check_computed(op, ["extract"]), Extract)
 NAMED.add(lambda named, op: named.check_computed(op, ["insert"]), Insert)
 NAMED.add(lambda named, op: named.check_computed(op, ["shuffle"], None, op.lanes), Shuffle)

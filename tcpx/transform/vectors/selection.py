@@ -8,7 +8,7 @@ from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.dot_product import Dot, Repeat
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.index import IndexValue
-from tcpx.payload.ops.memory import Prefetch
+from tcpx.payload.ops.memory import Lead, Prefetch
 from tcpx.payload.ops.vector import Extract, FromElements, Insert, Read, Shuffle, Write
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.types import BufferType
@@ -26,7 +26,7 @@ from tcpx.transform.vectors.compute_rows import (
     select_structured,
 )
 from tcpx.transform.vectors.hoisting import hoist_literals, operations
-from tcpx.transform.vectors.memory_rows import select_prefetch, select_read, select_write
+from tcpx.transform.vectors.memory_rows import add_fences, select_lead, select_prefetch, select_read, select_write
 from tcpx.transform.vectors.named_rows import check_row
 from tcpx.transform.vectors.selector import Selector, type_of
 
@@ -40,6 +40,7 @@ def select_instructions(rewriter: Rewriter, func: FuncOp, target: Target) -> Non
     _block(selector, func.body)
     _erase_unused(rewriter, func)
     hoist_literals(rewriter, func)
+    add_fences(selector, func)
     for op in operations(func.body):
         _check(selector, op)
 
@@ -77,6 +78,7 @@ SELECTED.add(select_index, IndexValue)
 SELECTED.add(select_read, Read)
 SELECTED.add(select_write, Write)
 SELECTED.add(select_prefetch, Prefetch)
+SELECTED.add(select_lead, Lead)
 SELECTED.add(select_extract, Extract)
 SELECTED.add(select_insert, Insert)
 SELECTED.add(select_from_elements, FromElements)

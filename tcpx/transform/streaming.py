@@ -1,0 +1,113 @@
+"""Writes past the caches: which of a loop may be, and iterations that begin where a cache line does."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tcpx.payload.bounds import is_equal
+from tcpx.payload.ir import Operation
+from tcpx.payload.ops.gml_st import STREAM, Loop, StYield
+from tcpx.payload.ops.index import Bind
+from tcpx.payload.ops.memory import CACHE_LINE, Lead
+from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.sizes import Dim, Size, Symbol, Var, minimum, substitute, variables
+from tcpx.payload.subsets import Tile
+from tcpx.payload.types import TensorType, dtype_of
+from tcpx.transform.peeling import copy_over, rest_of, set_range
+
+Write = tuple[StYield, tuple[Dim, ...] | None]
+"""A write, and where what it writes begins in the destination of a loop round it; None where that is not its place."""
+
+
+def writes(loop: Loop, index: int) -> Iterator[Write]:
+    """What writes elements of a destination of a loop, in loops inside too."""
+    for store in loop.yields_to(index):
+        plain = store.subset.has_unit_strides and not store.subset.dropped
+        inner = store.value.defining_op
+        if not isinstance(inner, Loop) or not isinstance(store.value.type, TensorType):
+            yield store, store.subset.offsets if plain else None
+            continue
+        for part, number in _parts(inner, inner.results.index(store.value)):
+            for write, at in writes(part, number):
+                here = None if at is None or not plain else tuple(map(_sum, store.subset.offsets, at))
+                yield write, here
+
+
+def _sum(a: Dim, b: Dim) -> Dim:
+    return a + b
+
+
+def _parts(loop: Loop, index: int) -> Iterator[tuple[Loop, int]]:
+    """A loop, and those that it goes on from."""
+    before = loop.operands[index].defining_op
+    if isinstance(before, Loop):
+        yield from _parts(before, before.results.index(loop.operands[index]))
+    yield loop, index
+
+
+def readers(loop: Loop, index: int) -> Iterator[Operation]:
+    """What reads elements of a destination of a loop inside of it."""
+    for user in loop.destinations[index].users:
+        if not isinstance(user, StYield) and not user.is_hint:
+            yield user
+    for store in loop.yields_to(index):
+        inner = store.value.defining_op
+        if isinstance(inner, Loop) and isinstance(store.value.type, TensorType):
+            for part, number in _parts(inner, inner.results.index(store.value)):
+                yield from readers(part, number)
+
+
+def mark(rewriter: Rewriter, loop: Loop) -> None:
+    """Let all writes of a loop go past the caches."""
+    for index, dest in enumerate(loop.destinations):
+        if isinstance(dest.type, TensorType):
+            for store, _ in writes(loop, index):
+                rewriter.set_attribute(store, STREAM, True)
+
+
+def align(rewriter: Rewriter, loop: Loop) -> Loop | None:
+    """Let the iterations of a loop of whole steps begin where a cache line does, and mark their writes.
+
+    What lies before the first of them is written by an iteration before that overlaps it, and what is behind the last
+    by one more. Where all lies so, neither runs. None where steps are no cache lines of the one destination.
+    """
+    found = _start(loop)
+    if found is None:
+        return None
+    index, offsets = found
+    var, source = loop.var, loop.operands[index]
+    tile = Tile(offsets, (1,) * len(offsets))
+    asked = rewriter.insert(Lead.of(source, tile), InsertPoint.before(loop), f"{loop.name}.lead").result
+    line = CACHE_LINE // dtype_of(source.type).bytes
+    lead = Var(rewriter.fresh_name(loop, f"{loop.name}/lead"), 0, line)
+    rewriter.insert(Bind.of(asked, lead), InsertPoint.before(loop))
+    once = minimum(minimum(1, Size.of(lead)), var.upper - var.lower)
+    end = var.upper - var.step
+    last = copy_over(rewriter, loop, replace(var, lower=end, upper=end + once), "~last")
+    main = copy_over(rewriter, loop, replace(var, lower=var.lower + Size.of(lead), upper=end + 1), "~main")
+    set_range(rewriter, loop, replace(var, upper=var.lower + once))
+    for k, (result, after, final) in enumerate(zip(loop.results, main.results, last.results, strict=True)):
+        rewriter.replace_uses(result, final)
+        rewriter.set_operand(main, k, result)
+        rewriter.set_operand(last, k, after)
+    split = rewriter.new_split()
+    for part, side in ((loop, "first"), (main, "main"), (last, "last")):
+        rewriter.extend_copy_path(part, split, side)
+    return main
+
+
+def _start(loop: Loop) -> tuple[int, tuple[Dim, ...]] | None:
+    """The destination that the steps of a loop go along, in whole cache lines, and where the first of them begins."""
+    var, step = loop.var, loop.var.step
+    if not isinstance(step, int) or rest_of(loop) != 0:
+        return None
+    lowest: dict[Symbol | Var, Dim] = {op.var: op.var.lower for op in loop.walk() if isinstance(op, Loop)}
+    for index, dest in enumerate(loop.destinations):
+        if not isinstance(dest.type, TensorType) or step * dest.type.dtype.bytes % CACHE_LINE:
+            continue
+        for _, at in writes(loop, index):
+            if at and [d for d, offset in enumerate(at) if var in variables(offset)] == [len(at) - 1]:
+                moved = substitute(at[-1], {var: Size.of(var) + 1}) - at[-1]
+                first = tuple(substitute(substitute(offset, lowest), lowest) for offset in at)
+                if is_equal(moved, 1) is True and not {v for o in first for v in variables(o)} & lowest.keys():
+                    return index, first
+    return None

@@ -1,0 +1,119 @@
+"""stream: writes past the caches, from where a cache line begins."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcpx
+from tcpx.target import Target, load_target
+from tests.optional_tools import require_cpu_of
+from tests.transform.payloads import MM, check, refusal
+
+LINE = """\
+func @f(%x: tensor<[N]xDTYPE>) -> tensor<[N]xDTYPE> symbols [N] {
+  %y = tcp.add(%x, %x) : tensor<[N]xDTYPE>
+  tcp.return(%y)
+}
+"""
+STATE = """\
+func @f(%h: inout tensor<[N]xf32>) -> %h: tensor<[N]xf32> symbols [N] {
+  %y = tcp.add(%h, %h) : tensor<[N]xf32>
+  tcp.return(%y)
+}
+"""
+PRODUCT = """\
+func @f(%x: tensor<[M]x8xf32>, %w: tensor<8x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M, N] {
+  %mm = tcp.matmul(%x, %w) : tensor<[M]x[N]xf32>
+  tcp.return(%mm)
+}
+"""
+ALONG = """\
+language 1
+schedule s(root: func) {
+  let y = match one add in root
+  let i = tile(y, [d0: 64], tail: pad, parallel: threads > 1)
+  peel(i)
+  stream(y.copy("main").loop(d0))
+  vectorize(y.loop(d0))
+}
+"""
+
+
+@pytest.fixture(scope="module", params=["generic", "x86_avx2", "x86_avx512"])
+def target(request: pytest.FixtureRequest) -> Target:
+    found = load_target(request.param)
+    require_cpu_of(found)
+    return found
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "si8"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_results_that_begin_anywhere_in_a_cache_line(target: Target, threads: int, dtype: str) -> None:
+    module = tcpx.parse(LINE.replace("DTYPE", dtype))
+    kernel = tcpx.compile(module, tcpx.parse_schedule(ALONG), target=target, threads=threads)
+    streams = kernel.c_source.count("_stream_")
+    assert streams > 0 if target.name != "generic" else streams == 0
+    assert kernel.c_source.count("_mm_sfence()") == (target.name != "generic")
+    for n in (0, 1, 63, 64, 65, 128, 200, 1024):
+        (x,) = tcpx.random_inputs(module, sizes={"N": n})
+        for lead in (0, 1, 4, 15):
+            room = np.zeros(n + 64, x.dtype)
+            kernel(x, out=room[lead : lead + n])
+            np.testing.assert_array_equal(room[lead : lead + n], np.add(x, x))
+            assert not room[:lead].any()
+            assert not room[lead + n :].any()
+
+
+def test_state_that_is_read_in_the_loop_is_not_written_twice() -> None:
+    kernel = tcpx.compile(tcpx.parse(STATE), tcpx.parse_schedule(ALONG))
+    for n in (64, 200, 1000):
+        room = np.arange(n + 16, dtype=np.float32)
+        for lead in (0, 1, 4):
+            wanted = 2 * room[lead : lead + n]
+            kernel(room[lead : lead + n])
+            np.testing.assert_array_equal(room[lead : lead + n], wanted)
+
+
+def test_every_step_computes_the_same() -> None:
+    tail = 'let i = tile(mm, [n: 16], tail: pad)\npeel(i)\nstream(mm.copy("main").loop(n))'
+    text = check(PRODUCT, MM + tail).module.text()
+    assert text.count("stream = true") == 1
+    assert "buffer.lead" in text
+
+
+def test_steps_that_are_no_cache_lines_are_not_moved() -> None:
+    text = check(PRODUCT, MM + "let i = tile(mm, [n: 6])\nstream(i)").module.text()
+    assert text.count("stream = true") == 1
+    assert "buffer.lead" not in text
+
+
+@pytest.mark.parametrize(
+    ("body", "message", "required", "found", "fix"),
+    [
+        (
+            "let k = tile(mm, [k: 4])\nstream(k)",
+            "mm/k1 reads what it writes of %mm.2",
+            "a result that is not read in the loop",
+            "gml_st.materialize",
+            "hoist the accumulator, or stream a loop round it that writes each element once",
+        ),
+        (
+            "let i = tile(mm, [m: 4])\nstream(i)\nstream(i)",
+            "mm/m1 writes past the caches already",
+            "other writes",
+            "none",
+            None,
+        ),
+        (
+            "let i = tile(mm, [m: 4])\nbufferize(root)\nstream(i)",
+            "the body of mm/m1 is on buffers",
+            "a loop that yields what it computes",
+            "vector.read",
+            "do this before `bufferize`",
+        ),
+    ],
+)
+def test_refusals(body: str, message: str, required: str, found: str, fix: str | None) -> None:
+    error = refusal(PRODUCT, MM + body)
+    assert (error.message, error.required, error.found, error.fix) == (message, required, found, fix)
