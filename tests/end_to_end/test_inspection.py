@@ -49,7 +49,11 @@ class Printing:
             for name, sequence in unit.sequences.items():
                 if self.called is not None and name not in self.called:
                     continue
-                unit.sequences[name] = replace(sequence, body=self._node(sequence.body, sequence.params[0].name))
+                handles = [
+                    param.name for param in sequence.params if param.type.name in ("op", "loop", "func", "group")
+                ]
+                if handles:
+                    unit.sequences[name] = replace(sequence, body=self._node(sequence.body, handles[0]))
             for name, schedule in unit.schedules.items():
                 unit.schedules[name] = replace(schedule, body=self._node(schedule.body, schedule.params[0].name))
         return program
