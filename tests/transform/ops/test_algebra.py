@@ -77,7 +77,11 @@ def wanted(pattern: str) -> list[str]:
     return sorted("tcp.broadcast" if name == REPEATED else f"tcp.{name.rstrip('_')}" for name in names)
 
 
-@pytest.mark.parametrize(("option", "left", "right", "kinds"), LINES, ids=lambda part: str(part).replace(" ", ""))
+@pytest.mark.parametrize(
+    ("option", "left", "right", "kinds"),
+    LINES,
+    ids=lambda part: part.replace(" ", "") if isinstance(part, str) else "+".join(sorted(kind.value for kind in part)),
+)
 def test_line(option: str, left: str, right: str, kinds: Kinds) -> None:
     statement = f"canonicalize(root, {option}: true)" if option else "canonicalize(root)"
     for dtype in (dtype for dtype in DTYPES if dtype.kind in kinds):
