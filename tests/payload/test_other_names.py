@@ -109,6 +109,7 @@ CASES: dict[str, Case] = {
     "var": ((MATRIX,), "tensor<4xf32>", lambda a: np.var(a.astype(np.float64), 1)),
     "std": ((MATRIX,), "tensor<4xf32>", lambda a: np.std(a.astype(np.float64), 1)),
     "norm": ((MATRIX,), "tensor<4xf32>", lambda a: np.sqrt(np.sum(a * a, 1))),
+    "logsumexp": ((MATRIX,), "tensor<4xf32>", lambda a: np.log(np.sum(np.exp(a), 1))),
     "layernorm": ((MATRIX, VECTOR, VECTOR), MATRIX, lambda a, g, b: _rms(a - np.mean(a, 1, keepdims=True)) * g + b),
     "rmsnorm": ((MATRIX, VECTOR), MATRIX, lambda a, g: _rms(a) * g),
     "scaled_dot_product_attention": ((SQUARE, SQUARE, SQUARE), SQUARE, _attention),

@@ -49,6 +49,9 @@ CASES = {
     "softmax of bf16": Case(
         _normed("tcp.softmax(%p) {dim = 1}", "bf16"), lambda x: [_softmax(x, 1)], _calls("bfloat16"), 1e-2, columns=FEW
     ),
+    "log_softmax of columns": Case(
+        _normed("tcp.log_softmax(%p) {dim = 1}"), lambda x: [np.log(_softmax(x, 1))], _calls(), 1e-5, columns=FEW
+    ),
     "layer_norm with scale and bias": Case(
         _normed(
             "tcp.layer_norm(%p, bias = %b, scale = %g) {dims = [2]}",

@@ -38,6 +38,16 @@ def _norm(x: Array, axis: int | tuple[int, ...]) -> Array:
     return np.asarray(np.sqrt(np.sum(x * x, axis=axis)))
 
 
+def _powers(x: Array) -> list[Any]:
+    with np.errstate(all="ignore"):
+        return [np.log(np.sum(np.exp((x + x).astype(np.float64)), 1))]
+
+
+def _infinite() -> Array:
+    """Rows of -inf, of inf, of both, and of numbers whose powers are no f32."""
+    return np.array([[-np.inf] * 2, [np.inf, 1], [-np.inf, np.inf], [200, 201], [-300, 0]], np.float32)
+
+
 CASES = {
     "mean of rows": Case(_reduced("tcp.reduce_mean", "[1]", "[M]x"), _of(np.mean, 1), _calls(), 1e-5),
     "mean of all": Case(_reduced("tcp.reduce_mean", "[0, 1]", ""), _of(np.mean, (0, 1)), _calls(), 1e-5, columns=FEW),
@@ -63,6 +73,9 @@ CASES = {
         columns=FEW,
     ),
     "length of rows": Case(_reduced("tcp.reduce_l2", "[1]", "[M]x"), _of(_norm, 1), _calls(), 1e-5),
+    "logarithm of powers of rows": Case(
+        _reduced("tcp.reduce_logsumexp", "[1]", "[M]x"), _powers, [*_calls(), [_infinite()]], 1e-5, columns=FEW
+    ),
     "length of all": Case(
         _reduced("tcp.reduce_l2", "[0, 1]", "", "f64"), _of(_norm, (0, 1)), _calls("float64"), 1e-12, columns=FEW
     ),

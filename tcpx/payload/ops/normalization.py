@@ -1,4 +1,4 @@
-"""Normalizations along dims, of any number and order: softmax, layer_norm, rms_norm."""
+"""Normalizations along dims, of any number and order: softmax, log_softmax, layer_norm, rms_norm."""
 
 from collections.abc import Sequence
 
@@ -13,6 +13,7 @@ from tcpx.payload.ops.arithmetic import Rsqrt
 from tcpx.payload.ops.composite import AlongDims, AlongListedDims, Wide, float64, placed, rounded, squared, with_number
 from tcpx.payload.ops.elementwise import Add, Div, Mul, Sub, cast_to
 from tcpx.payload.ops.exponential import Exp
+from tcpx.payload.ops.logarithm import Log
 from tcpx.payload.ops.reduce import ReduceMax, ReduceSum
 from tcpx.payload.types import dtype_of
 
@@ -41,6 +42,33 @@ class Softmax(AlongDims):
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         return rounded(softmax(float64(args[0]), self.reduced), dtype_of(self.result.type))
+
+
+@register
+class LogSoftmax(AlongDims):
+    """The logarithm of the softmax, x - max x - log sum exp(x - max x), along `dim`, or along several."""
+
+    __slots__ = ()
+    opcode = "tcp.log_softmax"
+    class_name = "log_softmax"
+    dim = PositionsAttribute()
+    """The position of the normalized dim, or those of several."""
+
+    @property
+    def reduced(self) -> tuple[int, ...]:
+        return self.dim
+
+    def decompose(self, build: Build) -> Value:
+        x = cast_to(build, self.operand, self.wide)
+        shifted = build(Sub.of(x, self.spread(build, self.combined(build, ReduceMax, x))))
+        total = build(Log.of(self.combined(build, ReduceSum, build(Exp.of(shifted)))))
+        return cast_to(build, build(Sub.of(shifted, self.spread(build, total))), dtype_of(self.result.type))
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        x, along = float64(args[0]), self.reduced
+        shifted = x - np.max(x, axis=along, keepdims=True, initial=-np.inf) if along else x - x
+        made = shifted - np.log(np.sum(np.exp(shifted), axis=along, keepdims=True))
+        return rounded(made, dtype_of(self.result.type))
 
 
 def softmax(x: Wide, along: tuple[int, ...]) -> Wide:

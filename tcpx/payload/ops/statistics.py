@@ -1,5 +1,7 @@
-"""Reductions over the dims `dims` that are made of sums: mean, variance, Euclidean norm. The elements are cast to the
-dtype of the result, or to f32 where that has 16 bits, and the result is rounded once."""
+"""Reductions over the dims `dims` that are made of sums: mean, variance, Euclidean norm, logarithm of a sum of powers.
+
+The elements are cast to the dtype of the result, or to f32 where that has 16 bits, and the result is rounded once.
+"""
 
 from collections.abc import Sequence
 
@@ -11,11 +13,14 @@ from tcpx.payload.indexing_maps import IndexingMap
 from tcpx.payload.interfaces import Build
 from tcpx.payload.ir import Value, register
 from tcpx.payload.ops.arithmetic import Sqrt
-from tcpx.payload.ops.composite import AlongListedDims, Wide, divided, float64, rounded, squared
-from tcpx.payload.ops.elementwise import Sub, cast_to
-from tcpx.payload.ops.reduce import ReduceSum
+from tcpx.payload.ops.composite import AlongListedDims, Wide, divided, filled, float64, rounded, squared
+from tcpx.payload.ops.elementwise import Add, Sub, cast_to
+from tcpx.payload.ops.exponential import Exp
+from tcpx.payload.ops.logarithm import Log
+from tcpx.payload.ops.reduce import ReduceMax, ReduceSum
+from tcpx.payload.ops.select import IsInf, Select
 from tcpx.payload.sizes import Dim, maximum
-from tcpx.payload.types import dtype_of
+from tcpx.payload.types import dtype_of, i1, like, shape_of
 
 
 class Statistic(AlongListedDims):
@@ -101,3 +106,26 @@ class ReduceL2(Statistic):
 
     def reference(self, x: Wide) -> Wide:
         return np.asarray(np.sqrt(np.sum(x * x, self.reduced)))
+
+
+@register
+class ReduceLogsumexp(Statistic):
+    """log(sum exp(x)) over `dims`, by way of x - max x, so that nothing overflows on the way: -inf of nothing."""
+
+    __slots__ = ()
+    opcode = "tcp.reduce_logsumexp"
+    class_name = "reduce_logsumexp"
+
+    def made(self, build: Build, x: Value) -> Value:
+        largest = self.combined(build, ReduceMax, x)
+        zero = filled(build, 0.0, largest.type)
+        is_infinite = build(IsInf([largest], [like(largest.type, shape_of(largest.type), i1)]))
+        finite = build(Select.of(is_infinite, zero, largest))  # inf - inf is NaN
+        powers = build(Exp.of(build(Sub.of(x, self.spread(build, finite)))))
+        return build(Add.of(build(Log.of(self.combined(build, ReduceSum, powers))), finite))
+
+    def reference(self, x: Wide) -> Wide:
+        largest = np.max(x, axis=self.reduced, keepdims=True, initial=-np.inf) if self.reduced else x
+        finite = np.where(np.isinf(largest), 0, largest)
+        total: Wide = np.asarray(np.log(np.sum(np.exp(x - finite), self.reduced)))
+        return np.asarray(total + finite.reshape(total.shape))
