@@ -6,7 +6,7 @@ from math import prod
 from typing import Final
 
 from tcpx.payload.facts import Facts, facts_at
-from tcpx.payload.indexing_maps import index_operands, map_dim, map_element
+from tcpx.payload.indexing_maps import IndexingMap, index_operands, map_dim, map_element
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, CloneMap, Operation, Value
 from tcpx.payload.ops.constant import Const
@@ -40,9 +40,13 @@ def vectorize(ctx: TransformContext, root: Loop) -> None:
     show_views(ctx.rewriter, [op for op in root.walk() if op is not root])
     vectorizer = Vectorizer(ctx, root, facts)
     for op in root.walk():
-        is_mixed = isinstance(op, Structured) and not op.is_sequential and len(set(op.result_maps())) > 1
-        if isinstance(op, Structured) and is_mixed and not vectorizer.stays_in_memory(op):
-            _use_one_order(ctx.rewriter, op)
+        if not isinstance(op, Structured):
+            continue
+        is_mixed = not op.is_sequential and len(set(op.result_maps())) > 1
+        if is_mixed and not vectorizer.stays_in_memory(op):
+            _store_by(ctx.rewriter, op, [op.result_maps()[0]] * len(op.results))
+        elif (across := vectorizer.lanes_across(op)) is not None:
+            _store_by(ctx.rewriter, op, across)
     while (computed := next(filter(vectorizer.pads_what_is_computed, root.walk()), None)) is not None:
         _compute_padding(ctx.rewriter, computed)
     vectorizer.block(root.body)
@@ -51,9 +55,9 @@ def vectorize(ctx: TransformContext, root: Loop) -> None:
             check_instructions(op, ctx.target)
 
 
-def _use_one_order(rewriter: Rewriter, op: Structured) -> None:
-    """Let all results have the order of dims of the first, with transposes behind the operation, and before it of what
-    accumulators start with."""
+def _store_by(rewriter: Rewriter, op: Structured, wanted: Sequence[IndexingMap]) -> None:
+    """Let the results have their dims in the order of these maps, with transposes behind the operation, and before it
+    of what accumulators start with."""
     maps = op.result_maps()
 
     def turned(value: Value, order: Sequence[int]) -> Value:
@@ -62,19 +66,19 @@ def _use_one_order(rewriter: Rewriter, op: Structured) -> None:
         return rewriter.insert(new.transpose(value, order), InsertPoint.before(op), f"{value.name}.t").result
 
     body = general(op.on_tiles(stand_ins(op), *(shape_of(result.type) for result in op.results)))
-    orders = [[result_map.index(entry) for entry in maps[0]] for result_map in maps]
+    orders = [[a.index(entry) for entry in b] for a, b in zip(maps, wanted, strict=True)]
     starts = [turned(init, order) for init, order in zip(op.inits, orders, strict=False)]
     made = type(body)(
         [*op.inputs, *starts],
         [with_shape(r.type, tuple(shape_of(r.type)[k] for k in o)) for r, o in zip(op.results, orders, strict=True)],
-        {**body.attributes, "maps": (*body.maps(), *(maps[0] for _ in maps))},
+        {**body.attributes, "maps": (*body.maps(), *wanted)},
         [region.clone(CloneMap(), lambda name: name) for region in body.regions],
     )
     made.stand_for(op)
     rewriter.insert(made, InsertPoint.before(op), source_name(op))
     rewriter.rename(made, op.name)
     rewriter.continue_as(op, made)
-    back = [[maps[0].index(entry) for entry in result_map] for result_map in maps]
+    back = [[b.index(entry) for entry in a] for a, b in zip(maps, wanted, strict=True)]
     rewriter.replace_op(op, [turned(value, order) for value, order in zip(made.results, back, strict=True)])
 
 
@@ -203,15 +207,27 @@ class Vectorizer:
         shown = bool(op.result.users) and not any(isinstance(user, Structured) for user in op.result.users)
         return not is_vector or (shown and all(map(self.stays_in_memory, op.result.users)))
 
-    def _has_lanes(self, op: Structured) -> bool:
-        """Whether lanes of a scan lie along a dim that is parallel, the last of each result, for a few steps."""
-        ends = {map_dim(result_map[-1]) if result_map else None for result_map in op.result_maps()}
+    def _has_lanes(self, op: Structured, maps: Sequence[IndexingMap] | None = None) -> bool:
+        """Whether lanes of a scan lie along a dim that is parallel, the last of each result, for a few steps; `maps`
+        are those of its results if they are to be others."""
+        ends = {map_dim(result_map[-1]) if result_map else None for result_map in maps or op.result_maps()}
         its, extents = op.iterators(), _static(op.extents(), self.facts)
         reduced = {it.name for it in its if it.is_reduction}
         is_along = len(ends) == 1 and ends.isdisjoint({None, *reduced})
-        if extents is None or not is_along or op.valid or any(it.is_reduction != it.is_sequential for it in its):
+        if extents is None or not is_along or any(it.is_reduction != it.is_sequential for it in its):
             return False
         return prod(n for it, n in zip(its, extents, strict=True) if it.is_sequential) <= MOST_STEPS
+
+    def lanes_across(self, op: Structured) -> Sequence[IndexingMap] | None:
+        """Of a scan along the last dim of a result, the maps of its results with a parallel dim last, along which its
+        lanes lie: each row is added up in its order. None where it needs none, or has no such dim."""
+        if not op.is_sequential or op.is_irregular or self._has_lanes(op):
+            return None
+        maps, extents = op.result_maps(), dict(zip(op.iterators(), op.extents(), strict=True))
+        shared = [it for it in extents if not it.is_reduction and all(it.dim.size() in m for m in maps)]
+        several = [it.dim.size() for it in shared if self.facts.value(extents[it]) != 1]
+        across = [(*(e for e in m if e != several[-1]), several[-1]) for m in maps if several]
+        return across if across and self._has_lanes(op, across) else None
 
     def _reads_alone(self, op: Operation) -> bool:
         """Whether an operation reads its operands from where these are."""

@@ -118,14 +118,53 @@ def test_nothing_is_left_to_the_compiler() -> None:
     assert loop.count("_mm512_add_ps") == loop.count("_mm512_loadu_ps") == loop.count("_mm512_storeu_ps") - 1 == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "steps"),
-    [
-        pytest.param(
-            ROWS, 'let i, j = tile(v, [i: 4, j: 8], tail: peel)\nvectorize(v.copy("main").loop(j))', id="along the rows"
-        ),
-    ],
-)
-def test_without_lanes_a_scan_stays_a_loop_in_memory(text: str, steps: str) -> None:
-    found = refusal(text.replace("DTYPE", "f32"), f'let v = match one "v" in root\n{steps}')
+ROW_STEPS = {
+    "whole tiles": 'let i, j = tile(v, [i: 8, j: 8], tail: peel)\nvectorize(v.copy("main").loop(j))',
+    "padded": "let i, j = tile(v, [i: 16, j: 6], tail: pad)\nvectorize(j)",
+    "in registers": 'let i, j = tile(v, [i: 8, j: 5], tail: peel)\nlet whole = v.copy("main").loop(j)\n'
+    'vectorize(whole)\nhoist_accumulator(v.copy("main"), out_of: whole)',
+    "on two threads": "let i = tile(v, [i: 4], tail: pad, parallel: true)\nlet j = tile(v, [j: 16], tail: pad)\n"
+    "vectorize(j)",
+}
+OF_ROWS = {"sums": ROWS, "largest": ROWS.replace("tcp.add", "tcp.max").replace("[0]}", "[-inf]}")}
+
+
+@pytest.mark.parametrize("steps", ROW_STEPS)
+@pytest.mark.parametrize("name", OF_ROWS)
+@pytest.mark.parametrize("target", ["generic", "x86_avx2", "x86_avx512"])
+def test_rows_are_added_up_in_their_order(target: str, name: str, steps: str) -> None:
+    """Lanes lie across rows, so that sums of floats are those of a loop; of some rows, of few, and of none."""
+    require_cpu_of(tcpx.load_target(target))
+    kernel = tcpx.compile(
+        tcpx.parse(OF_ROWS[name].replace("DTYPE", "f32")), _schedule(ROW_STEPS[steps]), target=target, threads=2
+    )
+    draw, combine = np.random.default_rng(0), np.add if name == "sums" else np.maximum
+    for m, n in ((19, 21), (8, 8), (3, 5), (16, 1), (0, 3), (6, 0)):
+        x = draw.standard_normal((m, n)).astype(np.float32)
+        made, total = run_guarded(kernel, x)
+        wanted = combine.accumulate(x, 1)
+        assert np.array_equal(made, wanted)
+        assert np.array_equal(total, wanted[:, -1] if n else np.full(m, 0 if name == "sums" else -np.inf, np.float32))
+
+
+@pytest.mark.parametrize("steps", ROW_STEPS)
+def test_the_payload_of_rows_computes_the_same(steps: str) -> None:
+    sizes = [{"M": m, "N": n} for m, n in ((5, 7), (9, 3), (0, 3), (3, 0))]
+    check(ROWS.replace("DTYPE", "f32"), f'let v = match one "v" in root\n{ROW_STEPS[steps]}', sizes)
+
+
+def test_rows_are_turned_in_registers() -> None:
+    """A tile of 8 rows takes one vector operation for each column, and no scalar one."""
+    program = _schedule("let i, j = tile(v, [i: 8, j: 8])\nvectorize(j)\nhoist_accumulator(v, out_of: j)")
+    text = ROWS.replace("DTYPE", "f32").replace("[M]x[N]", "64x64").replace("[M]x", "64x")
+    source = tcpx.emit(tcpx.parse(text.replace(" symbols [M: 0.., N: 0..]", "")), program, target="x86_avx2").c_source
+    loop = source[source.index("/* v/j1") :].split("\n    }\n")[0]
+    assert [loop.count(f"_mm256_{name}_ps") for name in ("loadu", "add", "storeu")] == [8, 8, 8]
+    assert "float v" not in loop
+
+
+def test_of_one_row_a_scan_stays_a_loop_in_memory() -> None:
+    text = ROWS.replace("DTYPE", "f32").replace("[M]", "1").replace("M: 0.., ", "")
+    steps = 'let j = tile(v, [j: 8], tail: peel)\nvectorize(v.copy("main").loop(j))'
+    found = refusal(text, f'let v = match one "v" in root\n{steps}')
     assert found.message == "`vectorize` changes nothing here"

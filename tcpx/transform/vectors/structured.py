@@ -144,9 +144,9 @@ def scan_lanes(pieces: Pieces, op: Structured) -> list[Grid]:
                 handed[number] = pieces.piece(init, _key(order, at, width), width)
         for step in product(*steps.values()):
             here = at | dict(zip(steps, step, strict=True))
+            kept, key = _kept(op, here, None, width), _key(orders[0], here, width)
             args = _arguments(pieces, op, here, lane if width > 1 else None, width)
-            name = piece_name(op, _key(orders[0], here, width))
-            made = _on_lanes(pieces, pieces.apply(op, args, handed, name), width)
+            made = _accumulated(pieces, op, args, handed, kept, width, key)
             for number, value in enumerate(made):
                 grids[number][_key(orders[number], here, width)] = value
                 handed[number] = value if op.has_accumulator(number) else handed[number]
