@@ -186,8 +186,8 @@ def test_the_rest_of_what_a_schedule_does() -> None:
     assert "_mm512_div_ps" in source.c_source
     rng = np.random.default_rng(0)
     x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((5, 37), (37, 37)))
-    found = tcpx.compile(module, tcpx.parse_schedule(OWN))(x, w)
-    np.testing.assert_allclose(found, tcpx.evaluate(module, x, w), 2e-5, 2e-5)
+    found = np.asarray(tcpx.compile(module, tcpx.parse_schedule(OWN))(x, w), np.float32)
+    np.testing.assert_allclose(found, np.asarray(tcpx.evaluate(module, x, w), np.float32), 2e-5, 2e-5)
 
 
 @pytest.mark.parametrize("target", TARGETS)

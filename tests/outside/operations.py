@@ -10,7 +10,6 @@ from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import DimsAttribute, FlagAttribute, IntAttribute, Operand, OptionalOperand, Result
 from tcpx.payload.indexing_maps import IndexingMap, dims, element_of
 from tcpx.payload.interfaces import (
-    Box,
     Build,
     Iterator,
     IteratorKind,
@@ -30,7 +29,6 @@ from tcpx.payload.ops.exponential import Exp
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.ops.select import Less, Select
 from tcpx.payload.sizes import Dim, Symbol
-from tcpx.payload.subsets import Tile
 from tcpx.payload.types import dtype_of, i1, like, shape_of, si64
 
 
@@ -253,33 +251,18 @@ class RowSort(Composite):
     __slots__ = ()
     opcode = "outside.row_sort"
     class_name = "row_sort"
-    has_numbered_dims = True
     operand = Operand()
 
     def iterators(self) -> tuple[Iterator, ...]:
         return (*parallel("d0"), *whole("d1"))
 
-    def domain(self) -> tuple[Dim, ...]:
-        return shape_of(self.result.type)
+    def maps(self) -> tuple[IndexingMap, ...]:
+        return (dims("d0", "d1"),)
 
-    def operand_tile(self, index: int, box: Box) -> Tile:
-        return Tile(box.offsets, box.sizes)
-
-    def result_tile(self, box: Box, number: int = 0) -> Tile:
-        return Tile(box.offsets, box.sizes)
-
-    def iteration_of_result(self, tile: Tile, number: int = 0) -> Box | None:
-        is_whole = (tile.offsets[1], tile.sizes[1]) == (0, self.domain()[1])
-        return Box(tile.offsets, tile.sizes) if is_whole and not tile.dropped else None
-
-    def iteration_of_operand(self, index: int, tile: Tile) -> Box | None:
-        return self.iteration_of_result(tile)
-
-    def on_tiles(self, operands: Sequence[Value], *shapes: Sequence[Dim]) -> Operation:
-        type_ = like(self.result.type, tuple(shapes[0]), dtype_of(self.result.type))
-        made = type(self)(operands, [type_], location=self.location)
-        made.stand_for(self)
-        return made
+    def check_dtypes(self) -> None:
+        found, required = (dtype_of(value.type).name for value in (self.operand, self.result))
+        if found != required:
+            raise self.error("operands and result have one dtype", required=required, found=found)
 
     def decompose(self, build: Build) -> Value:
         """How many elements go before each, and each where that says."""

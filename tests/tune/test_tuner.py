@@ -229,7 +229,7 @@ def test_another_payload_is_another_study(tune: Tune, tmp_path: Path) -> None:
         ({"sizes": {"N": 4}}, "a list of mappings", "something of the Python type dict"),
         ({"sizes": [{"N": 4.0}]}, "a list of mappings", "something of the Python type list"),
         ({"seeds": {"step": 7}}, "a list of mappings", "something of the Python type dict"),
-        ({"seeds": [{"stop": 7}]}, "a knob of the schedule", "s.step"),
+        ({"seeds": [{"stop": 7}]}, "a knob of the schedule", "step"),
         ({"workers": -2}, "a number of processes", "-2"),
         ({"memory": "1G"}, "bytes, 1 or more", "'1G'"),
         ({"plugins": ["no_such_plugin"]}, "a module to import", "no such module"),
