@@ -85,6 +85,32 @@ let i = tile(p, [d0: 4])
 let j = tile(q, [d0: 4])
 """
 P = 'let p = match one "p" in root\n'
+SQUARE = """\
+func @f(%x: tensor<64x[K]xf32>, %w: tensor<[K]x16xf32>) -> tensor<64x16xf32> symbols [K] {
+  %mm = tcp.matmul(%x, %w) : tensor<64x16xf32>
+  tcp.return(%mm)
+}
+"""
+CUBE = """\
+func @f(%x: tensor<[M]x7x3xf32>) -> tensor<[M]x7x3xf32> symbols [M] {
+  %p = tcp.exp(%x) : tensor<[M]x7x3xf32>
+  tcp.return(%p)
+}
+"""
+LONG = """\
+func @f(%x: tensor<4096xf32>) -> tensor<4096xf32> {
+  %p = tcp.exp(%x) : tensor<4096xf32>
+  tcp.return(%p)
+}
+"""
+INVARIANT = """\
+func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x16xf32>) -> tensor<[M]x16xf32> symbols [M] {
+  %e = tcp.exp(%w) : tensor<64x16xf32>
+  %mm = tcp.matmul(%x, %e) : tensor<[M]x16xf32>
+  tcp.return(%mm)
+}
+"""
+FUSED = MM + 'let i = tile(mm, [m: 6])\nlet e = match one "e" in root\nfuse(e, into: i)\n'
 STEPS: dict[str, tuple[str, str, str]] = {
     "tile": (RELU, MM, "tile(mm, [m: 6, k: 2], tail: peel)"),
     "fuse": (RELU, MM + R + NEST, "fuse(r, into: i)"),
@@ -135,6 +161,18 @@ STEPS: dict[str, tuple[str, str, str]] = {
         "select_instructions(root)",
     ),
     "plan_memory": (RELU, MM + NEST + "bufferize(root)\n", "plan_memory(root)"),
+    "coalesce": (CUBE, P, "coalesce(p)"),
+    "fission": (INVARIANT, FUSED, "fission(i, after: e)"),
+    "fuse_elementwise": (TWICE, P, 'fuse_elementwise([p, match one "q" in root])'),
+    "hoist": (INVARIANT, MM + "let i = tile(mm, [m: 6])\nlet b = pack(mm.rhs, [n, k], at: i)\n", "hoist(b, out_of: i)"),
+    "licm": (INVARIANT, FUSED, "licm(i)"),
+    "reorder": (SQUARE, MM + "let k, i = tile(mm, [k: 8, m: 6])\n", "reorder([i, k])"),
+    "stream": (LONG, P + "let i = tile(p, [d0: 16])\n", "stream(i)"),
+    "unroll_and_jam": (
+        SQUARE,
+        MM + "let i = tile(mm, [m: 1])\nlet k = tile(mm, [k: 1])\n",
+        "unroll_and_jam(i, factor: 2)",
+    ),
     "specialize when": (RELU, MM, "specialize mm when size(mm.m) < 4 { interchange(mm, [k, m, n]) } else { }"),
 }
 INSPECTION = {"assert", "emit_remark", "print", "snapshot", "verify"}
