@@ -751,13 +751,17 @@ def _pull_at(
 
 def _padded_shape(producer: Tileable, user: Operation) -> Sequence[Dim]:
     """The shape in which what an operation reads is computed: the one that it is padded to behind, with what is not
-    free, so that it is a full tile before what is beyond the elements read is replaced."""
+    free, where that is accumulated. So it is a full tile before what is beyond the elements read is replaced. What is
+    moved then, as a pack does, is computed in its own shape, straight to its place."""
     shape = shape_of(user.results[0].type)
-    readers = user.results[0].users
+    pads = user.results[0].users
     is_moved = isinstance(producer, Structured) and (producer.is_movement or producer.reduces)
-    if is_moved or not readers or any(new.padded_behind(reader) is None for reader in readers):
+    if is_moved or not pads or any(new.padded_behind(pad) is None for pad in pads):
         return shape
-    padded = {tuple(shape_of(reader.results[0].type)) for reader in readers}
+    readers = [op for pad in pads for op in pad.results[0].users]
+    if not any(isinstance(op, Structured) and (op.reduces or op.inits) for op in readers):
+        return shape
+    padded = {tuple(shape_of(pad.results[0].type)) for pad in pads}
     return padded.pop() if len(padded) == 1 else shape
 
 
