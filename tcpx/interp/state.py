@@ -15,6 +15,7 @@ from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.ir import CopyPath, FuncOp, Module, Operation
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.rewriter import Rewriter
+from tcpx.payload.types import VectorType
 from tcpx.target import Target
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import declared_arguments
@@ -70,7 +71,9 @@ class State:
         return self._arguments[key]
 
     def is_scheduled(self, op: Operation) -> bool:
-        """Whether an earlier step changed or moved this copy, or what it was copied from."""
+        """Whether an earlier step changed or moved this copy, or what it was copied from; what is on vectors is."""
+        if any(isinstance(result.type, VectorType) for result in op.results):
+            return True
         path = op.copy_path
         marks = ((origin, path[:k]) for origin in op.origins for k in range(len(path) + 1))
         return any(mark in self.marked for mark in marks) or any(isinstance(a, Loop) for a in op.ancestors())

@@ -145,8 +145,17 @@ class ProofForm:
                         self._assume_at_least(arg, -((d.constant - bound) // coefficient))
                 case (FloorDiv(lhs=lhs, rhs=int() as rhs),) if coefficient > 0 and len(d.terms) == 1:
                     self._assume_at_least(lhs, -((d.constant - bound) // coefficient) * rhs)
+                case _ if coefficient > 0 and len(d.terms) == 1 and d.constant < bound:
+                    self._assume_no_zero(monomial)
                 case _:
                     pass
+
+    def _assume_no_zero(self, factors: Monomial) -> None:
+        """Tightens ranges of symbols by the fact that their product, of which no factor is negative, is positive."""
+        found = [self.ranges[atom.text] for atom in factors if isinstance(atom, Symbol)]
+        if len(found) == len(factors) and all(lower >= 0 for lower, _ in found):
+            for atom, (lower, upper) in zip(factors, found, strict=True):
+                self.ranges[atom.text] = (max(lower, 1), upper)
 
     def _rough_upper(self, d: Dim) -> int | None:
         if isinstance(d, int):

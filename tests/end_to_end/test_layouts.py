@@ -9,6 +9,7 @@ import numpy as np
 import tcpx
 from tcpx.api import library_folder
 from tcpx.interp import run_schedule
+from tcpx.payload.types import VectorType
 from tcpx.target import Target
 from tests.guard_pages import run_guarded
 
@@ -40,11 +41,30 @@ def test_products(target: Target) -> None:
             np.testing.assert_array_equal(found, np.einsum(f"{lhs},{rhs}->{out}", *given), err_msg=f"{lhs} {rhs} {out}")
 
 
-def test_what_is_left_is_said(target: Target) -> None:
+def test_an_outer_product(target: Target) -> None:
+    """A contraction that sums nothing is an elementwise operation, in vectors."""
     outer = tcpx.parse(
         "func @outer(%x: tensor<[M]xf32>, %w: tensor<[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M, N] {\n"
         '  %mm = tcp.contract(%x, %w) {lhs = ["m"], rhs = ["n"], out = ["m", "n"]} : tensor<[M]x[N]xf32>\n'
         "  tcp.return(%mm)\n}\n"
     )
+    run = run_schedule(outer, tcpx.load_schedule(library_folder() / "default.tcps"), target)
+    assert run.coverage.untouched == ()
+    assert any(
+        isinstance(r.type, VectorType) and op.opcode == "tcp.generic" for op in run.module.walk() for r in op.results
+    )
+    kernel = tcpx.compile(outer, target=target)
+    random = np.random.default_rng(5)
+    for m, n, _ in SIZES:
+        x, w = (random.integers(-4, 5, extent).astype(np.float32) for extent in (m, n))
+        np.testing.assert_array_equal(run_guarded(kernel, x, w)[0], np.outer(x, w))
+
+
+def test_what_is_left_is_said(target: Target) -> None:
+    scan = tcpx.parse(
+        "func @scan(%x: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] {\n"
+        "  %sums, %all = tcp.cumsum(%x) {dim = 0} : tensor<[N]xf32>, tensor<f32>\n"
+        "  tcp.return(%sums)\n}\n"
+    )
     default = tcpx.load_schedule(library_folder() / "default.tcps")
-    assert run_schedule(outer, default, target).coverage.untouched == ("mm",)
+    assert run_schedule(scan, default, target).coverage.untouched == ("sums",)

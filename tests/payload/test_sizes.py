@@ -556,3 +556,12 @@ def test_quotients_of_one_symbol_are_compared_by_cases() -> None:
         true += truths == {True}
         assert truths != {True} or found is True, f"{a} <= {b} for {symbol} is not proved"
     assert true >= 100
+
+
+def test_a_loop_over_a_product_of_sizes_runs_only_where_none_is_zero() -> None:
+    extent = Symbol("B").size() * Symbol("N").size()
+    index = Var("i", 0, extent, maximum(1, ceildiv(extent, 2))).size()
+    assert lower_bound(extent) == 0
+    assert lower_bound(extent - index) == 1
+    tile = minimum(extent - index, 64)
+    assert lower_bound(tile - mod(tile, 4)) == 0

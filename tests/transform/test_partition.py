@@ -31,6 +31,18 @@ def chain(length: int, period: int = 0) -> tcpx.Module:
     return tcpx.parse("\n".join([head, *lines, f"  tcp.return(%{last})", "}", ""]))
 
 
+def scans(length: int) -> tcpx.Module:
+    """A chain of operations that the default schedule does not fuse: each reads all that the one before it wrote."""
+    drawn = random.Random(1)
+    lines, last = list[str](), "x"
+    for k in range(length):
+        kind = drawn.choice(("cummax", "cummin"))
+        lines.append(f"  %v{k}, %t{k} = tcp.{kind}(%{last}) {{dim = 0}} : tensor<[N]xf32>, tensor<f32>")
+        last = f"v{k}"
+    head = "func @chain(%x: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] {"
+    return tcpx.parse("\n".join([head, *lines, f"  tcp.return(%{last})", "}", ""]))
+
+
 def check(module: tcpx.Module, kernel: tcpx.Kernel) -> None:
     for n in (0, 1, 7, 16):
         arrays = tcpx.random_inputs(module, n, sizes={"N": n})
@@ -40,7 +52,7 @@ def check(module: tcpx.Module, kernel: tcpx.Kernel) -> None:
 
 @pytest.mark.parametrize("schedule", [None, OWN], ids=["default", "own"])
 def test_a_long_function_is_partitioned(schedule: object) -> None:
-    module = chain(LONGEST_FUNCTION + 1)
+    module = chain(LONGEST_FUNCTION + 1) if schedule is OWN else scans(LONGEST_FUNCTION + 1)
     kernel = tcpx.compile(module, OWN if schedule is OWN else None, target="x86_avx2")
     check(module, kernel)
     (remark,) = [held for held in kernel.remarks if "partitioned" in held.message]

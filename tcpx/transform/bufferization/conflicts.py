@@ -141,24 +141,24 @@ class Conflicts:
                     case Order.SAME:
                         harmless = self.effects.reads_in_step(reader, index, write)
                     case Order.MAYBE:
-                        harmless = storage.kind is StorageKind.STATE and self._apart(storage, reader, index, write)
+                        harmless = self._apart(storage, reader, index, write)
                 if not harmless and self.places.place(storage).may_overlap(write.place(self.places)):
                     return Conflict(storage, write.op, reader)
         return None
 
     def _apart(self, storage: Storage, reader: Operation, index: int, write: Write) -> bool:
-        """Whether no iteration of the loops round both reads what another one may have written before, and each reads
-        before it writes."""
-        part, written = reader.part_read(index), write.place(self.places)
-        if part is None or reader.operands[index] is not storage.value:
+        """Whether what is read of state was not written before: in an iteration of the loops round both, as it is read
+        first or lies elsewhere, and in those before, as these write something else."""
+        part, place, written = reader.part_read(index), self.places.place(storage), write.place(self.places)
+        if place.memory.kind is not StorageKind.STATE or part is None or reader.operands[index] is not storage.value:
             return False
-        read = self.places.place(storage).part(part)
+        read = place.part(part)
         around = list(write.op.ancestors())
         common = [op for op in reader.ancestors() if isinstance(op, Loop) and op in around]
-        if read.view is not written.view or not common:
+        if not read.is_seen_like(written):
             return False
-        match self.order.follows(reader, write.op, common[0].body):
-            case Order.MAYBE:
+        match self.order.follows(reader, write.op, common[0].body) if common else Order.MAYBE:
+            case Order.MAYBE if disjoint(read.tile, written.tile) is not True:
                 return False
             case Order.SAME if not self.effects.reads_in_step(reader, index, write):
                 return False

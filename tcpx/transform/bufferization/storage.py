@@ -108,7 +108,7 @@ class Place:
         """Whether both are provably the same elements in the same order."""
         return (
             self.memory is other.memory
-            and self.view is other.view
+            and self.is_seen_like(other)
             and self.tile.dropped == other.tile.dropped
             and all(
                 a == b or is_equal(a, b) is True
@@ -125,7 +125,14 @@ class Place:
         """Whether an element may be in both."""
         if self.memory is not other.memory:
             return False
-        return self.view is not other.view or disjoint(self.tile, other.tile) is not True
+        return not self.is_seen_like(other) or disjoint(self.tile, other.tile) is not True
+
+    def is_seen_like(self, other: Place) -> bool:
+        """Whether the tiles of both are of one shape, and so comparable: views of a memory are all of it."""
+        mine, theirs = self.view.type.shape, other.view.type.shape
+        if self.view is other.view or mine == theirs:
+            return True
+        return len(mine) == len(theirs) and all(is_equal(a, b) is True for a, b in zip(mine, theirs, strict=True))
 
 
 class Places:
