@@ -9,7 +9,7 @@ from itertools import pairwise
 from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import Diagnostic, LimitError, VerifyError, counted
 from tcpx.payload.disjointness import check_disjoint_yields
-from tcpx.payload.ir import Attribute, Block, FuncOp, Module, Operation, Value
+from tcpx.payload.ir import ROW, Attribute, Block, FuncOp, Module, Operation, Value
 from tcpx.payload.ops.generic import Return
 from tcpx.payload.ops.gml_st import Loop, StYield
 from tcpx.payload.predicates import Predicate
@@ -20,7 +20,7 @@ from tcpx.payload.state import check_given_up, check_numbers, check_reads, check
 from tcpx.payload.strided import check_strided
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.scope import DIM_ATTRIBUTES, RESERVED
-from tcpx.payload.types import BufferType, Type, dtype_of, shape_of
+from tcpx.payload.types import BufferType, TensorType, Type, dtype_of, shape_of
 from tcpx.payload.uses import Use
 from tcpx.payload.value_names import VALUE_NAME
 from tcpx.payload.value_ranges import check_ranges
@@ -122,6 +122,8 @@ class _Checker:
         self.check_ends(op)
         if isinstance(op, StYield):
             _check_yield(op)
+        if ROW in op.attributes:
+            _check_row(op)
         op.verify()
         if self._has_states(op):
             check_given_up(op)
@@ -415,6 +417,18 @@ def _check_left(op: Operation) -> None:
                 required="uses that are operands",
                 found=f"operand {index} of {op.opcode} %{op.name}",
             )
+
+
+def _check_row(op: Operation) -> None:
+    """An instruction works on what registers and memory hold."""
+    value = next((v for v in (*op.operands, *op.results) if isinstance(v.type, TensorType)), None)
+    if value is not None:
+        raise op.error(
+            "the attribute `row` names an instruction, and no instruction is of tensors",
+            required="scalars, vectors and buffers alone",
+            found=f"%{value.name}: {value.type}",
+            fix="leave the attribute `row` out: `select_instructions` sets it",
+        )
 
 
 def _check_yield(op: StYield) -> None:

@@ -1,8 +1,8 @@
 """All rows of a target as one C file: one function a row, behind one entry that takes the row's number (ENTRY).
 
 Value rows read `count` operands from the arrays a, b, c and write `count` results to `out`; extract and insert do so
-for every lane of `tested_lanes`. Memory rows access `a` (loads) or `out` (stores) once, with the lane count `n` and the
-stride `s`.
+for every lane of `tested_lanes`; `lead` is given the address of each element of `a`. Memory rows access `a` (loads) or
+`out` (stores) once, with the lane count `n` and the stride `s`.
 """
 
 from __future__ import annotations
@@ -43,6 +43,9 @@ MEMORY_KINDS = (
     "masked_store",
     "stream_store",
 )
+
+POINTED_AT = "float"
+"""The C type of what a row that makes a number of an address is given the address of."""
 
 
 def read_value(target: Target, type_: LaneType, name: str, source: str) -> str:
@@ -87,10 +90,11 @@ def value_body(target: Target, row: InstructionRow) -> list[str]:
     """C statements of a row on values, in a loop over the arrays."""
     lines = [read_value(target, t, f"x{k}", "abc"[k]) for k, t in enumerate(row.operands)]
     names = {"abc"[k]: f"x{k}" for k in range(len(row.operands))}
+    if "p" in row.placeholders:
+        names["p"] = f"((const {'char' if row.result is None else POINTED_AT} *)a + i)"
     result = row.result
     if result is None:
-        arguments = {"p": "(const char *)a + i"} if row.placeholders else {}
-        return ["for (int64_t i = 0; i < count; i++) {", f"{row.render(**arguments)};", "}"]
+        return ["for (int64_t i = 0; i < count; i++) {", f"{row.render(**names)};", "}"]
     if "lane" in row.placeholders:
         lanes = tested_lanes(row.operands[0].lanes)
         for k, lane in enumerate(lanes):

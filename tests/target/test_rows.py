@@ -211,6 +211,18 @@ def test_rows_without_values_run(rows: Any) -> None:
             rows.run(rows.number(row), pointer, ffi.NULL, ffi.NULL, pointer, 64, 0, 0)
 
 
+def test_lead_is_the_number_of_elements_before_the_next_cache_line(rows: Any) -> None:
+    ffi = cffi.FFI()
+    memory, out = np.zeros(64, np.float32), np.full(64, -1, np.int64)
+    address = memory.ctypes.data + np.arange(64) * memory.itemsize
+    found = [row for row in rows.target.rows if row.kind == "lead"]
+    assert found
+    for row in found:
+        pointer = ffi.cast("void *", memory.ctypes.data)
+        rows.run(rows.number(row), pointer, ffi.NULL, ffi.NULL, ffi.cast("void *", out.ctypes.data), 64, 0, 0)
+        assert np.array_equal(out * memory.itemsize, -address % 64)
+
+
 def test_enough_rows_are_exercised(rows: Any) -> None:
     full = load_target(rows.target.name)
     exercised = sum(row.kind in COMPUTING for row in rows.target.rows)

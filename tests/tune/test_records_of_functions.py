@@ -220,7 +220,7 @@ def test_the_shell_says_which_record_was_used(path: Path, capsys: pytest.Capture
     assert execute(["explain", *given]) == 0
     shown = capsys.readouterr().out
     assert "; @net.r0 has the record of @net.r0 (" in shown
-    assert "  @net.r0:s/pr0/layer.mr = 5 (overridden)" in shown
+    assert "\n\nknobs:\n  mr = 5 (overridden)\n\n" in shown
     assert execute(["freeze", *given, "-o", str(path.with_name("frozen.tcps"))]) == 0
     assert "let mr = 5" in path.with_name("frozen.tcps").read_text()
     assert "// functions: @net.r0 has the record of @net.r0 (" in path.with_name("frozen.tcps").read_text()

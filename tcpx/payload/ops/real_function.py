@@ -2,7 +2,7 @@
 operations, of which no C of their own is made.
 
 f16 and bf16 are computed with in f32 and rounded once more. The results of f32 and f64 are within the errors of
-docs/ulps.md, subnormal ones included unless an operation says otherwise.
+docs/payload.md (Numbers), subnormal ones included unless an operation says otherwise.
 """
 
 from typing import Any

@@ -87,12 +87,14 @@ def test_a_transformer_is_one_block_that_packs_each_weight_once(threads: int) ->
     once = tcpx.compile(transformer(1), threads=threads)
     assert len(kernel.sources["transformer_y_0.c"]) < 1.1 * len(once.c_source)
     assert len(kernel.sources["transformer.c"]) < 20_000 + 3 * 4_000
-    held = [slot.name for slot in kernel.signature.constants]
-    names = [name for name in held if not name.startswith("true_")]  # nor masks
-    assert len(names) == 3 * len(WEIGHTS)
-    assert not [name for name in names if name.partition(".")[0] in ("wq", "wk", "wv", "wo", "w1", "w2")]
+    slots, of_one = kernel.signature.constants, once.signature.constants
+    masks = {slot.name: slot.bytes for slot in slots if slot.name.startswith("true_")}
+    assert masks == {slot.name: slot.bytes for slot in of_one if slot.name.startswith("true_")}
+    assert set(masks.values()) <= {64}
+    assert len(slots) == 3 * len(WEIGHTS) + len(masks)
+    assert not [slot for slot in slots if slot.name.partition(".")[0] in ("wq", "wk", "wv", "wo", "w1", "w2")]
     elements = 3 * (4 * WIDTH * WIDTH + 2 * WIDTH * INNER + 5 * WIDTH + INNER)
-    assert 0 <= kernel.signature.constants_bytes - 4 * elements < 1024  # masks of the last lanes of rows
+    assert kernel.signature.constants_bytes == 4 * elements + sum(masks.values())
     for batch, length in ((1, 1), (2, 5), (3, 17)):
         x = np.random.default_rng(length).standard_normal((batch, length, WIDTH), dtype=np.float32)
         np.testing.assert_allclose(

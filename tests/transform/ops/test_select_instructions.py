@@ -495,4 +495,7 @@ def test_a_row_on_tensors_is_refused(row: str) -> None:
 """
     with pytest.raises(tcpx.TcpxError) as caught:
         tcpx.compile(tcpx.parse(text), target="x86_avx512")
-    assert caught.value.diagnostic.payload is not None
+    error = caught.value.diagnostic
+    assert error.message == "%y (tcp.mul): the attribute `row` names an instruction, and no instruction is of tensors"
+    assert error.found == "%x: tensor<16xf32>"
+    assert error.payload is not None
