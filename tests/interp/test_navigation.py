@@ -220,9 +220,9 @@ def test_a_parent_stands_where_a_loop_does() -> None:
     run(text + "require parent(r) == j and parent(parent(r)) == i\nvectorize(parent(r))")
     found = failure('let r = match one "r" in root\nvectorize(parent(r))').diagnostic
     assert (found.message, found.required, found.found) == (
-        "`loop` of `vectorize` does not fit",
-        "loop",
-        "%relu (func)",
+        "@relu is a function",
+        "a loop or an operation",
+        "func",
     )
 
 
