@@ -169,7 +169,7 @@ def perceptron(layers: int) -> str:
 def test_a_longer_payload_may_become_more_c(monkeypatch: pytest.MonkeyPatch) -> None:
     longest = len(tcpx.emit(tcpx.parse(shared_operand(10)), target="generic").c_source)
     monkeypatch.setattr("tcpx.emit_c.printer.file.MOST_C_BYTES", 2 * longest)
-    assert len(tcpx.emit(tcpx.parse(shared_operand(100)), target="generic").c_source) > 2 * longest
+    assert len(tcpx.emit(tcpx.parse(shared_operand(300)), target="generic").c_source) > 2 * longest
     monkeypatch.setattr("tcpx.emit_c.printer.file.MOST_C_BYTES", longest // 3)
     with pytest.raises(tcpx.VerifyError, match="the C of the kernels is too long") as raised:
         tcpx.emit(tcpx.parse(shared_operand(10)), target="generic")

@@ -27,7 +27,8 @@ CALLS = {
     "split_k": 'schedule s(root: func) {\n  let mm = match one "fc3" in root\n  split_gemm(mm, epilogue(mm))\n}\n',
     "shared_dims": PRODUCT.format("let turned = transpose_result(mm, [n])\n  transpose_blocks(turned)"),
     "movement": PRODUCT.format("let turned = transpose_result(mm, [n])\n  transposed(turned)"),
-    "windows": "schedule s(root: func) {\n  for x in match any generic in root where it.is_a(of_one) { windows(x) }\n}\n",
+    "windows": "schedule s(root: func) {\n  for x in match any generic in root where it.is_a(of_one) "
+    "{ windows(x) }\n}\n",
     "elementwise": "schedule s(root: func) {\n  for ops in clusters(match any max in root) { nest(ops) }\n}\n",
     "rows": "schedule s(root: func) {\n  softmax_rows(match one softmax in root)\n}\n",
 }

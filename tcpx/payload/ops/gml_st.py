@@ -315,6 +315,7 @@ class StYield(OnSubset):
     value, destination = Operand(), Operand()
     stream = FlagAttribute(STREAM)
     """Whether what is written goes past the caches, as it is not read soon."""
+    attribute_names = None  # written with `filter` or `combine` it stands for an operation with attributes of its own
     has_side_effects = True
 
     @classmethod
