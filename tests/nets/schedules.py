@@ -83,7 +83,8 @@ class RandomSchedule:
         """Draw a schedule."""
         for op in self.session.module.main.body.ops:
             if isinstance(op, Tileable):
-                self.prefix.append(f'let {op.name} = match one "{op.name}" in root')
+                name = op.name.replace(".", "_")
+                self.prefix.append(f'let {name} = match one "{op.name}" in root')
                 self.session.run(self.prefix[-1])
         wanted = self.random.choice((3, 5, 6, 7, 8, 9, 10, 12))
         if 30 * self.counts.by_transform["hoist_accumulator"] <= self.counts.cases:
