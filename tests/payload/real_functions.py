@@ -67,6 +67,7 @@ FUNCTIONS = (
     Function("tan", np.tan),
     Function("softplus", lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))),
     Function("hardsigmoid", lambda x: np.clip(x + 3, 0, 6) / 6),
+    Function("pow", np.power, f64_ulps=2, arity=2),
     Function("hardswish", lambda x: np.maximum(x, -3) * (np.clip(x + 3, 0, 6) / 6)),
 )
 

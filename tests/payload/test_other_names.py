@@ -70,6 +70,7 @@ CASES: dict[str, Case] = {
     "floor_divide": _elementwise(2, np.floor_divide),
     "modulo": _elementwise(2, np.mod),
     "remf": _elementwise(2, np.fmod),
+    "powf": _elementwise(2, np.power),
     "clip": _elementwise(3, np.clip),
     "where": (("tensor<4x64xi1>", MATRIX, MATRIX), MATRIX, np.where),
     "mad": _elementwise(3, lambda a, b, c: a * b + c),

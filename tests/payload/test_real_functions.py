@@ -12,6 +12,7 @@ import tcpx
 from tcpx.payload.types import ScalarType, bf16, f16, f32, f64
 from tests.optional_tools import GCC_SANITIZERS
 from tests.payload.real_functions import (
+    FORMATS,
     FUNCTIONS,
     SCHEDULE,
     TARGETS,
@@ -26,6 +27,7 @@ from tests.payload.real_functions import (
 )
 
 UNARY = tuple(function for function in FUNCTIONS if function.arity == 1)
+BINARY = tuple(function for function in FUNCTIONS if function.arity == 2)
 EVERY = 997
 EXACT: Mapping[str, Callable[[mpmath.mpf], mpmath.mpf]] = {
     "exp2": lambda x: mpmath.mpf(2) ** x,
@@ -51,6 +53,36 @@ def alone(arrays: Iterator[Array]) -> Iterator[tuple[Array, ...]]:
 @pytest.mark.parametrize("target", TARGETS)
 def test_f32_at_every_997th_pattern(target: str) -> None:
     check(worst(UNARY, f32, alone(patterns(f32, EVERY)), (target,)), UNARY, f32)
+
+
+def pairs(dtype: ScalarType, count: int, seed: int = 19) -> Iterator[tuple[Array, Array]]:
+    """Pairs of which the power is a number, for bases of all sizes, next to 1 and below 0; and pairs of any bits."""
+    random = np.random.default_rng(seed)
+    fraction, least, most = FORMATS[dtype]
+    bases = [np.exp2(random.uniform(least - fraction, most, count)), random.uniform(0.5, 2, count)]
+    bases.append(1 + np.ldexp(random.uniform(-1, 1, count), -random.integers(1, fraction + 1, count)))
+    for base in bases:
+        x = base.astype(dtype.numpy)
+        with np.errstate(all="ignore"):
+            exponent = random.uniform(least - fraction - 2, most + 1, count)
+            yield x, (exponent / np.log2(x, dtype=np.float64)).astype(dtype.numpy)
+    whole = random.integers(-50, 50, count).astype(dtype.numpy)
+    yield -bases[1].astype(dtype.numpy), whole
+    bits = [random.integers(0, 1 << dtype.bits, count, dtype=np.uint64).astype(f"u{dtype.bytes}") for _ in range(2)]
+    yield bits[0].view(dtype.numpy), bits[1].view(dtype.numpy)
+
+
+@pytest.mark.parametrize("dtype", [f64, f32, f16, bf16], ids=str)
+def test_powers(dtype: ScalarType) -> None:
+    check(worst(BINARY, dtype, pairs(dtype, 40_000), TARGETS), BINARY, dtype)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("dtype", [f64, f32], ids=str)
+def test_many_powers(dtype: ScalarType) -> None:
+    for seed in range(20):
+        check(worst(BINARY, dtype, pairs(dtype, 1 << 20, seed), TARGETS), BINARY, dtype)
 
 
 @pytest.mark.slow

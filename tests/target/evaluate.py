@@ -162,6 +162,18 @@ def _through_f64(function: Callable[..., Array]) -> Callable[..., Array]:
     return call
 
 
+def _pow(a: Array, b: Array) -> Array:
+    """Of integers modulo two to the width; of a negative exponent, a fraction towards 0."""
+    if a.dtype.kind == "f":
+        return _through_f64(np.power)(a, b)
+    modulus, less = 1 << 8 * a.dtype.itemsize, {1: lambda _: 1, -1: lambda n: (-1) ** (n % 2)}
+    numbers = [
+        pow(x, n, modulus) if n >= 0 else less.get(x, lambda _: 0)(n) % modulus
+        for x, n in zip(a.ravel().tolist(), b.ravel().tolist(), strict=True)
+    ]
+    return np.array(numbers, f"u{a.dtype.itemsize}").view(a.dtype).reshape(a.shape)
+
+
 def _left_of(function: Callable[..., Array]) -> Callable[..., Array]:
     """What a division leaves; of integers, all of a where b is 0."""
 
@@ -208,7 +220,7 @@ _CALLS: dict[str, Callable[..., Array]] = {
     "min": np.minimum,
     "mod": _left_of(np.mod),
     "neg": np.negative,
-    "pow": _through_f64(np.power),
+    "pow": _pow,
     "rem": _left_of(np.fmod),
     "round": np.rint,
     "round_away": lambda a: np.copysign(np.floor(np.abs(a) + np.nextafter(a.dtype.type(0.5), a.dtype.type(0))), a),

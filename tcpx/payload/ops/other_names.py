@@ -187,7 +187,7 @@ OTHER_NAMES: Final = (
     ),
     OtherName(("ret", "func_return"), ("tcp.return($a)",)),
     _missing("cbrt", note="tcp.sqrt is the only root", family="elementwise"),
-    _missing("pow", "powf", "power", note="there are no powers but products", family="elementwise"),
+    _binary("powf", "power", "powi", "fpowi", "ipowi", opcode="tcp.pow"),
     _missing("asin", "acos", "atan", "atan2", note="there are no inverses of tcp.sin, tcp.cos and tcp.tan"),
     _missing("sinh", "cosh", note="they are made of tcp.exp; tcp.tanh and tcp.expm1 are there"),
     OtherName(("logsumexp", "log_sum_exp"), ("$y = tcp.reduce_logsumexp($a) {dims = [1]} : $type",), _DIMS),

@@ -5,6 +5,7 @@ f16 and bf16 are computed with in f32 and rounded once more. The results of f32 
 docs/payload.md (Numbers), subnormal ones included unless an operation says otherwise.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,7 @@ class RealFunction(InSinglePrecision, FloatOnly):
     __slots__ = ()
 
     def function(self, *args: Array) -> Array:
-        dtype = args[0].dtype
-        wide = np.longdouble if dtype == np.float64 else np.float64
-        return np.asarray(self.reference(*(a.astype(wide) for a in args))).astype(dtype)
+        return in_wider(self.reference, *args)
 
     def reference(self, *args: Wide) -> Wide:
         """The function in arithmetic that is wider than that of the operands."""
@@ -40,3 +39,10 @@ class RealFunction(InSinglePrecision, FloatOnly):
     def term(self, *args: Term) -> Term:
         """The function of f32 or f64 in terms of simpler operations."""
         raise self.error("the function declares no expansion", required="an operation with this method")
+
+
+def in_wider(function: Callable[..., Wide], *args: Array) -> Array:
+    """A function in wider arithmetic, rounded at the end."""
+    dtype = args[0].dtype
+    wide = np.longdouble if dtype == np.float64 else np.float64
+    return np.asarray(function(*(a.astype(wide) for a in args))).astype(dtype)

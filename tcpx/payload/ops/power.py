@@ -1,0 +1,135 @@
+"""Powers of any base."""
+
+from __future__ import annotations
+
+from math import inf, log, nan
+from typing import Final
+
+import numpy as np
+
+from tcpx.payload.evaluator import Array
+from tcpx.payload.interfaces import Build
+from tcpx.payload.ir import Value, register
+from tcpx.payload.ops.arithmetic import InSinglePrecision, NumbersOnly
+from tcpx.payload.ops.elementwise import Binary
+from tcpx.payload.ops.exponential import EXP_SERIES, Power
+from tcpx.payload.ops.logarithm import exponent_and_fraction
+from tcpx.payload.ops.real_function import in_wider
+from tcpx.payload.ops.terms import Term
+from tcpx.payload.types import dtype_of, f32, f64
+from tcpx.records import frozen
+
+LOG2_SERIES: Final = {
+    f32: (0.5770801901817322, 0.4118480086326599, 0.33786043524742126),
+    f64: (
+        *(0.577078016355618, 0.41219858309195406, 0.32059890227106075, 0.26230770134221215, 0.2219839879055529),
+        *(0.19125538709083414, 0.19038336000405803),
+    ),
+}
+"""log2((1 + s) / (1 - s)) / s less its first two coefficients, in s**2: minimax (Remez) for |s| <= 0.1716, of the
+logarithm 2**-36.8, 2**-66.3."""
+LOG2_FIRST: Final = {f32: (2.885390043258667, 3.851926067000022e-08), f64: (2.8853900817779268, 4.0710547481862066e-17)}
+"""2 / ln 2 in two parts."""
+LOG2_SECOND: Final = {
+    f32: (0.9617967009544373, -7.028461812552678e-09),
+    f64: (0.9617966939259756, 5.0577616648125907e-17),
+}
+"""2 / (3 ln 2)."""
+
+
+@frozen
+class Twofold:
+    """A number as the sum of two, of which the first is it, rounded (Dekker, 1971)."""
+
+    high: Term
+    low: Term
+
+    @staticmethod
+    def constant(term: Term, parts: tuple[float, float]) -> Twofold:
+        return Twofold(term.constant(parts[0]), term.constant(parts[1]))
+
+    def plus_smaller(self, other: Twofold | Term) -> Twofold:
+        """The sum with a number that is smaller, unless this one is 0."""
+        high, low = (other.high, self.low + other.low) if isinstance(other, Twofold) else (other, self.low)
+        total = self.high + high
+        return Twofold(total, (high - (total - self.high)) + low)
+
+    def times(self, other: Twofold) -> Twofold:
+        high = self.high * other.high
+        rest = self.high.times_plus(other.low, self.low * other.high)
+        return Twofold(high, self.high.fused(other.high, -high) + rest)
+
+
+def log2_of_significand(f: Term) -> Twofold:
+    """log2(1 + f) from -1/2 to 1/2: the series of s = f / (2 + f), its first terms in two parts."""
+    divisor = f + 2.0
+    inverse = 1.0 / divisor
+    s = f * inverse
+    lost = (f - (divisor - 2.0)) * s
+    ratio = Twofold(s, (s.fused(-divisor, f) - lost) * inverse)
+    square = ratio.times(ratio)
+    rest = square.high * square.high.polynomial(LOG2_SERIES[f.dtype])
+    second = Twofold.constant(f, LOG2_SECOND[f.dtype]).plus_smaller(rest)
+    return ratio.times(Twofold.constant(f, LOG2_FIRST[f.dtype]).plus_smaller(square.times(second)))
+
+
+def power_of_size(size: Term, y: Term) -> Term:
+    """size**y for a size that is not negative, where size is not 1 and y not 0: 2**(y log2(size)).
+
+    The logarithm has 9 bits more than the result, and what rounding takes from the product is made up for.
+    """
+    form = size.format
+    k, f = exponent_and_fraction(size)
+    logarithm = Twofold(k, k.constant(0.0)).plus_smaller(log2_of_significand(f))
+    ends = size.equals(0.0).choose(-inf, size)
+    is_inside = size.is_below(inf) & size.constant(0.0).is_below(size)
+    logarithm = Twofold(is_inside.choose(logarithm.high, ends), logarithm.low)
+    product = y * logarithm.high
+    lost = y.fused(logarithm.high, -product) + y * logarithm.low
+    exponent = product + form.magic
+    r = (product - (exponent - form.magic)) + lost
+    series = [log(2) ** n * c for n, c in enumerate((1.0, 1.0, *EXP_SERIES[size.dtype]))]
+    power = Power.of(r.polynomial(series), exponent)
+    made = product.is_below(1.0 - form.bias).choose(power.subnormal(), power.normal())
+    excess = (product - (form.bias + 1.0)) + lost
+    made = excess.is_below(0.0).choose(made, product + inf)
+    return product.is_below(-form.bias - form.fraction - 1.0).choose(0.0, made)
+
+
+@register
+class Pow(InSinglePrecision, Binary, NumbersOnly):
+    """a to the power b. Of floats as C (Annex F) and IEEE 754 have it: 1 where b is 0 or a is 1, also of NaN; NaN where
+    a is below 0 and b not integral. Integers wrap around; of a negative b, it is the integral part of 1 / a**-b, and 0
+    where a is 0."""
+
+    __slots__ = ()
+    opcode = "tcp.pow"
+    semantics = "pow(a, b)"
+
+    def function(self, *args: Array) -> Array:
+        a, b = args
+        return in_wider(np.power, a, b) if dtype_of(self.result.type).is_float else integer_power(a, b)
+
+    def expanded(self, build: Build, *args: Value) -> Value | None:
+        """Of integers there is none: a target does that by squaring, one at a time."""
+        if not dtype_of(self.result.type).is_float:
+            return None
+        x, y = (Term(build, a) for a in args)
+        size, half = abs(x), y * 0.5
+        made = (y.equals(0.0) | size.equals(1.0)).choose(1.0, power_of_size(size, y))
+        whole = half.round().equals(half).choose(made, made.signed_as(x))
+        is_undefined = x.is_below(0.0) & x.constant(-inf).is_below(x)
+        return y.round().equals(y).choose(whole, is_undefined.choose(nan, made)).value
+
+
+def integer_power(a: Array, b: Array) -> Array:
+    """By squaring, modulo two to the width."""
+    made, square = np.ones_like(a), a
+    for bit in range(a.dtype.itemsize * 8 - (a.dtype.kind == "i")):
+        is_set = np.not_equal(np.bitwise_and(np.right_shift(b, bit), 1), 0)
+        made = np.where(is_set, np.multiply(made, square), made)
+        square = np.multiply(square, square)
+    is_odd = np.not_equal(np.bitwise_and(b, 1), 0)
+    of_unit = np.where(is_odd, a, np.multiply(a, a))  # its own reciprocal
+    is_unit = np.equal(a, 1) | np.equal(np.add(a, 1), 0)
+    return np.where(np.less(b, 0), np.where(is_unit, of_unit, 0), made).astype(a.dtype)
