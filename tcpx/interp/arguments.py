@@ -11,7 +11,7 @@ from tcpx.interp.frame import Frame
 from tcpx.interp.handles import partner
 from tcpx.interp.navigation import value_ref
 from tcpx.interp.state import State
-from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
+from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, Side, as_dim_value, describe, kind_of
 from tcpx.payload.diagnostics import Kind, ScheduleError
 from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.lookup import is_a
@@ -53,6 +53,13 @@ class Prepared:
     bound: dict[str, str] = field(default_factory=dict[str, str])
     listed: list[Operation] = field(default_factory=list[Operation])
     """Operations of list arguments."""
+    narrowed: list[tuple[Side, ...]] = field(default_factory=list[tuple[Side, ...]])
+    """What each handle to operations is narrowed to."""
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """What all handles are narrowed to."""
+        return tuple(side for side in (self.narrowed or [()])[0] if all(side in other for other in self.narrowed))
 
     @property
     def subject(self) -> OpHandle | None:
@@ -80,7 +87,9 @@ def prepare_argument(made: Prepared, parameter: Parameter, node: ast.Expression,
     if parameter.type.kind in _HANDLES:
         value = evaluate(node, state, frame)
         made.bound[name] = describe(value)
-        made.handles[name] = (parameter, _as_handle(value, parameter, made, node), node)
+        handle = _as_handle(value, parameter, made, node)
+        made.handles[name] = (parameter, handle, node)
+        made.narrowed.append((handle.base if isinstance(handle, OperandHandle) else handle).sides)
         return
     converted = _convert(made, parameter, node, state, frame)
     made.values[name] = converted
@@ -222,6 +231,7 @@ def _listed(
     for item in value if isinstance(value, tuple) else (value,):
         if not isinstance(item, OpHandle):
             raise _mismatch(made, parameter, f"{kind_of(item)} {describe(item)}", node)
+        made.narrowed.append(item.sides)
         ops += state.handles.resolve(item, node.location)
     unique = tuple(dict.fromkeys(ops))
     for op in unique:

@@ -336,7 +336,7 @@ def _parts(found: Callable[[Sequence[Operation]], list[list[Operation]]]) -> Bui
             raise _wrong(args, "a list of ops", frame, node)
         state.work.items_of(len(held), frame, node)
         ops = [op for handle in held for op in _ops(handle, state, frame, node)]
-        return tuple(tuple(state.handles.of(op) for op in together) for together in found(ops))
+        return tuple(tuple(state.handles.of_copy(op) for op in together) for together in found(ops))
 
     return parts
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from tcpx.interp.values import OpHandle
+from tcpx.interp.values import OpHandle, Side
 from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError
 from tcpx.payload.facts import NOTHING, Facts
 from tcpx.payload.ir import CopyPath, FuncOp, Operation
@@ -50,6 +50,11 @@ class Handles:
         origins = tuple(dict.fromkeys(o for op in ops for o in op.origins))
         self._watched.update(origins)
         return OpHandle(origins, label or (ops[0].name or ops[0].opcode if ops else "nothing"))
+
+    def of_copy(self, op: Operation) -> OpHandle:
+        """A handle to this copy of an operation, and to those that are made of it."""
+        sides = tuple(Side(side, frozenset({split})) for split, side in op.copy_path)
+        return replace(self.of(op), sides=sides)
 
     def live(self, handle: OpHandle) -> list[Operation]:
         """The operations a handle denotes, in program order; none if it has ended."""

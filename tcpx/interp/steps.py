@@ -1,6 +1,6 @@
 """One step: a transform applied to every copy of its handles, in one transaction, verified and recorded."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tcpx.interp.arguments import Prepared, arguments_for, copies_of, prepare
@@ -8,7 +8,7 @@ from tcpx.interp.frame import Frame
 from tcpx.interp.recording import Recording
 from tcpx.interp.state import Mark, State
 from tcpx.interp.trace import OutputLine
-from tcpx.interp.values import OperandHandle, OpHandle, RuntimeValue
+from tcpx.interp.values import OperandHandle, OpHandle, RuntimeValue, Side
 from tcpx.payload.diagnostics import (
     Diagnostic,
     Kind,
@@ -114,7 +114,7 @@ def _apply_to_copies(made: Prepared, context: TransformContext, state: State, wh
             if isinstance(result, Operation) and path and not result.copy_path:
                 context.rewriter.set_origins(result, result.origins, path)
         groups.append(results)
-    return _as_handles(groups, state)
+    return _as_handles(groups, made.sides, state)
 
 
 def _check_sizes(context: TransformContext, op: Operation, args: Arguments) -> None:
@@ -168,14 +168,16 @@ def _check_results(made: Prepared, results: Results, where: Location) -> None:
         )
 
 
-def _as_handles(groups: list[Results], state: State) -> Values:
-    """Results of all copies by position: position k of every copy is one handle."""
+def _as_handles(groups: list[Results], sides: Sequence[Side], state: State) -> Values:
+    """Results of all copies by position: position k of every copy is one handle, narrowed as the arguments are."""
     width = max((len(results) for results in groups), default=0)
     handles: list[RuntimeValue] = []
     for position in range(width):
         column = [results[position] for results in groups if position < len(results)]
         ops = [r if isinstance(r, Operation) else r.defining_op for r in column]
-        handle = state.handles.of(*(op for op in ops if op is not None))
+        made = [op for op in ops if op is not None]
+        kept = tuple(side for side in sides if all(side.has(op.copy_path) for op in made))
+        handle = replace(state.handles.of(*made), sides=kept)
         first = column[0]
         if isinstance(first, Operation) or first.defining_op is None:
             handles.append(handle)

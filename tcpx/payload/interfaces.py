@@ -1054,7 +1054,10 @@ class Elementwise(Structured):
     semantics: ClassVar[str] = ""
     """The operation on one lane, as an expression over a, b, c: the key of instruction rows."""
     is_conversion: ClassVar[bool] = False
-    """Whether what it means is decided by its dtypes, so that it is never done in wider ones."""
+    """Whether it gives the number that it reads another dtype."""
+    rounds_again: ClassVar[bool] = False
+    """Whether its result, rounded to f32 and then to f16 or bf16, may differ from that rounded once; it is then not
+    done in f32."""
 
     def iterators(self) -> tuple[Iterator, ...]:
         return self.numbered(len(shape_of(self.result.type)))

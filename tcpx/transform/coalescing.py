@@ -82,14 +82,15 @@ def _check(ctx: TransformContext, op: Structured, names: Sequence[str]) -> None:
     values = [*zip(op.inputs, op.maps(), strict=True), *zip(op.results, op.result_maps(), strict=True)]
     for value, entries in values:
         run = [k for k, entry in enumerate(entries) if map_dim(entry) in its]
-        mentioned = {name for entry in entries for name in map_symbols(entry)} & set(its)
-        if mentioned and [map_dim(entry) for entry in entries[run[0] : run[-1] + 1] if run] != list(names):
+        touched = [entry for entry in entries if not its.keys().isdisjoint(map_symbols(entry))]
+        beside = [map_dim(entry) for entry in entries[run[0] : run[-1] + 1]] if run else []
+        if touched and (beside != list(names) or len(touched) > len(names)):
             raise ctx.fail(
                 f"{' and '.join(names)} do not lie next to each other in %{value.name}",
                 op=op,
                 required=f"[.., {', '.join(names)}, ..], or none of them",
                 found=f"[{', '.join(map(str, entries))}]",
-                fix="transpose_result, or fewer dims" if len(mentioned) == len(names) else None,
+                fix="transpose_result, or fewer dims" if len(run) == len(touched) == len(names) else None,
             )
 
 

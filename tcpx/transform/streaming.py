@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tcpx.payload.bounds import is_equal
+from tcpx.payload.bounds import is_equal, is_less_equal
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import STREAM, Loop, StYield
 from tcpx.payload.ops.index import Bind
@@ -98,7 +98,7 @@ def align(rewriter: Rewriter, loop: Loop) -> Loop | None:
 def _start(loop: Loop) -> tuple[int, tuple[Dim, ...]] | None:
     """The destination that the steps of a loop go along, in whole cache lines, and where the first of them begins."""
     var, step = loop.var, loop.var.step
-    if not isinstance(step, int) or rest_of(loop) != 0:
+    if not isinstance(step, int) or rest_of(loop) != 0 or is_less_equal(var.upper, var.lower) is True:
         return None
     lowest: dict[Symbol | Var, Dim] = {op.var: op.var.lower for op in loop.walk() if isinstance(op, Loop)}
     for index, dest in enumerate(loop.destinations):

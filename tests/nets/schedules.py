@@ -99,7 +99,7 @@ class RandomSchedule:
             self._two_loops()
         if 40 * self.counts.by_transform["fission"] <= self.counts.cases:
             self._two_parts()
-        if 40 * self.counts.by_transform["dissolve"] <= self.counts.cases:
+        if 40 * min(self.counts.by_transform[n] for n in ("dissolve", "isolate")) <= self.counts.cases:
             self._group_for_a_while()
         for name in self._rare():
             self._step(name)
@@ -164,6 +164,8 @@ class RandomSchedule:
         if names:
             made = self._fresh("o")
             self._given("group", f"let {made} = group([{self.random.choice(names)}])")
+            if 40 * self.counts.by_transform["isolate"] <= self.counts.cases:
+                self._given("isolate", f"isolate({made})")
             self._given("dissolve", f"dissolve({made})")
 
     def _two_parts(self) -> None:

@@ -210,6 +210,7 @@ class Fma(FloatOnly):
     opcode = "tcp.fma"
     a, b, c = Operand(), Operand(), Operand()
     semantics = "fma(a, b, c)"
+    rounds_again = True
 
     @classmethod
     def accumulating_operands(cls, combiner: type[Operation]) -> tuple[tuple[int, ...], ...]:

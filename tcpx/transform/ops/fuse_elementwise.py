@@ -90,7 +90,7 @@ class FuseElementwise(Transform):
         rewriter.rename(made, last.name)
         replace_outside(rewriter, [*members, made], used, made.results)
         moved = list(dict.fromkeys(v for op in members for v in op.operands))
-        rewriter.set_origins(made, tuple(dict.fromkeys(o for op in members for o in op.origins)))
+        rewriter.set_origins(made, tuple(dict.fromkeys(o for op in members for o in op.origins)), last.copy_path)
         for op in reversed(members):
             rewriter.set_origins(op, ())
             rewriter.erase(op)

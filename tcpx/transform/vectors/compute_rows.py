@@ -15,6 +15,7 @@ from tcpx.transform import new
 from tcpx.transform.vectors.dot_products import DOT
 from tcpx.transform.vectors.literals import is_splat, literal_of
 from tcpx.transform.vectors.probes import combiner_of
+from tcpx.transform.vectors.refusal import refusal
 from tcpx.transform.vectors.selector import LITERAL, Selector, type_of
 from tcpx.transform.vectors.structured import is_horizontal
 
@@ -33,10 +34,16 @@ def select_structured(selector: Selector, op: Structured) -> None:
         _select_lane_wise(selector, op)
     elif is_horizontal(op):
         _select_horizontal(selector, op)
-    elif len(op.results) == 1 and all(type_of(v, op).lanes == 1 for v in (op.result, *op.operands)):
+    elif len(op.results) == 1 and all(isinstance(v.type, ScalarType) for v in (op.result, *op.operands)):
         selector.rewrite(op, lambda build: op.scalar_body(build, op.inputs, op.init))
     else:
-        raise selector.missing(op, "compute")
+        raise refusal(
+            op,
+            "is not lowered to operations on scalars and lanes",
+            required="one that an instruction may do",
+            found=", ".join(str(v.type) for v in (*op.operands, *op.results)),
+            fix="apply lower_vectors before",
+        )
 
 
 def _give_row(selector: Selector, op: Operation, kind: str, semantics: str | None = None) -> None:
@@ -97,7 +104,8 @@ def _in_half(selector: Selector, op: Elementwise, result: LaneType, operands: Se
     """Whether an operation on f16 or bf16, which are stored but not computed with, may be done in f32."""
     halves = {dtype.name for dtype in HALF}
     touched = any(t.dtype in halves for t in (result, *operands))
-    return not op.is_conversion and touched and selector.target.has_type(f32.name, result.lanes)
+    is_right = not (op.is_conversion or op.rounds_again)
+    return is_right and touched and selector.target.has_type(f32.name, result.lanes)
 
 
 def _in_f32(op: Elementwise, build: Build) -> Value:

@@ -103,3 +103,22 @@ func @f(%x: tensor<[M]x[N]xf32>) -> tensor<[N]x[M]xf32> symbols [M, N] {
 def test_refusals(payload: str, body: str, said: tuple[str, str, str, str | None]) -> None:
     found = refusal(payload, body)
     assert (found.message, found.required, found.found, found.fix) == said
+
+
+WINDOW = """\
+func @window(%x: tensor<13x13xf32>, %y: tensor<13x3xf32>) -> tensor<13x1xf32> {
+  %r = tcp.generic(%x, %y) {iterators = [["i", "parallel"], ["j", "parallel"]], maps = [{maps}, [i, j], [i, j]]}
+      ({ (%a: f32, %b: f32):
+    %m = tcp.min(%a, %b) : f32
+    tcp.yield(%m)
+  }) : tensor<13x1xf32>
+  tcp.return(%r)
+}
+"""
+
+
+@pytest.mark.parametrize("maps", ["[12 - i, i + 3*j]", "[i, j + 1]"])
+def test_a_window_stays(maps: str) -> None:
+    error = refusal(WINDOW.replace("{maps}", maps), f"{HEAD}coalesce(r)")
+    assert error.message == "i and j do not lie next to each other in %x"
+    assert (error.required, error.found, error.fix) == ("[.., i, j, ..], or none of them", maps, None)

@@ -138,3 +138,18 @@ def test_shapes_that_differ_are_refused() -> None:
     diagnostic = refusal(ROWS, 'let h = match one "h" in root\nlet a = match one "a" in root\nfuse_elementwise([h, a])')
     assert diagnostic.message == "%a and %h have different shapes"
     assert diagnostic.required == "operations of one shape: tensor<[M]xf32>"
+
+
+def test_clusters_of_copies_are_apart() -> None:
+    """A step on a cluster of one branch leaves the other branch alone; the chain there is another one."""
+    text = """
+let all = match any op in root where it.name != "bias" and it.name != "twice" and it.name != "zero"
+let s   = match one "s" in root
+specialize all when size(s.d0) >= 2 { } else { }
+for ops in clusters(match any op in root where not scheduled) {
+  let e = fuse_elementwise(ops)
+  let i, j = tile(e, [d0: 1, d1: 8], tail: pad)
+  vectorize(i)
+}
+"""
+    check_kernels({"copies": (BIAS, text)}, [{"M": 1, "N": 37}, {"M": 3, "N": 9}])

@@ -22,6 +22,7 @@ from tcpx.target import LaneType, load_target
 from tcpx.target.rows import KINDS
 from tcpx.transform.vectors.lowering import lower_vectors
 from tcpx.transform.vectors.selection import select_instructions
+from tests.transform.payloads import refusal
 
 TARGETS = ("x86_avx512", "x86_avx2", "generic")
 Sizes = Mapping[str, int]
@@ -499,3 +500,15 @@ def test_a_row_on_tensors_is_refused(row: str) -> None:
     assert error.message == "%y (tcp.mul): the attribute `row` names an instruction, and no instruction is of tensors"
     assert error.found == "%x: tensor<16xf32>"
     assert error.payload is not None
+
+
+def test_lanes_that_are_not_lowered_are_refused() -> None:
+    text = """func @f(%x: tensor<[K]x[M]xsi32>) -> tensor<[M]xsi32> symbols [K: 0.., M: 0..] {
+  %r = tcp.reduce_sum(%x) {dims = [0]} : tensor<[M]xsi32>
+  tcp.return(%r)
+}
+"""
+    steps = 'let r = match one "r" in root\nlet i, k = tile(r, [d1: 1, d0: 1])\nvectorize(i)\nbufferize(root)\n'
+    error = refusal(text, f"{steps}lower_vectors(k)\nselect_instructions(root)")
+    assert error.message == "%r.start (tcp.fill) is not lowered to operations on scalars and lanes"
+    assert (error.found, error.fix) == ("vector<1xsi32>", "apply lower_vectors before")

@@ -117,3 +117,14 @@ def test_steps_that_are_no_cache_lines_are_not_moved() -> None:
 def test_refusals(body: str, message: str, required: str, found: str, fix: str | None) -> None:
     error = refusal(PRODUCT, MM + body)
     assert (error.message, error.required, error.found, error.fix) == (message, required, found, fix)
+
+
+def test_a_loop_without_whole_steps() -> None:
+    """Nothing is aligned, as nothing runs."""
+    text = """func @f(%x: tensor<[M]x8xf32>) -> tensor<[M]x8xf32> symbols [M: 0..] {
+  %y = tcp.exp(%x) : tensor<[M]x8xf32>
+  tcp.return(%y)
+}
+"""
+    steps = 'let y = match one "y" in root\ntile(y, [d0: 1])\nlet i = tile(y, [d1: 64])\npeel(i)\nstream(i)'
+    check(text, steps)
