@@ -290,12 +290,15 @@ class _Checker:
             )
         if len(op.operands) < wanted or (len(op.operands) > most and not op.variadic):
             names = [*op.operand_names, *op.given, *([f"{op.optional_operand} = ..."] if most > wanted else [])]
+            more = zip(op.named_operands, op.operands[wanted:], strict=False) if not op.given else ()
+            named = ", ".join(f"{name} = %{value.name}" for name, value in more)
             raise op.error(
                 "the operation has the wrong number of operands",
                 required=", ".join(names) or "no operands",
                 found=f"{counted(len(op.operands), 'operand')}: {', '.join(f'%{v.name}' for v in op.operands)}".strip(
                     ": "
                 ),
+                fix=f"name what may be left out: `{named}`" if named else None,
             )
         if op.result_count is not None and len(op.results) != op.result_count:
             raise op.error(

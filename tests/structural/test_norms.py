@@ -129,3 +129,14 @@ def test_what_is_refused(operation: str, message: str) -> None:
             f"  %v = {operation} : tensor<3x4xf32>\n  tcp.return(%v)\n}}\n"
         )
     assert caught.value.diagnostic.message == message
+
+
+def test_operands_without_names_are_named_in_the_message() -> None:
+    with pytest.raises(TcpxError) as caught:
+        tcpx.parse(
+            "func @f(%x: tensor<3x4xf32>, %g: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<3x4xf32> {\n"
+            "  %v = tcp.layer_norm(%x, %g, %b) {dims = [1]} : tensor<3x4xf32>\n  tcp.return(%v)\n}\n"
+        )
+    error = caught.value.diagnostic
+    assert (error.required, error.found) == ("operand", "3 operands: %x, %g, %b")
+    assert error.fix == "name what may be left out: `scale = %g, bias = %b`"
