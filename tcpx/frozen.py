@@ -130,6 +130,8 @@ class Frozen:
                     return ast.Let((node.name,), value, trivia=node.trivia, location=node.location)
                 case ast.Tune() if _place(node.location) in self._values:
                     return self._chosen(node, subject)
+                case ast.Call(function=ast.Attribute(name="is_a"), arguments=(asked,)):
+                    return replace(node, arguments=(replace(asked, value=self._renamed(asked.value, unit, needed)),))
                 case ast.Call():
                     return replace(node, function=self._renamed(node.function, unit, needed))
                 case ast.Pattern():
@@ -165,7 +167,7 @@ class Frozen:
         match function:
             case ast.Attribute(base=ast.Name(name=alias), name=name) if alias in unit.imports:
                 return ast.Name(self._need(unit.imports[alias], name, needed), location=function.location)
-            case ast.Name(name=name) if name in unit.sequences or name in unit.functions:
+            case ast.Name(name=name) if name in unit.sequences or name in unit.functions or name in unit.matchers:
                 return ast.Name(self._need(unit, name, needed), location=function.location)
             case _:
                 return function

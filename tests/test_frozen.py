@@ -113,3 +113,17 @@ def test_uses_that_names_do_not_tell_apart() -> None:
     module = tcpx.parse(payload)
     schedule = tcpx.parse_schedule(SCHEDULE.replace("knob separate mr", "knob mr"))
     assert "let mr = 4" in tcpx.freeze(module, schedule, params={"mr": 4}, target="generic")
+
+
+def test_the_default_schedule() -> None:
+    module = tcpx.parse("""\
+func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x48xf32>) -> tensor<48x[M]xf32> symbols [M] {
+  %y = tcp.matmul(%x, %w) : tensor<[M]x48xf32>
+  %s = tcp.softmax(%y) {dim = 1} : tensor<[M]x48xf32>
+  %t = tcp.transpose(%s) {permutation = [1, 0]} : tensor<48x[M]xf32>
+  tcp.return(%t)
+}
+""")
+    text = tcpx.freeze(module, target="x86_avx2")  # which compares the C
+    assert "import" not in text
+    assert ".is_a(nothing)" in text
