@@ -14,7 +14,7 @@ PYTHON ?= $(shell for p in python$(firstword $(VERSIONS)) python3 $(patsubst %,p
 WORKERS ?= auto
 PYTEST  := $(BIN)/python -m pytest
 
-.PHONY: help venv demo test test-long test-python errors lint types format docs mutants conformance bench bench-random bench-peers perf-check tuner-check
+.PHONY: help venv demo test test-long test-python errors lint types format docs mutants conformance bench bench-random bench-peers costs perf-check tuner-check
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*##/  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -92,6 +92,9 @@ bench-random: $(VENV)/.dev compiler  ## measure 50 products of random sizes, on 
 
 tuner-check: $(VENV)/.dev compiler  ## whether the tuner does what it claims; ARGS: defaults, recipes, interval, rate or bursts
 	$(BIN)/python -m benchmarks.tuner $(ARGS)
+
+costs: $(VENV)/.dev compiler  ## what recipes cost on this machine, as a table for its target; ARGS: kinds of products
+	$(BIN)/python -m benchmarks.recipe_costs $(ARGS)
 
 bench-peers: $(VENV)/.dev  ## set up the libraries to measure beside, in .bench; ARGS: their names
 	$(BIN)/python -m benchmarks.registry $(ARGS)

@@ -6,6 +6,7 @@ from math import isqrt
 from tcpx.interp import chains, navigation
 from tcpx.interp.arithmetic import checked, size_text
 from tcpx.interp.clusters import clusters, row_clusters
+from tcpx.interp.conditions import Condition, conjunction, disjunction
 from tcpx.interp.frame import Frame
 from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
@@ -15,6 +16,7 @@ from tcpx.payload.facts import as_declared, facts_at
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.ops.composite import Composite
+from tcpx.payload.predicates import Predicate, Relation
 from tcpx.payload.sizes import (
     Dim,
     align_up,
@@ -29,6 +31,7 @@ from tcpx.payload.sizes import (
     variables,
 )
 from tcpx.payload.types import ScalarType, dtype_of, shape_of
+from tcpx.target.recipe_costs import regions
 from tcpx.transform.arguments import value_of
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.vectors.instruction_count import instructions_of_vector
@@ -387,12 +390,42 @@ def _parent(args: Arguments, state: State, frame: Frame, node: ast.Node) -> Runt
     return navigation.parent(args[0], state, frame, node)
 
 
+def _cheapest(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    """Whether the first of some recipes costs least: a condition on sizes, for regions in which it does."""
+    kind, recipes, rows, held = args
+    names = [name for name in recipes if isinstance(name, str)] if isinstance(recipes, tuple) else []
+    if not isinstance(kind, str) or not names or names != list(recipes if isinstance(recipes, tuple) else ()):
+        raise _wrong(args, "a kind of product, and a list of recipes", frame, node)
+    target = frame.target or state.target
+    if kind not in target.costs:
+        required = f"one of {', '.join(target.costs)}"
+        raise frame.error(f"{target.name} has no costs of `{kind}`", node, required=required, found=kind)
+    count, size = _dim(rows, frame, node), _dim(held, frame, node)
+    found: Condition = False
+    for region in regions(target.costs[kind], names[0], names[1:]):
+        limits: tuple[tuple[Relation, Dim, int | None], ...] = (
+            (">=", count, region.least_rows if region.least_rows > 1 else None),
+            ("<=", count, region.most_rows),
+            (">", size, region.least_bytes or None),
+            ("<=", size, region.most_bytes),
+        )
+        inside: Condition = True
+        for relation, value, limit in limits:
+            if limit is not None:
+                made = Predicate.of(relation, value, limit)
+                decided = made.decide()
+                inside = conjunction(inside, made if decided is None else decided)
+        found = disjunction(found, inside)
+    return found
+
+
 _FUNCTIONS: Mapping[str, Builtin] = {
     "size": _size,
     "dtype": _dtype,
     "dot_width": _dot_width,
     "lanes": _lanes,
     "instructions": _instructions,
+    "cheapest": _cheapest,
     "bytes": _bytes,
     "footprint": _footprint,
     "rank": _rank,

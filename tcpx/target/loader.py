@@ -10,6 +10,7 @@
     types:    {__m512: [f32x16]}            C type -> lane types
     rows:     [{for: [{T: f32x16, ...}], rows: [{name: add_$T, ...}]}]      groups nest; a group is a row or has `rows`
     helpers:  [{for: [...], define: {tcpx_max_$T: C code}}]
+    costs:    {rows: [{bytes: l2, direct: [0, 11]}, ..]}     what recipes take; else the nearest table's
     kernels:  [{semantics: func @dot4(..) .., c: "dot4({a}, {b}, {out});", ...}]     rows of operations: `KernelRow`
 
 A row says `slow: true` if other operations that give nearly the same are faster: only what asks for just it gets it.
@@ -19,12 +20,14 @@ A row or helper uses a helper by naming it in its C; a C type that is the name o
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from math import log2
 from pathlib import Path
 from types import MappingProxyType
 
 from tcpx.target.detection import cpu_flags
 from tcpx.target.errors import TargetError, unknown_name
 from tcpx.target.kernels import KernelRow, read_kernel
+from tcpx.target.recipe_costs import Costs, read_costs
 from tcpx.target.rows import (
     CONDITIONS,
     KINDS,
@@ -41,7 +44,7 @@ TABLES = Path(__file__).parent
 
 _SIZES = ("vector_bits", "vector_registers", "l1", "l2", "l3", "l3_rate", "parallel_threshold")
 _SHARED_KEYS = ("types", "rows", "helpers", "kernels", "tolerances")
-_DERIVED_KEYS = ("name", "base", "flags", "headers", "cpu_flags", "found_on", "slow", *_SIZES, *_SHARED_KEYS)
+_DERIVED_KEYS = ("name", "base", "flags", "headers", "cpu_flags", "found_on", "slow", "costs", *_SIZES, *_SHARED_KEYS)
 _KEYS = (*_DERIVED_KEYS, "include", "features")
 _NATIVE_KEYS = ("types", "rows", "helpers", "kernels", "headers", "flags", "features", "include")
 """What puts text of the table into C, or on the command line of the compiler."""
@@ -196,8 +199,25 @@ def _target(root: Node, folder: Path, features: tuple[str, ...] | None) -> Targe
         helpers=MappingProxyType(helpers),
         tolerances=MappingProxyType(_tolerances(tables)),
         kernels=MappingProxyType(_kernels(tables, needs, described, chosen, folder)),
+        costs=_costs(fields),
         read_rows=read_rows,
     )
+
+
+def _costs(fields: Mapping[str, Node]) -> Costs:
+    """What recipes cost, by the caches of the table; of one that does not say, as in the installed table whose vectors
+    and caches are the nearest."""
+    held = fields.get("costs")
+    if held is None:
+        known = [_described(read_table(TABLES / f"{name}.yaml"), TABLES) for name in available_targets()]
+        held = min((table for table in known if "costs" in table), key=lambda table: _distance(table, fields))["costs"]
+    return read_costs(held, {cache: fields[cache].number() for cache in ("l1", "l2", "l3")})
+
+
+def _distance(table: Mapping[str, Node], other: Mapping[str, Node]) -> tuple[float, float]:
+    """How far vectors, then caches and the rate of the last of them, are from those of another table."""
+    apart = {key: abs(log2(max(table[key].number(), 1) / max(other[key].number(), 1))) for key in _SIZES}
+    return apart["vector_bits"], apart["l1"] + apart["l2"] + apart["l3_rate"]
 
 
 def _features(fields: Mapping[str, Node]) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:

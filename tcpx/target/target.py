@@ -6,6 +6,7 @@ from threading import RLock
 
 from tcpx.target.errors import TargetError, unknown_name
 from tcpx.target.kernels import KernelRow
+from tcpx.target.recipe_costs import Costs
 from tcpx.target.rows import DTYPE_BITS, KINDS, InstructionRow, LaneType
 from tcpx.target.semantics import normalize
 
@@ -41,6 +42,8 @@ class Target:
     tolerances: Mapping[str, int]
     kernels: Mapping[str, KernelRow]
     """The rows whose semantics is an operation on tensors, by name."""
+    costs: Costs
+    """What recipes of schedules cost, by the kind of what they compute."""
     read_rows: Callable[[], Iterable[InstructionRow]] = field(repr=False)
     """Called once, by the first question about instructions: checking a schedule asks none."""
     _names: dict[str, InstructionRow] = field(default_factory=dict[str, InstructionRow], init=False, repr=False)

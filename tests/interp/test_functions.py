@@ -117,3 +117,25 @@ def test_bounds_of_a_size_know_the_facts_of_a_branch() -> None:
         "require lower_bound(size(mm.m), 3) == 0 and upper_bound(size(mm.m), 999) == 7\n"
         "}"
     )
+
+
+COSTS = 'cheapest("rows", ["stream", "large"], size(mm.m), {held})'
+
+
+def test_the_cheapest_recipe_is_a_condition_on_sizes() -> None:
+    run(
+        "let mm = match one contract in root\n"
+        f'require not {COSTS.format(held=1)} "L1 holds it"\n'
+        'require cheapest("rows", ["large"], 1, 100000000)\n'
+        f"specialize mm when {COSTS.format(held=100000000)} {{ tile(mm, [m: 2]) }} else {{ tile(mm, [m: 6]) }}"
+    )
+    error = failure(f"let mm = match one contract in root\nif {COSTS.format(held=100000000)} {{ tile(mm, [m: 2]) }}")
+    assert error.diagnostic.message == "`if` needs an answer now, but `M <= 112` is known only when the kernel runs"
+
+
+def test_costs_that_no_table_has() -> None:
+    error = failure('let bad = cheapest("row", ["stream"], 1, 2)\nrequire bad')
+    assert error.diagnostic.message == "x86_avx512 has no costs of `row`"
+    assert error.diagnostic.required == "one of rows, made, depths, batch, batch_columns"
+    error = failure('let bad = cheapest("rows", "stream", 1, 2)\nrequire bad')
+    assert error.diagnostic.required == "a kind of product, and a list of recipes"

@@ -149,6 +149,7 @@ LIBRARY_CALLS = {
     "lib/split_k.tcps:split_matvec": ("matvec", "split_matvec(it, epilogue(it))"),
     "lib/shared_dims.tcps:lane_gemm": ("lanes", "lane_gemm(it, epilogue(it))"),
     "lib/shared_dims.tcps:product_of_vectors": ("vectors", "product_of_vectors(it, epilogue(it))"),
+    "lib/contractions.tcps:with_epilogue": ("lanes", "with_epilogue(it)"),
     "lib/elementwise.tcps:nest": ("chain", "nest([producer(producer(it.operand).lhs), it])"),
     "lib/rows.tcps:softmax_rows": ("softmax", "softmax_rows(it)"),
     "lib/movement.tcps:transposed": ("transpose", "transposed(it)"),

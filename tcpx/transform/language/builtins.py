@@ -50,6 +50,12 @@ FUNCTIONS = _table(
         Static.INT,
         "the instructions of the target that a vector of what an op does to elements takes; of a list, all together",
     ),
+    Function(
+        "cheapest",
+        ("kind", "recipes", "rows", "bytes"),
+        Static.BOOL,
+        "whether the first of some recipes costs least on the target, for this many rows and bytes of the right factor",
+    ),
     Function("bytes", ("dtype",), Static.INT, "the size of one element in bytes"),
     Function("footprint", ("value",), Static.SIZE, "the bytes of one value, or of all operands and results of an op"),
     Function("rank", ("value",), Static.INT, "the number of dims of a value, or of an op's result"),
