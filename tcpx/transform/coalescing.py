@@ -1,6 +1,7 @@
 """Adjacent dims of an operation as one dim, over the same elements in the same order."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from tcpx.payload.bounds import is_equal
 from tcpx.payload.indexing_maps import IndexingMap, map_dim, map_symbols
@@ -16,6 +17,13 @@ from tcpx.transform.editing import erase_dead, rename_inside, source_name
 from tcpx.transform.matching import general, stand_ins
 from tcpx.transform.tiling import check_on_tensors
 
+SAME_ANYWHERE: Final = "a body that computes the same wherever it is, and indices that maps say"
+
+
+def is_the_same_anywhere(op: Structured) -> bool:
+    """Whether the body does not read where it is, and elements are at places that maps say."""
+    return not (op.index_operands() or op.is_irregular or op.positions())
+
 
 def coalesce_dims(ctx: TransformContext, op: Operation, names: Sequence[str]) -> Structured:
     """Let one dim of `op` stand for the dims `names`, which lie next to each other in every operand and result that has
@@ -27,16 +35,32 @@ def coalesce_dims(ctx: TransformContext, op: Operation, names: Sequence[str]) ->
     check_on_tensors(ctx, op)
     names = names or [it.name for it in op.iterators()]
     _check(ctx, op, names)
+    return under_other_shapes(
+        ctx,
+        op,
+        lambda shape, entries: _merged(shape, entries, names),
+        lambda operands, shapes: _on_one_dim(op, names, operands, shapes),
+    )
+
+
+def under_other_shapes(
+    ctx: TransformContext,
+    op: Structured,
+    other: Callable[[Sequence[Dim], IndexingMap], Sequence[Dim]],
+    make: Callable[[Sequence[Value], Sequence[Sequence[Dim]]], Structured],
+) -> Structured:
+    """Let what `make` gives stand for `op`: a detached operation on its operands under other shapes, with results of
+    other shapes. Reshapes round it show these; there is none between two operations that have one shape."""
     rewriter, inputs = ctx.rewriter, list(op.operands)
 
     def shown(value: Value, entries: IndexingMap) -> Value:
-        shape = _merged(shape_of(value.type), entries, names)
-        return _reshaped(ctx, value, shape, op) if shape != shape_of(value.type) else value
+        shape = other(shape_of(value.type), entries)
+        return _reshaped(ctx, value, shape, op) if tuple(shape) != shape_of(value.type) else value
 
     operands = [shown(value, entries) for value, entries in zip(op.inputs, op.maps(), strict=True)]
     operands += [shown(value, entries) for value, entries in zip(op.inits, op.result_maps(), strict=bool(op.inits))]
-    shapes = [_merged(shape_of(r.type), m, names) for r, m in zip(op.results, op.result_maps(), strict=True)]
-    made = _on_one_dim(op, names, operands, shapes)
+    shapes = [other(shape_of(r.type), m) for r, m in zip(op.results, op.result_maps(), strict=True)]
+    made = make(operands, shapes)
     made.stand_for(op)
     rename_inside(rewriter, made, op)
     rewriter.insert(made, InsertPoint.before(op), source_name(op))
@@ -72,11 +96,11 @@ def _check(ctx: TransformContext, op: Structured, names: Sequence[str]) -> None:
             required="parallel dims, or reduction dims",
             found=", ".join(f"{kind.value} dim `{name}`" for kind, name in kinds.items()),
         )
-    if op.index_operands() or op.is_irregular or op.positions() or set(names) & set(op.valid):
+    if not is_the_same_anywhere(op) or set(names) & set(op.valid):
         raise ctx.fail(
             f"{' and '.join(names)} of %{op.name} cannot be one dim",
             op=op,
-            required="a body that computes the same wherever it is, and indices that maps say",
+            required=SAME_ANYWHERE,
             found=op.opcode,
         )
     values = [*zip(op.inputs, op.maps(), strict=True), *zip(op.results, op.result_maps(), strict=True)]

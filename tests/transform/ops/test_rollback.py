@@ -91,6 +91,12 @@ func @f(%x: tensor<64x[K]xf32>, %w: tensor<[K]x16xf32>) -> tensor<64x16xf32> sym
   tcp.return(%mm)
 }
 """
+COLUMN = """\
+func @f(%x: tensor<[M]x7xf32>, %w: tensor<7x1xf32>) -> tensor<[M]x1xf32> symbols [M] {
+  %mm = tcp.matmul(%x, %w) : tensor<[M]x1xf32>
+  tcp.return(%mm)
+}
+"""
 CUBE = """\
 func @f(%x: tensor<[M]x7x3xf32>) -> tensor<[M]x7x3xf32> symbols [M] {
   %p = tcp.exp(%x) : tensor<[M]x7x3xf32>
@@ -162,6 +168,7 @@ STEPS: dict[str, tuple[str, str, str]] = {
     ),
     "plan_memory": (RELU, MM + NEST + "bufferize(root)\n", "plan_memory(root)"),
     "coalesce": (CUBE, P, "coalesce(p)"),
+    "fold_unit_dims": (COLUMN, MM, "fold_unit_dims(mm)"),
     "fission": (INVARIANT, FUSED, "fission(i, after: e)"),
     "fuse_elementwise": (TWICE, P, 'fuse_elementwise([p, match one "q" in root])'),
     "hoist": (INVARIANT, MM + "let i = tile(mm, [m: 6])\nlet b = pack(mm.rhs, [n, k], at: i)\n", "hoist(b, out_of: i)"),

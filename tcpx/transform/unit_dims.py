@@ -1,0 +1,73 @@
+"""An operation without dims that have one index."""
+
+from collections.abc import Sequence
+
+from tcpx.payload.indexing_maps import IndexingMap, map_dim, map_symbols
+from tcpx.payload.interfaces import Elementwise, Structured
+from tcpx.payload.ir import Block, Operation, Value, operation_classes
+from tcpx.payload.sizes import Dim
+from tcpx.payload.types import shape_of
+from tcpx.transform.arguments import TransformContext
+from tcpx.transform.coalescing import SAME_ANYWHERE, is_the_same_anywhere, under_other_shapes
+from tcpx.transform.matching import find_match, general, stand_ins
+from tcpx.transform.tiling import check_on_tensors
+
+
+def fold_dims(ctx: TransformContext, op: Operation, names: Sequence[str]) -> Structured:
+    """Leave out parallel dims of one index, all that there are if no names are given; reshapes round the operation show
+    its operands and results without them. What is left has the class of the operation, or of a sibling of it."""
+    if not isinstance(op, Structured):
+        raise ctx.fail(f"the dims of %{op.name} stay", op=op, required="a structured operation", found=op.opcode)
+    check_on_tensors(ctx, op)
+    if not is_the_same_anywhere(op):
+        raise ctx.fail(f"the dims of %{op.name} stay", op=op, required=SAME_ANYWHERE, found=op.opcode)
+    open_dims = [it.name for it in op.iterators() if _is_unit(op, it.name)]
+    wrong = [name for name in names if name not in open_dims]
+    if wrong or not open_dims:
+        shown = [it.name for it in op.iterators() if not names or it.name in wrong]
+        raise ctx.fail(
+            f"%{op.name} has no such dim of one index" if names else f"%{op.name} has no dim of one index",
+            op=op,
+            required="a parallel dim of size 1, by which operands and results are indexed alone",
+            found=", ".join(f"{op.iterator(n).kind.value} dim `{n}` of {op.size_of(n)}" for n in shown) or "no dims",
+        )
+    left_out = set(names or open_dims)
+
+    def without(shape: Sequence[Dim], entries: IndexingMap) -> tuple[Dim, ...]:
+        return tuple(extent for extent, entry in zip(shape, entries, strict=True) if map_dim(entry) not in left_out)
+
+    return under_other_shapes(ctx, op, without, lambda operands, shapes: _made(op, left_out, operands, shapes))
+
+
+def _is_unit(op: Structured, name: str) -> bool:
+    """Whether a dim is parallel, has one index, and is added to no other one in a map."""
+    entries = [entry for m in (*op.maps(), *op.result_maps()) for entry in m if name in map_symbols(entry)]
+    alone = all(map_dim(entry) == name for entry in entries)
+    return alone and not op.iterator(name).is_reduction and op.size_of(name) == 1 and name not in op.valid
+
+
+def _made(
+    op: Structured, left_out: set[str], operands: Sequence[Value], shapes: Sequence[Sequence[Dim]]
+) -> Structured:
+    if isinstance(op, Elementwise):
+        return _structured(op.on_tiles(operands, *shapes))
+    alone = general(_structured(op.on_tiles(stand_ins(op), *(shape_of(result.type) for result in op.results))))
+    made = _structured(alone.on_tiles(Block([(value.name, value.type) for value in operands]).args, *shapes))
+    maps = [tuple(e for e in m if map_dim(e) not in left_out) for m in (*op.maps(), *op.result_maps())]
+    held = tuple(it.entry for it in op.iterators() if it.name not in left_out)
+    made.attributes |= {"iterators": held, "maps": tuple(maps)}
+    found = find_match(made, _siblings(op)) if not op.regions else []
+    return _structured(made.on_tiles(operands, *shapes)) if isinstance(found, list) else found.on(made, operands)
+
+
+def _structured(made: Operation) -> Structured:
+    if not isinstance(made, Structured):
+        raise made.error("an operation on other shapes is one of its class", required="a structured operation")
+    return made
+
+
+def _siblings(op: Structured) -> list[type[Structured]]:
+    """The classes that say what operations like this one do: those with dims of their own first, then by any dims."""
+    base = next(c for c in type(op).__mro__[1:] if issubclass(c, Structured) and "class_name" in vars(c))
+    found = [c for c in operation_classes().values() if issubclass(c, base) and c.region_count == 0]
+    return sorted(found, key=lambda c: not c.fixed_dims)
