@@ -46,9 +46,7 @@ def _is_unit(op: Structured, name: str) -> bool:
     return alone and not op.iterator(name).is_reduction and op.size_of(name) == 1 and name not in op.valid
 
 
-def _made(
-    op: Structured, left_out: set[str], operands: Sequence[Value], shapes: Sequence[Sequence[Dim]]
-) -> Structured:
+def _made(op: Structured, left_out: set[str], operands: Sequence[Value], shapes: Sequence[Sequence[Dim]]) -> Structured:
     if isinstance(op, Elementwise):
         return _structured(op.on_tiles(operands, *shapes))
     alone = general(_structured(op.on_tiles(stand_ins(op), *(shape_of(result.type) for result in op.results))))
