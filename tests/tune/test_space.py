@@ -8,6 +8,7 @@ from itertools import islice
 import pytest
 
 import tcpx
+from tcpx.api import library_folder
 from tcpx.tune.space import Space, Value, point_key
 from tests.tune.conftest import MakeSpace, is_allowed, schedule_text
 
@@ -296,3 +297,17 @@ def test_a_condition_that_steps_may_have_changed_leaves_no_version_out(module: t
     schedule = tcpx.parse_schedule(schedule_text(body + "else { large(mm) }", SEQUENCES), "s.tcps")
     found = tcpx.search_space(module, schedule, target="generic", sizes=[{"N": 64}])
     assert "a" in [variable.name for variable in found.variables]
+
+
+def test_knobs_behind_steps_have_the_domains_of_the_run() -> None:
+    """A softmax is taken apart before its rows are scheduled: no statement without a step knows of them."""
+    module = tcpx.parse("""\
+func @f(%x: tensor<64x512xf32>) -> tensor<64x512xf32> {
+  %y = tcp.softmax(%x) {dim = 1} : tensor<64x512xf32>
+  tcp.return(%y)
+}
+""")
+    default = tcpx.load_schedule(library_folder() / "default.tcps")
+    found = {v.path.rpartition("/")[2]: (v.items({}), v.default_value({})) for v in
+             tcpx.search_space(module, default, target="x86_avx512").variables}  # fmt: skip
+    assert found == {"reduce_row.nv": ((1, 2, 4, 8), 4), "in_vectors.nv": ((1, 2, 4, 8), 4)}

@@ -1,11 +1,15 @@
 """The search space of a schedule for a payload: the entry point of this package."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Final
 
 from tcpx.interp.engine import START, begin_run, run_schedule
 from tcpx.interp.knob_names import KnobNames
-from tcpx.interp.knobs import OverriddenLaterError, Overrides, ParamValue, listed_knobs, overrides_of
+from tcpx.interp.knobs import KnobUse, OverriddenLaterError, Overrides, ParamValue, listed_knobs, overrides_of
+from tcpx.interp.space.folding import plain_value
 from tcpx.interp.space.foresight import SurveyForesight
+from tcpx.interp.space.formula import constant
 from tcpx.interp.space.survey import Surveyor
 from tcpx.interp.space.variables import Constraint, Surveyed, Variable
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
@@ -14,6 +18,9 @@ from tcpx.records import frozen
 from tcpx.target import Target
 from tcpx.transform.language.loader import Program
 from tcpx.transform.suggestions import did_you_mean
+
+_NUMBERED: Final = re.compile(r"tune\d+")
+"""The names of choices without a name: a run numbers those that it takes, the space all that there are."""
 
 
 @frozen
@@ -58,13 +65,13 @@ def survey(
     """
     shares: dict[str, str] = {}
     present: set[str] = set()
-    used: list[str] = []
+    used: list[KnobUse] = []
     refusal = None
     try:
         run = run_schedule(copy, program, target, threads=threads, params=params)
         shares = {form(use.path): form(use.shares or use.path) for use in run.knobs for form in (str, _in_any_function)}
         present = set(shares)
-        used = [_in_any_function(use.path) for use in run.knobs if not use.shares]
+        used = [use for use in run.knobs if not use.shares]
     except ScheduleError as error:
         if error.diagnostic.kind is not Kind.SILENCEABLE:
             raise
@@ -72,13 +79,33 @@ def survey(
     found = _followed(module, program, target, threads, overrides_of(params), shares, sizes)
     if found.misfits:
         raise ScheduleError(found.misfits[0])
+    behind = _behind_steps(used, found)
+    found.variables |= behind
+    found.taken |= behind.keys()
     kept = _that_count(found.variables.values(), present)
     untaken = tuple(variable.path for variable in kept if variable.path not in found.taken)
     kept = [variable for variable in kept if variable.path in found.taken]
     known = {variable.path for variable in kept}
     constraints = tuple(c for c in found.constraints if c.knobs <= known)
-    names = KnobNames.of([*found.variables, *used])
+    names = KnobNames.of([*found.variables, *(_in_any_function(use.path) for use in used)])
     return SearchSpace(tuple(kept), constraints, refusal, untaken, names)
+
+
+def _behind_steps(used: Iterable[KnobUse], found: Surveyed) -> dict[str, Variable]:
+    """The knobs of the run that following the schedule did not come by: what they are used on is made by steps, so that
+    the domains of the run are all that is known."""
+    made: dict[str, Variable] = {}
+    for use in used:
+        path = _in_any_function(use.path)
+        default, items = plain_value(use.default), [plain_value(item) for item in use.domain]
+        if path in found.variables or use.overridden or default is None or len(items) < 2 or None in items:
+            continue
+        domain = constant(tuple(item for item in items if item is not None), is_guess=True)
+        place, _, name = path.rpartition(".")
+        if not _NUMBERED.fullmatch(name):
+            type_ = type(default).__name__.replace("str", "string")
+            made[path] = Variable(path, place, type_, constant(default, is_guess=True), domain, (), use.location)
+    return made
 
 
 def _that_count(variables: Iterable[Variable], present: Set[str]) -> list[Variable]:
