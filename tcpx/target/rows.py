@@ -7,6 +7,7 @@ and may occur several times, so they must be free of side effects; {p} {n} {s} {
     {a} {b} {c}  operands          {p}  pointer to the scalar element type     {n}    lanes to access (int64)
     {v}          stored value      {s}  distance in elements (int64)           {lane} lane number, a constant
     {f}          first lane to access (int64), in 0..lanes; {p} points to its element, and the lanes are {f}..{f} + {n}
+    {e}          how many elements there are, {s} apart (int64)               {x}    lanes for which there is none
 
 `{n}` may lie outside 0..lanes: at most 0 means no lane, at least `lanes` means all.
 """
@@ -88,6 +89,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "masked_store": Kind(("p", "n", "v"), has_result=False),
         "strided_load": Kind(("p", "s")),
         "masked_strided_load": Kind(("p", "s", "n")),
+        "gather": Kind(("p", "s", "e", "a", "x")),
         "stream_store": Kind(("p", "v"), has_result=False),
         "stream_fence": Kind((), has_result=False),
         "lead": Kind(("p",)),
@@ -103,6 +105,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 )
 """Kinds of rows. A row without a result is a C statement (to be ended by `;`), any other an expression.
 
+Lane i of a `gather` is the element {p}[{a}[i] * {s}] if 0 <= {a}[i] < {e}; else nothing is read, and it is {x}[i].
 A `splat` repeats a scalar, or a group of a few lanes, over all lanes. A `shuffle` takes some lanes of two vectors. A
 `lead` is the number of elements from {p} on that lie before the next cache line."""
 

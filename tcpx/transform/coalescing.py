@@ -10,6 +10,7 @@ from tcpx.payload.ir import Operation, Value
 from tcpx.payload.memory_effects import MoveKind
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, product
+from tcpx.payload.strided import strided_positions
 from tcpx.payload.types import shape_of
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
@@ -35,6 +36,7 @@ def coalesce_dims(ctx: TransformContext, op: Operation, names: Sequence[str]) ->
     check_on_tensors(ctx, op)
     names = names or [it.name for it in op.iterators()]
     _check(ctx, op, names)
+    _check_memory(ctx, op, names)
     return under_other_shapes(
         ctx,
         op,
@@ -115,6 +117,28 @@ def _check(ctx: TransformContext, op: Structured, names: Sequence[str]) -> None:
                 required=f"[.., {', '.join(names)}, ..], or none of them",
                 found=f"[{', '.join(map(str, entries))}]",
                 fix="transpose_result, or fewer dims" if len(run) == len(touched) == len(names) else None,
+            )
+
+
+def _check_memory(ctx: TransformContext, op: Structured, names: Sequence[str]) -> None:
+    """Of rows that lie apart, and of what a view shows, another shape would be a copy."""
+    func = ctx.rewriter.func_of(op)
+    apart, count = strided_positions(func), len(func.args)
+    given = [*zip(op.inputs, op.maps(), strict=True), *zip(op.inits, op.result_maps(), strict=bool(op.inits))]
+    for value, entries in (*given, *zip(op.results, op.result_maps(), strict=True)):
+        places = [func.args.index(value)] if value in func.args else []
+        places += [count + k for user, k in value.uses if user is func.body.terminator]
+        made = value.defining_op if value not in op.results else None
+        is_shown = made is not None and new.pieces_of_all(made) is not None and not _reshapes(made)
+        if {map_dim(entry) for entry in entries} & set(names) and (is_shown or set(places) & set(apart)):
+            raise ctx.fail(
+                f"{' and '.join(names)} of %{value.name} do not lie one behind the other in memory",
+                op=op,
+                required="an operand or result without gaps",
+                found=f"%{value.name} = {made.opcode}"
+                if is_shown and made is not None
+                else f"%{value.name} is `strided`",
+                fix="leave it out, or make it a tensor of its own",
             )
 
 

@@ -2,7 +2,8 @@
 
 Value rows read `count` operands from the arrays a, b, c and write `count` results to `out`; extract and insert do so
 for every lane of `tested_lanes`; `lead` is given the address of each element of `a`. Memory rows access `a` (loads) or
-`out` (stores) once, with the lane count `n` and the stride `s`.
+`out` (stores) once, with the lane count `n` and the stride `s`; a gather of `n` elements reads its places from `b`, and
+what other lanes are from `c`.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ MEMORY_KINDS = (
     "masked_load_from",
     "strided_load",
     "masked_strided_load",
+    "gather",
     "store",
     "masked_store",
     "stream_store",
@@ -74,8 +76,13 @@ def memory_body(target: Target, row: InstructionRow) -> list[str]:
     """C statements of a row that accesses memory once."""
     type_ = row.result or row.operands[0]
     element = target.c_type(type_.dtype)
-    given = {"n": "n", "s": "s", "f": "s", "v": "x"} | {"p": f"({'' if row.result is None else 'const '}{element} *)m"}
+    given = {"n": "n", "s": "s", "f": "s", "v": "x", "e": "n", "a": "x", "x": "y"}
+    given |= {"p": f"({'' if row.result is None else 'const '}{element} *)m"}
     used = {key: given[key] for key in row.placeholders}
+    if row.kind == "gather":
+        places, rest = read_value(target, row.operands[0], "x", "b"), read_value(target, type_, "y", "c")
+        read = write_value(target, type_, row.render(**used), "0")
+        return [f"const {element} *m = a;", "int64_t i = 0;", places, rest, read]
     if row.result is not None:
         return [f"const {element} *m = a;", write_value(target, type_, row.render(**used), "0")]
     return [f"{element} *m = out;", "int64_t i = 0;", read_value(target, type_, "x", "a"), f"{row.render(**used)};"]

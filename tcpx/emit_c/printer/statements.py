@@ -8,7 +8,7 @@ from tcpx.emit_c.printer.memory_access import Access
 from tcpx.emit_c.printer.scopes import Scope
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.vector import Read
-from tcpx.payload.sizes import Dim, Size, is_equal, is_less_equal
+from tcpx.payload.sizes import Dim, Size, is_equal, is_less_equal, product
 from tcpx.payload.types import BufferType, ScalarType, Type, dtype_of
 from tcpx.target import InstructionRow, LaneType
 
@@ -62,10 +62,13 @@ def _arguments(
     guard = ""
     if "p" in row.placeholders:
         access = Access.of(op, context)
-        masked = "n" in row.placeholders
+        masked = "n" in row.placeholders or "e" in row.placeholders
         guard = context.sizes.is_positive(_guarding_sizes(op, access, masked, context), scope)
         arguments["p"] = access.pointer(context, scope)
-        if masked:
+        if "e" in row.placeholders:
+            arguments["e"] = context.sizes.text(product(access.tile.shape), scope)
+            arguments["x"] = _constant(op, op.result.type, _number(op), context)
+        if "n" in row.placeholders:
             arguments["n"] = context.sizes.text(1 if access.lanes is None else access.lanes, scope)
         if "f" in row.placeholders:
             (first,) = op.first if isinstance(op, Read) and op.first else (0,)

@@ -23,6 +23,7 @@ class Coalesce(Transform):
     Every operand and result has all of these dims side by side and in this order, or none of them. Reshapes round the
     operation, which move nothing, show its operands and results so; between two operations that are both coalesced
     there is none. An elementwise operation keeps its class, others become a generic. The dim has the name of the first.
+    What is `strided`, or shown by a view such as a slice, has gaps, and is refused.
 
     before:
         func @f(%x: tensor<[M]x7x3xf32>) -> tensor<[M]x7x3xf32> symbols [M] {

@@ -5,7 +5,7 @@ from tcpx.payload.ir import ROW, Block, FuncOp, Operation, Value
 from tcpx.payload.ops.constant import splat
 from tcpx.payload.ops.gml_st import Loop, OnSubset
 from tcpx.payload.ops.memory import Fence, Lead, Prefetch
-from tcpx.payload.ops.vector import FromElements, Read, Write
+from tcpx.payload.ops.vector import FromElements, Gather, Read, Write
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, is_equal, product
 from tcpx.payload.subsets import Tile
@@ -38,6 +38,16 @@ def select_read(selector: Selector, op: Read) -> None:
         selector.rewrite(op, lambda build: _read_lane_by_lane(selector, op, build, type_.lanes))
     else:
         raise selector.missing(op, "load")
+
+
+def select_gather(selector: Selector, op: Gather) -> None:
+    """The row of a read of lanes where others say."""
+    _buffer(op, op.source)
+    operands = [type_of(value, op) for value in op.indices.values()]
+    row = selector.find("gather", type_of(op.result, op), operands)
+    if row is None:
+        raise selector.missing(op, "gather")
+    selector.give(op, row)
 
 
 def select_write(selector: Selector, op: Write) -> None:

@@ -8,7 +8,7 @@ from tcpx.payload.ir import ROW, Operation
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.dot_product import Dot, Repeat
 from tcpx.payload.ops.memory import Fence, Lead, Prefetch
-from tcpx.payload.ops.vector import Extract, Insert, Read, Shuffle, Write
+from tcpx.payload.ops.vector import Extract, Gather, Insert, Read, Shuffle, Write
 from tcpx.payload.types import ScalarType
 from tcpx.records import frozen
 from tcpx.target import InstructionRow, LaneType, Target
@@ -104,6 +104,10 @@ def _read(named: NamedRow, op: Read) -> None:
     named.check(op, LOADS, type_of(op.result, op))
 
 
+def _gather(named: NamedRow, op: Gather) -> None:
+    named.check(op, ["gather"], type_of(op.result, op), [type_of(value, op) for value in op.indices.values()])
+
+
 def _write(named: NamedRow, op: Write) -> None:
     named.check(op, STORES, None, [type_of(op.operands[0], op)])
 
@@ -117,6 +121,7 @@ NAMED: Final = Recipes[NamedRow]()
 NAMED.add(_structured, Structured)
 NAMED.add(_constant, Const)
 NAMED.add(_read, Read)
+NAMED.add(_gather, Gather)
 NAMED.add(_write, Write)
 NAMED.add(_prefetch, Prefetch)
 NAMED.add(lambda named, op: named.check(op, ["lead"], type_of(op.result, op)), Lead)

@@ -31,7 +31,7 @@ from tcpx.transform.vectors.literals import invariant_block, is_splat, lane_numb
 from tcpx.transform.vectors.probes import discard
 from tcpx.transform.vectors.refusal import refusal
 from tcpx.transform.vectors.transposition import network
-from tcpx.transform.vectors.widths import Widths, is_source
+from tcpx.transform.vectors.widths import Widths, has_gather_row, is_source, place_dtype
 
 Index = tuple[int, ...]
 Grid = dict[Index, Value]
@@ -148,6 +148,8 @@ class Pieces:
             return self._read(op, index, lanes)
         if isinstance(op, Gather) and lanes.dim >= self._index_rank(op):
             return self._gathered(op, index, lanes)
+        if isinstance(op, Gather) and has_gather_row(self.target, op, lanes.width):
+            return self._gathered_lanes(op, index, lanes)
         if not is_source(value) and lanes.step == 1 and lanes.dim == len(shape) - 1:
             grid, width = self._grid(value), self.widths.of(value)
             if width == lanes.width and index[-1] % width == 0:
@@ -379,6 +381,40 @@ class Pieces:
             self.rewriter.set_operand(self.anchor, 0, value)
             value = guard.result
         self._made[key] = value
+        self.anchor = outer
+        self.continue_as(op, made)
+        return value
+
+    def _gathered_lanes(self, op: Gather, index: Index, lanes: Lanes) -> Value:
+        """Lanes that are read where those of the indices say."""
+        rank = self._index_rank(op)
+        key = ("gathered", op, index, lanes)
+        known = self._made.get(key)
+        if known is not None and self.visible(known):
+            return known
+        ((dim, given),) = op.indices.items()
+        outer, self.anchor = self.anchor, self.anchor if self._may_move(op) else op
+        at = self.lanes(given, index[:rank], lanes)
+        dtype = place_dtype(given)
+        if dtype_of(at.type) != dtype:
+            at = self.insert(new.cast(at, dtype), f"{given.name}.at")
+        left = iter(index[rank:])
+        tile = self.tiles.piece(op.subset, [0 if d == dim else next(left) for d in op.subset.kept])
+        whole = op.subset
+
+        def along(some: tuple[Dim, ...], every: tuple[Dim, ...]) -> tuple[Dim, ...]:
+            return (*some[:dim], every[dim], *some[dim + 1 :])
+
+        tile = Tile(
+            along(tile.offsets, whole.offsets),
+            along(tile.sizes, whole.sizes),
+            along(tile.strides, whole.strides),
+            tuple(d for d in tile.dropped if d != dim),
+        )
+        type_ = like(op.result.type, (lanes.width,), dtype_of(op.result.type))
+        made = Gather.of({dim: at}, op.source, tile, type_, op.value)
+        made.attributes["bounded"] = True
+        value = self._made[key] = self.insert(made, ".".join([op.results[0].name, *map(str, index)]), op)
         self.anchor = outer
         self.continue_as(op, made)
         return value

@@ -1,15 +1,18 @@
 """How many lanes the pieces of each vector value have: one number for all values that are computed lane by lane
 from each other, so that no piece has to be cut or glued."""
 
+from collections.abc import Iterator
+
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import ROW, Block, Operation, Value
 from tcpx.payload.ops.gml_st import If, Loop, StYield
 from tcpx.payload.ops.vector import FromElements, Gather, Insert, Read, Shuffle
-from tcpx.payload.types import HALF, ScalarType, VectorType, dtype_of, f32
-from tcpx.target import Target
+from tcpx.payload.types import HALF, ScalarType, VectorType, dtype_of, f32, shape_of, si32, si64
+from tcpx.target import LaneType, Target
 from tcpx.transform.vectors.lane_dims import (
     LaneDim,
     choose_lane_dim,
+    depends,
     extents_of,
     last_result_dim,
     streams,
@@ -34,6 +37,20 @@ def is_source(value: Value) -> bool:
     """Whether pieces of any width can be had of the value: it is read, a literal, or given by elements."""
     op = value.defining_op
     return op is not None and (op.is_fixed or isinstance(op, Read | Gather | FromElements))
+
+
+def place_dtype(indices: Value) -> ScalarType:
+    """The dtype that holds all indices of a vector, as rows that gather take them."""
+    dtype = dtype_of(indices.type)
+    return si32 if dtype.bits < 32 or dtype == si32 else si64
+
+
+def has_gather_row(target: Target, op: Gather, width: int) -> bool:
+    """Whether lanes that have an index each, along one dim of what is in memory, are read by one instruction."""
+    if len(op.indices) != 1:
+        return False
+    found, at = dtype_of(op.result.type), place_dtype(*op.indices.values())
+    return target.find("gather", None, LaneType(found.name, width), [LaneType(at.name, width)]) is not None
 
 
 class Widths:
@@ -169,6 +186,7 @@ class Widths:
         if lane is not None and lane.is_reduction and self.feasible(dtypes) == 1:
             lane = None
         self.lane_dims[op] = lane
+        dtypes = (*dtypes, *self._gathered_by(op, lane, dtypes))
         result = op.results[0]
         self._join_results(op)
         if lane is not None and lane.is_reduction:
@@ -187,6 +205,20 @@ class Widths:
                     self._join_values(result, value)
         if _is_narrow(result):
             self._keep_scalar(result)
+
+    def _gathered_by(
+        self, op: Structured, lane: LaneDim | None, dtypes: tuple[ScalarType, ...]
+    ) -> Iterator[ScalarType]:
+        """The dtypes of indices that lanes of its inputs have, if rows read those."""
+        for indexing_map, value in zip(op.maps(), op.inputs, strict=True):
+            made = value.defining_op
+            if lane is not None and isinstance(made, Gather) and len(made.indices) == 1:
+                (given,) = made.indices.values()
+                dtype = place_dtype(given)
+                moves = [k for k, e in enumerate(indexing_map) if depends(e, lane.name)]
+                is_along = len(moves) == 1 and moves[0] < len(shape_of(given.type))
+                if is_along and has_gather_row(self.target, made, self.feasible((*dtypes, dtype))):
+                    yield dtype
 
     def _join_results(self, op: Structured) -> None:
         """One width for all results, and for what they start with."""

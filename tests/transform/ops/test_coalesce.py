@@ -33,6 +33,14 @@ func @strided(%x: tensor<[M]x[N]xf32> strided) -> tensor<[M]x[N]xf32> symbols [M
   tcp.return(%r)
 }
 """
+APART = STRIDED.replace(" strided", "", 1).replace("-> tensor<[M]x[N]xf32>", "-> tensor<[M]x[N]xf32> strided")
+SHOWN = """\
+func @shown(%x: tensor<[M]x[N + 1]xf32>) -> tensor<[M]x[N]xf32> symbols [M: 0.., N: 0..] {
+  %s = tcp.slice(%x) {offsets = [0, 1]} : tensor<[M]x[N]xf32>
+  %r = tcp.mul(%s, %s) : tensor<[M]x[N]xf32>
+  tcp.return(%r)
+}
+"""
 HEAD = 'let r = match one "r" in root\n'
 S, C = 'let s = match one "s" in root\n', 'let c = match one "c" in root\n'
 CASES = {
@@ -48,7 +56,6 @@ CASES = {
     "with an init": (PAYLOADS["two_k"], f"{MM}let i = tile(mm, [m: 2, k: 2])".replace("let i", "let i, j")
                      + "\ncoalesce(mm, [k, j])"),
     "a tile": (BIASED, f"{HEAD}let i = tile(r, [d0: 2])\ncoalesce(r)"),
-    "rows with gaps": (STRIDED, f"{HEAD}coalesce(r)\nvectorize(r)"),
 }  # fmt: skip
 
 
@@ -96,6 +103,12 @@ func @f(%x: tensor<[M]x[N]xf32>) -> tensor<[N]x[M]xf32> symbols [M, N] {
          "two dims or more, each once", "d1", None)),
         (SUMS, f"{HEAD}coalesce(r, [d0, d1])", ("d0 and d1 of %r cannot be one dim",
          "parallel dims, or reduction dims", "reduction dim `d0`, parallel dim `d1`", None)),
+        (STRIDED, f"{HEAD}coalesce(r)", ("d0 and d1 of %x do not lie one behind the other in memory",
+         "an operand or result without gaps", "%x is `strided`", "leave it out, or make it a tensor of its own")),
+        (APART, f"{HEAD}coalesce(r)", ("d0 and d1 of %r do not lie one behind the other in memory",
+         "an operand or result without gaps", "%r is `strided`", "leave it out, or make it a tensor of its own")),
+        (SHOWN, f"{HEAD}coalesce(r)", ("d0 and d1 of %s do not lie one behind the other in memory",
+         "an operand or result without gaps", "%s = tcp.slice", "leave it out, or make it a tensor of its own")),
         (SOFTMAX, 'coalesce(match one "y" in root)', ("the dims of %y cannot be one",
          "a structured operation", "tcp.softmax", None)),
     ],
