@@ -66,6 +66,7 @@ def pairs(dtype: ScalarType, count: int, seed: int = 19) -> Iterator[tuple[Array
         with np.errstate(all="ignore"):
             exponent = random.uniform(least - fraction - 2, most + 1, count)
             yield x, (exponent / np.log2(x, dtype=np.float64)).astype(dtype.numpy)
+    yield bases[1].astype(dtype.numpy), random.uniform(-15, 15, count).astype(dtype.numpy)
     whole = random.integers(-50, 50, count).astype(dtype.numpy)
     yield -bases[1].astype(dtype.numpy), whole
     bits = [random.integers(0, 1 << dtype.bits, count, dtype=np.uint64).astype(f"u{dtype.bytes}") for _ in range(2)]
@@ -142,8 +143,11 @@ def test_angles_next_to_multiples_of_half_a_right_angle(target: str) -> None:
     functions = tuple(function for function in UNARY if function.opcode in ("sin", "cos", "tan"))
     multiples = np.arange(1, 4000) * (np.pi / 4)
     worst_angles = np.ldexp(np.array([16367173.0, 15464681.0, 8426641.0]), [72, 19, 3])
-    x = np.concatenate([worst_angles, multiples, -multiples * 2.0**20]).astype(np.float32)
-    check(worst(functions, f32, iter([(x,)]), (target,)), functions, f32)
+    for dtype, most in ((f32, 2.0**17), (f64, 2.0**21)):  # from these on, angles are large
+        ends = np.nextafter(dtype.numpy.type(most), np.array([0, np.inf], dtype.numpy))
+        edges = np.array([0.0, -0.0, most, -most, *ends, *-ends, np.inf, -np.inf, np.nan])
+        blocks = [multiples, -multiples * 2.0**20, multiples * 20, multiples * 400, worst_angles, edges]
+        check(worst(functions, dtype, ((b.astype(dtype.numpy),) for b in blocks), (target,)), functions, dtype)
 
 
 @GCC_SANITIZERS.needed

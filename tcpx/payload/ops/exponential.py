@@ -35,6 +35,11 @@ FAST_EXP_SERIES: Final = (0.5000435709953308, 0.16790907084941864, 0.04145860671
 """The same to 3e-6 of e**r."""
 
 
+def exp2_series(dtype: ScalarType) -> list[float]:
+    """2**r in r for |r| <= 1/2."""
+    return [log(2) ** k * c for k, c in enumerate((1.0, 1.0, *EXP_SERIES[dtype]))]
+
+
 @frozen
 class Power:
     """2**n * p with p from 0.7 to 1.42: the bits of p and, in its exponent, n; they need not be those of a number."""
@@ -118,8 +123,8 @@ class Exp2(RealFunction, Unary):
         form = x.format
         inside = x.at_least(-form.bias - form.fraction - 2.0)
         exponent = inside + form.magic
-        r = (inside - (exponent - form.magic)) * log(2)
-        power = Power.of(r.polynomial((1.0, 1.0, *EXP_SERIES[x.dtype])), exponent)
+        r = inside - (exponent - form.magic)
+        power = Power.of(r.polynomial(exp2_series(x.dtype)), exponent)
         made = x.is_below(1.0 - form.bias).choose(power.subnormal(), power.normal())
         return x.is_below(form.bias + 1.0).choose(made, x + inf)
 

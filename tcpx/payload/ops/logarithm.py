@@ -42,6 +42,12 @@ def significand(x: Term) -> tuple[Term, Term]:
     return k, ((bits & ((1 << form.fraction) - 1)) + ROOT_HALF[x.dtype]).number()
 
 
+def usual_exponent_and_fraction(x: Term) -> tuple[Term, Term]:
+    """k and f with 2**k (1 + f) = x, x a positive number that is not subnormal."""
+    k, m = significand(x)
+    return k - (2.0**x.format.fraction + x.format.bias), m - 1.0
+
+
 def exponent_and_fraction(x: Term) -> tuple[Term, Term]:
     """k and f with 2**k (1 + f) = x, x a positive number."""
     form = x.format
@@ -64,10 +70,33 @@ def with_ends(x: Term, zero: Term, made: Term) -> Term:
     return x.is_below(inf).choose(inside, x)
 
 
+def is_unusual(x: Term) -> Term:
+    """Whether a number is subnormal, not above 0, infinite or NaN: by its bits, less those of the least that is not."""
+    least = x.format.bits(1 - x.format.bias)
+    above = x.bits() - least
+    return above.constant(x.format.bits(x.format.bias + 1) - least).is_at_most(above)
+
+
 class Logarithm(RealFunction, Unary):
-    """Of 0 it is -inf, of numbers below NaN."""
+    """Of 0 it is -inf, of numbers below NaN. In vectors, these and subnormal numbers are in a branch."""
 
     __slots__ = ()
+
+    def term(self, *args: Term) -> Term:
+        (x,) = args
+        return x.branch(lambda x: (self.of_usual(x), is_unusual(x)), self.of_any)
+
+    def of_usual(self, x: Term) -> Term:
+        """The logarithm of a positive number that is neither subnormal nor infinite."""
+        return self.of_parts(*usual_exponent_and_fraction(x))
+
+    def of_any(self, x: Term) -> Term:
+        """The logarithm of any number."""
+        return with_ends(x, x, self.of_parts(*exponent_and_fraction(x)))
+
+    def of_parts(self, k: Term, f: Term) -> Term:
+        """The logarithm of 2**k (1 + f)."""
+        raise self.error("the function declares no values", required="an operation with this method")
 
 
 @register
@@ -81,11 +110,9 @@ class Log(Logarithm):
     def reference(self, *args: Wide) -> Wide:
         return np.log(args[0])
 
-    def term(self, *args: Term) -> Term:
-        (x,) = args
-        k, f = exponent_and_fraction(x)
-        high, low = split(LN2, x.dtype)
-        return with_ends(x, x, k.times_plus(high, k.times_plus(low, log_of_significand(f))))
+    def of_parts(self, k: Term, f: Term) -> Term:
+        high, low = split(LN2, f.dtype)
+        return k.times_plus(high, k.times_plus(low, log_of_significand(f)))
 
 
 @register
@@ -99,10 +126,8 @@ class Log2(Logarithm):
     def reference(self, *args: Wide) -> Wide:
         return np.log2(args[0])
 
-    def term(self, *args: Term) -> Term:
-        (x,) = args
-        k, f = exponent_and_fraction(x)
-        return with_ends(x, x, log_of_significand(f).times_plus(1 / log(2), k))
+    def of_parts(self, k: Term, f: Term) -> Term:
+        return log_of_significand(f).times_plus(1 / log(2), k)
 
 
 @register
@@ -116,15 +141,13 @@ class Log10(Logarithm):
     def reference(self, *args: Wide) -> Wide:
         return np.log10(args[0])
 
-    def term(self, *args: Term) -> Term:
-        (x,) = args
-        k, f = exponent_and_fraction(x)
-        high, low = split(LOG10_2, x.dtype)
-        return with_ends(x, x, k.times_plus(high, log_of_significand(f).times_plus(1 / log(10), k * low)))
+    def of_parts(self, k: Term, f: Term) -> Term:
+        high, low = split(LOG10_2, f.dtype)
+        return k.times_plus(high, log_of_significand(f).times_plus(1 / log(10), k * low))
 
 
 @register
-class Log1p(Logarithm):
+class Log1p(RealFunction, Unary):
     """The natural logarithm of 1 + a, exact to rounding also for small a: of -1.0 -inf, below NaN, of -0.0 -0.0."""
 
     __slots__ = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf, log, nan
+from math import inf, nan
 from typing import Final
 
 import numpy as np
@@ -12,8 +12,8 @@ from tcpx.payload.interfaces import Build
 from tcpx.payload.ir import Value, register
 from tcpx.payload.ops.arithmetic import InSinglePrecision, NumbersOnly
 from tcpx.payload.ops.elementwise import Binary
-from tcpx.payload.ops.exponential import EXP_SERIES, Power
-from tcpx.payload.ops.logarithm import exponent_and_fraction
+from tcpx.payload.ops.exponential import Power, exp2_series
+from tcpx.payload.ops.logarithm import exponent_and_fraction, is_unusual, usual_exponent_and_fraction
 from tcpx.payload.ops.real_function import in_wider
 from tcpx.payload.ops.terms import Term
 from tcpx.payload.types import dtype_of, f32, f64
@@ -73,27 +73,62 @@ def log2_of_significand(f: Term) -> Twofold:
     return ratio.times(Twofold.constant(f, LOG2_FIRST[f.dtype]).plus_smaller(square.times(second)))
 
 
-def power_of_size(size: Term, y: Term) -> Term:
-    """size**y for a size that is not negative, where size is not 1 and y not 0: 2**(y log2(size)).
+def log2_of_product(k: Term, f: Term) -> Twofold:
+    """log2(2**k (1 + f)): with 9 bits more than its dtype has."""
+    return Twofold(k, k.constant(0.0)).plus_smaller(log2_of_significand(f))
 
-    The logarithm has 9 bits more than the result, and what rounding takes from the product is made up for.
-    """
-    form = size.format
-    k, f = exponent_and_fraction(size)
-    logarithm = Twofold(k, k.constant(0.0)).plus_smaller(log2_of_significand(f))
+
+def log2_of_size(size: Term) -> Twofold:
+    """The logarithm of any number that is not negative."""
+    made = log2_of_product(*exponent_and_fraction(size))
     ends = size.equals(0.0).choose(-inf, size)
     is_inside = size.is_below(inf) & size.constant(0.0).is_below(size)
-    logarithm = Twofold(is_inside.choose(logarithm.high, ends), logarithm.low)
-    product = y * logarithm.high
-    lost = y.fused(logarithm.high, -product) + y * logarithm.low
-    exponent = product + form.magic
-    r = (product - (exponent - form.magic)) + lost
-    series = [log(2) ** n * c for n, c in enumerate((1.0, 1.0, *EXP_SERIES[size.dtype]))]
-    power = Power.of(r.polynomial(series), exponent)
-    made = product.is_below(1.0 - form.bias).choose(power.subnormal(), power.normal())
-    excess = (product - (form.bias + 1.0)) + lost
-    made = excess.is_below(0.0).choose(made, product + inf)
-    return product.is_below(-form.bias - form.fraction - 1.0).choose(0.0, made)
+    return Twofold(is_inside.choose(made.high, ends), made.low)
+
+
+@frozen
+class Exponent:
+    """An exponent of 2 in two parts: a product, and what rounding took from it."""
+
+    product: Term
+    lost: Term
+
+    @staticmethod
+    def of(y: Term, logarithm: Twofold) -> Exponent:
+        product = y * logarithm.high
+        return Exponent(product, y.fused(logarithm.high, -product) + y * logarithm.low)
+
+    def power(self) -> Power:
+        form = self.product.format
+        exponent = self.product + form.magic
+        r = (self.product - (exponent - form.magic)) + self.lost
+        return Power.of(r.polynomial(exp2_series(self.product.dtype)), exponent)
+
+    def number(self) -> Term:
+        """2 to it, whatever it is."""
+        form, power = self.product.format, self.power()
+        made = self.product.is_below(1.0 - form.bias).choose(power.subnormal(), power.normal())
+        excess = (self.product - (form.bias + 1.0)) + self.lost
+        made = excess.is_below(0.0).choose(made, self.product + inf)
+        return self.product.is_below(-form.bias - form.fraction - 1.0).choose(0.0, made)
+
+
+def power_of_any(x: Term, y: Term) -> Term:
+    """x**y with all special cases."""
+    size, half = abs(x), y * 0.5
+    made = Exponent.of(y, log2_of_size(size)).number()
+    made = (y.equals(0.0) | size.equals(1.0)).choose(1.0, made)
+    whole = half.round().equals(half).choose(made, made.signed_as(x))
+    is_undefined = x.is_below(0.0) & x.constant(-inf).is_below(x)
+    return y.round().equals(y).choose(whole, is_undefined.choose(nan, made))
+
+
+def usual_power(x: Term, y: Term) -> tuple[Term, Term]:
+    """x**y of usual numbers, where the result is normal; and where it is not that."""
+    exponent = Exponent.of(y, log2_of_product(*usual_exponent_and_fraction(x)))
+    size = abs(exponent.product).bits()  # of NaN the greatest
+    end = size.constant(int(np.array(x.format.bias - 1, x.dtype.numpy).view(x.format.integers.numpy)))
+    return exponent.power().normal(), is_unusual(x) | end.is_at_most(size)
 
 
 @register
@@ -115,11 +150,7 @@ class Pow(InSinglePrecision, Binary, NumbersOnly):
         if not dtype_of(self.result.type).is_float:
             return None
         x, y = (Term(build, a) for a in args)
-        size, half = abs(x), y * 0.5
-        made = (y.equals(0.0) | size.equals(1.0)).choose(1.0, power_of_size(size, y))
-        whole = half.round().equals(half).choose(made, made.signed_as(x))
-        is_undefined = x.is_below(0.0) & x.constant(-inf).is_below(x)
-        return y.round().equals(y).choose(whole, is_undefined.choose(nan, made)).value
+        return x.branch(lambda x: usual_power(x, x.beside(y)), lambda x: power_of_any(x, x.beside(y))).value
 
 
 def integer_power(a: Array, b: Array) -> Array:

@@ -6,13 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from tcpx.payload.interfaces import Build
-from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.arithmetic import Abs, Neg, Sqrt
 from tcpx.payload.ops.bits import And, Bitcast, Or, ShiftLeft, ShiftRight, Xor
+from tcpx.payload.ops.branch import IfAny
 from tcpx.payload.ops.constant import splat
 from tcpx.payload.ops.elementwise import Add, Div, Fma, Max, Min, Mul, MultiplyAdd, Round, Sub
+from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.select import Equal, Less, LessEqual, Select
-from tcpx.payload.types import ScalarType, dtype_of, f32, f64, ui32, ui64
+from tcpx.payload.ops.vector import Extract, FromElements
+from tcpx.payload.types import ScalarType, VectorType, dtype_of, f32, f64, ui32, ui64
 from tcpx.records import frozen
 
 
@@ -46,6 +49,11 @@ class Format:
 
 
 FORMATS: Final = {f32: Format(23, 127, ui32, 15, 64), f64: Format(52, 1023, ui64, 32, 512)}
+
+
+def lanes_of(value: Value) -> int:
+    """How many lanes a vector of one dim has, as those of a target are; of anything else 0."""
+    return value.type.shape[0] if isinstance(value.type, VectorType) and len(value.type.shape) == 1 else 0
 
 
 @frozen
@@ -152,6 +160,26 @@ class Term:
     def choose(self, yes: Term | float, no: Term) -> Term:
         """`yes` where this truth value holds, else `no`."""
         return self.made(Select.of, yes if isinstance(yes, Term) else no.constant(yes), no)
+
+    def branch(self, usual: Callable[[Term], tuple[Term, Term]], rare: Callable[[Term], Term]) -> Term:
+        """What `usual` makes of it, with where that is not right; if so in any lane of a vector, for all lanes what
+        `rare` makes, in a branch. That is right everywhere, and taken alone for what is no vector."""
+        if not lanes_of(self.value):
+            return rare(self)
+        block = Block()
+        made = rare(Term(lambda op: block.append(op).result, self.value))
+        block.append(Yield([made.value]))
+        value, is_wrong = usual(self)
+        return Term(self.build, self.build(IfAny.of(is_wrong.value, value.value, block)))
+
+    def beside(self, other: Term) -> Term:
+        """Another value, to be used where this one is."""
+        return Term(self.build, other.value)
+
+    def lane_by_lane(self, of: Callable[[Value], Operation]) -> Term:
+        """An operation on each lane of a 1-D vector, by itself."""
+        lanes = [self.build(Extract.of(self.value, lane)) for lane in range(lanes_of(self.value))]
+        return Term(self.build, self.build(FromElements.of([self.build(of(lane)) for lane in lanes])))
 
     def bits(self) -> Term:
         """The bits of a float, as an unsigned integer."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import inf
+from math import pi
 from typing import Final
 
 import numpy as np
@@ -12,13 +12,32 @@ from tcpx.payload.interfaces import Build
 from tcpx.payload.ir import Value, register
 from tcpx.payload.ops.elementwise import Unary
 from tcpx.payload.ops.real_function import RealFunction, Wide
-from tcpx.payload.ops.terms import Term
-from tcpx.payload.types import dtype_of, f32
+from tcpx.payload.ops.terms import Term, lanes_of
+from tcpx.payload.types import dtype_of, f32, f64
 
-SIN_SERIES: Final = (-0.16666655242443085, 0.008332173340022564, -0.00019516650354489684)
-"""(sin r / r - 1) / r**2 in r**2 for |r| <= pi / 4: minimax (Remez), 2**-28 of sin r."""
-COS_SERIES: Final = (0.04166664555668831, -0.001388736185617745, 2.443775701976847e-05)
-"""(cos r - 1 + r**2 / 2) / r**4 in r**2, 2**-33."""
+SIN_SERIES: Final = {
+    f32: (-0.16666655242443085, 0.008332173340022564, -0.00019516650354489684),
+    f64: (
+        *(-0.1666666666666663, 0.008333333333321981, -0.00019841269829446042, 2.755731356153799e-06),
+        *(-2.5050736999329682e-08, 1.589553397065115e-10),
+    ),
+}
+"""(sin r / r - 1) / r**2 in r**2 for |r| <= pi / 4: minimax (Remez), 2**-28 and 2**-57 of sin r."""
+COS_SERIES: Final = {
+    f32: (0.04166664555668831, -0.001388736185617745, 2.443775701976847e-05),
+    f64: (
+        *(0.041666666666666595, -0.001388888888887354, 2.4801587289100095e-05, -2.75573142375066e-07),
+        *(2.087570710558417e-09, -1.1358783708778216e-11),
+    ),
+}
+"""(cos r - 1 + r**2 / 2) / r**4 in r**2, 2**-33 and 2**-64."""
+QUARTER: Final = {
+    f32: (1.570796251296997, 7.549789415861596e-08, 5.390302529957765e-15),
+    f64: (1.5707963267948966, 6.123233995736765e-17, 1.0828566739219139e-32),
+}
+"""pi / 2 as a sum of three parts, rounded down each."""
+LARGE: Final = {f32: 2.0**17, f64: 2.0**21}
+"""From here on, an angle has more quarter turns than these are enough for."""
 TWO_OVER_PI: Final = int("a2f9836e4e441529fc2757d1f534ddc0db6295993c439041fe5163abdebbc561", 16)
 """256 bits of 2 / pi."""
 HALF_PI: Final = (1.5707963705062866, -4.371138828673793e-08)
@@ -78,35 +97,75 @@ def quadrant(x: Term) -> tuple[Term, Term]:
     return is_small.choose(0.0, q), is_small.choose(x, r)
 
 
+def turns(x: Term) -> tuple[Term, Term]:
+    """q, in the low bits of an integer, and r with x = q pi / 2 + r, of a number from 0 to `LARGE`.
+
+    r = x - q pi / 2 in three parts (Cody and Waite, 1980): the first difference is exact, as its last bit is that of
+    the first part.
+    """
+    exponent = x.times_plus(2 / pi, x.format.magic)
+    q, r = exponent - x.format.magic, x
+    for part in QUARTER[x.dtype]:
+        r = q.fused(-part, r)
+    return exponent.bits(), r
+
+
+def turns_of_any(x: Term) -> tuple[Term, Term]:
+    """The same of any f32 that is not negative."""
+    q, r = quadrant(x)
+    return (q + x.format.magic).bits(), r
+
+
+def sine_and_cosine(r: Term) -> tuple[Term, Term]:
+    """Those of r, from -pi / 4 to pi / 4."""
+    square = r * r
+    sine = (square * r).times_plus(square.polynomial(SIN_SERIES[r.dtype]), r)
+    cosine = (square * square).times_plus(square.polynomial(COS_SERIES[r.dtype]), square.times_plus(-0.5, 1.0))
+    return sine, cosine
+
+
+def sine(q: Term, r: Term) -> Term:
+    """sin(q pi / 2 + r)."""
+    value = is_even(q, r).choose(*sine_and_cosine(r))
+    return (value.bits() ^ ((q & 2) << r.dtype.bits - 2)).number()
+
+
+def is_even(q: Term, r: Term) -> Term:
+    """Whether the last bit of q is not set."""
+    return ((q & 1) | r.format.bits(0)).number().equals(1.0)
+
+
 class Trigonometric(RealFunction, Unary):
-    """f32 in vectors, for angles up to the greatest number; f64 lane by lane, as the library has it."""
+    """In vectors, NaN of infinities. Large angles are computed in a branch, those of f64 lane by lane."""
 
     __slots__ = ()
 
     def expanded(self, build: Build, *args: Value) -> Value | None:
-        return super().expanded(build, *args) if dtype_of(args[0].type) == f32 else None
+        (a,) = args
+        return super().expanded(build, a) if dtype_of(a.type) == f32 or lanes_of(a) else None
 
-    def parts(self, x: Term, turns: int) -> tuple[Term, Term, Term]:
-        """The bits of q + `turns`, sin r and cos r."""
-        q, r = quadrant(abs(x))
-        square = r * r
-        sine = (square * r).times_plus(square.polynomial(SIN_SERIES), r)
-        cosine = (square * square).times_plus(square.polynomial(COS_SERIES), square.times_plus(-0.5, 1.0))
-        return (q + (x.format.magic + turns)).bits(), sine, cosine
+    def term(self, *args: Term) -> Term:
+        (x,) = args
+        return x.branch(self.usual, self.of_any)
 
-    def sine(self, x: Term, turns: int) -> Term:
-        """sin(|x| + turns * pi / 2)."""
-        q, sine, cosine = self.parts(x, turns)
-        value = self.is_even(q).choose(sine, cosine)
-        return (value.bits() ^ ((q & 2) << 30)).number()
+    def usual(self, x: Term) -> tuple[Term, Term]:
+        """The function of an angle of which the size is below `LARGE`; and whether it is not."""
+        size = abs(x)
+        return self.signed(self.turned(*turns(size)), x), size.constant(LARGE[x.dtype]).is_at_most(size)
 
-    def is_even(self, q: Term) -> Term:
-        """Whether the last bit is not set."""
-        return ((q & 1) | 0x3F800000).number().equals(1.0)
+    def of_any(self, x: Term) -> Term:
+        """The function of any angle."""
+        if x.dtype == f64:
+            return x.lane_by_lane(type(self).of)
+        return self.signed(self.turned(*turns_of_any(abs(x))), x)
 
-    def at_ends(self, x: Term, made: Term) -> Term:
-        """NaN of infinities."""
-        return abs(x).is_below(inf).choose(made, x - x)
+    def signed(self, made: Term, x: Term) -> Term:
+        """The function of x, given that of |x|."""
+        return (made.bits() ^ (x.bits() & (1 << x.dtype.bits - 1))).number()
+
+    def turned(self, q: Term, r: Term) -> Term:
+        """The function of q pi / 2 + r."""
+        raise self.error("the function declares no values", required="an operation with this method")
 
 
 @register
@@ -120,10 +179,8 @@ class Sin(Trigonometric):
     def reference(self, *args: Wide) -> Wide:
         return np.sin(args[0])
 
-    def term(self, *args: Term) -> Term:
-        (x,) = args
-        sign = x.bits() & (1 << x.dtype.bits - 1)
-        return self.at_ends(x, (self.sine(x, 0).bits() ^ sign).number())
+    def turned(self, q: Term, r: Term) -> Term:
+        return sine(q, r)
 
 
 @register
@@ -137,9 +194,11 @@ class Cos(Trigonometric):
     def reference(self, *args: Wide) -> Wide:
         return np.cos(args[0])
 
-    def term(self, *args: Term) -> Term:
-        (x,) = args
-        return self.at_ends(x, self.sine(x, 1))
+    def turned(self, q: Term, r: Term) -> Term:
+        return sine(q + 1, r)
+
+    def signed(self, made: Term, x: Term) -> Term:
+        return made
 
 
 @register
@@ -153,9 +212,7 @@ class Tan(Trigonometric):
     def reference(self, *args: Wide) -> Wide:
         return np.tan(args[0])
 
-    def term(self, *args: Term) -> Term:
-        (x,) = args
-        q, sine, cosine = self.parts(x, 0)
-        is_even = self.is_even(q)
-        ratio = is_even.choose(sine, -cosine) / is_even.choose(cosine, sine)
-        return self.at_ends(x, (ratio.bits() ^ (x.bits() & (1 << x.dtype.bits - 1))).number())
+    def turned(self, q: Term, r: Term) -> Term:
+        sine, cosine = sine_and_cosine(r)
+        even = is_even(q, r)
+        return even.choose(sine, -cosine) / even.choose(cosine, sine)

@@ -60,6 +60,14 @@ class Decompose(Transform):
         rewriter = ctx.rewriter
 
         def build(made: Operation) -> Value:
+            if made.regions and isinstance(op, Elementwise):
+                raise ctx.fail(
+                    f"%{op.name} has a branch in vectors",
+                    op=op,
+                    required="an operation on tensors, or one that has none, such as tcp.exp",
+                    found=f"%{op.name}: {op.result.type}",
+                    fix="decompose it before vectorize",
+                )
             short = made.opcode.split(".")[-1]
             made.location = op.location
             inserted = rewriter.insert(made, InsertPoint.before(op), f"{source_name(op)}/{short}")

@@ -4,6 +4,7 @@ from typing import Final
 
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import ROW, Block, FuncOp, Operation
+from tcpx.payload.ops.branch import IfAny
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.dot_product import Dot, Repeat
 from tcpx.payload.ops.gml_st import If, Loop
@@ -14,6 +15,7 @@ from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.types import BufferType
 from tcpx.target import Target
 from tcpx.transform.recipes import Recipes
+from tcpx.transform.vectors.branches import select_if_any
 from tcpx.transform.vectors.compute_rows import (
     select_dot,
     select_extract,
@@ -93,6 +95,7 @@ SELECTED.add(select_from_elements, FromElements)
 SELECTED.add(select_shuffle, Shuffle)
 SELECTED.add(select_repeat, Repeat)
 SELECTED.add(select_dot, Dot)
+SELECTED.add(select_if_any, IfAny)
 
 
 def _erase_unused(rewriter: Rewriter, func: FuncOp) -> None:

@@ -1,11 +1,11 @@
 """Unrolling of structured operations: the scalar body, applied to lanes, for every piece of the result."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 
 from tcpx.payload.facts import facts_at
 from tcpx.payload.indexing_maps import IndexingMap, map_dim
-from tcpx.payload.interfaces import Elementwise, Position, Structured
+from tcpx.payload.interfaces import Build, Elementwise, Position, Structured
 from tcpx.payload.ir import Block, Value
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.ops.vector import Insert, Read, Shuffle
@@ -18,7 +18,7 @@ from tcpx.transform.vectors.dot_products import DotProduct, dot_product, factor,
 from tcpx.transform.vectors.lane_dims import LaneDim, as_size, depends, dims_of_result, extents_of, lane_step, streams
 from tcpx.transform.vectors.literals import is_splat
 from tcpx.transform.vectors.pieces import Grid, Index, Pieces, shape_of_vector
-from tcpx.transform.vectors.probes import combiner_of, combines_in_one
+from tcpx.transform.vectors.probes import combines_in_one
 from tcpx.transform.vectors.refusal import refusal
 from tcpx.transform.vectors.transposition import Network, network
 from tcpx.transform.vectors.widths import is_vector
@@ -270,7 +270,7 @@ def _total(pieces: Pieces, op: Structured, key: Index, partial: Sequence[Value])
     or of scalars."""
     name, tree = piece_name(op, key), _tree(pieces, op)
     if len(partial) == 1 and combines_in_one(op):
-        return [pieces.insert(horizontal_reduction(op, partial[0]), name, op)]
+        return [pieces.insert(horizontal_reduction(op.combine, partial[0], op.acc_type), name, op)]
     if tree is not None:
         return [pieces.extract(total, 0) for total in _in_tree(pieces, op, tree, name, [partial])]
     lanes = shape_of_vector(partial[0].type)[0]
@@ -304,18 +304,17 @@ def _combined(pieces: Pieces, op: Structured, name: str, lhs: Sequence[Value], r
     return op.joined(lambda made: pieces.insert(made, name, op), lhs, rhs)
 
 
-def horizontal_reduction(op: Structured, vector: Value) -> Generic:
-    """A detached reduction of a 1-D vector to a scalar with the combiner of `op`."""
-    block = Block([("", op.acc_type), ("", op.acc_type)])
-
-    combined = op.combine(lambda made: block.append(made).result, block.args[1], block.args[0])
-    block.append(Yield([combined]))
+def horizontal_reduction(combine: Callable[[Build, Value, Value], Value], vector: Value, dtype: ScalarType) -> Generic:
+    """A detached reduction of a 1-D vector to a scalar, by what is one operation."""
+    block = Block([("", dtype), ("", dtype)])
+    combined = combine(lambda made: block.append(made).result, block.args[1], block.args[0])
     attributes = {
         "iterators": (("d0", "reduction"),),
         "maps": ((as_size("d0"),), ()),
-        "combiner": combiner_of(op).opcode,
+        "combiner": block.ops[-1].opcode,
     }
-    return Generic([vector], [op.acc_type], attributes, [block])
+    block.append(Yield([combined]))
+    return Generic([vector], [dtype], attributes, [block])
 
 
 def neutral(pieces: Pieces, op: Structured) -> list[Value]:

@@ -29,6 +29,24 @@ def test_refused() -> None:
     assert refusal(RELU, MM + "decompose(mm)").message == "%mm is not made of others"
 
 
+SINE = """
+func @f(%x: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] {
+  %y = tcp.sin(%x) : tensor<[N]xf32>
+  tcp.return(%y)
+}
+"""
+
+
+def test_of_tensors_there_is_no_branch() -> None:
+    check(SINE, Y + "decompose(y)", exact=False)
+
+
+def test_a_branch_in_vectors_is_refused() -> None:
+    found = refusal(SINE, Y + "let i = tile(y, [d0: 16], tail: pad)\nvectorize(i)\ndecompose(y)")
+    assert found.message == "%y has a branch in vectors"
+    assert found.fix == "decompose it before vectorize"
+
+
 NORM = """\
 func @norm(%x: tensor<[M]x[N]xf32>, %b: tensor<[N]xf32>, %n: tensor<[M]xf32>) -> (tensor<[M]x[N]xf32>, tensor<[M]x[N]xf32>) symbols [M: 0.., N: 0..] {
   %s = tcp.broadcast(%b) {dims = [1]} : tensor<[M]x[N]xf32>
