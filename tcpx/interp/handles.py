@@ -112,7 +112,8 @@ class Handles:
         reasons = [self.rewriter.ended[o] for o in handle.origins if o in self.rewriter.ended]
         ends = [self.ended_by[o] for o in handle.origins if o in self.ended_by]
         place = f"at {ends[-1]}" if ends else ""
-        found = ", ".join(part for part in (reasons[-1] if reasons else "it was erased", place) if part)
+        why = reasons[-1] if reasons else "it was erased" if handle.origins else "what gives it was left out"
+        found = ", ".join(part for part in (why, place) if part)
         return ScheduleError(
             Diagnostic(
                 f"%{handle.label} is gone",

@@ -149,9 +149,9 @@ class PayloadChecker:
     def _let(self, statement: ast.Let, frame: Frame) -> None:
         value = statement.value
         if isinstance(value, ast.Call) and is_step(value, frame):
-            results = self._call(value, statement, frame)
+            results = self._call(value, statement, frame, statement.optional)
             for k, name in enumerate(statement.names):
-                self._bind(name, results[k] if k < len(results) else None, frame)
+                self._bind(name, results[k] if k < len(results) and not statement.optional else None, frame)
             return
         made = self._evaluated(value, frame)
         parts = made if len(statement.names) > 1 and isinstance(made, tuple) else (made,)

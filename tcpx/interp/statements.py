@@ -65,7 +65,9 @@ def run_statement(statement: ast.Statement, state: State, frame: Frame) -> Value
 def _let(statement: ast.Let, state: State, frame: Frame) -> None:
     value = statement.value
     if isinstance(value, ast.Call) and is_step(value, frame):
-        results = _do(value, statement, state, frame)
+        results = _do(value, statement, state, frame, statement.optional)
+        if statement.optional and not results:
+            results = tuple(OpHandle((), name) for name in statement.names)
     else:
         made = evaluate(value, state, frame)
         results = made if len(statement.names) > 1 and isinstance(made, tuple) else (made,)

@@ -200,6 +200,17 @@ def test_a_step_without_effect_is_an_error() -> None:
     run(MM + "optional canonicalize(root)")
 
 
+def test_handles_of_an_optional_step_that_is_left_out_denote_nothing() -> None:
+    run(
+        MM
+        + "let a = optional fold_cast(mm.lhs)\nlet i, j = optional tile(mm, [m: 4, n: 8])\nlet k = optional rows(mm)\n"
+        "require exists(i) and exists(j) and exists(k) and not exists(a)"
+    )
+    found = failure(MM + "let a = optional fold_cast(mm.lhs)\ndce(a)").diagnostic
+    assert (found.message, found.found, found.kind) == ("%a is gone", "what gives it was left out", Kind.SILENCEABLE)
+    run(MM + "let a = optional fold_cast(mm.lhs)\noptional dce(a)")
+
+
 # -- recovery ----------------------------------------------------------------------------------------------------
 
 

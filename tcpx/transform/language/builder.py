@@ -193,7 +193,9 @@ class Builder:
         values = [self.expression(k) for k in _trees(tree) if k.data != "type"]
         match str(tree.data):
             case "let":
-                return ast.Let(_names(tree), values[0], trivia=trivia, location=location)
+                is_optional = _has(tree, "OPTIONAL")
+                value = self._call(values[0]) if is_optional else values[0]
+                return ast.Let(_names(tree), value, is_optional, trivia=trivia, location=location)
             case "knob":
                 type_ = self.type(_trees(tree, "type")[0])
                 default, domain, limit = [*values, None, None][:3]

@@ -147,7 +147,7 @@ _HINTS: Sequence[tuple[Applies, str]] = (
     ),
     (
         lambda p: p.kind == "OPTIONAL",
-        "what `optional` leaves out has no value: write `optional tile(..)` as a statement",
+        "what `optional` leaves out has no value: write `let i = optional tile(..)`, and ask `exists(i)`",
     ),
     (lambda p: p.kind == "FOR" and p.ends("CARDINALITY"), "loops are matched as `loop`"),
     (

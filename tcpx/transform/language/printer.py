@@ -116,7 +116,8 @@ def _headed(parts: list[tuple[str, ast.Block]], closed_by: str = "") -> list[str
 def _statement(statement: ast.Statement) -> list[str]:
     match statement:
         case ast.Let():
-            return [f"let {', '.join(statement.names)} = {print_expression(statement.value)}"]
+            optional = "optional " if statement.optional else ""
+            return [f"let {', '.join(statement.names)} = {optional}{print_expression(statement.value)}"]
         case ast.Knob():
             domain = f" in {print_expression(statement.domain)}" if statement.domain is not None else ""
             domain += f" up_to {print_expression(statement.limit)}" if statement.limit is not None else ""

@@ -207,8 +207,11 @@ class Commented(Node):
 
 @frozen
 class Let(Commented):
+    """`let a, b = value`. The handles of an `optional` step that is left out denote nothing."""
+
     names: tuple[str, ...]
     value: Expression
+    optional: bool = False
 
 
 @frozen

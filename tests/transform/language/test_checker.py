@@ -84,7 +84,8 @@ def problems(body: str) -> list[tuple[str, str | None]]:
         ("tune way { a => { } a => { } }", "the alternative `a` stands twice", None),
         ("return mm", "`return` and the declared results differ in number", None),
         ("return\nlet a = 1", "this statement is never reached", None),
-        ("for x in 4 { let a = x }", "`for` goes through a list, a handle or a range", None),
+        ("let a = optional size(mm.n)\nrequire a == 4", "what is `optional` is no step", None),
+    ("for x in 4 { let a = x }", "`for` goes through a list, a handle or a range", None),
     ],
 )  # fmt: skip
 def test_found(body: str, message: str, fix: str | None) -> None:
@@ -93,6 +94,7 @@ def test_found(body: str, message: str, fix: str | None) -> None:
 
 UNREACHABLE = [
     ("try { optional vectorize(mm.loop(n)) } else { vectorize(mm.loop(k)) }", "this alternative is never tried"),
+    ("try { let a = optional fold_cast(mm.lhs) } else { dce(mm) }", "this alternative is never tried"),
     ('try { let a = 1; let b = a } else fail "no"', "this alternative is never tried"),
     ("case mm { contract => { dce(mm) } matmul => { cse(mm) } }", "this arm is never reached"),
     ("case mm { op => { dce(mm) } contract where size(n) == 4 => { cse(mm) } }", "this arm is never reached"),
@@ -296,6 +298,14 @@ def test_what_was_meant(body: str, message: str, fix: str | None) -> None:
 def test_a_dim_is_no_number() -> None:
     (found,) = check_program(program_of_text(f"{HEAD}sequence f(mm: op, d: dim) {{ tile(mm, [d: d / 2]) }}"))
     assert (found.message, found.fix) == ("arithmetic is on numbers", "its extent: `size(d)`")
+
+
+def test_what_is_optional_gives_handles() -> None:
+    text = f"{HEAD}sequence number(x: op) -> int {{\n  dce(x)\n  return 4\n}}\n"
+    text += "schedule s(root: func) {\n  let n = optional number(match one matmul in root)\n  require n == 4\n}"
+    (found,) = check_program(program_of_text(text))
+    assert (found.message, found.found) == ("what is `optional` gives no handles", "int")
+    assert found.required == "the call of a transform, or of a sequence, that returns operations or loops"
 
 
 def test_an_optional_step_may_end_nothing() -> None:

@@ -219,7 +219,7 @@ def test_a_match_as_a_statement() -> None:
         ),
         ("language 1\nsequence f(mm op) { }", "unexpected `op`", "`:`"),
         ("language 1\nsequence f(mm: op) {", "`{` is not closed", "`}`"),
-        ("language 1\nsequence f(mm: op) { let x = }", "unexpected `}`", "an expression"),
+        ("language 1\nsequence f(mm: op) { let x = }", "unexpected `}`", "an expression or `optional`"),
         ("language 1\nsequence f(mm: op", "`(` is not closed", "`)`"),
     ],
 )
@@ -324,8 +324,8 @@ def test_their_words_are_ordinary_names_elsewhere() -> None:
         ("if true { } elif false { }", "write `else if`"),
         ('fail "no"', '`fail` stands behind `else`: write `require false ".."`'),
         (
-            "let i = optional tile(mm, [m: 4])",
-            "what `optional` leaves out has no value: write `optional tile(..)` as a statement",
+            "require optional tile(mm, [m: 4])",
+            "what `optional` leaves out has no value: write `let i = optional tile(..)`, and ask `exists(i)`",
         ),
         (
             "optional require false",

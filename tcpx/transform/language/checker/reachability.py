@@ -34,7 +34,7 @@ def _is_safe(statement: ast.Statement) -> bool:
         case ast.Do():
             return statement.optional
         case ast.Let():
-            return isinstance(statement.value, ast.Literal | ast.Name)
+            return statement.optional or isinstance(statement.value, ast.Literal | ast.Name)
         case ast.Return():
             return all(isinstance(v, ast.Literal | ast.Name) for v in statement.values)
         case ast.Try():

@@ -59,9 +59,19 @@ def check_statement(statement: ast.Statement, scope: Scope, results: Results) ->
     return False
 
 
+_MAY_BE_NOTHING = frozenset((*HANDLES, Static.ANY))
+
+
 def _check_let(statement: ast.Let, scope: Scope) -> None:
-    types = result_types(statement.value, scope)
+    types = result_types(statement.value, scope, statement.optional)
     is_value = types is None and len(statement.names) == 1
+    if statement.optional and (types is None or not _MAY_BE_NOTHING.issuperset(types)):
+        scope.problems.add(
+            "what is `optional` gives no handles" if types is not None else "what is `optional` is no step",
+            statement.value.location,
+            required="the call of a transform, or of a sequence, that returns operations or loops",
+            given=", ".join(t.value for t in types) if types is not None else None,
+        )
     if types is None:
         given = check_expression(statement.value, scope)
         parts = parts_of(statement.value, scope) if len(statement.names) > 1 else None

@@ -91,9 +91,9 @@ class Body(Steps):
         """`s.optional.fuse(..)`: leave the step out if it cannot be done or changes nothing."""
         return Steps(self._recorder, is_optional=True)
 
-    def named(self, *names: str) -> Steps:
+    def named(self, *names: str, optional: bool = False) -> Steps:
         """`s.named("jr", "ir").tile(..)`: the names of the results, where Python does not assign them."""
-        return Steps(self._recorder, names)
+        return Steps(self._recorder, names, optional)
 
     # -- expressions -------------------------------------------------------------------------------------------------
 

@@ -121,7 +121,13 @@ class Recorder:
         return held is not None
 
     def let(
-        self, node: ast.Expression, wanted: tuple[str, ...], where: Location, doc: str = "", unpacked: bool = False
+        self,
+        node: ast.Expression,
+        wanted: tuple[str, ...],
+        where: Location,
+        doc: str = "",
+        unpacked: bool = False,
+        optional: bool = False,
     ) -> Value:
         """Bind results, under these names or free ones like them; `unpacked` gives several even of one name."""
         names: list[str] = []
@@ -130,7 +136,7 @@ class Recorder:
             while free in names:
                 free = self.free_name(f"{free}_2")
             names.append(free)
-        self.record(ast.Let(tuple(names), node, trivia=ast.Trivia(doc), location=where))
+        self.record(ast.Let(tuple(names), node, optional, trivia=ast.Trivia(doc), location=where))
         values = [self.named(name, where) for name in names]
         return Results(values, values[0]) if unpacked or len(values) > 1 else values[0]
 

@@ -103,15 +103,16 @@ class Step(Value):
         recorder = self._recorder
         scope = recorder.scope.inner()
         scope.problems = Problems()
-        types = result_types(call, scope)
+        types = result_types(call, scope, self._is_optional)
         raise_problems(scope.problems)
         if types is None:
             return recorder.made(call, place, any_free([value for _, value in given]))
         names = self._names or place.names
-        if self._is_optional or (place.use is Use.DISCARDED and not self._names) or (not types and not names):
+        if (place.use is Use.DISCARDED and not self._names) or (not types and not names):
             recorder.record(ast.Do(call, self._is_optional, location=place.location))
             return Value(recorder, call)
-        return recorder.let(call, names or tuple(t.value for t in types), place.location, unpacked=place.unpacked)
+        wanted = names or tuple(t.value for t in types)
+        return recorder.let(call, wanted, place.location, unpacked=place.unpacked, optional=self._is_optional)
 
     def _argument(self, position: int, name: str, value: object, where: Location) -> ast.Expression:
         callee = self._callee

@@ -158,7 +158,7 @@ class Replay:
         names, value = statement.names, statement.value
         is_function = isinstance(value, ast.Call) and print_expression(value.function) in self.functions
         if isinstance(value, ast.Call) and self.is_step(value) and not is_function:
-            made = self.call(value, self.s.named(*names))
+            made = self.call(value, self.s.named(*names, optional=statement.optional))
         else:
             made = self.s.let(self.value(value), name=names[0], doc=statement.trivia.doc)
         for name, one in zip(names, made if len(names) > 1 else [made], strict=True):

@@ -159,6 +159,8 @@ sequence two(mm: op, count: int = 2) -> (loop, loop) {
 schedule s(root: func) expects "a.tcp" {
   let mm = match one contract "fc*" in root where size(m) % 4 == 0 and (not scheduled or it.constant)
   let number = -2 + 3 * (4 - mm.count) / 2 if rank(mm) == 2 else 2 ** mm.count ** 2
+  let packed, other = optional two(mm)
+  let turned = optional fold_cast(mm.lhs)
   let inside = mm.copy("main") in mm.loop(k)
   require number > rows(2) - rows(nv: 1, regs: 3) "positive"
   for r, a, x in match any relu_of "r*" in root where it.is_a(relu_of) { two(x) }
