@@ -14,7 +14,7 @@ from math import erf, sqrt
 
 import numpy as np
 
-from benchmarks.tasks import network
+from benchmarks.tasks import compiled, network
 from benchmarks.workloads import Workload
 
 UNITS = (
@@ -54,6 +54,8 @@ def reference(workload: Workload, arrays: Mapping[str, np.ndarray]) -> Reference
     wide = {name: array.astype(np.float64) for name, array in arrays.items()}
     if workload.kind == "min_plus":
         return _min_plus(wide["x"], wide["w"])
+    if workload.kind == "expression":
+        return _expression(workload, arrays)
     dtypes = {name: made.dtype for name, made in workload.inputs.items()}
     unit = UNITS["f64"] if dtypes["x"] == "f64" else 0.0 if dtypes["x"][1] == "i" else UNITS["f32"]
     net = network(workload.kind, workload.attributes, wide, dtypes, set())
@@ -85,6 +87,19 @@ def _activated(name: str, x: np.ndarray, error: np.ndarray, unit: float) -> tupl
         relative = np.expm1(2 * error.max(axis=-1, keepdims=True)) + (FUNCTION_ROUNDINGS + x.shape[-1]) * unit
         return made, made * relative + unit * np.abs(x).max(axis=-1, keepdims=True) * made
     raise ValueError(f"required none, relu, gelu or softmax, found {name}")
+
+
+def _expression(workload: Workload, arrays: Mapping[str, np.ndarray]) -> Reference:
+    """NumPy's value in float64; integers stay what they are."""
+    given = {name: array.astype(np.float64) if array.dtype.kind == "f" else array for name, array in arrays.items()}
+    modules = {"np": np, "erf": np.vectorize(erf)}
+    said = workload.attributes
+    made, size = (
+        np.asarray(compiled(said[key], list(given), **modules)(*given.values())) if key in said else np.zeros(())
+        for key in ("numpy", "magnitude")
+    )
+    unit = said["roundings"] * UNITS["f32"]
+    return Reference(made, unit * np.maximum(np.abs(made.astype(np.float64)), size))
 
 
 def _min_plus(x: np.ndarray, w: np.ndarray) -> Reference:

@@ -2,11 +2,12 @@
 
 `product` is x @ w, with a bias and an activation where the attributes have them, and either operand transposed (in its
 last two dims). `mlp` is a chain of such layers, weights `w1`, `b1`, ... `min_plus` is min over k of x[m, k] + w[k, n].
+`expression` is what the attributes `numpy`, `jax` and `torch` say in the language of each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,3 +74,18 @@ def network(
     layer = Layer(arrays["w"], bias, attributes.get("activation", "none"))
     transposed = [bool(attributes.get(f"{side}_transposed")) for side in ("lhs", "rhs")]
     return Network(arrays["x"], (layer,), (dtypes["x"], dtypes["w"]), "w" in constants, *transposed)
+
+
+def expression_of(task: Task, language: str, **modules: object) -> Callable[..., Any]:
+    """What a task of kind `expression` computes of its inputs, in their order; `same` is as in NumPy. Raises
+    UnsupportedError where the attributes do not say it in this language."""
+    text = task.attributes.get(language) if task.kind == "expression" else None
+    if text is None:
+        raise UnsupportedError(f"no {task.kind}: not written here")
+    names = [given.name for given in task.inputs]
+    return compiled(task.attributes["numpy"] if text == "same" else text, names, **modules)
+
+
+def compiled(text: str, names: list[str], **modules: object) -> Callable[..., Any]:
+    """A function of arguments with these names, from the files of this repository."""
+    return eval(f"lambda {', '.join(names)}: {text}", modules)  # noqa: S307 - expressions are written beside the workloads

@@ -4,12 +4,13 @@ A file has `workloads`, a list, and may have `templates` for YAML's own `<<: *na
 bars of several workloads (benchmarks/bars.py). An entry:
 
     name        `gemm/{m}`: the sizes may stand in it
-    kind        what peers go by: product, mlp, min_plus (benchmarks/tasks.py)
+    kind        what peers go by: product, mlp, min_plus, expression (benchmarks/tasks.py)
     attributes  of the kind: lhs_transposed, rhs_transposed, bias, activation, layers, last; `tolerance`, what the
-                result may be off beyond rounding
+                result may be off beyond rounding. Of an expression: numpy, jax, torch; `roundings` of a result of its
+                own size, or of the `magnitude` if that is larger, that may separate it from float64
     sizes       {m: 256, ..}, or `shapes`: a list of them, one workload each
-    inputs      {x: "f32 m k strided", w: "f32 k n constant"}: dtype, dims; `constant` may be prepared in advance, the
-                rows of `strided` are a block of a wider array
+    inputs      {x: "f32 m k strided", w: "f32 k n constant", ix: "si64 n below v"}: dtype, dims; `constant` may be
+                prepared in advance, the rows of `strided` are a block of a wider array, indices are `below` a bound
     payload     text, with ${m} for sizes, or `payload_file`; `types` are further names for ${..}
     schedule    text, or `schedule_file`; the default schedule where there is none
     constants_file  .npz with the values of constant inputs; random ones where there is none
@@ -50,6 +51,7 @@ DTYPES: Final = {
     "bf16": np.dtype(ml_dtypes.bfloat16),
     "ui8": np.dtype(np.uint8),
     "si8": np.dtype(np.int8),
+    "si64": np.dtype(np.int64),
 }
 CONSTANTS: Final = "weights.npz"
 
@@ -62,6 +64,7 @@ class ArrayInput:
     shape: tuple[int, ...]
     constant: bool
     strided: bool
+    below: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +91,7 @@ class Workload:
         if self.constants_file is not None:
             with np.load(self.constants_file) as file:
                 held = {name: file[name] for name in file.files}
-        return {
-            name: held[name] if name in held else _drawn(DTYPES[made.dtype], made.shape, random)
-            for name, made in self.inputs.items()
-        }
+        return {name: held[name] if name in held else _drawn(made, random) for name, made in self.inputs.items()}
 
     def task(self, folder: Path, threads: int, arrays: Mapping[str, np.ndarray]) -> Task:
         """The task for peers; its arrays are written to the folder."""
@@ -211,15 +211,21 @@ def _input(text: str, sizes: Mapping[str, int]) -> ArrayInput:
     dtype, *words = text.split()
     if dtype not in DTYPES:
         raise ValueError(f"required a dtype of {', '.join(DTYPES)}, found {dtype!r}")
-    shape = tuple(int(value_of(word, sizes)) for word in words if word not in ("constant", "strided"))
-    return ArrayInput(dtype, shape, "constant" in words, "strided" in words)
+    words, _, bound = (" ".join(words)).partition("below")
+    dims = [word for word in words.split() if word not in ("constant", "strided")]
+    below = int(value_of(bound.strip(), sizes)) if bound else None
+    shape = tuple(int(value_of(word, sizes)) for word in dims)
+    return ArrayInput(dtype, shape, "constant" in words, "strided" in words, below)
 
 
-def _drawn(dtype: np.dtype, shape: tuple[int, ...], random: np.random.Generator) -> np.ndarray:
+def _drawn(made: ArrayInput, random: np.random.Generator) -> np.ndarray:
+    dtype = DTYPES[made.dtype]
+    if made.below is not None:
+        return random.integers(0, made.below, made.shape, dtype=dtype)
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
-        return random.integers(limits.min, limits.max, shape, dtype=dtype, endpoint=True)
-    return random.standard_normal(shape).astype(dtype)
+        return random.integers(limits.min, limits.max, made.shape, dtype=dtype, endpoint=True)
+    return random.standard_normal(made.shape).astype(dtype)
 
 
 def _refused(path: Path, name: str, required: str, found: str) -> tcpx.ArgumentError:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from benchmarks.tasks import Layer, network_of
+from benchmarks.tasks import Layer, expression_of, network_of
 from tcpx.measure.protocol import Array, Prepared, Task, UnsupportedError
 
 
@@ -17,7 +17,10 @@ def describe(threads: int) -> Mapping[str, str]:
 
 
 def prepare(task: Task) -> Prepared:
-    """Products by `matmul`; bias and activations as one writes them."""
+    """Products by `matmul`; bias and activations, and expressions, as one writes them."""
+    if task.kind == "expression":
+        wanted, given = expression_of(task, "numpy", np=np), list(task.arrays().values())
+        return Prepared(lambda: np.asarray(wanted(*given)))
     net = network_of(task, ("f32", "f64"))
     if any(layer.activation == "gelu" for layer in net.layers):
         raise UnsupportedError("no gelu: NumPy has no erf")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch.nn import functional
 
-from benchmarks.tasks import Network, network_of
+from benchmarks.tasks import Network, expression_of, network_of
 from tcpx.measure.protocol import Array, Prepared, Task
 
 ACTIVATIONS: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -26,9 +26,19 @@ def describe(threads: int) -> Mapping[str, str]:
 
 def prepare(task: Task) -> Prepared:
     """The model on its input."""
+    if task.kind == "expression":
+        wanted = expression_of(task, "torch", torch=torch, F=functional)
+        given = [torch.from_numpy(array) for array in task.arrays().values()]
+        return Prepared(lambda: called(wanted, given), lambda y: y.contiguous().numpy())
     net = network_of(task, ("f32", "f64", "f16", "bf16"))
     model, x = model_of(net), tensor(net.x, net.dtypes[0])
     return Prepared(lambda: inference(model, x), *reading(net))
+
+
+def called(wanted: Callable[..., torch.Tensor], given: list[torch.Tensor]) -> torch.Tensor:
+    """One call without gradients."""
+    with torch.inference_mode():
+        return wanted(*given)
 
 
 def tensor(array: Array, dtype: str) -> torch.Tensor:

@@ -12,7 +12,7 @@ import tcpx
 from benchmarks.expressions import value_of
 from benchmarks.random_shapes import FILE, LARGEST, MOST_OPERATIONS, random_shapes
 from benchmarks.reference import reference
-from benchmarks.tasks import network_of
+from benchmarks.tasks import expression_of, network_of
 from benchmarks.workloads import Workload, default_files, load_group_bars, load_workloads, select
 from tcpx.measure import kernel_peer
 from tcpx.measure.protocol import Task, UnsupportedError
@@ -129,6 +129,13 @@ def small(template: str, sizes: dict[str, int], folder: Path) -> Workload:
         ("batch/{b}x{m}x{k}x{n}", {"b": 2, "m": 3, "n": 4, "k": 5}),
         ("batch_rhs_transposed/{b}x{m}x{k}x{n}", {"b": 2, "m": 3, "n": 4, "k": 5}),
         ("batch_lhs_transposed/{b}x{m}x{k}x{n}", {"b": 2, "m": 3, "n": 4, "k": 5}),
+        ("softmax/{m}x{n}", {"m": 3, "n": 37}),
+        ("reduce/argmax_1/{m}x{n}", {"m": 5, "n": 37}),
+        ("elementwise/where/{n}", {"n": 77}),
+        ("transpose/ui8/{n}", {"n": 37}),
+        ("gather/rows/{n}", {"n": 9, "v": 5, "d": 3}),
+        ("window/max_pool/{h}x{c}", {"h": 56, "c": 3}),
+        ("block/mlp/{m}x{d}x{h}", {"m": 3, "d": 9, "h": 13}),
     ],
 )
 def test_tcpx_gives_what_the_reference_says(name: str, sizes: dict[str, int], tmp_path: Path) -> None:
@@ -155,7 +162,7 @@ def compare(workload: Workload, folder: Path) -> None:
     dtype = prepared.dtype or found.dtype.name
     assert expected.distance(found, dtype) <= 1
     wrong = found.copy()
-    wrong[(0,) * wrong.ndim] += 1 if wrong.dtype.kind == "i" else 0.01 * abs(wrong).max()
+    wrong[(0,) * wrong.ndim] += 1 if wrong.dtype.kind in "iu" else 0.01 * abs(wrong).max()
     assert expected.distance(wrong, dtype) > 1
     assert expected.distance(found[1:], dtype) == float("inf")
 
@@ -163,6 +170,17 @@ def compare(workload: Workload, folder: Path) -> None:
 @pytest.mark.parametrize("name", ["digits/64", "mlp/256x1024", "gemm_u8s8/1024", "min_plus/512"])
 def test_the_other_kinds(name: str, tmp_path: Path) -> None:
     compare(WORKLOADS[name], tmp_path)
+
+
+def test_an_expression_in_the_language_of_a_peer(tmp_path: Path) -> None:
+    workload = small("transpose/f32/{n}", {"n": 5}, tmp_path)
+    task = workload.task(tmp_path, 1, workload.arrays())
+    x = task.arrays()["x"]
+    np.testing.assert_array_equal(expression_of(task, "numpy", np=np)(x), x.T)
+    with pytest.raises(UnsupportedError, match="no expression: not written here"):
+        expression_of(task, "jax", np=np)
+    with pytest.raises(UnsupportedError, match="no expression"):
+        network_of(task)
 
 
 def test_what_tcpx_refuses_is_unsupported(tmp_path: Path) -> None:
