@@ -579,8 +579,8 @@ class Structured(Tileable):
 
     @property
     def accumulators(self) -> tuple[ScalarType, ...]:
-        """The dtype in which each result is accumulated, and its `init` taken. Where one is wider than the result's,
-        the operation is computed with results of these dtypes, each of which is then cast."""
+        """The dtype in which each result is accumulated, and its `init` taken. Where one is not the result's, the
+        operation is computed with results of these dtypes, each of which is then cast."""
         return self.acc_types
 
     @property

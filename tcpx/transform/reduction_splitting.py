@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import prod
 
-from tcpx.payload.indexing_maps import IndexingMap, dims, from_first
+from tcpx.payload.indexing_maps import dims, from_first
 from tcpx.payload.interfaces import Box, Iterator, IteratorKind, Structured
 from tcpx.payload.ir import Attribute, Block, CloneMap, Operation, Value, operation_classes
 from tcpx.payload.ops.generic import Generic, Yield
@@ -69,27 +69,33 @@ def split_side_by_side(rewriter: Rewriter, op: Structured, dim: str, factor: int
     """A loop over a reduction dim by `factor`, in which `op` adds each of so many elements to an accumulator of its
     own, and the operation that combines the accumulators, which lie innermost."""
     at, extent = _place(op, dim), op.size_of(dim)
-    shape = (*shape_of(op.result.type), factor)
-    neutral = op.neutral()
-    if neutral is None:
+    neutrals = op.neutrals()
+    if neutrals is None:
         raise op.error("the reduction has no neutral element", required="a combiner with a neutral element")
-    before = InsertPoint.before(op)
-    start = rewriter.insert(new.fill(neutral, TensorType(shape, op.acc_type)), before, f"{source_name(op)}.start")
-    start.stand_for(op)
-    loop = _loop(rewriter, op, dim, (0, extent, factor), start.results, parallel=False)
+    types = [TensorType((*shape_of(r.type), factor), dtype_of(r.type)) for r in op.results]
+    starts: list[Value] = []
+    for neutral, type_ in zip(neutrals, types, strict=True):
+        start = rewriter.insert(new.fill(neutral, type_), InsertPoint.before(op), f"{source_name(op)}.start")
+        start.stand_for(op)
+        starts.append(start.result)
+    loop = _loop(rewriter, op, dim, (0, extent, factor), starts, parallel=False)
     index = Size.of(loop.var)
     box = Box.at_origin(op.extents()).along(at, index, minimum(factor, extent - index))
     operands = read_inputs(rewriter, op, box, loop.body)
-    subset = Tile.full(shape)
-    acc = rewriter.insert(Materialize.of(loop.destinations[0], subset), _end(loop), f"{source_name(op)}.acc")
-    whole = box.along(at, index, factor)
+    whole, subsets = box.along(at, index, factor), [Tile.full(type_.shape) for type_ in types]
+    accumulators = [
+        rewriter.insert(Materialize.of(dest, subset), _end(loop), f"{source_name(op)}.acc")
+        for dest, subset in zip(loop.destinations, subsets, strict=True)
+    ]
     padded: list[Value] = []
     for position, value in enumerate(operands):
         wide = op.operand_tile(position, whole).shape
-        padded.append(pad_value_to(rewriter, value, wide, op.pad_value(position, True), False, acc))
-    made = _insert(rewriter, op, _with_parallel(op, dim, [*padded, acc.result], factor), loop)
-    rewriter.insert(StYield.of(made.result, loop.destinations[0], subset), _end(loop))
-    return loop, _combine(rewriter, op, loop.results, operands, len(shape) - 1)
+        padded.append(pad_value_to(rewriter, value, wide, op.pad_value(position, True), False, accumulators[0]))
+    inner = _with_parallel(op, dim, whole, padded, [acc.result for acc in accumulators])
+    made = _insert(rewriter, op, inner, loop)
+    for result, dest, subset in zip(made.results, loop.destinations, subsets, strict=True):
+        rewriter.insert(StYield.of(result, dest, subset), _end(loop))
+    return loop, _combine(rewriter, op, loop.results, operands, len(types[0].shape) - 1)
 
 
 def _place(op: Structured, dim: str) -> int:
@@ -172,21 +178,22 @@ def _combination(op: Structured, partial: Sequence[Value], place: int) -> Struct
     return _nearest(attributes, regions, [*partial, *op.inits], [r.type for r in op.results], [classes])
 
 
-def _with_parallel(op: Structured, dim: str, operands: Sequence[Value], extent: int) -> Structured:
-    """`op` on these operands with a reduction dim as a parallel one, innermost in the result: detached, of its class
-    or the nearest above it."""
-    body = general(op.on_tiles(stand_ins(op), shape_of(op.result.type)))
-    result_map: IndexingMap = (*op.result_map(), Symbol(dim).size())
+def _with_parallel(
+    op: Structured, dim: str, box: Box, operands: Sequence[Value], accumulators: Sequence[Value]
+) -> Structured:
+    """`op` on this box, with a reduction dim as a parallel one, innermost in the results: detached, of its class or the
+    nearest above it."""
+    body = general(op.on_box(Block([(v.name, v.type) for v in operands]).args, box))
+    added = Symbol(dim).size()
     attributes: dict[str, Attribute] = {
         **body.attributes,
         "iterators": tuple(
-            Iterator(dim, IteratorKind.PARALLEL).entry if it.name == dim else it.entry for it in op.iterators()
+            Iterator(dim, IteratorKind.PARALLEL).entry if it.name == dim else it.entry for it in body.iterators()
         ),
-        "maps": (*map(from_first, body.maps()), result_map),
+        "maps": (*map(from_first, body.maps()), *((*result_map, added) for result_map in body.result_maps())),
     }
-    type_ = TensorType((*shape_of(op.result.type), extent), op.acc_type)
     classes = [classes_called(name) for name in op.tree_classes()]
-    return _nearest(attributes, body.regions, operands, [type_], classes)
+    return _nearest(attributes, body.regions, [*operands, *accumulators], [v.type for v in accumulators], classes)
 
 
 def _nearest(

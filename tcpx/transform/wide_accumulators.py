@@ -8,7 +8,7 @@ from tcpx.transform import new
 
 
 def widen_accumulators(rewriter: Rewriter, module: Module) -> None:
-    """Let each operation on tensors that accumulates in a wider dtype than that of its result have the wide result, and
+    """Let each operation on tensors that accumulates in another dtype than that of its result have such a result, and
     cast that: then no tile rounds what it hands on. What it reads is cast to the dtype of the result first, as before.
     The operation keeps its name and its handles."""
     for func in module.funcs.values():

@@ -13,8 +13,8 @@ from tcpx.payload.ir import Operation, Value, register
 from tcpx.payload.ops.constant import splat
 from tcpx.payload.ops.elementwise import Add, Arithmetic, Div, Max, Min, Mul, Sub, cast_to
 from tcpx.payload.ops.select import IsNan, Less, Select
-from tcpx.payload.sizes import Dim, to_text
-from tcpx.payload.types import dtype_of, shape_of
+from tcpx.payload.sizes import Dim, product, to_text
+from tcpx.payload.types import ScalarType, dtype_of, shape_of, si32
 
 
 class TupleReduce(Structured):
@@ -99,6 +99,25 @@ class ArgReduce(TupleReduce):
     def neutrals(self) -> tuple[float | int, ...] | None:
         number = self.combiner.neutral_of(self.acc_types[0])
         return None if number is None else (number, self.acc_types[1].maximum)
+
+    def pad_value(self, index: int, reduced: bool) -> float | int | None:
+        """What goes before nothing: where all elements are so, the index of one of them is the smallest. Indices of
+        padding count on behind those of elements, as far again at most, and do not wrap around."""
+        neutrals = self.neutrals()
+        if not reduced or neutrals is None:
+            return super().pad_value(index, reduced)
+        return neutrals[0] if self._has_room(self.acc_types[1]) else None
+
+    def _has_room(self, dtype: ScalarType) -> bool:
+        """Whether an integer type holds all indices and as many behind them."""
+        return dtype.bits == 64 or self._holds("<=", 2 * product(self._extents), int(dtype.maximum)) is True
+
+    @property
+    def accumulators(self) -> tuple[ScalarType, ...]:
+        """Indices in 32 bits where these hold them: vectors then have as many of them as elements."""
+        value, index = self.acc_types
+        is_long = index.bits == 64 and not self.inits and self._has_room(si32)
+        return value, si32 if is_long else index
 
     def elements(self, build: Build, args: Sequence[Value], accumulators: Sequence[Value]) -> tuple[Value, ...]:
         return self.joined(build, accumulators, args) if accumulators else tuple(args)

@@ -35,7 +35,7 @@ class SplitReduction(Transform):
     line holds elements of two.
     `factor: F` makes a sequential loop over the dim by F with F accumulators, which lie innermost: element i goes to
     accumulator i mod F, a parallel dim of the operation in the loop. A dim that F does not divide is padded with
-    neutral elements.
+    neutral elements. Several results, as of `reduce_argmax`, have accumulators each.
 
     The handle denotes the partial computation: it keeps its class with `parts`, and with `factor` falls back to the
     nearest class that can have the dim in its result. Returns the loop and the combining operation, which also takes
@@ -146,14 +146,12 @@ def _check_order(ctx: TransformContext, op: Structured, dim: str) -> None:
 
 def _check_side_by_side(ctx: TransformContext, op: Structured, dim: str, factor: int, parallel: bool) -> None:
     """Elements may be combined in this order, and those that are missing in the last round can be neutral ones."""
-    if not op.is_commutative or len(op.results) != 1 or dim in op.valid:
+    if not op.is_commutative or dim in op.valid:
         raise ctx.fail(
             f"elements of `{dim}` of %{op.name} cannot be combined side by side",
             op=op,
-            required="a commutative combiner of one result, and a dim that is not masked",
-            found=f"{len(op.results)} results"
-            if len(op.results) != 1
-            else f"`{dim}` with {to_text(op.valid[dim])} that count"
+            required="a commutative combiner, and a dim that is not masked",
+            found=f"`{dim}` with {to_text(op.valid[dim])} that count"
             if dim in op.valid
             else "one that is not declared `commutative`",
             fix="`parts`, which keeps the order",
@@ -166,6 +164,16 @@ def _check_side_by_side(ctx: TransformContext, op: Structured, dim: str, factor:
             found=f"factor: {factor}, parallel: true",
             fix=f"parts: {factor}, parallel: true",
         )
+    names = {it.name for it in op.iterators()}
+    for position in op.positions():
+        if not names.issuperset(map_symbols(position.expression)):
+            raise ctx.fail(
+                f"%{op.name} counts its elements by sizes, which no body can with `{dim}` as a parallel dim",
+                op=op,
+                required="positions of dims and numbers",
+                found=to_text(position.expression),
+                fix="`parts`, or a reduction of one dim after the other",
+            )
     extent = op.size_of(dim)
     if is_equal(mod(extent, factor), 0) is True:
         return

@@ -54,6 +54,54 @@ def test_the_combination_takes_over_the_first_value(way: str) -> None:
     check(INIT, MM + f"let l, c = split_reduction(mm, k, {way})", SIZES)
 
 
+FOUND = """\
+func @found(%x: tensor<[M]x[N]x{dtype}>) -> (tensor<[M]x{dtype}>, tensor<[M]x{index}>) symbols [M: 0.., N: 1..{most}] {
+  %mm, %i = tcp.reduce_argmax(%x) {dims = [1]} : tensor<[M]x{dtype}>, tensor<[M]x{index}>
+  tcp.return(%mm, %i)
+}
+"""
+
+
+@pytest.mark.parametrize("factor", [4, 64])
+@pytest.mark.parametrize(
+    ("dtype", "index", "most"), [("f32", "si64", ""), ("si8", "si64", "99"), ("f64", "ui32", "99")]
+)
+def test_several_results(factor: int, dtype: str, index: str, most: str) -> None:
+    text = FOUND.replace("{dtype}", dtype).replace("{index}", index).replace("{most}", most)
+    steps = f"{MM}let l, c = split_reduction(mm, d1, factor: {factor})"
+    check(text, steps, ({"M": 3, "N": 1}, {"M": 2, "N": 4}, {"M": 5, "N": 63}, {"M": 0, "N": 7}))
+
+
+def test_rows_of_what_nothing_goes_before() -> None:
+    """The first of equals is an element, and no padding."""
+    text = FOUND.replace("{dtype}", "f32").replace("{index}", "si64").replace("{most}", "")
+    low, nan = np.full(13, -np.inf, np.float32), np.full(13, np.nan, np.float32)
+    x = np.stack([low, nan, np.r_[low[:9], nan[:4]], np.r_[low[:12], np.float32(1)]])
+    program = tcpx.parse_schedule(
+        f"language 1\nschedule s(root: func) {{\n{MM}split_reduction(mm, d1, factor: 8)\n}}\n"
+    )
+    for schedule in (None, program):
+        _, indices = tcpx.compile(tcpx.parse(text), schedule)(x)
+        np.testing.assert_array_equal(indices, [0, 0, 9, 12])
+
+
+def test_positions_of_two_dims_with_sizes_are_refused() -> None:
+    text = """func @f(%x: tensor<[M]x[N]xf32>) -> tensor<si64> symbols [M: 1.., N: 1..] {
+  %mm, %i = tcp.reduce_argmin(%x) {dims = [0, 1]} : tensor<f32>, tensor<si64>
+  tcp.return(%i)
+}
+"""
+    error = refusal(text, f"{MM}tile(mm, [d0: 1])\nsplit_reduction(mm, d1, factor: 8)")
+    assert error.message == "%mm counts its elements by sizes, which no body can with `d1` as a parallel dim"
+    assert error.found == "N*d0 + d1"
+
+
+def test_indices_that_may_wrap_around_are_not_padded() -> None:
+    text = FOUND.replace("{dtype}", "f32").replace("{index}", "ui8").replace("{most}", "200")
+    error = refusal(text, f"{MM}split_reduction(mm, d1, factor: 8)")
+    assert error.message == "`d1` of %mm cannot be padded to whole rounds of 8"
+
+
 @pytest.mark.parametrize("way", ["parts: 3", "factor: 4"])
 def test_any_combiner(way: str) -> None:
     done = check(GREATEST, MM + f"let l, c = split_reduction(mm, d1, {way})", SIZES)
