@@ -30,9 +30,8 @@ from tcpx.transform.suggestions import did_you_mean
 
 def evaluate(expression: ast.Expression, state: State, frame: Frame) -> RuntimeValue:
     """The value of an expression. Raises ScheduleError with its place and the call stack."""
-    state.work.expression(frame, expression)
     try:
-        with state.work.nested(frame, expression):
+        with state.work.expression(frame, expression):
             return _evaluate(expression, state, frame)
     except TcpxError as error:
         known = error.diagnostic

@@ -17,7 +17,7 @@ from tcpx.records import frozen
 class BranchFilter:
     """Inside a branch of `specialize`: region `region` of the operations that continue these origins."""
 
-    origins: tuple[int, ...]
+    origins: frozenset[int]
     region: int
     facts: Facts
     """What holds there, whatever the loops do."""
@@ -25,7 +25,7 @@ class BranchFilter:
     def holds(self, op: Operation) -> bool:
         inner: Operation = op
         for outer in op.ancestors():
-            if set(self.origins) & set(outer.origins):
+            if not self.origins.isdisjoint(outer.origins):
                 return outer.regions[self.region] is inner.parent
             inner = outer
         return False
@@ -63,11 +63,11 @@ class Handles:
         return ops if len(ops) < 2 else sorted(ops, key=program_position)
 
     def _selected(self, op: Operation, handle: OpHandle) -> bool:
-        return (
-            all(side.has(op.copy_path) for side in handle.sides)
-            and all(any(set(scope) & set(a.origins) for a in _around(op)) for scope in handle.inside)
-            and (self.in_branch(op) or self._is_around(op))
-        )
+        if handle.sides and not all(side.has(op.copy_path) for side in handle.sides):
+            return False
+        if handle.inside and not all(any(set(scope) & set(a.origins) for a in _around(op)) for scope in handle.inside):
+            return False
+        return not self.branches or self.in_branch(op) or self._is_around(op)
 
     def in_branch(self, op: Operation) -> bool:
         """Whether an operation is inside the `specialize` branches the schedule is in; a function always is."""
@@ -75,7 +75,7 @@ class Handles:
 
     def _is_around(self, op: Operation) -> bool:
         """Whether an operation is what a branch that the schedule is in belongs to: what `parent(x)` finds there."""
-        return any(set(branch.origins) & set(op.origins) for branch in self.branches)
+        return any(not branch.origins.isdisjoint(op.origins) for branch in self.branches)
 
     def resolve(self, handle: OpHandle, where: Location) -> list[Operation]:
         """The operations a handle denotes; an error that says what ended it if there are none."""

@@ -176,6 +176,6 @@ def frame_of_version(statement: ast.Specialize, body: ast.Block, frame: Frame) -
 
 def _run_branch(version: Version, body: ast.Block, state: State, inner: Frame, run_block: RunBlock) -> None:
     facts = facts_in(version.conditional, version.region).invariant()
-    state.handles.branches.append(BranchFilter(version.conditional.origins, version.region, facts))
+    state.handles.branches.append(BranchFilter(frozenset(version.conditional.origins), version.region, facts))
     run_block(body, state, inner)
     state.handles.branches.pop()

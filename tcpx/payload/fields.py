@@ -169,10 +169,11 @@ class ElementsAttribute(AttributeField[tuple[T, ...]]):
         self.kind, self.required = kind, required
 
     def read(self, attribute: Attribute) -> tuple[T, ...] | None:
-        if not isinstance(attribute, tuple) or not all(isinstance(entry, self.kind) for entry in attribute):
+        if not isinstance(attribute, tuple):
             return None
-        if any(isinstance(entry, bool) for entry in attribute):
-            return None
+        for entry in attribute:
+            if isinstance(entry, bool) or not isinstance(entry, self.kind):
+                return None
         return cast("tuple[T, ...]", attribute)
 
 

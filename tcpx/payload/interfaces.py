@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from typing import ClassVar
 
 from tcpx.limits import INT64_MAX
@@ -183,6 +183,7 @@ def whole(*names: str) -> tuple[Iterator, ...]:
     return tuple(Iterator(n, IteratorKind.WHOLE) for n in names)
 
 
+@cache
 def reduction(*names: str) -> tuple[Iterator, ...]:
     """Reduction iterators of these names."""
     return tuple(Iterator(n, IteratorKind.REDUCTION) for n in names)
@@ -237,7 +238,7 @@ class Tileable(Operation):
         """Iterators of `rank` dims: parallel, but for `others` of that kind. They are called d0, d1, .., or as the
         payload names them. Vectors of a part of the dims have the numbers."""
         names = self.attributes.get(DIM_NAMES)
-        made = numbered(rank, others, kind)
+        made = numbered(rank, others, kind) if others else numbered(rank)
         if not isinstance(names, tuple) or len(names) != rank:
             return made
         return tuple(Iterator(str(name), it.kind) for name, it in zip(names, made, strict=True))
@@ -383,6 +384,22 @@ def whole_piece(op: Operation | None) -> Piece | None:
     if op is None or pieces is None or len(pieces) != 1 or pieces[0].reshapes:
         return None
     return pieces[0] if pieces[0].tile.is_full(shape_of(op.operands[pieces[0].operand].type)) else None
+
+
+@lru_cache(maxsize=4096)
+def _places_of_dims(maps: tuple[IndexingMap, ...]) -> Mapping[str, tuple[int, int, int | None]]:
+    """Where the extent of each dim stands: the first map and position that is the dim alone; else that is its quotient,
+    with the divisor."""
+    known: dict[str, tuple[int, int, int | None]] = {}
+    by_digits: dict[str, tuple[int, int, int | None]] = {}
+    for operand, indexing_map in enumerate(maps):
+        for position, expression in enumerate(indexing_map):
+            name, digit = map_dim(expression), map_digit(expression)
+            if name is not None:
+                known.setdefault(name, (operand, position, None))
+            elif digit is not None and not digit.is_remainder:
+                by_digits.setdefault(digit.dim, (operand, position, digit.radix))
+    return by_digits | known
 
 
 class Structured(Tileable):
@@ -606,19 +623,14 @@ class Structured(Tileable):
         return {}
 
     def domain(self) -> tuple[Dim, ...]:
-        known: dict[str, Dim] = {}
-        by_digits: dict[str, Dim] = {}
-        pairs = [(m, shape_of(v.type)) for m, v in zip(self.result_maps(), self.results, strict=True)]
-        pairs += [(m, shape_of(v.type)) for m, v in zip(self.maps(), self.inputs, strict=True)]
-        for indexing_map, shape in pairs:
-            for expression, extent in zip(indexing_map, shape, strict=True):
-                name, digit = map_dim(expression), map_digit(expression)
-                if name is not None:
-                    known.setdefault(name, extent)
-                elif digit is not None and not digit.is_remainder:
-                    by_digits.setdefault(digit.dim, extent * digit.radix)
-        known = by_digits | known
-        its = self.iterators()
+        shapes = [shape_of(v.type) for v in (*self.results, *self.inputs)]
+        maps, its = (*self.result_maps(), *self.maps()), self.iterators()
+        if list(map(len, maps)) != list(map(len, shapes)):
+            raise ValueError(f"{self!r}: maps and shapes differ in rank")
+        known = {
+            name: shapes[operand][position] if radix is None else shapes[operand][position] * radix
+            for name, (operand, position, radix) in _places_of_dims(maps).items()
+        }
         known |= {it.name: it.extent for it in its if it.extent is not None}
         for it in its:
             if it.name not in known:

@@ -309,7 +309,7 @@ class Operation:
     @property
     def defined(self) -> list[Value]:
         """The values this operation defines: its results and the arguments of its regions."""
-        return [*self.results, *(a for block in self.regions for a in block.args)]
+        return [*self.results, *(a for block in self.regions for a in block.args)] if self.regions else [*self.results]
 
     @property
     def required_operands(self) -> int:
@@ -368,12 +368,10 @@ class Operation:
     @property
     def func(self) -> FuncOp | None:
         """The function this operation stands in, at any depth; a function stands in itself."""
-        op = self
-        while not isinstance(op, FuncOp):
-            if op.parent is None or op.parent.parent is None:
-                return None
+        op: Operation | None = self
+        while op is not None and op.parent is not None:
             op = op.parent.parent
-        return op
+        return op if isinstance(op, FuncOp) else None
 
     def ancestors(self) -> Iterator[Operation]:
         """The enclosing operations, innermost first."""
@@ -394,12 +392,22 @@ class Operation:
     def walk(self) -> Iterator[Operation]:
         """This operation and all inside it, in program order."""
         yield self
-        for block in self.regions:
-            for op in list(block.ops):
+        blocks: list[Iterator[Block]] = [iter(self.regions)]
+        ops: list[Iterator[Operation]] = [iter(())]
+        while blocks:
+            for op in ops[-1]:
+                yield op
                 if op.regions:
-                    yield from op.walk()
+                    blocks.append(iter(op.regions))
+                    ops.append(iter(()))
+                    break
+            else:
+                block = next(blocks[-1], None)
+                if block is not None:
+                    ops[-1] = iter(block.ops.copy())
                 else:
-                    yield op
+                    blocks.pop()
+                    ops.pop()
 
     @property
     def operand_roles(self) -> tuple[str, ...]:
@@ -696,7 +704,8 @@ class FuncOp(Operation):
 
     def calls(self) -> Iterator[tuple[Operation, FuncOp]]:
         """The operations in it that run functions, in program order, and these."""
-        return ((op, callee) for op in self.walk() if (callee := op.callee) is not None)
+        calls = (op for op in self.walk() if CALLEE in op.attributes)
+        return ((op, callee) for op in calls if (callee := op.callee) is not None)
 
 
 class Module:

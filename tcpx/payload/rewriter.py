@@ -123,7 +123,7 @@ class Rewriter(Names, Origins):
         return op
 
     def _grow(self, op: Operation) -> None:
-        wanted = self.operations + sum(1 for _ in op.walk())
+        wanted = self.operations + (sum(1 for _ in op.walk()) if op.regions else 1)
         if wanted > self.most_operations:
             raise ScheduleError(
                 Diagnostic(

@@ -6,7 +6,7 @@ Atoms are equal when their texts are equal; the facts of symbols and loop variab
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import ClassVar, Final
@@ -22,22 +22,25 @@ CALL_RANK: Final = 2
 class Atom:
     """An indivisible factor; equality, hash and order follow its text. Arithmetic gives an int or a `Size`."""
 
-    __slots__ = ("inside", "order")
+    __slots__ = ("inside", "mentions", "order", "text")
 
+    text: str
+    """What `to_text` prints for this atom."""
     order: tuple[int, str]
     """Symbols before loop variables before calls, then alphabetical."""
     inside: frozenset[str]
     """Texts of this atom and of every atom nested in its operands; facts are not looked into."""
+    mentions: frozenset[str]
+    """Those, and what the ranges of loop variables mention."""
 
-    def _describe(self, rank: int, text: str, operands: Iterable[Dim] = ()) -> None:
-        inside = frozenset((text,)).union(*(atom.inside for operand in operands for atom in atoms(operand)))
+    def _describe(self, rank: int, text: str, operands: Sequence[Dim] = (), facts: Sequence[Dim] = ()) -> None:
+        own, nested = frozenset((text,)), [atom for operand in operands for atom in atoms(operand)]
+        inside = own.union(*[atom.inside for atom in nested])
+        known = [*nested, *(atom for fact in facts for atom in atoms(fact))]
         object.__setattr__(self, "order", (rank, text))
+        object.__setattr__(self, "text", text)
         object.__setattr__(self, "inside", inside)
-
-    @property
-    def text(self) -> str:
-        """What `to_text` prints for this atom."""
-        return self.order[1]
+        object.__setattr__(self, "mentions", own.union(*[atom.mentions for atom in known]) if known else inside)
 
     def size(self) -> Size:
         """This atom as an expression."""
@@ -68,10 +71,10 @@ class Atom:
         return self is other or (isinstance(other, Atom) and self.order == other.order)
 
     def __hash__(self) -> int:
-        return hash(self.order[1])
+        return hash(self.text)
 
     def __str__(self) -> str:
-        return self.order[1]
+        return self.text
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         """Copies and pickles are built anew from the fields, the text is not stored."""
@@ -122,7 +125,7 @@ class Var(Atom):
                     found=str(self.step),
                 )
             )
-        self._describe(VARIABLE_RANK, f"%{self.name}")
+        self._describe(VARIABLE_RANK, f"%{self.name}", facts=(self.lower, self.upper, self.step))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,22 +217,22 @@ class Size:
         return atom.size()
 
     def __add__(self, other: Operand) -> Dim:
-        return add(self, as_dim(other))
+        return add(self, other.size() if isinstance(other, Atom) else other)
 
     def __radd__(self, other: Operand) -> Dim:
-        return add(self, as_dim(other))
+        return add(self, other.size() if isinstance(other, Atom) else other)
 
     def __sub__(self, other: Operand) -> Dim:
-        return add(self, as_dim(other), -1)
+        return add(self, other.size() if isinstance(other, Atom) else other, -1)
 
     def __rsub__(self, other: Operand) -> Dim:
         return add(as_dim(other), self, -1)
 
     def __mul__(self, other: Operand) -> Dim:
-        return multiply(self, as_dim(other))
+        return multiply(self, other.size() if isinstance(other, Atom) else other)
 
     def __rmul__(self, other: Operand) -> Dim:
-        return multiply(self, as_dim(other))
+        return multiply(self, other.size() if isinstance(other, Atom) else other)
 
     def __neg__(self) -> Size:
         return Size(tuple((monomial, -c) for monomial, c in self.terms), -self.constant)

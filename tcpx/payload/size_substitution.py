@@ -23,7 +23,6 @@ from tcpx.payload.size_expressions import (
     product,
     total,
 )
-from tcpx.payload.size_traversal import operands
 
 Substitution = Mapping[Symbol | Var, Dim] | Mapping[Symbol, Dim] | Mapping[Var, Dim]
 
@@ -84,14 +83,13 @@ class Rebuild:
     `everything` rebuilds and so simplifies unchanged parts too; without `facts` those of loop variables stay.
     """
 
-    __slots__ = ("_everything", "_facts", "_known", "_mapping", "_mentions")
+    __slots__ = ("_everything", "_facts", "_known", "_mapping")
 
     def __init__(self, mapping: Mapping[str, Dim], everything: bool = False, facts: bool = True) -> None:
         self._mapping = mapping
         self._everything = everything
         self._facts = facts
         self._known: dict[str, Dim] = {}
-        self._mentions: dict[str, bool] = {}
 
     def of(self, d: Dim) -> Dim:
         """The rebuilt expression."""
@@ -100,16 +98,10 @@ class Rebuild:
         return total([d.constant, *(c * product(map(self._atom, monomial)) for monomial, c in d.terms)])
 
     def _changes(self, d: Dim) -> bool:
-        return self._everything or any(self._atom_changes(atom) for atom in atoms(d))
+        return self._everything or any(map(self._atom_changes, atoms(d)))
 
     def _atom_changes(self, atom: Atom) -> bool:
-        if atom.text in self._mapping:
-            return True
-        known = self._mentions.get(atom.text)
-        if known is None:
-            inner = (atom.lower, atom.upper, atom.step) if isinstance(atom, Var) and self._facts else operands(atom)
-            known = self._mentions[atom.text] = any(self._changes(operand) for operand in inner)
-        return known
+        return not (atom.mentions if self._facts else atom.inside).isdisjoint(self._mapping)
 
     def _atom(self, atom: Atom) -> Dim:
         if atom.text in self._mapping:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import reduce
 from operator import mul
+from typing import TypeVar
 
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.size_expressions import (
@@ -23,6 +24,8 @@ from tcpx.payload.size_expressions import (
     atoms,
 )
 
+Leaf = TypeVar("Leaf", Symbol, Var)
+
 
 def operands(atom: Atom) -> tuple[Dim, ...]:
     """The expressions an atom is made of; none for symbols and loop variables."""
@@ -38,8 +41,8 @@ def operands(atom: Atom) -> tuple[Dim, ...]:
 def leaves(d: Operand) -> dict[str, Symbol | Var]:
     """Symbols and loop variables of an expression by text, without those only their facts mention."""
     found: dict[str, Symbol | Var] = {}
+    pending = atoms(as_dim(d))
     seen: set[int] = set()
-    pending = list(atoms(as_dim(d)))
     while pending:
         atom = pending.pop()
         if isinstance(atom, Symbol | Var):
@@ -52,14 +55,16 @@ def leaves(d: Operand) -> dict[str, Symbol | Var]:
 
 def symbols(d: Operand) -> tuple[Symbol, ...]:
     """The symbols an expression mentions, by name; those only facts of its loop variables mention are left out."""
-    found = leaves(d).values()
-    return tuple(sorted((a for a in found if isinstance(a, Symbol)), key=atom_order))
+    return _sorted([a for a in leaves(d).values() if isinstance(a, Symbol)]) if not isinstance(d, int) else ()
 
 
 def variables(d: Operand) -> tuple[Var, ...]:
     """The loop variables an expression mentions, by name; those only facts mention are left out."""
-    found = leaves(d).values()
-    return tuple(sorted((a for a in found if isinstance(a, Var)), key=atom_order))
+    return _sorted([a for a in leaves(d).values() if isinstance(a, Var)]) if not isinstance(d, int) else ()
+
+
+def _sorted(found: list[Leaf]) -> tuple[Leaf, ...]:
+    return tuple(sorted(found, key=atom_order) if len(found) > 1 else found)
 
 
 def evaluate(d: Operand, sizes: Mapping[str, int]) -> int:

@@ -122,12 +122,10 @@ class Tile:
 
     def substitute(self, mapping: Substitution) -> Tile:
         """The tile with symbols and loop variables replaced."""
-        return Tile(
-            tuple(substitute(offset, mapping) for offset in self.offsets),
-            tuple(substitute(size, mapping) for size in self.sizes),
-            tuple(substitute(stride, mapping) for stride in self.strides),
-            self.dropped,
-        )
+        offsets = tuple([substitute(offset, mapping) for offset in self.offsets])
+        sizes = tuple([substitute(size, mapping) for size in self.sizes])
+        strides = tuple([substitute(stride, mapping) for stride in self.strides])
+        return Tile(offsets, sizes, strides, self.dropped)
 
     def text(self) -> str:
         """`tile [%i, 0] [min(6, M - %i), N]`, then ` [strides]` and ` drop [dims]` where there are any."""

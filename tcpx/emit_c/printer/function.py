@@ -1,6 +1,6 @@
 """One C function per kernel, with the functions that check its sizes and give its workspace."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from tcpx.emit_c.printer.boundary import boundary
@@ -23,6 +23,7 @@ from tcpx.payload.ir import FuncOp
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.runs import Binding, runs_of, threads_of
 from tcpx.payload.size_excess import magnitude
+from tcpx.payload.size_traversal import as_symbol
 from tcpx.payload.sizes import (
     Dim,
     Symbol,
@@ -353,9 +354,20 @@ def _wide_sizes(func: FuncOp, workspace: Dim) -> tuple[Dim, ...]:
         inner = [dim for type_ in types for dim in shape_of(type_)]
         attributes = (a for op in held.walk() for key, a in op.attributes.items() if key not in DIM_ATTRIBUTES)
         inner += [dim for attribute in attributes for dim in dims_of(attribute)]
-        sizes += inner if held is func else [substitute(dim, binding) for dim in dict.fromkeys(inner)]
+        own = {symbol.name: _reach(dim, ranges) for symbol, dim in binding.items()} or ranges
+        large = [dim for dim in dict.fromkeys(inner) if magnitude(dim, own) > INT64_MAX]
+        sizes += large if held is func else [substitute(dim, binding) for dim in large]
     found = {to_text(dim): dim for dim in sizes if magnitude(dim, ranges) > INT64_MAX}
     return tuple(found.values())
+
+
+def _reach(size: Dim, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
+    """Between what a size lies that stands for a symbol, and all that comes of it where it is multiplied out."""
+    symbol = as_symbol(size)
+    if symbol is not None:
+        return ranges[symbol.name]
+    most = magnitude(size, ranges)
+    return -most, most
 
 
 def _workspace_function(signature: KernelSignature, context: FunctionContext, reserved: frozenset[str]) -> list[str]:

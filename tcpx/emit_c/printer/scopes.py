@@ -14,6 +14,7 @@ from tcpx.payload.sizes import Dim, symbols, variables
 INDENT = "  "
 _LOCAL = re.compile(r"\s*const int64_t (\w+) = .*;")
 _COMMENT = re.compile(r"/\*.*?\*/")
+_WORDS = re.compile(r"\w+")
 
 
 class Line(NamedTuple):
@@ -45,7 +46,10 @@ class Scope:
 
     def lookup(self, text: str) -> str | None:
         """The C name a size has here, or None."""
-        return next((scope.names[text] for scope in self._outwards() if text in scope.names), None)
+        scope: Scope | None = self
+        while scope is not None and text not in scope.names:
+            scope = scope.parent
+        return scope.names[text] if scope is not None else None
 
     def sizes(self) -> set[str]:
         """The C names that sizes have here."""
@@ -120,9 +124,13 @@ def words_in(lines: Iterable[Line]) -> set[str]:
 
 def without_unused(lines: list[Line]) -> list[Line]:
     """The lines without named sizes that nothing reads."""
-    while True:
-        counts = Counter(word for line in lines for word in re.findall(r"\w+", _COMMENT.sub("", line.text)))
-        kept = [line for line in lines if (m := _LOCAL.fullmatch(line.text)) is None or counts[m.group(1)] > 1]
-        if len(kept) == len(lines):
-            return kept
-        lines = kept
+    words = [_WORDS.findall(_COMMENT.sub("", line.text) if "/*" in line.text else line.text) for line in lines]
+    counts = Counter(word for found in words for word in found)
+    named = {k: m.group(1) for k, line in enumerate(lines) if (m := _LOCAL.fullmatch(line.text)) is not None}
+    gone: set[int] = set()
+    while unused := [k for k, name in named.items() if counts[name] <= 1]:
+        for k in unused:
+            counts.subtract(words[k])
+            del named[k]
+            gone.add(k)
+    return [line for k, line in enumerate(lines) if k not in gone]

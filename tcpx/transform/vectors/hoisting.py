@@ -13,9 +13,10 @@ def hoist_literals(rewriter: Rewriter, func: FuncOp) -> None:
     """Move literals, then their splats, then masks of a fixed number of lanes to the top of the function, or of the
     parallel loop they are in; equal ones become one."""
     known: dict[tuple[Block, Hashable], Operation] = {}
+    ops = list(operations(func.body))
     for key_of in (_literal_key, _splat_key, _source_key, _mask_key):
-        for op in list(operations(func.body)):
-            key = key_of(op)
+        for op in ops:
+            key = key_of(op) if op.parent is not None else None
             home = invariant_block(op) if key is not None else None
             if home is None:
                 continue
