@@ -255,6 +255,25 @@ def test_two_functions_that_differ_in_state_alone() -> None:
 # -- what is refused -----------------------------------------------------------------------------------------------
 
 
+def test_one_dim_is_updated_in_place_behind_a_peeled_loop() -> None:
+    """The loop of the tail starts from the result of the other one: the two are put into the state together."""
+    text = """\
+func @f(%h: inout tensor<[N]xf32>, %x: tensor<[N]xf32>) -> %h: tensor<[N]xf32> symbols [N: 0..] {
+  %n = tcp.add(%h, %x) : tensor<[N]xf32>
+  tcp.return(%n)
+}
+"""
+    module = tcpx.parse(text)
+    for threads in (1, 2):
+        assert copied(module, None, threads) == []
+        kernel = tcpx.compile(module, threads=threads)
+        for size in (0, 1, 7, 64, 65, 203):
+            h, x = numbers((size,), (size,))
+            wanted = h + x
+            assert kernel(x=x, h=h) is h
+            np.testing.assert_array_equal(h, wanted)
+
+
 def test_tiles_are_updated_in_place() -> None:
     text = """\
 func @f(%h: inout tensor<[B]x[N]xf32>, %x: tensor<[B]x[N]xf32>) -> %h: tensor<[B]x[N]xf32> symbols [B, N] {
