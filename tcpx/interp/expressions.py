@@ -1,7 +1,6 @@
 """Evaluating expressions over the payload, the target and the names in scope."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from tcpx.interp import arithmetic, methods, navigation
 from tcpx.interp.conditions import AnyOf, Condition, conjunction, disjunction, opposite
@@ -99,8 +98,7 @@ def _evaluate(expression: ast.Expression, state: State, frame: Frame) -> Runtime
             base = evaluate(expression.base, state, frame)
             if isinstance(base, Target):
                 return target_attribute(base, expression, frame)
-            with _asked(base, state):
-                return navigation.attribute(base, expression.name, state, frame, expression)
+            return _asked(base, state, lambda: navigation.attribute(base, expression.name, state, frame, expression))
         case ast.Call():
             return _call(expression, state, frame)
         case ast.Unary() | ast.Binary():
@@ -164,8 +162,8 @@ def _name(expression: ast.Name, state: State, frame: Frame) -> RuntimeValue:
     if frame.candidate is not None:
         if name == "it":
             return frame.candidate
-        with _asked(frame.candidate, state):
-            return navigation.attribute(frame.candidate, name, state, frame, expression)
+        asked = frame.candidate
+        return _asked(asked, state, lambda: navigation.attribute(asked, name, state, frame, expression))
     raise frame.error(
         f"`{name}` is not bound", expression, required="a name in scope", fix=did_you_mean(name, frame.names)
     )
@@ -242,15 +240,13 @@ def _method(
         pattern = ast.Pattern(print_expression(argument), "", location=argument.location)
         return not any(isinstance(pattern_outcome(pattern, None, op, state, frame), Miss) for op in ops)
     text = dim_name(argument, base, state, frame) if method.takes == "dim" else _text(argument, state, frame)
-    with _asked(base, state):
-        return methods.METHODS[method.name](base, text, state, frame, node)
+    return _asked(base, state, lambda: methods.METHODS[method.name](base, text, state, frame, node))
 
 
-@contextmanager
-def _asked(base: RuntimeValue, state: State) -> Generator[None]:
+def _asked(base: RuntimeValue, state: State, answer: Callable[[], RuntimeValue]) -> RuntimeValue:
     """What is asked of a handle, and goes wrong, shows where in the payload the operation is that it denotes."""
     try:
-        yield
+        return answer()
     except TcpxError as error:
         of = base.base if isinstance(base, DimHandle | OperandHandle) else base
         ops = state.handles.live(of) if isinstance(of, OpHandle) else []

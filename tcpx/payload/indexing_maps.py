@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 
 from tcpx.payload.sizes import (
     Dim,
@@ -47,6 +47,7 @@ def map_dim(expression: Dim) -> str | None:
     return dim.name if coefficient == 1 and len(factors) == 1 and isinstance(dim, Symbol) else None
 
 
+@lru_cache(maxsize=4096)
 def map_dims(indexing_map: IndexingMap) -> tuple[str, ...] | None:
     """The dim names of a map that selects dims, each at most once; None if it does anything else."""
     names = tuple(n for n in map(map_dim, indexing_map) if n is not None)

@@ -15,6 +15,7 @@ from tcpx.payload.diagnostics import Diagnostic, Location, UnprovenError, Verify
 from tcpx.payload.fields import AttributeField, NamedOperand, Operand, OptionalOperand, Result
 from tcpx.payload.memory_effects import Move
 from tcpx.payload.predicates import Predicate
+from tcpx.payload.size_substitution import are_same
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, substitute
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, Type, shape_of, substitute_type
@@ -542,14 +543,15 @@ def substitute_attributes(
 
 
 def substitute_attribute(attribute: Attribute, sizes: Mapping[Symbol | Var, Dim]) -> Attribute:
-    """The attribute with symbols and loop variables replaced, as deep as it goes."""
+    """The attribute with symbols and loop variables replaced, as deep as it goes; itself where nothing is."""
     match attribute:
         case Size():
             return substitute(attribute, sizes)
         case Tile() | Predicate():
             return attribute.substitute(sizes)
         case tuple():
-            return tuple(substitute_attribute(a, sizes) for a in attribute)
+            made = tuple([substitute_attribute(a, sizes) for a in attribute])
+            return attribute if are_same(made, attribute) else made
         case _:
             return attribute
 

@@ -22,7 +22,7 @@ from tcpx.payload.size_expressions import (
     make,
     to_text,
 )
-from tcpx.payload.size_substitution import Substitution, substitute
+from tcpx.payload.size_substitution import Substitution, are_same, substitute
 from tcpx.payload.size_traversal import evaluate, variables
 from tcpx.payload.size_traversal import symbols as symbols_of
 from tcpx.records import frozen
@@ -86,8 +86,9 @@ class Comparison:
         return Comparison(NEGATED[self.op], self.lhs, self.rhs)
 
     def substitute(self, mapping: Substitution) -> Comparison:
-        """The comparison with symbols and loop variables replaced."""
-        return Comparison(self.op, substitute(self.lhs, mapping), substitute(self.rhs, mapping))
+        """The comparison with symbols and loop variables replaced; itself where nothing is."""
+        lhs, rhs = substitute(self.lhs, mapping), substitute(self.rhs, mapping)
+        return self if lhs is self.lhs and rhs is self.rhs else Comparison(self.op, lhs, rhs)
 
     def to_text(self) -> str:
         """`M < 4`."""
@@ -146,8 +147,9 @@ class Predicate:
         return Predicate((self.comparisons[0].negate(),)) if len(self.comparisons) == 1 else None
 
     def substitute(self, mapping: Substitution) -> Predicate:
-        """The predicate with symbols and loop variables replaced."""
-        return Predicate(tuple(comparison.substitute(mapping) for comparison in self.comparisons))
+        """The predicate with symbols and loop variables replaced; itself where nothing is."""
+        made = tuple([comparison.substitute(mapping) for comparison in self.comparisons])
+        return self if are_same(made, self.comparisons) else Predicate(made)
 
     def without(self, comparison: Comparison) -> Predicate:
         """The other comparisons."""

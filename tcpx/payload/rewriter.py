@@ -20,6 +20,7 @@ from tcpx.payload.ir import (
 )
 from tcpx.payload.names import Names
 from tcpx.payload.origins import Origins
+from tcpx.payload.size_substitution import are_same
 from tcpx.payload.sizes import Dim, Symbol, Var, substitute
 from tcpx.payload.types import Type, substitute_type
 from tcpx.payload.uses import Use
@@ -376,21 +377,21 @@ class Rewriter(Names, Origins):
         own = op.attributes.get("var")
         changed = substitute_attributes(op.attributes, sizes)
         if isinstance(own, Var):
-            changed["var"] = Var(
-                own.name,
-                substitute(own.lower, sizes),
-                substitute(own.upper, sizes),
-                substitute(own.step, sizes),
-            )
+            bounds = own.lower, own.upper, own.step
+            made = [substitute(bound, sizes) for bound in bounds]
+            changed["var"] = own if are_same(made, bounds) else Var(own.name, *made)
         old = op.attributes
-        op.attributes = changed
+        if not are_same([*changed.values()], [*old.values()]):
+            op.attributes = changed
 
-        def undo() -> None:
-            op.attributes = old
+            def undo() -> None:
+                op.attributes = old
 
-        self.record(undo, op)
+            self.record(undo, op)
         for value in op.defined:
-            self.set_type(value, substitute_type(value.type, sizes))
+            type_ = substitute_type(value.type, sizes)
+            if type_ is not value.type:
+                self.set_type(value, type_)
 
     # -- functions and constants ---------------------------------------------------------------------------------
 

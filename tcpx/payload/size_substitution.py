@@ -1,6 +1,7 @@
 """Replacement of symbols and loop variables in sizes, and simplification as replacement of nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from operator import is_
 
 from tcpx.payload.bounds import is_less_equal
 from tcpx.payload.size_arithmetic import ceildiv, floordiv, maximum, minimum, mod
@@ -41,6 +42,11 @@ def substitute(d: Operand, mapping: Substitution) -> Dim:
         return d
     by_text = {atom.text: _with_one_value(atom, value) for atom, value in mapping.items()}
     return Rebuild(by_text).of(as_dim(d)) if by_text else as_dim(d)
+
+
+def are_same(made: Sequence[object], given: Sequence[object]) -> bool:
+    """Whether a replacement in each of these replaced nothing."""
+    return all(map(is_, made, given))
 
 
 def _with_one_value(atom: Symbol | Var, value: Dim) -> Dim:

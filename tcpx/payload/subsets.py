@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tcpx.payload.monotone import direction
+from tcpx.payload.size_substitution import are_same
 from tcpx.payload.sizes import (
     Dim,
     Min,
@@ -121,11 +122,12 @@ class Tile:
         return Tile(offsets, self.sizes, self.strides, self.dropped)
 
     def substitute(self, mapping: Substitution) -> Tile:
-        """The tile with symbols and loop variables replaced."""
+        """The tile with symbols and loop variables replaced; itself where nothing is."""
         offsets = tuple([substitute(offset, mapping) for offset in self.offsets])
         sizes = tuple([substitute(size, mapping) for size in self.sizes])
         strides = tuple([substitute(stride, mapping) for stride in self.strides])
-        return Tile(offsets, sizes, strides, self.dropped)
+        parts = ((offsets, self.offsets), (sizes, self.sizes), (strides, self.strides))
+        return self if all(are_same(new, old) for new, old in parts) else Tile(offsets, sizes, strides, self.dropped)
 
     def text(self) -> str:
         """`tile [%i, 0] [min(6, M - %i), N]`, then ` [strides]` and ` drop [dims]` where there are any."""

@@ -7,6 +7,7 @@ from math import prod
 import ml_dtypes
 import numpy as np
 
+from tcpx.payload.size_substitution import are_same
 from tcpx.payload.sizes import Dim, Size, Substitution, Symbol, Var, substitute, to_text
 from tcpx.records import frozen
 
@@ -204,19 +205,16 @@ Mapped = Mapping[Symbol | Var, Dim | Size]
 
 
 def substitute_type(type_: Type, mapping: Substitution) -> Type:
-    """The type with symbols and loop variables replaced."""
-    match type_:
-        case TensorType(shape, dtype):
-            return TensorType(tuple(substitute(d, mapping) for d in shape), dtype)
-        case BufferType(shape, dtype, strides, space):
-            return BufferType(
-                tuple(substitute(d, mapping) for d in shape),
-                dtype,
-                tuple(substitute(d, mapping) for d in strides),
-                space,
-            )
-        case _:
-            return type_
+    """The type with symbols and loop variables replaced; itself where nothing is."""
+    if not isinstance(type_, TensorType | BufferType):
+        return type_
+    shape = tuple([substitute(d, mapping) for d in type_.shape])
+    if isinstance(type_, TensorType):
+        return type_ if are_same(shape, type_.shape) else TensorType(shape, type_.dtype)
+    strides = tuple([substitute(d, mapping) for d in type_.strides])
+    if are_same(shape, type_.shape) and are_same(strides, type_.strides):
+        return type_
+    return BufferType(shape, type_.dtype, strides, type_.space)
 
 
 def row_major(shape: tuple[Dim, ...]) -> tuple[Dim, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -48,6 +48,11 @@ class Unit:
         return next((what for what, table in tables.items() if name in table), "")
 
 
+@cache
+def _is_in_library(file: str) -> bool:
+    return Path(file).is_relative_to(LIBRARY)
+
+
 @frozen
 class Program:
     """A schedule and all files it imports, directly or not; `units` in order of first import, the main one first."""
@@ -60,7 +65,7 @@ class Program:
     def is_of_library(self, place: Location) -> bool:
         """Whether a statement stands in the installed library, which the user of a schedule did not write."""
         own = not self.is_default and place.file == self.main.file.path
-        return not own and Path(place.file).is_relative_to(LIBRARY)
+        return not own and _is_in_library(place.file)
 
     def schedule(self, name: str = "") -> ast.Schedule:
         """The schedule of this name, or the only one of the main file."""

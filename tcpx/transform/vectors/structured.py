@@ -1,10 +1,11 @@
 """Unrolling of structured operations: the scalar body, applied to lanes, for every piece of the result."""
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import product
 
 from tcpx.payload.facts import facts_at
-from tcpx.payload.indexing_maps import IndexingMap, map_dim
+from tcpx.payload.indexing_maps import IndexingMap, map_dim, map_dims
 from tcpx.payload.interfaces import Build, Elementwise, Position, Structured
 from tcpx.payload.ir import Block, Value
 from tcpx.payload.ops.generic import Generic, Yield
@@ -372,10 +373,9 @@ def _operand(
     index = _index(indexing_map, at)
     if lane is None:
         return pieces.scalar(value, index)
-    moving = [d for d, e in enumerate(indexing_map) if depends(e, lane)]
+    moving, step = _moving(indexing_map, lane)
     if not moving:
         return pieces.splat(pieces.scalar(value, index), width)
-    step = lane_step(indexing_map[moving[0]], lane)
     if len(moving) == 1 and step is not None and step > 0:
         return pieces.lanes(value, index, Lanes(moving[0], step, width))
     last = extents_of(op)[lane] - 1
@@ -383,5 +383,15 @@ def _operand(
     return pieces.from_elements([pieces.scalar(value, _index(indexing_map, there)) for there in places])
 
 
+@lru_cache(maxsize=4096)
+def _moving(indexing_map: IndexingMap, lane: str) -> tuple[Sequence[int], int | None]:
+    """The entries of a map that depend on the lane dim, and how far the first of them moves per lane."""
+    moving = [d for d, e in enumerate(indexing_map) if depends(e, lane)]
+    return moving, lane_step(indexing_map[moving[0]], lane) if moving else None
+
+
 def _index(indexing_map: IndexingMap, at: At) -> Index:
+    names = map_dims(indexing_map)
+    if names is not None:
+        return tuple([at[name] for name in names])
     return tuple(e if isinstance(e, int) else evaluate(e, at) for e in indexing_map)
