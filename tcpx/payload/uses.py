@@ -55,8 +55,10 @@ class Ticketed(Sequence[Item], Generic[Item]):
 
     def append(self, item: Item) -> None:
         """Add an item behind all others."""
-        self.put_back(item, self._next)
-        self._next += 1
+        ticket = self._next
+        self._next = ticket + 1
+        self._tickets[item] = ticket
+        self._held.append((ticket, item))
 
     def remove(self, item: Item) -> int:
         """Take an item away; returns its ticket. Raises KeyError if it is not there."""

@@ -1,7 +1,7 @@
 """The rules of the IR that no single operation can check: structure, dominance, scopes, use lists, names."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from itertools import pairwise
@@ -339,9 +339,13 @@ class _Checker:
     def _check_sizes(self, op: Operation) -> None:
         """Symbols are those of the function, loop variables those of loops around the operation."""
         outer = self._known_names(op)
-        outside = [d for key, a in op.attributes.items() if key not in DIM_ATTRIBUTES for d in dims_of(a)]
+        outside: list[Dim] = []
+        for key, attribute in op.attributes.items():
+            if not isinstance(attribute, str | int | float) and key not in DIM_ATTRIBUTES:
+                outside += dims_of(attribute)
         _check_widths(op, outside)
-        outside += [d for result in op.results for d in _type_dims(result.type)]
+        for result in op.results:
+            outside += _type_dims(result.type)
         inside = [d for block in op.regions for arg in block.args for d in _type_dims(arg.type)]
         own = op.attributes.get("var")
         if isinstance(own, Var) and own.text in outer:
@@ -478,28 +482,24 @@ def _definition(value: Value) -> str:
     return f"{value!r}, an argument of {parent.opcode if parent is not None else 'a detached block'}"
 
 
-def dims_of(attribute: Attribute) -> Iterator[Dim]:
+def dims_of(attribute: Attribute) -> Sequence[Dim]:
     """The size expressions in an attribute."""
     match attribute:
         case Size():
-            yield attribute
+            return (attribute,)
         case Symbol():
-            yield attribute.size()
+            return (attribute.size(),)
         case Var():
-            yield from (attribute.lower, attribute.upper, attribute.step)
+            return (attribute.lower, attribute.upper, attribute.step)
         case Tile():
-            yield from (*attribute.offsets, *attribute.sizes, *attribute.strides)
+            return (*attribute.offsets, *attribute.sizes, *attribute.strides)
         case Predicate():
-            for comparison in attribute.comparisons:
-                yield from (comparison.lhs, comparison.rhs)
+            return [d for comparison in attribute.comparisons for d in (comparison.lhs, comparison.rhs)]
         case tuple():
-            for inner in attribute:
-                yield from dims_of(inner)
+            return [d for inner in attribute for d in dims_of(inner)]
         case _:
-            pass
+            return ()
 
 
-def _type_dims(type_: Type) -> Iterator[Dim]:
-    yield from shape_of(type_)
-    if isinstance(type_, BufferType):
-        yield from type_.strides
+def _type_dims(type_: Type) -> tuple[Dim, ...]:
+    return (*type_.shape, *type_.strides) if isinstance(type_, BufferType) else shape_of(type_)

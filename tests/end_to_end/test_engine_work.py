@@ -12,6 +12,8 @@ import tcpx
 from tcpx.api import CompileRequest, lowered
 from tcpx.interp.work import Work
 from tcpx.lowering import lower
+from tcpx.payload.rewriter import Rewriter
+from tcpx.payload.sizes import Symbol
 from tcpx.target import load_target
 
 EXTRAS = ("onnx", "torch", "jax", "optuna", "distributed", "safetensors", "rich", "sklearn", "scipy", "pandas")
@@ -141,6 +143,19 @@ def test_work_of_a_model_grows_with_its_layers_not_faster(monkeypatch: pytest.Mo
     few, many = counts(3), counts(12)
     assert all(count > 100 for count in few[:2])
     assert all(more <= 4.4 * less for less, more in zip(few, many, strict=True)), (few, many)
+
+
+def test_replacing_what_nothing_mentions_changes_nothing() -> None:
+    module = tcpx.parse(PRODUCT)
+    rewriter, (product, _) = Rewriter(module), module.main.body.ops
+    text, rows = module.text(), module.main.symbols[1]
+    rewriter.substitute([product], {Symbol("L"): 3})
+    assert rewriter.mark() == 0
+    rewriter.substitute([product], {rows: 3})
+    assert rewriter.mark() == 1
+    assert str(product.result.type) == "tensor<3x[N]xf32>"
+    rewriter.rollback(0)
+    assert module.text() == text
 
 
 def perceptron(layers: int) -> str:

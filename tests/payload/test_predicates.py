@@ -82,6 +82,7 @@ def test_substitute() -> None:
     predicate = Predicate.of("<", M + N, 4)
     assert predicate.substitute({M: 3, N: 0}).decide() is True
     assert predicate.substitute({M: 3}) == Predicate((Comparison("<", N + 3, 4),))
+    assert predicate.substitute({Symbol("K"): 3}) is predicate
 
 
 @pytest.mark.parametrize(

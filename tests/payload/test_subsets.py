@@ -69,6 +69,7 @@ def test_substitute() -> None:
     i = Var("i", 0, M.size(), 6)
     tile = Tile((i.size(),), (minimum(6, M - i),))
     assert tile.substitute({i: 6, M: 8}) == Tile((6,), (2,))
+    assert tile.substitute({N: 8}) is tile
 
 
 # ---------------------------------------------------------------- composition

@@ -49,8 +49,10 @@ class Liveness:
                 self._pending.append(value)
 
     def _need_op(self, op: Operation) -> None:
-        self._ops.add(op)
-        self._ops.update(op.ancestors())
+        held: Operation | None = op
+        while held is not None and held not in self._ops:
+            self._ops.add(held)
+            held = held.parent_op
 
     def _visit(self, value: Value) -> None:
         op = value.defining_op

@@ -238,7 +238,7 @@ class OnSubset(Operation):
     def check_inside(self, tile: Tile, value: Value, name: str) -> None:
         """Raise VerifyError where a tile provably leaves what it is part of."""
         # In a loop or a branch that never runs, sizes may be anything.
-        runs_always = sum(1 for _ in self.ancestors()) == 1
+        runs_always = self.parent_op is not None and self.parent_op.parent is None
         for dim, extent in enumerate(shape_of(value.type) if runs_always else ()):
             if tile.leaves(dim, extent):
                 raise self.error(

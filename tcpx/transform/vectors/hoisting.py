@@ -1,6 +1,6 @@
 """Each literal, splat of a literal and fixed mask once, and outside of the loops."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Operation
@@ -13,7 +13,7 @@ def hoist_literals(rewriter: Rewriter, func: FuncOp) -> None:
     """Move literals, then their splats, then masks of a fixed number of lanes to the top of the function, or of the
     parallel loop they are in; equal ones become one."""
     known: dict[tuple[Block, Hashable], Operation] = {}
-    ops = list(operations(func.body))
+    ops = operations(func.body)
     for key_of in (_literal_key, _splat_key, _source_key, _mask_key):
         for op in ops:
             key = key_of(op) if op.parent is not None else None
@@ -32,13 +32,15 @@ def hoist_literals(rewriter: Rewriter, func: FuncOp) -> None:
         tops[home] = top + 1
 
 
-def operations(block: Block) -> Iterator[Operation]:
+def operations(block: Block) -> list[Operation]:
     """The operations of a block and of loops and branches in it, in program order; not of bodies of operations."""
+    found: list[Operation] = []
     for op in block.ops:
-        yield op
-        if not isinstance(op, Structured):
+        found.append(op)
+        if op.regions and not isinstance(op, Structured):
             for inner in op.regions:
-                yield from operations(inner)
+                found += operations(inner)
+    return found
 
 
 def _literal_key(op: Operation) -> Hashable:

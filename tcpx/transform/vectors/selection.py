@@ -100,7 +100,7 @@ SELECTED.add(select_if_any, IfAny)
 
 def _erase_unused(rewriter: Rewriter, func: FuncOp) -> None:
     """Erase computations that nothing uses: what they fed was rewritten."""
-    for op in reversed(list(operations(func.body))):
+    for op in reversed(operations(func.body)):
         if op.parent is None or not op.results or any(r.uses for r in op.results) or isinstance(op, Loop | If):
             continue
         if op.computes_result or not isinstance(op.results[0].type, BufferType):
