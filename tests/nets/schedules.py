@@ -99,6 +99,8 @@ class RandomSchedule:
             self._two_loops()
         if 40 * self.counts.by_transform["fission"] <= self.counts.cases:
             self._two_parts()
+        if 40 * self.counts.by_transform["fold_unit_dims"] <= self.counts.cases:
+            self._one_index()
         if 40 * min(self.counts.by_transform[n] for n in ("dissolve", "isolate")) <= self.counts.cases:
             self._group_for_a_while()
         for name in self._rare():
@@ -187,6 +189,20 @@ class RandomSchedule:
             self._given("tile", f"let {loops[0]} = tile({reader}, [{dim}: {self.random.choice(TILES)}])")
             self._given("fuse", f"fuse({maker}, into: {loops[0]})")
             self._given("fission", f"let {', '.join(loops[1:])} = fission({loops[0]}, after: {maker})")
+
+    def _one_index(self) -> None:
+        """An operation index by index of a dim, without the dim: payloads seldom have one of size 1."""
+        found = [
+            (name, it.name)
+            for name, op in self.session.ops().items()
+            if isinstance(op, Structured) and not op.index_operands() and not op.positions()
+            for it in op.iterators()
+            if it.kind is IteratorKind.PARALLEL
+        ]
+        if found:
+            name, dim = self.random.choice(found)
+            self._given("tile", f"let {self._fresh('t')} = tile({name}, [{dim}: 1])")
+            self._given("fold_unit_dims", f"fold_unit_dims({name})")
 
     def _two_loops(self) -> None:
         """Two loops of one operation, the outer one of an even number of iterations where there is one."""
