@@ -164,7 +164,13 @@ def _constant_predicate(held: bool) -> Predicate:
 def _dims(made: Prepared, parameter: Parameter, node: ast.Expression, state: State, frame: Frame) -> tuple[str, ...]:
     if isinstance(node, ast.ListOf):
         return tuple(dim_name(item, made.subject, state, frame) for item in node.items)
-    held = evaluate(node, state, frame)
+    return _dims_in(made, parameter, evaluate(node, state, frame), node, state, frame)
+
+
+def _dims_in(
+    made: Prepared, parameter: Parameter, held: RuntimeValue, node: ast.Expression, state: State, frame: Frame
+) -> tuple[str, ...]:
+    """The dims of a list."""
     found = held if isinstance(held, tuple) else ()
     listed = [item for item in found if isinstance(item, DimHandle)]
     if held != tuple(listed):
@@ -179,15 +185,23 @@ def _sizes(made: Prepared, parameter: Parameter, node: ast.Expression, state: St
         raise _mismatch(made, parameter, "no map", node, "write `[n: 64]`")
     sizes: dict[str, Dim] = {}
     for key, entry in node.entries:
-        name = dim_name(key, made.subject, state, frame)
         value = evaluate(entry, state, frame)
         size = as_dim_value(value)
-        if size is None:
-            raise _mismatch(made, parameter, f"{name}: {describe(value)}", entry)
-        if name in sizes:
-            raise _mismatch(made, parameter, f"`{name}` twice", key)
-        sizes[name] = size
+        for name in _keyed(made, parameter, key, state, frame):
+            if size is None:
+                raise _mismatch(made, parameter, f"{name}: {describe(value)}", entry)
+            if name in sizes:
+                raise _mismatch(made, parameter, f"`{name}` twice", key)
+            sizes[name] = size
     return sizes
+
+
+def _keyed(made: Prepared, parameter: Parameter, key: ast.Expression, state: State, frame: Frame) -> tuple[str, ...]:
+    """The dim that a key of a map is, or those of the list that it gives."""
+    held = frame.names.get(key.name) if isinstance(key, ast.Name) else evaluate(key, state, frame)
+    if isinstance(held, tuple):
+        return _dims_in(made, parameter, held, key, state, frame)
+    return (dim_name(key, made.subject, state, frame),)
 
 
 def _digit(made: Prepared, node: ast.Expression, state: State, frame: Frame) -> Digit:

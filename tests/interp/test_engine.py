@@ -200,6 +200,20 @@ def test_a_step_without_effect_is_an_error() -> None:
     run(MM + "optional canonicalize(root)")
 
 
+def test_a_list_of_dims_is_a_key_of_a_map() -> None:
+    all_of = "let all = dims(mm.out)\n"
+    done = run(MM + all_of + "tile(mm, [all: 8, k: 4, without(all, all): 2])\nrequire len(mm.loops(n)) == 1")
+    plain = run(MM + "tile(mm, [m: 8, n: 8, k: 4])")
+    assert done.module.text() == plain.module.text()
+    found = failure(MM + all_of + "tile(mm, [all: 8, m: 4])").diagnostic
+    assert (found.required, found.found) == ("map from dim to size", "`m` twice")
+    found = failure(MM + "tile(mm, [[1, 2]: 8])").diagnostic
+    assert (found.found, found.fix) == ("[1, 2]", "list the dims: `[m, n]`")
+    assert failure(MM + "tile(mm, [without(dims(mm.out), dims(mm.out)): 8])").diagnostic.message == (
+        "`tile` changes nothing here"
+    )
+
+
 def test_handles_of_an_optional_step_that_is_left_out_denote_nothing() -> None:
     run(
         MM

@@ -70,9 +70,9 @@ def check_candidate(name: str, where: ast.Node, scope: Scope) -> None:
 
 
 def note_dim(name: ast.Name, scope: Scope) -> None:
-    """A bare name in a place declared `dim` is read if it may be bound to a dim."""
+    """A bare name in a place declared `dim` is read if it may be bound to a dim, or to a list of them."""
     binding = scope.lookup(name.name)
-    if binding is not None and binding.static in (Static.DIM, Static.ANY):
+    if binding is not None and binding.static in (Static.DIM, Static.LIST, Static.ANY):
         binding.used = True
 
 

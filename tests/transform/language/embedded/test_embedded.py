@@ -160,6 +160,8 @@ schedule s(root: func) expects "a.tcp" {
   let mm = match one contract "fc*" in root where size(m) % 4 == 0 and (not scheduled or it.constant)
   let number = -2 + 3 * (4 - mm.count) / 2 if rank(mm) == 2 else 2 ** mm.count ** 2
   let packed, other = optional two(mm)
+  let some = dims(mm.out)
+  tile(mm, [without(some, [mm.n]): 1, n: 4])
   let turned = optional fold_cast(mm.lhs)
   let inside = mm.copy("main") in mm.loop(k)
   require number > rows(2) - rows(nv: 1, regs: 3) "positive"
