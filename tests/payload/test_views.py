@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import tcpx
 from tcpx.payload.constants import Constants
-from tcpx.payload.diagnostics import Diagnostic, VerifyError
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic, VerifyError
 from tcpx.payload.evaluator import Evaluation, evaluate_func
 from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import Operation
@@ -151,3 +152,40 @@ def test_what_is_no_view(statement: str, message: str, required: str, found: str
     error: Diagnostic = caught.value.diagnostic
     assert error.message.endswith(message)
     assert (error.required, error.found, error.fix) == (required, found, fix)
+
+
+WINDOW = """\
+func @window(%x: tensor<[N]x8xf32>, %n: index as [T]) -> tensor<4x8xf32> symbols [N: 64.., T: 0..60] {
+  %s = tcp.slice(%x) {offsets = [T, 0]} : tensor<4x8xf32>
+  %y = tcp.add(%s, 1.0) : tensor<4x8xf32>
+  tcp.return(%y)
+}
+"""
+
+
+def test_a_slice_begins_where_a_call_says() -> None:
+    x = np.arange(70 * 8, dtype=np.float32).reshape(70, 8)
+    module = tcpx.parse(WINDOW)
+    kernel = tcpx.compile(module)
+    for at in (0, 3, 60):
+        np.testing.assert_array_equal(kernel(x, at), x[at : at + 4] + 1)
+        np.testing.assert_array_equal(tcpx.evaluate(module, x, np.array(at)), x[at : at + 4] + 1)
+    with pytest.raises(ArgumentError, match="the size `T` is out of its range"):
+        kernel(x, 61)
+
+
+def test_an_element_by_two_indices() -> None:
+    text = """
+    func @pick(%table: tensor<[V]x[W]x[D]xf32>, %i: tensor<[N]xsi64> in 0 to V, %j: tensor<[N]xsi32> in 0 to W)
+        -> tensor<[N]x[D]xf32> symbols [V, W, D, N] {
+      %y = tcp.generic(%table, %i, %j) {iterators = [["n", "parallel"], ["d", "parallel"]],
+          maps = [[in1, in2, d], [n], [n], [n, d]]} ({ (%e: f32, %a: si64, %b: si32):
+        tcp.yield(%e)
+      }) : tensor<[N]x[D]xf32>
+      tcp.return(%y)
+    }
+    """
+    random = np.random.default_rng(5)
+    table = random.standard_normal((5, 7, 9), dtype=np.float32)
+    i, j = random.integers(0, 5, 23), random.integers(0, 7, 23, dtype=np.int32)
+    np.testing.assert_array_equal(tcpx.compile(tcpx.parse(text))(table, i, j), table[i, j])
