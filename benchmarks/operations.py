@@ -1,0 +1,342 @@
+"""Every operation under the default schedule beside NumPy that writes to an array which is there (`out=`).
+
+    make bench-operations                      # all, written to docs/operation-speed.md
+    make bench-operations ARGS='sqrt softmax'  # some, on the terminal
+
+At four sizes, of small calls and of what only memory holds, and in two layouts: rows side by side, and rows that lie
+apart. Kernels know no size. In each round both run in turn for some milliseconds; what counts is the least of each.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+import tcpx
+from tcpx.measure.timer import calls_per_sample, seconds_per_call
+
+Array = npt.NDArray[Any]
+SIZES: Final = ((8, 100), (100, 333), (512, 768), (2048, 3000))
+LAYOUTS: Final[Sequence[str]] = ("side by side", "apart")
+GAP: Final = 24
+"""Elements between rows that lie apart."""
+ROUNDS: Final = 7
+BAR: Final = 0.9
+PAGE: Final = Path(__file__).parents[1] / "docs" / "operation-speed.md"
+X: Final = "tensor<[M]x[N]xf32>"
+NUMPY: Final = {"f32": np.float32, "f64": np.float64, "si32": np.int32, "si64": np.int64, "i1": np.bool_}
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operation: its text on %x, %y, .., and the same in NumPy, which takes the arrays behind the result."""
+
+    name: str
+    text: str
+    run: Callable[..., object]
+    arguments: tuple[str, ...] = (X,)
+    result: str = X
+    draw: Callable[[np.random.Generator, tuple[int, ...]], Array] | None = None
+
+    def payload(self, layout: str) -> str:
+        """The function, whose matrices lie so."""
+        strided = " strided" if layout == "apart" else ""
+        given = ", ".join(
+            f"%{name}: {kind}{' in 0 to M' if 'si64' in kind else ''}{strided if kind.count('x[') else ''}"
+            for name, kind in zip("xyzw", self.arguments, strict=False)
+        )
+        body = self.text if "%r" in self.text else f"%r = {self.text} : {self.result}"
+        return f"func @f({given}) -> {self.result} symbols [M: 1.., N: 1..] {{\n  {body}\n  tcp.return(%r)\n}}\n"
+
+    def arrays(self, m: int, n: int, layout: str) -> list[Array]:
+        """Arguments of these sizes in this layout."""
+        random = np.random.default_rng(m + n)
+        return [self._array(random, kind, m, n, layout) for kind in self.arguments]
+
+    def _array(self, random: np.random.Generator, kind: str, m: int, n: int, layout: str) -> Array:
+        shape = shape_of(kind, m, n)
+        dtype = NUMPY[kind.rstrip(">").rsplit("x", 1)[1]]
+        if dtype is np.int64:
+            return random.integers(0, m, shape)
+        draw = self.draw or (lambda r, s: r.uniform(0.5, 4, s))
+        made = np.zeros((*shape[:-1], shape[-1] + (GAP if layout == "apart" and len(shape) > 1 else 0)), dtype)
+        view = made[..., : shape[-1]]
+        view[...] = draw(random, shape) if dtype is not np.bool_ else random.integers(0, 2, shape)
+        return view
+
+
+def shape_of(kind: str, m: int, n: int) -> tuple[int, ...]:
+    """The shape of a type for these sizes."""
+    dims = kind.removeprefix("tensor<").rstrip(">").rsplit("x", 1)[0].split("x")
+    known = {"[M]": m, "[N]": n, "[M + 7]": m + 7, "[N + 5]": n + 5, "[2*M]": 2 * m, "[2*N]": 2 * n}
+    return tuple(known[d] if d in known else int(d) for d in dims)
+
+
+def _signed(random: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    return random.uniform(-4, 4, shape)
+
+
+def _unary(name: str, run: Callable[..., object], result: str = X) -> Case:
+    return Case(name, f"tcp.{name}(%x)", run, result=result, draw=_signed)
+
+
+def _whole(random: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    return random.integers(1, 30, shape)
+
+
+def _sigmoid(out: Array, x: Array) -> None:
+    np.negative(x, out=out)
+    np.exp(out, out=out)
+    out += 1
+    np.reciprocal(out, out=out)
+
+
+def _silu(out: Array, x: Array) -> None:
+    _sigmoid(out, x)
+    out *= x
+
+
+def _softplus(out: Array, x: Array) -> None:
+    np.exp(x, out=out)
+    np.log1p(out, out=out)
+
+
+def _hardswish(out: Array, x: Array) -> None:
+    np.add(x, 3, out=out)
+    np.clip(out, 0, 6, out=out)
+    out *= x
+    out /= 6
+
+
+def _gelu(out: Array, x: Array) -> None:
+    np.power(x, 3, out=out)
+    out *= 0.044715
+    out += x
+    out *= 0.7978845608
+    np.tanh(out, out=out)
+    out += 1
+    out *= x
+    out *= 0.5
+
+
+def _softmax(out: Array, x: Array) -> None:
+    np.subtract(x, x.max(1, keepdims=True), out=out)
+    np.exp(out, out=out)
+    out /= out.sum(1, keepdims=True)
+
+
+def _log_softmax(out: Array, x: Array) -> None:
+    np.subtract(x, x.max(1, keepdims=True), out=out)
+    out -= np.log(np.exp(out).sum(1, keepdims=True))
+
+
+def _layer_norm(out: Array, x: Array) -> None:
+    np.subtract(x, x.mean(1, keepdims=True), out=out)
+    out /= np.sqrt(np.square(out).mean(1, keepdims=True) + 1e-5)
+
+
+def _rms_norm(out: Array, x: Array) -> None:
+    np.divide(x, np.sqrt(np.square(x).mean(1, keepdims=True) + 1e-5), out=out)
+
+
+def _select(out: Array, c: Array, x: Array, y: Array) -> None:
+    np.copyto(out, y)
+    np.copyto(out, x, where=c)
+
+
+def _pad(out: Array, x: Array) -> None:
+    out[...] = 0
+    out[2 : 2 + x.shape[0], 3 : 3 + x.shape[1]] = x
+
+
+def _chain(out: Array, x: Array, y: Array) -> None:
+    np.add(x, y, out=out)
+    np.multiply(out, x, out=out)
+    np.maximum(out, 0.5, out=out)
+    np.sqrt(out, out=out)
+
+
+B: Final = "tensor<[M]x[N]xi1>"
+I: Final = "tensor<[M]x[N]xsi32>"
+ROW: Final = "tensor<[N]xf32>"
+COLUMN: Final = "tensor<[M]xf32>"
+PLACES: Final = "tensor<[M]xsi64>"
+
+
+def _reductions() -> Iterator[Case]:
+    simple = {"sum": np.sum, "max": np.max, "min": np.min, "prod": np.prod, "mean": np.mean, "variance": np.var}
+    for dim, result in ((1, COLUMN), (0, ROW)):
+        for name, run in simple.items():
+            text = f"tcp.reduce_{name}(%x) {{dims = [{dim}]}}"
+            yield Case(f"{name} over {dim}", text, lambda out, x, r=run, d=dim: r(x, d, out=out), result=result)
+        places = result.replace("f32", "si64")
+        text = f"%v, %r = tcp.reduce_argmax(%x) {{dims = [{dim}]}} : {result}, {places}"
+        yield Case(f"argmax over {dim}", text, lambda out, x, d=dim: np.argmax(x, d, out=out), result=places)
+
+
+CASES: Final[Sequence[Case]] = (
+    *(
+        Case(name, f"tcp.{name}(%x)", lambda out, x, f=f: f(x, out=out))
+        for name, f in {
+            "sqrt": np.sqrt, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2,
+            "log10": np.log10, "log1p": np.log1p, "reciprocal": np.reciprocal,
+        }.items()
+    ),
+    *(
+        _unary(name, lambda out, x, f=f: f(x, out=out))
+        for name, f in {
+            "neg": np.negative, "abs": np.abs, "tanh": np.tanh, "sin": np.sin, "cos": np.cos, "tan": np.tan,
+            "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": np.rint, "sign": np.sign,
+        }.items()
+    ),
+    _unary("relu", lambda out, x: np.maximum(x, 0, out=out)),
+    _unary("sigmoid", _sigmoid),
+    _unary("silu", _silu),
+    _unary("softplus", _softplus),
+    _unary("hardswish", _hardswish),
+    Case("gelu", 'tcp.gelu(%x) {approximate = "tanh"}', _gelu, draw=_signed),
+    _unary("isnan", lambda out, x: np.isnan(x, out=out), result=B),
+    _unary("isinf", lambda out, x: np.isinf(x, out=out), result=B),
+    *(
+        Case(name, f"tcp.{name}(%x, %y)", lambda out, x, y, f=f: f(x, y, out=out), (X, X))
+        for name, f in {
+            "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "max": np.maximum,
+            "min": np.minimum, "mod": np.mod, "floordiv": np.floor_divide, "rem": np.fmod,
+        }.items()
+    ),
+    *(
+        Case(f"{name} of si32", f"tcp.{name}(%x, %y)", lambda out, x, y, f=f: f(x, y, out=out), (I, I), I, _whole)
+        for name, f in {
+            "add": np.add, "mul": np.multiply, "floordiv": np.floor_divide, "mod": np.mod, "and": np.bitwise_and,
+            "shift_left": np.left_shift, "shift_right": np.right_shift,
+        }.items()
+    ),
+    *(
+        Case(name, f"tcp.{name}(%x, %y)", lambda out, x, y, f=f: f(x, y, out=out), (X, X), B)
+        for name, f in {"less": np.less, "equal": np.equal}.items()
+    ),
+    Case("select", "tcp.select(%x, %y, %z)", _select, (B, X, X)),
+    Case("clamp", "tcp.clamp(%x, 1.0, 2.0)", lambda out, x: np.clip(x, 1, 2, out=out)),
+    Case("cast to si32", "tcp.cast(%x)", lambda out, x: np.copyto(out, x, casting="unsafe"), result=I),
+    Case("cast to f64", "tcp.cast(%x)", np.copyto, result="tensor<[M]x[N]xf64>"),
+    Case("add of a row", "tcp.add(%x, broadcast(%y, [1]))", lambda out, x, y: np.add(x, y, out=out), (X, ROW)),
+    Case(
+        "add of a column", "tcp.add(%x, broadcast(%y, [0]))", lambda out, x, y: np.add(x, y[:, None], out=out),
+        (X, COLUMN),
+    ),
+    Case(
+        "chain of 4",
+        f"%a = tcp.add(%x, %y) : {X}\n  %b = tcp.mul(%a, %x) : {X}\n  %c = tcp.max(%b, 0.5) : {X}\n"
+        f"  %r = tcp.sqrt(%c) : {X}",
+        _chain,
+        (X, X),
+    ),
+    Case("transpose", "tcp.transpose(%x) {permutation = [1, 0]}", lambda out, x: np.copyto(out, x.T),
+         result="tensor<[N]x[M]xf32>"),
+    Case("broadcast of a row", "tcp.broadcast(%x) {dims = [1]}", lambda out, x, y: np.copyto(out, x), (ROW, X)),
+    Case("broadcast of a column", "tcp.broadcast(%x) {dims = [0]}", lambda out, x, y: np.copyto(out, x[:, None]),
+         (COLUMN, X)),
+    Case("reverse of rows", "tcp.reverse(%x) {dims = [1]}", lambda out, x: np.copyto(out, x[:, ::-1])),
+    Case("reverse of columns", "tcp.reverse(%x) {dims = [0]}", lambda out, x: np.copyto(out, x[::-1])),
+    Case("concat of rows", "tcp.concat(%x, %y) {dim = 0}", lambda out, x, y: np.concatenate((x, y), 0, out=out),
+         (X, X), "tensor<[2*M]x[N]xf32>"),
+    Case("concat of columns", "tcp.concat(%x, %y) {dim = 1}", lambda out, x, y: np.concatenate((x, y), 1, out=out),
+         (X, X), "tensor<[M]x[2*N]xf32>"),
+    Case("pad", "tcp.pad(%x) {value = 0.0, low = [2, 3]}", _pad, result="tensor<[M + 7]x[N + 5]xf32>"),
+    Case("slice", "tcp.slice(%x) {offsets = [7, 5]}", lambda out, x, y: np.copyto(out, x[7:, 5:]),
+         ("tensor<[M + 7]x[N + 5]xf32>", X)),
+    Case("slice of every second", "tcp.slice(%x) {offsets = [0, 0], strides = [1, 2]}",
+         lambda out, x, y: np.copyto(out, x[:, ::2]), ("tensor<[M]x[2*N]xf32>", X)),
+    Case("gather of rows", "tcp.gather(%x, %y) {dim = 0}", lambda out, x, y: np.take(x, y, 0, out=out, mode="clip"),
+         (X, PLACES)),
+    Case("gather of elements", "tcp.gather(%x, %y) {dim = 0}",
+         lambda out, x, y: np.take(x, y, out=out, mode="clip"), (COLUMN, "tensor<[M]x[N]xsi64>")),
+    Case("iota", "tcp.iota() {dim = 1}", lambda out, x: np.copyto(out, np.arange(out.shape[1])), (X,), I),
+    Case("cumsum along rows", f"%r, %s = tcp.cumsum(%x) {{dim = 1}} : {X}, {COLUMN}",
+         lambda out, x: np.cumsum(x, 1, out=out)),
+    Case("cumsum along columns", f"%r, %s = tcp.cumsum(%x) {{dim = 0}} : {X}, {ROW}",
+         lambda out, x: np.cumsum(x, 0, out=out)),
+    *_reductions(),
+    Case("softmax", "tcp.softmax(%x) {dim = 1}", _softmax),
+    Case("log_softmax", "tcp.log_softmax(%x) {dim = 1}", _log_softmax),
+    Case("layer_norm", "tcp.layer_norm(%x) {dims = [1], epsilon = 0.00001}", _layer_norm),
+    Case("rms_norm", "tcp.rms_norm(%x) {dims = [1], epsilon = 0.00001}", _rms_norm),
+)  # fmt: skip
+"""Those that NumPy has, in f32 where nothing else is said."""
+
+
+def ratio(case: Case, kernel: tcpx.Kernel, m: int, n: int, layout: str) -> float:
+    """How many times as fast as NumPy the kernel is. Raises ValueError where the results differ."""
+    arrays = case.arrays(m, n, layout)
+    given = arrays[: len(kernel.signature.inputs)]
+    wanted = np.zeros(shape_of(case.result, m, n), NUMPY[case.result.rstrip(">").rsplit("x", 1)[1]])
+    out = np.zeros_like(wanted)
+    case.run(wanted, *arrays)
+    call = kernel.bind(*given, out=out)
+    call()
+    if not np.allclose(out, wanted, rtol=2e-3, atol=2e-3):
+        raise ValueError(f"{case.name} of {m}x{n}, {layout}: {out} differs from {wanted}")
+
+    def numpy() -> object:
+        return case.run(wanted, *arrays)
+
+    calls = {f: max(1, calls_per_sample(f) // 3) for f in (call, numpy)}
+    best = {f: seconds_per_call(f, count) for f, count in calls.items()}
+    for _ in range(ROUNDS):
+        for f, count in calls.items():
+            best[f] = min(best[f], seconds_per_call(f, count))
+    return best[numpy] / best[call]
+
+
+def measure(case: Case, threads: int = 1) -> dict[str, list[float]]:
+    """Layout -> ratios by size."""
+    found: dict[str, list[float]] = {}
+    for layout in LAYOUTS:
+        kernel = tcpx.compile(tcpx.parse(case.payload(layout)), threads=threads)
+        found[layout] = [ratio(case, kernel, m, n, layout) for m, n in SIZES]
+    return found
+
+
+def table(rows: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
+    """The page."""
+    sizes = [f"{m}x{n}" for m, n in SIZES]
+    head = ["operation", *(f"{size}, {layout}" for layout in LAYOUTS for size in sizes)]
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for name, found in rows.items():
+        cells = [f"{r:.2f}" if r >= BAR else f"**{r:.2f}**" for layout in LAYOUTS for r in found[layout]]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    every = [r for found in rows.values() for ratios in found.values() for r in ratios]
+    below = sum(r < BAR for r in every)
+    said = (
+        "# The speed of each operation\n\n<!-- Made by `make bench-operations`; do not edit. -->\n\n"
+        "How many times as fast as NumPy with `out=` a kernel is that `tcpx.compile` makes without a schedule, on one\n"
+        f"thread, for `{tcpx.load_target('native').name}`. Kernels know no sizes. *Apart*: rows of operands do not\n"
+        f"lie side by side. Below {BAR}: bold, {below} of {len(every)}; geometric mean "
+        f"{np.exp(np.mean(np.log(every))):.2f}.\n\n"
+    )
+    return said + "\n".join(lines) + "\n"
+
+
+def main(names: Sequence[str]) -> None:
+    """Measure, print, and write the page if all of them were."""
+    rows: dict[str, dict[str, list[float]]] = {}
+    for case in CASES:
+        if names and case.name not in names:
+            continue
+        started = perf_counter()
+        rows[case.name] = measure(case)
+        cells = "   ".join(" ".join(f"{r:6.2f}" for r in rows[case.name][layout]) for layout in LAYOUTS)
+        print(f"{case.name:24}{cells}   {perf_counter() - started:5.1f} s", flush=True)
+    if not names:
+        PAGE.write_text(table(rows), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
