@@ -66,8 +66,9 @@ class Case:
         if dtype is np.int64:
             return random.integers(0, m, shape)
         draw = self.draw or (lambda r, s: r.uniform(0.5, 4, s))
-        made = np.zeros((*shape[:-1], shape[-1] + (GAP if layout == "apart" and len(shape) > 1 else 0)), dtype)
-        view = made[..., : shape[-1]]
+        *outer, inner = shape
+        made = np.zeros((*outer, inner + (GAP if layout == "apart" and outer else 0)), dtype)
+        view = made[..., :inner]
         view[...] = draw(random, shape) if dtype is not np.bool_ else random.integers(0, 2, shape)
         return view
 
