@@ -1,6 +1,6 @@
 """pad: compute an operation on dims of a static size at least their own."""
 
-from tcpx.payload.interfaces import Tileable
+from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.sizes import is_equal, is_less_equal, to_text
 from tcpx.transform.declaration import (
     DIM_SIZES,
@@ -85,8 +85,17 @@ class Pad(Transform):
                     found=str(size),
                     fix=f"tile it first: `tile({op.name}, [{dim}: {size}])`",
                 )
-            if is_equal(extent, size) is not True:
-                static[dim] = size
+            if is_equal(extent, size) is True:
+                continue
+            if next(it for it in op.iterators() if it.name == dim).is_whole:
+                raise ctx.fail(
+                    f"`{dim}` of %{op.name} is never padded: each element depends on all of it",
+                    op=op,
+                    required="another dim",
+                    found=f"whole dim `{dim}`",
+                    fix=None if isinstance(op, Structured) else "decompose the operation first",
+                )
+            static[dim] = size
         if not static:
             raise ctx.fail(
                 f"%{op.name} has these sizes already",

@@ -115,3 +115,16 @@ func @f(%i: tensor<1x[N]xsi64>, %x: tensor<1x[N]xf64>) -> tensor<[N]xf64> symbol
 }
 """
     check(payload, 'pad(match one "r" in root, [d0: 2])', [{"N": 0}, {"N": 5}])
+
+
+def test_a_dim_on_all_of_which_elements_depend_is_not_padded() -> None:
+    text = """func @f(%x: tensor<[N]x16xf32>, %c: tensor<[N]x8xf32>, %s: tensor<[N]x8xf32>) -> tensor<[N]x16xf32> symbols [N: 0..13] {
+  %v = tcp.rope(%x, %c, %s) {dims = [0]} : tensor<[N]x16xf32>
+  tcp.return(%v)
+}
+"""  # noqa: E501
+    error = refusal(text, 'let v = match one "v" in root\npad(v, [d0: 16, d1: 40])')
+    assert error.message == "`d1` of %v is never padded: each element depends on all of it"
+    assert (error.required, error.found) == ("another dim", "whole dim `d1`")
+    assert error.fix == "decompose the operation first"
+    check(text, 'let v = match one "v" in root\npad(v, [d0: 16])', [{"N": n} for n in (0, 1, 13)])
