@@ -203,3 +203,21 @@ def test_many_random_graphs(target: str, threads: int) -> None:
     for first in range(1000, 1000 + MANY_SEEDS, 20):
         left += compare([tcpx.parse(Graph(s).text()) for s in range(first, first + 20)], target, threads)
     assert left <= MOST_LEFT * MANY_SEEDS
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_large_results_are_written_past_the_caches(threads: int) -> None:
+    """Rows whose length is no multiple of a cache line begin anywhere in one."""
+    target = tcpx.load_target("x86_avx2")
+    shape = f"{target.l3 // 4000 + 1}x1003"
+    wide, head = f"tensor<{shape}xf32>", f"(%x: tensor<{shape}xf32>) -> tensor<{shape}xf32> {{\n"
+    chain = f"func @chain{head}  %a = tcp.mul(%x, 1.5) : {wide}\n  %r = tcp.abs(%a) : {wide}\n  tcp.return(%r)\n}}\n"
+    rows = f"func @rows{head}  %r = tcp.softmax(%x) {{dim = 1}} : {wide}\n  tcp.return(%r)\n}}\n"
+    requests = [tcpx.CompileRequest(tcpx.parse(text)) for text in (chain, rows)]
+    made = tcpx.compile_many(requests, target=target, threads=threads)
+    for kernel in made:
+        assert "_stream_ps(" in kernel.c_source
+    x = np.random.default_rng(3).standard_normal([int(n) for n in shape.split("x")], dtype=np.float32)
+    np.testing.assert_array_equal(made[0](x), np.abs(x * np.float32(1.5)))
+    powers = np.exp(x.astype(np.float64))
+    np.testing.assert_allclose(made[1](x), powers / powers.sum(1, keepdims=True), rtol=2e-6)
