@@ -25,6 +25,7 @@ CALLS = {
     "small_gemm": 'schedule s(root: func) {\n  let mm = match one "fc3" in root\n  direct_gemm(mm, epilogue(mm))\n}\n',
     "gemv": 'schedule s(root: func) {\n  let mm = match one matmul "fc3" in root\n  stream_gemm(mm, epilogue(mm))\n}\n',
     "split_k": 'schedule s(root: func) {\n  let mm = match one "fc3" in root\n  split_gemm(mm, epilogue(mm))\n}\n',
+    "contractions": PRODUCT.format("with_epilogue(mm)"),
     "shared_dims": PRODUCT.format("let turned = transpose_result(mm, [n])\n  transpose_blocks(turned)"),
     "movement": PRODUCT.format("let turned = transpose_result(mm, [n])\n  transposed(turned)"),
     "windows": "schedule s(root: func) {\n  for x in match any generic in root where it.is_a(of_one) "
