@@ -220,4 +220,4 @@ def test_large_results_are_written_past_the_caches(threads: int) -> None:
     x = np.random.default_rng(3).standard_normal([int(n) for n in shape.split("x")], dtype=np.float32)
     np.testing.assert_array_equal(made[0](x), np.abs(x * np.float32(1.5)))
     powers = np.exp(x.astype(np.float64))
-    np.testing.assert_allclose(np.asarray(made[1](x)), powers / powers.sum(1, keepdims=True), rtol=2e-6)
+    np.testing.assert_allclose(np.asarray(made[1](x), np.float32), powers / powers.sum(1, keepdims=True), rtol=2e-6)
