@@ -107,6 +107,8 @@ def _destination(ctx: TransformContext, outer: Loop, inner: Loop, number: int) -
     others = [user for user in dest.users if user is not store and user is not start]
     uses = tuple(user for user in inside.users if isinstance(user, OnSubset) and user.subset_of is inside)
     is_plain = store.subset.has_unit_strides and not store.subset.dropped
+    if len(inner.results[k].uses) > 1:
+        raise _not_written(ctx, outer, inner, dest, f"%{store.value.name}, which is written to another one, too")
     if others or len(uses) < len(inside.uses) or not is_plain or not (goes_on or is_undefined(inner.operands[k])):
         raise _not_written(ctx, outer, inner, dest, f"%{inner.operands[k].name}, which {inner.name} goes on from")
     if not goes_on and any(not isinstance(use, StYield) for use in uses):

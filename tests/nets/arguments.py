@@ -55,6 +55,8 @@ class Arguments:
             value = self._value(parameter)
             if value is None:
                 return None
+            if parameter.name in plausible.INEXACT.get(self.transform.name, ()):
+                continue
             written.append(value if parameter.is_required and not written else f"{parameter.name}: {value}")
         return written
 

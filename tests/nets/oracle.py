@@ -26,7 +26,7 @@ from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.elementwise import Max, Min, Mul
 from tcpx.payload.ops.generic import Generic, generalize
 from tcpx.payload.ops.views import Pad, Reshape
-from tcpx.payload.types import ScalarType, TensorType, dtype_of, f32
+from tcpx.payload.types import HALF, ScalarType, TensorType, dtype_of, f32
 from tcpx.transform.vectors.probes import trial
 from tests.nets.structures import WHOLE_OPERANDS
 
@@ -209,9 +209,11 @@ def _frees_sign_of_zero(op: Operation) -> bool:
 
 
 def _steps(op: Elementwise) -> list[Operation]:
-    """The operations that stand for one on targets without it."""
+    """The operations that stand for one on targets without it; f16 and bf16 are computed in f32."""
     block = Block([("", f32) for _ in op.operands])
-    return trial(lambda build: op.expansion(build, block.args) or block.args[0])
+    dtype = dtype_of(op.result.type)
+    wide = type(op)(block.args, [f32 if dtype in HALF else dtype], op.attributes)
+    return trial(lambda build: wide.expansion(build, block.args) or block.args[0])
 
 
 def _scalar_ops(op: Structured) -> list[Operation]:

@@ -133,6 +133,8 @@ DIMS: Mapping[str, IteratorKind] = {
     "transpose_result": IteratorKind.PARALLEL,
 }
 """The kind of dim that a transform is for."""
+INEXACT: Mapping[str, tuple[str, ...]] = {"canonicalize": ("zeros",)}
+"""Options by which infinities and NaN may give other results: the oracle does not know them."""
 ONE_OF: Mapping[str, tuple[str, ...]] = {"split_reduction": ("parts", "factor")}
 """Parameters of which a transform takes just one."""
 

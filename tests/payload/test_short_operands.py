@@ -173,3 +173,13 @@ def test_every_number_of_every_dtype_is_read_as_printed(data: st.DataObject) -> 
     assert f"tcp.add(%x, {number_text(number)})" in text
     assert structurally_equal(module, parse(text)) is None
     assert parse(text).text() == text
+
+
+def test_a_long_sum_beside_a_number() -> None:
+    """Names that are free are looked for in syntax of any depth."""
+    extent = " + ".join(["N", *["1"] * 2000])
+    module = parse(
+        f"func @f(%x: tensor<[{extent}]xf32>) -> tensor<[N + 2000]xf32> symbols [N] {{\n"
+        f"  %y = tcp.add(%x, 1.0) : tensor<[{extent}]xf32>\n  tcp.return(%y)\n}}\n"
+    )
+    assert "tcp.add" in module.text()

@@ -30,8 +30,8 @@ class ShortFormReader(AttributeReader):
     def free_name(self, base: str) -> str:
         """`base`, or `base1`, `base2`, ..: the first that the function does not have."""
         if self._taken is None:
-            found = self._function.scan_values(_is_value) if self._function is not None else ()
-            self._taken = {str(token)[1:] for token in found}
+            trees = self._function.iter_subtrees() if self._function is not None else ()  # of any depth
+            self._taken = {str(token)[1:] for tree in trees for token in tree.children if _is_value(token)}
         name, count = base, 0
         while name in self._taken:
             count += 1

@@ -77,3 +77,17 @@ NEST = f"{MM}let i, k = tile(mm, [m: 4, k: 2])\n"
 def test_refusals(payload: str, body: str, said: tuple[str, str, str]) -> None:
     found = refusal(payload, body)
     assert (found.message, found.required, found.found) == said
+
+
+def test_what_is_written_twice_stays_in_its_order() -> None:
+    text = """func @f(%x: tensor<4x[K]xsi32>, %w: tensor<[K]x[N]xsi32>) -> tensor<4x[N]xsi32> symbols [N: 1..13, K] {
+  %v2 = tcp.matmul(%x, %w) : tensor<4x[N]xsi32>
+  %v3 = tcp.matmul(%x, %w) : tensor<4x[N]xsi32>
+  tcp.return(%v2)
+}
+"""
+    both = 'let v2 = match one "v2" in root\nlet v3 = match one "v3" in root\nlet i = tile(v2, [n: 1])\n'
+    both += "let j = tile(v3, [n: 1])\nfuse_siblings(i, into: j)\nlet m = tile(v2, [m: 16], tail: shift)\n"
+    found = refusal(text, both + "reorder([m, j])")
+    assert found.message == "%v3.2 is not written by v3/m1 alone, in tiles that are one for each of its iterations"
+    assert found.found == "%v3.4, which is written to another one, too"
