@@ -103,6 +103,8 @@ class RandomSchedule:
             self._one_index()
         if 40 * min(self.counts.by_transform[n] for n in ("dissolve", "isolate")) <= self.counts.cases:
             self._group_for_a_while()
+        if self.counts.cases >= LATE and self.counts.by_transform["inline"] < RARE:
+            self._call_for_a_while()
         for name in self._rare():
             self._step(name)
         for name in self._plan():
@@ -169,6 +171,14 @@ class RandomSchedule:
             if 40 * self.counts.by_transform["isolate"] <= self.counts.cases:
                 self._given("isolate", f"isolate({made})")
             self._given("dissolve", f"dissolve({made})")
+
+    def _call_for_a_while(self) -> None:
+        """An operation as a function of its own, and back: chance hardly ever finds the call."""
+        names = [name for name, op in self.session.ops().items() if isinstance(op, Structured)]
+        if names:
+            made = self._fresh("o")
+            self._given("outline", f"let {made} = outline([{names[0]}])")
+            self._given("inline", f"inline({made})")
 
     def _two_parts(self) -> None:
         """A loop that computes an operation and what that reads, as two."""
