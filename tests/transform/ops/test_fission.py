@@ -81,3 +81,16 @@ def test_handles_follow() -> None:
 def test_refusals(payload: str, body: str, said: tuple[str, str, str]) -> None:
     found = refusal(payload, body)
     assert (found.message, found.required, found.found) == said
+
+
+def test_vectors_that_are_written_are_not_read_back() -> None:
+    text = """func @f(%x: tensor<[N]xf32>) -> (tensor<[N]xf32>, tensor<[N]xf32>) symbols [N: 1..13] {
+  %q = tcp.add(%x, %x) : tensor<[N]xf32>
+  %r = tcp.mul(%q, %q) : tensor<[N]xf32>
+  tcp.return(%r, %q)
+}
+"""
+    body = 'let q = match one "q" in root\nlet r = match one "r" in root\nlet i = tile(q, [d0: 1])\nfuse(r, into: i)\n'
+    found = refusal(text, body + "vectorize(i)\nlet j, k = fission(i, after: q)")
+    assert found.message == "%q.v is not handed from one loop to the other"
+    assert found.fix == "do this before `vectorize`"
