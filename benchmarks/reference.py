@@ -96,7 +96,7 @@ def _expression(workload: Workload, arrays: Mapping[str, np.ndarray]) -> Referen
     said = workload.attributes
     made, size = (
         np.asarray(compiled(said[key], list(given), **modules)(*given.values())) if key in said else np.zeros(())
-        for key in ("numpy", "magnitude")
+        for key in ("reference" if "reference" in said else "numpy", "magnitude")
     )
     unit = said["roundings"] * UNITS["f32"]
     return Reference(made, unit * np.maximum(np.abs(made.astype(np.float64)), size))

@@ -83,7 +83,8 @@ def expression_of(task: Task, language: str, **modules: object) -> Callable[...,
     if text is None:
         raise UnsupportedError(f"no {task.kind}: not written here")
     names = [given.name for given in task.inputs]
-    return compiled(task.attributes["numpy"] if text == "same" else text, names, **modules)
+    said = task.attributes
+    return compiled(said.get("reference", said.get("numpy")) if text == "same" else text, names, **modules)
 
 
 def compiled(text: str, names: list[str], **modules: object) -> Callable[..., Any]:

@@ -6,7 +6,8 @@ bars of several workloads (benchmarks/bars.py). An entry:
     name        `gemm/{m}`: the sizes may stand in it
     kind        what peers go by: product, mlp, min_plus, expression (benchmarks/tasks.py)
     attributes  of the kind: lhs_transposed, rhs_transposed, bias, activation, layers, last; `tolerance`, what the
-                result may be off beyond rounding. Of an expression: numpy, jax, torch; `roundings` of a result of its
+                result may be off beyond rounding. Of an expression: numpy, jax, torch, and `reference` if that is not
+                NumPy's; `roundings` of a result of its
                 own size, or of the `magnitude` if that is larger, that may separate it from float64
     sizes       {m: 256, ..}, or `shapes`: a list of them, one workload each
     inputs      {x: "f32 m k strided", w: "f32 k n constant", ix: "si64 n below v"}: dtype, dims; `constant` may be
