@@ -19,6 +19,7 @@ from tcpx.payload.sizes import (
     mod,
     substitute,
     symbols,
+    to_text,
 )
 from tcpx.records import frozen
 
@@ -201,3 +202,8 @@ def map_name(expression: Dim) -> str | None:
 def map_symbols(expression: Dim) -> tuple[str, ...]:
     """The dims an indexing expression depends on."""
     return tuple(s.name for s in symbols(expression))
+
+
+def map_text(indexing_map: IndexingMap) -> str:
+    """An indexing map as messages show it: `[m, k + 1]`."""
+    return f"[{', '.join(map(to_text, indexing_map))}]"

@@ -4,7 +4,7 @@ be one."""
 from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
-from tcpx.payload.indexing_maps import IndexingMap, dim_symbol, dims, index_operands, map_dim
+from tcpx.payload.indexing_maps import IndexingMap, dim_symbol, dims, index_operands, map_dim, map_text
 from tcpx.payload.interfaces import IteratorKind, Position, Structured
 from tcpx.payload.ir import Attribute, Block, Operation, Value
 from tcpx.payload.sizes import Dim, Symbol, substitute
@@ -102,7 +102,7 @@ class _Merged:
             raise reader.error(
                 f"%{reader.name} reads %{value.name} at other places than those that it computes",
                 required="elementwise operations, which read one another element by element",
-                found=reader.opcode,
+                found=f"element {map_text(self.dims)} is computed, element {map_text(indexing_map)} is read",
             )
         made = value.defining_op
         if made is not None and (made.number is not None or fills(made)):

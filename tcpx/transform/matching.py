@@ -5,7 +5,7 @@ from itertools import permutations, product
 
 from tcpx.payload.comparison import same_attribute
 from tcpx.payload.diagnostics import VerifyError
-from tcpx.payload.indexing_maps import IndexingMap, map_dim
+from tcpx.payload.indexing_maps import map_dim, map_text
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Attribute, Block, Operation, Value, operation_classes
 from tcpx.payload.ops.elementwise import Binary
@@ -224,12 +224,8 @@ def _renaming(mine: Structured, other: Structured, order: Sequence[int]) -> dict
     sizes: dict[Symbol | Var, Dim] = {Symbol(b): Symbol(a).size() for b, a in names.items()}
     for left, right, role in pairs:
         if left != tuple(substitute(e, sizes) for e in right):
-            return f"indexes {role} by {_map_text(right)}, not {_map_text(left)}"
+            return f"indexes {role} by {map_text(right)}, not {map_text(left)}"
     return names
-
-
-def _map_text(indexing_map: IndexingMap) -> str:
-    return f"[{', '.join(to_text(e) for e in indexing_map)}]"
 
 
 def _different_bodies(mine: Value, other: Value, pairs: Mapping[Value, Value]) -> str | None:

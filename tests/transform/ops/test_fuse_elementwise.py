@@ -125,6 +125,7 @@ def test_a_transposed_reader_is_refused() -> None:
         MIRROR, 'let p = match one "p" in root\nlet r = match one "r" in root\nfuse_elementwise([p, r])'
     )
     assert diagnostic.message == "%t (tcp.transpose): %t reads %p at other places than those that it computes"
+    assert diagnostic.found == "element [d0, d1] is computed, element [d1, d0] is read"
 
 
 def test_a_reduction_on_the_way_is_refused() -> None:
