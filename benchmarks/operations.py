@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 import tcpx
-from tcpx.measure.timer import calls_per_sample, seconds_per_call
+from tcpx.measure.timer import SHORTEST, least_seconds
 
 Array = npt.NDArray[Any]
 SIZES: Final = ((8, 100), (100, 333), (512, 768), (2048, 3000))
@@ -288,12 +288,8 @@ def ratio(case: Case, kernel: tcpx.Kernel, m: int, n: int, layout: str) -> float
     def numpy() -> object:
         return case.run(wanted, *arrays)
 
-    calls = {f: max(1, calls_per_sample(f) // 3) for f in (call, numpy)}
-    best = {f: seconds_per_call(f, count) for f, count in calls.items()}
-    for _ in range(ROUNDS):
-        for f, count in calls.items():
-            best[f] = min(best[f], seconds_per_call(f, count))
-    return best[numpy] / best[call]
+    best = least_seconds({"tcpx": call, "numpy": numpy}, ROUNDS, SHORTEST / 3)
+    return best["numpy"] / best["tcpx"]
 
 
 def measure(case: Case, threads: int = 1) -> dict[str, list[float]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -18,6 +17,7 @@ import numpy as np
 
 import tcpx
 from tcpx.inputs import random_inputs
+from tcpx.measure.timer import least_seconds
 from tcpx.payload.diagnostics import ScheduleError
 from tcpx.target import Target
 
@@ -49,7 +49,7 @@ class Kind:
         sizes = {"b": BATCH, "m": m, "n": n, "k": k}
         out = f"{'b' if 'b' in self.lhs else ''}mn"
         left, right, result = ("x".join(str(sizes[d]) for d in dims) for dims in (self.lhs, self.rhs, out))
-        lhs, rhs, dims = (str(list(held)).replace("'", '"') for held in (self.lhs, self.rhs, out))
+        lhs, rhs, dims = (str(list(letters)).replace("'", '"') for letters in (self.lhs, self.rhs, out))
         made = f"  %e = tcp.neg(%w) : tensor<{right}xf32>\n" if self.is_made else ""
         factor = "e" if self.is_made else "w"
         return _TEXT.format(left=left, right=right, out=result, made=made, factor=factor, lhs=lhs, rhs=rhs, dims=dims)
@@ -64,18 +64,18 @@ KINDS: Final[Mapping[str, Kind]] = {
 }
 
 
-def shape_of(held: int) -> tuple[int, int]:
+def shape_of(size: int) -> tuple[int, int]:
     """Columns and depth of a right factor of about so many bytes."""
-    n = min(COLUMNS, max(32, int(sqrt(held / BYTES)) // 32 * 32))
-    return n, max(16, held // BYTES // n // 16 * 16)
+    n = min(COLUMNS, max(32, int(sqrt(size / BYTES)) // 32 * 32))
+    return n, max(16, size // BYTES // n // 16 * 16)
 
 
 def sizes_of(limits: Sequence[int | None]) -> Iterator[int]:
     """Bytes inside each level: halfway to its end, on a scale of powers."""
     below = 0
     for limit in limits:
-        held = below * BEYOND if limit is None else limit // 2 if not below else int(sqrt(below * limit))
-        yield held or COLUMNS * COLUMNS * BYTES
+        size = below * BEYOND if limit is None else limit // 2 if not below else int(sqrt(below * limit))
+        yield size or COLUMNS * COLUMNS * BYTES
         below = limit or below
 
 
@@ -94,31 +94,13 @@ def kernels(kind: Kind, shape: tuple[int, int, int], target: Target) -> dict[str
     return calls
 
 
-def shortest(calls: Mapping[str, Callable[[], object]], rounds: int, least_seconds: float) -> dict[str, float]:
-    """Seconds of one call of each, the least of rounds in which all are called in turn."""
-    repeats: dict[str, int] = {}
-    for name, call in calls.items():
-        call()
-        begin = time.perf_counter()
-        call()
-        repeats[name] = max(1, round(least_seconds / (time.perf_counter() - begin)))
-    best = dict.fromkeys(calls, float("inf"))
-    for _ in range(rounds):
-        for name, call in calls.items():
-            begin = time.perf_counter()
-            for _ in range(repeats[name]):
-                call()
-            best[name] = min(best[name], (time.perf_counter() - begin) / repeats[name])
-    return best
-
-
 def line(rows: Sequence[int], times: Sequence[float]) -> tuple[float, float]:
     """Start and time of a row that differ least from the times, as a part of each; neither is negative."""
     m, t = np.array(rows, float), np.array(times, float)
-    held = np.stack([1 / t, m / t], axis=1)
-    start, row = np.linalg.lstsq(held, np.ones_like(t), rcond=None)[0]
+    system = np.stack([1 / t, m / t], axis=1)
+    start, row = np.linalg.lstsq(system, np.ones_like(t), rcond=None)[0]
     if start < 0:
-        return 0.0, float((held[:, 1] @ np.ones_like(t)) / (held[:, 1] @ held[:, 1]))
+        return 0.0, float((system[:, 1] @ np.ones_like(t)) / (system[:, 1] @ system[:, 1]))
     return (float(start), float(row)) if row >= 0 else (float(np.min(t)), 0.0)
 
 
@@ -126,11 +108,11 @@ def measured(name: str, target: Target, options: argparse.Namespace) -> Iterator
     """The lines of YAML of one kind."""
     kind, levels = KINDS[name], target.costs[name]
     limits = [level.most_bytes for level in levels]
-    for limit, held in zip(limits, sizes_of(limits), strict=True):
-        n, k = shape_of(held)
+    for limit, size in zip(limits, sizes_of(limits), strict=True):
+        n, k = shape_of(size)
         times: dict[str, dict[int, float]] = {}
         for m in ROWS:
-            found = shortest(kernels(kind, (m, n, k), target), options.rounds, options.seconds)
+            found = least_seconds(kernels(kind, (m, n, k), target), options.rounds, options.seconds)
             for recipe, seconds in found.items():
                 times.setdefault(recipe, {})[m] = seconds * 1e12 / (n * k) / (BATCH if "b" in kind.lhs else 1)
             print(f"# {name}, {m}x{n}x{k}: {found}", file=sys.stderr, flush=True)

@@ -14,7 +14,7 @@ from math import erf, sqrt
 
 import numpy as np
 
-from benchmarks.tasks import compiled, network
+from benchmarks.tasks import compiled, network, reference_text
 from benchmarks.workloads import Workload
 
 UNITS = (
@@ -94,10 +94,11 @@ def _expression(workload: Workload, arrays: Mapping[str, np.ndarray]) -> Referen
     given = {name: array.astype(np.float64) if array.dtype.kind == "f" else array for name, array in arrays.items()}
     modules = {"np": np, "erf": np.vectorize(erf)}
     said = workload.attributes
-    made, size = (
-        np.asarray(compiled(said[key], list(given), **modules)(*given.values())) if key in said else np.zeros(())
-        for key in ("reference" if "reference" in said else "numpy", "magnitude")
-    )
+
+    def value(text: str) -> np.ndarray:
+        return np.asarray(compiled(text, list(given), **modules)(*given.values()))
+
+    made, size = value(reference_text(said)), value(said.get("magnitude", "0.0"))
     unit = said["roundings"] * UNITS["f32"]
     return Reference(made, unit * np.maximum(np.abs(made.astype(np.float64)), size))
 

@@ -83,8 +83,12 @@ def expression_of(task: Task, language: str, **modules: object) -> Callable[...,
     if text is None:
         raise UnsupportedError(f"no {task.kind}: not written here")
     names = [given.name for given in task.inputs]
-    said = task.attributes
-    return compiled(said.get("reference", said.get("numpy")) if text == "same" else text, names, **modules)
+    return compiled(reference_text(task.attributes) if text == "same" else text, names, **modules)
+
+
+def reference_text(attributes: Mapping[str, Any]) -> str:
+    """What an expression is in NumPy and `erf`."""
+    return attributes["reference"] if "reference" in attributes else attributes["numpy"]
 
 
 def compiled(text: str, names: list[str], **modules: object) -> Callable[..., Any]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 import torch._inductor.config as inductor
 from torch.nn import functional
 
 from benchmarks.peers.torch_eager import ACTIVATIONS, describe, reading, tensor
 from benchmarks.tasks import Network, expression_of, network_of
-from tcpx.measure.protocol import Prepared, Task
+from tcpx.measure.protocol import Array, Prepared, Task
 
 __all__ = ["describe", "prepare"]
 
@@ -43,22 +45,20 @@ class Model(torch.nn.Module):
 def prepare(task: Task) -> Prepared:
     """The compiled model on its input; its first call compiles."""
     torch.compiler.reset()
+    model: Callable[..., torch.Tensor]
     if task.kind == "expression":
-        wanted = torch.compile(expression_of(task, "torch", torch=torch, F=functional), fullgraph=True, dynamic=False)
-        arrays = [torch.from_numpy(array) for array in task.arrays().values()]
-
-        def call() -> torch.Tensor:
-            with torch.no_grad():
-                return wanted(*arrays)
-
-        return Prepared(call, lambda y: y.contiguous().numpy())
-    net = network_of(task, ("f32", "f64", "f16", "bf16"))
-    x = tensor(net.x, net.dtypes[0])
-    given = (x,) if net.constant_weights else (x, tensor(net.layers[0].weight, net.dtypes[1]))
-    model = torch.compile(Model(net).eval(), fullgraph=True, dynamic=False)
+        model = expression_of(task, "torch", torch=torch, F=functional)
+        given = [torch.from_numpy(array) for array in task.arrays().values()]
+        as_array: tuple[Callable[[torch.Tensor], Array], str | None] = (lambda y: y.contiguous().numpy(), None)
+    else:
+        net = network_of(task, ("f32", "f64", "f16", "bf16"))
+        model, as_array = Model(net).eval(), reading(net)
+        given = [tensor(net.x, net.dtypes[0])]
+        given += [] if net.constant_weights else [tensor(net.layers[0].weight, net.dtypes[1])]
+    compiled = torch.compile(model, fullgraph=True, dynamic=False)
 
     def run() -> torch.Tensor:
         with torch.no_grad():
-            return model(*given)
+            return compiled(*given)
 
-    return Prepared(run, *reading(net))
+    return Prepared(run, *as_array)

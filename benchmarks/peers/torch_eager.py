@@ -29,16 +29,10 @@ def prepare(task: Task) -> Prepared:
     if task.kind == "expression":
         wanted = expression_of(task, "torch", torch=torch, F=functional)
         given = [torch.from_numpy(array) for array in task.arrays().values()]
-        return Prepared(lambda: called(wanted, given), lambda y: y.contiguous().numpy())
+        return Prepared(lambda: inference(wanted, *given), lambda y: y.contiguous().numpy())
     net = network_of(task, ("f32", "f64", "f16", "bf16"))
     model, x = model_of(net), tensor(net.x, net.dtypes[0])
     return Prepared(lambda: inference(model, x), *reading(net))
-
-
-def called(wanted: Callable[..., torch.Tensor], given: list[torch.Tensor]) -> torch.Tensor:
-    """One call without gradients."""
-    with torch.inference_mode():
-        return wanted(*given)
 
 
 def tensor(array: Array, dtype: str) -> torch.Tensor:
@@ -78,7 +72,7 @@ def model_of(net: Network) -> Callable[[torch.Tensor], torch.Tensor]:
     return model
 
 
-def inference(model: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+def inference(model: Callable[..., torch.Tensor], *given: torch.Tensor) -> torch.Tensor:
     """One call without gradients."""
     with torch.inference_mode():
-        return model(x)
+        return model(*given)

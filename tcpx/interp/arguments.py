@@ -11,7 +11,17 @@ from tcpx.interp.frame import Frame
 from tcpx.interp.handles import partner
 from tcpx.interp.navigation import value_ref
 from tcpx.interp.state import State
-from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, Side, as_dim_value, describe, kind_of
+from tcpx.interp.values import (
+    DimHandle,
+    OperandHandle,
+    OpHandle,
+    RuntimeValue,
+    Side,
+    as_dim_value,
+    base_of,
+    describe,
+    kind_of,
+)
 from tcpx.payload.diagnostics import Kind, ScheduleError
 from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.lookup import is_a
@@ -65,7 +75,7 @@ class Prepared:
     def subject(self) -> OpHandle | None:
         """The computation of the first handle, whose dims the other arguments name."""
         first = next((handle for _, handle, _ in self.handles.values()), None)
-        return first.base if isinstance(first, OperandHandle) else first
+        return base_of(first) if first is not None else None
 
 
 def prepare(transform: type[Transform], bound: Mapping[str, ast.Argument], state: State, frame: Frame) -> Prepared:
@@ -89,7 +99,7 @@ def prepare_argument(made: Prepared, parameter: Parameter, node: ast.Expression,
         made.bound[name] = describe(value)
         handle = _as_handle(value, parameter, made, node)
         made.handles[name] = (parameter, handle, node)
-        made.narrowed.append((handle.base if isinstance(handle, OperandHandle) else handle).sides)
+        made.narrowed.append(base_of(handle).sides)
         return
     converted = _convert(made, parameter, node, state, frame)
     made.values[name] = converted
@@ -286,8 +296,7 @@ def _plain(made: Prepared, parameter: Parameter, value: RuntimeValue, node: ast.
 def copies_of(made: Prepared, state: State) -> list[Operation]:
     """The operations of the first handle argument, in program order: one application each."""
     for _, handle, node in made.handles.values():
-        base = handle.base if isinstance(handle, OperandHandle) else handle
-        return state.handles.resolve(base, node.location)
+        return state.handles.resolve(base_of(handle), node.location)
     return []
 
 
@@ -295,7 +304,7 @@ def arguments_for(made: Prepared, copy: Operation | None, state: State) -> Argum
     """The arguments for one copy of the first handle; copies of the others are matched to it."""
     values = dict(made.values)
     for position, (name, (parameter, handle, node)) in enumerate(made.handles.items()):
-        base = handle.base if isinstance(handle, OperandHandle) else handle
+        base = base_of(handle)
         op = copy
         if position > 0 or copy is None:
             others = state.handles.resolve(base, node.location)

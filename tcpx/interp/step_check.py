@@ -7,7 +7,7 @@ from tcpx.interp.arithmetic import size_text
 from tcpx.interp.foresight import Foresight, UnforeseenError
 from tcpx.interp.frame import Frame
 from tcpx.interp.state import State
-from tcpx.interp.values import OperandHandle
+from tcpx.interp.values import OperandHandle, base_of
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError, TcpxError
 from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import Operation
@@ -38,7 +38,7 @@ def step_findings(
             prepare_argument(made, parameter, argument.value, state, frame)
             held = made.handles.get(name)
             if held is not None and transform.mutates:
-                foresight.touched.update((held[1].base if isinstance(held[1], OperandHandle) else held[1]).origins)
+                foresight.touched.update(base_of(held[1]).origins)
             if not foresight.is_reshaped:
                 _check(made, parameter, argument.value, state)
         except UnforeseenError:

@@ -45,6 +45,11 @@ class OperandHandle:
     name: str
 
 
+def base_of(handle: OpHandle | OperandHandle) -> OpHandle:
+    """The computation that a handle denotes, or of which it denotes an operand."""
+    return handle.base if isinstance(handle, OperandHandle) else handle
+
+
 @frozen
 class DimHandle:
     """`x.m`: a dim of an operation."""

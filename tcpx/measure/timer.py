@@ -1,16 +1,17 @@
 """Seconds of a call. A sample is a batch of calls, long enough for the clock."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
-from math import ceil, sqrt
+from math import ceil, inf, sqrt
 from statistics import median, quantiles
 from time import perf_counter
-from typing import Final
+from typing import Final, TypeVar
 
 from tcpx.records import frozen
 
 Run = Callable[[], object]
 Clock = Callable[[], float]
+Key = TypeVar("Key")
 
 SHORTEST: Final = 5e-3
 """Seconds that a sample should take at least."""
@@ -50,6 +51,18 @@ def calls_per_sample(run: Run, shortest: float = SHORTEST, clock: Clock = perf_c
             return calls
         wanted = ceil(calls * shortest / taken) if taken > 0 else MOST_CALLS
         calls = min(MOST_CALLS, max(2 * calls, wanted) if taken < shortest / 8 else max(calls + 1, wanted))
+
+
+def least_seconds(
+    runs: Mapping[Key, Run], rounds: int, shortest: float = SHORTEST, clock: Clock = perf_counter
+) -> dict[Key, float]:
+    """Seconds of a call of each, the least of so many rounds in which all have a sample in turn."""
+    calls = {key: calls_per_sample(run, shortest, clock) for key, run in runs.items()}
+    best = dict.fromkeys(runs, inf)
+    for _ in range(rounds):
+        for key, run in runs.items():
+            best[key] = min(best[key], seconds_per_call(run, calls[key], clock))
+    return best
 
 
 def summary(samples: Sequence[float]) -> Summary:

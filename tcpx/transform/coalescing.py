@@ -1,12 +1,12 @@
 """Adjacent dims of an operation as one dim, over the same elements in the same order."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
-from tcpx.payload.bounds import is_equal
+from tcpx.payload.broadcasting import have_equal_extents
 from tcpx.payload.indexing_maps import IndexingMap, map_dim, map_symbols
 from tcpx.payload.interfaces import Elementwise, Structured
-from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ir import Attribute, Operation, Value
 from tcpx.payload.memory_effects import MoveKind
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, product
@@ -75,7 +75,7 @@ def under_other_shapes(
     rewriter.replace_op(op, back)
     again = [(user, result) for value, result in zip(back, made.results, strict=True) for user in value.users]
     for user, result in again:
-        if _reshapes(user) and _have_one_shape(user.result, shape_of(result.type)):
+        if _reshapes(user) and have_equal_extents(shape_of(user.result.type), shape_of(result.type)):
             rewriter.replace_op(user, [result])
     erase_dead(rewriter, [*inputs, *back])
     return made
@@ -159,15 +159,10 @@ def _reshaped(ctx: TransformContext, value: Value, shape: Sequence[Dim], before:
     near = [made.operands[0]] if made is not None and _reshapes(made) else []
     near += [u.result for u in value.users if _reshapes(u) and u.parent is before.parent and u.order < before.order]
     for other in near:
-        if _have_one_shape(other, shape):
+        if have_equal_extents(shape_of(other.type), shape):
             return other
     at = InsertPoint.before(before)
     return ctx.rewriter.insert(new.reshape(value, shape), at, f"{value.name.split('.')[0]}.t").result
-
-
-def _have_one_shape(value: Value, shape: Sequence[Dim]) -> bool:
-    held = shape_of(value.type)
-    return len(held) == len(shape) and all(is_equal(a, b) is True for a, b in zip(held, shape, strict=True))
 
 
 def _reshapes(op: Operation) -> bool:
@@ -179,17 +174,33 @@ def _on_one_dim(
 ) -> Structured:
     """The detached operation on operands in which the dims are one: of its class where that has dims of any number."""
     if isinstance(op, Elementwise):
-        made = op.on_tiles(operands, *shapes)
-    else:
-        alone = op.on_tiles(stand_ins(op), *(shape_of(result.type) for result in op.results))
-        made = general(alone).on_tiles(operands, *shapes)
-        extents = [op.iterator(name).extent for name in names]
-        whole = product([e for e in extents if e is not None]) if None not in extents else None
-        first = op.iterator(names[0])
-        entry = (first.name, first.kind.value) if whole is None else (first.name, first.kind.value, whole)
-        held = [entry if it.name == first.name else it.entry for it in op.iterators() if it.name not in names[1:]]
-        maps = [tuple(e for e in m if map_dim(e) not in names[1:]) for m in (*op.maps(), *op.result_maps())]
-        made.attributes |= {"iterators": tuple(held), "maps": tuple(maps)}
+        return structured(op.on_tiles(operands, *shapes))
+    extents = [op.iterator(name).extent for name in names]
+    whole = product([e for e in extents if e is not None]) if None not in extents else None
+    first = op.iterator(names[0])
+    entry = (first.name, first.kind.value) if whole is None else (first.name, first.kind.value, whole)
+    return without_dims(op, names[1:], operands, shapes, {first.name: entry})
+
+
+def without_dims(
+    op: Structured,
+    left_out: Collection[str],
+    operands: Sequence[Value],
+    shapes: Sequence[Sequence[Dim]],
+    entries: Mapping[str, Attribute],
+) -> Structured:
+    """The detached generic that does what `op` does, on operands and with results that lack some dims. `entries` are
+    the iterators, as attributes, that others of its dims have then."""
+    alone = general(op.on_tiles(stand_ins(op), *(shape_of(result.type) for result in op.results)))
+    made = structured(alone.on_tiles(operands, *shapes))
+    its = [entries.get(it.name, it.entry) for it in op.iterators() if it.name not in left_out]
+    maps = [tuple(e for e in m if map_dim(e) not in left_out) for m in (*op.maps(), *op.result_maps())]
+    made.attributes |= {"iterators": tuple(its), "maps": tuple(maps)}
+    return made
+
+
+def structured(made: Operation) -> Structured:
+    """An operation on other shapes, as one of its interface. Raises VerifyError where its class gave another."""
     if not isinstance(made, Structured):
-        raise op.error("an operation on other shapes is one of its class", required="a structured operation")
+        raise made.error("an operation on other shapes is one of its class", required="a structured operation")
     return made

@@ -152,8 +152,9 @@ def _behind_moves(values: Sequence[Value], loop: Loop) -> list[Value]:
 
 def _store_of(value: Value, loop: Loop, early: Collection[Operation]) -> StYield | None:
     """The yield of a tensor that no other iteration overwrites."""
-    is_tensor = isinstance(value.type, TensorType)
-    stores = [op for op in early if isinstance(op, StYield) and op.value is value and is_tensor]
+    if not isinstance(value.type, TensorType):
+        return None
+    stores = [op for op in early if isinstance(op, StYield) and op.value is value]
     alone = [s for s in stores if isinstance(s.destination.type, TensorType) and are_apart(s, s, loop)]
     return next((s for s in alone if len(loop.yields_to(loop.destinations.index(s.destination))) == 1), None)
 

@@ -126,6 +126,18 @@ def check_on_tensors(ctx: TransformContext, op: Operation) -> None:
         )
 
 
+def check_not_whole(ctx: TransformContext, op: Tileable, dim: str, done: str) -> None:
+    """Raise ScheduleError for a dim that is never cut, nor padded: what is not `done` to it."""
+    if op.iterator(dim).is_whole:
+        raise ctx.fail(
+            f"`{dim}` of %{op.name} is never {done}: each element depends on all of it",
+            op=op,
+            required="another dim",
+            found=f"whole dim `{dim}`",
+            fix=None if isinstance(op, Structured) else "decompose the operation first",
+        )
+
+
 def pad(rewriter: Rewriter, op: Tileable, sizes: Mapping[str, Dim]) -> Tileable:
     """Compute `op` on dims padded up to `sizes`; operands are padded on the way in, the result is sliced.
 

@@ -6,10 +6,15 @@ from tcpx.payload.indexing_maps import IndexingMap, map_dim, map_symbols
 from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import Block, Operation, Value, operation_classes
 from tcpx.payload.sizes import Dim
-from tcpx.payload.types import shape_of
 from tcpx.transform.arguments import TransformContext
-from tcpx.transform.coalescing import SAME_ANYWHERE, is_the_same_anywhere, under_other_shapes
-from tcpx.transform.matching import find_match, general, stand_ins
+from tcpx.transform.coalescing import (
+    SAME_ANYWHERE,
+    is_the_same_anywhere,
+    structured,
+    under_other_shapes,
+    without_dims,
+)
+from tcpx.transform.matching import find_match
 from tcpx.transform.tiling import check_on_tensors
 
 
@@ -48,20 +53,10 @@ def _is_unit(op: Structured, name: str) -> bool:
 
 def _made(op: Structured, left_out: set[str], operands: Sequence[Value], shapes: Sequence[Sequence[Dim]]) -> Structured:
     if isinstance(op, Elementwise):
-        return _structured(op.on_tiles(operands, *shapes))
-    alone = general(_structured(op.on_tiles(stand_ins(op), *(shape_of(result.type) for result in op.results))))
-    made = _structured(alone.on_tiles(Block([(value.name, value.type) for value in operands]).args, *shapes))
-    maps = [tuple(e for e in m if map_dim(e) not in left_out) for m in (*op.maps(), *op.result_maps())]
-    held = tuple(it.entry for it in op.iterators() if it.name not in left_out)
-    made.attributes |= {"iterators": held, "maps": tuple(maps)}
+        return structured(op.on_tiles(operands, *shapes))
+    made = without_dims(op, left_out, Block([(value.name, value.type) for value in operands]).args, shapes, {})
     found = find_match(made, _siblings(op)) if not op.regions else []
-    return _structured(made.on_tiles(operands, *shapes)) if isinstance(found, list) else found.on(made, operands)
-
-
-def _structured(made: Operation) -> Structured:
-    if not isinstance(made, Structured):
-        raise made.error("an operation on other shapes is one of its class", required="a structured operation")
-    return made
+    return structured(made.on_tiles(operands, *shapes)) if isinstance(found, list) else found.on(made, operands)
 
 
 def _siblings(op: Structured) -> list[type[Structured]]:

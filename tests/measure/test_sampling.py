@@ -9,7 +9,7 @@ import pytest
 
 from tcpx.measure.calibration import WARM_UP, Calibration
 from tcpx.measure.rounds import Plan, interleave
-from tcpx.measure.timer import MOST_CALLS, calls_per_sample, seconds_per_call, summary
+from tcpx.measure.timer import MOST_CALLS, calls_per_sample, least_seconds, seconds_per_call, summary
 
 
 @dataclass
@@ -58,6 +58,19 @@ def test_a_call_that_takes_no_time_ends() -> None:
 def test_seconds_per_call_is_the_mean() -> None:
     clock, took = FakeClock(), iter([1.0, 2.0, 6.0])
     assert seconds_per_call(lambda: clock.take(next(took)), 3, clock) == pytest.approx(3.0)
+
+
+def test_the_least_of_rounds_in_turn() -> None:
+    clock, order = FakeClock(), list[str]()
+    took = {"a": iter([9.0, 3.0, 2.0, 4.0]), "b": iter([9.0, 5.0, 7.0, 6.0])}
+
+    def run(name: str) -> None:
+        order.append(name)
+        clock.take(next(took[name]))
+
+    least = least_seconds({name: lambda name=name: run(name) for name in took}, 3, 5e-3, clock)
+    assert least == pytest.approx({"a": 2.0, "b": 5.0})
+    assert "".join(order[-6:]) == "ababab"
 
 
 def calibrated(*rates: float) -> Calibration:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from tcpx.payload.broadcasting import have_equal_extents
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.sizes import is_equal
 from tcpx.payload.subsets import Tile, compose, disjoint
@@ -130,9 +131,7 @@ class Place:
     def is_seen_like(self, other: Place) -> bool:
         """Whether the tiles of both are of one shape, and so comparable: views of a memory are all of it."""
         mine, theirs = self.view.type.shape, other.view.type.shape
-        if self.view is other.view or mine == theirs:
-            return True
-        return len(mine) == len(theirs) and all(is_equal(a, b) is True for a, b in zip(mine, theirs, strict=True))
+        return self.view is other.view or mine == theirs or have_equal_extents(mine, theirs)
 
 
 class Places:

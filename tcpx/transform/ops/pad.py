@@ -1,6 +1,6 @@
 """pad: compute an operation on dims of a static size at least their own."""
 
-from tcpx.payload.interfaces import Structured, Tileable
+from tcpx.payload.interfaces import Tileable
 from tcpx.payload.sizes import is_equal, is_less_equal, to_text
 from tcpx.transform.declaration import (
     DIM_SIZES,
@@ -14,7 +14,7 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
-from tcpx.transform.tiling import check_on_tensors, pad
+from tcpx.transform.tiling import check_not_whole, check_on_tensors, pad
 
 
 @register
@@ -87,14 +87,7 @@ class Pad(Transform):
                 )
             if is_equal(extent, size) is True:
                 continue
-            if next(it for it in op.iterators() if it.name == dim).is_whole:
-                raise ctx.fail(
-                    f"`{dim}` of %{op.name} is never padded: each element depends on all of it",
-                    op=op,
-                    required="another dim",
-                    found=f"whole dim `{dim}`",
-                    fix=None if isinstance(op, Structured) else "decompose the operation first",
-                )
+            check_not_whole(ctx, op, dim, "padded")
             static[dim] = size
         if not static:
             raise ctx.fail(

@@ -23,7 +23,7 @@ from tcpx.transform.declaration import (
 )
 from tcpx.transform.editing import loops_stepping, source_name
 from tcpx.transform.peeling import peel
-from tcpx.transform.tiling import check_on_tensors, pad, tile
+from tcpx.transform.tiling import check_not_whole, check_on_tensors, pad, tile
 
 LARGEST = 2**40
 """The largest tile size: with it, sizes of loops stay far from the ends of int64."""
@@ -217,14 +217,7 @@ def _check(ctx: TransformContext, op: Tileable, sizes: DimSizes, parallel: bool,
             raise ctx.fail(
                 f"the tile size of `{dim}` is too large", op=op, required=f"at most {LARGEST}", found=to_text(size)
             )
-        if it.is_whole:
-            raise ctx.fail(
-                f"`{dim}` of %{op.name} is never cut: each element depends on all of it",
-                op=op,
-                required="another dim",
-                found=f"whole dim `{dim}`",
-                fix="decompose the operation first" if not isinstance(op, Structured) else None,
-            )
+        check_not_whole(ctx, op, dim, "cut")
         is_scatter = isinstance(op, Structured) and op.scatters
         if it.is_reduction and parallel and not (isinstance(op, Structured) and op.is_apart(dim)):
             why = "each goes on from the one before" if it.is_sequential else "iterations add into one result"
