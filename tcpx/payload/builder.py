@@ -18,6 +18,7 @@ from tcpx.payload.ir import Attribute, Block, FuncOp, Module, Operation, OpT, Va
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.generic import Return, Yield
 from tcpx.payload.ops.gml_st import If, Loop, StYield, full_like
+from tcpx.payload.ops.shorthand import Shorthand, standing_nowhere
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.python_lines import location_outside
 from tcpx.payload.short_operands import OperandLike, broadcast, short_name, written_out
@@ -108,7 +109,20 @@ class Builder:
 
     def value(self, op: Operation) -> Value:
         """Add a detached operation and hand out its result; a `Build` function."""
-        return self.insert(op).result
+        return self.values(op)[0]
+
+    def values(self, op: Operation, *names: str) -> Sequence[Value]:
+        """Add a detached operation, or those that it is written for, and hand out its results:
+        `b.values(Split([x], [part, rest], {"dim": 0}), "part", "rest")`."""
+        if not isinstance(op, Shorthand):
+            return self.insert(op, *names).results
+        made = op.expanded()
+        for index, value in enumerate(made):
+            shown = names[index : index + 1] or (op.opcode.rpartition(".")[2],)
+            top = value.defining_op
+            for part in (*standing_nowhere(top), top) if top is not None else ():
+                self.insert(part, shown[0] if part is top else f"{shown[0]}.wide")
+        return made
 
     def op(
         self,
@@ -130,7 +144,7 @@ class Builder:
         for index, (given, value) in enumerate(zip(operands, values, strict=True)):
             if value.defining_op is not None and not isinstance(given, Value):
                 self.insert(value.defining_op, short_name(shown, cls, index))
-        return self.insert(cls(values, [result], attributes, regions), shown).result
+        return self.values(cls(values, [result], attributes, regions), shown)[0]
 
     def constant(self, name: str, array: NumpyArray) -> Value:
         """Store an array under a name and refer to it."""

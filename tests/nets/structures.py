@@ -81,8 +81,8 @@ def _by_letters(spec: str) -> Structure:
     return Structure(tuple(map(_letters, words)), _letters(out), tuple(reduced))
 
 
-INDEXED = "tj,m->mj it,m->im mj,m->tj im,m->it".split()
-"""An operand, or the result, has a dim of its own where another operand says the index."""
+INDEXED = {2: "tj,m->mj it,m->im mj,m->tj im,m->it".split(), 3: "tuj,m,m->mj itu,m,m->im tu,mj,mj->mj".split()}
+"""An operand, or the result, has dims of its own where other operands say the indices; by how many there are."""
 CONTRACTIONS = (
     "mk,kn->mn mk,nk->mn km,kn->mn mk,kn->nm mk,k->m k,kn->n k,k-> bmk,bkn->bmn bk,bk->b mkj,kjn->mn bm,bn->bmn"
 ).split()  # fmt: skip
@@ -123,7 +123,7 @@ def payload_classes() -> dict[str, type[Operation]]:
 
 
 EXTENTS = {name: size for size, name in zip((5, 7, 3, 11), ("m", "n", "k", "b"), strict=True)} | {
-    "j": 2, "i": 6, "w": 3, "t": 4, "d0": 5, "d1": 7, "d2": 3
+    "j": 2, "i": 6, "w": 3, "t": 4, "u": 3, "d0": 5, "d1": 7, "d2": 3
 }  # fmt: skip
 
 
@@ -189,7 +189,7 @@ def _dtypes(cls: type[Operation], count: int) -> Iterator[tuple[ScalarType, ...]
         if count > 1:
             yield (i1, *(t,) * count)
         if not lanewise and count:
-            yield (*(t,) * (count - 1), si64, t)
+            yield (t, *(si64,) * (count - 1), t)
 
 
 def _attributes(
@@ -234,7 +234,7 @@ def _other_shapes(structure: Structure) -> Iterator[Structure]:
 
 
 def _candidates(cls: type[Operation], dtypes: tuple[ScalarType, ...], inputs: int) -> Iterator[Use]:
-    for structure in (*structures(inputs), *(map(_by_letters, INDEXED) if inputs == 2 else ())):
+    for structure in (*structures(inputs), *map(_by_letters, INDEXED.get(inputs, ()))):
         for shaped in [structure] if issubclass(cls, Structured) else _other_shapes(structure):
             for attributes in _attributes(cls, shaped, dtypes):
                 yield Use(cls, shaped, dtypes, tuple(attributes.items()))
@@ -245,7 +245,7 @@ def uses_of(cls: type[Operation]) -> tuple[tuple[Use, ...], tuple[tuple[ScalarTy
     """The structures a class takes (on one choice of dtypes), and the dtypes it takes (on one structure)."""
     if cls is Generic:
         return _uses_of_generic()
-    inputs = len(cls.operand_names) or (2 if cls.variadic else 0)
+    inputs = len(cls.operand_names) + (2 if cls.variadic else 0)
     kept: tuple[Use, ...] = ()
     for dtypes in ((f32,) * (inputs + 1), *_dtypes(cls, inputs)):
         kept = tuple(use for use in _candidates(cls, dtypes, inputs) if _fits(use))

@@ -136,6 +136,8 @@ CASES: dict[str, Case] = {
     "cat": ((MATRIX, MATRIX), "tensor<8x64xf32>", lambda a, b: np.concatenate([a, b])),
     "flip": ((MATRIX,), MATRIX, lambda a: np.flip(a, 0)),
     "extract_slice": ((MATRIX,), "tensor<4x8xf32>", lambda a: a[:, :8]),
+    "chunk": (("tensor<8x64xf32>",), MATRIX, lambda a: a[4:]),
+    "repeat_interleave": (("tensor<2x64xf32>",), MATRIX, lambda a: np.repeat(a, 2, 0)),
     "arange": ((), "tensor<4xf32>", lambda: np.arange(4)),
 }
 """For the first name of each entry with statements: types of operands and result, and what NumPy computes."""

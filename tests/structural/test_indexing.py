@@ -104,6 +104,30 @@ SLICE = """func @f(%x: tensor<[M]x[N]xf32>) -> tensor<[M - 2]x[ceildiv(N - 1, 2)
 """
 
 
+PAIRS = """func @f(%x: tensor<[B]x[M]x[N]xf32>, %i: tensor<[K]xsi64> in 0 to M, %j: tensor<[K]xsi32> in 0 to N)
+    -> tensor<[B]x[K]xf32> symbols [B, M: 1.., N: 1.., K] {
+  %p = tcp.mul(%x, %x) : tensor<[B]x[M]x[N]xf32>
+  %v = tcp.gather_nd(%p, %i, %j) {dim = 1} : tensor<[B]x[K]xf32>
+  %c = tcp.add(%v, %v) : tensor<[B]x[K]xf32>
+  tcp.return(%c)
+}
+"""
+WINDOWS = """func @f(%x: tensor<[M]x[N]x3xf32>, %i: tensor<[K]x2xsi8>, %j: tensor<[K]x2xsi8>) -> tensor<[K]x2x3xf32>
+    symbols [M, N, K] {
+  %v = tcp.gather_nd(%x, %i, %j) {dim = 0, out_of_range = "fill", fill = -1.5} : tensor<[K]x2x3xf32>
+  %c = tcp.add(%v, %v) : tensor<[K]x2x3xf32>
+  tcp.return(%c)
+}
+"""
+
+
+def _windows(x: Array, i: Array, j: Array) -> list[Array]:
+    inside = (i >= 0) & (i < x.shape[0]) & (j >= 0) & (j < x.shape[1])
+    made = np.full((*i.shape, 3), -1.5, np.float32)
+    made[inside] = x[i[inside], j[inside]]
+    return [made + made]
+
+
 def _scattered(x: Array, ix: Array, z: Array) -> list[Array]:
     made = z.copy()
     np.add.at(made, ix, x * x)
@@ -148,6 +172,24 @@ CASES = {
         lambda x, ix: [2 * np.take_along_axis(x * x, ix, 1)],
         [[numbers(m, n), _indices(n, m, n)] for m, n in ((7, 33), (1, 1), (0, 4))],
         refused=MOVED,
+    ),
+    "pairs of indices": Case(
+        PAIRS,
+        lambda x, i, j: [2 * (x * x)[:, i, j]],
+        [
+            [numbers(b, m, n), _indices(m, k), _indices(n, k, dtype="int32")]
+            for b, m, n, k in ((3, 7, 33, 5), (2, 4, 5, 17), (1, 1, 1, 1), (0, 2, 3, 4), (2, 3, 3, 0))
+        ],
+        refused=MOVED,
+    ),
+    "pairs of indices outside": Case(
+        WINDOWS,
+        _windows,
+        [
+            [numbers(m, n, 3), *(_indices(e, k, 2, dtype="int8", outside=True) for e in (m, n))]
+            for m, n, k in ((7, 9, 5), (1, 1, 17), (0, 4, 3))
+        ],
+        columns=("tiled", "vectorized", "padded", "default"),
     ),
     "scatter rows": Case(ROWS, _scattered, SCATTERED, 1e-6, {"fused as a producer": "is no box of iterations"}),
     "scatter columns": Case(
@@ -204,6 +246,20 @@ def test_indices_that_may_be_outside_are_refused() -> None:
         "elements of %ix in 0 to M",
         "elements in -9223372036854775808 to 9223372036854775808",
         "declare the argument: `%ix: tensor<[K]xsi64> in 0 to M`",
+    )
+
+
+def test_several_indices_are_of_dims_of_the_table() -> None:
+    assert _message(PAIRS.replace("%j: tensor<[K]xsi32> in 0 to N", "%j: tensor<[K]xsi32> in 0 to M")) == (
+        "%v (tcp.gather_nd): `in2` is an index into dim 2 of `table`, and nothing says that it is inside",
+        "elements of %j in 0 to N",
+        "elements in 0 to M",
+        "declare the argument: `%j: tensor<[K]xsi32> in 0 to N`",
+    )
+    assert _message(PAIRS.replace("%i, %j) {dim = 1}", "%i, %j, %j) {dim = 1}"))[:3] == (
+        "%v (tcp.gather_nd): there is an index for each dim of the table from `dim` on, as far as elements are chosen",
+        "1 to 2 of them",
+        "3",
     )
 
 

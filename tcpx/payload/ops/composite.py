@@ -51,6 +51,13 @@ class Composite(Tileable):
         for indexing_map, value in (*zip(self.maps(), self.operands, strict=False), (self.result_map(), self.result)):
             for expression, extent in zip(indexing_map, shape_of(value.type), strict=False):
                 known.setdefault(map_dim(expression), extent)
+        missing = next((it.name for it in self.iterators() if it.name not in known), None)
+        if missing is not None:
+            raise self.error(
+                f"no operand has the dim {missing}, along which the operation goes",
+                required="operands of more dims",
+                found=", ".join(f"%{value.name}: {value.type}" for value in self.operands),
+            )
         return tuple(known[it.name] for it in self.iterators())
 
     def _tile(self, indexing_map: IndexingMap, box: Box) -> Tile:

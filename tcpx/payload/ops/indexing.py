@@ -129,7 +129,7 @@ class Gathering(Indexed):
     """One that reads; where an index is outside and fills, it reads `fill`."""
 
     __slots__ = ()
-    table, indices = Operand(), Operand()
+    table = Operand()
     fill = NumberAttribute(default=0)
     """What is read where an index is outside."""
 
@@ -152,10 +152,11 @@ class Gathering(Indexed):
     def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
         return args[0]
 
-    def _filled(self, table: Array) -> Array:
-        """The table with what is read outside behind it, or where nothing is read because another dim is empty."""
-        longer = self.outside is not None or not table.shape[self.dim]
-        wide = [(0, int(k == self.dim and longer)) for k in range(table.ndim)]
+    def _filled(self, table: Array, count: int = 1) -> Array:
+        """The table with what is read outside behind it, along `count` dims, or where nothing is read because another
+        dim is empty."""
+        indexed = range(self.dim, self.dim + count)
+        wide = [(0, int(k in indexed and (self.outside is not None or not n))) for k, n in enumerate(table.shape)]
         return np.pad(table, wide, constant_values=np.asarray(self.fill).astype(table.dtype))
 
 
@@ -166,6 +167,7 @@ class Gather(Gathering):
     __slots__ = ()
     opcode = "tcp.gather"
     class_name = "gather"
+    indices = Operand()
 
     def maps(self) -> tuple[IndexingMap, ...]:
         own, end = self.result_map(), self.dim + len(shape_of(self.indices.type))
@@ -182,6 +184,7 @@ class GatherElements(Gathering):
     __slots__ = ()
     opcode = "tcp.gather_elements"
     class_name = "gather_elements"
+    indices = Operand()
 
     def maps(self) -> tuple[IndexingMap, ...]:
         own = self.result_map()
@@ -190,6 +193,48 @@ class GatherElements(Gathering):
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         places = self._places(args[1], args[0].shape[self.dim])
         return (np.take_along_axis(self._filled(args[0]), places, self.dim),)
+
+
+@register
+class GatherNd(Gathering):
+    """Of `table`, along `dim` and the dims behind it, the elements that several indices say, one for each of these
+    dims: NumPy's `table[i, j]`. The dims of the indices, which have one shape, stand in place of them."""
+
+    __slots__ = ()
+    opcode = "tcp.gather_nd"
+    class_name = "gather_nd"
+    variadic = True
+
+    @property
+    def _count(self) -> int:
+        return len(self.operands) - 1
+
+    @property
+    def operand_roles(self) -> tuple[str, ...]:
+        return ("table", *(f"in{k}" for k in range(1, len(self.operands))))
+
+    def maps(self) -> tuple[IndexingMap, ...]:
+        own, rank = self.result_map(), len(shape_of(self.operands[-1].type))
+        places = own[self.dim : self.dim + rank]
+        found = (element_of(k) for k in range(1, len(self.operands)))
+        return (*own[: self.dim], *found, *own[self.dim + rank :]), *(places,) * self._count
+
+    def verify(self) -> None:
+        check_dim(self, self.dim, len(shape_of(self.table.type)))
+        rank = len(shape_of(self.table.type)) - self.dim
+        if not 1 <= self._count <= rank:
+            raise self.error(
+                "there is an index for each dim of the table from `dim` on, as far as elements are chosen",
+                required=f"1 to {rank} of them",
+                found=f"{self._count}",
+            )
+        super().verify()
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        table, *indices = args
+        extents = table.shape[self.dim : self.dim + self._count]
+        places = (self._places(given, extent) for given, extent in zip(indices, extents, strict=True))
+        return (self._filled(table, self._count)[(*(slice(None),) * self.dim, *places)],)
 
 
 @register

@@ -15,6 +15,7 @@ from tcpx.payload.ir import CALLEE, GIVEN, INOUT, NUMBERS, Block, FuncOp, Module
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.other_names import advice
+from tcpx.payload.ops.shorthand import Shorthand, standing_nowhere
 from tcpx.payload.short_operands import OperandLike, Repeated
 from tcpx.payload.sizes import Symbol, Var
 from tcpx.payload.stored_arrays import ArrayArchive, UnreadableArrayError
@@ -22,7 +23,7 @@ from tcpx.payload.strided import STRIDED
 from tcpx.payload.text.file import UnreadableError, read_text
 from tcpx.payload.text.hints import attribute_fix
 from tcpx.payload.text.scope import RESERVED, Scope, suggestion
-from tcpx.payload.text.subset_forms import SubsetReader, standing_nowhere
+from tcpx.payload.text.subset_forms import SubsetReader
 from tcpx.payload.text.syntax import Node, Source, child, children, nodes, parse_tree, tokens
 from tcpx.payload.types import Type
 from tcpx.payload.value_ranges import RANGES, Declared, range_entries
@@ -270,17 +271,18 @@ class _ModuleParser(SubsetReader):
             read = {"operation": self._operation, "loop": self._loop, "conditional": self._conditional}
             with self.nested(statement):
                 op = self._located(read[str(statement.data)], statement, scope)
+            tops = self.expanded(op, statement) if isinstance(op, Shorthand) else [op]
             name = child(statement, "op_name")
             if name is not None:
-                op.name = self.string(tokens(name)[0])
-            for made in standing_nowhere(op):
-                block.append(made)
-            block.append(op)
+                tops[0].name = self.string(tokens(name)[0])
+            for top in tops:
+                for made in (*standing_nowhere(top), top):
+                    block.append(made)
             bound = op.attributes.get("var")
             if isinstance(bound, Var) and not op.regions:
                 scope.variables[bound.name] = bound
-            results = child(statement, "results")
-            for token, value in zip(tokens(results) if results is not None else (), op.results, strict=True):
+            results, values = child(statement, "results"), [v for top in tops for v in top.results]
+            for token, value in zip(tokens(results) if results is not None else (), values, strict=True):
                 self._define(token, value, scope)
 
     def _located(self, read: Callable[[Node, Scope], Operation], node: Node, scope: Scope) -> Operation:

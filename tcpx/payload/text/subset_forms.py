@@ -1,10 +1,11 @@
 """Subsets as they are written: `full`, `point`, `filter`, and yields that `combine`."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from tcpx.payload.diagnostics import Location, counted
 from tcpx.payload.ir import Attribute, Operation, Value
 from tcpx.payload.ops.gml_st import Materialize, StYield
+from tcpx.payload.ops.shorthand import Shorthand
 from tcpx.payload.ops.subset_forms import COMBINERS, combined, of_filter, point, to_filter
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.scope import Scope
@@ -68,6 +69,24 @@ class SubsetReader(ShortFormReader):
         self._finish(made, self.source.location(node), f"{operands[-1].name}.t")
         return made
 
+    def expanded(self, op: Shorthand, node: Node) -> list[Operation]:
+        """The operations that one is written for, each makes one of its results; those that make their operands stand
+        nowhere yet."""
+        name = child(node, "op_name")
+        if name is not None and len(op.results) > 1:
+            raise self.source.error(
+                name,
+                f"{op.opcode} is written for {counted(len(op.results), 'operation')}, which have one name each",
+                required="the names of the results",
+                found=self.source.location(name).span,
+            )
+        made = [value.defining_op for value in op.expanded()]
+        tops = [top for top in made if top is not None]
+        for top, result in zip(tops, op.results, strict=True):
+            self._finish(top, self.source.location(node), f"{result.name}.wide")
+            top.name = top.result.name = result.name
+        return tops
+
     def _finish(self, op: Operation, place: Location, base: str) -> None:
         """Say where an operation stands in the text, and those that make its operands and stand nowhere yet; give what
         the text does not name names that are free."""
@@ -94,12 +113,3 @@ class SubsetReader(ShortFormReader):
                 found=str(given),
             )
         return given[0]
-
-
-def standing_nowhere(op: Operation) -> Iterator[Operation]:
-    """The operations that make operands of one and stand in no block yet, in order."""
-    for value in op.operands:
-        made = value.defining_op
-        if made is not None and made.parent is None:
-            yield from standing_nowhere(made)
-            yield made
