@@ -2,10 +2,10 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from tcpx.api import apply_schedule, library_folder, program_or_default
 from tcpx.interp import KnobUse, ParamValue
@@ -19,9 +19,10 @@ from tcpx.transform.language.embedded import Schedulable
 from tcpx.transform.language.loader import Program, Unit, program_of_text
 from tcpx.transform.language.printed_expressions import quoted
 from tcpx.transform.language.printer import print_file
+from tcpx.transform.language.views import view_of, without_view
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-Declared = ast.Sequence | ast.Function | ast.Matcher
+Declared = ast.Sequence | ast.Function | ast.Matcher | ast.View
 Place = tuple[str, int, int]
 
 
@@ -87,7 +88,7 @@ class Frozen:
         self._names: dict[tuple[int, str], str] = {}
         taken = _local_names(program)
         for unit in program.units:
-            for name in (*unit.sequences, *unit.functions, *unit.matchers, *unit.schedules):
+            for name in (*unit.sequences, *unit.functions, *unit.matchers, *unit.views, *unit.schedules):
                 own = f"{name}{suffix}"
                 while own in taken:
                     own += "_"
@@ -121,7 +122,8 @@ class Frozen:
         return f"schedule {name}(root: func){f' expects {quoted(expects)}' if expects else ''} {{"
 
     def _frozen(self, item: Any, unit: Unit, needed: dict[str, Declared]) -> Any:  # noqa: ANN401 - any declaration
-        subject = next((p.name for p in getattr(item, "params", ()) if p.type.name == "op"), "")
+        params = getattr(item, "params", ())
+        subject = next((p.name for p in params if without_view(p.type, unit).name == "op"), "")
 
         def change(node: object) -> object:
             match node:
@@ -134,6 +136,8 @@ class Frozen:
                     return replace(node, arguments=(replace(asked, value=self._renamed(asked.value, unit, needed)),))
                 case ast.Call():
                     return replace(node, function=self._renamed(node.function, unit, needed))
+                case ast.TypeOf() if (view := view_of(node, unit)) is not None:
+                    return replace(node, name=self._need(view.unit, view.view.name, needed))
                 case ast.Pattern():
                     alias, dot, name = node.op_class.rpartition(".")
                     owner = unit.imports.get(alias) if dot else unit
@@ -143,7 +147,7 @@ class Frozen:
                 case _:
                     return node
 
-        return _rebuilt(item, change)
+        return ast.rebuilt(item, change)
 
     def _chosen(self, tune: ast.Tune, subject: str) -> ast.If:
         """The block that runs; where uses differ, chosen by the name of the op they are about."""
@@ -176,27 +180,18 @@ class Frozen:
         """The new name of a declaration, which is copied."""
         own = self._names[id(unit), name]
         if own not in needed:
-            held: Declared = unit.sequences.get(name) or unit.functions.get(name) or unit.matchers[name]
+            tables = (unit.sequences, unit.functions, unit.matchers, unit.views)
+            held: Declared = next(table[name] for table in tables if name in table)
             made = self._frozen(held, unit, needed)
             needed[own] = replace(made, name=own)
         return own
-
-
-def _rebuilt(node: Any, change: Callable[[object], object]) -> Any:  # noqa: ANN401 - any part of a syntax tree
-    """The tree with every node changed, inner ones first."""
-    if isinstance(node, tuple):
-        return tuple(_rebuilt(item, change) for item in cast("tuple[Any, ...]", node))
-    if not is_dataclass(node) or isinstance(node, Location | ast.Trivia | type):
-        return node
-    parts = {held.name: getattr(node, held.name) for held in fields(node)}
-    return change(replace(node, **{name: _rebuilt(part, change) for name, part in parts.items()}))
 
 
 def _local_names(program: Program) -> set[str]:
     """What parameters, knobs, loops and `let` are called anywhere: a declaration of another file may not be."""
     names: set[str] = set()
     for unit in program.units:
-        for held in (unit.sequences, unit.functions, unit.matchers, unit.schedules):
+        for held in (unit.sequences, unit.functions, unit.matchers, unit.views, unit.schedules):
             for node in ast.walk(tuple(held.values())):
                 match node:
                     case ast.Let(names=several) | ast.ForEach(variables=several):

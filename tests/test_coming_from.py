@@ -36,7 +36,7 @@ def calls(node: object) -> Iterator[ast.Call]:
 
 def parsed(code: str) -> ast.File:
     """A statement, an item, or an expression that is none."""
-    if code.startswith("sequence "):
+    if code.startswith(("sequence ", "view ")):
         return parse_schedule(f"language 1\n{code}")
     is_query = code.startswith(("producer(", "users(", "parent("))
     return parse_schedule(f"language 1\nschedule s(root: func) {{ {'let it_is = ' if is_query else ''}{code} }}")

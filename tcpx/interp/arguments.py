@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from tcpx.interp.arithmetic import size_text, undecided
 from tcpx.interp.conditions import AnyOf
 from tcpx.interp.dim_owners import own_dim
-from tcpx.interp.expressions import condition, dim_name, evaluate
+from tcpx.interp.expressions import condition, dim_name, evaluate, role_of, role_value
 from tcpx.interp.frame import Frame
 from tcpx.interp.handles import partner
 from tcpx.interp.navigation import value_ref
@@ -209,6 +209,9 @@ def _sizes(made: Prepared, parameter: Parameter, node: ast.Expression, state: St
 def _keyed(made: Prepared, parameter: Parameter, key: ast.Expression, state: State, frame: Frame) -> tuple[str, ...]:
     """The dim that a key of a map is, or those of the list that it gives."""
     held = frame.names.get(key.name) if isinstance(key, ast.Name) else evaluate(key, state, frame)
+    role = role_of(made.subject, key.name) if isinstance(key, ast.Name) and key.name not in frame.names else None
+    if role is not None and made.subject is not None:
+        held = role_value(role, made.subject, state, frame, key)
     if isinstance(held, tuple):
         return _dims_in(made, parameter, held, key, state, frame)
     return (dim_name(key, made.subject, state, frame),)

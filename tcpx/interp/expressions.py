@@ -1,6 +1,7 @@
 """Evaluating expressions over the payload, the target and the names in scope."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from tcpx.interp import arithmetic, methods, navigation
 from tcpx.interp.conditions import AnyOf, Condition, conjunction, disjunction, opposite
@@ -19,11 +20,12 @@ from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.types import SCALARS
-from tcpx.target import Target
+from tcpx.target import Target, target_at
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import FunctionCallee, find_callee, find_matcher, is_import
 from tcpx.transform.language.builtins import METHODS, Function, Method
 from tcpx.transform.language.printed_expressions import print_expression
+from tcpx.transform.language.views import RoleOf
 from tcpx.transform.suggestions import did_you_mean
 
 
@@ -58,13 +60,34 @@ def _apply(callee: FunctionCallee, call: ast.Call, state: State, frame: Frame) -
         for bound in function.lets:
             inner.names[bound.names[0]] = evaluate(bound.value, state, inner)
         made = evaluate(function.value, state, inner)
-        return checked_parameter(function.name, function.result, made, function.value, state, inner)
+        return checked_parameter(function.name, function.result, made, function.value, state, inner, inner.unit)
 
     if state.foresight is not None:
         return value()
     return state.pure_values.value(
         function, [frame.target, *(given.get(param.name) for param in function.params)], value
     )
+
+
+def role_of(base: RuntimeValue | None, name: str) -> RoleOf | None:
+    """The role of this name of what a handle is declared as; None if it has none."""
+    return base.view.role(name) if isinstance(base, OpHandle) and base.view is not None else None
+
+
+def role_value(role: RoleOf, base: OpHandle, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    """The value of a role of a view for the operation that a handle denotes."""
+    function, unit = role.function, role.view.unit
+
+    def value() -> RuntimeValue:
+        about = next(iter(state.handles.live(base)), None)
+        target = frame.target if about is None else target_at(about, state.target)
+        inner = Frame(unit, frame.use, calls=((function.name, node.location), *frame.calls), target=target)
+        inner.names[function.params[0].name] = replace(base, view=role.view)
+        return evaluate(function.value, state, inner)
+
+    if state.foresight is not None:
+        return value()
+    return state.pure_values.value(function, [frame.target, base], value)
 
 
 def truth(expression: ast.Expression, what: str, state: State, frame: Frame) -> bool:
@@ -98,6 +121,9 @@ def _evaluate(expression: ast.Expression, state: State, frame: Frame) -> Runtime
             base = evaluate(expression.base, state, frame)
             if isinstance(base, Target):
                 return target_attribute(base, expression, frame)
+            role = role_of(base, expression.name)
+            if role is not None and isinstance(base, OpHandle):
+                return role_value(role, base, state, frame, expression)
             return _asked(base, state, lambda: navigation.attribute(base, expression.name, state, frame, expression))
         case ast.Call():
             return _call(expression, state, frame)
@@ -265,6 +291,9 @@ def dim_name(expression: ast.Expression, of: OpHandle | None, state: State, fram
     that belongs to an operation must be one of `of`, if that is given."""
     if isinstance(expression, ast.Name):
         value = frame.names.get(expression.name)
+        role = role_of(of, expression.name) if not isinstance(value, DimHandle) else None
+        if role is not None and of is not None:
+            value = role_value(role, of, state, frame, expression)
         if not isinstance(value, DimHandle):
             ops = state.handles.live(of) if of is not None else []
             return next((op.dim_called(expression.name) for op in ops if isinstance(op, Tileable)), expression.name)
@@ -282,7 +311,7 @@ def _selection(expression: ast.Selection, state: State, frame: Frame) -> Runtime
         raise frame.error(
             "`in` selects the copies of an op inside another", expression, required="handles on both sides", found=found
         )
-    made = OpHandle(base.origins, base.label, base.sides, (*base.inside, scope.origins))
+    made = OpHandle(base.origins, base.label, base.sides, (*base.inside, scope.origins), base.view)
     if not state.handles.live(made):
         raise frame.error(
             f"no copy of %{base.label} is inside %{scope.label}",

@@ -1,5 +1,7 @@
 """Named matchers: whether an operation is the root of a pattern, and the other operations of it."""
 
+from dataclasses import replace
+
 from tcpx.interp.arithmetic import undecided
 from tcpx.interp.conditions import AnyOf
 from tcpx.interp.frame import Frame
@@ -13,6 +15,7 @@ from tcpx.payload.predicates import Predicate
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import MatcherCallee
 from tcpx.transform.language.printed_expressions import print_expression
+from tcpx.transform.language.views import view_of, without_view
 
 FIRST_RANK = 3
 """An operation of the right class is a nearer miss than any other; each statement that holds makes it nearer still."""
@@ -24,12 +27,12 @@ def matcher_outcome(
     """The parts a matcher returns for an operation, or why the operation is not the root of its pattern."""
     matcher = callee.matcher
     (param,) = matcher.params
-    for wanted in param.type.arguments:
+    for wanted in without_view(param.type, callee.unit).arguments:
         miss = class_miss(op, wanted.name)
         if miss is not None:
             return miss
     inner = Frame(callee.unit, frame.use, calls=((matcher.name, pattern.location), *frame.calls))
-    inner.names[param.name] = state.handles.of(op)
+    inner.names[param.name] = replace(state.handles.of(op), view=view_of(param.type, callee.unit))
     for held, statement in enumerate(matcher.body.statements):
         try:
             returned = _run(statement, matcher, state, inner, evaluate)
@@ -56,7 +59,7 @@ def _run(
         case ast.Return():
             values = [evaluate(v, state, frame) for v in statement.values]
             pairs = zip(statement.values, matcher.results, values, strict=True)
-            return tuple(checked_parameter(print_expression(e), t, v, e, state, frame) for e, t, v in pairs)
+            return tuple(checked_parameter(print_expression(e), t, v, e, state, frame, frame.unit) for e, t, v in pairs)
         case _:
             raise frame.error("a matcher only looks", statement, required="`let`, `require` or `return`")
     return None

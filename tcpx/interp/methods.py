@@ -75,7 +75,7 @@ def copies(base: OpHandle, side: str, state: State, frame: Frame, node: ast.Node
             fix=did_you_mean(side, known),
             kind=Kind.SILENCEABLE,
         )
-    return OpHandle(base.origins, base.label, (*base.sides, chosen), base.inside)
+    return OpHandle(base.origins, base.label, (*base.sides, chosen), base.inside, base.view)
 
 
 def dims_of(base: OpHandle, kind: str, state: State, frame: Frame, node: ast.Node) -> tuple[DimHandle, ...]:

@@ -1,6 +1,7 @@
 """Giving values to declared parameters: arguments by name, defaults, and the check of the declared type."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from tcpx.interp.arithmetic import size_text
 from tcpx.interp.frame import Frame
@@ -14,6 +15,8 @@ from tcpx.payload.ops.group import Group
 from tcpx.target import target_at
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import FunctionCallee, SequenceCallee
+from tcpx.transform.language.loader import Unit
+from tcpx.transform.language.views import view_of, without_view
 
 Evaluate = Callable[[ast.Expression, State, Frame], RuntimeValue]
 Given = Mapping[str, RuntimeValue]
@@ -51,23 +54,32 @@ def call_frame(
             value, where = default(param.default, state, made), param.location
         else:
             raise frame.error(f"`{called.name}` needs `{param.name}`", call, required="an argument for it")
-        made.names[param.name] = checked_parameter(param.name, param.type, value, where, state, frame)
+        made.names[param.name] = checked_parameter(param.name, param.type, value, where, state, frame, callee.unit)
     return made
 
 
 def checked_parameter(
-    what: str, type_: ast.TypeOf, value: RuntimeValue, where: ast.Node | Location, state: State, frame: Frame
+    what: str,
+    type_: ast.TypeOf,
+    value: RuntimeValue,
+    where: ast.Node | Location,
+    state: State,
+    frame: Frame,
+    unit: Unit,
 ) -> RuntimeValue:
-    """The value if it is of the declared type, as that type."""
+    """The value if it is of the type that a file declares, as that type: a handle is seen as the view it names."""
     if type_.name == "list" and type_.arguments and isinstance(value, tuple):
         of = type_.arguments[0]
         items = enumerate(value, start=1)
-        return tuple(checked_parameter(f"item {k} of {what}", of, item, where, state, frame) for k, item in items)
-    name, dim = type_.name, as_dim_value(value)
+        return tuple(checked_parameter(f"item {k} of {what}", of, item, where, state, frame, unit) for k, item in items)
+    view, plain = view_of(type_, unit), without_view(type_, unit)
+    name, dim = plain.name, as_dim_value(value)
     if isinstance(value, tuple) and len(value) == 1 and name in ("op", "loop", "func", "group"):
         (value,) = value
     if name == "op" and isinstance(value, OpHandle):
-        _check_class(what, type_, state.handles.live(value), where, frame)
+        _check_class(what, type_, plain, state.handles.live(value), where, frame)
+    if isinstance(value, OpHandle) and (view is not None or value.view is not None):
+        value = replace(value, view=view)
     if name == "loop" and isinstance(value, OpHandle):
         fits = all(isinstance(op, Loop) for op in state.handles.live(value))
     elif name == "group" and isinstance(value, OpHandle):
@@ -99,14 +111,16 @@ def _kind_fits(name: str, value: RuntimeValue) -> bool:
     return kind_of(value) == name or (name == "value" and isinstance(value, OpHandle))
 
 
-def _check_class(what: str, type_: ast.TypeOf, ops: list[Operation], where: ast.Node | Location, frame: Frame) -> None:
+def _check_class(
+    what: str, type_: ast.TypeOf, plain: ast.TypeOf, ops: list[Operation], where: ast.Node | Location, frame: Frame
+) -> None:
     for op in ops:
-        for wanted in type_.arguments:
+        for wanted in plain.arguments:
             if not is_a(op, wanted.name):
                 raise frame.error(
                     f"`{what}` is declared `{type_}`",
                     where,
-                    required=str(type_),
+                    required=str(plain),
                     found=f"%{op.name} ({op.opcode}, {' < '.join(op.tree_classes()) or 'outside the operation tree'})",
                     kind=Kind.SILENCEABLE,
                 )

@@ -185,13 +185,13 @@ class PayloadChecker:
             try:
                 if given is not None:
                     value = argument_value(param, given.value, self.state, frame)
-                    self._bind(
-                        param.name,
-                        checked_parameter(param.name, param.type, value, given.value.location, self.state, frame),
-                        inner,
-                    )
                 elif param.default is not None:
-                    self._bind(param.name, evaluate(param.default, self.state, inner), inner)
+                    value = evaluate(param.default, self.state, inner)
+                else:
+                    continue
+                where = given.value.location if given is not None else param.location
+                value = checked_parameter(param.name, param.type, value, where, self.state, frame, callee.unit)
+                self._bind(param.name, value, inner)
             except UnforeseenError:
                 inner.unknown.add(param.name)
         inner.given = tuple(inner.names.values())

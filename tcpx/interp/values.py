@@ -1,5 +1,7 @@
 """What the expressions of a schedule evaluate to."""
 
+from dataclasses import field
+
 from tcpx.interp.conditions import AnyOf
 from tcpx.payload.ir import MAIN, CopyPath
 from tcpx.payload.predicates import Predicate
@@ -7,6 +9,7 @@ from tcpx.payload.sizes import Dim, Size, to_text
 from tcpx.payload.types import ScalarType
 from tcpx.records import frozen
 from tcpx.target import Target
+from tcpx.transform.language.views import ViewOf
 
 
 @frozen
@@ -35,6 +38,8 @@ class OpHandle:
     label: str = ""
     sides: tuple[Side, ...] = ()
     inside: tuple[tuple[int, ...], ...] = ()
+    view: ViewOf | None = field(default=None, compare=False, repr=False)
+    """The view it was declared as, whose roles `x.role` and bare dims mean."""
 
 
 @frozen

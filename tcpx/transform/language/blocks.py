@@ -9,7 +9,7 @@ from tcpx.payload.diagnostics import Diagnostic
 from tcpx.transform.language.source import Source
 
 _ENDS = frozenset(("_NL", "LBRACE", "RBRACE"))
-_ITEMS = frozenset("IMPORT FUNCTION MATCHER SEQUENCE SCHEDULE".split())
+_ITEMS = frozenset("IMPORT FUNCTION MATCHER VIEW SEQUENCE SCHEDULE".split())
 
 
 @dataclass(slots=True)

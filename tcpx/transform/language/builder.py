@@ -90,6 +90,8 @@ class Builder:
                 return ast.Import(_string(tree), names[0] if names else "", trivia=trivia, location=location)
             case "function":
                 return self._function(tree, following)
+            case "view":
+                return self._view(tree, following)
             case _:
                 return self._sequence(tree, following, location)
 
@@ -112,6 +114,25 @@ class Builder:
         name, type_ = _names(tree)[0], self.type(result)
         lets, made = self._body_of_function(value) if value.data == "block" else ((), self.expression(value))
         return ast.Function(name, declared, type_, made, lets, trivia=trivia, location=self.source.of(tree))
+
+    def _view(self, tree: Tree[Token], following: Position) -> ast.View:
+        params, block = _trees(tree)
+        before = self.docs.before(_start(tree))
+        declared = self._params(params, _start(block))
+        trivia = ast.Trivia(joined(before, self._docs_of_block(block), self.docs.behind(_end(tree), following)))
+        body = self.block(block).statements
+        lets = tuple(s for s in body if isinstance(s, ast.Let) and len(s.names) == 1 and not s.optional)
+        if len(lets) < max(1, len(body)):
+            strange = next((s.location for s in body if s not in lets), self.source.of(block))
+            raise ParseError(
+                Diagnostic(
+                    "a view only names parts of an operation",
+                    schedule=strange,
+                    required="`let role = ..` for each of them",
+                    found=strange.span,
+                )
+            )
+        return ast.View(_names(tree)[0], declared, lets, trivia=trivia, location=self.source.of(tree))
 
     def _body_of_function(self, tree: Tree[Token]) -> tuple[tuple[ast.Let, ...], ast.Expression]:
         block = self.block(tree)
@@ -170,7 +191,7 @@ class Builder:
     def type(self, tree: Tree[Token]) -> ast.TypeOf:
         with self.expressions.nested(tree):
             arguments = tuple(self.type(k) for k in _trees(tree, "type"))
-        return ast.TypeOf(_names(tree)[0], arguments, location=self.source.of(tree))
+        return ast.TypeOf(".".join(_names(tree)), arguments, location=self.source.of(tree))
 
     # -- statements ----------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from tcpx.transform.language.tokens import HARD_KEYWORDS
 Accepted = frozenset[str]
 _ONLY = {kind: frozenset((kind,)) for kind in ("ELSE", "EQUAL", "COLON")}
 _STATEMENT = frozenset("LET KNOB REQUIRE OPTIONAL FOR IF CASE TRY SPECIALIZE TUNE RETURN".split())
-_ITEM = frozenset("IMPORT FUNCTION MATCHER SEQUENCE SCHEDULE".split())
+_ITEM = frozenset("IMPORT FUNCTION MATCHER VIEW SEQUENCE SCHEDULE".split())
 _ASSIGNING = frozenset("PLUS MINUS TIMES DIVIDE MODULO".split())
 _BEGINS_VALUE = frozenset("NAME INT FLOAT STRING LSQB TRUE FALSE".split())
 
@@ -63,6 +63,7 @@ FOREIGN_CALLS = {
 ITEM_FORMS = {
     "language": "language 1",
     "function": "function f(n: int) -> int = 2 * n",
+    "view": "view product(mm: op<contract>) { let columns = innermost(dims(mm.out)) }",
     "matcher": "matcher m(r: op<max>) { require rank(r) == 2 }",
 }
 """How what begins with a word that is no keyword elsewhere goes on."""

@@ -13,6 +13,7 @@ from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
 from tcpx.payload.text.file import UnreadableError, read_text, unusual_path
 from tcpx.records import frozen
 from tcpx.transform.language import syntax as ast
+from tcpx.transform.language.kinds import Static
 from tcpx.transform.language.parser import parse_schedule
 from tcpx.transform.suggestions import did_you_mean
 
@@ -35,6 +36,11 @@ class Unit:
     schedules: dict[str, ast.Schedule] = field(default_factory=dict[str, ast.Schedule])
     functions: dict[str, ast.Function] = field(default_factory=dict[str, ast.Function])
     matchers: dict[str, ast.Matcher] = field(default_factory=dict[str, ast.Matcher])
+    views: dict[str, ast.View] = field(default_factory=dict[str, ast.View])
+    roles: dict[str, dict[str, ast.Function]] = field(default_factory=dict[str, "dict[str, ast.Function]"])
+    """The roles of each view, as functions of the operation."""
+    role_types: dict[int, Static] = field(default_factory=dict[int, Static])
+    """The static types of roles, by the identity of their functions, as far as they were asked for."""
 
     def declared(self, name: str) -> str:
         """What of this file has the name, in words; empty if nothing has."""
@@ -44,6 +50,7 @@ class Unit:
             "a schedule": self.schedules,
             "a function": self.functions,
             "a matcher": self.matchers,
+            "a view": self.views,
         }
         return next((what for what, table in tables.items() if name in table), "")
 
@@ -144,6 +151,10 @@ class _Loader:
                 case ast.Matcher():
                     _check_fresh(item, unit)
                     unit.matchers[item.name] = item
+                case ast.View():
+                    _check_fresh(item, unit)
+                    unit.views[item.name] = item
+                    unit.roles[item.name] = _roles(item)
                 case ast.Sequence():
                     _check_fresh(item, unit)
                     unit.sequences[item.name] = item
@@ -265,7 +276,30 @@ def _alias(item: ast.Import, unit: Unit) -> str:
     return name
 
 
-def _check_fresh(item: ast.Function | ast.Matcher | ast.Sequence | ast.Schedule, unit: Unit) -> None:
+def _roles(view: ast.View) -> dict[str, ast.Function]:
+    """Each role as a function: the names of those before it stand for `x.name`."""
+    params = tuple(
+        replace(p, type=ast.TypeOf(view.name, location=p.type.location), default=None) for p in view.params[:1]
+    )
+    known: set[str] = set()
+
+    def change(node: object) -> object:
+        if isinstance(node, ast.Name) and node.name in known:
+            subject = ast.Name(params[0].name, location=node.location)
+            return ast.Attribute(subject, node.name, location=node.location)
+        return node
+
+    found: dict[str, ast.Function] = {}
+    for let in view.lets:
+        (name,) = let.names
+        value = ast.rebuilt(let.value, change) if params else let.value
+        any_type = ast.TypeOf("any", location=let.location)
+        found[name] = ast.Function(name, params, any_type, value, trivia=let.trivia, location=let.location)
+        known.add(name)
+    return found
+
+
+def _check_fresh(item: ast.Function | ast.Matcher | ast.View | ast.Sequence | ast.Schedule, unit: Unit) -> None:
     if unit.declared(item.name):
         raise ScheduleError(
             Diagnostic(

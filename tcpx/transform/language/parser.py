@@ -34,7 +34,7 @@ _WORDS = {
 _OPERATORS = frozenset("COMPARISON PLUS MINUS TIMES POWER DIVIDE MODULO LESSTHAN MORETHAN AND OR".split())
 _EXPRESSION = frozenset("NAME INT FLOAT STRING LPAR LSQB MINUS NOT TRUE FALSE MATCH".split())
 _STATEMENT = frozenset("LET KNOB REQUIRE OPTIONAL FOR IF CASE TRY SPECIALIZE TUNE RETURN".split())
-_ITEM_WORDS = ("language", "import", "function", "matcher", "sequence", "schedule")
+_ITEM_WORDS = ("language", "import", "function", "matcher", "view", "sequence", "schedule")
 _ITEM = frozenset(word.upper() for word in _ITEM_WORDS)
 _STATEMENT_WORDS = tuple("let knob require optional for if case try specialize tune return".split())
 _CLOSING_OF = {"(": ")", "[": "]"}
@@ -241,7 +241,7 @@ def _foreign_word(source: Source, token: Token, before: list[Token]) -> Diagnost
     return Diagnostic(
         f"`{first}` is no word of the language",
         schedule=source.of_token(first),
-        required="a statement" if depth > 0 else "an item: `import`, `function`, `matcher`, `sequence` or `schedule`",
+        required="a statement" if depth > 0 else f"an item: {either([f'`{word}`' for word in _ITEM_WORDS[1:]])}",
         found=f"`{first}`",
         fix=fix,
     )

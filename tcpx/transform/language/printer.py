@@ -46,6 +46,9 @@ def _item(item: ast.Item) -> list[str]:
                 return _callable(f"function {item.name}", item.params, f" -> {item.result}", body)
             value = f" -> {item.result} = {print_expression(item.value)}"
             return _head(f"function {item.name}", item.params, value)
+        case ast.View():
+            body = ast.Block(item.lets, location=item.location)
+            return _callable(f"view {item.name}", item.params, "", body)
         case ast.Matcher():
             return _callable(f"matcher {item.name}", item.params, _arrow(item.results), item.body)
         case ast.Schedule():

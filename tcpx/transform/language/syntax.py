@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import PurePath
-from typing import cast
+from typing import Any, cast
 
 from tcpx.payload.diagnostics import Location
 from tcpx.records import frozen
@@ -30,6 +30,16 @@ def walk(part: object) -> Iterator[Node]:
                 yield from walk(getattr(part, held.name))
         case _:
             pass
+
+
+def rebuilt(node: Any, change: Callable[[object], object]) -> Any:  # noqa: ANN401 - any part of a tree
+    """A part of a tree with every node changed, inner ones first."""
+    if isinstance(node, tuple):
+        return tuple(rebuilt(item, change) for item in cast("tuple[Any, ...]", node))
+    if not is_dataclass(node) or isinstance(node, Location | Trivia | type):
+        return node
+    parts = {held.name: getattr(node, held.name) for held in fields(node)}
+    return change(replace(node, **{name: rebuilt(part, change) for name, part in parts.items()}))
 
 
 # -- expressions -------------------------------------------------------------------------------------------------
@@ -394,6 +404,15 @@ class Matcher(Commented):
 
 
 @frozen
+class View(Commented):
+    """`view name(x: op<class>) { let role = .. }`: names for parts of an op, which `x.role` gives where `x: name`."""
+
+    name: str
+    params: tuple[Param, ...]
+    lets: tuple[Let, ...]
+
+
+@frozen
 class Sequence(Commented):
     name: str
     params: tuple[Param, ...]
@@ -414,7 +433,7 @@ class Language(Commented):
     version: int
 
 
-Item = Language | Import | Function | Matcher | Sequence | Schedule
+Item = Language | Import | Function | Matcher | View | Sequence | Schedule
 
 
 @frozen

@@ -20,7 +20,9 @@ HARD_KEYWORDS = frozenset(
 """Reserved, except behind a `.`, as the name of an argument, `specialize` as a transform that is called, and `and`,
 `or` and `not` where only an operation can be meant."""
 
-SOFT_KEYWORDS = frozenset("language as expects fail remark pad one some any function matcher separate up_to".split())
+SOFT_KEYWORDS = frozenset(
+    "language as expects fail remark pad one some any function matcher view separate up_to".split()
+)
 """Words that are keywords in one place only."""
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -166,7 +168,7 @@ def _is_soft_keyword(word: str, before: str, after: str, inner: str) -> bool:
             return before in ("ELSE", "_FATARROW")
         case "remark":
             return before == "ELSE" and after == "NAME"
-        case "function" | "matcher":
+        case "function" | "matcher" | "view":
             return after == "NAME" and not inner and before != "CARDINALITY"
         case "up_to":
             return before in ("NAME", "INT", "RPAR", "RSQB") and after in ("NAME", "INT") and not inner

@@ -28,7 +28,7 @@ class RandomSchedule:
         for _ in range(self.random.randrange(1, 4)):
             items += [
                 CAN_DOCUMENT,
-                *self.pick([self.import_, self.function, self.matcher, self.sequence, self.schedule])(),
+                *self.pick([self.import_, self.function, self.matcher, self.view, self.sequence, self.schedule])(),
                 END,
             ]
         return self.laid_out(items)
@@ -68,6 +68,10 @@ class RandomSchedule:
     def matcher(self) -> list[str]:
         return ["matcher", *self.sequence()[1:]]
 
+    def view(self) -> list[str]:
+        roles = [t for name in ("a", "b") for t in (CAN_DOCUMENT, "let", name, "=", *self.expression(2), END)]
+        return ["view", self.name(), "(", *self.param(), ")", "{", *roles[:-1], "}"]
+
     def schedule(self) -> list[str]:
         expects = ["expects", '"a.tcp"'] if self.chance(0.3) else []
         return ["schedule", self.name(), "(", "root", ":", "func", ")", *expects, *self.block(0)]
@@ -76,7 +80,9 @@ class RandomSchedule:
         return [self.name(), ":", *self.type(), *(["=", *self.expression(2)] if self.chance(0.4) else [])]
 
     def type(self) -> list[str]:
-        return self.random.choice([["int"], ["op"], ["op", "<", "contract", ">"], ["list", "<", "op", ">"]])
+        return self.random.choice(
+            [["int"], ["op"], ["g", ".", "product"], ["op", "<", "contract", ">"], ["list", "<", "op", ">"]]
+        )
 
     # -- statements ----------------------------------------------------------------------------------------------------
 

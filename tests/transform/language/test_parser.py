@@ -210,12 +210,12 @@ def test_a_match_as_a_statement() -> None:
         (
             "language 1\nsequense f(mm: op) { }",
             "unexpected `sequense`",
-            "`import`, `function`, `matcher`, `sequence` or `schedule`",
+            "`import`, `function`, `matcher`, `view`, `sequence` or `schedule`",
         ),
         (
             "sequense f(mm: op) { }",
             "unexpected `sequense`",
-            "`import`, `function`, `matcher`, `sequence`, `schedule` or the end of the file",
+            "`import`, `function`, `matcher`, `view`, `sequence`, `schedule` or the end of the file",
         ),
         ("language 1\nsequence f(mm op) { }", "unexpected `op`", "`:`"),
         ("language 1\nsequence f(mm: op) {", "`{` is not closed", "`}`"),

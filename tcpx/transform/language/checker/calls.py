@@ -67,7 +67,7 @@ def _is_method(function: ast.Expression, scope: Scope) -> bool:
 
 
 def _check_sequence(callee: SequenceCallee, call: ast.Call, scope: Scope) -> tuple[Static, ...]:
-    check_arguments(callee.sequence, call, scope)
+    check_arguments(callee, call, scope)
     inner = Scope(callee.unit, Problems())
     return tuple(check_type(r, inner) for r in callee.sequence.results)
 

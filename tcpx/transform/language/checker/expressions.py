@@ -7,6 +7,7 @@ from tcpx.transform.declaration import known_transform
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import (
     FunctionCallee,
+    SequenceCallee,
     declared_arguments,
     find_callee,
     function_arguments,
@@ -28,16 +29,18 @@ from tcpx.transform.language.checker.patterns import candidate_class, check_patt
 from tcpx.transform.language.checker.scope import Problems, Scope
 from tcpx.transform.language.kinds import HANDLES, Static, declared_accepts
 from tcpx.transform.language.printed_expressions import print_expression
+from tcpx.transform.language.views import RoleOf, ViewOf
 from tcpx.transform.suggestions import did_you_mean
 
 _HAS = Method("has", "string", Static.BOOL, "whether the target has a feature")
 
 
-def check_arguments(declared: ast.Sequence | ast.Function, call: ast.Call, scope: Scope) -> None:
+def check_arguments(callee: SequenceCallee | FunctionCallee, call: ast.Call, scope: Scope) -> None:
     """Check number, names and types of the arguments of a sequence or of a function of a schedule."""
+    declared = callee.sequence if isinstance(callee, SequenceCallee) else callee.function
     scope.calls.append((declared, call.location))
     bound = declared_arguments(declared, call)
-    inner = Scope(scope.unit, Problems())
+    inner = Scope(callee.unit, Problems())
     for param in declared.params:
         if param.name not in bound:
             continue
@@ -157,6 +160,10 @@ def _attribute(expression: ast.Attribute, scope: Scope) -> Static:
         )
         return Static.ANY
     base = check_expression(expression.base, scope)
+    role = _role(expression, scope)
+    if role is not None:
+        scope.calls.append((role.function, expression.location))
+        return _role_type(role)
     if base is Static.TARGET:
         if expression.name not in TARGET_ATTRIBUTES:
             scope.problems.add(
@@ -179,6 +186,36 @@ def _attribute(expression: ast.Attribute, scope: Scope) -> Static:
     return NAVIGATION.get(expression.name, Static.ANY)
 
 
+def _role(expression: ast.Attribute, scope: Scope) -> RoleOf | None:
+    """The role of a view that is asked for, where what is before the `.` is declared as one."""
+    view = _view_of(expression.base, scope)
+    return view.role(expression.name) if view is not None else None
+
+
+def _view_of(expression: ast.Expression, scope: Scope) -> ViewOf | None:
+    """The view of a name, of its copies on a side and of those in a place."""
+    match expression:
+        case ast.Name(name=name):
+            binding = scope.lookup(name)
+            return binding.view if binding is not None else None
+        case ast.Call(function=ast.Attribute(base=base, name="copy")) | ast.Selection(base=base):
+            return _view_of(base, scope)
+        case _:
+            return None
+
+
+def _role_type(role: RoleOf) -> Static:
+    """The static type of a role, found once."""
+    unit, function = role.view.unit, role.function
+    if id(function) not in unit.role_types:
+        unit.role_types[id(function)] = Static.ANY  # while it is being found
+        scope = Scope(unit, Problems())
+        for param in function.params:
+            scope.bind(param.name, Static.OP, param.location, view=role.view)
+        unit.role_types[id(function)] = check_expression(function.value, scope)
+    return unit.role_types[id(function)]
+
+
 def _call(expression: ast.Call, scope: Scope) -> Static:
     function = expression.function
     if isinstance(function, ast.Attribute) and not is_import(function, scope.unit):
@@ -187,8 +224,8 @@ def _call(expression: ast.Call, scope: Scope) -> Static:
     try:
         callee = find_callee(function, scope.unit)
         if isinstance(callee, FunctionCallee):
-            check_arguments(callee.function, expression, scope)
-            return check_type(callee.function.result, Scope(scope.unit, Problems()))
+            check_arguments(callee, expression, scope)
+            return check_type(callee.function.result, Scope(callee.unit, Problems()))
         if isinstance(callee, Function):
             for argument in function_arguments(callee, expression):
                 check_expression(argument, scope)

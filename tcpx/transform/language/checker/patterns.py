@@ -9,6 +9,7 @@ from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import find_matcher
 from tcpx.transform.language.checker.scope import Problems, Scope
 from tcpx.transform.language.kinds import TYPE_NAMES, Static
+from tcpx.transform.language.views import view_of, without_view
 from tcpx.transform.suggestions import did_you_mean
 
 _CLASSES_BESIDE_THE_TREE = ("loop", "op")
@@ -27,14 +28,16 @@ def _names_of(known: tuple[type[Operation], ...]) -> tuple[str, ...]:
 
 
 def check_type(type_: ast.TypeOf, scope: Scope) -> Static:
-    """The static type that a written type names."""
-    static = TYPE_NAMES.get(type_.name)
+    """The static type that a written type names; that of a view is `op`."""
+    scope.note_import(type_.name.rpartition(".")[0])
+    is_view = view_of(type_, scope.unit) is not None
+    static = Static.OP if is_view else TYPE_NAMES.get(type_.name)
     if static is None:
         scope.problems.add(
             f"there is no type `{type_.name}`",
             type_.location,
-            required=", ".join(TYPE_NAMES),
-            fix=did_you_mean(type_.name, TYPE_NAMES),
+            required=", ".join((*TYPE_NAMES, *scope.unit.views)),
+            fix=did_you_mean(type_.name, _types_known(type_, scope)),
         )
         return Static.ANY
     if len(type_.arguments) > 1:
@@ -48,6 +51,11 @@ def check_type(type_: ast.TypeOf, scope: Scope) -> Static:
     elif type_.arguments:
         scope.problems.add(f"`{type_.name}` takes no argument", type_.location, required=type_.name, given=str(type_))
     return static
+
+
+def _types_known(type_: ast.TypeOf, scope: Scope) -> tuple[str, ...]:
+    imported = tuple(f"{alias}.{name}" for alias, unit in scope.unit.imports.items() for name in unit.views)
+    return imported if "." in type_.name else (*TYPE_NAMES, *scope.unit.views)
 
 
 def check_class(name: str, node: ast.Node, scope: Scope) -> None:
@@ -108,7 +116,7 @@ def candidate_class(pattern: ast.Pattern, scope: Scope) -> str:
         return ""
     if found is None:
         return pattern.op_class
-    asked = found.matcher.params[0].type if found.matcher.params else None
+    asked = without_view(found.matcher.params[0].type, found.unit) if found.matcher.params else None
     return asked.arguments[0].name if asked is not None and asked.arguments else ""
 
 
@@ -116,7 +124,7 @@ def matched_type(expression: ast.Match, scope: Scope) -> Static:
     """What each operation that matches is."""
     matcher = scope.unit.matchers.get(expression.pattern.op_class)
     if matcher is not None and matcher.params:
-        return TYPE_NAMES.get(matcher.params[0].type.name, Static.ANY)
+        return check_type(matcher.params[0].type, Scope(scope.unit, Problems()))
     return Static.LOOP if expression.pattern.op_class in ("loop", "parallel") else Static.OP
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError, ScheduleWarning
 from tcpx.transform.declaration import is_own
 from tcpx.transform.language import syntax as ast
-from tcpx.transform.language.builtins import FUNCTIONS
+from tcpx.transform.language.builtins import FUNCTIONS, NAVIGATION
 from tcpx.transform.language.checker.expressions import check_expression
 from tcpx.transform.language.checker.patterns import check_type, operation_tree_classes
 from tcpx.transform.language.checker.recursion import Declaration, check_recursion
@@ -16,6 +16,7 @@ from tcpx.transform.language.checker.scope import Problems, Scope
 from tcpx.transform.language.checker.statements import check_block, check_statement
 from tcpx.transform.language.kinds import Static, declared_accepts
 from tcpx.transform.language.loader import Program, Unit
+from tcpx.transform.language.views import ViewOf, view_of
 
 _WARNED: Final[dict[str | tuple[str, type[Warning], int], int]] = {}
 """What Python's filters know of the warnings that were shown."""
@@ -34,6 +35,10 @@ def check_program(program: Program) -> tuple[Diagnostic, ...]:
                     _check_function(item, scope)
                 case ast.Matcher():
                     _check_matcher(item, scope)
+                case ast.View():
+                    _check_view(item, scope)
+                    checked += _checked_roles(item, scope)
+                    continue
                 case ast.Sequence() | ast.Schedule():
                     _check_callable(item, scope)
                 case _:
@@ -71,7 +76,7 @@ def warn_of(remarks: Iterable[Diagnostic]) -> None:
         )
 
 
-def _check_params(item: Declaration, scope: Scope) -> None:
+def _check_params(item: Declaration | ast.View, scope: Scope) -> None:
     _check_name(item, scope.problems)
     for param in item.params:
         static = check_type(param.type, scope)
@@ -84,7 +89,7 @@ def _check_params(item: Declaration, scope: Scope) -> None:
                     required=str(param.type),
                     given=given.value,
                 )
-        scope.bind(param.name, static, param.location)
+        scope.bind(param.name, static, param.location, view=view_of(param.type, scope.unit))
 
 
 def _check_function(item: ast.Function, scope: Scope) -> None:
@@ -126,6 +131,47 @@ def _check_matcher(item: ast.Matcher, scope: Scope) -> None:
             )
             return
     _check_body(item, scope, tuple(check_type(r, scope) for r in item.results))
+
+
+def _check_view(item: ast.View, scope: Scope) -> None:
+    """A view is about one op; a role has a name that nothing else has."""
+    _check_params(item, scope)
+    if len(item.params) != 1 or item.params[0].default is not None:
+        scope.problems.add(
+            "a view is about one op",
+            item.location,
+            required="one parameter such as `mm: op<contract>`, without a default",
+            given=", ".join(p.name for p in item.params) or "no parameter",
+        )
+    elif scope.names[item.params[0].name].static not in (Static.OP, Static.ANY):
+        where, given = item.params[0].location, str(item.params[0].type)
+        scope.problems.add("a view is about an op", where, required="`op`, `op<class>` or a view", given=given)
+    base = ViewOf(scope.unit, item).base
+    if base is None and item.params and view_of(item.params[0].type, scope.unit) is not None:
+        scope.problems.add(
+            "a view adds roles to one that is declared before it",
+            item.params[0].location,
+            required=", ".join(list(scope.unit.views)[: list(scope.unit.views).index(item.name)]) or "a view before it",
+            given=str(item.params[0].type),
+        )
+    for let in item.lets:
+        (name,) = let.names
+        if name in NAVIGATION or (base is not None and base.role(name) is not None):
+            taken = "what any op is asked for" if name in NAVIGATION else "a role of the view it is made of"
+            scope.problems.add(f"`{name}` is {taken}", let.location, required="a name that is free", given=name)
+        scope.bind(name, Static.ANY, let.location)
+
+
+def _checked_roles(item: ast.View, scope: Scope) -> list[tuple[Declaration, Scope]]:
+    """The roles, each checked as a function of the op."""
+    checked: list[tuple[Declaration, Scope]] = []
+    for role in scope.unit.roles[item.name].values():
+        inner = Scope(scope.unit, scope.problems, imports_read=scope.imports_read)
+        for param in role.params:
+            inner.bind(param.name, Static.OP, param.location, view=view_of(param.type, scope.unit))
+        check_expression(role.value, inner)
+        checked.append((role, inner))
+    return checked
 
 
 def _check_callable(item: ast.Sequence | ast.Schedule, scope: Scope) -> None:
@@ -170,7 +216,7 @@ def _check_schedule(item: ast.Schedule, scope: Scope) -> None:
         )
 
 
-def _check_name(item: Declaration, problems: Problems) -> None:
+def _check_name(item: Declaration | ast.View, problems: Problems) -> None:
     taken = "a transform" if is_own(item.name) else "built in" if item.name in FUNCTIONS else ""
     if isinstance(item, ast.Matcher):
         taken = "a class of the operation tree" if item.name in operation_tree_classes() else ""

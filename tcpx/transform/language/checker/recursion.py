@@ -1,4 +1,4 @@
-"""No sequence, function or matcher calls itself, directly or through others: every run of a schedule ends."""
+"""No sequence, function, matcher or view calls itself, directly or through others: every run of a schedule ends."""
 
 from graphlib import CycleError, TopologicalSorter
 

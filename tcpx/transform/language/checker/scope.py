@@ -10,6 +10,7 @@ from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.builtins import CONSTANTS, FUNCTIONS
 from tcpx.transform.language.kinds import Static
 from tcpx.transform.language.loader import Unit
+from tcpx.transform.language.views import ViewOf
 
 Called = ast.Function | ast.Matcher | ast.Sequence
 
@@ -27,6 +28,8 @@ class Binding:
     used: bool = False
     ended: Location | None = None
     """The statement that ended the handle for the rest of the block."""
+    view: ViewOf | None = None
+    """The view it is declared as, whose roles it has."""
 
 
 @dataclass(slots=True)
@@ -123,7 +126,15 @@ class Scope:
             if not self.names[param.name].used:
                 self.problems.warn(f"nothing reads the parameter `{param.name}`", param.location)
 
-    def bind(self, name: str, static: Static, where: Location, is_knob: bool = False, is_value: bool = False) -> None:
+    def bind(
+        self,
+        name: str,
+        static: Static,
+        where: Location,
+        is_knob: bool = False,
+        is_value: bool = False,
+        view: ViewOf | None = None,
+    ) -> None:
         """Bind a name; binding it again, or hiding a built-in or an import, is reported."""
         known = self.lookup(name)
         if known is not None:
@@ -139,4 +150,4 @@ class Scope:
             self.problems.add(
                 f"`{name}` is the name of {self.unit.declared(name)}", where, required="a name that is free"
             )
-        self.names[name] = Binding(name, static, where, is_knob, is_value)
+        self.names[name] = Binding(name, static, where, is_knob, is_value, view=view)

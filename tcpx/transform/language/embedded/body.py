@@ -17,6 +17,7 @@ from tcpx.transform.language.embedded.steps import Steps
 from tcpx.transform.language.embedded.types import type_of
 from tcpx.transform.language.embedded.values import Argument, Dim, Value, any_free, checked_name, refused, tree_of
 from tcpx.transform.language.printer import print_statement
+from tcpx.transform.language.views import view_of
 
 StatementT = TypeVar("StatementT", bound=ast.Statement)
 StatementOf = Callable[[ast.Block], ast.Statement]
@@ -44,7 +45,8 @@ class Body(Steps):
         param = ast.Param(chosen, declared, value, trivia=ast.Trivia(doc), location=place.location)
         if value is not None:
             check_expression(value, recorder.scope)
-        recorder.scope.bind(chosen, check_type(declared, recorder.scope), place.location)
+        view = view_of(declared, recorder.scope.unit)
+        recorder.scope.bind(chosen, check_type(declared, recorder.scope), place.location, view=view)
         raise_problems(recorder.scope.problems)
         recorder.params.append(param)
         return recorder.named(chosen, place.location)

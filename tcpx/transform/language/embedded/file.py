@@ -22,7 +22,7 @@ from tcpx.transform.language.kinds import TYPE_NAMES, Static
 from tcpx.transform.language.loader import VERSION, Program, Unit, program_of_file
 from tcpx.transform.language.printer import print_file
 
-Declared = ast.Function | ast.Sequence | ast.Matcher | ast.Schedule
+Declared = ast.Function | ast.Sequence | ast.Matcher | ast.View | ast.Schedule
 DeclaredOf = Callable[[tuple[ast.Param, ...], ast.Block], Declared]
 
 
@@ -90,6 +90,16 @@ class ScheduleFile:
     def matcher(self, name: str, *, results: Sequence[str] = (), doc: str = "") -> BodyContext:
         """`with file.matcher("conv_relu", results=["op"]) as s:`: a named pattern, for `match_some` and its like."""
         return self._of_statements(ast.Matcher, name, results, doc)
+
+    def view(self, name: str, *, doc: str = "") -> BodyContext:
+        """`with file.view("product") as s:`: one parameter, and `s.let(..)` for each role."""
+        where, trivia = _place_of(name), ast.Trivia(doc)
+        return self._callable(
+            lambda params, body: ast.View(name, params, _roles(body), trivia=trivia, location=where),
+            (),
+            where,
+            is_function=True,
+        )
 
     def _of_statements(
         self, kind: type[ast.Sequence] | type[ast.Matcher], name: str, results: Sequence[str], doc: str
@@ -218,6 +228,15 @@ def _returned(body: ast.Block) -> tuple[ast.Expression, tuple[ast.Let, ...]]:
         case statements:
             found = f"{len(statements)} of them" if statements else "none"
             raise refused("a function gives one expression", "one `s.return_(..)`", found, where=body.location)
+
+
+def _roles(body: ast.Block) -> tuple[ast.Let, ...]:
+    """The roles of a view. Raises ScheduleError for anything else."""
+    lets = tuple(s for s in body.statements if isinstance(s, ast.Let) and len(s.names) == 1 and not s.optional)
+    if lets and len(lets) == len(body.statements):
+        return lets
+    found = f"{len(body.statements)} statements, {len(lets)} of them a role"
+    raise refused("a view only names parts of an operation", "`s.let(..)` for each of them", found, where=body.location)
 
 
 Schedulable = Program | ScheduleFile

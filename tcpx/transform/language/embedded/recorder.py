@@ -102,7 +102,7 @@ class Recorder:
     def free_name(self, wanted: str) -> str:
         """The name, or the name with the first number that makes it free."""
         taken = {*self.scope.visible(), *CONSTANTS, *FUNCTIONS, *self.unit.imports, *self.unit.sequences}
-        taken |= {*self.unit.functions, *self.unit.matchers}
+        taken |= {*self.unit.functions, *self.unit.matchers, *self.unit.views}
         wanted = wanted if re.match("[A-Za-z_]", wanted) else f"_{wanted}"
         name, k = wanted, 1
         while name in taken or not is_name(name):

@@ -41,6 +41,12 @@ def replayed(file: ast.File, schedule_path: Sequence[Path] = ()) -> tcpx.Schedul
                     for statement in item.lets:
                         replay.statement(statement)
                     s.return_(replay.value(item.value))
+            case ast.View():
+                with made.view(item.name, doc=item.trivia.doc) as s:
+                    replay = Replay(s, functions)
+                    replay.params(item)
+                    for statement in item.lets:
+                        replay.statement(statement)
             case ast.Schedule():
                 with made.schedule(item.name, expects=item.expects, doc=item.trivia.doc) as s:
                     Replay(s, functions).all_of(item)
@@ -74,7 +80,7 @@ class Replay:
         self.params(item)
         self.block(item.body)
 
-    def params(self, item: ast.Function | ast.Sequence | ast.Matcher | ast.Schedule) -> None:
+    def params(self, item: ast.Function | ast.Sequence | ast.Matcher | ast.View | ast.Schedule) -> None:
         for p in item.params:
             default = None if p.default is None else self.value(p.default)
             self.known[p.name] = self.s.param(str(p.type), default, name=p.name, doc=p.trivia.doc)
