@@ -8,6 +8,7 @@ from functools import cache
 from math import erf, inf
 from typing import Any
 
+import mpmath
 import numpy as np
 import numpy.typing as npt
 
@@ -70,6 +71,19 @@ FUNCTIONS = (
     Function("pow", np.power, f64_ulps=2, arity=2),
     Function("hardswish", lambda x: np.maximum(x, -3) * (np.clip(x + 3, 0, 6) / 6)),
 )
+
+
+UNARY = tuple(function for function in FUNCTIONS if function.arity == 1)
+BINARY = tuple(function for function in FUNCTIONS if function.arity == 2)
+EVERY = 997
+EXACT: Mapping[str, Callable[[mpmath.mpf], mpmath.mpf]] = {
+    "exp2": lambda x: mpmath.mpf(2) ** x,
+    "log2": lambda x: mpmath.log(x, 2),
+    "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
+    "softplus": lambda x: max(x, 0) + mpmath.log1p(mpmath.exp(-abs(x))),
+    "hardsigmoid": lambda x: min(max(x + 3, 0), 6) / 6,
+    "hardswish": lambda x: max(x, -3) * min(max(x + 3, 0), 6) / 6,
+}
 
 
 def module(functions: Sequence[Function], dtype: ScalarType) -> tcpx.Module:
@@ -160,3 +174,76 @@ def worst(
                     value = np.asarray(results[target][k])
                     found[function.opcode, target].join(goal.ulps(value), args, value)
     return found
+
+
+def alone(arrays: Iterator[Array]) -> Iterator[tuple[Array, ...]]:
+    return ((array,) for array in arrays)
+
+
+def pairs(dtype: ScalarType, count: int, seed: int = 19) -> Iterator[tuple[Array, Array]]:
+    """Pairs of which the power is a number, for bases of all sizes, next to 1 and below 0; and pairs of any bits."""
+    random = np.random.default_rng(seed)
+    fraction, least, most = FORMATS[dtype]
+    bases = [np.exp2(random.uniform(least - fraction, most, count)), random.uniform(0.5, 2, count)]
+    bases.append(1 + np.ldexp(random.uniform(-1, 1, count), -random.integers(1, fraction + 1, count)))
+    for base in bases:
+        x = base.astype(dtype.numpy)
+        with np.errstate(all="ignore"):
+            exponent = random.uniform(least - fraction - 2, most + 1, count)
+            yield x, (exponent / np.log2(x, dtype=np.float64)).astype(dtype.numpy)
+    yield bases[1].astype(dtype.numpy), random.uniform(-15, 15, count).astype(dtype.numpy)
+    whole = random.integers(-50, 50, count).astype(dtype.numpy)
+    yield -bases[1].astype(dtype.numpy), whole
+    bits = [random.integers(0, 1 << dtype.bits, count, dtype=np.uint64).astype(f"u{dtype.bytes}") for _ in range(2)]
+    yield bits[0].view(dtype.numpy), bits[1].view(dtype.numpy)
+
+
+def drawn(count: int) -> Array:
+    """Numbers of all sizes, and those between which functions change their ways."""
+    random = np.random.default_rng(11)
+    bits = random.integers(0, 1 << 64, count, dtype=np.uint64).view(np.float64)
+    near = [random.uniform(-end, end, count) for end in (1, 5, 50, 750)]
+    small = 10.0 ** random.uniform(-30, 2, count) * random.choice([-1, 1], count)
+    edges = [0, 5e-324, 2.0**-1022, 1, 2, np.sqrt(0.5), 709.7827128933840, 745.2, 1e300, np.inf]
+    return np.concatenate([bits, *near, small, edges, np.negative(edges), [np.nan], 1 + near[0] * 2.0**-20])
+
+
+def exact(function: Function, *args: Array) -> Array:
+    """Rounded to long double; what mpmath has no real value for, as NumPy has it."""
+    with np.errstate(all="ignore"):
+        wide = function.wide(*(a.astype(np.longdouble) for a in args)).astype(np.longdouble)
+    for k, numbers in enumerate(zip(*args, strict=True)):
+        if np.isfinite(wide[k]) and wide[k] != 0 and all(map(np.isfinite, numbers)):
+            with mpmath.workprec(128):
+                of = EXACT.get(function.opcode) or getattr(mpmath, function.opcode)
+                value = of(*(mpmath.mpf(float(a)) for a in numbers))
+                mantissa, exponent = mpmath.frexp(value)
+                high = float(mantissa)
+                low = float(mantissa - high)
+            wide[k] = np.ldexp(np.longdouble(high) + np.longdouble(low), int(exponent))
+    return wide
+
+
+def beside_mpmath(x: Array, targets: Sequence[str]) -> dict[tuple[str, str], Worst]:
+    """The greatest errors of unary functions of f64 by operation and target, beside mpmath."""
+    results = {target: kernel(UNARY, f64, target)(x) for target in targets}
+    found = {(function.opcode, target): Worst() for function in UNARY for target in targets}
+    for k, function in enumerate(UNARY):
+        goal = Goal(exact(function, x), f64)
+        for target in targets:
+            value = np.asarray(results[target][k])
+            found[function.opcode, target].join(goal.ulps(value), [x], value)
+    return found
+
+
+SOME = {"powers": 40_000, "numbers": 150}
+"""How many are drawn of a kind of pair, and of a kind of f64."""
+
+
+def sampled(dtype: ScalarType, targets: Sequence[str]) -> dict[tuple[str, str], Worst]:
+    """The greatest errors at what CI computes: every 997th pattern of f32, all of f16 and bf16, some f64 and pairs."""
+    powers = worst(BINARY, dtype, pairs(dtype, SOME["powers"]), targets)
+    if dtype == f64:
+        return {**beside_mpmath(drawn(SOME["numbers"]), targets), **powers}
+    step = EVERY if dtype == f32 else 1
+    return {**worst(UNARY, dtype, alone(patterns(dtype, step)), targets), **powers}
