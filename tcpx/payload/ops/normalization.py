@@ -9,9 +9,9 @@ from tcpx.payload.fields import NamedOperand, NumberAttribute, PositionsAttribut
 from tcpx.payload.indexing_maps import IndexingMap
 from tcpx.payload.interfaces import Build
 from tcpx.payload.ir import Value, register
-from tcpx.payload.ops.arithmetic import Rsqrt
+from tcpx.payload.ops.arithmetic import Reciprocal, Rsqrt
 from tcpx.payload.ops.composite import AlongDims, AlongListedDims, Wide, float64, placed, rounded, squared, with_number
-from tcpx.payload.ops.elementwise import Add, Div, Mul, Sub, cast_to
+from tcpx.payload.ops.elementwise import Add, Mul, Sub, cast_to
 from tcpx.payload.ops.exponential import Exp
 from tcpx.payload.ops.logarithm import Log
 from tcpx.payload.ops.reduce import ReduceMax, ReduceSum
@@ -37,7 +37,7 @@ class Softmax(AlongDims):
         largest = self.combined(build, ReduceMax, x)
         powers = build(Exp.of(build(Sub.of(x, self.spread(build, largest)))))
         total = self.combined(build, ReduceSum, powers)
-        made = build(Div.of(powers, self.spread(build, total)))
+        made = build(Mul.of(powers, self.spread(build, build(Reciprocal.of(total)))))
         return cast_to(build, made, dtype_of(self.result.type))
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:

@@ -1,13 +1,13 @@
 """prefetch: ask for the memory a loop's iteration will write or read, ahead of its computation."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from tcpx.payload.facts import facts_at
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.generic import Yield
-from tcpx.payload.ops.gml_st import If, Loop, OnSubset, trip_count
+from tcpx.payload.ops.gml_st import If, Loop, OnSubset, StYield, trip_count
 from tcpx.payload.ops.memory import Prefetch as PrefetchOp
 from tcpx.payload.predicates import Comparison, Predicate
 from tcpx.payload.rewriter import InsertPoint
@@ -24,7 +24,7 @@ from tcpx.payload.sizes import (
     variables,
 )
 from tcpx.payload.strided import strided_positions
-from tcpx.payload.subsets import Tile
+from tcpx.payload.subsets import Tile, compose
 from tcpx.payload.types import TensorType, shape_of
 from tcpx.transform.declaration import (
     INT,
@@ -56,7 +56,9 @@ class Prefetch(Transform):
     part: in equal steps where the tile lies in one piece, else some of its rows, one at a time. If it is known how many
     iterations there are, no row is asked for more than twice; where there may be up to twice as many as there are at
     least, the parts are those of the most, and of fewer not all of the tile is asked for. Where one of two branches
-    reads the operand from memory that is filled before, that is asked for.
+    reads the operand from memory that is filled before, that is asked for. Without `value`, all that the body
+    writes, or all that it reads of memory that is filled before, of which the iterations that `ahead` counts read
+    other parts.
 
     before:
         func @f(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
@@ -88,7 +90,7 @@ class Prefetch(Transform):
     name = "prefetch"
     category = Category.LOOPS
     parameters = (
-        Parameter("value", VALUE, doc="`x.out`: what the iterations of `at` write; or an operand `x.lhs`"),
+        Parameter("value", VALUE, None, doc="`x.out`: what the iterations of `at` write; or an operand `x.lhs`"),
         Parameter("at", LOOP, doc="the loop at the start of whose body to prefetch"),
         Parameter("for", enum("read", "write"), "read", doc="what the memory is wanted for"),
         Parameter("ahead", INT, 0, doc="how many iterations before their use"),
@@ -106,8 +108,9 @@ class Prefetch(Transform):
                 required=f"{loop.name} or a loop round it",
                 found=counted.name,
             )
-        read = value_of(args.value("value"))
-        if not write and isinstance(read.defining_op, Structured) and not isinstance(args.value("value"), OperandRef):
+        given = args.optional_value("value")
+        read = value_of(given) if given is not None else None
+        if not write and read and isinstance(read.defining_op, Structured) and not isinstance(given, OperandRef):
             raise ctx.fail(
                 f"%{read.name} is computed, not read",
                 op=read.defining_op,
@@ -115,7 +118,10 @@ class Prefetch(Transform):
                 found=f"a result of {read.defining_op.opcode}",
                 fix=f"prefetch(.., at: {loop.name}, for: write)",
             )
-        targets = _written(loop) if write else _read(read, loop, counted)
+        if write:
+            targets = _written(loop, counted)
+        else:
+            targets = _read(_reads(read), loop, counted)[:1] if read else _moving(loop, counted)
         if not targets:
             raise ctx.fail(
                 f"the body of {loop.name} {'writes' if write else 'reads'} no subset that could be prefetched",
@@ -240,18 +246,47 @@ def _later(subset: Tile, loop: Loop, distance: int) -> Tile:
     return Tile(moved.offsets, subset.sizes, subset.strides, subset.dropped)
 
 
-def _written(loop: Loop) -> list[tuple[Value, Tile]]:
+def _written(loop: Loop, counted: Loop) -> list[tuple[Value, Tile]]:
     found: dict[Value, Tile] = {}
     for index, dest in enumerate(loop.destinations):
         if isinstance(dest.type, TensorType):
             for store in loop.yields_to(index):
-                found.setdefault(dest, store.subset)
+                whole, subset = _inside(counted, loop, index, store.subset)
+                found.setdefault(whole, subset)
     return list(found.items())
 
 
-def _read(value: Value, loop: Loop, counted: Loop) -> list[tuple[Value, Tile]]:
-    """Where an operand is read from memory; a vector that is masked at the border is asked for whole."""
-    for op in _reads(value):
+def _inside(counted: Loop, loop: Loop, index: int, subset: Tile) -> tuple[Value, Tile]:
+    """A subset of a destination of a loop, as one of the destination of `counted` of which that is a part, if it is."""
+    dest = found = loop.destinations[index]
+    part = subset
+    while loop is not counted:
+        users = loop.results[index].uses
+        user, position = users[0] if len(users) == 1 else (None, 0)
+        if isinstance(user, Loop):
+            loop, index = user, position
+        elif isinstance(user, StYield) and position == 0 and isinstance(user.parent_op, Loop):
+            loop, part, found = user.parent_op, compose(user.subset, part), user.operands[1]
+            index = loop.destinations.index(found)
+        else:
+            return dest, subset
+    return found, part
+
+
+def _moving(loop: Loop, counted: Loop) -> list[tuple[Value, Tile]]:
+    """What the body of a loop reads, each part once, where another iteration of `counted` reads another part."""
+    found: dict[tuple[Value, str], tuple[Value, Tile]] = {}
+    reads = (op for op in loop.walk() if isinstance(op, OnSubset) and op.results)
+    for source, subset in _read(reads, loop, counted):
+        if any(counted.var in variables(offset) for offset in subset.offsets):
+            found.setdefault((source, subset.text()), (source, subset))
+    return list(found.values())
+
+
+def _read(reads: Iterable[OnSubset], loop: Loop, counted: Loop) -> list[tuple[Value, Tile]]:
+    """What the body of a loop reads from memory; a vector that is masked at the border is asked for whole."""
+    found: list[tuple[Value, Tile]] = []
+    for op in reads:
         if op.parent is loop.body or (isinstance(op.parent_op, If) and op.parent_op.parent is loop.body):
             source, subset = op.operands[0], op.subset
             if not _is_filled_in(source, counted):
@@ -259,8 +294,8 @@ def _read(value: Value, loop: Loop, counted: Loop) -> list[tuple[Value, Tile]]:
                     whole = dict(zip(subset.kept, shape_of(op.result.type), strict=True))
                     sizes = tuple(whole.get(dim, size) for dim, size in enumerate(subset.sizes))
                     subset = Tile(subset.offsets, sizes, subset.strides, subset.dropped)
-                return [(source, subset)]
-    return []
+                found.append((source, subset))
+    return found
 
 
 def _reads(value: Value) -> Iterator[OnSubset]:

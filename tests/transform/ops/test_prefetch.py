@@ -61,6 +61,39 @@ def test_of_what_one_of_two_branches_reads() -> None:
     assert found.subset.text() == "tile [%mm/k1 + %mm/k2, %mm/n1 + 8] [1, 8]"
 
 
+ROWS = """\
+func @f(%x: tensor<[M]x[N]xf32>, %g: tensor<[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M, N] {
+  %t = tcp.reduce_max(%x) {dims = [1]} : tensor<[M]xf32>
+  %d = tcp.sub(%x, broadcast(%t, [0])) : tensor<[M]x[N]xf32>
+  %r = tcp.mul(%d, broadcast(%g, [1])) : tensor<[M]x[N]xf32>
+  tcp.return(%r)
+}
+"""
+BY_ROWS = """\
+let t = match one "t" in root
+let d = match one "d" in root
+let r = match one "r" in root
+let row = tile(r, [d0: 1])
+fuse(d, into: row)
+fuse(t, into: row)
+tile(t, [d1: 8])
+let i = tile(r, [d1: 8])
+fuse(d, into: i)
+"""
+
+
+@pytest.mark.parametrize(("arguments", "source", "text"), [
+    ("at: i, ahead: 1, of: row", "x", "tile [%r/d01 + 1, %r/d11] [1, min(8, N - %r/d11)]"),
+    ("at: parent(t), ahead: 1, of: row", "x", "tile [%r/d01 + 1, %t/d11] [1, min(8, N - %t/d11)]"),
+    ("at: i, for: write, ahead: 1, of: row", "r.2", "tile [%r/d01 + 1, %r/d11] [1, min(8, N - %r/d11)]"),
+])  # fmt: skip
+def test_all_that_another_row_reads_or_writes(arguments: str, source: str, text: str) -> None:
+    """Neither the buffers of one row nor what all rows read."""
+    done = check(ROWS, BY_ROWS + f"prefetch({arguments})")
+    (found,) = [op for op in done.module.walk() if isinstance(op, Prefetch)]
+    assert (found.operands[0].name, found.subset.text()) == (source, text)
+
+
 PREFETCH = "prefetch(mm.rhs, at: k, ahead: 1, of: j)"
 SHARED = (
     RELU.replace("%x: tensor<[M]", "%x: tensor<24")
