@@ -77,6 +77,24 @@ def test_a_block_takes_as_many_stages_as_its_numbers_have_bits(name: str) -> Non
         assert columns == [[(row, lane) for row in range(type_.lanes)] for lane in range(type_.lanes)]
 
 
+@pytest.mark.parametrize("name", TARGETS)
+def test_rows_side_by_side_become_columns_and_rows_again(name: str) -> None:
+    target = load_target(name)
+    types = {row.result for row in target.rows if row.kind == "shuffle" and row.result is not None}
+    for type_ in types:
+        for length in (1 << k for k in range(1, type_.lanes.bit_length() - 1)):
+            there = network(target, type_, columns=length)
+            back = network(target, type_, columns=length, to_rows=True)
+            assert there is not None
+            assert back is not None
+            places = [divmod(k, length) for k in range(type_.lanes * length)]
+            vectors = [places[k * type_.lanes : (k + 1) * type_.lanes] for k in range(length)]
+            columns = [[(row, column) for row in range(type_.lanes)] for column in range(length)]
+            assert there.apply(vectors, lambda a, b, lanes: [(a + b)[lane] for lane in lanes]) == columns
+            assert back.apply(columns, lambda a, b, lanes: [(a + b)[lane] for lane in lanes]) == vectors
+        assert network(target, type_, columns=3) is None
+
+
 def test_only_types_with_shuffles_are_transposed_in_registers(target: Target) -> None:
     assert network(target, LaneType("si8", 16)) is None
     assert network(target, LaneType("f32", 1)) is None

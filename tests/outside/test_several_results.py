@@ -247,7 +247,8 @@ def test_reductions_to_results_in_different_orders(steps: str, threads: int) -> 
 
 def test_results_in_different_orders_are_not_transposed() -> None:
     found = refused(TURNED, "let t = transpose_result(v, [j, i])")
-    assert found.message == "%v has several results, which have one order of dims"
+    assert found.message == "%v has several results, whose dims differ"
+    assert found.found == "%v by [i, j], %w by [j, i]"
 
 
 @pytest.mark.parametrize(

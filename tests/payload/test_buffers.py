@@ -10,6 +10,7 @@ import pytest
 from tcpx.payload.diagnostics import ArgumentError, VerifyError
 from tcpx.payload.evaluator import evaluate_buffers, evaluate_func
 from tcpx.payload.text.parser import parse
+from tcpx.payload.text.printer import print_module
 from tcpx.payload.verifier import verify_module
 
 VIEW = """
@@ -110,3 +111,26 @@ def test_a_copy_is_checked(old: str, new: str, message: str, required: str, foun
         verify_module(parse(COPY.replace(old, new)))
     held = caught.value.diagnostic
     assert (held.message, held.required, held.found) == (message, required, found)
+
+
+ROWS_IN_A_VECTOR = """
+func @rows(%x: buffer<[N]x4xf32, strides [4, 1], space argument>, %r: buffer<[N]x4xf32, strides [4, 1], space result>)
+    symbols [N] {results = 1} {
+  gml_st.for %i in 0 to N step 2 {
+    %v = vector.read(%x) tile [%i, 0] [min(2, N - %i), 4] {value = 0.0} : vector<8xf32>
+    vector.write(%v, %r) tile [%i, 0] [min(2, N - %i), 4]
+  }
+  tcp.return
+}
+"""
+
+
+def test_a_vector_holds_rows_one_behind_the_other() -> None:
+    module = parse(ROWS_IN_A_VECTOR)
+    verify_module(module)
+    assert print_module(parse(print_module(module))) == print_module(module)
+    given = np.arange(20, dtype=np.float32).reshape(5, 4)
+    (found,) = evaluate_buffers(module, module.main, [given])
+    np.testing.assert_array_equal(found, given)
+    with pytest.raises(VerifyError, match="value and subset have one shape"):
+        verify_module(parse(ROWS_IN_A_VECTOR.replace("[%i, 0] [min(2, N - %i), 4]\n", "[%i, 0] [min(2, N - %i), 3]\n")))

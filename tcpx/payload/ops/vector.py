@@ -60,19 +60,11 @@ class Read(OnSubset):
     @property
     def is_flat(self) -> bool:
         """Whether the vector holds the rows of a subset of two dims one after the other."""
-        type_, shape = self.result.type, self.subset.shape
-        if not isinstance(type_, VectorType) or len(type_.shape) != 1 or len(shape) != 2:
-            return False
-        inner = shape[1]
-        return isinstance(inner, int) and inner > 0 and type_.shape[0] % inner == 0 and self._has_the_dtype
+        return is_flat(self, self.result)
 
     def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
         has_elements = all(is_less_equal(1, size) is True for size in self.subset.sizes)
         return beside(of(self.source), self.value, has_elements)
-
-    @property
-    def _has_the_dtype(self) -> bool:
-        return dtype_of(self.result.type) == dtype_of(self.operands[0].type)
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         made = np.full(evaluation.shape(self.result.type), self.value).astype(args[0].dtype)
@@ -87,6 +79,16 @@ class Read(OnSubset):
             first = [evaluation.size(at) for at in self.first or (0,) * len(kept)]
             made[tuple(map(slice, first, map(add, first, kept)))] = evaluation.select(args[0], self.subset)
         return (made,)
+
+
+def is_flat(op: OnSubset, vector: Value) -> bool:
+    """Whether a vector holds the rows of a subset of two dims one after the other."""
+    type_, shape = vector.type, op.subset.shape
+    if not isinstance(type_, VectorType) or len(type_.shape) != 1 or len(shape) != 2:
+        return False
+    inner = shape[1]
+    is_whole = isinstance(inner, int) and inner > 0 and type_.shape[0] % inner == 0
+    return is_whole and type_.dtype == dtype_of(op.subset_of.type)
 
 
 def first_lanes(first: Sequence[Dim]) -> dict[str, Attribute]:
@@ -168,7 +170,10 @@ class Gather(OnSubset):
 
 @register
 class Write(OnSubset):
-    """Store a vector or scalar to a subset of a buffer; a larger vector is stored as far as the subset reaches."""
+    """Store a vector or scalar to a subset of a buffer; a larger vector is stored as far as the subset reaches.
+
+    A 1-D vector may hold a subset of two dims row by row, if it has all of the inner dim.
+    """
 
     __slots__ = ()
     opcode = "vector.write"
@@ -191,11 +196,18 @@ class Write(OnSubset):
                 required="a buffer as second operand",
                 found=f"%{self.operands[1].name}: {self.operands[1].type}",
             )
-        self.check_value(self.operands[0])
+        if not self.is_flat:
+            self.check_value(self.operands[0])
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the vector holds the rows of a subset of two dims one after the other."""
+        return is_flat(self, self.value)
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         evaluation.note_write(self.operands[1], self.subset)
-        write_subset(evaluation, args[0], args[1], self.subset)
+        value = args[0].reshape(-1, evaluation.size(self.subset.shape[1])) if self.is_flat else args[0]
+        write_subset(evaluation, value, args[1], self.subset)
         return ()
 
 

@@ -39,6 +39,10 @@ _TABLE: Final[tuple[tuple[str, str], ...]] = (
     ("apply_cse", "`cse(root)`"),
     ("apply_dce eliminate_dead_code delete_dead_code", "`dce(root)`"),
     ("hoist_redundant_vector_transfers register_tile", "`hoist_accumulator(mm, out_of: kk)`"),
+    (
+        "reduce_in_lanes vector_reduce vectorize_reduction inner_parallel",
+        "`tile(s, [k: 64], tail: pad)`, `vectorize(s.loop(k))` and `hoist_accumulator(s, out_of: s.loop(k))`",
+    ),
     ("apply_licm loop_invariant_code_motion hoist_invariants", "`licm(i)`"),
     ("get_producer get_producer_of_operand", "`producer(x.lhs)`"),
     ("get_consumers get_consumers_of_result consumers", "`users(x)`"),

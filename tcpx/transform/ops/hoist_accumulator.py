@@ -21,6 +21,9 @@ class HoistAccumulator(Transform):
     An operation with several results has several accumulators; results along a sequential dim are none. Where several
     loops step reduction dims, those inside `out_of` carry it too.
 
+    What is reduced along lanes has a partial result in each lane: the loop carries these, and they are combined once,
+    behind it. Without a vectorized loop, `split_reduction` with a `factor` says the same of tensors.
+
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
           %mm.out = tcp.empty : tensor<[M]x32xf32>

@@ -21,7 +21,9 @@ class LowerVectors(Transform):
 
     The last dim of a result runs along the lanes; of a reduction whose operands have no other common last dim, the
     reduced dim does, and lanes are combined at the end (after the loop, where a loop carries the accumulator). An
-    operand that does not depend on the lane dim is read as scalars and splat. Masked rows become accesses of at most
+    operand that does not depend on the lane dim is read as scalars and splat. What lanes lie across is transposed by
+    shuffles; rows that are shorter than a vector and lie one behind the other in memory are read, and written, several
+    to a vector. Masked rows become accesses of at most
     one row, masked lanes masked accesses. A loop carries one value per piece. A product that feeds only a sum becomes
     an fma if the target has one. A handle to an operation then denotes all pieces of its arithmetic.
 

@@ -1,12 +1,13 @@
 """transpose_result: an operation that writes its result in another order of its dims."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from tcpx.payload.indexing_maps import dims, map_dims
+from tcpx.payload.indexing_maps import IndexingMap, dims, map_dims
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.generic import Generic
 from tcpx.payload.rewriter import InsertPoint
+from tcpx.payload.sizes import to_text
 from tcpx.payload.types import like, shape_of
 from tcpx.transform import new
 from tcpx.transform.declaration import (
@@ -32,7 +33,8 @@ class TransposeResult(Transform):
     lies innermost decides what is computed in vectors.
 
     An `init` is transposed on the way in. The operation becomes the nearest class that can say it. Returns the
-    transpose, whose tiles may be fused with those of the operation.
+    transpose, whose tiles may be fused with those of the operation. Several results with one order of dims are all
+    transposed; what is returned is that of the first.
 
     before:
         func @f(%x: tensor<[H]x[M]x64xf32>, %w: tensor<[H]x64x32xf32>) -> tensor<[M]x32x[H]xf32> symbols [H, M] {
@@ -66,14 +68,14 @@ class TransposeResult(Transform):
                 f"%{op.name} has no iteration dims", op=op, required="a structured operation", found=op.opcode
             )
         check_on_tensors(ctx, op)
-        if len(op.results) != 1:
+        if len(set(op.result_maps())) != 1:
             raise ctx.fail(
-                f"%{op.name} has several results, which have one order of dims",
+                f"%{op.name} has several results, whose dims differ",
                 op=op,
-                required="an operation with one result",
-                found=", ".join(f"%{result.name}" for result in op.results),
+                required="an operation whose results all have the same dims in one order",
+                found=", ".join(f"%{r.name} by [{', '.join(map(to_text, m))}]" for r, m in _with_maps(op)),
             )
-        have = map_dims(op.result_map()) or ()
+        have = map_dims(op.result_maps()[0]) or ()
         order = (*first, *(dim for dim in have if dim not in first))
         if sorted(order) != sorted(have) or order == have:
             raise ctx.fail(
@@ -83,34 +85,41 @@ class TransposeResult(Transform):
                 found=", ".join(first) or "no dims",
             )
         inward = [have.index(dim) for dim in order]
-        operands = list(op.operands)
-        if op.init is not None:
-            start = new.transpose(op.init, inward)
+        operands = list(op.inputs)
+        for init in op.inits:
+            start = new.transpose(init, inward)
             start.stand_for(op)
-            rewriter.insert(start, InsertPoint.before(op), f"{source_name(op)}.init")
-            operands[-1] = start.results[0]
+            operands.append(rewriter.insert(start, InsertPoint.before(op), f"{source_name(op)}.init").result)
         made = replace_with(rewriter, op, _in_order(op, order, inward, operands))
-        turned = new.transpose(made.result, [order.index(dim) for dim in have])
-        turned.stand_for(op)
-        rewriter.insert(turned, InsertPoint.after(made), f"{source_name(op)}.turned")
-        rewriter.replace_uses(made.result, turned.results[0], lambda user: user is not turned)
-        return (turned,)
+        shown: list[Operation] = []
+        for value in made.results:
+            turned = new.transpose(value, [order.index(dim) for dim in have])
+            turned.stand_for(op)
+            rewriter.insert(turned, InsertPoint.after(made), f"{source_name(op)}.turned")
+            rewriter.replace_uses(value, turned.result, lambda user, own=turned: user is not own)
+            shown.append(turned)
+        return (shown[0],)
+
+
+def _with_maps(op: Structured) -> Iterable[tuple[Value, IndexingMap]]:
+    return zip(op.results, op.result_maps(), strict=True)
 
 
 def _in_order(op: Structured, order: Sequence[str], inward: Sequence[int], operands: Sequence[Value]) -> Operation:
     """The detached operation that has the dims of its result in this order: of the nearest class, or a generic."""
-    base = general(op.on_tiles(stand_ins(op), shape_of(op.result.type)))
+    base = general(op.on_tiles(stand_ins(op), *(shape_of(result.type) for result in op.results)))
     entries = {it.name: it.entry for it in op.iterators()}
     attributes = {
         **base.attributes,
         "iterators": tuple(entries[d] for d in (*order, *(d for d in entries if d not in order))),
-        "maps": (*base.maps(), dims(*order)),
+        "maps": (*base.maps(), *(dims(*order) for _ in op.results)),
     }
-    shape = tuple(shape_of(op.result.type)[k] for k in inward)
+    shape = tuple(shape_of(op.results[0].type)[k] for k in inward)
     given = Block([(v.name, v.type) for v in operands]).args
-    made = Generic(given, [like(op.result.type, shape, op.acc_type)], attributes, base.regions, location=op.location)
+    types = [like(result.type, shape, dtype) for result, dtype in zip(op.results, op.acc_types, strict=True)]
+    made = Generic(given, types, attributes, base.regions, location=op.location)
     for name in op.tree_classes() if not op.regions else ():
         found = find_match(made, classes_called(name))
         if not isinstance(found, list):
             return found.on(made, operands)
-    return made.on_tiles(operands, shape)
+    return made.on_tiles(operands, *(shape for _ in op.results))

@@ -1,5 +1,7 @@
 """Rows for reads, writes and prefetches: plain, masked or strided by what is provable of the subset."""
 
+from collections.abc import Iterable
+
 from tcpx.payload.interfaces import Build
 from tcpx.payload.ir import ROW, Block, FuncOp, Operation, Value
 from tcpx.payload.ops.constant import splat
@@ -64,7 +66,7 @@ def select_write(selector: Selector, op: Write) -> None:
         raise selector.missing(op, "store")
     build = selector.builder(op)
     for lane in range(type_.lanes):
-        tile = selector.tiles.piece(op.subset, (lane,))
+        tile = selector.tiles.piece(op.subset, _position(op, lane))
         if not is_empty(tile):
             element = selector.lane(build, value, lane)
             selector.put(type(op)([element, op.operands[1]], [], {**op.attributes, "subset": tile}), op)
@@ -145,9 +147,14 @@ def _access_row(selector: Selector, op: OnSubset, buffer: BufferType, lanes: int
         base = kind if unit else f"strided_{kind}"
         full = kind != "load_from" and is_equal(lanes, op.subset.sizes[dim]) is True
         names = [base, f"masked_{base}"] if full else [f"masked_{base}"]
+    return _first_row(selector, names, held)
+
+
+def _first_row(selector: Selector, names: Iterable[str], held: LaneType) -> InstructionRow | None:
+    """The first row there is of some kinds of loads or stores of a vector."""
     for name in names:
         if name in KINDS:
-            row = selector.find(name, None, [held]) if kind.endswith("store") else selector.find(name, held, [])
+            row = selector.find(name, None, [held]) if name.endswith("store") else selector.find(name, held, [])
             if row is not None:
                 return row
     return None
@@ -156,7 +163,7 @@ def _access_row(selector: Selector, op: OnSubset, buffer: BufferType, lanes: int
 def _contiguous_row(
     selector: Selector, op: OnSubset, buffer: BufferType, lanes: int, kind: str
 ) -> InstructionRow | None:
-    """The row of a load of rows that lie one behind the other."""
+    """The row of a load or store of rows that lie one behind the other."""
     *outer, inner = op.subset.kept
     distance: Dim = 1
     for dim in (inner, *reversed(outer)):
@@ -165,12 +172,11 @@ def _contiguous_row(
         distance = distance * op.subset.sizes[dim] if dim == inner else distance
     full = is_equal(product(op.subset.shape), lanes) is True
     held = LaneType(buffer.dtype.name, lanes)
-    found = (selector.find(name, held, []) for name in ([kind, f"masked_{kind}"] if full else [f"masked_{kind}"]))
-    return next((row for row in found if row is not None), None)
+    return _first_row(selector, [kind, f"masked_{kind}"] if full else [f"masked_{kind}"], held)
 
 
-def _position(op: Read, lane: int) -> tuple[int, ...]:
-    """Where in its subset a read finds a lane."""
+def _position(op: Read | Write, lane: int) -> tuple[int, ...]:
+    """Where in its subset a read or write has a lane."""
     inner = op.subset.shape[-1] if op.is_flat else None
     return divmod(lane, inner) if isinstance(inner, int) else (lane,)
 

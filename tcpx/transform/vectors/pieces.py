@@ -21,7 +21,7 @@ from tcpx.payload.ops.vector import Extract, FromElements, Gather, Read, Shuffle
 from tcpx.payload.ops.views import FREE
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, Var
+from tcpx.payload.sizes import Dim, Var, is_equal
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorType, dtype_of, like
 from tcpx.target import LaneType, Target
@@ -30,7 +30,7 @@ from tcpx.transform.vectors.accesses import Lanes, PieceTiles, is_empty
 from tcpx.transform.vectors.literals import invariant_block, is_splat, lane_numbers, literal_of, mask_read, truths
 from tcpx.transform.vectors.probes import discard
 from tcpx.transform.vectors.refusal import refusal
-from tcpx.transform.vectors.transposition import network
+from tcpx.transform.vectors.transposition import Network, network
 from tcpx.transform.vectors.widths import Widths, has_gather_row, is_source, place_dtype
 
 Index = tuple[int, ...]
@@ -40,6 +40,26 @@ Grid = dict[Index, Value]
 def shape_of_vector(type_: Type) -> Index:
     """The shape of a vector; () of a scalar."""
     return type_.shape if isinstance(type_, VectorType) else ()
+
+
+def transposed(op: Operation | None) -> tuple[Value, Index] | None:
+    """What an operation shows with its dims in another order, and which of them each dim of the result is."""
+    if not isinstance(op, Structured) or not op.is_movement or len(op.operands) != 1:
+        return None
+    (read,), result = op.maps(), op.result_map()
+    if len(read) != len(result) or {*read} != {*result}:
+        return None
+    return op.operands[0], tuple(read.index(entry) for entry in result)
+
+
+def are_contiguous(subset: Tile, type_: Type, length: int) -> bool:
+    """Whether the rows of a subset, as long as said, lie one behind the other."""
+    if not isinstance(type_, BufferType) or len(subset.kept) < 2:
+        return False
+    outer, inner = subset.kept[-2:]
+    distances = [subset.strides[dim] * type_.strides[dim] for dim in (outer, inner)]
+    wanted = zip((*distances, subset.sizes[inner]), (length, 1, length), strict=True)
+    return all(is_equal(found, number) is True for found, number in wanted)
 
 
 class Pieces:
@@ -137,13 +157,12 @@ class Pieces:
         number = literal_of(op)
         if number is not None:
             return self.splat(self.constant(number, dtype_of(value.type)), lanes.width)
+        across = self._across(value, index, lanes)
+        if across is not None:
+            return across
         is_whole = shape == (lanes.width,) and index == (0,) and lanes.step == 1
         if is_source(value) and not isinstance(op, Gather) and is_whole:
             return value
-        if lanes.step == 1 and lanes.dim != len(shape) - 1:
-            column = self._column(value, index, lanes)
-            if column is not None:
-                return column
         if isinstance(op, Read) and value not in self.grids:
             return self._read(op, index, lanes)
         if isinstance(op, Gather) and lanes.dim >= self._index_rank(op):
@@ -162,9 +181,21 @@ class Pieces:
             elements.append(self.scalar(value, at) if inside or not elements else elements[-1])
         return self.from_elements(elements)
 
+    def _across(self, value: Value, index: Index, lanes: Lanes) -> Value | None:
+        """Lanes of a value whose dims stand in another order where it is made, or lanes across its last dim."""
+        source, places = transposed(value.defining_op) or (value, ())
+        last = len(shape_of_vector(value.type)) - 1
+        if places and places[lanes.dim] == last and self.widths.of(source) == lanes.width:
+            there = [index[places.index(dim)] for dim in range(len(places))]
+            return self.lanes(source, tuple(there), replace(lanes, dim=places[lanes.dim]))
+        return self._column(value, index, lanes) if lanes.step == 1 and lanes.dim != last else None
+
     def _column(self, value: Value, index: Index, lanes: Lanes) -> Value | None:
         """Lanes across the last dim, out of a block that is transposed in registers; None where that does not pay."""
         width, extents = lanes.width, shape_of_vector(value.type)
+        rows = self._side_by_side(value, lanes)
+        if rows is not None:
+            return self._column_of_rows(rows, value, index, lanes)
         found = network(self.target, LaneType(dtype_of(value.type).name, width))
         first = index[-1] // width * width
         if found is None or 2 * min(width, extents[-1] - first) <= len(found.stages) + 1:
@@ -174,14 +205,60 @@ class Pieces:
         known = self._made.get(keys[index[-1] - first])
         if known is not None and self.visible(known):
             return known
-        rows: list[Value] = []
+        block: list[Value] = []
         for row in range(index[lanes.dim], index[lanes.dim] + width):
             at = (*corner[: lanes.dim], row, *corner[lanes.dim + 1 :])
             along = Lanes(len(extents) - 1, 1, width)
-            rows.append(self.lanes(value, at, along) if row < extents[lanes.dim] else self._beyond(value, width))
-        made = found.apply(rows, lambda a, b, chosen: self.insert(Shuffle.of(a, b, chosen), f"{value.name}.t"))
+            block.append(self.lanes(value, at, along) if row < extents[lanes.dim] else self._beyond(value, width))
+        made = found.apply(block, self._shuffled(value))
         self._made.update(zip(keys, made, strict=True))
         return made[index[-1] - first]
+
+    def _side_by_side(self, value: Value, lanes: Lanes) -> Network | None:
+        """How columns of a value are made whose rows lie one behind the other in memory, several to a vector; None if
+        they do not."""
+        op, extents = value.defining_op, shape_of_vector(value.type)
+        if not isinstance(op, Read) or value in self.grids or op.first or lanes.dim != len(extents) - 2:
+            return None
+        if 2 * extents[-1] > lanes.width or not are_contiguous(op.subset, op.source.type, extents[-1]):
+            return None
+        return network(self.target, LaneType(dtype_of(value.type).name, lanes.width), columns=extents[-1])
+
+    def _column_of_rows(self, found: Network, value: Value, index: Index, lanes: Lanes) -> Value:
+        """Lanes across rows that lie one behind the other."""
+        length, dim = shape_of_vector(value.type)[-1], lanes.dim
+        outer, first = index[:dim], index[dim]
+        keys = [("column of rows", value, outer, first, lanes, column) for column in range(length)]
+        known = self._made.get(keys[index[-1]])
+        if known is not None and self.visible(known):
+            return known
+        count = lanes.width // length
+        several = Lanes(dim, 1, count), Lanes(dim + 1, 1, length)
+        vectors = [self.groups(value, (*outer, first + count * k, 0), several) for k in range(length)]
+        made = found.apply(vectors, self._shuffled(value))
+        self._made.update(zip(keys, made, strict=True))
+        return made[index[-1]]
+
+    def _shuffled(self, value: Value) -> Callable[[Value, Value, Sequence[int]], Value]:
+        return lambda a, b, chosen: self.insert(Shuffle.of(a, b, chosen), f"{value.name}.t")
+
+    def rows_of_columns(self, value: Value, to: Operation, subset: Tile) -> Mapping[Index, Value] | None:
+        """Vectors of several rows of a value, by the index of the first, where its columns are vectors and its rows lie
+        one behind the other in what is written; None of any other."""
+        source, places = transposed(value.defining_op) or (value, ())
+        shape, width = shape_of_vector(value.type), self.widths.of(source)
+        if len(shape) < 2 or not places or places[-2] != len(shape) - 1 or 2 * shape[-1] > width:
+            return None
+        found = network(self.target, LaneType(dtype_of(value.type).name, width), columns=shape[-1], to_rows=True)
+        if found is None or not are_contiguous(subset, to.operands[-1].type, shape[-1]):
+            return None
+        made: dict[Index, Value] = {}
+        for first in product(*map(range, shape[:-2]), range(0, shape[-2], width)):
+            across = Lanes(len(shape) - 2, 1, width)
+            columns = [self.lanes(value, (*first, k), across) for k in range(shape[-1])]
+            for k, vector in enumerate(found.apply(columns, self._shuffled(value))):
+                made[*first[:-1], first[-1] + k * width // shape[-1], 0] = vector
+        return made
 
     def _beyond(self, value: Value, width: int) -> Value:
         """Lanes beyond the extent of a value: what a read pads with."""

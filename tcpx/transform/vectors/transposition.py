@@ -77,32 +77,41 @@ class Network:
 
 
 @lru_cache(maxsize=256)
-def network(target: Target, *types: LaneType) -> Network | None:
-    """How a block of vectors of each of these types is transposed on the target; None where no rows do it in all."""
+def network(target: Target, *types: LaneType, columns: int = 0, to_rows: bool = False) -> Network | None:
+    """How a block of vectors of each of these types is transposed on the target; None where no rows do it in all.
+
+    With fewer `columns` than lanes, as many vectors hold rows of that length one behind the other, and become the
+    columns; the other way with `to_rows`.
+    """
     type_ = types[0]
-    count = type_.lanes.bit_length() - 1
-    if type_.lanes != 1 << count or count == 0:
+    count, held = type_.lanes.bit_length() - 1, (columns or type_.lanes).bit_length() - 1
+    if type_.lanes != 1 << count or count == 0 or columns not in (0, 1 << held) or not 0 < held <= count:
         return None
     others = [{row.lanes for row in target.shuffles(other)} for other in types[1:]]
     rows = [row.lanes for row in target.shuffles(type_) if all(row.lanes in lanes for lanes in others)]
     pairs = [
         (low, high, moved) for low, high in permutations(rows, 2) if (moved := _moved_bits((*low, *high))) is not None
     ]
-    wanted: Bits = tuple(range(count, 2 * count))
-    reached: dict[tuple[Bits, Bits], tuple[Stage, ...]] = {(tuple(range(count)), wanted): ()}
+    bits = tuple(range(count + held))
+    start, wanted = (bits[:count], bits[count:]), bits[held:]
+    if to_rows:
+        start, wanted = (bits[held:], bits[:held]), bits[:count]
+    first = count if to_rows else 0
+    reached: dict[tuple[Bits, Bits], tuple[Stage, ...]] = {start: ()}
     for _ in range(count):
         following: dict[tuple[Bits, Bits], tuple[Stage, ...]] = {}
         for (lanes, numbers), stages in reached.items():
-            for bit in range(count):
+            for bit in range(held):
                 for low, high, moved in pairs:
                     before = (*lanes, numbers[bit])
                     after = tuple(before[source] for source in moved)
                     state = (after[:-1], (*numbers[:bit], after[-1], *numbers[bit + 1 :]))
                     following.setdefault(state, (*stages, Stage(bit, low, high)))
         reached = following
-    for (lanes, numbers), stages in reached.items():
-        if lanes == wanted:
-            return Network(stages, tuple(_number(numbers, vector) for vector in range(type_.lanes)))
+        for (lanes, numbers), stages in reached.items():
+            if lanes == wanted:
+                order = tuple(bit - first for bit in numbers)
+                return Network(stages, tuple(_number(order, vector) for vector in range(1 << held)))
     return None
 
 

@@ -3,8 +3,9 @@
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import StYield
 from tcpx.payload.ops.vector import Write
+from tcpx.payload.types import lanes_of
 from tcpx.transform.vectors.accesses import Lanes, is_empty
-from tcpx.transform.vectors.pieces import Pieces
+from tcpx.transform.vectors.pieces import Pieces, shape_of_vector
 
 
 def lower_write(pieces: Pieces, op: StYield | Write) -> bool:
@@ -14,6 +15,15 @@ def lower_write(pieces: Pieces, op: StYield | Write) -> bool:
     if pieces.widths.is_piece(value):
         pieces.rewriter.set_operand(op, 0, pieces.piece(value, (0,), width))
         return False
+    rows = pieces.rows_of_columns(value, op, op.subset)
+    for start, vector in (rows or {}).items():
+        length = shape_of_vector(value.type)[-1]
+        several = Lanes(len(start) - 2, 1, lanes_of(vector.type) // length), Lanes(len(start) - 1, 1, length)
+        tile = pieces.tiles.piece(op.subset, start, *several)
+        if not is_empty(tile):
+            pieces.put(type(op)([vector, *op.operands[1:]], [], {**op.attributes, "subset": tile}), op)
+    if rows is not None:
+        return True
     for key in pieces.keys(value.type, width):
         lanes = [Lanes(len(key) - 1, 1, width)] if width > 1 else []
         tile = pieces.tiles.piece(op.subset, pieces.start(key, width), *lanes)
