@@ -33,6 +33,7 @@ from tcpx.transform.declaration import (
     Arguments,
     ArgumentValue,
     Digit,
+    DimStep,
     Parameter,
     ParameterKind,
     Required,
@@ -65,6 +66,9 @@ class Prepared:
     """Operations of list arguments."""
     narrowed: list[tuple[Side, ...]] = field(default_factory=list[tuple[Side, ...]])
     """What each handle to operations is narrowed to."""
+
+    entries: list[tuple[int, bool]] = field(default_factory=list[tuple[int, bool]])
+    """How many dims each entry of a map stands for, and whether its key is a list of them."""
 
     @property
     def sides(self) -> tuple[Side, ...]:
@@ -149,6 +153,8 @@ def _convert(made: Prepared, parameter: Parameter, node: ast.Expression, state: 
             return _dims(made, parameter, node, state, frame)
         case ParameterKind.DIM_SIZES:
             return _sizes(made, parameter, node, state, frame)
+        case ParameterKind.DIM_STEPS:
+            return _steps(made, parameter, node, state, frame)
         case ParameterKind.LAYOUT:
             items = node.items if isinstance(node, ast.ListOf) else (node,)
             return tuple(_digit(made, item, state, frame) for item in items)
@@ -191,30 +197,44 @@ def _dims_in(
 
 
 def _sizes(made: Prepared, parameter: Parameter, node: ast.Expression, state: State, frame: Frame) -> Mapping[str, Dim]:
-    if not isinstance(node, ast.MapOf):
-        raise _mismatch(made, parameter, "no map", node, "write `[n: 64]`")
     sizes: dict[str, Dim] = {}
-    for key, entry in node.entries:
-        value = evaluate(entry, state, frame)
-        size = as_dim_value(value)
-        for name in _keyed(made, parameter, key, state, frame):
-            if size is None:
-                raise _mismatch(made, parameter, f"{name}: {describe(value)}", entry)
-            if name in sizes:
-                raise _mismatch(made, parameter, f"`{name}` twice", key)
-            sizes[name] = size
+    for step in _steps(made, parameter, node, state, frame):
+        if step.dim in sizes:
+            keys = [key for key, _ in node.entries] if isinstance(node, ast.MapOf) else [node]
+            raise _mismatch(made, parameter, f"`{step.dim}` twice", keys[step.entry])
+        sizes[step.dim] = step.size
     return sizes
 
 
-def _keyed(made: Prepared, parameter: Parameter, key: ast.Expression, state: State, frame: Frame) -> tuple[str, ...]:
-    """The dim that a key of a map is, or those of the list that it gives."""
+def _steps(
+    made: Prepared, parameter: Parameter, node: ast.Expression, state: State, frame: Frame
+) -> tuple[DimStep, ...]:
+    if not isinstance(node, ast.MapOf):
+        raise _mismatch(made, parameter, "no map", node, "write `[n: 64]`")
+    steps: list[DimStep] = []
+    for k, (key, entry) in enumerate(node.entries):
+        value = evaluate(entry, state, frame)
+        size = as_dim_value(value)
+        names, is_listed = _keyed(made, parameter, key, state, frame)
+        for name in names:
+            if size is None:
+                raise _mismatch(made, parameter, f"{name}: {describe(value)}", entry)
+            steps.append(DimStep(name, size, k))
+        made.entries.append((len(names), is_listed))
+    return tuple(steps)
+
+
+def _keyed(
+    made: Prepared, parameter: Parameter, key: ast.Expression, state: State, frame: Frame
+) -> tuple[tuple[str, ...], bool]:
+    """The dim that a key of a map is, or those of the list that it gives, and whether it is a list."""
     held = frame.names.get(key.name) if isinstance(key, ast.Name) else evaluate(key, state, frame)
     role = role_of(made.subject, key.name) if isinstance(key, ast.Name) and key.name not in frame.names else None
     if role is not None and made.subject is not None:
         held = role_value(role, made.subject, state, frame, key)
     if isinstance(held, tuple):
-        return _dims_in(made, parameter, held, key, state, frame)
-    return (dim_name(key, made.subject, state, frame),)
+        return _dims_in(made, parameter, held, key, state, frame), True
+    return (dim_name(key, made.subject, state, frame),), False
 
 
 def _digit(made: Prepared, node: ast.Expression, state: State, frame: Frame) -> Digit:

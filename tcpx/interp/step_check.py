@@ -11,13 +11,14 @@ from tcpx.interp.values import OperandHandle, base_of
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError, TcpxError
 from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import Operation
-from tcpx.payload.sizes import is_less_equal
-from tcpx.transform.declaration import Digit, Parameter, ParameterKind, Transform
+from tcpx.payload.sizes import Dim, is_less_equal
+from tcpx.transform.declaration import ArgumentValue, Digit, DimStep, Parameter, ParameterKind, Transform
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import transform_arguments
+from tcpx.transform.language.kinds import MAPS
 from tcpx.transform.suggestions import did_you_mean
 
-_DIM_KINDS = (ParameterKind.DIM, ParameterKind.DIMS, ParameterKind.DIM_SIZES, ParameterKind.LAYOUT)
+_DIM_KINDS = (ParameterKind.DIM, ParameterKind.DIMS, *MAPS, ParameterKind.LAYOUT)
 
 
 def step_findings(
@@ -58,8 +59,8 @@ def _check(made: Prepared, parameter: Parameter, node: ast.Expression, state: St
         for op in ops:
             _check_dims(_dims_of(made, parameter), op, node, made.frame)
     value = made.values.get(parameter.name)
-    if parameter.type.kind is ParameterKind.DIM_SIZES and isinstance(value, Mapping):
-        for dim, size in value.items():
+    if parameter.type.kind in MAPS:
+        for dim, size in _sizes_of(value):
             if is_less_equal(1, size) is False:
                 raise made.frame.error(
                     f"a size of `{dim}` is out of range",
@@ -68,6 +69,12 @@ def _check(made: Prepared, parameter: Parameter, node: ast.Expression, state: St
                     found=size_text(size),
                     kind=Kind.SILENCEABLE,
                 )
+
+
+def _sizes_of(value: ArgumentValue) -> Iterable[tuple[str, Dim]]:
+    if isinstance(value, Mapping):
+        return value.items()
+    return [(item.dim, item.size) for item in value if isinstance(item, DimStep)] if isinstance(value, tuple) else ()
 
 
 def _first_ops(made: Prepared, state: State) -> list[Operation]:
@@ -82,7 +89,7 @@ def _dims_of(made: Prepared, parameter: Parameter) -> Iterable[str]:
     if isinstance(value, Mapping):
         return tuple(value)
     items = value if isinstance(value, tuple) else ()
-    return tuple(i.dim if isinstance(i, Digit) else i for i in items if isinstance(i, Digit | str))
+    return tuple(i.dim if isinstance(i, Digit | DimStep) else i for i in items if isinstance(i, Digit | DimStep | str))
 
 
 def _check_dims(dims: Iterable[str], op: Operation, node: ast.Expression, frame: Frame) -> None:

@@ -53,7 +53,7 @@ def run_step(
         made = prepare(transform, transform_arguments(transform, call), state, frame)
         first_place = _place((*copies_of(made, state), state.func))
         marks = _marks_of(made, state)
-        results = _apply_to_copies(made, context, state, where)
+        results = _by_entry(made, _apply_to_copies(made, context, state, where))
         touched = _verify(transform, state, where)
         if transform.mutates and rewriter.mark() == recording.mark:
             raise _unchanged(transform, where)
@@ -115,6 +115,18 @@ def _apply_to_copies(made: Prepared, context: TransformContext, state: State, wh
                 context.rewriter.set_origins(result, result.origins, path)
         groups.append(results)
     return _as_handles(groups, made.sides, state)
+
+
+def _by_entry(made: Prepared, results: Values) -> Values:
+    """Loops by the entries of the map that makes them: a list for one whose key is a list of dims."""
+    if Result.LOOPS not in made.transform.results or not any(is_listed for _, is_listed in made.entries):
+        return results
+    found: list[RuntimeValue] = []
+    at = 0
+    for count, is_listed in made.entries:
+        found.append(results[at : at + count] if is_listed else results[at])
+        at += count
+    return tuple(found)
 
 
 def _check_sizes(context: TransformContext, op: Operation, args: Arguments) -> None:

@@ -59,6 +59,20 @@ class Digit:
 DimSizes = Mapping[str, Dim]
 """Dim name -> size, in the order written."""
 
+
+@frozen
+class DimStep:
+    """A dim with a size, of a map in which a dim may stand several times."""
+
+    dim: str
+    size: Dim
+    entry: int = 0
+    """Which entry of the map it is of: a list of dims as a key gives one for each of them."""
+
+    def __str__(self) -> str:
+        return f"{self.dim}: {self.size}"
+
+
 ArgumentValue = (
     Operation
     | OperandRef
@@ -74,6 +88,7 @@ ArgumentValue = (
     | tuple[str, ...]
     | tuple[int, ...]
     | tuple[Digit, ...]
+    | tuple[DimStep, ...]
     | None
 )
 T = TypeVar("T")
@@ -152,6 +167,7 @@ class Arguments:
         found: list[object] = []
         for value in self._values.values():
             found += value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple) else [value]
+        found = [item.size if isinstance(item, DimStep) else item for item in found]
         return [size for size in found if isinstance(size, Size)]
 
     def func(self, name: str) -> FuncOp:
@@ -176,6 +192,10 @@ class Arguments:
         if not isinstance(held, Mapping):
             raise self._mistyped(name, "map of sizes")
         return held
+
+    def steps(self, name: str) -> tuple[DimStep, ...]:
+        """Dims with sizes in the order written, each as often as it stands there."""
+        return self._all_of(name, DimStep)
 
     def optional_sizes(self, name: str) -> DimSizes | None:
         return self._optional(name, self.sizes)

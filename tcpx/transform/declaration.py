@@ -39,6 +39,7 @@ from tcpx.transform.arguments import (
     ArgumentValue,
     Digit,
     DimSizes,
+    DimStep,
     OperandRef,
     TransformContext,
     ValueRef,
@@ -47,10 +48,10 @@ from tcpx.transform.arguments import (
 from tcpx.transform.suggestions import did_you_mean
 
 __all__ = [
-    "BOOL", "DIM", "DIMS", "DIM_SIZES", "DTYPE", "FLOAT", "FUNC", "INT", "INTS", "LAYOUT", "LOOP", "LOOPS", "NAME",
-    "OP", "OPS", "OP_OR_LOOP", "PREDICATE", "REQUIRED", "SIZE", "STRING", "VALUE",
-    "ArgumentValue", "Arguments", "Category", "Digit", "DimSizes", "OperandRef", "Parameter", "ParameterKind",
-    "ParameterType", "Required", "Result", "Results", "Transform", "TransformContext", "ValueRef",
+    "BOOL", "DIM", "DIMS", "DIM_SIZES", "DIM_STEPS", "DTYPE", "FLOAT", "FUNC", "INT", "INTS", "LAYOUT", "LOOP", "LOOPS",
+    "NAME", "OP", "OPS", "OP_OR_LOOP", "PREDICATE", "REQUIRED", "SIZE", "STRING", "VALUE",
+    "ArgumentValue", "Arguments", "Category", "Digit", "DimSizes", "DimStep", "OperandRef", "Parameter",
+    "ParameterKind", "ParameterType", "Required", "Result", "Results", "Transform", "TransformContext", "ValueRef",
     "enum", "find", "is_own", "known_transform", "op_of", "plugin_notes", "plugin_problems", "register", "transforms",
     "value_of",
 ]  # fmt: skip
@@ -69,6 +70,7 @@ class ParameterKind(Enum):
     DIM = "dim"
     DIMS = "list of dim"
     DIM_SIZES = "map from dim to size"
+    DIM_STEPS = "map from dims to sizes"
     LAYOUT = "layout"
     INT = "int"
     INTS = "list of int"
@@ -108,6 +110,8 @@ DIM = ParameterType(ParameterKind.DIM)
 """A dim of the first op: a bare name, never a variable."""
 DIMS = ParameterType(ParameterKind.DIMS)
 DIM_SIZES = ParameterType(ParameterKind.DIM_SIZES)
+DIM_STEPS = ParameterType(ParameterKind.DIM_STEPS)
+"""The same where a dim may stand several times."""
 LAYOUT = ParameterType(ParameterKind.LAYOUT)
 INT = ParameterType(ParameterKind.INT)
 INTS = ParameterType(ParameterKind.INTS)

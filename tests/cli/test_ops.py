@@ -50,7 +50,7 @@ def test_operation_page_lists_attributes(name: str, line: str, tcpx_command: Com
 def test_transform_page(tcpx_command: Command) -> None:
     done = tcpx_command("ops", "tile", "--transforms")
     assert (done.status, done.err) == (0, "")
-    assert done.out.startswith("tile(target: op, sizes: map from dim to size")
+    assert done.out.startswith("tile(target: op, sizes: map from dims to sizes")
     assert "before:" in done.out
     assert "parameters:\n    target: the operation to tile" in done.out
 

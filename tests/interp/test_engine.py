@@ -205,7 +205,8 @@ def test_a_list_of_dims_is_a_key_of_a_map() -> None:
     done = run(MM + all_of + "tile(mm, [all: 8, k: 4, without(all, all): 2])\nrequire len(mm.loops(n)) == 1")
     plain = run(MM + "tile(mm, [m: 8, n: 8, k: 4])")
     assert done.module.text() == plain.module.text()
-    found = failure(MM + all_of + "tile(mm, [all: 8, m: 4])").diagnostic
+    run(MM + all_of + "let outer, i = tile(mm, [all: 8, m: 4])\nrequire len(outer) == 2 and i == mm.loop(m)")
+    found = failure(MM + all_of + "pad(mm, [all: 8, m: 4])").diagnostic
     assert (found.required, found.found) == ("map from dim to size", "`m` twice")
     found = failure(MM + "tile(mm, [[1, 2]: 8])").diagnostic
     assert (found.found, found.fix) == ("[1, 2]", "list the dims: `[m, n]`")

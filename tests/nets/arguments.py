@@ -84,6 +84,7 @@ class Arguments:
             ParameterKind.DIM: lambda _: self._dim(),
             ParameterKind.DIMS: lambda _: f"[{', '.join(self._shuffled(self._dims()))}]",
             ParameterKind.DIM_SIZES: lambda _: self._dim_sizes(),
+            ParameterKind.DIM_STEPS: lambda _: self._dim_sizes(repeats=True),
             ParameterKind.LAYOUT: lambda _: self._layout(),
             ParameterKind.INT: lambda p: "128" if p.name == "by" else str(self.random.choice((2, 2, 3, 4, 1))),
             ParameterKind.INTS: lambda _: (
@@ -213,8 +214,8 @@ class Arguments:
         fits = [it.name for it in self.op.iterators() if it.kind is wanted] if isinstance(self.op, Tileable) else []
         return self._some(fits if fits and self.random.random() < 0.95 else self._dims())
 
-    def _dim_sizes(self) -> str | None:
-        """A size for some dims: those that are symbolic before the others."""
+    def _dim_sizes(self, repeats: bool = False) -> str | None:
+        """A size for some dims: those that are symbolic before the others; at times one of them twice."""
         if not isinstance(self.op, Tileable) or not self._dims():
             return None
         extents = dict(zip(self._dims(), self.op.domain(), strict=True))
@@ -222,6 +223,7 @@ class Arguments:
             extents = {d: n for d, n in extents.items() if upper_bound(n) is not None} or extents
         chosen = [d for d, n in extents.items() if self.random.random() < (0.85 if not isinstance(n, int) else 0.35)]
         chosen = self._shuffled(chosen or [self.random.choice(list(extents))])
+        chosen += [self.random.choice(chosen)] if repeats and self.random.random() < 0.2 else []
         self.entries = len(chosen)
         return f"[{', '.join(f'{d}: {self._tile_size(d, extents[d])}' for d in chosen)}]"
 

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Sequence
 
 from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
 from tcpx.records import frozen
-from tcpx.transform.declaration import ParameterKind, Transform, known_transform, plugin_notes, transforms
+from tcpx.transform.declaration import Transform, known_transform, plugin_notes, transforms
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.builtins import FUNCTIONS, Function
 from tcpx.transform.language.hints import FOREIGN_CALLS
+from tcpx.transform.language.kinds import MAPS
 from tcpx.transform.language.loader import Unit
 from tcpx.transform.language.other_systems import OTHER_SYSTEMS
 from tcpx.transform.suggestions import did_you_mean
@@ -186,7 +187,7 @@ def transform_arguments(transform: type[Transform], call: ast.Call) -> dict[str,
     """The arguments of a transform by parameter name."""
     names = [p.name for p in transform.parameters]
     required = [p.name for p in transform.parameters if p.is_required]
-    maps = next((p.name for p in transform.parameters if p.type.kind is ParameterKind.DIM_SIZES), "")
+    maps = next((p.name for p in transform.parameters if p.type.kind in MAPS), "")
     return bind_arguments(transform.name, call, names, required, transform.signature(), maps)
 
 

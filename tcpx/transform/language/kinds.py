@@ -24,6 +24,8 @@ class Static(Enum):
     ANY = "any"
 
 
+MAPS = (ParameterKind.DIM_SIZES, ParameterKind.DIM_STEPS)
+"""What takes `[m: 6, n: 64]`."""
 HANDLES = frozenset((Static.OP, Static.LOOP, Static.FUNC))
 PARAMETERS = frozenset((Static.INT, Static.SIZE, Static.FLOAT, Static.BOOL, Static.STRING, Static.DTYPE))
 TYPE_NAMES = {

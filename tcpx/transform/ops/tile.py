@@ -7,12 +7,12 @@ from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.sizes import Dim, ceildiv, maximum, to_text
 from tcpx.transform.declaration import (
     BOOL,
-    DIM_SIZES,
+    DIM_STEPS,
     INTS,
     OP,
     Arguments,
     Category,
-    DimSizes,
+    DimStep,
     Parameter,
     Result,
     Results,
@@ -31,7 +31,7 @@ LARGEST = 2**40
 
 @register
 class Tile(Transform):
-    """Wrap an operation in one loop per dim of `sizes`, outermost first, in the order written.
+    """Wrap an operation in one loop per entry of `sizes`, outermost first, in the order written.
 
     Every iteration computes a tile of the result from tiles of the operands. A parallel dim yields disjoint tiles;
     a reduction dim turns the operation into its accumulating form, whose first value is `x.start`. The last tile
@@ -39,6 +39,10 @@ class Tile(Transform):
     result; `peel` makes a main loop of full tiles and a tail loop, of which a consumer cannot be fused any more;
     `shift` moves the last tile back, over elements that the one before computes too, so that no tile is shorter where
     the dim is known to be as long as a tile.
+
+    A dim may stand several times: `[m: 64, n: 64, m: 8]` makes tiles of 8 in tiles of 64. `tail` is about the last
+    entry of each dim. A list of dims stands for each of them (`[without(dims(x.out), [n]): 1, n: 16]`); its loops
+    are a list.
 
     With `num_threads: [2, 3]`, one number for each entry of `sizes`, there are no more tiles than that along a dim: all
     are equally long, rounded up to a multiple of the size, and the loops are `parallel`. `[m: 1]` rounds nothing.
@@ -72,7 +76,7 @@ class Tile(Transform):
     category = Category.TILING
     parameters = (
         Parameter("target", OP, doc="the operation to tile"),
-        Parameter("sizes", DIM_SIZES, doc="tile size per dim; the order is the order of the loops"),
+        Parameter("sizes", DIM_STEPS, doc="tile sizes by dim; the order is the order of the loops"),
         Parameter(
             "parallel", BOOL, False, doc="iterations may run in any order or at once; those of all dims as one grid"
         ),
@@ -91,23 +95,29 @@ class Tile(Transform):
             raise ctx.fail(f"%{op.name} cannot be tiled", op=op, required="the Tiling interface", found=op.opcode)
         check_on_tensors(ctx, op)
         parallel, tail = args.bool("parallel") or args.given("num_threads"), args.string("tail")
-        sizes = _shared(ctx, op, args) if args.given("num_threads") else args.sizes("sizes")
-        _check(ctx, op, sizes, parallel, tail)
+        steps = _shared(ctx, op, args) if args.given("num_threads") else args.steps("sizes")
+        last = {step.dim: step for step in steps}
+        for step in steps:
+            _check(ctx, op, step, parallel, tail if last[step.dim] is step else "none")
         loops: list[Loop] = []
         here: Tileable = op
-        full = {d: s for d, s in sizes.items() if isinstance(s, int)} if tail == "pad" else {}
-        for dim, size in sizes.items():
-            if here.iterator(dim).is_reduction:
-                here = pad(ctx.rewriter, here, {d: full[d] for d in list(sizes)[: len(loops)] if d in full})
-            _warn(ctx, here, dim, size, tail)
-            _check_order(ctx, here, dim)
-            loop, here = tile(ctx.rewriter, here, dim, size, parallel, tail == "shift")
+        full: dict[str, int] = {}
+        for step in steps:
+            ends = tail if last[step.dim] is step else "none"
+            if here.iterator(step.dim).is_reduction:
+                here = pad(ctx.rewriter, here, full)
+            _warn(ctx, here, step.dim, step.size, ends)
+            _check_order(ctx, here, step.dim)
+            loop, here = tile(ctx.rewriter, here, step.dim, step.size, parallel, ends == "shift")
             loops.append(loop)
+            if ends == "pad" and isinstance(step.size, int):
+                full[step.dim] = step.size
         if tail == "pad":
             here = pad(ctx.rewriter, here, full)
         elif tail in ("peel", "scalar"):
-            for loop in reversed(loops):
-                peel(ctx.rewriter, loop, scalar=tail == "scalar")
+            for step, loop in reversed([*zip(steps, loops, strict=True)]):
+                if last[step.dim] is step:
+                    peel(ctx.rewriter, loop, scalar=tail == "scalar")
         results: list[Operation] = list(loops)
         return tuple(results)
 
@@ -149,19 +159,28 @@ def _check_order(ctx: TransformContext, op: Tileable, dim: str) -> None:
         )
 
 
-def _shared(ctx: TransformContext, op: Tileable, args: Arguments) -> DimSizes:
+def _shared(ctx: TransformContext, op: Tileable, args: Arguments) -> tuple[DimStep, ...]:
     """The tiles of each dim, shared out evenly: multiples of the sizes."""
-    sizes, counts = args.sizes("sizes"), args.ints("num_threads")
-    if len(counts) != len(sizes) or any(count < 1 for count in counts):
+    steps, counts = args.steps("sizes"), args.ints("num_threads")
+    dims = [step.dim for step in steps]
+    if len(set(dims)) < len(dims):
+        raise ctx.fail(
+            "`num_threads` says how many tiles there are along each dim, of which one stands twice",
+            op=op,
+            required="each dim once",
+            found=f"[{', '.join(map(str, steps))}]",
+        )
+    if len(counts) != len(steps) or any(count < 1 for count in counts):
         raise ctx.fail(
             "`num_threads` says how many tiles there are along each dim",
             op=op,
-            required=f"a number of at least 1 for each of {', '.join(sizes)}",
+            required=f"a number of at least 1 for each of {', '.join(dims)}",
             found=f"[{', '.join(map(str, counts))}]",
         )
     extents = dict(zip((it.name for it in op.iterators()), op.extents(), strict=True))
-    found: dict[str, Dim] = {}
-    for (dim, size), count in zip(sizes.items(), counts, strict=True):
+    found: list[DimStep] = []
+    for step, count in zip(steps, counts, strict=True):
+        dim, size = step.dim, step.size
         if not isinstance(size, int):
             raise ctx.fail(
                 f"the tile of `{dim}` is known only when the kernel runs, and nothing is rounded up to it",
@@ -171,8 +190,8 @@ def _shared(ctx: TransformContext, op: Tileable, args: Arguments) -> DimSizes:
                 fix=f"[{dim}: 1]",
             )
         known = dim in extents and size > 0
-        found[dim] = size * maximum(1, ceildiv(extents[dim], size * count)) if known else size
-    return found
+        found.append(DimStep(dim, size * maximum(1, ceildiv(extents[dim], size * count)) if known else size))
+    return tuple(found)
 
 
 def _check_shifts(ctx: TransformContext, op: Tileable, dim: str, parallel: bool) -> None:
@@ -190,58 +209,58 @@ def _check_shifts(ctx: TransformContext, op: Tileable, dim: str, parallel: bool)
         )
 
 
-def _check(ctx: TransformContext, op: Tileable, sizes: DimSizes, parallel: bool, tail: str) -> None:
-    """Every size is positive and fits its dim."""
+def _check(ctx: TransformContext, op: Tileable, step: DimStep, parallel: bool, tail: str) -> None:
+    """The size is positive and fits its dim."""
+    dim, size = step.dim, step.size
     iterators = {it.name: it for it in op.iterators()}
-    for dim, size in sizes.items():
-        it = iterators.get(dim)
-        if it is None:
-            raise ctx.fail(
-                f"%{op.name} has no dim `{dim}`",
-                op=op,
-                required=f"a dim of {op.opcode}: {', '.join(iterators) or 'none'}",
-                found=dim,
-            )
-        positive = is_less_equal(1, size)
-        if positive is not True:
-            never = positive is False
-            raise ctx.fail(
-                f"the tile size of `{dim}` is not {'' if never else 'known to be '}positive",
-                op=op,
-                required="at least 1",
-                found=to_text(size),
-                fix=None if never else "max(1, ...)",
-            )
-        least = lower_bound(size)
-        if least is not None and least > LARGEST:
-            raise ctx.fail(
-                f"the tile size of `{dim}` is too large", op=op, required=f"at most {LARGEST}", found=to_text(size)
-            )
-        check_not_whole(ctx, op, dim, "cut")
-        is_scatter = isinstance(op, Structured) and op.scatters
-        if it.is_reduction and parallel and not (isinstance(op, Structured) and op.is_apart(dim)):
-            why = "each goes on from the one before" if it.is_sequential else "iterations add into one result"
-            raise ctx.fail(
-                f"`{dim}` is a {it.kind.value} dim and cannot be tiled in parallel: {why}",
-                op=op,
-                required="a parallel dim" + (", or indices that are declared `unique`" if is_scatter else ""),
-                found=f"{it.kind.value} dim `{dim}`",
-            )
-        if it.is_reduction and (op.neutrals() is None or not isinstance(op, Structured)):
-            raise ctx.fail(
-                f"`{dim}` of %{op.name} cannot be tiled: its reduction has no neutral element",
-                op=op,
-                required="a reduction of the operation tree",
-                found=op.opcode,
-                fix="decompose the operation first" if not isinstance(op, Structured) else None,
-            )
-        if tail == "shift":
-            _check_shifts(ctx, op, dim, parallel)
-        if tail == "pad" and not isinstance(size, int):
-            raise ctx.fail(
-                f"the tile size of `{dim}` is known only when the kernel runs, so it cannot be padded to",
-                op=op,
-                required="a size that is a number now",
-                found=to_text(size),
-                fix="tail: none" if upper_bound(size) is None else None,
-            )
+    it = iterators.get(dim)
+    if it is None:
+        raise ctx.fail(
+            f"%{op.name} has no dim `{dim}`",
+            op=op,
+            required=f"a dim of {op.opcode}: {', '.join(iterators) or 'none'}",
+            found=dim,
+        )
+    positive = is_less_equal(1, size)
+    if positive is not True:
+        never = positive is False
+        raise ctx.fail(
+            f"the tile size of `{dim}` is not {'' if never else 'known to be '}positive",
+            op=op,
+            required="at least 1",
+            found=to_text(size),
+            fix=None if never else "max(1, ...)",
+        )
+    least = lower_bound(size)
+    if least is not None and least > LARGEST:
+        raise ctx.fail(
+            f"the tile size of `{dim}` is too large", op=op, required=f"at most {LARGEST}", found=to_text(size)
+        )
+    check_not_whole(ctx, op, dim, "cut")
+    is_scatter = isinstance(op, Structured) and op.scatters
+    if it.is_reduction and parallel and not (isinstance(op, Structured) and op.is_apart(dim)):
+        why = "each goes on from the one before" if it.is_sequential else "iterations add into one result"
+        raise ctx.fail(
+            f"`{dim}` is a {it.kind.value} dim and cannot be tiled in parallel: {why}",
+            op=op,
+            required="a parallel dim" + (", or indices that are declared `unique`" if is_scatter else ""),
+            found=f"{it.kind.value} dim `{dim}`",
+        )
+    if it.is_reduction and (op.neutrals() is None or not isinstance(op, Structured)):
+        raise ctx.fail(
+            f"`{dim}` of %{op.name} cannot be tiled: its reduction has no neutral element",
+            op=op,
+            required="a reduction of the operation tree",
+            found=op.opcode,
+            fix="decompose the operation first" if not isinstance(op, Structured) else None,
+        )
+    if tail == "shift":
+        _check_shifts(ctx, op, dim, parallel)
+    if tail == "pad" and not isinstance(size, int):
+        raise ctx.fail(
+            f"the tile size of `{dim}` is known only when the kernel runs, so it cannot be padded to",
+            op=op,
+            required="a size that is a number now",
+            found=to_text(size),
+            fix="tail: none" if upper_bound(size) is None else None,
+        )

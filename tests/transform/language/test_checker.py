@@ -32,7 +32,7 @@ def problems(body: str) -> list[tuple[str, str | None]]:
         ("tile(mm, sizes: [n: 4], true)", "an argument without a name stands behind one with a name", None),
         ("tile(mm)", "`tile` needs `sizes`", None),
         ("tile(mm, [n, m])", "`sizes` of `tile` has the wrong type", "say which dim each is for: `[m: 6, n: 64]`"),
-        ("tile(mm, [n: 4, n: 8])", "the dim `n` stands twice in `sizes`", None),
+        ("pad(mm, [n: 4, n: 8])", "the dim `n` stands twice in `sizes`", None),
         ("tile(mm, [n: lats])", "`lats` is not bound", "did you mean `last`?"),
         (
             "peel(mm)",

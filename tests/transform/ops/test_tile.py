@@ -33,6 +33,9 @@ TILES = {
     "tail scalar": "tile(mm, [m: 6, k: 2], tail: scalar)",
     "parallel": "tile(mm, [m: 6, n: 8], parallel: true)",
     "of a size known at run time": "tile(mm, [m: max(1, ceildiv(size(mm.m), 2))])",
+    "a dim twice": "tile(mm, [m: 6, n: 8, m: 2])",
+    "a dim twice, tail pad": "tile(mm, [n: 8, k: 4, m: 6, k: 3, m: 4], tail: pad)",
+    "a dim twice, tail peel": "tile(mm, [n: 8, k: 4, m: 6, m: 4], tail: peel)",
     "larger than the extent": "tile(mm, [n: 1000, k: 1000])",
 }
 
@@ -79,6 +82,16 @@ def test_a_softmax_is_tiled_along_its_rows() -> None:
     check(SOFTMAX, 'tile(match one "y" in root, [d0: 4])', exact=False)
 
 
+@pytest.mark.parametrize("payload", [RELU, INTEGERS])
+def test_a_dim_that_stands_twice_is_tiled_twice(payload: str) -> None:
+    once = check(payload, MM + "let j, i, ii = tile(mm, [n: 8, m: 6, m: 2])\nrequire mm.loops(m) == [i, ii]")
+    twice = check(payload, MM + "tile(mm, [n: 8, m: 6])\ntile(mm, [m: 2])")
+    assert once.module.text() == twice.module.text()
+    once = check(payload, MM + "tile(mm, [n: 8, m: 6, m: 4], tail: pad)")
+    twice = check(payload, MM + "tile(mm, [n: 8, m: 6])\ntile(mm, [m: 4])\npad(mm, [n: 8, m: 4])")
+    assert once.module.text() == twice.module.text()
+
+
 def test_loops_stand_in_the_order_written() -> None:
     done = run(RELU, MM + 'let i, j = tile(mm, [m: 6, n: 8])\nrequire parent(j) == i and mm.loop(n) == j "nest"')
     assert [op.name for op in done.module.walk() if isinstance(op, Loop)] == ["mm/m1", "mm/n1"]
@@ -98,6 +111,8 @@ def test_loops_stand_in_the_order_written() -> None:
         (RELU, MM + "tile(mm, [m: size(mm.n)])", "the tile size of `m` is not known to be positive"),
         (RELU, MM + "tile(mm, [k: 2], parallel: true)",
          "`k` is a reduction dim and cannot be tiled in parallel: iterations add into one result"),
+        (RELU, MM + "tile(mm, [m: 4, m: 2], num_threads: [2, 2])",
+         "`num_threads` says how many tiles there are along each dim, of which one stands twice"),
         (RELU, MM + "tile(mm, [m: max(1, size(mm.n))], tail: pad)",
          "the tile size of `m` is known only when the kernel runs, so it cannot be padded to"),
         (SOFTMAX, 'tile(match one "y" in root, [d1: 4])',

@@ -10,7 +10,7 @@ from tcpx.transform.language.checker.expressions import check_arguments, check_e
 from tcpx.transform.language.checker.names import note_callee, note_dim
 from tcpx.transform.language.checker.patterns import check_type
 from tcpx.transform.language.checker.scope import Problems, Scope
-from tcpx.transform.language.kinds import TYPE_NAMES, Static, parameter_accepts, static_of_result
+from tcpx.transform.language.kinds import MAPS, TYPE_NAMES, Static, parameter_accepts, static_of_result
 from tcpx.transform.language.printed_expressions import print_expression
 from tcpx.transform.suggestions import did_you_mean
 
@@ -83,26 +83,33 @@ def _check_transform(transform: type[Transform], call: ast.Call, scope: Scope, o
             scope.end(value.name, call.location)
     results: list[Static] = []
     for result in transform.results:
-        results += [static_of_result(result)] * (_entries(transform, bound) if result is Result.LOOPS else 1)
+        results += _loops(transform, bound, scope) if result is Result.LOOPS else [static_of_result(result)]
     return tuple(results)
 
 
-def _entries(transform: type[Transform], bound: dict[str, ast.Argument]) -> int:
-    """How many loops a LOOPS result is: the entries of the first map (or list of dims) that is given."""
+def _loops(transform: type[Transform], bound: dict[str, ast.Argument], scope: Scope) -> list[Static]:
+    """What a LOOPS result is: a loop, or a list of them, for each entry of the first map or list of dims."""
     for parameter in transform.parameters:
-        if parameter.type.kind in (ParameterKind.DIM_SIZES, ParameterKind.DIMS) and parameter.name in bound:
+        if parameter.type.kind in (*MAPS, ParameterKind.DIMS) and parameter.name in bound:
             value = bound[parameter.name].value
             if isinstance(value, ast.MapOf):
-                return len(value.entries)
-            return len(value.items) if isinstance(value, ast.ListOf) else 1
-    return 1
+                return [_of_key(key, scope) for key, _ in value.entries]
+            return [Static.LOOP] * (len(value.items) if isinstance(value, ast.ListOf) else 1)
+    return [Static.LOOP]
+
+
+def _of_key(key: ast.Expression, scope: Scope) -> Static:
+    """What the loops of one key of a map are, which may be a list of dims."""
+    binding = scope.lookup(key.name) if isinstance(key, ast.Name) else None
+    is_dim = isinstance(key, ast.Name) and (binding is None or binding.static is Static.DIM)
+    return Static.LOOP if is_dim else Static.ANY
 
 
 def _check_argument(transform: type[Transform], parameter: Parameter, value: ast.Expression, scope: Scope) -> None:
     kind = parameter.type.kind
     if kind is ParameterKind.ENUM:
         _check_choice(transform, parameter, value, scope)
-    elif kind is ParameterKind.DIM_SIZES:
+    elif kind in MAPS:
         _check_map(transform, parameter, value, scope)
     elif kind in (ParameterKind.DIMS, ParameterKind.LAYOUT, ParameterKind.OPS, ParameterKind.LOOPS, ParameterKind.INTS):
         _check_list(transform, parameter, value, scope)
@@ -179,7 +186,7 @@ def _check_map(transform: type[Transform], parameter: Parameter, value: ast.Expr
     seen: set[str] = set()
     for key, size in value.entries:
         if isinstance(key, ast.Name):
-            if key.name in seen:
+            if key.name in seen and parameter.type.kind is ParameterKind.DIM_SIZES:
                 scope.problems.add(
                     f"the dim `{key.name}` stands twice in `{parameter.name}`", key.location, required="each dim once"
                 )

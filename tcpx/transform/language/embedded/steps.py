@@ -16,6 +16,7 @@ from tcpx.transform.language.checker.scope import Problems
 from tcpx.transform.language.embedded.places import Use, caller, here
 from tcpx.transform.language.embedded.recorder import Recorder, raise_problems
 from tcpx.transform.language.embedded.values import Argument, Value, any_free, tree_of, word_of
+from tcpx.transform.language.kinds import MAPS
 
 _WORDS = frozenset((ParameterKind.ENUM, ParameterKind.NAME, ParameterKind.DIM, ParameterKind.DTYPE))
 _LISTS_OF_WORDS = frozenset((ParameterKind.DIMS, ParameterKind.LAYOUT))
@@ -133,6 +134,10 @@ def _by_kind(kind: ParameterKind, value: object, where: Location) -> ast.Express
     if kind in _LISTS_OF_WORDS and isinstance(value, list | tuple):
         items = cast("list[object]", value)
         return ast.ListOf(tuple(word_of(item, where) for item in items), location=where)
+    if kind in MAPS and isinstance(value, list | tuple):
+        pairs = cast("list[tuple[object, object]]", value)
+        entries = tuple((word_of(key, where), tree_of(size, where)) for key, size in pairs)
+        return ast.MapOf(entries, location=where)
     return tree_of(value, where)
 
 

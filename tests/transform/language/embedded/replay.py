@@ -226,7 +226,9 @@ class Replay:
             case ast.ListOf():
                 return [self.value(item) for item in node.items]
             case ast.MapOf():
-                return {self.value(k): self.value(v) for k, v in node.entries}
+                pairs = [(self.value(k), self.value(v)) for k, v in node.entries]
+                once = len({id(k) if not isinstance(k, str) else k for k, _ in pairs}) == len(pairs)
+                return dict(pairs) if once else pairs
             case ast.Unary(operator="not"):
                 return ~self.value(node.operand)
             case ast.Unary():

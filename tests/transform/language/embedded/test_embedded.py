@@ -193,6 +193,7 @@ def argument(s: Body, kind: ParameterKind, parameter: Parameter, op: Any, loop: 
     values: dict[ParameterKind, object] = {
         ParameterKind.LOOP: loop, ParameterKind.LOOPS: [loop], ParameterKind.OPS: [op], ParameterKind.DIM: "n",
         ParameterKind.VALUE: op.rhs, ParameterKind.DIMS: ["k", "n"], ParameterKind.DIM_SIZES: {"n": 8, "m": 4},
+        ParameterKind.DIM_STEPS: {"n": 8, "m": 4},
         ParameterKind.LAYOUT: ["k", s.dim("n") // 4, s.dim("n") % 4], ParameterKind.INT: 3, ParameterKind.SIZE: 64,
         ParameterKind.INTS: [1, 2], ParameterKind.FLOAT: 0.5, ParameterKind.BOOL: True, ParameterKind.STRING: "a b",
         ParameterKind.NAME: "matmul", ParameterKind.DTYPE: s.f32, ParameterKind.PREDICATE: op.m == 4,
