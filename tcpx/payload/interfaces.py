@@ -66,6 +66,18 @@ class IteratorKind(Enum):
     WHOLE = "whole"
 
 
+class Group(Enum):
+    """What combines numbers, by the opcode of the operation that does."""
+
+    SUM = "tcp.add"
+    PRODUCT = "tcp.mul"
+
+    @property
+    def identity(self) -> float:
+        """What combines with any number to that number."""
+        return 1.0 if self is Group.PRODUCT else -0.0  # 0.0 would make 0.0 of -0.0
+
+
 @frozen
 class Iterator:
     """One dim of an iteration domain. Without a declared `extent` it has that of what is indexed by the dim alone."""
@@ -1067,6 +1079,14 @@ class Elementwise(Structured):
     """The operation on one lane, as an expression over a, b, c: the key of instruction rows."""
     is_conversion: ClassVar[bool] = False
     """Whether it gives the number that it reads another dtype."""
+    homomorphism: ClassVar[tuple[Group, Group] | None] = None
+    """Two groups, if what it makes of operands combined in the first is what it makes of each, combined in the second:
+    sums and products of exp, as exp(a + b) = exp(a) * exp(b). Up to rounding."""
+    linear: ClassVar[tuple[int, ...]] = ()
+    """The operands in which it is linear, one at a time, on floats: f(a + b) = f(a) + f(b), f(c * a) = c * f(a). Up to
+    rounding."""
+    distributes_over: ClassVar[tuple[str, ...]] = ()
+    """The opcodes of the combiners over which it distributes: `tcp.add` of mul, as c * (a + b) = c * a + c * b."""
     rounds_again: ClassVar[bool] = False
     """Whether its result, rounded to f32 and then to f16 or bf16, may differ from that rounded once; it is then not
     done in f32."""

@@ -14,7 +14,7 @@ from tcpx.payload.ops.index import IndexValue
 from tcpx.payload.ops.memory import Empty
 from tcpx.payload.ops.movement import Broadcast, Fill, Transpose
 from tcpx.payload.ops.reduce import ReduceSum
-from tcpx.payload.ops.select import Select
+from tcpx.payload.ops.select import Equal, Select
 from tcpx.payload.ops.views import FREE, Concat, Pad, Reshape
 from tcpx.payload.sizes import Dim
 from tcpx.payload.subsets import Tile
@@ -27,6 +27,7 @@ broadcast = Broadcast.of
 cast = Cast.of
 concat = Concat.of
 empty = Empty.of
+equal = Equal.of
 fill = Fill.of
 fma = Fma.of
 index_value = IndexValue.of

@@ -14,8 +14,7 @@ from tcpx.transform.editing import is_pure
 
 def fuse_siblings(ctx: TransformContext, loop: Loop, into: Loop) -> Loop:
     """Let `into` do what `loop` does, too, and read once what both read. Raises ScheduleError where it cannot."""
-    rewriter = ctx.rewriter
-    _check(ctx, loop, into)
+    check_alike(ctx, loop, into)
     path = gathered(ctx, (into, loop))
     if path[0] in sources(path[-1]) or len(path) > 2:
         raise ctx.fail(
@@ -23,7 +22,15 @@ def fuse_siblings(ctx: TransformContext, loop: Loop, into: Loop) -> Loop:
             op=path[-1],
             required="loops that do not depend on each other",
             found=f"the path {' -> '.join(f'%{op.name}' for op in path)}",
+            fix="`fuse_dependent`, where the one goes on with what the other has reduced so far",
         )
+    return merged(ctx, loop, into)
+
+
+def merged(ctx: TransformContext, loop: Loop, into: Loop) -> Loop:
+    """`into`, which does behind its own what `loop` does, on further destinations, and reads once what both read. They
+    stand side by side, and have the same iterations."""
+    rewriter = ctx.rewriter
     rewriter.set_operands(into, [*into.operands, *loop.operands])
     for dest in loop.destinations:
         rewriter.replace_uses(dest, rewriter.add_block_arg(into.body, dest.type, dest.name))
@@ -39,8 +46,8 @@ def fuse_siblings(ctx: TransformContext, loop: Loop, into: Loop) -> Loop:
     return into
 
 
-def _check(ctx: TransformContext, loop: Loop, into: Loop) -> None:
-    """Both are loops on values, of one kind, over one range, side by side."""
+def check_alike(ctx: TransformContext, loop: Loop, into: Loop) -> None:
+    """Raise ScheduleError unless both are loops on values, of one kind, over one range, side by side."""
     if loop is into or loop.parent is not into.parent:
         raise ctx.fail(
             f"{loop.name} and {into.name} do not stand side by side",

@@ -12,11 +12,14 @@ from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import TcpxError
 from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.ir import Attribute, Block, FuncOp, Module, Operation, Value
+from tcpx.payload.ops.arithmetic import Neg
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.contract import Matmul
-from tcpx.payload.ops.elementwise import Add, Cast, Max, Sub
+from tcpx.payload.ops.elementwise import Add, Cast, Div, Max, Sub
+from tcpx.payload.ops.exponential import Exp
 from tcpx.payload.ops.generic import Generic, Return, Yield
-from tcpx.payload.ops.movement import Fill
+from tcpx.payload.ops.movement import Broadcast, Fill
+from tcpx.payload.ops.reduce import ReduceMax, ReduceSum
 from tcpx.payload.sizes import Dim, Symbol, symbols
 from tcpx.payload.strided import STRIDED, can_be_strided
 from tcpx.payload.types import ScalarType, TensorType, dtype_of, f32, f64, i1, shape_of, si8, si32, ui8
@@ -42,6 +45,8 @@ QUANTIZED = 0.12
 """How often four operations are a product of quantized factors."""
 REPEATED, PARTS = 0.15, 2
 """How often four operations follow each other twice, as layers do; how many times."""
+ROWS, ROW_OPERATIONS = 0.07, 8
+"""How often a payload begins with sums of rows that need their maxima; how many operations that are."""
 CONSTANTS, MANY_CONSTANTS = 0.15, 0.6
 """How often a new value of static shape is a constant, and where `constant_fold` needs them."""
 WITHOUT_VALUE = ("tcp.empty",)
@@ -70,10 +75,13 @@ class RandomPayload:
         self.made: list[Value] = []
         self.dtype = self.random.choice((f32, f32, f32, f64, self.random.choice(NUMBERS)))
         self.names = 0
+        self.has_rows = self.is_any and most >= ROW_OPERATIONS and random.Random(f"rows {seed}").random() < ROWS
 
     def make(self) -> Module:
         """The payload, verified. What nothing reads is returned, but for what `dce` may find."""
         wanted = self.random.choice((1, 2, 3, 3, 4, 4, 5, 6, 7, 8)[: self.most + 2])
+        if self.has_rows:
+            self._add_rows()
         for _ in range(20 * wanted):
             if len(self.made) >= min(wanted, self.most):
                 break
@@ -157,6 +165,19 @@ class RandomPayload:
         if self.random.random() < 0.6:
             factor = self._append(Sub.of(wide, self._append(Fill.of(self.random.choice((1, 7)), wide.type))))
         self._append(Matmul([factor, w], [TensorType((m, n), si32)]))
+
+    def _add_rows(self) -> None:
+        """The powers of rows below their maximum, summed; the rows over that, negated: it is sums and a quotient that
+        may be moved."""
+        m, n = (self._extent(new=True) for _ in range(2))
+        x, row = self._value(TensorType((m, n), f32)), TensorType((m,), f32)
+        largest = self._append(ReduceMax([x], [row], {"dims": (1,)}))
+        powers = self._append(
+            Exp([self._append(Sub.of(x, self._append(Broadcast.of(largest, (0,), x.type))))], [x.type])
+        )
+        total = self._append(ReduceSum([powers], [row], {"dims": (1,)}))
+        spread = self._append(Broadcast.of(total, (0,), x.type))
+        self._append(Neg.of(self._append(Div.of(x, spread))))
 
     def _add_layers(self) -> None:
         """Four operations on two values, one of which the layer before has made."""

@@ -87,6 +87,8 @@ class RandomSchedule:
                 self.prefix.append(f'let {name} = match one "{op.name}" in root')
                 self.session.run(self.prefix[-1])
         wanted = self.random.choice((3, 5, 6, 7, 8, 9, 10, 12))
+        if 20 * min(self.counts.by_transform[n] for n in ("fuse_dependent", "sink")) <= self.counts.cases:
+            self._rows()
         if 30 * self.counts.by_transform["hoist_accumulator"] <= self.counts.cases:
             self._accumulate_in_registers()
         if 20 * self.counts.by_transform["fuse_siblings"] <= self.counts.cases:
@@ -161,6 +163,29 @@ class RandomSchedule:
             for loop, (name, dim) in zip(loops, chosen, strict=True):
                 self._given("tile", f"let {loop} = tile({name}, [{dim}{rest}")
             self._given("fuse_siblings", f"fuse_siblings({loops[0]}, into: {loops[1]})")
+
+    def _rows(self) -> None:
+        """Sums of powers in the loop of the maxima that they need; a quotient by them behind what reads it."""
+        known = {op: name for name, op in self.session.ops().items()}
+        for total, name in known.items():
+            above = [total]
+            while above[-1].operands and above[-1].operands[-1].defining_op in known:
+                above.append(above[-1].operands[-1].defining_op)
+            opcodes = [op.opcode.removeprefix("tcp.") for op in above[:5]]
+            if opcodes != ["reduce_sum", "exp", "sub", "broadcast", "reduce_max"]:
+                continue
+            for spread in total.result.users:
+                for quotient in spread.results[0].users if spread.opcode == "tcp.broadcast" else []:
+                    if quotient in known and len(quotient.result.users) == 1 and quotient.result.users[0] in known:
+                        reader = known[quotient.result.users[0]]
+                        self._given("sink", f"sink({known[quotient]}, behind: {reader})")
+            rest, loops = f"{self.random.choice(TILES)}]{self._tail()})", [self._fresh("t") for _ in range(2)]
+            self._given("tile", f"let {loops[0]} = tile({name}, [d1: {rest}")
+            self._given("fuse", f"fuse({known[above[1]]}, into: {loops[0]})")
+            self._given("fuse", f"fuse({known[above[2]]}, into: {loops[0]})")
+            self._given("tile", f"let {loops[1]} = tile({known[above[4]]}, [d1: {rest}")
+            self._given("fuse_dependent", f"fuse_dependent({loops[0]}, into: {loops[1]})")
+            return
 
     def _group_for_a_while(self) -> None:
         """A group that is dissolved again: few schedules have one for long enough."""

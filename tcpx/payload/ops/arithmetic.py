@@ -7,7 +7,7 @@ import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import Operand
-from tcpx.payload.interfaces import Build
+from tcpx.payload.interfaces import Build, Group
 from tcpx.payload.ir import Value, register
 from tcpx.payload.ops.constant import splat
 from tcpx.payload.ops.elementwise import Div, FloatOnly, Max, Min, SameType, Unary
@@ -42,6 +42,8 @@ class Neg(NumbersOnly, Function):
 
     __slots__ = ()
     opcode = "tcp.neg"
+    homomorphism = (Group.SUM, Group.SUM)
+    linear = (0,)
     semantics = "neg(a)"
     ufunc = np.negative
 
@@ -164,6 +166,7 @@ class Reciprocal(InSinglePrecision, Unary, FloatOnly):
 
     __slots__ = ()
     opcode = "tcp.reciprocal"
+    homomorphism = (Group.PRODUCT, Group.PRODUCT)
     semantics = "reciprocal(a)"
 
     def function(self, *args: Array) -> Array:

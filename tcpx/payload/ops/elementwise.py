@@ -8,7 +8,7 @@ import numpy as np
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import Operand
 from tcpx.payload.fused import fused_multiply_add
-from tcpx.payload.interfaces import Build, Elementwise
+from tcpx.payload.interfaces import Build, Elementwise, Group
 from tcpx.payload.ir import Operation, Range, Value, register
 from tcpx.payload.sizes import is_less_equal, maximum, minimum
 from tcpx.payload.types import HALF, ScalarType, dtype_of, f32, i1, like, shape_of
@@ -109,6 +109,8 @@ class Add(Arithmetic):
 
     __slots__ = ()
     opcode = "tcp.add"
+    homomorphism = (Group.SUM, Group.SUM)
+    distributes_over = ("tcp.max", "tcp.min")
     semantics = "a + b"
     ufunc = np.add
 
@@ -123,6 +125,7 @@ class Sub(Arithmetic):
 
     __slots__ = ()
     opcode = "tcp.sub"
+    homomorphism = (Group.SUM, Group.SUM)
     semantics = "a - b"
     ufunc = np.subtract
 
@@ -142,6 +145,9 @@ class Mul(Arithmetic):
 
     __slots__ = ()
     opcode = "tcp.mul"
+    homomorphism = (Group.PRODUCT, Group.PRODUCT)
+    linear = (0, 1)
+    distributes_over = ("tcp.add",)
     semantics = "a * b"
     ufunc = np.multiply
 
@@ -156,6 +162,8 @@ class Div(Binary, FloatOnly):
 
     __slots__ = ()
     opcode = "tcp.div"
+    homomorphism = (Group.PRODUCT, Group.PRODUCT)
+    linear = (0,)
     semantics = "a / b"
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
@@ -291,6 +299,7 @@ class Cast(Conversion):
 
     __slots__ = ()
     opcode = "tcp.cast"
+    linear = (0,)
     semantics = "cast(a)"
 
     def verify(self) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from tcpx.payload.fields import ChoiceAttribute
+from tcpx.payload.interfaces import Group
 from tcpx.payload.ir import register
 from tcpx.payload.ops.elementwise import Unary
 from tcpx.payload.ops.real_function import RealFunction, Wide
@@ -92,6 +93,7 @@ class Exp(RealFunction, Unary):
 
     __slots__ = ()
     opcode = "tcp.exp"
+    homomorphism = (Group.SUM, Group.PRODUCT)
     accuracy = ChoiceAttribute("accurate", "fast")
     semantics = "exp(a)"
 
@@ -113,6 +115,7 @@ class Exp2(RealFunction, Unary):
 
     __slots__ = ()
     opcode = "tcp.exp2"
+    homomorphism = (Group.SUM, Group.PRODUCT)
     semantics = "exp2(a)"
 
     def reference(self, *args: Wide) -> Wide:

@@ -43,9 +43,10 @@ class Decompose(Transform):
           %y/sub = tcp.sub(%x, %y/broadcast) : tensor<[M]x10xf32>
           %y/exp = tcp.exp(%y/sub) : tensor<[M]x10xf32>
           %y/reduce_sum = tcp.reduce_sum(%y/exp) {dims = [1]} : tensor<[M]xf32>
-          %y/broadcast.1 = tcp.broadcast(%y/reduce_sum) {dims = [0]} : tensor<[M]x10xf32>
-          %y/div = tcp.div(%y/exp, %y/broadcast.1) : tensor<[M]x10xf32> name "y"
-          tcp.return(%y/div)
+          %y/reciprocal = tcp.reciprocal(%y/reduce_sum) : tensor<[M]xf32>
+          %y/broadcast.1 = tcp.broadcast(%y/reciprocal) {dims = [0]} : tensor<[M]x10xf32>
+          %y/mul = tcp.mul(%y/exp, %y/broadcast.1) : tensor<[M]x10xf32> name "y"
+          tcp.return(%y/mul)
         }
     """
 

@@ -1,0 +1,57 @@
+"""sink: a product or quotient moves behind what reads it."""
+
+from __future__ import annotations
+
+from tcpx.transform.declaration import (
+    OP,
+    Arguments,
+    Category,
+    Parameter,
+    Results,
+    Transform,
+    TransformContext,
+    register,
+)
+from tcpx.transform.sinking import sink
+
+
+@register
+class Sink(Transform):
+    """Move a product or quotient with what lies along some dims behind an operation that is linear in it.
+
+    A sum of x / l is the sum of x, divided by l where l does not vary along what is summed. The division of a softmax
+    moves so behind the product that reads it: there are less elements to divide, and the sums of the rows are not
+    needed before. The result is rounded, overflows and underflows elsewhere: inf and NaN may differ. Nothing else may
+    read what is moved. The handle denotes the operation in its new place.
+
+    before:
+        func @f(%e: tensor<[M]x[N]xf32>, %l: tensor<[M]xf32>, %v: tensor<[N]x8xf32>) -> tensor<[M]x8xf32>
+                symbols [M, N] {
+          %b = tcp.broadcast(%l) {dims = [0]} : tensor<[M]x[N]xf32>
+          %p = tcp.div(%e, %b) : tensor<[M]x[N]xf32>
+          %o = tcp.matmul(%p, %v) : tensor<[M]x8xf32>
+          tcp.return(%o)
+        }
+    statement:
+        sink(p, behind: o)
+    after:
+        func @f(%e: tensor<[M]x[N]xf32>, %l: tensor<[M]xf32>, %v: tensor<[N]x8xf32>) -> tensor<[M]x8xf32>
+                symbols [M, N] {
+          %o = tcp.matmul(%e, %v) : tensor<[M]x8xf32>
+          %p.by = tcp.broadcast(%l) {dims = [0]} : tensor<[M]x8xf32>
+          %p.1 = tcp.div(%o, %p.by) : tensor<[M]x8xf32> name "p"
+          tcp.return(%p.1)
+        }
+    """
+
+    name = "sink"
+    category = Category.OPERATION_TREE
+    parameters = (
+        Parameter("target", OP, doc="the product or quotient"),
+        Parameter("behind", OP, doc="what reads it, and is linear in it"),
+    )
+    results = ()
+
+    def apply(self, ctx: TransformContext, args: Arguments) -> Results:
+        sink(ctx, args.op("target"), args.op("behind"))
+        return ()
