@@ -462,6 +462,17 @@ class Structured(Tileable):
         """Whether iterations go on from what the one before them hands on, in their order."""
         return any(it.is_sequential for it in self.iterators())
 
+    @property
+    def is_associative(self) -> bool:
+        """Whether what iterations of a sequential dim hand on may be combined in groups, by `joined`: where there is no
+        accumulator, `elements` are those of an iteration that goes on from the neutral element."""
+        return False
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether that gives the same values in any groups, and nothing is rounded otherwise."""
+        return False
+
     def ragged(self) -> Mapping[str, Ragged]:
         """The dims of which there are only the iterations between elements of inputs; dims that these depend on come
         before."""
@@ -559,7 +570,7 @@ class Structured(Tileable):
     @property
     def lanes(self) -> tuple[str, int] | None:
         """The parallel dim along which it is computed by vectors, and how many iterations of it these have; None if it
-        is computed element by element, or is itself an operation on vectors."""
+        is computed element by element, or is itself an operation on vectors. The sequential dim of a scan in lanes."""
         match self.attributes.get(LANES):
             case None:
                 return None
@@ -567,6 +578,11 @@ class Structured(Tileable):
                 return name, count
             case _:
                 raise self.wrong_attribute(LANES, "a dim, and how many iterations of it a vector has", '["j", 16]')
+
+    @property
+    def scans_in_lanes(self) -> bool:
+        """Whether iterations of a sequential dim lie side by side in vectors, and are combined there."""
+        return self.lanes is not None and self.iterator(self.lanes[0]).is_sequential
 
     def counted(self) -> tuple[Dim, ...]:
         """How many iterations of each dim are no padding."""
@@ -915,8 +931,9 @@ class Structured(Tileable):
                     found=f"{to_text(count)} of `{name}`",
                 )
 
-        if self.lanes is not None and self.iterator(self.lanes[0]).kind is not IteratorKind.PARALLEL:
-            raise self.error("lanes lie along a parallel dim", "a parallel dim", self.lanes[0])
+        is_along = self.lanes is None or self.iterator(self.lanes[0]).kind is IteratorKind.PARALLEL
+        if not is_along and not (self.scans_in_lanes and self.is_associative):
+            raise self.error("lanes lie along a parallel dim", "a parallel dim", (self.lanes or ("",))[0])
         self._verify_indices(checked, extents)
 
     def _verify_indices(self, checked: Sequence[tuple[IndexingMap, Value, str]], extents: Mapping[str, Dim]) -> None:

@@ -210,6 +210,8 @@ class Vectorizer:
     def _has_lanes(self, op: Structured, maps: Sequence[IndexingMap] | None = None) -> bool:
         """Whether lanes of a scan lie along a dim that is parallel, the last of each result, for a few steps; `maps`
         are those of its results if they are to be others."""
+        if op.scans_in_lanes:
+            return True
         ends = {map_dim(result_map[-1]) if result_map else None for result_map in maps or op.result_maps()}
         its, extents = op.iterators(), _static(op.extents(), self.facts)
         reduced = {it.name for it in its if it.is_reduction}

@@ -48,6 +48,18 @@ class Scan(Structured):
         after = build(self.combiner.of(before, cast_to(build, args[0], self.acc_types[1])))
         return before if self.exclusive else after, after
 
+    @property
+    def is_associative(self) -> bool:
+        return True
+
+    @property
+    def is_exact(self) -> bool:
+        return not self.acc_types[1].is_float or self.combiner in (Max, Min)
+
+    def joined(self, build: Build, lhs: Sequence[Value], rhs: Sequence[Value]) -> tuple[Value, ...]:
+        after = build(self.combiner.of(lhs[1], rhs[1]))
+        return after, after
+
     def verify(self) -> None:
         check_dim(self, self.dim, len(shape_of(self.operand.type)))
         if self.acc_types[0] != self.acc_types[1]:

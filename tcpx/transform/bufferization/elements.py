@@ -121,12 +121,12 @@ class ElementLoops:
         maps, reductions = op.result_maps(), [it.name for it in op.iterators() if it.is_reduction]
         by_rows = any(m and not op.has_accumulator(k) and map_dim(m[-1]) not in reductions for k, m in enumerate(maps))
         is_scattered = bool(index_operands([maps[number]]))
-        in_order = op.lanes is None and (bool(op.ragged()) or by_rows)
+        in_order = _lanes(op) is None and (bool(op.ragged()) or by_rows)
         return op.has_accumulator(number) and not is_scattered and not in_order
 
     def _entered(self, op: Structured, nest: Nest, dim: str, extent: Dim, index: Mapping[Symbol, Dim]) -> Dim:
         """The variable of a loop over a dim, which may lie between elements of inputs, or steps over lanes."""
-        bounds, lanes = self._ragged(op, nest, dim, extent, index), op.lanes
+        bounds, lanes = self._ragged(op, nest, dim, extent, index), _lanes(op)
         if bounds is not None:
             return nest.enter_range(dim, bounds)
         if lanes is None or lanes[0] != dim:
@@ -343,3 +343,8 @@ def _unravel(linear: Dim, shape: Sequence[Dim]) -> list[Dim]:
 def _at_least_one(size: Dim) -> Dim:
     """A divisor: where it is 0 there is no element, and nothing is evaluated."""
     return 1 if size == 0 else size
+
+
+def _lanes(op: Structured) -> tuple[str, int] | None:
+    """The lanes of what is computed by vectors in memory; a scan in lanes is not, but element by element."""
+    return None if op.scans_in_lanes else op.lanes

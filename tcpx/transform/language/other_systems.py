@@ -43,6 +43,7 @@ _TABLE: Final[tuple[tuple[str, str], ...]] = (
         "reduce_in_lanes vector_reduce vectorize_reduction inner_parallel",
         "`tile(s, [k: 64], tail: pad)`, `vectorize(s.loop(k))` and `hoist_accumulator(s, out_of: s.loop(k))`",
     ),
+    ("vectorize_scan prefix_sum parallel_scan scan_lanes", "`scan_in_lanes(c, d0)`"),
     ("apply_licm loop_invariant_code_motion hoist_invariants", "`licm(i)`"),
     ("get_producer get_producer_of_operand", "`producer(x.lhs)`"),
     ("get_consumers get_consumers_of_result consumers", "`users(x)`"),

@@ -1,31 +1,36 @@
 """Unrolling of structured operations: the scalar body, applied to lanes, for every piece of the result."""
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from itertools import product
 
-from tcpx.payload.facts import facts_at
-from tcpx.payload.indexing_maps import IndexingMap, map_dim, map_dims
-from tcpx.payload.interfaces import Build, Elementwise, Position, Structured
+from tcpx.payload.interfaces import Build, Elementwise, Structured
 from tcpx.payload.ir import Block, Value
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.ops.vector import Insert, Read, Shuffle
-from tcpx.payload.sizes import Dim, Symbol, evaluate, is_less_equal, minimum, not_negative, to_text
+from tcpx.payload.sizes import Dim, to_text
 from tcpx.payload.types import ScalarType
 from tcpx.target import LaneType
 from tcpx.transform import new
-from tcpx.transform.vectors.accesses import Lanes
 from tcpx.transform.vectors.dot_products import DotProduct, dot_product, factor, multiply_accumulate
-from tcpx.transform.vectors.lane_dims import LaneDim, as_size, depends, dims_of_result, extents_of, lane_step, streams
+from tcpx.transform.vectors.iterations import (
+    At,
+    arguments,
+    index_of,
+    kept_lanes,
+    key_of,
+    neutral,
+    on_lanes,
+    orders_of,
+    piece_name,
+)
+from tcpx.transform.vectors.lane_dims import LaneDim, as_size, dims_of_result, extents_of, streams
 from tcpx.transform.vectors.literals import is_splat
 from tcpx.transform.vectors.pieces import Grid, Index, Pieces, shape_of_vector
 from tcpx.transform.vectors.probes import combines_in_one
 from tcpx.transform.vectors.refusal import refusal
+from tcpx.transform.vectors.scans import scan_in_lanes
 from tcpx.transform.vectors.transposition import Network, network
 from tcpx.transform.vectors.widths import is_vector
-
-At = dict[str, int]
-"""The iteration a piece starts at: dim -> position."""
 
 
 def unroll(pieces: Pieces, op: Structured) -> bool:
@@ -44,7 +49,8 @@ def unroll(pieces: Pieces, op: Structured) -> bool:
             return True
         grids = totals(pieces, op, op.results, partial, op.inits)
     else:
-        grids = scan_lanes(pieces, op) if op.is_sequential else map_lanes(pieces, op)
+        unrolled = scan_in_lanes if op.scans_in_lanes else scan_lanes if op.is_sequential else map_lanes
+        grids = unrolled(pieces, op)
     for result, grid in zip(op.results, grids, strict=True):
         pieces.define(result, grid)
     return True
@@ -118,13 +124,13 @@ def map_lanes(pieces: Pieces, op: Structured) -> list[Grid]:
             if dot is not None:
                 acc[key] = (_add_dot(pieces, op, dot, at, acc[key], piece_name(op, key), width),)
                 continue
-            kept = _kept(op, at, None, width)
+            kept = kept_lanes(op, at, None, width)
             if kept != 0:
-                args = _arguments(pieces, op, at, out[-1] if width > 1 else None, width)
+                args = arguments(pieces, op, at, out[-1] if width > 1 else None, width)
                 acc[key] = _accumulated(pieces, op, args, acc[key], kept, width, key)
     grids: list[Grid] = [{} for _ in op.results]
     for key, values in acc.items():
-        for grid, made in zip(grids, _on_lanes(pieces, values or neutral(pieces, op), width), strict=True):
+        for grid, made in zip(grids, on_lanes(pieces, values or neutral(pieces, op), width), strict=True):
             grid[key] = made
     return grids
 
@@ -132,32 +138,26 @@ def map_lanes(pieces: Pieces, op: Structured) -> list[Grid]:
 def scan_lanes(pieces: Pieces, op: Structured) -> list[Grid]:
     """Lanes along the last dim of the results, which is parallel; iterations of sequential dims in their order, each of
     what the one before handed on. A result that is indexed by these has pieces of every iteration."""
-    extents, orders = extents_of(op), [tuple(map(map_dim, result_map)) for result_map in op.result_maps()]
+    extents, orders = extents_of(op), orders_of(op)
     lane, width = orders[0][-1], pieces.widths.of(op.results[0])
     steps = {it.name: range(extents[it.name]) for it in op.iterators() if it.is_sequential}
     starts = {name: range(0, n, width if name == lane else 1) for name, n in extents.items() if name not in steps}
     grids: list[Grid] = [{} for _ in op.results]
     for start in product(*starts.values()):
         at = dict(zip(starts, start, strict=True))
-        handed = _on_lanes(pieces, neutral(pieces, op), width)
+        handed = on_lanes(pieces, neutral(pieces, op), width)
         for number, (order, init) in enumerate(zip(orders, op.inits, strict=False)):
             if op.has_accumulator(number):
-                handed[number] = pieces.piece(init, _key(order, at, width), width)
+                handed[number] = pieces.piece(init, key_of(order, at, width), width)
         for step in product(*steps.values()):
             here = at | dict(zip(steps, step, strict=True))
-            kept, key = _kept(op, here, None, width), _key(orders[0], here, width)
-            args = _arguments(pieces, op, here, lane if width > 1 else None, width)
+            kept, key = kept_lanes(op, here, None, width), key_of(orders[0], here, width)
+            args = arguments(pieces, op, here, lane if width > 1 else None, width)
             made = _accumulated(pieces, op, args, handed, kept, width, key)
             for number, value in enumerate(made):
-                grids[number][_key(orders[number], here, width)] = value
+                grids[number][key_of(orders[number], here, width)] = value
                 handed[number] = value if op.has_accumulator(number) else handed[number]
     return grids
-
-
-def _key(order: Sequence[str | None], at: At, width: int) -> Index:
-    """Of the piece that begins at an iteration, in a result with this order of dims."""
-    *outer, last = (at[name or ""] for name in order)
-    return (*outer, last // width)
 
 
 def _check_maps(op: Structured) -> None:
@@ -176,9 +176,9 @@ def _add_dot(
     pieces: Pieces, op: Structured, dot: DotProduct, at: At, acc: Sequence[Value], base: str, width: int
 ) -> Value:
     """An accumulator with the dot products of one group of neighbours added."""
-    factors = [factor(pieces, op.inputs[k], _index(op.maps()[k], at), dot, dot.spread[k], width) for k in dot.order]
+    factors = [factor(pieces, op.inputs[k], index_of(op.maps()[k], at), dot, dot.spread[k], width) for k in dot.order]
     (start,) = acc or neutral(pieces, op)
-    (whole,) = _on_lanes(pieces, [start], width)
+    (whole,) = on_lanes(pieces, [start], width)
     return multiply_accumulate(pieces, op, factors, whole, base)
 
 
@@ -198,42 +198,26 @@ def reduce_lanes(pieces: Pieces, op: Structured, lane: LaneDim) -> list[Grid]:
     padded = not op.valid and _pads_with_zero(op, lane.name)
     for step, key in order:
         at = dict(zip(out, key, strict=True)) | dict(zip((*others, lane.name), step, strict=True))
-        kept = width if padded else _kept(op, at, lane.name, min(width, extents[lane.name] - step[-1]))
+        kept = width if padded else kept_lanes(op, at, lane.name, min(width, extents[lane.name] - step[-1]))
         if kept != 0:
-            args = _arguments(pieces, op, at, lane.name, width)
+            args = arguments(pieces, op, at, lane.name, width)
             partial[key] = _accumulated(pieces, op, args, partial[key], kept, width, key)
     for key, values in partial.items():
-        partial[key] = values or _on_lanes(pieces, neutral(pieces, op), width)
+        partial[key] = values or on_lanes(pieces, neutral(pieces, op), width)
     return [{key: values[k] for key, values in partial.items()} for k in range(len(op.results))]
-
-
-def _kept(op: Structured, at: At, lane: str | None, lanes: int) -> Dim:
-    """How many of so many lanes, from an iteration on along the lane dim, are no padding."""
-    kept: Dim = lanes
-    for name, count in op.valid.items():
-        here = facts_at(op).attach(count) - at[name]
-        if name == lane:
-            kept = minimum(kept, not_negative(here))
-        elif is_less_equal(1, here) is not True:
-            kept = kept * minimum(1, not_negative(here))
-    return kept
 
 
 def _accumulated(
     pieces: Pieces, op: Structured, args: Sequence[Value], before: Sequence[Value], kept: Dim, width: int, key: Index
 ) -> Sequence[Value]:
     """The accumulators after one iteration; lanes beyond those that are kept hand them on."""
-    start = [] if kept == width else _on_lanes(pieces, before or neutral(pieces, op), width)
-    made = _on_lanes(pieces, pieces.apply(op, args, before, piece_name(op, key)), width)
+    start = [] if kept == width else on_lanes(pieces, before or neutral(pieces, op), width)
+    made = on_lanes(pieces, pieces.apply(op, args, before, piece_name(op, key)), width)
     if kept == width:
         return made
     mask = pieces.mask(kept, width)
     pairs = zip(made, start, strict=True)
     return [pieces.insert(new.select(mask, a, b), piece_name(op, key), op) for a, b in pairs]
-
-
-def _on_lanes(pieces: Pieces, values: Sequence[Value], width: int) -> list[Value]:
-    return [pieces.splat(v, width) if isinstance(v.type, ScalarType) else v for v in values]
 
 
 def totals(
@@ -318,20 +302,6 @@ def horizontal_reduction(combine: Callable[[Build, Value, Value], Value], vector
     return Generic([vector], [dtype], attributes, [block])
 
 
-def neutral(pieces: Pieces, op: Structured) -> list[Value]:
-    """The neutral element of a reduction, a scalar for each result."""
-    numbers = op.neutrals()
-    if numbers is None and op.reduces:
-        raise refusal(op, "has no neutral element", "a reduction with a combiner that has one", "none")
-    numbers = numbers or (0,) * len(op.results)
-    return [pieces.constant(n or 0, dtype) for n, dtype in zip(numbers, op.acc_types, strict=True)]
-
-
-def piece_name(op: Structured, key: Index) -> str:
-    """`mm.2.0`: the base name of what computes one piece."""
-    return ".".join([op.results[0].name, *map(str, key)])
-
-
 def _pads_with_zero(op: Structured, name: str) -> bool:
     """Whether lanes beyond the extent of the lane dim `name` are 0 in all operands, and so add nothing."""
     return all(
@@ -341,57 +311,3 @@ def _pads_with_zero(op: Structured, name: str) -> bool:
         and streams(indexing_map, name)
         for k, (indexing_map, value) in enumerate(zip(op.maps(), op.inputs, strict=True))
     )
-
-
-def _arguments(pieces: Pieces, op: Structured, at: At, lane: str | None, width: int) -> list[Value]:
-    """What the body gets in an iteration, or in those of the lanes from it on: elements, then positions."""
-    read = zip(op.inputs, op.maps(), strict=True)
-    elements = [_operand(pieces, op, value, indexing_map, at, lane, width) for value, indexing_map in read]
-    return [*elements, *(_position(pieces, position, at, lane, width) for position in op.positions())]
-
-
-def _position(pieces: Pieces, position: Position, at: At, lane: str | None, width: int) -> Value:
-    """The value of a position, lane by lane where it depends on the lane dim."""
-
-    def first(there: At) -> Value:
-        return pieces.index(position.at({Symbol(name): value for name, value in there.items()}), position.dtype)
-
-    if lane is None:
-        return first(at)
-    if not depends(position.expression, lane):
-        return pieces.splat(first(at), width)
-    step = lane_step(position.expression, lane)
-    if step is not None:
-        return pieces.counting(first(at), step, width)
-    return pieces.from_elements([first(at | {lane: at[lane] + k}) for k in range(width)])
-
-
-def _operand(
-    pieces: Pieces, op: Structured, value: Value, indexing_map: IndexingMap, at: At, lane: str | None, width: int
-) -> Value:
-    """The lanes of an input that an iteration reads; a splat where the input does not depend on the lane dim."""
-    index = _index(indexing_map, at)
-    if lane is None:
-        return pieces.scalar(value, index)
-    moving, step = _moving(indexing_map, lane)
-    if not moving:
-        return pieces.splat(pieces.scalar(value, index), width)
-    if len(moving) == 1 and step is not None and step > 0:
-        return pieces.lanes(value, index, Lanes(moving[0], step, width))
-    last = extents_of(op)[lane] - 1
-    places = [at | {lane: min(position, last)} for position in range(at[lane], at[lane] + width)]
-    return pieces.from_elements([pieces.scalar(value, _index(indexing_map, there)) for there in places])
-
-
-@lru_cache(maxsize=4096)
-def _moving(indexing_map: IndexingMap, lane: str) -> tuple[Sequence[int], int | None]:
-    """The entries of a map that depend on the lane dim, and how far the first of them moves per lane."""
-    moving = [d for d, e in enumerate(indexing_map) if depends(e, lane)]
-    return moving, lane_step(indexing_map[moving[0]], lane) if moving else None
-
-
-def _index(indexing_map: IndexingMap, at: At) -> Index:
-    names = map_dims(indexing_map)
-    if names is not None:
-        return tuple([at[name] for name in names])
-    return tuple(e if isinstance(e, int) else evaluate(e, at) for e in indexing_map)

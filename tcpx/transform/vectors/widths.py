@@ -1,7 +1,7 @@
 """How many lanes the pieces of each vector value have: one number for all values that are computed lane by lane
 from each other, so that no piece has to be cut or glued."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import ROW, Block, Operation, Value
@@ -53,6 +53,16 @@ def has_gather_row(target: Target, op: Gather, width: int) -> bool:
     return target.find("gather", None, LaneType(found.name, width), [LaneType(at.name, width)]) is not None
 
 
+def lanes_of_all(target: Target, dtypes: Sequence[ScalarType]) -> int:
+    """The widest lane count, at most a full vector, that the target has C types for in all these dtypes, and in f32
+    where a half is among them."""
+    all_dtypes = (*dtypes, f32) if any(d in HALF for d in dtypes) else dtypes
+    known = min(target.lanes(d.name) for d in all_dtypes)
+    while known > 1 and not all(target.has_type(d.name, known) for d in all_dtypes):
+        known //= 2
+    return max(1, known)
+
+
 class Widths:
     """Lane counts by union of values. One lane means that the value is kept as scalars."""
 
@@ -92,11 +102,7 @@ class Widths:
         f32 where a half is among them."""
         known = self._widths.get(dtypes)
         if known is None:
-            all_dtypes = (*dtypes, f32) if any(d in HALF for d in dtypes) else dtypes
-            known = min(self.target.lanes(d.name) for d in all_dtypes)
-            while known > 1 and not all(self.target.has_type(d.name, known) for d in all_dtypes):
-                known //= 2
-            self._widths[dtypes] = known = max(1, known)
+            known = self._widths[dtypes] = lanes_of_all(self.target, dtypes)
         return known
 
     def is_piece(self, value: Value) -> bool:
