@@ -11,6 +11,7 @@ from tcpx.payload.text.parser import parse
 from tcpx.payload.text.printer import print_module
 from tcpx.payload.verifier import verify_module
 from tcpx.target import load_target
+from tcpx.transform.language.loader import Program
 from tests.guard_pages import run_guarded
 from tests.optional_tools import require_cpu_of
 from tests.target.evaluate import numpy_dtype
@@ -56,7 +57,7 @@ def rows(opcode: str, dtype: str, flag: str = "") -> str:
     return ROWS.replace("OPCODE", opcode).replace("DTYPE", dtype).replace("FLAG", flag)
 
 
-def scheduled(steps: str) -> tcpx.ScheduleFile:
+def scheduled(steps: str) -> Program:
     return tcpx.parse_schedule(f"language 1\nschedule s(root: func) {{\nlet c = match one scan in root\n{steps}\n}}\n")
 
 
