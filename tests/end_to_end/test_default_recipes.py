@@ -221,3 +221,32 @@ def test_large_results_are_written_past_the_caches(threads: int) -> None:
     np.testing.assert_array_equal(made[0](x), np.abs(x * np.float32(1.5)))
     powers = np.exp(x.astype(np.float64))
     np.testing.assert_allclose(np.asarray(made[1](x), np.float32), powers / powers.sum(1, keepdims=True), rtol=2e-6)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_columns_are_read_in_the_order_in_which_they_lie(threads: int) -> None:
+    """Sums of a few rows at a time, for more columns than the block that the first level cache holds."""
+    requests: list[tcpx.CompileRequest] = []
+    for shape, kept, symbols in (("19x3x6211", "3x6211", ""), ("[M]x[K]x[N]", "[K]x[N]", " symbols [M: 1.., K, N]")):
+        wide, short = f"tensor<{shape}xf32>", f"tensor<{kept}xf32>"
+        text = f"""func @columns(%x: {wide}) -> ({short}, {short}, tensor<{kept}xsi64>){symbols} {{
+  %s = tcp.reduce_sum(%x) {{dims = [0]}} : {short}
+  %v = tcp.reduce_variance(%x) {{dims = [0]}} : {short}
+  %m, %i = tcp.reduce_argmax(%x) {{dims = [0]}} : {short}, tensor<{kept}xsi64>
+  tcp.return(%s, %v, %i)
+}}
+"""
+        requests.append(tcpx.CompileRequest(tcpx.parse(text), name=f"columns_{len(requests)}"))
+    static, symbolic = tcpx.compile_many(requests, threads=threads)
+    random = np.random.default_rng(4)
+    for kernel, shape in (
+        (static, (19, 3, 6211)),
+        (symbolic, (19, 3, 6211)),
+        (symbolic, (5, 1, 7)),
+        (symbolic, (1, 2, 3073)),
+    ):
+        x = random.integers(-9, 9, shape).astype(np.float32)
+        total, variance, largest = kernel(x)
+        np.testing.assert_array_equal(total, x.sum(0))
+        np.testing.assert_allclose(np.asarray(variance, np.float32), x.astype(np.float64).var(0), rtol=1e-5, atol=1e-5)
+        np.testing.assert_array_equal(largest, x.argmax(0))
