@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -68,3 +69,41 @@ def test_no_product_calls_the_library() -> None:
       tcp.return(%z)
     }"""
     assert "fma" not in tcpx.compile(tcpx.parse(text), target="generic").c_source
+
+
+def hard_halves(dtype: str, count: int) -> Iterator[list[npt.NDArray[Any]]]:
+    """Any bits; sums that cancel, are ties, or are next to one by the least numbers, of all sizes."""
+    random, target, seeds = np.random.default_rng(23), np.dtype(DTYPES[dtype]), range(3)
+    m, sizes, least = (10, (-8, 0, 8), -24) if dtype == "f16" else (7, (-130, -126, -100, -60, -30, 0, 60), -133)
+    yield [random.integers(0, 1 << 16, count).astype(np.uint16).view(target) for _ in range(3)]
+    for size in sizes:
+        for _ in seeds:
+            a, b = (1 + random.integers(0, 1 << m, count) * 2.0**-m for _ in range(2))
+            a = np.ldexp(a, size) * random.choice([-1, 1], count)
+            product = a * b
+            unit = np.ldexp(1.0, np.frexp(product)[1] - 1 - m)
+            tie = (np.round(product / unit + 0.5) - 0.5) * unit - product
+            tiny = np.ldexp(random.choice([-1.0, 1.0], count), random.integers(least, -20, count))
+            other = np.ldexp(product, random.integers(-30, 9, count)) * random.choice([-1, 1], count)
+            for c in (tie, tiny, other, -product * (1 + random.integers(-3, 4, count) * 2.0**-m)):
+                with np.errstate(over="ignore"):
+                    yield [x.astype(target) for x in (a, b, c)]
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_halves_in_vectors(dtype: str, target: Target) -> None:
+    """Computed in f32, every bit is that of the evaluator."""
+    program = tcpx.parse_schedule(
+        "language 1\nschedule s(root: func) {\n  let r = match one fma in root\n"
+        "  let i = tile(r, [d0: lanes(dtype(r.out))], tail: pad)\n  vectorize(i)\n}\n"
+    )
+    kernel = tcpx.compile(payload(dtype), program, target=target)
+    differ = 0
+    for arrays in hard_halves(dtype, 1001):
+        with np.errstate(all="ignore"):
+            wanted = np.asarray(tcpx.evaluate(payload(dtype), *arrays))
+            twice = np.asarray(arrays[0] * arrays[1] + arrays[2])
+        found = np.asarray(kernel(*arrays))
+        np.testing.assert_array_equal(found.astype(np.float32), wanted.astype(np.float32))
+        differ += np.count_nonzero(twice != wanted)
+    assert differ > 100, "two roundings pass as well"

@@ -144,8 +144,8 @@ def _run_with(noise: _Noise, op: Operation, evaluation: Evaluation) -> Value:
     """Run an operation with random errors; a part of a composite is no operation of the function."""
     evaluation.run(op)
     args = [evaluation.values[v] for v in op.operands]
-    for value in op.results:
-        evaluation.values[value] = _perturbed(op, args, evaluation.values[value], evaluation, noise)
+    for k in range(len(op.results)):
+        evaluation.values[op.results[k]] = _perturbed(op, k, args, evaluation, noise)
     if op.parent is None:
         for index, value in enumerate(op.operands):
             value.uses.remove((op, index))
@@ -179,14 +179,16 @@ def _is_whole(array: Array) -> bool:
     return bool(np.all(np.isnan(wide) | (np.isfinite(wide) & (wide == np.rint(wide)))))
 
 
-def _perturbed(op: Operation, args: Sequence[Array], result: Array, evaluation: Evaluation, noise: _Noise) -> Array:
+def _perturbed(op: Operation, number: int, args: Sequence[Array], evaluation: Evaluation, noise: _Noise) -> Array:
+    """Result `number` of an operation with random errors."""
+    result = evaluation.values[op.results[number]]
     if not _is_float(result.dtype) or isinstance(op, Const | Pad | Reshape):
         return result
     if isinstance(op, Structured) and op.is_movement:
         return result
     magnitudes = [np.asarray(np.abs(a)) if _is_float(a.dtype) else a for a in args]
     wide = result.astype(np.float64)
-    larger = np.maximum(np.abs(wide), np.abs(op.evaluate(magnitudes, evaluation)[0].astype(np.float64)))
+    larger = np.maximum(np.abs(wide), np.abs(op.evaluate(magnitudes, evaluation)[number].astype(np.float64)))
     larger = np.where(np.isfinite(larger), larger, np.abs(wide))
     unit = float(ml_dtypes.finfo(result.dtype).eps) / 2
     exact = ((wide == np.rint(wide)) & (larger < 1 / unit)) | ~np.isfinite(wide)
@@ -205,7 +207,7 @@ def _frees_sign_of_zero(op: Operation) -> bool:
         return True
     ops = _scalar_ops(op)
     steps = [*ops, *(step for o in ops if isinstance(o, Elementwise) for step in _steps(o))]
-    return op.neutral() is not None or any(isinstance(o, Max | Min) for o in steps)
+    return op.neutrals() is not None or any(isinstance(o, Max | Min) for o in steps)
 
 
 def _steps(op: Elementwise) -> list[Operation]:

@@ -20,6 +20,7 @@ from tcpx.payload.ops.exponential import Exp
 from tcpx.payload.ops.generic import Generic, Return, Yield
 from tcpx.payload.ops.movement import Broadcast, Fill
 from tcpx.payload.ops.reduce import ReduceMax, ReduceSum
+from tcpx.payload.ops.shorthand import Shorthand, standing_nowhere
 from tcpx.payload.sizes import Dim, Symbol, symbols
 from tcpx.payload.strided import STRIDED, can_be_strided
 from tcpx.payload.types import ScalarType, TensorType, dtype_of, f32, f64, i1, shape_of, si8, si32, ui8
@@ -49,6 +50,8 @@ ROWS, ROW_OPERATIONS = 0.07, 8
 """How often a payload begins with sums of rows that need their maxima; how many operations that are."""
 CONSTANTS, MANY_CONSTANTS = 0.15, 0.6
 """How often a new value of static shape is a constant, and where `constant_fold` needs them."""
+UNREAD = 0.6
+"""How often one of several results is not read."""
 WITHOUT_VALUE = ("tcp.empty",)
 """Operations whose elements nobody has written: not for a program that is to give numbers."""
 INDIRECT = ("tcp.const",)
@@ -57,14 +60,23 @@ INDIRECT = ("tcp.const",)
 
 def drawn_classes() -> list[str]:
     """The opcodes a payload is drawn from."""
-    return [o for o in payload_classes() if o not in WITHOUT_VALUE + INDIRECT]
+    return [o for o, cls in payload_classes().items() if o not in WITHOUT_VALUE + INDIRECT and cls.result_count == 1]
 
 
 class RandomPayload:
     """One function of 1 to `most` operations; the same seed gives the same one."""
 
-    def __init__(self, seed: int, most: int = 8, opcodes: Sequence[str] = (), constant_part: float = CONSTANTS) -> None:
+    def __init__(
+        self,
+        seed: int,
+        most: int = 8,
+        opcodes: Sequence[str] = (),
+        constant_part: float = CONSTANTS,
+        dtypes: tuple[ScalarType, ...] = (),
+    ) -> None:
+        """`dtypes` are those of the first of the opcodes, of its operands and results; without, any."""
         self.random = random.Random(seed)
+        self.dtypes = dtypes
         self.constant_part = constant_part
         self.most = most
         self.opcodes = list(opcodes) or drawn_classes()
@@ -73,7 +85,7 @@ class RandomPayload:
         self.constants = Constants()
         self.symbols = self._symbols()
         self.made: list[Value] = []
-        self.dtype = self.random.choice((f32, f32, f32, f64, self.random.choice(NUMBERS)))
+        self.dtype = dtypes[0] if dtypes else self.random.choice((f32, f32, f32, f64, self.random.choice(NUMBERS)))
         self.names = 0
         self.has_rows = self.is_any and most >= ROW_OPERATIONS and random.Random(f"rows {seed}").random() < ROWS
 
@@ -94,7 +106,7 @@ class RandomPayload:
                 self._add()
         if self.made and self.random.random() < 0.3:
             self._again(self.random.choice(self.made))
-        sinks = [v for v in self.made if not v.users]
+        sinks = [v for v in self.made if not v.users and not self._is_left_out(v)]
         if len(sinks) > 1 and self.random.random() < 0.25:
             sinks.pop(self.random.randrange(len(sinks)))
         extra = [v for v in self.made if v not in sinks and self.random.random() < 0.1]
@@ -109,14 +121,16 @@ class RandomPayload:
         verify_module(module)
         return module
 
+    def _is_left_out(self, value: Value) -> bool:
+        """Whether nothing reads one of several results, of which another is read; so it is with some."""
+        others = value.defining_op.results if value.defining_op is not None else []
+        return len(others) > 1 and any(v.users for v in others) and self.random.random() < UNREAD
+
     def _again(self, value: Value) -> None:
         """The operation that made a value once more: for `cse`."""
         op = value.defining_op
         if op is not None and not op.regions and len(self.made) < self.most:
-            self.names += 1
-            made = type(op)(op.operands, [value.type], op.attributes)
-            made.name = made.result.name = f"v{self.names}"
-            self.made.append(self.func.body.append(made).result)
+            self._append(type(op)(op.operands, [v.type for v in op.results], op.attributes))
 
     def _mark_strided(self) -> None:
         """Some arguments and results have rows any distance apart."""
@@ -127,7 +141,7 @@ class RandomPayload:
 
     def _erase(self, value: Value) -> None:
         op = value.defining_op
-        if op is not None and not value.users:
+        if op is not None and op in self.func.body.ops and not any(v.users for v in op.results):
             self.func.body.ops.remove(op)
             _drop_uses(op)
 
@@ -145,16 +159,24 @@ class RandomPayload:
         operands = self._operands(use, extents)
         if operands is None or not self._bind_result(use, extents):
             return
-        result = TensorType(shape_at(use.structure.result, extents), use.dtypes[-1])
+        results = use.results(extents)
         if use.takes_init:
-            operands.append(self._value(result))
-        op = self._operation(use, operands, result)
+            operands += map(self._value, results)
+        op = self._operation(use, operands, results)
         try:
-            op.verify()
+            parts = self._written_for(op) if isinstance(op, Shorthand) else [op]
+            for part in parts:
+                part.verify()
         except TcpxError:
             _drop_uses(op)
             return
-        self._append(op)
+        for part in parts:
+            self._append(part)
+
+    def _written_for(self, op: Shorthand) -> list[Operation]:
+        """The operations that it is written for."""
+        tops = [value.defining_op for value in op.expanded()]
+        return [part for top in tops if top is not None for part in (*standing_nowhere(top), top)]
 
     def _add_quantized(self) -> None:
         """A product of bytes, one factor widened, and mostly less its zero point."""
@@ -192,9 +214,11 @@ class RandomPayload:
 
     def _append(self, op: Operation) -> Value:
         self.names += 1
-        op.name = op.result.name = f"v{self.names}"
-        self.made.append(self.func.body.append(op).result)
-        return op.result
+        for k, value in enumerate(op.results):
+            value.name = f"v{self.names}{f'.{k}' if k else ''}"
+        op.name = op.results[0].name
+        self.made += self.func.body.append(op).results
+        return op.results[0]
 
     def _use(self) -> Use | None:
         """A class, a structure and dtypes; mostly those that read a value made before."""
@@ -209,6 +233,8 @@ class RandomPayload:
             chosen = (last,) * (inputs + 1) if last != i1 else (self.dtype,) * (inputs + 1)
             return Use(cls, use.structure, chosen, (), bool(use.structure.reduced) and self.random.random() < 0.3)
         fitting = [d for d in dtypes if last in d[:-1] or not inputs] or [d for d in dtypes if d[-1] == self.dtype]
+        if self.dtypes and cls.opcode == self.opcodes[0]:
+            fitting = [self.dtypes]
         same = [d for d in fitting if len(set(d)) == 1]
         pool = same if same and self.random.random() < 0.7 else fitting or list(dtypes)
         return with_dtypes(use, self.random.choice(pool), bool(cls.optional_operand) and self.random.random() < 0.3)
@@ -261,7 +287,7 @@ class RandomPayload:
 
     def _bind_result(self, use: Use, extents: dict[str, Dim]) -> bool:
         """Dims that only the result has are static, or symbols that an argument has."""
-        for name in dict.fromkeys(s.name for d in use.structure.result for s in symbols(d)):
+        for name in dict.fromkeys(s.name for shape in use.structure.results for d in shape for s in symbols(d)):
             extents.setdefault(name, self._extent(new=False))
         return True
 
@@ -288,9 +314,10 @@ class RandomPayload:
         made = Const([], [type_], {"constant": name}, result_names=[name], name=name)
         return self.func.body.append(made).result
 
-    def _operation(self, use: Use, operands: list[Value], result: TensorType) -> Operation:
+    def _operation(self, use: Use, operands: list[Value], results: list[TensorType]) -> Operation:
         if use.cls is not Generic:
-            return use.cls(operands, [result], dict(use.attributes))
+            return use.cls(operands, results, dict(use.attributes))
+        (result,) = results
         structure = use.structure
         accumulates = bool(structure.reduced)
         body = Block([(f"e{k}", dtype_of(v.type)) for k, v in enumerate(operands[: len(structure.operands)])])

@@ -5,7 +5,7 @@ together, which attributes it needs. An operation that is new is found like the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations, permutations
 
@@ -16,8 +16,9 @@ from tcpx.payload.interfaces import Elementwise, Structured, Tileable
 from tcpx.payload.ir import Attribute, Block, Operation, Value, operation_class
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.generic import Generic, Yield
+from tcpx.payload.ops.shorthand import Shorthand
 from tcpx.payload.sizes import Dim, Symbol, substitute, symbols
-from tcpx.payload.types import SCALARS, ScalarKind, ScalarType, TensorType, f32, i1, si64
+from tcpx.payload.types import SCALARS, ScalarKind, ScalarType, TensorType, f32, i1, si32, si64
 
 NUMBERS = tuple(t for t in SCALARS.values() if t.kind is not ScalarKind.INDEX)
 WHOLE_OPERANDS = {"tcp.scale2": 1}
@@ -35,6 +36,12 @@ class Structure:
     reduced: Names = ()
     indices: tuple[Shape, ...] = ()
     """Indexing expressions of the operands where they are not just the dims of their shape."""
+    others: tuple[Shape, ...] = ()
+    """Of the results behind the first."""
+
+    @property
+    def results(self) -> tuple[Shape, ...]:
+        return (self.result, *self.others)
 
     @property
     def maps(self) -> tuple[Shape, ...]:
@@ -54,9 +61,18 @@ class Use:
     cls: type[Operation]
     structure: Structure
     dtypes: tuple[ScalarType, ...]
-    """Of the operands, then of the result."""
+    """Of the operands, then of each result."""
     attributes: tuple[tuple[str, Attribute], ...] = ()
     takes_init: bool = False
+
+    @property
+    def result_dtypes(self) -> tuple[ScalarType, ...]:
+        return self.dtypes[len(self.structure.operands) :]
+
+    def results(self, extents: dict[str, Dim]) -> list[TensorType]:
+        """The types of the results, with dims of these extents."""
+        shapes = (shape_at(shape, extents) for shape in self.structure.results)
+        return [TensorType(shape, dtype) for shape, dtype in zip(shapes, self.result_dtypes, strict=True)]
 
     @property
     def name(self) -> str:
@@ -114,12 +130,17 @@ def structures(inputs: int) -> tuple[Structure, ...]:
 
 
 def payload_classes() -> dict[str, type[Operation]]:
-    """The operations a payload is written in: those of the `tcp` family that compute a value."""
+    """The operations a payload is written in: those of the `tcp` family that compute values, as many as they say."""
     return {
         opcode: cls
         for opcode, cls in tcpx.ops().items()
-        if opcode.startswith("tcp.") and not cls.is_terminator and cls.result_count == 1
+        if opcode.startswith("tcp.") and not cls.is_terminator and (cls.result_count or issubclass(cls, Shorthand))
     }
+
+
+def result_count(cls: type[Operation]) -> int:
+    """How many results an operation of the class has here."""
+    return cls.result_count or 2
 
 
 EXTENTS = {name: size for size, name in zip((5, 7, 3, 11), ("m", "n", "k", "b"), strict=True)} | {
@@ -161,11 +182,13 @@ def _values(shapes: Sequence[Shape], dtypes: Sequence[ScalarType]) -> list[Value
 
 def _fits(use: Use) -> bool:
     """Whether an operation used so is one: its rules hold."""
-    shapes = [*use.structure.operands, *([use.structure.result] if use.takes_init else [])]
-    values = _values(shapes, [*use.dtypes[:-1], use.dtypes[-1]])
-    result = TensorType(shape_at(use.structure.result, dict(EXTENTS)), use.dtypes[-1])
-    made = use.cls(values, [result], dict(use.attributes))
+    shapes = [*use.structure.operands, *(use.structure.results if use.takes_init else [])]
+    dtypes = use.dtypes[: len(use.structure.operands)]
+    values = _values(shapes, [*dtypes, *(use.result_dtypes if use.takes_init else [])])
+    made = use.cls(values, use.results(dict(EXTENTS)), dict(use.attributes))
     try:
+        if isinstance(made, Shorthand):
+            return bool(made.expanded())
         made.verify()
         if isinstance(made, Tileable):
             made.domain()
@@ -179,6 +202,14 @@ def _wider(source: ScalarType, result: ScalarType) -> bool:
 
 
 def _dtypes(cls: type[Operation], count: int) -> Iterator[tuple[ScalarType, ...]]:
+    """Dtypes of operands and results: those of one result, and others of its dtype, or indices."""
+    more = result_count(cls) - 1
+    for dtypes in _dtypes_of_one(cls, count):
+        for other in dict.fromkeys((dtypes[-1], si64, si32)) if more else (dtypes[-1],):
+            yield (*dtypes, *(other,) * more)
+
+
+def _dtypes_of_one(cls: type[Operation], count: int) -> Iterator[tuple[ScalarType, ...]]:
     """Dtypes of operands and result: equal, a wider result, a condition first, a comparison, a conversion."""
     lanewise = issubclass(cls, Elementwise)
     for t in NUMBERS:
@@ -199,11 +230,14 @@ def _attributes(
     it has."""
     if issubclass(cls, Structured):
         derived = cls.attributes_for(plain_generic(structure, _values(structure.operands, dtypes), dtypes[-1]))
-        if derived is None or "dim" not in (cls.attribute_names or ()):
+        needed = {field.key for field in cls.attribute_fields if field.default is None}
+        if derived is None or needed <= derived.keys():
             return [] if derived is None else [dict(derived)]
     rank = max((len(s) for s in structure.operands), default=0)
     one: list[dict[str, Attribute]] = [{"dim": k} for k in range(max(rank, len(structure.result)))]
     one += [{**held, "out_of_range": word} for held in one for word in ("clamp", "fill")]
+    one += [{"dim": k, key: held} for k in range(rank) for key, held in (("exclusive", True), ("repeats", 2))]
+    one.append({"repeats": (2,) * rank})
     value: Attribute = 0.0 if dtypes[-1].is_float else 0
     usual = [{}, *one, *({"dims": (k,)} for k in range(rank)), {"value": value}]
     usual += [{"value": value, "low": (1,) * rank}, {"value": value, "interior": (1,) * rank}] if rank else []
@@ -215,6 +249,11 @@ def _other_shapes(structure: Structure) -> Iterator[Structure]:
     """For a class outside the tree: the same, larger ones, one of lower rank with as many elements; of two, one as long
     as both; of three, one twice as long as the two others."""
     yield structure
+    if structure.others:
+        for at, dim in enumerate(structure.result):
+            wide = (*structure.result[:at], len(structure.results) * dim, *structure.result[at + 1 :])
+            yield replace(structure, operands=(wide,) * len(structure.operands))
+        return
     if len(structure.operands) == 2 and structure.operands == (structure.result,) * 2:
         for at, dim in enumerate(structure.result):
             yield Structure(structure.operands, (*structure.result[:at], 2 * dim, *structure.result[at + 1 :]))
@@ -225,8 +264,10 @@ def _other_shapes(structure: Structure) -> Iterator[Structure]:
         shape = structure.result
         for at in range(len(shape)):
             yield Structure(structure.operands, (*shape[:at], shape[at] + 3, *shape[at + 1 :]))
+            yield Structure(structure.operands, (*shape[:at], 2 * shape[at], *shape[at + 1 :]))
         if shape:
             yield Structure(structure.operands, tuple(2 * dim + 1 for dim in shape))
+            yield Structure(structure.operands, tuple(2 * dim for dim in shape))
         for at in range(len(shape) - 1):
             yield Structure(structure.operands, (*shape[:at], shape[at] * shape[at + 1], *shape[at + 2 :]))
         if shape:
@@ -234,10 +275,19 @@ def _other_shapes(structure: Structure) -> Iterator[Structure]:
 
 
 def _candidates(cls: type[Operation], dtypes: tuple[ScalarType, ...], inputs: int) -> Iterator[Use]:
-    for structure in (*structures(inputs), *map(_by_letters, INDEXED.get(inputs, ()))):
+    for structure in _of_several(cls, (*structures(inputs), *map(_by_letters, INDEXED.get(inputs, ())))):
         for shaped in [structure] if issubclass(cls, Structured) else _other_shapes(structure):
             for attributes in _attributes(cls, shaped, dtypes):
                 yield Use(cls, shaped, dtypes, tuple(attributes.items()))
+
+
+def _of_several(cls: type[Operation], found: Sequence[Structure]) -> Iterator[Structure]:
+    """The structures with as many results: all of one shape, or the first as long as the operand."""
+    count = result_count(cls)
+    for structure in found:
+        yield replace(structure, others=(structure.result,) * (count - 1))
+        if count > 1 and structure.reduced and structure.operands:
+            yield replace(structure, result=structure.operands[0], others=(structure.result,) * (count - 1))
 
 
 @cache
@@ -247,7 +297,7 @@ def uses_of(cls: type[Operation]) -> tuple[tuple[Use, ...], tuple[tuple[ScalarTy
         return _uses_of_generic()
     inputs = len(cls.operand_names) + (2 if cls.variadic else 0)
     kept: tuple[Use, ...] = ()
-    for dtypes in ((f32,) * (inputs + 1), *_dtypes(cls, inputs)):
+    for dtypes in ((f32,) * (inputs + result_count(cls)), *_dtypes(cls, inputs)):
         kept = tuple(use for use in _candidates(cls, dtypes, inputs) if _fits(use))
         if kept:
             break

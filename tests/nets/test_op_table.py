@@ -30,11 +30,13 @@ from tests.guard_pages import run_guarded
 from tests.nets.cases import Trial, check_module, compare, trials_of
 from tests.nets.payloads import WITHOUT_VALUE, RandomPayload
 from tests.nets.session import schedule_text
-from tests.nets.structures import payload_classes
+from tests.nets.structures import class_of, payload_classes, uses_of
 
 REASONS = Path(__file__).with_name("op_table.txt")
 SAMPLES = 200
 """Payloads drawn for an operation; a cell is filled if one of them fills it."""
+SAMPLES_OF_DTYPES = 400
+"""The same of one choice of dtypes."""
 SAMPLES_IN_VECTORS = 12
 """Of these, how many are lowered for each target to see whether they are computed in vectors."""
 WIDE_TARGETS = ("x86_avx2", "x86_avx512")
@@ -43,6 +45,10 @@ MOST_EMPTY = 2
 MOST_OF_COLUMN = 0.08
 """The part of a column that may be empty."""
 NEIGHBOUR = ("tcp.add", "tcp.cast", "tcp.max", "tcp.exp", "tcp.transpose")
+
+
+Dtypes = tuple[ScalarType, ...]
+"""Of operands and results; none for any."""
 
 
 class EmptyCellError(Exception):
@@ -85,7 +91,7 @@ def symbolic(op: Operation) -> list[str]:
 
 def fuse_as_producer(op: Operation) -> list[str]:
     """Into the loop of an operation that reads it."""
-    readers = [u for u in op.result.users if isinstance(u, Tileable) and not u.is_terminator]
+    readers = [u for value in op.results for u in value.users if isinstance(u, Tileable) and not u.is_terminator]
     if not readers:
         raise EmptyCellError("nothing with dims reads it")
     return [_match(op), _match(readers[0], "y"), f"let i = tile(y, [{dims(readers[0])[0]}: 3])", "fuse(x, into: i)"]
@@ -142,9 +148,9 @@ OPCODES = sorted(
 
 
 @cache
-def sample(opcode: str, seed: int) -> tuple[Module, list[Trial]] | None:
+def sample(opcode: str, seed: int, dtypes: Dtypes = ()) -> tuple[Module, list[Trial]] | None:
     """A payload that has the operation, with others before and behind it; None if the seed gives none."""
-    made = RandomPayload(seed, most=6, opcodes=(opcode, opcode, *NEIGHBOUR)).make()
+    made = RandomPayload(seed, most=6, opcodes=(opcode, opcode, *NEIGHBOUR), dtypes=dtypes).make()
     module = parse(made.text(), constants=made.constants)  # with places that errors show
     if not any(op.opcode == opcode for op in module.main.body.ops):
         return None
@@ -152,16 +158,17 @@ def sample(opcode: str, seed: int) -> tuple[Module, list[Trial]] | None:
     return (module, trials) if len(trials) >= 2 else None
 
 
-def samples(opcode: str) -> Iterator[tuple[Module, list[Trial]]]:
-    """The payloads of an operation."""
-    for seed in range(SAMPLES):
-        made = sample(opcode, seed)
+def samples(opcode: str, dtypes: Dtypes = ()) -> Iterator[tuple[Module, list[Trial]]]:
+    """The payloads of an operation, of some dtypes or of any."""
+    for seed in range(SAMPLES_OF_DTYPES if dtypes else SAMPLES):
+        made = sample(opcode, seed, dtypes)
         if made is not None:
             yield made
 
 
-def fill(column: str, opcode: str, module: Module, trials: list[Trial]) -> None:
-    """Do it, and check the numbers. Raises EmptyCellError or a TcpxError where it cannot be done."""
+def fill(column: str, opcode: str, module: Module, trials: list[Trial], in_lanes: bool = True) -> None:
+    """Do it, and check the numbers, and that all is computed in lanes. Raises EmptyCellError or a TcpxError where it
+    cannot be done."""
     match column:
         case "evaluate":
             check_module(module, trials)
@@ -174,7 +181,7 @@ def fill(column: str, opcode: str, module: Module, trials: list[Trial]) -> None:
             text = schedule_text(statements)
             run = tcpx.apply_schedule(module, tcpx.parse_schedule(text), target=load_target("x86_avx512"))
             check_module(run.module, trials)
-            if column == "vectorize":
+            if column == "vectorize" and in_lanes:
                 check_lanes(op, module, text)
 
 
@@ -188,7 +195,7 @@ def check_lanes(op: Operation, module: Module, schedule: str) -> None:
         alone = [part for part in parts if isinstance(part, Write) and isinstance(part.value.type, ScalarType)]
         loops = [part.parent_op for part in alone]
         if any(isinstance(part, Insert) for part in parts) or any(isinstance(x, Loop) and _is_scalar(x) for x in loops):
-            raise EmptyCellError(f"lanes of {op.result.type} are computed one by one for {target}")
+            raise EmptyCellError(f"lanes of {op.results[0].type} are computed one by one for {target}")
 
 
 def _is_scalar(loop: Loop) -> bool:
@@ -209,21 +216,23 @@ def _statements(column: str, opcode: str, module: Module) -> tuple[Operation, li
     raise missing
 
 
-def fills(column: str, opcode: str) -> str | None:
-    """None if one of the payloads fills the cell; else why the last one does not."""
-    reason = "no payload has the operation"
-    for module, trials in islice(samples(opcode), SAMPLES_IN_VECTORS if column == "vectorize" else None):
+def fills(column: str, opcode: str, dtypes: Dtypes = ()) -> str | None:
+    """None if one of the payloads fills the cell; else why the last one does not. Of some dtypes, None also if none of
+    these could."""
+    reason = "" if dtypes else "no payload has the operation"
+    most = SAMPLES_IN_VECTORS if column == "vectorize" and not dtypes else None
+    for module, trials in islice(samples(opcode, dtypes), most):
         try:
-            fill(column, opcode, module, trials)
+            fill(column, opcode, module, trials, in_lanes=not dtypes)
         except EmptyCellError as error:
-            reason = str(error)
+            reason = reason if dtypes else str(error)
         except TcpxError as error:
             if error.diagnostic.kind is Kind.INTERNAL:
                 raise
             reason = error.diagnostic.message
         else:
             return None
-    return reason
+    return reason or None
 
 
 def check_cell(opcode: str, column: str) -> None:
@@ -246,6 +255,19 @@ def test_row(opcode: str) -> None:
 def test_cell(column: str, opcode: str) -> None:
     """Cells that a compiler is asked for once more."""
     check_cell(opcode, column)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("opcode", OPCODES)
+def test_every_dtype(opcode: str) -> None:
+    """Each cell of an operation is right in all dtypes that it declares; not each has an instruction for all lanes."""
+    known = reasons()
+    for dtypes in uses_of(class_of(opcode))[1]:
+        for column in COLUMNS:
+            empty = fills(column, opcode, dtypes)
+            shown = " ".join(map(str, dtypes))
+            assert empty is None or (opcode, column) in known, f"{opcode} of {shown}, {column}: {empty}"
 
 
 def test_few_cells_are_empty() -> None:

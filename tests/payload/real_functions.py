@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from math import erf, inf
 from typing import Any
 
@@ -119,6 +120,39 @@ def patterns(dtype: ScalarType, step: int = 1, first: int = 0) -> Iterator[Array
     for start in range(first, 1 << dtype.bits, BLOCK * step):
         end = min(1 << dtype.bits, start + BLOCK * step)
         yield np.arange(start, end, step, dtype=np.uint64).astype(f"u{dtype.bytes}").view(dtype.numpy)
+
+
+EDGES = (
+    *(
+        -104,
+        -87.33654475,
+        88.72283905,
+        -149,
+        -126,
+        128,
+        -40,
+        0.6,
+        0.346573590,
+        1,
+        3,
+        4,
+        9,
+        17,
+        60,
+        87,
+        2.0**-24,
+        2.0**17,
+    ),
+    1e-38,
+)
+"""Where ways of computing change, in f32: logarithms of the least and greatest numbers, and what expansions compare."""
+
+
+def near_edges(count: int) -> Iterator[Array]:
+    """So many patterns of f32 on each side of each edge, of its negative, and of 0."""
+    for edge in (0.0, -0.0, *EDGES, *(-edge for edge in EDGES)):
+        here = int(np.float32(edge).view(np.uint32))
+        yield np.arange(max(0, here - count), here + count, dtype=np.uint64).astype(np.uint32).view(np.float32)
 
 
 class Goal:
@@ -236,14 +270,15 @@ def beside_mpmath(x: Array, targets: Sequence[str]) -> dict[tuple[str, str], Wor
     return found
 
 
-SOME = {"powers": 40_000, "numbers": 150}
-"""How many are drawn of a kind of pair, and of a kind of f64."""
+SOME = {"powers": 40_000, "numbers": 150, "edges": 4000}
+"""How many are drawn of a kind of pair, of a kind of f64, and how many are next to each edge."""
 
 
 def sampled(dtype: ScalarType, targets: Sequence[str]) -> dict[tuple[str, str], Worst]:
-    """The greatest errors at what CI computes: every 997th pattern of f32, all of f16 and bf16, some f64 and pairs."""
+    """The greatest errors at what CI computes: every 997th pattern of f32 and those next to edges, all of f16 and bf16,
+    some of f64, and pairs."""
     powers = worst(BINARY, dtype, pairs(dtype, SOME["powers"]), targets)
     if dtype == f64:
         return {**beside_mpmath(drawn(SOME["numbers"]), targets), **powers}
-    step = EVERY if dtype == f32 else 1
-    return {**worst(UNARY, dtype, alone(patterns(dtype, step)), targets), **powers}
+    blocks = patterns(dtype) if dtype != f32 else chain(patterns(f32, EVERY), near_edges(SOME["edges"]))
+    return {**worst(UNARY, dtype, alone(blocks), targets), **powers}

@@ -11,7 +11,7 @@ from tcpx.payload.fused import fused_multiply_add
 from tcpx.payload.interfaces import Build, Elementwise, Group
 from tcpx.payload.ir import Operation, Range, Value, register
 from tcpx.payload.sizes import is_less_equal, maximum, minimum
-from tcpx.payload.types import HALF, ScalarType, dtype_of, f32, i1, like, shape_of
+from tcpx.payload.types import HALF, ScalarType, VectorType, dtype_of, f32, i1, like, shape_of
 from tcpx.payload.value_ranges import value_range
 
 
@@ -227,6 +227,14 @@ class Fma(FloatOnly):
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         a, b, c = (x.astype(np.float64) for x in args)
         return (fused_multiply_add(a, b, c, args[0].dtype),)
+
+    def expansion(self, build: Build, args: Sequence[Value]) -> Value | None:
+        """Of vectors of f16 and bf16, in f32: scalars have a row of their own."""
+        if dtype_of(args[0].type) not in HALF or not isinstance(args[0].type, VectorType):
+            return None
+        from tcpx.payload.ops.fused_halves import fused_in_single  # made of what is below: late to break the cycle
+
+        return fused_in_single(build, *args)
 
 
 @register

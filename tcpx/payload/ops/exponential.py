@@ -17,8 +17,8 @@ from tcpx.payload.types import ScalarType, f32, f64
 from tcpx.records import frozen
 
 LN2: Final = "0.6931471805599453094172321214581765680755"
-LOG_LEAST: Final = {f32: -87.3365, f64: -708.3964185322641}
-"""Below this, e**x is subnormal or 0."""
+LOG_LEAST: Final = {f32: -87.33654022216797, f64: -708.3964185322641}
+"""The least number of which e**x is normal."""
 LOG_MOST: Final = {f32: 88.72283172607422, f64: 709.782712893384}
 """The last number of which e**x is not infinite."""
 LOG_ZERO: Final = {f32: -104.0, f64: -746.0}

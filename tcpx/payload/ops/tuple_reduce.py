@@ -11,7 +11,7 @@ from tcpx.payload.indexing_maps import IndexingMap, dims
 from tcpx.payload.interfaces import Build, Iterator, Position, Structured
 from tcpx.payload.ir import Operation, Value, register
 from tcpx.payload.ops.constant import splat
-from tcpx.payload.ops.elementwise import Add, Arithmetic, Div, Max, Min, Mul, Sub, cast_to
+from tcpx.payload.ops.elementwise import Add, Arithmetic, Div, Max, Min, Mul, MultiplyAdd, Sub, cast_to, converted
 from tcpx.payload.ops.select import IsNan, Less, Select
 from tcpx.payload.sizes import Dim, product, to_text
 from tcpx.payload.types import ScalarType, dtype_of, shape_of, si32
@@ -188,7 +188,8 @@ class ReduceArgmin(ArgReduce):
 @register
 class ReduceMoments(TupleReduce):
     """Count, mean and sum of squared differences from the mean over `dims`, in one pass, combined as Chan, Golub and
-    LeVeque (1979) do; all are 0 of nothing. Counts are exact up to 2**24 in f32."""
+    LeVeque (1979) do; all are 0 of nothing. Of infinities mean and squares are NaN, in any order. Counts are exact up
+    to 2**24 in f32."""
 
     __slots__ = ()
     opcode = "tcp.reduce_moments"
@@ -207,7 +208,9 @@ class ReduceMoments(TupleReduce):
 
     def elements(self, build: Build, args: Sequence[Value], accumulators: Sequence[Value]) -> tuple[Value, ...]:
         x = cast_to(build, args[0], self.acc_types[0])
-        lifted = splat(build, 1.0, x.type), x, splat(build, 0.0, x.type)
+        zero = splat(build, 0.0, x.type)
+        mean = build(MultiplyAdd.of(x, zero, x))  # NaN of an infinity, from which others would have NaN or not
+        lifted = splat(build, 1.0, x.type), mean, zero
         return self.joined(build, accumulators, lifted) if accumulators else lifted
 
     def joined(self, build: Build, lhs: Sequence[Value], rhs: Sequence[Value]) -> tuple[Value, ...]:
@@ -221,7 +224,9 @@ class ReduceMoments(TupleReduce):
         return count, shifted, build(Add.of(build(Add.of(squares, more)), moved))
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
-        x, shape = args[0].astype(np.float64), evaluation.shape(self.count.type)
+        given = converted(args[0], dtype_of(self.operand.type), self.acc_types[0])
+        x, shape = given.astype(np.float64), evaluation.shape(self.count.type)
+        x = np.where(np.isfinite(x), x, np.nan)
         count = np.full(shape, float(np.prod([x.shape[k] for k in self.reduced])))
         mean = np.sum(x, self.reduced) / np.maximum(count, 1)
         squares = np.sum((x - np.expand_dims(mean, self.reduced)) ** 2, self.reduced)
