@@ -290,6 +290,14 @@ def _without(args: Arguments, state: State, frame: Frame, node: ast.Node) -> Run
     return tuple(item for item in held if _contains((others, item), state, frame, node) is False)
 
 
+def _starting(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
+    held, first = args
+    if not isinstance(held, tuple):
+        raise _wrong(args, "a list and one of its items", frame, node)
+    at = next((k for k, item in enumerate(held) if _contains(((item,), first), state, frame, node) is True), len(held))
+    return held[at:]
+
+
 def _end(position: int) -> Builtin:
     def end(args: Arguments, state: State, frame: Frame, node: ast.Node) -> RuntimeValue:
         del state
@@ -441,6 +449,7 @@ _FUNCTIONS: Mapping[str, Builtin] = {
     "dims": _dims,
     "contains": _contains,
     "without": _without,
+    "starting": _starting,
     "outermost": _end(0),
     "innermost": _end(-1),
     "exists": _exists,

@@ -21,6 +21,7 @@ from tcpx.interp.state import State
 from tcpx.interp.statements import check_requirement, is_step, named_parts
 from tcpx.interp.step_check import step_findings
 from tcpx.interp.values import OpHandle, RuntimeValue
+from tcpx.interp.versions import expanded
 from tcpx.payload.diagnostics import Diagnostic, Kind, TcpxError
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import SequenceCallee, declared_arguments, find_callee
@@ -123,7 +124,9 @@ class PayloadChecker:
                 return self._choice(statement, frame)
         return None
 
-    def _choice(self, statement: ast.If | ast.Case | ast.Try | ast.Specialize, frame: Frame) -> list[Known] | None:
+    def _choice(
+        self, statement: ast.If | ast.Case | ast.Try | ast.Specialize | ast.Versions, frame: Frame
+    ) -> list[Known] | None:
         match statement:
             case ast.If():
                 return self._if(statement, frame)
@@ -133,6 +136,8 @@ class PayloadChecker:
                 self._try(statement, frame)
             case ast.Specialize():
                 self._specialize(statement, frame)
+            case ast.Versions():
+                return self._versions(statement, frame)
         return None
 
     def _value(self, expression: ast.Expression, frame: Frame) -> Known:
@@ -287,6 +292,16 @@ class PayloadChecker:
         for body, certain in versions:
             with self.mute(not certain):
                 self.block(body, frame_of_version(statement, body, frame))
+
+    def _versions(self, statement: ast.Versions, frame: Frame) -> list[Known] | None:
+        try:
+            meant = expanded(statement, self.state, frame)
+        except UnforeseenError:
+            return None
+        if isinstance(meant, ast.Block):
+            return self.block(meant, frame.block())
+        self._specialize(meant, frame)
+        return None
 
     def versions(self, statement: ast.Specialize, frame: Frame) -> list[tuple[ast.Block, bool]]:
         """The blocks of the versions that may be made, and whether that is certain."""

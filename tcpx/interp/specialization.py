@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from tcpx.interp.chains import with_chains
 from tcpx.interp.conditions import alternatives_of, is_covered
 from tcpx.interp.expressions import condition, evaluate
 from tcpx.interp.frame import Frame
@@ -107,6 +108,8 @@ def _nothing_holds(last: ast.Fail, statement: ast.Specialize, frame: Frame) -> E
 
 def _targets(statement: ast.Specialize, state: State, frame: Frame) -> list[Operation]:
     value = evaluate(statement.target, state, frame)
+    if statement.takes_chains and isinstance(value, OpHandle):
+        value = with_chains(value, state, statement.target.location)
     ops: list[Operation] = []
     for item in value if isinstance(value, tuple) else (value,):
         if not isinstance(item, OpHandle):

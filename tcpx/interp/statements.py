@@ -13,6 +13,7 @@ from tcpx.interp.specialization import run_specialize
 from tcpx.interp.state import State
 from tcpx.interp.steps import run_step
 from tcpx.interp.values import OpHandle, RuntimeValue, describe, kind_of
+from tcpx.interp.versions import expanded
 from tcpx.payload.diagnostics import Kind, ScheduleError
 from tcpx.payload.ir import Operation
 from tcpx.transform.language import syntax as ast
@@ -57,9 +58,17 @@ def run_statement(statement: ast.Statement, state: State, frame: Frame) -> Value
             return run_try(statement, state, frame, run_block)
         case ast.Tune():
             return run_block(chosen_alternative(statement, state, frame), state, frame.block())
-        case ast.Specialize():
-            run_specialize(statement, state, frame, run_block)
+        case ast.Specialize() | ast.Versions():
+            _versions(statement, state, frame)
     return None
+
+
+def _versions(statement: ast.Specialize | ast.Versions, state: State, frame: Frame) -> None:
+    meant = expanded(statement, state, frame) if isinstance(statement, ast.Versions) else statement
+    if isinstance(meant, ast.Block):
+        run_block(meant, state, frame.block())
+    else:
+        run_specialize(meant, state, frame, run_block)
 
 
 def _let(statement: ast.Let, state: State, frame: Frame) -> None:
@@ -78,7 +87,7 @@ def _let(statement: ast.Let, state: State, frame: Frame) -> None:
             required=f"{len(results)} names",
             found=", ".join(statement.names),
         )
-    frame.names.update(zip(statement.names, results, strict=True))
+    frame.names.update((name, value) for name, value in zip(statement.names, results, strict=True) if name != "_")
 
 
 def is_step(call: ast.Call, frame: Frame) -> bool:

@@ -259,6 +259,8 @@ class Builder:
                 return ast.If(branches, orelse, trivia=trivia, location=location)
             case "specialize":
                 return self._specialize(tree, trivia)
+            case "versions":
+                return self._versions(tree, trivia)
             case "case":
                 return self._case(tree, trivia)
             case "try":
@@ -284,6 +286,15 @@ class Builder:
         branches, _ = self._branches(rest[:-1])
         orelse = self._block_or_fail(rest[-1])
         return ast.Specialize(value, branches, orelse, trivia=trivia, location=self.source.of(tree))
+
+    def _versions(self, tree: Tree[Token], trivia: ast.Trivia) -> ast.Versions:
+        target, *parts, block = _trees(tree)
+        value, first, second = self.expression(target), *map(self.expression, parts)
+        names = _names(tree)
+        items, condition = (first, second) if names else (second, first)
+        variable = names[0] if names else ""
+        location = self.source.of(tree)
+        return ast.Versions(value, items, condition, self.block(block), variable, trivia=trivia, location=location)
 
     def _case(self, tree: Tree[Token], trivia: ast.Trivia) -> ast.Case:
         subject, *rest = _trees(tree)

@@ -71,6 +71,7 @@ FUNCTIONS = _table(
     Function("dims", ("value",), Static.LIST, "the dims of its op that `mm.rhs` or `mm.out` has, in the order stored"),
     Function("contains", ("list", "item"), Static.BOOL, "whether the item is in the list"),
     Function("without", ("list", "others"), Static.LIST, "the items that are not in the other list, in order"),
+    Function("starting", ("list", "item"), Static.LIST, "the items of a list from this one on"),
     Function("outermost", ("list",), Static.ANY, "the first of a list of dims or loops"),
     Function("innermost", ("list",), Static.ANY, "the last of a list of dims or loops"),
     Function("exists", ("handle",), Static.BOOL, "whether the handle still denotes anything"),

@@ -10,7 +10,7 @@ from tcpx.transform.language.tokens import HARD_KEYWORDS
 
 Accepted = frozenset[str]
 _ONLY = {kind: frozenset((kind,)) for kind in ("ELSE", "EQUAL", "COLON")}
-_STATEMENT = frozenset("LET KNOB REQUIRE OPTIONAL FOR IF CASE TRY SPECIALIZE TUNE RETURN".split())
+_STATEMENT = frozenset("LET KNOB REQUIRE OPTIONAL FOR IF CASE TRY SPECIALIZE VERSIONS TUNE RETURN".split())
 _ITEM = frozenset("IMPORT FUNCTION MATCHER VIEW SEQUENCE SCHEDULE".split())
 _ASSIGNING = frozenset("PLUS MINUS TIMES DIVIDE MODULO".split())
 _BEGINS_VALUE = frozenset("NAME INT FLOAT STRING LSQB TRUE FALSE".split())

@@ -39,6 +39,10 @@ class Unit:
     views: dict[str, ast.View] = field(default_factory=dict[str, ast.View])
     roles: dict[str, dict[str, ast.Function]] = field(default_factory=dict[str, "dict[str, ast.Function]"])
     """The roles of each view, as functions of the operation."""
+    expanded: dict[tuple[int, tuple[object, ...]], ast.Specialize | ast.Block] = field(
+        default_factory=dict[tuple[int, tuple[object, ...]], "ast.Specialize | ast.Block"]
+    )
+    """What `versions` statements mean for items, by the identity of the statement."""
     role_types: dict[int, Static] = field(default_factory=dict[int, Static])
     """The static types of roles, by the identity of their functions, as far as they were asked for."""
 

@@ -33,10 +33,10 @@ _WORDS = {
 }  # fmt: skip
 _OPERATORS = frozenset("COMPARISON PLUS MINUS TIMES POWER DIVIDE MODULO LESSTHAN MORETHAN AND OR".split())
 _EXPRESSION = frozenset("NAME INT FLOAT STRING LPAR LSQB MINUS NOT TRUE FALSE MATCH".split())
-_STATEMENT = frozenset("LET KNOB REQUIRE OPTIONAL FOR IF CASE TRY SPECIALIZE TUNE RETURN".split())
+_STATEMENT = frozenset("LET KNOB REQUIRE OPTIONAL FOR IF CASE TRY SPECIALIZE VERSIONS TUNE RETURN".split())
 _ITEM_WORDS = ("language", "import", "function", "matcher", "view", "sequence", "schedule")
 _ITEM = frozenset(word.upper() for word in _ITEM_WORDS)
-_STATEMENT_WORDS = tuple("let knob require optional for if case try specialize tune return".split())
+_STATEMENT_WORDS = tuple("let knob require optional for if case try specialize versions tune return".split())
 _CLOSING_OF = {"(": ")", "[": "]"}
 _ENDS = {"_NL": "the line", "$END": "the file"}
 _STRING_START = re.compile(r'"(\\["\\nt]|[^"\\\n])*')

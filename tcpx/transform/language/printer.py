@@ -141,7 +141,7 @@ def _statement(statement: ast.Statement) -> list[str]:
             )
         case ast.If():
             return _headed(_if_parts(statement))
-        case ast.Specialize():
+        case ast.Specialize() | ast.Versions():
             return _specialize(statement)
         case ast.Case():
             return _case(statement)
@@ -160,7 +160,12 @@ def _if_parts(statement: ast.If) -> list[tuple[str, ast.Block]]:
     return parts + ([("else", statement.orelse)] if statement.orelse is not None else [])
 
 
-def _specialize(statement: ast.Specialize) -> list[str]:
+def _specialize(statement: ast.Specialize | ast.Versions) -> list[str]:
+    if isinstance(statement, ast.Versions):
+        items, condition = print_expression(statement.items), print_expression(statement.condition)
+        of_items = f"for {statement.variable} in {items} when {condition}"
+        by = of_items if statement.variable else f"by {condition} at {items}"
+        return _headed([(f"versions {print_expression(statement.target)} {by}", statement.body)])
     head = f"specialize {print_expression(statement.target)} when"
     parts = [
         (f"{head if k == 0 else 'else when'} {print_expression(branch.condition)}", branch.body)

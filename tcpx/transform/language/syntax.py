@@ -319,6 +319,23 @@ class Specialize(Commented):
     target: Expression
     branches: tuple[Branch, ...]
     orelse: Block | Fail
+    takes_chains: bool = False
+    """Whether what leads to an operation alone, and its epilogue, have versions with it."""
+
+
+@frozen
+class Versions(Commented):
+    """`versions x by size at limits { }`, `versions x for name in items when condition { }`: one version for each limit
+    or item, and one for what is left, all of one block."""
+
+    target: Expression
+    items: Expression
+    """The limits, or the items."""
+    condition: Expression
+    """What is compared with the limits, or the condition of each item but the last."""
+    body: Block
+    variable: str = ""
+    """The name of the item; empty where there are limits."""
 
 
 @frozen
@@ -339,13 +356,13 @@ class Return(Commented):
     values: tuple[Expression, ...]
 
 
-Statement = Let | Knob | Require | Do | ForEach | If | Case | Try | Specialize | Tune | Return
+Statement = Let | Knob | Require | Do | ForEach | If | Case | Try | Specialize | Versions | Tune | Return
 
 
 def blocks_in(statement: Statement) -> Iterator[Block]:
     """The blocks of a statement, not those of the statements in them."""
     match statement:
-        case ForEach():
+        case ForEach() | Versions():
             yield statement.body
         case If() | Specialize():
             yield from (branch.body for branch in statement.branches)

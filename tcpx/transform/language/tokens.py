@@ -21,7 +21,7 @@ HARD_KEYWORDS = frozenset(
 `or` and `not` where only an operation can be meant."""
 
 SOFT_KEYWORDS = frozenset(
-    "language as expects fail remark pad one some any function matcher view separate up_to".split()
+    "language as expects fail remark pad one some any function matcher view separate up_to versions by at".split()
 )
 """Words that are keywords in one place only."""
 
@@ -172,6 +172,10 @@ def _is_soft_keyword(word: str, before: str, after: str, inner: str) -> bool:
             return after == "NAME" and not inner and before != "CARDINALITY"
         case "up_to":
             return before in ("NAME", "INT", "RPAR", "RSQB") and after in ("NAME", "INT") and not inner
+        case "versions":
+            return after in ("NAME", "LSQB") and not inner and before != "DOT"
+        case "by" | "at":
+            return before in ("NAME", "RPAR", "RSQB") and after in ("NAME", "INT", "LSQB", "LPAR") and not inner
         case "separate":
             return before == "KNOB" and after == "NAME"
         case "pad":

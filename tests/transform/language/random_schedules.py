@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-NAMES = ["mm", "last", "root", "x", "row_block_size", "k", "n", "_a", "specialized_epilogue_of_the_second_product"]
+NAMES = ["mm", "last", "root", "x", "row_block_size", "k", "n", "_a", "_", "specialized_epilogue_of_the_second_product"]
 CLASSES = ["contract", "matmul", "op", "elementwise"]
 BINARY = ["+", "-", "*", "**", "/", "%", "==", "!=", "<", "<=", ">", ">=", "and", "or"]
 CONTINUES_BEHIND = {*BINARY, "not", "..", ",", ":", "=", "->", "=>"}
@@ -94,7 +94,7 @@ class RandomSchedule:
 
     def statement(self, depth: int) -> list[str]:
         simple = [self.let, self.let, self.knob, self.require, self.do, self.return_]
-        compound = [self.for_, self.if_, self.case, self.try_, self.specialize, self.tune]
+        compound = [self.for_, self.if_, self.case, self.try_, self.specialize, self.versions, self.tune]
         if depth < 4 and self.chance(0.4):
             return self.random.choice(compound)(depth + 1)
         return self.pick(simple)()
@@ -152,6 +152,11 @@ class RandomSchedule:
         head = ["specialize", *self.list(1), "when", *self.expression(2), *self.block(depth)]
         more = ["else", "when", *self.expression(2), *self.block(depth)] if self.chance(0.3) else []
         return [*head, *more, "else", *self.otherwise(depth)]
+
+    def versions(self, depth: int) -> list[str]:
+        by = ["by", *self.call(2), "at", *self.list(1)]
+        each = ["for", self.name(), "in", *self.list(1), "when", *self.expression(2)]
+        return ["versions", self.name(), *self.random.choice([by, each]), *self.block(depth)]
 
     def tune(self, depth: int) -> list[str]:
         if self.chance(0.5):

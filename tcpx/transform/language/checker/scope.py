@@ -14,6 +14,9 @@ from tcpx.transform.language.views import ViewOf
 
 Called = ast.Function | ast.Matcher | ast.Sequence
 
+NOTHING = "_"
+"""The name of a result that nobody needs."""
+
 
 @dataclass(slots=True)
 class Binding:
@@ -135,7 +138,9 @@ class Scope:
         is_value: bool = False,
         view: ViewOf | None = None,
     ) -> None:
-        """Bind a name; binding it again, or hiding a built-in or an import, is reported."""
+        """Bind a name; binding it again, or hiding a built-in or an import, is reported. `_` binds nothing."""
+        if name == NOTHING:
+            return
         known = self.lookup(name)
         if known is not None:
             self.problems.add(

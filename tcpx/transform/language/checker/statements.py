@@ -7,6 +7,7 @@ from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.checker.calls import check_call_statement, result_types
 from tcpx.transform.language.checker.conversions import conversion
 from tcpx.transform.language.checker.expressions import check_condition, check_expression
+from tcpx.transform.language.checker.operators import expect_number
 from tcpx.transform.language.checker.patterns import candidate_class, check_pattern, check_type, matched_type, parts_of
 from tcpx.transform.language.checker.reachability import check_alternatives, check_arms, check_conditions
 from tcpx.transform.language.checker.scope import Scope
@@ -54,7 +55,7 @@ def check_statement(statement: ast.Statement, scope: Scope, results: Results) ->
             return _check_try(statement, scope, results)
         case ast.Tune():
             return _check_tune(statement, scope, results)
-        case ast.Specialize():
+        case ast.Specialize() | ast.Versions():
             _check_specialize(statement, scope, results)
     return False
 
@@ -273,16 +274,54 @@ def _check_try(statement: ast.Try, scope: Scope, results: Results) -> bool:
     return False
 
 
-def _check_specialize(statement: ast.Specialize, scope: Scope, results: Results) -> None:
-    given = check_expression(statement.target, scope)
+def _check_versions(statement: ast.Versions, scope: Scope, results: Results) -> None:
+    """The items are known before there are versions; each version is the same block."""
+    given = check_expression(statement.items, scope)
+    if given not in (Static.LIST, Static.ANY):
+        scope.problems.add(
+            "versions are made for the items of a list",
+            statement.items.location,
+            required="a list such as `[48, 256]`",
+            given=given.value,
+        )
+    inner = scope.inner()
+    if statement.variable:
+        inner.bind(statement.variable, Static.ANY, statement.location, is_value=True)
+        check_condition(statement.condition, inner)
+    else:
+        expect_number(check_expression(statement.condition, inner), statement.condition, inner)
+    _check_versions_of(statement.body, inner, results)
+    inner.report_unused()
+
+
+def _check_target(target: ast.Expression, scope: Scope) -> None:
+    given = check_expression(target, scope)
     if given not in (Static.OP, Static.LOOP, Static.LIST, Static.ANY):
         scope.problems.add(
             "versions are made of operations",
-            statement.target.location,
+            target.location,
             required="op, loop or a list of them",
             given=given.value,
-            fix=conversion(given, Static.OP, statement.target),
+            fix=conversion(given, Static.OP, target),
         )
+
+
+def _check_versions_of(block: ast.Block, scope: Scope, results: Results) -> None:
+    for found in _returns(block):
+        scope.problems.add(
+            "`return` cannot stand in a branch of `specialize`",
+            found.location,
+            required="statements for both versions",
+            given="handles of a branch end with it",
+        )
+    check_block(block, scope.inner(), results)
+
+
+def _check_specialize(statement: ast.Specialize | ast.Versions, scope: Scope, results: Results) -> None:
+    _check_target(statement.target, scope)
+    if isinstance(statement, ast.Versions):
+        _check_versions(statement, scope, results)
+        return
     check_conditions(statement.branches, scope)
     blocks = [branch.body for branch in statement.branches]
     for branch in statement.branches:
@@ -290,14 +329,7 @@ def _check_specialize(statement: ast.Specialize, scope: Scope, results: Results)
     if isinstance(statement.orelse, ast.Block):
         blocks.append(statement.orelse)
     for block in blocks:
-        for found in _returns(block):
-            scope.problems.add(
-                "`return` cannot stand in a branch of `specialize`",
-                found.location,
-                required="statements for both versions",
-                given="handles of a branch end with it",
-            )
-        check_block(block, scope.inner(), results)
+        _check_versions_of(block, scope, results)
 
 
 def _returns(block: ast.Block) -> Iterator[ast.Return]:
@@ -305,6 +337,6 @@ def _returns(block: ast.Block) -> Iterator[ast.Return]:
     for statement in block.statements:
         if isinstance(statement, ast.Return):
             yield statement
-        elif not isinstance(statement, ast.Specialize):
+        elif not isinstance(statement, ast.Specialize | ast.Versions):
             for inner in ast.blocks_in(statement):
                 yield from _returns(inner)

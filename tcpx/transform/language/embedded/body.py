@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -214,6 +215,35 @@ class Body(Steps):
         return self._block(
             lambda body: ast.Specialize(subject, (ast.Branch(decided, body, location=where),), PENDING, location=where)
         )
+
+    def versions(self, target: Argument, *, by: Argument, at: Argument) -> BlockContext:
+        """`versions x by size(x.m) at [48, 256] { }`: one version for each limit, and one for what is larger."""
+        where = here()
+        subject, size, limits = (tree_of(part, where) for part in (target, by, at))
+        return self._block(lambda body: ast.Versions(subject, limits, size, body, location=where))
+
+    def versions_for(
+        self, target: Argument, name: str, items: Argument, when: Callable[[Value], Argument]
+    ) -> AbstractContextManager[Value]:
+        """`versions x for name in items when c { }`: `with s.versions_for(x, "way", ways, lambda way: ..) as way:`."""
+        where, recorder = here(), self._recorder
+        subject, listed = tree_of(target, where), tree_of(items, where)
+        variable = recorder.free_name(checked_name(name, where))
+        value = Value(recorder, ast.Name(variable, location=where))
+        decided = tree_of(when(value), where)
+
+        def made(body: ast.Block) -> ast.Versions:
+            return ast.Versions(subject, listed, decided, body, variable, location=where)
+
+        recorder.check_header(made(_empty(where)))
+        block = BlockContext(recorder, lambda body: recorder.add(made(body)), where, (variable,))
+
+        @contextmanager
+        def opened() -> Generator[Value]:
+            with block:
+                yield recorder.named(variable, where)
+
+        return opened()
 
     def else_when(self, condition: Argument) -> BlockContext:
         """The next version of `specialize_when`."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from tcpx.payload.diagnostics import Kind, Location, ScheduleError
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.builtins import CONSTANTS, FUNCTIONS
-from tcpx.transform.language.checker.scope import Problems, Scope
+from tcpx.transform.language.checker.scope import NOTHING, Problems, Scope
 from tcpx.transform.language.checker.statements import check_statement
 from tcpx.transform.language.embedded.places import Caller, Use
 from tcpx.transform.language.embedded.values import Results, Value, refused
@@ -132,8 +132,8 @@ class Recorder:
         """Bind results, under these names or free ones like them; `unpacked` gives several even of one name."""
         names: list[str] = []
         for name in wanted:
-            free = self.free_name(name)
-            while free in names:
+            free = self.free_name(name) if name != NOTHING else name
+            while free in names and free != NOTHING:
                 free = self.free_name(f"{free}_2")
             names.append(free)
         self.record(ast.Let(tuple(names), node, optional, trivia=ast.Trivia(doc), location=where))
@@ -196,9 +196,11 @@ class BlockContext:
     recorder: Recorder
     finish: Callable[[ast.Block], None]
     where: Location
+    names: tuple[str, ...] = ()
+    """What is bound in the block."""
 
     def __enter__(self) -> None:
-        self.recorder.open()
+        self.recorder.open(self.names, self.where)
 
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is not None:

@@ -128,8 +128,24 @@ class Replay:
                 self.inside(first, statement.alternatives[0])
                 for word, where, body in zip(words[1:], conditions[1:], statement.alternatives[1:], strict=True):
                     self.inside(s.or_tune(word, where=where), body)
+            case ast.Versions():
+                self.versions(statement)
             case _:
                 self.branches(statement)
+
+    def versions(self, statement: ast.Versions) -> None:
+        target, items = self.value(statement.target), self.value(statement.items)
+        if not statement.variable:
+            self.inside(self.s.versions(target, by=self.value(statement.condition), at=items), statement.body)
+            return
+
+        def when(item: Any) -> Any:
+            self.known[statement.variable] = item
+            return self.value(statement.condition)
+
+        with self.s.versions_for(target, statement.variable, items, when) as item:
+            self.known[statement.variable] = item
+            self.block(statement.body)
 
     def branches(self, statement: ast.If | ast.Case | ast.Specialize) -> None:
         s = self.s
