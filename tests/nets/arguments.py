@@ -57,7 +57,8 @@ class Arguments:
                 return None
             if parameter.name in plausible.INEXACT.get(self.transform.name, ()):
                 continue
-            written.append(value if parameter.is_required and not written else f"{parameter.name}: {value}")
+            is_first = parameter.is_required and parameter is self.transform.parameters[0]
+            written.append(value if is_first else f"{parameter.name}: {value}")
         return written
 
     def _chance_of(self, parameter: Parameter) -> float:
