@@ -123,7 +123,11 @@ def _keep_names(old: Operation, made: Operation) -> None:
 
 
 def fold_repeated(rewriter: Rewriter, op: Operation) -> bool:
-    """Make one of two conversions, transposes or broadcasts of each other, where that is the same."""
+    """Make one of two conversions, transposes or broadcasts of each other, where that is the same, and none of one that
+    changes nothing."""
+    if _changes_nothing(op):
+        rewriter.replace_op(op, [op.operands[0]])
+        return True
     inner = op.operands[0].defining_op if len(op.operands) == 1 and len(op.results) == 1 else None
     if inner is None or type(inner) is not type(op) or len(inner.operands) != 1:
         return False
@@ -146,6 +150,17 @@ def fold_repeated(rewriter: Rewriter, op: Operation) -> bool:
             return True
     replace_with(rewriter, op, _standing_for(type(op)([source], [result], attributes), op))
     return True
+
+
+def _changes_nothing(op: Operation) -> bool:
+    """Whether an operation is a cast to the dtype that its operand has, a transpose that leaves dims where they are, or
+    a broadcast along none."""
+    if len(op.operands) != 1 or len(op.results) != 1 or op.operands[0].type != op.result.type:
+        return False
+    if isinstance(op, Elementwise):
+        return op.is_conversion and op.semantics == "cast(a)"
+    is_turned = isinstance(op, Structured) and bool({"transpose", "broadcast"} & set(op.tree_classes()))
+    return is_turned and list(op.maps()) == [op.result_map()]
 
 
 def _standing_for(made: Operation, op: Operation) -> Operation:

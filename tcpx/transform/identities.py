@@ -20,6 +20,7 @@ INTEGER: Final = frozenset({ScalarKind.SIGNED, ScalarKind.UNSIGNED})
 DISCRETE: Final = INTEGER | {ScalarKind.BOOL}
 NUMBER: Final = FLOAT | INTEGER
 SIGNED: Final = FLOAT | {ScalarKind.SIGNED}
+UNSIGNED: Final = frozenset({ScalarKind.UNSIGNED})
 ANY: Final = FLOAT | DISCRETE
 """The kinds of dtypes of results that a line is for."""
 
@@ -46,6 +47,13 @@ EXACT: Final[Table] = (
     ("floordiv(x, 1)", "x", INTEGER),
     ("min(x, x)", "x", ANY),
     ("max(x, x)", "x", ANY),
+    ("min(x, 1e999)", "x", FLOAT),  # infinity; of NaN, NaN
+    ("max(x, -1e999)", "x", FLOAT),
+    ("min(x, 0)", "0", UNSIGNED),
+    ("max(x, 0)", "x", UNSIGNED),
+    ("mod(x, 1)", "0", INTEGER),
+    ("rem(x, 1)", "0", INTEGER),
+    ("pow(x, 1)", "x", FLOAT),
     ("select(c, x, x)", "x", ANY),
     ("select(not_(c), x, y)", "select(c, y, x)", ANY),
     ("neg(neg(x))", "x", NUMBER),

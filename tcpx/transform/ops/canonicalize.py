@@ -21,9 +21,9 @@ class Canonicalize(Transform):
     then cse and dce.
 
     Identities that hold for every value are always applied: `x + -0.0`, `x * 1`, `x / 1`, `neg(neg(x))`, `min(x, x)`,
-    a `select` of equal arms, casts there and back that lose nothing, transposes and broadcasts of each other. An
-    elementwise operation on operands that are repeated alike is computed before the broadcast. Others change what is
-    rounded, and are asked for:
+    `max(x, -inf)`, a `select` of equal arms, casts to the dtype that is there, casts there and back that lose nothing,
+    transposes and broadcasts of each other, and those that change nothing. An elementwise operation on operands that
+    are repeated alike is computed before the broadcast. Others change what is rounded, and are asked for:
 
     * `fma`: a product that is added to something, or from which it is taken, is rounded once, with it;
     * `reciprocals`: a division by what is repeated is a product with its reciprocal;

@@ -210,3 +210,26 @@ def test_what_is_repeated_alike_is_computed_before() -> None:
 def test_names_of_dims_stay() -> None:
     named = Written("abs(neg(x))", f32).text.replace("tcp.abs(%v0) :", 'tcp.abs(%v0) {dim_names = ["r", "c"]} :')
     assert '{dim_names = ["r", "c"]}' in run(named, "canonicalize(root)").module.text()
+
+
+@pytest.mark.parametrize(
+    "neutral",
+    [
+        "tcp.cast(%x)",
+        "tcp.transpose(%x) {permutation = [0, 1]}",
+        "tcp.broadcast(%x) {dims = [0, 1]}",
+        "tcp.mul(%x, 1.0)",
+    ],
+)
+def test_what_changes_nothing_is_left_out(neutral: str) -> None:
+    type_ = "tensor<[N]x3xf32>"
+    text = f"func @f(%x: {type_}) -> {type_} symbols [N] {{\n  %y = {neutral} : {type_}\n  tcp.return(%y)\n}}\n"
+    done = run(text, "canonicalize(root)").module
+    assert opcodes(done) == []
+    assert done.text().count("tcp.return(%x)") == 1
+    kernel = tcpx.compile(
+        tcpx.parse(text), tcpx.parse_schedule("language 1\nschedule s(root: func) { canonicalize(root) }")
+    )
+    assert "memcpy(" in kernel.c_source
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    np.testing.assert_array_equal(kernel(x), x)
