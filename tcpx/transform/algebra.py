@@ -159,8 +159,9 @@ def _changes_nothing(op: Operation) -> bool:
         return False
     if isinstance(op, Elementwise):
         return op.is_conversion and op.semantics == "cast(a)"
-    is_turned = isinstance(op, Structured) and bool({"transpose", "broadcast"} & set(op.tree_classes()))
-    return is_turned and list(op.maps()) == [op.result_map()]
+    if not isinstance(op, Structured) or {"transpose", "broadcast"}.isdisjoint(op.tree_classes()):
+        return False
+    return list(op.maps()) == [op.result_map()]
 
 
 def _standing_for(made: Operation, op: Operation) -> Operation:
