@@ -87,9 +87,10 @@ CHROMIUM = _program("chromium", "chromium")
 DISTRIBUTED = _package("distributed")
 OPTUNA = _package("optuna")
 RICH = _package("rich")
+TORCH = _package("torch")
 TOOLS = (
     *(GCC, GCC_OPENMP, GCC_SANITIZERS, CLANG, CLANG_OPENMP, CLANG_SANITIZERS),
-    *(CHROMIUM, DISTRIBUTED, OPTUNA, RICH),
+    *(CHROMIUM, DISTRIBUTED, OPTUNA, RICH, TORCH),
 )
 
 
