@@ -59,20 +59,20 @@ def _binary(name: str, other: str = "", **more: Any) -> Case:
     return Case(f"tcp.{name}(%x, %y)", lambda t, f, x, y: getattr(t, other or name)(x, y), types=(X, X), **more)
 
 
-ROW, TRUTH, POSITIVE = "tensor<[M]x{t}>", "tensor<[M]x[N]xi1>", {"low": 0.1}
+ROW, TRUTH, POSITIVE = "tensor<[M]x{t}>", "tensor<[M]x[N]xi1>", 0.1
 IX = "tensor<[M]x[N]xsi64> in 0 to N"
 ROWS = "tensor<[M]xsi64> in 0 to M"
 QUERY = "tensor<2x[M]x[N]x{t}>"
 CASES = {
     **{name: _unary(name) for name in ("exp", "exp2", "expm1", "tanh", "erf", "sigmoid", "sin", "cos")},
-    **{name: _unary(name, **POSITIVE) for name in ("log", "log2", "log10", "log1p", "sqrt", "rsqrt", "reciprocal")},
+    **{name: _unary(name, low=POSITIVE) for name in ("log", "log2", "log10", "log1p", "sqrt", "rsqrt", "reciprocal")},
     **{name: _unary(name, dtypes=NUMBERS) for name in ("neg", "abs", "sign")},
     **{name: _unary(name) for name in ("floor", "ceil", "trunc", "round")},
     **{name: _binary(name, dtypes=NUMBERS) for name in ("add", "sub", "mul")},
     "max": _binary("max", "maximum", dtypes=NUMBERS),
     "min": _binary("min", "minimum", dtypes=NUMBERS),
-    "div": _binary("div", **POSITIVE),
-    "pow": _binary("pow", dtypes=("f32", "f64"), **POSITIVE),
+    "div": _binary("div", low=POSITIVE),
+    "pow": _binary("pow", dtypes=("f32", "f64"), low=POSITIVE),
     "floordiv": _binary("floordiv", "floor_divide", dtypes=INTEGERS, low=1, high=30),
     "mod": _binary("mod", "remainder", dtypes=INTEGERS, low=1, high=30),
     "less": _binary("less", "less", dtypes=NUMBERS, result=TRUTH),
@@ -202,7 +202,7 @@ def _argument(kind: str, sizes: dict[str, int], case: Case, random: np.random.Ge
     elif dtype == "i1":
         view[...] = random.integers(0, 2, view.shape)
     elif dtype in INTEGERS:
-        view[...] = random.integers(max(case.low, 0 if dtype[0] == "u" else -100), case.high + 90, view.shape)
+        view[...] = random.integers(int(max(case.low, 0 if dtype[0] == "u" else -100)), int(case.high) + 90, view.shape)
     else:
         view[...] = random.uniform(case.low, case.high, view.shape)
     return view
