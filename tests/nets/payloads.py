@@ -60,7 +60,8 @@ INDIRECT = ("tcp.const",)
 
 def drawn_classes() -> list[str]:
     """The opcodes a payload is drawn from."""
-    return [o for o, cls in payload_classes().items() if o not in WITHOUT_VALUE + INDIRECT and cls.result_count == 1]
+    classes = payload_classes().items()
+    return [*(o for o, cls in classes if o not in WITHOUT_VALUE + INDIRECT and cls.result_count == 1), Generic.opcode]
 
 
 class RandomPayload:
