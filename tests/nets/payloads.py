@@ -20,6 +20,7 @@ from tcpx.payload.ops.exponential import Exp
 from tcpx.payload.ops.generic import Generic, Return, Yield
 from tcpx.payload.ops.movement import Broadcast, Fill
 from tcpx.payload.ops.reduce import ReduceMax, ReduceSum
+from tcpx.payload.ops.scan import CumMax
 from tcpx.payload.ops.shorthand import Shorthand, standing_nowhere
 from tcpx.payload.sizes import Dim, Symbol, symbols
 from tcpx.payload.strided import STRIDED, can_be_strided
@@ -191,7 +192,7 @@ class RandomPayload:
 
     def _add_rows(self) -> None:
         """The powers of rows below their maximum, summed; the rows over that, negated: it is sums and a quotient that
-        may be moved."""
+        may be moved. The largest up to each element: a scan."""
         m, n = (self._extent(new=True) for _ in range(2))
         x, row = self._value(TensorType((m, n), f32)), TensorType((m,), f32)
         largest = self._append(ReduceMax([x], [row], {"dims": (1,)}))
@@ -201,6 +202,7 @@ class RandomPayload:
         total = self._append(ReduceSum([powers], [row], {"dims": (1,)}))
         spread = self._append(Broadcast.of(total, (0,), x.type))
         self._append(Neg.of(self._append(Div.of(x, spread))))
+        self._append(CumMax([x], [x.type, row], {"dim": 1}))
 
     def _add_layers(self) -> None:
         """Four operations on two values, one of which the layer before has made."""

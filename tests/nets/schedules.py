@@ -87,6 +87,8 @@ class RandomSchedule:
                 self.prefix.append(f'let {name} = match one "{op.name}" in root')
                 self.session.run(self.prefix[-1])
         wanted = self.random.choice((3, 5, 6, 7, 8, 9, 10, 12))
+        if 20 * self.counts.by_transform["scan_in_lanes"] <= self.counts.cases:
+            self._scans()
         if 20 * min(self.counts.by_transform[n] for n in ("fuse_dependent", "sink")) <= self.counts.cases:
             self._rows()
         if 30 * self.counts.by_transform["hoist_accumulator"] <= self.counts.cases:
@@ -163,6 +165,13 @@ class RandomSchedule:
             for loop, (name, dim) in zip(loops, chosen, strict=True):
                 self._given("tile", f"let {loop} = tile({name}, [{dim}{rest}")
             self._given("fuse_siblings", f"fuse_siblings({loops[0]}, into: {loops[1]})")
+
+    def _scans(self) -> None:
+        """Scans whose elements may be combined in any grouping."""
+        for name, op in self.session.ops().items():
+            if isinstance(op, Structured) and op.is_associative and op.is_sequential:
+                dim = next(it.name for it in op.iterators() if it.is_sequential)
+                self._given("scan_in_lanes", f"scan_in_lanes({name}, {dim})")
 
     def _rows(self) -> None:
         """Sums of powers in the loop of the maxima that they need; a quotient by them behind what reads it."""
