@@ -1102,6 +1102,8 @@ class Elementwise(Structured):
     linear: ClassVar[tuple[int, ...]] = ()
     """The operands in which it is linear, one at a time, on floats: f(a + b) = f(a) + f(b), f(c * a) = c * f(a). Up to
     rounding."""
+    direction: ClassVar[int] = 0
+    """1 if the result is never less than an operand, -1 if it is never more."""
     distributes_over: ClassVar[tuple[str, ...]] = ()
     """The opcodes of the combiners over which it distributes: `tcp.add` of mul, as c * (a + b) = c * a + c * b."""
     rounds_again: ClassVar[bool] = False

@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isinf
 
-from tcpx.payload.indexing_maps import dims, map_dim
-from tcpx.payload.interfaces import Group, Iterator, IteratorKind, Structured, padded
-from tcpx.payload.ir import Attribute, Block, Operation, Value
-from tcpx.payload.ops.gml_st import Loop, StYield
+from tcpx.payload.broadcasting import have_equal_extents
+from tcpx.payload.indexing_maps import index_operands, map_dim
+from tcpx.payload.interfaces import Build, Group, Structured, padded
+from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
 from tcpx.payload.rewriter import InsertPoint
-from tcpx.payload.types import dtype_of, shape_of
+from tcpx.payload.subsets import Tile
+from tcpx.payload.types import TensorType, dtype_of, shape_of
 from tcpx.records import frozen
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
+from tcpx.transform.bodies import Body, combiner_of, number_of, pointwise
 from tcpx.transform.convex import gathered, sources
 from tcpx.transform.editing import rename_inside, source_name
-from tcpx.transform.separation import Body, Change, Separation, Trace, absorbs, distributing, number_of
+from tcpx.transform.separation import Change, Separation, Trace, absorbs, distributing
 from tcpx.transform.sibling_fusion import check_alike, merged
+
+
+def type_of(value: Value) -> TensorType:
+    """The shape and dtype of a tensor."""
+    return TensorType(shape_of(value.type), dtype_of(value.type))
 
 
 @frozen
@@ -54,11 +62,20 @@ def fuse_dependent(ctx: TransformContext, loop: Loop, into: Loop) -> Loop:
             found=", ".join(f"%{into.results[k].name}" for k in used),
             fix="compute what needs both in a loop behind",
         )
-    running = _running(ctx, into, used[0])
+    running = _reduction(ctx, into, used[0])
+    if running is None:
+        raise ctx.fail(
+            f"%{into.results[used[0]].name} is not reduced by one operation of {into.name}",
+            op=into,
+            required="a reduction of the whole result in each iteration",
+            found=", ".join(f"%{end.value.name}" for end in into.yields_to(used[0]))
+            or "a destination that is passed on",
+            fix="`fuse_dependent` before what is in the loop is tiled",
+        )
     rewriter.replace_uses(into.results[used[0]], running.after, lambda user: user.is_in(loop))
     first = len(into.destinations)
     merged(ctx, loop, into)
-    _correct_all(ctx, running, into, into.destinations[first:])
+    _correct_all(ctx, running, into, range(first, len(into.destinations)))
     return into
 
 
@@ -90,44 +107,40 @@ def _check_path(ctx: TransformContext, loop: Loop, into: Loop) -> None:
         )
 
 
-def _running(ctx: TransformContext, loop: Loop, number: int) -> Running:
-    """The reduction into a destination. Raises ScheduleError where it is none of one operation in the loop itself."""
-    ends = loop.yields_to(number)
-    value = ends[0].value if len(ends) == 1 and ends[0].parent is loop.body else None
-    op = value.defining_op if value is not None else None
-    if (
-        value is None
-        or not isinstance(op, Structured)
-        or not op.inits
-        or not _is_whole(ends[0])
-        or _destination(op.inits[op.results.index(value)]) is not loop.destinations[number]
-    ):
-        raise ctx.fail(
-            f"%{loop.results[number].name} is not reduced by one operation of {loop.name}",
-            op=loop,
-            required="a reduction of the whole result in each iteration",
-            found=f"%{op.name}: {op.opcode}" if op is not None else f"{len(ends)} yields",
-            fix="`fuse_dependent` before what is in the loop is tiled",
-        )
-    index = op.results.index(value)
-    return Running(op, index, op.inits[index], value)
+def _reduction(ctx: TransformContext, loop: Loop, number: int) -> Running | None:
+    """The reduction of all of a destination, by one operation of the loop itself; None if it is something else."""
+    dest, ends = loop.destinations[number], loop.yields_to(number)
+    whole = Tile.full(shape_of(dest.type))
+    op = ends[0].value.defining_op if len(ends) == 1 and ends[0].parent is loop.body else None
+    if not isinstance(op, Structured) or not op.inits or op.is_sequential or not ends[0].subset.is_full(whole.sizes):
+        return None
+    index = op.results.index(ends[0].value)
+    if op.inits[index] is dest:  # what is before is read before something is stored
+        before = ctx.rewriter.insert(
+            Materialize.of(dest, whole), InsertPoint.before(op), f"{source_name(op)}.acc"
+        ).result
+        inits = [before if k == index else value for k, value in enumerate(op.inits)]
+        ctx.rewriter.set_operands(op, [*op.inputs, *inits])
+    read = op.inits[index].defining_op
+    if not isinstance(read, Materialize) or read.source is not dest or not read.subset.is_full(whole.sizes):
+        return None
+    return Running(op, index, read.result, op.results[index])
 
 
-def _is_whole(end: StYield) -> bool:
-    return end.subset.is_full(shape_of(end.destination.type))
+def _is_alone(loop: Loop, number: int, reduction: Running) -> bool:
+    """Whether nothing else reads what is reduced so far, before or after an iteration."""
+    reads = [*reduction.before.users, *reduction.after.users]
+    return len(loop.destinations[number].users) == 2 and len(reads) == 2 and reads[0] is reduction.op
 
 
-def _destination(value: Value) -> Value:
-    """What a tile of a destination is read from."""
-    made = value.defining_op
-    return value if made is None or not made.moves() else made.operands[0]
-
-
-def _correct_all(ctx: TransformContext, running: Running, loop: Loop, destinations: Sequence[Value]) -> None:
+def _correct_all(ctx: TransformContext, running: Running, loop: Loop, numbers: Sequence[int]) -> None:
     """Change what is reduced into these destinations as the running result changes, before more is added."""
-    needed = _leading_to(
-        [end for dest in destinations for end in loop.yields_to(loop.destinations.index(dest))], running
-    )
+    needed = _leading_to([end for number in numbers for end in loop.yields_to(number)], running)
+    reductions: dict[Operation, tuple[int, Running]] = {}
+    for number in numbers:
+        held = _reduction(ctx, loop, number)
+        if held is not None and _is_alone(loop, number, held):
+            reductions[held.op] = number, held
     separation = Separation(
         ctx,
         _first_traces(ctx, running, needed[0]),
@@ -138,10 +151,10 @@ def _correct_all(ctx: TransformContext, running: Running, loop: Loop, destinatio
         if isinstance(op, StYield):
             _check_final(ctx, separation, running, op)
             continue
-        separation.follow(op)
-        changes = any(separation.change(result) is not None for result in op.results)
-        if changes and isinstance(op, Structured) and any(_destination(value) in destinations for value in op.inits):
-            _correct(ctx, separation, running, op, loop)
+        number, held = reductions.get(op, (0, None))
+        separation.follow(op, accumulates=held is not None)
+        if held is not None and any(separation.change(result) is not None for result in op.results):
+            _correct(ctx, separation, running, held, loop.operands[number])
 
 
 def _leading_to(ends: Sequence[Operation], running: Running) -> list[Operation]:
@@ -160,21 +173,40 @@ def _first_traces(ctx: TransformContext, running: Running, before: Operation) ->
     """Those of the running result, and of what is reduced where that is known."""
     op, number = running.op, running.number
     names = [map_dim(entry) for entry in op.result_maps()[number]]
-    by = new.subtract(running.after, running.before)
-    by.stand_for(op)
-    by = ctx.rewriter.insert(by, InsertPoint.before(before), f"{source_name(op)}.change").result
-    traces = {running.after: Trace(tuple(range(len(names))), Change(Group.SUM, by))}
+    places, dtype = tuple(range(len(names))), dtype_of(running.after.type)
+
+    def change(build: Build, args: Sequence[Value]) -> Value:
+        """Nothing where they are equal: of two infinities, too."""
+        nothing = build(new.literal(Group.SUM.identity, dtype))
+        return build(new.select(build(new.equal(*args)), nothing, build(new.subtract(*args))))
+
+    made = pointwise([(running.after, places), (running.before, places)], type_of(running.after), change)
+    by = _insert(ctx, made, before, f"{source_name(op)}.change", op)
+    combiner = combiner_of(op)
+    sign = combiner.direction if combiner is not None else 0
+    traces = {running.after: Trace(places, Change(Group.SUM, by, running.before, sign))}
+    if op.is_irregular or op.valid or index_operands(op.maps()):
+        return traces
     body = Body.of(op)
     lifted = body.results[number]
     if lifted in body.elements and running.neutral is not None:
         index = body.elements.index(lifted)
-        read = [map_dim(entry) for entry in op.maps()[index]]
-        if all(name in read for name in names):
+        read, shape = [map_dim(entry) for entry in op.maps()[index]], shape_of(op.inputs[index].type)
+        extents = dict(zip((it.name for it in op.iterators()), op.domain(), strict=True))
+        is_all = None not in read and len({*read}) == len(read) and {*names} <= {*read}
+        if is_all and have_equal_extents([extents[name] for name in read if name is not None], shape):
             value: Value | None = op.inputs[index]
             while value is not None:  # what is padded, too
                 traces[value] = Trace(tuple(map(read.index, names)), None, float(running.neutral))
                 value = padded(value.defining_op)
     return traces
+
+
+def _insert(ctx: TransformContext, made: Structured, before: Operation, name: str, source: Operation) -> Value:
+    """The result of a detached operation with a body, which stands for `source`."""
+    made.stand_for(source)
+    rename_inside(ctx.rewriter, made, before)
+    return ctx.rewriter.insert(made, InsertPoint.before(before), name).result
 
 
 def _check_final(ctx: TransformContext, separation: Separation, running: Running, end: StYield) -> None:
@@ -190,59 +222,47 @@ def _check_final(ctx: TransformContext, separation: Separation, running: Running
         )
 
 
-def _correct(ctx: TransformContext, separation: Separation, running: Running, op: Structured, loop: Loop) -> None:
-    """Let a reduction go on from what it has reduced before, changed as the running result is."""
-    if len(op.results) > 1:
+def _correct(ctx: TransformContext, separation: Separation, running: Running, held: Running, begin: Value) -> None:
+    """Let a reduction go on from what it has reduced before, changed as the running result is. `begin` is what its
+    destination begins with."""
+    op, first = held.op, begin.defining_op
+    trace, neutrals = separation.traces.pop(held.after), op.neutrals()
+    change, dtype, limit = trace.change, dtype_of(held.after.type), running.neutral
+    if len(op.results) > 1 or change is None or neutrals is None:
         raise separation.fail(op, "a reduction of several results")
-    rewriter, old, trace = ctx.rewriter, op.inits[0], separation.traces.pop(op.result)
-    change, neutrals, dtype = trace.change, op.neutrals(), dtype_of(op.result.type)
-    others = [user for user in op.result.users if not isinstance(user, StYield)]
-    if others:
-        raise separation.fail(others[0], f"%{op.name}, which is not final either")
-    first = loop.operands[loop.destinations.index(_destination(old))].defining_op
-    begin = number_of(first)
-    if change is None or neutrals is None:
-        return
-    cls = distributing(ctx, op, change.group)
-    if begin is None or not absorbs(change.group, begin, dtype):
+    neutral, cls = neutrals[0], distributing(ctx, op, change.group)
+    if number_of(first) != neutral or not absorbs(change.group, neutral, dtype):
         raise ctx.fail(
             f"%{op.name} goes on from what is no part of it",
             op=op,
-            required=f"a loop that begins with {neutrals[0]}",
+            required=f"a loop that begins with {neutral}",
             found=f"%{first.name}: {first.opcode}" if first is not None else "an argument",
         )
-    limit = running.neutral
+    if change.group is Group.SUM and change.sign == 0 and dtype.is_float:
+        raise ctx.fail(
+            f"%{running.op.name} may rise and fall",
+            op=op,
+            required="a running result that goes one way, as a maximum does",
+            found=running.op.opcode,
+        )
     guarded = limit is not None and isinf(limit)
-    if guarded and trace.start != neutrals[0]:
+    if guarded and trace.start != neutral:
         raise ctx.fail(
             f"%{op.name} may add something where all of %{running.op.name} so far is {limit}",
             op=op,
-            required=f"{neutrals[0]} of elements that are {limit}",
+            required=f"{neutral} of elements that are {limit}",
             found="an unknown number" if trace.start is None else str(trace.start),
         )
-    inputs = [old, change.by, *([running.before] if guarded else [])]
+
+    def changed(build: Build, args: Sequence[Value]) -> Value:
+        made = build(cls([args[0], new.cast_to(build, args[1], dtype)], [dtype]))
+        if limit is None or len(args) < 3:
+            return made
+        is_first = build(new.equal(args[2], build(new.literal(limit, dtype_of(args[2].type)))))
+        return build(new.select(is_first, build(new.literal(neutral, dtype)), made))
+
     places = [dim for dim in trace.dims if isinstance(dim, int)]
-    own = dims(*(f"d{k}" for k in range(len(shape_of(old.type)))))
-    block = Block(
-        [(source_name(op), dtype), ("by", dtype_of(change.by.type)), ("before", running.op.acc_type)][: len(inputs)]
-    )
-
-    def build(inner: Operation) -> Value:
-        block.append(inner)
-        inner.result.name = inner.name = "changed"
-        return inner.result
-
-    changed = build(cls([block.args[0], new.cast_to(build, block.args[1], dtype)], [dtype]))
-    if limit is not None and guarded:
-        is_first = build(new.equal(block.args[2], build(new.literal(limit, dtype_of(running.before.type)))))
-        changed = build(new.select(is_first, build(new.literal(neutrals[0], dtype)), changed))
-    block.append(new.yielded([changed]))
-    attributes: dict[str, Attribute] = {
-        "iterators": tuple(Iterator(name, IteratorKind.PARALLEL).entry for name in map(map_dim, own) if name),
-        "maps": (own, *(tuple(own[k] for k in places) for _ in inputs[1:]), own),
-    }
-    made = new.generic(inputs, [old.type], attributes, [block])
-    made.stand_for(op)
-    rename_inside(rewriter, made, op)
-    rewriter.insert(made, InsertPoint.before(op), f"{source_name(op)}.changed")
-    rewriter.set_operands(op, [*op.inputs, made.result])
+    inputs = [(held.before, range(len(shape_of(held.before.type)))), (change.by, places)]
+    inputs += [(change.before, places)] if guarded and change.before is not None else []
+    made = pointwise(inputs, type_of(held.before), changed)
+    ctx.rewriter.set_operands(op, [*op.inputs, _insert(ctx, made, op, f"{source_name(op)}.changed", op)])

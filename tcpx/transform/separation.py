@@ -12,10 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from tcpx.payload.broadcasting import have_equal_extents
-from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import ScheduleError
-from tcpx.payload.evaluator import Evaluation
-from tcpx.payload.indexing_maps import IndexingMap, map_dim, map_dims
+from tcpx.payload.indexing_maps import IndexingMap, index_operands, map_dim, map_dims
 from tcpx.payload.interfaces import Elementwise, Group, Structured, Tileable, padded
 from tcpx.payload.ir import Block, Operation, Value, operation_classes
 from tcpx.payload.ops.gml_st import Materialize
@@ -25,17 +23,20 @@ from tcpx.payload.types import ScalarType, TensorType, dtype_of, shape_of
 from tcpx.records import frozen
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
+from tcpx.transform.bodies import Body, applied, combiner_of, number_of
 from tcpx.transform.editing import source_name
-from tcpx.transform.elementwise import fills
 
 
 @frozen
 class Change:
-    """By how much each element of a value changes in an iteration: what `group` combines the old one with. The tensor
-    `by` has the shape of the running result."""
+    """By how much each element of a value changes in an iteration: what `group` combines the old one with. The tensors
+    `by` and `before`, the running result before the iteration, have its shape. `sign` is that of all changes by a sum,
+    0 if unknown; factors are at most 1, so that nothing that was lost to 0 comes back."""
 
     group: Group
     by: Value
+    before: Value | None = None
+    sign: int = 0
 
 
 @frozen
@@ -56,45 +57,10 @@ Elements = Mapping[Value, tuple[Value, IndexingMap]]
 """By argument of a body: the input whose element it is, and how that is read."""
 
 
-@frozen
-class Body:
-    """What one iteration computes without its accumulators, detached: `elements` of inputs, `ops`, `results`."""
-
-    elements: Sequence[Value]
-    ops: Sequence[Operation]
-    results: Sequence[Value]
-
-    @staticmethod
-    def of(op: Structured) -> Body:
-        """The body of an operation."""
-        elements = Block([(value.name, dtype_of(value.type)) for value in op.inputs]).args
-        positions = Block([("at", p.dtype) for p in op.positions()]).args
-        made: list[Operation] = []
-
-        def build(inner: Operation) -> Value:
-            made.append(inner)
-            return inner.result
-
-        return Body(elements, made, op.elements(build, [*elements, *positions], []))
-
-
-def applied(op: Operation, numbers: Sequence[float]) -> float:
-    """What an elementwise operation makes of these numbers in place of its operands."""
-    arrays = [np.asarray(number, dtype_of(v.type).numpy) for number, v in zip(numbers, op.operands, strict=True)]
-    with np.errstate(all="ignore"):
-        return float(op.evaluate(arrays, Evaluation(Constants(), {}))[0])
-
-
 def absorbs(group: Group, number: float, dtype: ScalarType) -> bool:
     """Whether a number stays what it is when it changes: 0 in products, infinities in sums."""
     op = operation_classes()[group.value](Block([("", dtype), ("", dtype)]).args, [dtype])
     return all(applied(op, (number, by)) == number for by in (0.5, 3.0))
-
-
-def number_of(op: Operation | None) -> float | int | None:
-    """The number that every element of a result is; None of anything else."""
-    made = Body.of(op).results[0].defining_op if fills(op) else op
-    return made.number if made is not None else None
 
 
 class Separation:
@@ -111,8 +77,8 @@ class Separation:
         trace = self.traces.get(value)
         return None if trace is None else trace.change
 
-    def follow(self, op: Operation) -> None:
-        """Note the traces of the results of an operation; where it accumulates, of what it adds.
+    def follow(self, op: Operation, accumulates: bool = False) -> None:
+        """Note the traces of the results of an operation; of one that accumulates, those of what it adds.
 
         Raises ScheduleError where a result changes and nothing says by how much.
         """
@@ -121,7 +87,7 @@ class Separation:
         if isinstance(op, Materialize) and reads:
             made = self._of_subset(op)
         elif isinstance(op, Structured) and reads:
-            made = self._of_elements(op)
+            made = self._of_elements(op, accumulates)
         elif isinstance(op, Tileable) and padded(op) is not None and reads:
             made = self._of_padded(op)
         if made:
@@ -152,7 +118,11 @@ class Separation:
         part = Tile(offsets, sizes, strides)
         change, kept = trace.change, [k for k in range(tile.rank) if k not in tile.dropped]
         if change is not None and not part.is_full(shape_of(change.by.type)):
-            change = Change(change.group, self.insert(Materialize.of(change.by, part), op))
+            by, before = (
+                self.insert(Materialize.of(value, part), op) if value is not None else None
+                for value in (change.by, change.before)
+            )
+            change = replace(change, by=by or change.by, before=before)
         return [Trace(tuple(map(kept.index, places)), change, trace.start)]
 
     def _of_padded(self, op: Tileable) -> Sequence[Trace | None]:
@@ -166,23 +136,46 @@ class Separation:
         is_kept &= have_equal_extents(shape, shape_of(trace.change.by.type))
         return [trace] if is_kept else []
 
-    def _of_elements(self, op: Structured) -> Sequence[Trace | None]:
+    def _of_elements(self, op: Structured, accumulates: bool) -> Sequence[Trace | None]:
         """The traces of what the body makes of elements of the inputs."""
+        if op.is_sequential or op.scatters:
+            return []
+        places = (*op.index_operands(), *(k for bounds in op.ragged().values() for k in (bounds.first, bounds.end)))
+        if any(self.change(value) is not None for value in (*(op.inputs[k] for k in places), *op.inits)):
+            return []
         body = Body.of(op)
         whole = dict(zip(body.elements, zip(op.inputs, op.maps(), strict=True), strict=True))
         known: dict[Value, Trace] = {}
         for element, (value, indexing_map) in whole.items():
-            trace = self.traces.get(value)
-            names = [map_dim(indexing_map[k]) for k in trace.dims if isinstance(k, int)] if trace is not None else []
-            if trace is not None and None not in names:
-                known[element] = replace(trace, dims=tuple(name for name in names if name is not None))
-            elif trace is not None and trace.change is not None:
-                raise self.fail(op, f"%{value.name} read at an index that is no dim")
+            trace = self._of_element(op, value, indexing_map)
+            if trace is not None:
+                known[element] = trace
         for inner in body.ops:
             trace = self._of_scalar(op, inner, known, whole)
             if trace is not None:
                 known[inner.result] = trace
-        return [self._of_result(op, known.get(value), number) for number, value in enumerate(body.results)]
+        found = [self._of_result(op, known.get(value), number) for number, value in enumerate(body.results)]
+        changes = [trace.change for trace in found if trace is not None and trace.change is not None]
+        if changes and op.inits and not accumulates:
+            raise self.fail(op, f"`{op.opcode}`, which begins with %{op.inits[0].name}")
+        for change in changes if op.reduces else ():
+            distributing(self.ctx, op, change.group)
+        return found
+
+    def _of_element(self, op: Structured, value: Value, indexing_map: IndexingMap) -> Trace | None:
+        """The trace of an element of an input, by the dims of the iteration."""
+        trace = self.traces.get(value)
+        if trace is None:
+            return None
+        names = [map_dim(indexing_map[k]) for k in trace.dims if isinstance(k, int)]
+        dtype, outside = dtype_of(value.type), op.outside if index_operands([indexing_map]) else None
+        is_kept = outside is None or trace.change is None or absorbs(trace.change.group, outside, dtype)
+        if None in names or not is_kept:
+            if trace.change is not None:
+                raise self.fail(op, f"%{value.name} read at an index that is no dim")
+            return None
+        start = trace.start if outside is None or outside == trace.start else None
+        return replace(trace, dims=tuple(name for name in names if name is not None), start=start)
 
     def _of_result(self, op: Structured, trace: Trace | None, number: int) -> Trace | None:
         """A trace of an iteration as one of the result."""
@@ -192,7 +185,11 @@ class Separation:
             return None
         if reduced:
             raise self.fail(op, f"a reduction of `{reduced[0]}`, with a change for each")
-        return replace(trace, dims=tuple(written.index(str(name)) for name in trace.dims))
+        places = [written.index(str(name)) for name in trace.dims]
+        shape = [shape_of(op.results[number].type)[k] for k in places]
+        if trace.change is not None and not have_equal_extents(shape, shape_of(trace.change.by.type)):
+            raise self.fail(op, f"`{op.opcode}` of a part of it")
+        return replace(trace, dims=tuple(places))
 
     def _of_scalar(
         self, op: Structured, inner: Operation, known: Mapping[Value, Trace], whole: Elements
@@ -217,28 +214,50 @@ class Separation:
         groups = {change.group for _, change in changing}
         if not isinstance(inner, Elementwise) or len(places) > 1 or len(groups) > 1:
             raise self.fail(op, f"`{inner.opcode}` of it")
-        position, change = changing[0]
-        is_float = all(dtype_of(value.type).is_float for value in (inner.operands[position], inner.result))
-        is_linear = is_float and len(changing) == 1 and position in inner.linear
+        (position, change), dtypes = changing[0], [dtype_of(value.type) for value in (*inner.operands, inner.result)]
+        is_linear = (
+            len(changing) == 1 and position in inner.linear and dtypes[position].is_float and dtypes[-1].is_float
+        )
         if is_linear and change.group is Group.PRODUCT:
             return Trace(dims, change, start)
+        is_exact = dtypes[position] == dtypes[-1] or dtypes[position].bytes < dtypes[-1].bytes
         if inner.homomorphism is not None and inner.homomorphism[0] is change.group:
             others: list[Value | float | None] = [change.group.identity] * len(traces)
             group = inner.homomorphism[1]
-        elif is_linear:
+        elif is_linear and is_exact:
             others, group = [_beside(value, dims, whole) for value in inner.operands], change.group
         else:
             raise self.fail(op, f"`{inner.opcode}` of it")
+        if group is not change.group and change.sign >= 0:
+            raise self.fail(op, f"`{inner.opcode}` of what may rise: what was lost to 0 would be missing")
+        sign = _sign(inner, [other if k not in dict(changing) else None for k, other in enumerate(others)], changing)
         for k, other in changing:
             others[k] = other.by
         operands: list[Value] = []
         for value, other in zip(inner.operands, others, strict=True):
             if other is None:
                 raise self.fail(op, f"`{inner.opcode}` of it and of %{value.name}, which has more dims")
-            type_ = TensorType(shape_of(change.by.type), dtype_of(value.type))
-            operands.append(other if isinstance(other, Value) else self.insert(new.fill(other, type_), op, "same"))
-        type_ = TensorType(shape_of(change.by.type), dtype_of(inner.result.type))
-        return Trace(dims, Change(group, self.insert(type(inner)(operands, [type_], inner.attributes), op)), start)
+            operands.append(self._of_dtype(op, other, TensorType(shape_of(change.by.type), dtype_of(value.type))))
+        type_ = TensorType(shape_of(change.by.type), dtypes[-1])
+        by = self.insert(type(inner)(operands, [type_], inner.attributes), op)
+        return Trace(dims, Change(group, by, change.before, sign if group is Group.SUM else 0), start)
+
+    def _of_dtype(self, op: Operation, given: Value | float, type_: TensorType) -> Value:
+        """A number or a tensor as one of this type."""
+        if not isinstance(given, Value):
+            return self.insert(new.fill(given, type_), op, "same")
+        return given if dtype_of(given.type) == type_.dtype else self.insert(new.cast(given, type_.dtype), op)
+
+
+def _sign(op: Operation, others: Sequence[Value | float | None], changing: Sequence[tuple[int, Change]]) -> int:
+    """The sign of what an operation that is linear makes of changes with these signs."""
+    found = set[float]()
+    for sizes in ((1.0, 3.0), (3.0, 1.0)):
+        numbers = [other if isinstance(other, float | int) else None for other in others]
+        for (k, change), size in zip(changing, sizes, strict=False):
+            numbers[k] = change.sign * size if change.sign else None
+        found.add(float(np.sign(applied(op, [n for n in numbers if n is not None]))) if None not in numbers else 0.0)
+    return int(found.pop()) if len(found) == 1 else 0
 
 
 def _beside(value: Value, dims: Sequence[int | str], whole: Elements) -> Value | float | None:
@@ -260,7 +279,7 @@ def _start(op: Operation, numbers: Sequence[float | None]) -> float | None:
     """What an operation makes of operands of which some are known, the others finite; None if that is unknown."""
     if not isinstance(op, Elementwise):
         return None
-    if any(number == 0 and k in op.linear for k, number in enumerate(numbers)):
+    if None in numbers and any(number == 0 and k in op.linear for k, number in enumerate(numbers)):
         return 0.0
     is_sum = op.homomorphism is not None and op.homomorphism[0] is Group.SUM
     if None not in numbers or (is_sum and any(number is not None and np.isinf(number) for number in numbers)):
@@ -271,20 +290,12 @@ def _start(op: Operation, numbers: Sequence[float | None]) -> float | None:
 def distributing(ctx: TransformContext, op: Structured, group: Group) -> type[Elementwise]:
     """What combines results of a reduction with their changes. Raises ScheduleError where that is not what it makes of
     changed elements."""
-    numbers = Block([("", op.acc_type), ("", op.acc_type)]).args
-    made: list[Operation] = []
-
-    def build(inner: Operation) -> Value:
-        made.append(inner)
-        return inner.result
-
-    op.combine(build, numbers[0], numbers[1])
-    cls = operation_classes()[group.value]
-    if not issubclass(cls, Elementwise) or made[-1].opcode not in cls.distributes_over:
+    combiner, cls = combiner_of(op), operation_classes()[group.value]
+    if combiner is None or not issubclass(cls, Elementwise) or combiner.opcode not in cls.distributes_over:
         raise ctx.fail(
             f"what %{op.name} has reduced does not change as what it reduces does",
             op=op,
             required=f"a combiner that `{group.value}` distributes over",
-            found=f"`{made[-1].opcode}`",
+            found=f"`{combiner.opcode}`" if combiner is not None else "a combiner of several operations",
         )
     return cls

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcpx.payload.interfaces import Elementwise, Group, Structured
+from tcpx.payload.interfaces import Elementwise, Group
 from tcpx.payload.ir import DIM_NAMES, Operation, Value
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.types import TensorType, dtype_of, shape_of
@@ -10,7 +10,7 @@ from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.editing import erase_dead, source_name
 from tcpx.transform.elementwise import repeats
-from tcpx.transform.separation import Change, Separation, Trace, distributing
+from tcpx.transform.separation import Change, Separation, Trace
 
 
 def sink(ctx: TransformContext, scale: Operation, reader: Operation) -> Operation:
@@ -23,19 +23,19 @@ def sink(ctx: TransformContext, scale: Operation, reader: Operation) -> Operatio
             f"%{scale.name} cannot move behind %{reader.name}",
             op=scale,
             required=f"a result that %{reader.name} alone reads, beside it",
-            found=f"%{others[0].name}, which reads it" if others else f"%{reader.name} in another block",
+            found=_shown(others[0]) if others else f"%{reader.name} in another block",
         )
     index, factor, own = _parts(ctx, scale)
     change = Change(Group.PRODUCT, factor)
     required = f"an operation that is linear in %{scale.name}"
     separation = Separation(ctx, {value: Trace(own, change)}, f"%{scale.name} is scaled", required)
     separation.follow(reader)
-    trace = separation.traces.get(reader.results[0])
-    if trace is None or trace.change is not change or not isinstance(reader, Structured) or reader.inits:
+    trace = separation.traces.get(reader.results[0]) if reader.results else None
+    if trace is None or trace.change is not change or len(reader.results) != 1 or reader.inits:
         raise separation.fail(reader, f"`{reader.opcode}`")
-    if reader.reduces:
-        distributing(ctx, reader, change.group)
     dtype, shape = dtype_of(reader.result.type), shape_of(reader.result.type)
+    if dtype != dtype_of(value.type) and dtype.bytes <= dtype_of(value.type).bytes:
+        raise separation.fail(reader, f"`{reader.opcode}` to {dtype}, which may hold no more than the scaled numbers")
     after = reader
 
     def add(op: Operation, name: str) -> Value:
@@ -44,12 +44,15 @@ def sink(ctx: TransformContext, scale: Operation, reader: Operation) -> Operatio
         after = rewriter.insert(op, InsertPoint.after(after), name)
         return after.result
 
-    along = new.broadcast(
-        factor, [k for k in trace.dims if isinstance(k, int)], TensorType(shape, dtype_of(factor.type))
-    )
-    by = add(along, f"{source_name(scale)}.by")
+    name, places = f"{source_name(scale)}.by", [k for k in trace.dims if isinstance(k, int)]
+    if len({*places}) < len(places):
+        raise separation.fail(reader, f"`{reader.opcode}`, which reads a diagonal")
+    along = factor
+    if places != sorted(places):
+        along = add(new.transpose(factor, sorted(range(len(places)), key=places.__getitem__)), name)
+    by = add(new.broadcast(along, sorted(places), TensorType(shape, dtype_of(factor.type))), name)
     if dtype_of(by.type) != dtype:
-        by = add(new.cast(by, dtype), f"{source_name(scale)}.by")
+        by = add(new.cast(by, dtype), name)
     rewriter.replace_uses(value, scale.operands[index], lambda user: user is reader)
     readers = list(reader.result.uses)
     operands = [reader.result if k == index else by for k in range(len(scale.operands))]
@@ -78,3 +81,7 @@ def _parts(ctx: TransformContext, scale: Operation) -> tuple[int, Value, tuple[i
         found=f"{scale.opcode}({', '.join(f'%{v.name}' for v in scale.operands)})",
         fix="`tcp.broadcast` of what has less dims",
     )
+
+
+def _shown(reader: Operation) -> str:
+    return f"{f'%{reader.name}' if reader.name else f'`{reader.opcode}`'}, which reads it"

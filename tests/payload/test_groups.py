@@ -13,7 +13,7 @@ from tcpx.payload.ir import Block, Operation, operation_classes
 from tcpx.payload.types import f64
 
 Array = npt.NDArray[np.float64]
-DECLARED = 9
+DECLARED = 8
 """So many operations say something, at least."""
 
 
@@ -73,6 +73,14 @@ def test_what_distributes(cls: type[Elementwise]) -> None:
         np.testing.assert_allclose(
             found, _combined(combiner, _value(cls, a, c), _value(cls, b, c)), rtol=1e-13, atol=1e-15
         )
+
+
+@pytest.mark.parametrize("cls", _classes("direction"), ids=lambda cls: cls.opcode)
+def test_directions(cls: type[Elementwise]) -> None:
+    a, b = _numbers(2)
+    found = cls.direction * _value(cls, a, b)
+    assert (found >= cls.direction * a).all()
+    assert (found >= cls.direction * b).all()
 
 
 def test_something_is_declared() -> None:

@@ -166,7 +166,6 @@ class Reciprocal(InSinglePrecision, Unary, FloatOnly):
 
     __slots__ = ()
     opcode = "tcp.reciprocal"
-    homomorphism = (Group.PRODUCT, Group.PRODUCT)
     semantics = "reciprocal(a)"
 
     def function(self, *args: Array) -> Array:

@@ -162,7 +162,6 @@ class Div(Binary, FloatOnly):
 
     __slots__ = ()
     opcode = "tcp.div"
-    homomorphism = (Group.PRODUCT, Group.PRODUCT)
     linear = (0,)
     semantics = "a / b"
 
@@ -180,6 +179,7 @@ class Max(Arithmetic):
 
     __slots__ = ()
     opcode = "tcp.max"
+    direction = 1
     semantics = "max(a, b)"
     ufunc = np.maximum
 
@@ -198,6 +198,7 @@ class Min(Arithmetic):
 
     __slots__ = ()
     opcode = "tcp.min"
+    direction = -1
     semantics = "min(a, b)"
     ufunc = np.minimum
 

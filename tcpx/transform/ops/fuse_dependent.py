@@ -22,14 +22,17 @@ class FuseDependent(Transform):
 
     What was reduced before is changed first, in each iteration, by as much as what it was computed from has changed:
     an online softmax, attention over blocks of keys, a logsumexp. By how much is derived from the operations between:
-    sums with the running result, exponentials of sums, and what is linear in these, over which the combiner
+    sums with the running result, exponentials of sums that fall, and what is linear in these, over which the combiner
     distributes. What does not separate so is refused, with its name. Each operation declares what it does to changes
-    (docs/architecture.md), so others may take part.
+    (docs/architecture.md), so others may take part. The running result goes one way, as a maximum or minimum does.
 
-    Where a maximum so far is -inf all that came before is -inf, and counts as nothing in what depends on it: that is
-    exact where its other factors are finite. Else the numbers are those of the two loops, rounded in another order:
-    of a row of -inf, of NaN and of no elements, too. All that leads from the one reduction to the other is fused into
-    the loop before. The handles of both loops denote the one there is.
+    The numbers are those of the two loops, rounded in another order: of a row of -inf, of NaN and of no elements, too.
+    Two things differ. Where a maximum so far is -inf all that came before is -inf, and counts as nothing in what
+    depends on it, also where another factor of it is infinite or NaN. And what is reduced on the way may overflow where
+    the end does not: powers of more than the maximum so far, sums of products with numbers near the largest.
+
+    All that leads from the one reduction to the other is fused into the loop before. The handles of both loops denote
+    the one there is.
 
     Source: Milakov and Gimelshein, Online normalizer calculation for softmax, 2018; Dao et al., FlashAttention, 2022.
 
@@ -65,7 +68,14 @@ class FuseDependent(Transform):
             %m.acc = gml_st.materialize(%m.2) tile [] [] : tensor<f32>
             %m.3 = tcp.reduce_max(%x.t, init = %m.acc) {dims = [0]} : tensor<f32> name "m"
             gml_st.yield(%m.3, %m.2) tile [] []
-            %m.change = tcp.sub(%m.3, %m.acc) : tensor<f32>
+            %m.change = tcp.generic(%m.3, %m.acc) {iterators = [], maps = [[], [], []]} ({ (%m.3.1: f32,
+                %m.acc.1: f32):
+              %changed = tcp.const {value = -0.0} : f32
+              %changed.1 = tcp.equal(%m.3.1, %m.acc.1) : i1
+              %changed.2 = tcp.sub(%m.3.1, %m.acc.1) : f32
+              %changed.3 = tcp.select(%changed.1, %changed, %changed.2) : f32
+              tcp.yield(%changed.3)
+            }) : tensor<f32>
             %b.1 = tcp.broadcast(%m.3) {dims = []} : tensor<16xf32> name "b"
             %d.same = tcp.fill {value = -0.0} : tensor<f32>
             %d.change = tcp.sub(%d.same, %m.change) : tensor<f32>
@@ -74,13 +84,13 @@ class FuseDependent(Transform):
             %e.1 = tcp.exp(%d.1) : tensor<16xf32> name "e"
             %l.acc = gml_st.materialize(%l.2.1) tile [] [] : tensor<f32>
             %l.changed = tcp.generic(%l.acc, %e.change, %m.acc) {iterators = [], maps = [[], [], [], []]} ({
-                (%l.4: f32, %by: f32, %before: f32):
-              %changed = tcp.mul(%l.4, %by) : f32
-              %changed.1 = tcp.const {value = -inf} : f32
-              %changed.2 = tcp.equal(%before, %changed.1) : i1
-              %changed.3 = tcp.const {value = 0.0} : f32
-              %changed.4 = tcp.select(%changed.2, %changed.3, %changed) : f32
-              tcp.yield(%changed.4)
+                (%l.acc.1: f32, %e.change.1: f32, %m.acc.2: f32):
+              %changed.4 = tcp.mul(%l.acc.1, %e.change.1) : f32
+              %changed.5 = tcp.const {value = -inf} : f32
+              %changed.6 = tcp.equal(%m.acc.2, %changed.5) : i1
+              %changed.7 = tcp.const {value = 0.0} : f32
+              %changed.8 = tcp.select(%changed.6, %changed.7, %changed.4) : f32
+              tcp.yield(%changed.8)
             }) : tensor<f32>
             %l.3 = tcp.reduce_sum(%e.1, init = %l.changed) {dims = [0]} : tensor<f32> name "l"
             gml_st.yield(%l.3, %l.2.1) tile [] []

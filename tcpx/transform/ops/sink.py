@@ -22,7 +22,8 @@ class Sink(Transform):
     A sum of x / l is the sum of x, divided by l where l does not vary along what is summed. The division of a softmax
     moves so behind the product that reads it: there are less elements to divide, and the sums of the rows are not
     needed before. The result is rounded, overflows and underflows elsewhere: inf and NaN may differ. Nothing else may
-    read what is moved. The handle denotes the operation in its new place.
+    read what is moved, and what it moves behind does not narrow the dtype. The handle denotes the operation in its new
+    place.
 
     before:
         func @f(%e: tensor<[M]x[N]xf32>, %l: tensor<[M]xf32>, %v: tensor<[N]x8xf32>) -> tensor<[M]x8xf32>

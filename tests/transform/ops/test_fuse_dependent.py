@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tcpx
+from tcpx.payload.diagnostics import Kind
 from tcpx.payload.evaluator import evaluate_func
 from tcpx.payload.text.parser import parse
 from tests.transform.payloads import Array, check, refusal
@@ -97,7 +98,6 @@ CASES = {
     "scaled powers of two": (POWERS_OF_TWO, _body("d z e", "l")),
     "least": (LEAST, _body("d e", "l")),
     "maxima of differences": (GREATEST, _body("d", "l")),
-    "maxima of sums with a running sum": (OF_SUMS, _body("d", "l")),
     "two at once": (
         MEAN,
         "".join(f'let {name} = match one "{name}" in root\n' for name in "degholm")
@@ -313,3 +313,131 @@ def test_a_reduction_of_a_part_of_its_result() -> None:
     found = refusal(payload, body + "fuse_dependent(il, into: im)")
     assert found.message == "%m.1 is not reduced by one operation of m/d01"
     assert found.fix == "`fuse_dependent` before what is in the loop is tiled"
+
+
+def test_what_may_rise_and_fall() -> None:
+    assert _refused(OF_SUMS, _body("d", "l")) == (
+        "%m may rise and fall",
+        "a running result that goes one way, as a maximum does",
+        "tcp.reduce_sum",
+    )
+    rising = SUM.replace("%d = tcp.sub(%s, %b)", "%d = tcp.add(%s, %b)")
+    assert _refused(rising, SUM_BODY)[2] == "`tcp.exp` of what may rise: what was lost to 0 would be missing"
+
+
+CUBE = """\
+func @f(%s: tensor<[M]x[N]x2xf32>) -> tensor<[M]xf32> symbols [M: 0.., N: 0..] {
+  %m = tcp.reduce_max(%s) {dims = [1, 2]} : tensor<[M]xf32>
+  %b = tcp.broadcast(%m) {dims = [0]} : tensor<[M]x[N]x2xf32>
+  %d = tcp.sub(%s, %b) : tensor<[M]x[N]x2xf32>
+  %e = tcp.exp(%d) : tensor<[M]x[N]x2xf32>
+  %t = tcp.reduce_sum(%e) {dims = [2]} : tensor<[M]x[N]xf32>
+  %l = tcp.reduce_sum(%t) {dims = [1]} : tensor<[M]xf32>
+  tcp.return(%l)
+}
+"""
+CUBE_BODY = _body("d e t", "l")
+
+
+def test_a_reduction_on_the_way() -> None:
+    sizes = [{"M": m, "N": n} for m in (0, 1, 4) for n in (0, 1, 3, 8)]
+    check(CUBE, CUBE_BODY, sizes, exact=False)
+    products = CUBE.replace("%t = tcp.reduce_sum", "%t = tcp.reduce_prod")
+    assert _refused(products, CUBE_BODY)[0] == "what %t has reduced does not change as what it reduces does"
+    sums = CUBE.replace("%e = tcp.exp(%d)", "%e = tcp.neg(%d)").replace("%l = tcp.reduce_sum", "%l = tcp.reduce_max")
+    assert _refused(sums, CUBE_BODY)[2] == "`tcp.add`"
+    begun = CUBE.replace("%s: tensor<[M]x[N]x2xf32>", "%s: tensor<[M]x[N]x2xf32>, %z: tensor<[M]x[N]xf32>")
+    begun = begun.replace("tcp.reduce_sum(%e)", "tcp.reduce_sum(%e, init = %z)")
+    assert _refused(begun, CUBE_BODY)[2] == "`tcp.reduce_sum`, which begins with %z.t"
+
+
+def test_results_of_each_block_are_no_accumulators() -> None:
+    payload = CUBE.replace(
+        "  %t = tcp.reduce_sum(%e)",
+        "  %z = tcp.fill {value = 0.0} : tensor<[M]x[N]xf32>\n  %t = tcp.reduce_sum(%e, init = %z)",
+    )
+    payload = payload.replace("tcp.return(%l)", "tcp.return(%t)").replace(
+        "-> tensor<[M]xf32>", "-> tensor<[M]x[N]xf32>"
+    )
+    payload = "".join(line for line in payload.splitlines(keepends=True) if "%l =" not in line)
+    assert _refused(payload, _body("d e", "t"))[2] == "`tcp.reduce_sum`, which begins with %t.acc"
+
+
+def test_a_running_result_is_no_index() -> None:
+    payload = """\
+func @f(%s: tensor<[M]x[N]xsi64>, %table: tensor<9x[N]xf32>) -> tensor<[M]xf32> symbols [M, N] {
+  %m = tcp.reduce_max(%s) {dims = [1]} : tensor<[M]xsi64>
+  %g = tcp.gather(%table, %m) {dim = 0, out_of_range = "clamp"} : tensor<[M]x[N]xf32>
+  %l = tcp.reduce_sum(%g) {dims = [1]} : tensor<[M]xf32>
+  tcp.return(%l)
+}
+"""
+    assert _refused(payload, _body("", "l"))[0] == "nothing says by how much %g changes when %m goes on"
+
+
+def test_casts_that_round_are_no_sums() -> None:
+    payload = SUM.replace(
+        "%d = tcp.sub(%s, %b)",
+        "%h = tcp.cast(%b) : tensor<[M]x[N]xbf16>\n  %w = tcp.cast(%h) : tensor<[M]x[N]xf32>\n  %d = tcp.sub(%s, %w)",
+    )
+    assert _refused(payload, _body("h w d e", "l"))[2] == "`tcp.cast` of it"
+
+
+def test_elements_that_the_maximum_does_not_see() -> None:
+    payload = CUBE.replace("{dims = [1, 2]}", '{dims = [1, 2], valid = [["d2", 1]]}')
+    assert _refused(payload, CUBE_BODY)[0] == "%l may add something where all of %m so far is -inf"
+
+
+def test_what_begins_elsewhere() -> None:
+    payload = GREATEST.replace(
+        "  %l = tcp.reduce_max(%d)",
+        "  %z = tcp.fill {value = inf} : tensor<[M]xf32>\n  %l = tcp.reduce_max(%d, init = %z)",
+    )
+    assert _refused(payload, _body("d", "l")) == (
+        "%l goes on from what is no part of it",
+        "a loop that begins with -inf",
+        "%z: tcp.fill",
+    )
+
+
+def test_scans_do_not_separate() -> None:
+    payload = SUM.replace(
+        "%l = tcp.reduce_sum(%e) {dims = [1]} : tensor<[M]xf32>",
+        "%c, %l = tcp.cumsum(%e) {dim = 1} : tensor<[M]x[N]xf32>, tensor<[M]xf32>",
+    )
+    assert (
+        refusal(payload, _body("d e", "c").replace("let m", "let m").replace("[d1: 3]", "[d1: 3]")).kind
+        is Kind.SILENCEABLE
+    )
+
+
+BY_HAND = """\
+func @f(%s: tensor<[M]x[N]xf32>) -> (tensor<[M]xf32>, tensor<[M]xf32>) symbols [M: 0.., N: 0..] {
+  %ms = tcp.fill {value = -inf} : tensor<[M]xf32>
+  %m = gml_st.for %i in 0 to N step 3 (%md = %ms) {
+    %t = gml_st.materialize(%s) tile [0, %i] [M, min(3, N - %i)] : tensor<[M]x[min(3, N - %i)]xf32>
+    %m1 = tcp.reduce_max(%t, init = %md) {dims = [1]} : tensor<[M]xf32>
+    gml_st.yield(%m1, %md) tile [0] [M]
+  } : tensor<[M]xf32>
+  %ls = tcp.fill {value = 0.0} : tensor<[M]xf32>
+  %l = gml_st.for %j in 0 to N step 3 (%ld = %ls) {
+    %u = gml_st.materialize(%s) tile [0, %j] [M, min(3, N - %j)] : tensor<[M]x[min(3, N - %j)]xf32>
+    %b = tcp.broadcast(%m) {dims = [0]} : tensor<[M]x[min(3, N - %j)]xf32>
+    %d = tcp.sub(%u, %b) : tensor<[M]x[min(3, N - %j)]xf32>
+    %e = tcp.exp(%d) : tensor<[M]x[min(3, N - %j)]xf32>
+    %l1 = tcp.reduce_sum(%e, init = %ld) {dims = [1]} : tensor<[M]xf32>
+    gml_st.yield(%l1, %ld) tile [0] [M]
+  } : tensor<[M]xf32>
+  tcp.return(%m, %l)
+}
+"""
+LOOPS = 'let m = match one "m1" in root\nlet l = match one "l1" in root\nfuse_dependent(parent(l), into: parent(m))'
+
+
+def test_loops_written_by_hand() -> None:
+    check(BY_HAND, LOOPS, [{"M": m, "N": n} for m in (0, 1, 4) for n in (0, 1, 3, 8)], exact=False)
+    twice = BY_HAND.replace(
+        "    gml_st.yield(%l1, %ld)",
+        "    %n = tcp.neg(%l1) : tensor<[M]xf32>\n    gml_st.yield(%n, %ld) tile [0] [M]\n    gml_st.yield(%l1, %ld)",
+    )
+    assert refusal(twice, LOOPS).kind is Kind.SILENCEABLE

@@ -43,7 +43,34 @@ def test_the_same_numbers(name: str) -> None:
     check(CASES[name], BODY + "\nassert(producer(p.lhs) == o or producer(p.rhs) == o)", SIZES)
 
 
+RANK_2 = """\
+func @f(%e: tensor<[M]x[N]x3xf32>, %l: tensor<[M]x[N]xf32>) -> tensor<3x[N]x[M]xf32> symbols [M: 0.., N: 0..] {
+  %b = tcp.broadcast(%l) {dims = [0, 1]} : tensor<[M]x[N]x3xf32>
+  %p = tcp.mul(%e, %b) : tensor<[M]x[N]x3xf32>
+  %o = tcp.transpose(%p) {permutation = [2, 1, 0]} : tensor<3x[N]x[M]xf32>
+  tcp.return(%o)
+}
+"""
+
+
+def test_scales_in_another_order() -> None:
+    check(RANK_2, BODY, SIZES)
+
+
 REFUSED = {
+    "scan": (
+        _reads("tcp.cummax(%p) {dim = 1}", "tensor<[M]x[N]xf32>").replace(
+            "%o = tcp.cummax(%p) {dim = 1} : tensor<[M]x[N]xf32>",
+            "%o, %r = tcp.cummax(%p) {dim = 1} : tensor<[M]x[N]xf32>, tensor<[M]xf32>",
+        ),
+        "nothing says by how much %o changes when %p is scaled",
+        "tcp.cummax",
+    ),
+    "narrower": (
+        _reads("tcp.cast(%p)", "tensor<[M]x[N]xf16>"),
+        "nothing says by how much %o changes when %p is scaled",
+        "`tcp.cast` to f16, which may hold no more than the scaled numbers",
+    ),
     "maxima": (
         _reads("tcp.reduce_max(%p) {dims = [1]}"),
         "what %o has reduced does not change as what it reduces does",
