@@ -22,7 +22,6 @@ def fuse_siblings(ctx: TransformContext, loop: Loop, into: Loop) -> Loop:
             op=path[-1],
             required="loops that do not depend on each other",
             found=f"the path {' -> '.join(f'%{op.name}' for op in path)}",
-            fix="`fuse_dependent`, where the one goes on with what the other has reduced so far",
         )
     return merged(ctx, loop, into)
 

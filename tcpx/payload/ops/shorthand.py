@@ -36,7 +36,7 @@ class Shorthand(Operation):
         raise self.error(
             "the operation is written for others, and no payload has it",
             required="an operation that is made by a text, or by `Builder.values`",
-            found=self.opcode,
+            found="an operation that was made by its class",
         )
 
     def _check(self, result: Value, shape: Sequence[Dim]) -> None:

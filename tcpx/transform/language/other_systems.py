@@ -41,9 +41,9 @@ _TABLE: Final[tuple[tuple[str, str], ...]] = (
     ("hoist_redundant_vector_transfers register_tile", "`hoist_accumulator(mm, out_of: kk)`"),
     (
         "reduce_in_lanes vector_reduce vectorize_reduction inner_parallel",
-        "`tile(s, [k: 64], tail: pad)`, `vectorize(s.loop(k))` and `hoist_accumulator(s, out_of: s.loop(k))`",
+        "`tile(x, [k: 64], tail: pad)`, `vectorize(x.loop(k))` and `hoist_accumulator(x, out_of: x.loop(k))`",
     ),
-    ("vectorize_scan prefix_sum parallel_scan scan_lanes", "`scan_in_lanes(c, d0)`"),
+    ("vectorize_scan prefix_sum parallel_scan scan_lanes", "`scan_in_lanes(x, d0)`"),
     ("apply_licm loop_invariant_code_motion hoist_invariants", "`licm(i)`"),
     ("get_producer get_producer_of_operand", "`producer(x.lhs)`"),
     ("get_consumers get_consumers_of_result consumers", "`users(x)`"),

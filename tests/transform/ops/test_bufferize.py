@@ -62,8 +62,8 @@ def test_unscheduled_payloads(text: str) -> None:
 
 def test_composites_are_decomposed() -> None:
     done = check_bufferized(SOFTMAX, exact=False, extents=SMALL)
-    assert set(done.allocations) == {"y.1.buf", "y.5.buf"}
-    assert done.op("y").opcode == "tcp.div"
+    assert set(done.allocations) == {"y.1.buf", "y.6.buf"}
+    assert done.op("y").opcode == "tcp.mul"
 
 
 def test_digits() -> None:

@@ -91,6 +91,27 @@ func @f(%x: tensor<64x[K]xf32>, %w: tensor<[K]x16xf32>) -> tensor<64x16xf32> sym
   tcp.return(%mm)
 }
 """
+ROWS_BELOW_MAXIMA = """\
+func @rows(%x: tensor<[M]x[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M, N] {
+  %m = tcp.reduce_max(%x) {dims = [1]} : tensor<[M]xf32>
+  %b = tcp.broadcast(%m) {dims = [0]} : tensor<[M]x[N]xf32>
+  %d = tcp.sub(%x, %b) : tensor<[M]x[N]xf32>
+  %e = tcp.exp(%d) : tensor<[M]x[N]xf32>
+  %l = tcp.reduce_sum(%e) {dims = [1]} : tensor<[M]xf32>
+  %c = tcp.broadcast(%l) {dims = [0]} : tensor<[M]x[N]xf32>
+  %p = tcp.div(%x, %c) : tensor<[M]x[N]xf32>
+  %y = tcp.neg(%p) : tensor<[M]x[N]xf32>
+  tcp.return(%y)
+}
+"""
+OF_ROWS = "".join(f'let {name} = match one "{name}" in root\n' for name in "mdelpy")
+SUMS_OF_ROWS = OF_ROWS + "let j = tile(l, [d1: 4])\nfuse(e, into: j)\nfuse(d, into: j)\nlet i = tile(m, [d1: 4])\n"
+SCAN = """\
+func @scan(%x: tensor<[N]xsi32>) -> (tensor<[N]xsi32>, tensor<si32>) symbols [N] {
+  %c, %t = tcp.cumsum(%x) {dim = 0} : tensor<[N]xsi32>, tensor<si32>
+  tcp.return(%c, %t)
+}
+"""
 COLUMN = """\
 func @f(%x: tensor<[M]x7xf32>, %w: tensor<7x1xf32>) -> tensor<[M]x1xf32> symbols [M] {
   %mm = tcp.matmul(%x, %w) : tensor<[M]x1xf32>
@@ -123,6 +144,9 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "fuse a start": (RELU, MM + NEST, "fuse(mm.start, into: i)"),
     "fuse a producer": (RELU, MM + R + "let i = tile(r, [d0: 4])\n", "fuse(mm, into: i)"),
     "fuse_siblings": (PAIR, PAIR_LOOPS, "fuse_siblings(j, into: i)"),
+    "fuse_dependent": (ROWS_BELOW_MAXIMA, SUMS_OF_ROWS, "fuse_dependent(j, into: i)"),
+    "sink": (ROWS_BELOW_MAXIMA, OF_ROWS, "sink(p, behind: y)"),
+    "scan_in_lanes": (SCAN, 'let c = match one "c" in root\n', "scan_in_lanes(c, d0)"),
     "pack": (RELU, MM + NEST, "pack(mm.rhs, [k, n], at: kc)"),
     "constant_fold": (CONSTANT, "", 'constant_fold(match one "e" in root)'),
     "pad": (RELU, MM + "let i = tile(mm, [m: 6])\n", "pad(mm, [m: 6])"),
