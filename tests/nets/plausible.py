@@ -101,7 +101,7 @@ OPS: Mapping[str, Callable[[Operation], bool]] = {
     "generalize": lambda op: isinstance(op, Structured) and not isinstance(op, Generic),
     "specialize": lambda op: isinstance(op, Generic),
     "interchange": lambda op: isinstance(op, Structured) and len(op.iterators()) > 1,
-    "transpose_result": lambda op: isinstance(op, Structured) and on_tensors(op) and len(op.result_map()) > 1,
+    "transpose_result": lambda op: isinstance(op, Structured) and on_tensors(op) and len(op.result_maps()[0]) > 1,
     "group": on_tensors,
     "decompose": lambda op: isinstance(op, Composite) or (bool(op.regions) and is_elementwise(op)),
     "fuse_elementwise": is_elementwise,

@@ -15,6 +15,7 @@ import pytest
 import tcpx
 from tests.guard_pages import run_guarded
 from tests.optional_tools import require_cpu_of
+from tests.transform.payloads import check
 
 Array = npt.NDArray[Any]
 TARGETS = ("x86_avx2", "x86_avx512")
@@ -134,3 +135,26 @@ def test_an_index_outside_is_found_before_anything_is_read(target: str) -> None:
             with pytest.raises(tcpx.ArgumentError, match="1 element out of range"):
                 kernel(table, at, np.ones(n, np.float32), out=out)
             assert (out == 17).all()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_rows_beyond_the_last(target: str) -> None:
+    """Padded rows have no table row: all their indices are outside."""
+    require_cpu_of(tcpx.load_target(target))
+    text = """\
+func @f(%t: tensor<[M]x[N]xf32>, %at: tensor<3xsi64>) -> tensor<[M]x3xf32> symbols [M: 1.., N: 1..] {
+  %v = tcp.gather(%t, %at) {dim = 1, out_of_range = "fill"} : tensor<[M]x3xf32>
+  tcp.return(%v)
+}
+"""
+    body = 'let v = match one "v" in root\ntile(v, [d0: 8])\nlet o = pad(v, [d0: 9])\nvectorize(o)'
+    constant = text.replace(", %at: tensor<3xsi64>", "").replace(
+        "  %v", "  %at = tcp.const {value = 4} : tensor<3xsi64>\n  %v", 1
+    )
+    check(constant, f"{body}\nlower_vectors(parent(v))", [{"M": m, "N": n} for m in (1, 9) for n in (1, 5)])
+    schedule = tcpx.parse_schedule(f"language 1\nschedule s(root: func) {{\n{body}\n}}")
+    kernel, at = tcpx.compile(tcpx.parse(text), schedule, target=target), np.array([4, -1, 7])
+    for m in (1, 8, 13):
+        table = np.random.default_rng(m).random((m, 5), np.float32)
+        (found,) = run_guarded(kernel, table, at)
+        np.testing.assert_array_equal(np.asarray(found), np.stack([table[:, 4], 0 * table[:, 0], 0 * table[:, 0]], 1))

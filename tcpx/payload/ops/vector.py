@@ -155,6 +155,8 @@ class Gather(OnSubset):
         evaluation.note_read(self.source, self.subset)
         part = evaluation.select(args[-1], self.subset)
         places = [self.subset.kept.index(dim) for dim in self.dims]
+        if self.bounded and not part.size:  # of nothing, all indices are outside
+            return (made,)
         if self.bounded:
             behind = [(0, 1 if k in places else 0) for k in range(part.ndim)]
             part = np.pad(part, behind, constant_values=np.asarray(self.value).astype(part.dtype))
