@@ -14,7 +14,6 @@ from tcpx.payload.ir import Attribute, Block, Operation, Value
 from tcpx.payload.types import TensorType, dtype_of
 from tcpx.records import frozen
 from tcpx.transform import new
-from tcpx.transform.elementwise import fills
 
 
 @frozen
@@ -44,12 +43,6 @@ def applied(op: Operation, numbers: Sequence[float]) -> float:
     arrays = [np.asarray(number, dtype_of(v.type).numpy) for number, v in zip(numbers, op.operands, strict=True)]
     with np.errstate(all="ignore"):
         return float(op.evaluate(arrays, Evaluation(Constants(), {}))[0])
-
-
-def number_of(op: Operation | None) -> float | int | None:
-    """The number that every element of a result is; None of anything else."""
-    made = Body.of(op).results[0].defining_op if fills(op) else op
-    return made.number if made is not None else None
 
 
 def combiner_of(op: Structured) -> Elementwise | None:

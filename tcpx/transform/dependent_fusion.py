@@ -15,8 +15,9 @@ from tcpx.payload.subsets import Tile
 from tcpx.payload.types import TensorType, dtype_of, shape_of
 from tcpx.records import frozen
 from tcpx.transform import new
+from tcpx.transform.algebra import number_of
 from tcpx.transform.arguments import TransformContext
-from tcpx.transform.bodies import Body, combiner_of, number_of, pointwise
+from tcpx.transform.bodies import Body, combiner_of, pointwise
 from tcpx.transform.convex import gathered, sources
 from tcpx.transform.editing import rename_inside, source_name
 from tcpx.transform.separation import Change, Separation, Trace, absorbs, distributing
@@ -231,7 +232,7 @@ def _correct(ctx: TransformContext, separation: Separation, running: Running, he
     if len(op.results) > 1 or change is None or neutrals is None:
         raise separation.fail(op, "a reduction of several results")
     neutral, cls = neutrals[0], distributing(ctx, op, change.group)
-    if number_of(first) != neutral or not absorbs(change.group, neutral, dtype):
+    if number_of(begin) != neutral or not absorbs(change.group, neutral, dtype):
         raise ctx.fail(
             f"%{op.name} goes on from what is no part of it",
             op=op,

@@ -22,8 +22,9 @@ from tcpx.payload.subsets import Tile
 from tcpx.payload.types import ScalarType, TensorType, dtype_of, shape_of
 from tcpx.records import frozen
 from tcpx.transform import new
+from tcpx.transform.algebra import number_of
 from tcpx.transform.arguments import TransformContext
-from tcpx.transform.bodies import Body, applied, combiner_of, number_of
+from tcpx.transform.bodies import Body, applied, combiner_of
 from tcpx.transform.editing import source_name
 
 
@@ -272,7 +273,7 @@ def _beside(value: Value, dims: Sequence[int | str], whole: Elements) -> Value |
 def _number(value: Value, whole: Elements) -> float | None:
     """What a value of a body is wherever it is computed, if it is a number."""
     source, _ = whole.get(value, (value, ()))
-    return number_of(source.defining_op)
+    return number_of(source)
 
 
 def _start(op: Operation, numbers: Sequence[float | None]) -> float | None:
