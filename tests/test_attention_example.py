@@ -37,4 +37,4 @@ def test_the_workspace_does_not_grow_with_the_keys() -> None:
     module, schedule = tcpx.load(EXAMPLE / "attention.tcp"), tcpx.load_schedule(EXAMPLE / "attention.tcps")
     source = "".join(tcpx.compile(module, schedule).sources.values())
     _, _, body = source[: source.index("\n}", source.index("size_t attention_workspace("))].rpartition("SIZE_MAX;")
-    assert re.findall(r".*\bN\b.*", body) == ["  const int64_t size_2 = tcpx_size_min(128, N);"]
+    assert re.findall(r".*= (.*\bN\b.*);", body) == ["tcpx_size_min(128, N)"]

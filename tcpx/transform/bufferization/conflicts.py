@@ -9,8 +9,9 @@ Three rules, checked for all values that live in one memory:
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 
-from tcpx.payload.ir import Operation
+from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import Loop, StYield, runs_at_most_once
 from tcpx.payload.sizes import Dim, Var, substitute
 from tcpx.payload.subsets import Tile, disjoint
@@ -18,7 +19,7 @@ from tcpx.records import frozen
 from tcpx.transform.bufferization.effects import Effects, Write
 from tcpx.transform.bufferization.occupancy import Occupancy
 from tcpx.transform.bufferization.program_order import Order, ProgramOrder
-from tcpx.transform.bufferization.storage import READ_ONLY, LinkKind, Storage, StorageKind
+from tcpx.transform.bufferization.storage import READ_ONLY, LinkKind, Place, Storage
 
 
 @frozen
@@ -133,37 +134,46 @@ class Conflicts:
             return None
         for write in self._active(self.occupancy.while_held(storage, memories)):
             at = self.order.ancestor(write.op, block)
-            for reader, index in self.occupancy.reads(value, at) if at is not None else ():
+            if at is None or not self.places.place(storage).may_overlap(write.place(self.places)):
+                continue
+            for reader, index in self.occupancy.reads(value, at):
                 self.looked_at += 1
-                match self.order.follows(reader, write.op, block):
-                    case Order.NEVER:
-                        continue
-                    case Order.SAME:
-                        harmless = self.effects.reads_in_step(reader, index, write)
-                    case Order.MAYBE:
-                        harmless = self._apart(storage, reader, index, write)
-                if not harmless and self.places.place(storage).may_overlap(write.place(self.places)):
+                if not self._reads_before(storage, value, block, (reader, index), write):
                     return Conflict(storage, write.op, reader)
         return None
 
-    def _apart(self, storage: Storage, reader: Operation, index: int, write: Write) -> bool:
-        """Whether what is read of state was not written before: in an iteration of the loops round both, as it is read
-        first or lies elsewhere, and in those before, as these write something else."""
-        part, place, written = reader.part_read(index), self.places.place(storage), write.place(self.places)
-        if place.memory.kind is not StorageKind.STATE or part is None or reader.operands[index] is not storage.value:
+    def _reads_before(
+        self, storage: Storage, value: Value, block: Block, read: tuple[Operation, int], write: Write
+    ) -> bool:
+        """Whether operand `index` of an operation, `value`, is read before a write to it while `block` runs once, or is
+        no part of what that writes."""
+        match self.order.follows(read[0], write.op, block):
+            case Order.NEVER:
+                return True
+            case Order.SAME:
+                return self.effects.reads_in_step(*read, write)
+            case Order.MAYBE:
+                return self._apart(self.places.place(storage), value, block, read, write)
+
+    def _apart(self, place: Place, value: Value, block: Block, read: tuple[Operation, int], write: Write) -> bool:
+        """Whether what is read of a value was not written before: in an iteration of the loops of `block` round both,
+        as it is read first or lies elsewhere, and in those before, as these write something else."""
+        reader, index = read
+        part, written = reader.part_read(index), write.place(self.places)
+        if part is None or reader.operands[index] is not value:
             return False
-        read = place.part(part)
-        around = list(write.op.ancestors())
+        held = place.part(part)
+        around = list(takewhile(lambda op: op is not block.parent, write.op.ancestors()))
         common = [op for op in reader.ancestors() if isinstance(op, Loop) and op in around]
-        if not read.is_seen_like(written):
+        if not held.is_seen_like(written):
             return False
         match self.order.follows(reader, write.op, common[0].body) if common else Order.MAYBE:
-            case Order.MAYBE if disjoint(read.tile, written.tile) is not True:
+            case Order.MAYBE if disjoint(held.tile, written.tile) is not True:
                 return False
             case Order.SAME if not self.effects.reads_in_step(reader, index, write):
                 return False
             case _:
-                return all(_apart_in(loop, (reader, read.tile), (write.op, written.tile)) for loop in common)
+                return all(_apart_in(loop, (reader, held.tile), (write.op, written.tile)) for loop in common)
 
     def _destination(self, storage: Storage, memories: Sequence[Storage]) -> Conflict | None:
         """A write in the body of a loop to its destination that is not on behalf of a yield to it."""
@@ -199,14 +209,9 @@ class Conflicts:
             return Conflict(storage, write.op)
         for reader, index in self.occupancy.reads(destination, at, tie):
             self.looked_at += 1
-            match self.order.follows(reader, write.op, block):
-                case Order.NEVER:
-                    continue
-                case Order.SAME:
-                    harmless = self.effects.reads_in_step(reader, index, write)
-                case Order.MAYBE:
-                    harmless = False
             read = reader.part_read(index)
-            if not harmless and read is not None and disjoint(read, tie.subset) is not True:
+            if read is None or disjoint(read, tie.subset) is True:
+                continue
+            if not self._reads_before(storage, destination, block, (reader, index), write):
                 return Conflict(storage, write.op, reader)
         return None

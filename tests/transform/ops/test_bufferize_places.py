@@ -353,3 +353,40 @@ func @known(%x: tensor<[M]x4xsi32>) -> tensor<[M]x4xsi32> symbols [M] {
 }
 """)
     assert str(done.allocations["z.buf"]) == "buffer<[M]x4xsi32, strides [4, 1], space arena>"
+
+
+CHANGED = """
+func @running(%x: tensor<[K]x[M]x4xf32>, %c: tensor<[K]x[M]x4xf32>) -> tensor<[M]x4xf32> symbols [K, M] {{
+  %z = tcp.fill {{value = 1.0}} : tensor<[M]x4xf32>
+  %r = gml_st.for %k in 0 to K (%d = %z) {{
+    %acc = gml_st.materialize(%d) tile [0, 0] [M, 4] : tensor<[M]x4xf32>
+    %e = tcp.empty : tensor<[M]x4xf32>
+    %changed = gml_st.{loop} %i in 0 to M (%f = %e) {{
+      %o = vector.read(%acc) tile [{row}, 0] [1, 4] drop [0] : vector<4xf32>
+      %y = vector.read(%c) tile [%k, %i, 0] [1, 1, 4] drop [0, 1] : vector<4xf32>
+      %w = tcp.mul(%o, %y) : vector<4xf32>
+      gml_st.yield(%w, %f) tile [%i, 0] [1, 4] drop [0]
+    }} : tensor<[M]x4xf32>
+    %t = gml_st.materialize(%x) tile [%k, 0, 0] [1, M, 4] drop [0] : tensor<[M]x4xf32>
+    %s = tcp.add(%changed, %t) : tensor<[M]x4xf32>
+    {stores}gml_st.yield(%s, %d) tile [0, 0] [M, 4]
+  }} : tensor<[M]x4xf32>
+  tcp.return(%r)
+}}
+"""
+
+
+@pytest.mark.parametrize("loop", ["for", "parallel"])
+def test_what_changes_a_running_result_takes_its_place(loop: str) -> None:
+    in_place(CHANGED.format(loop=loop, row="%i", stores=""))
+
+
+@pytest.mark.parametrize(("loop", "row"), [("for", "0"), ("parallel", "max(0, %i - 1)"), ("for", "M - 1 - %i")])
+def test_what_a_later_iteration_reads_is_kept(loop: str, row: str) -> None:
+    assert len(check_bufferized(CHANGED.format(loop=loop, row=row, stores="")).allocations) == 1
+
+
+def test_a_running_result_that_is_read_behind_its_change_is_kept() -> None:
+    stores = "%u = tcp.add(%s, %acc) : tensor<[M]x4xf32>\n    "
+    text = CHANGED.format(loop="for", row="%i", stores=stores).replace("yield(%s, %d)", "yield(%u, %d)")
+    assert len(check_bufferized(text).allocations) == 1
