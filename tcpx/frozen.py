@@ -138,7 +138,7 @@ class Frozen:
                     return replace(node, function=self._renamed(node.function, unit, needed))
                 case ast.TypeOf() if (view := view_of(node, unit)) is not None:
                     return replace(node, name=self._need(view.unit, view.view.name, needed))
-                case ast.Pattern():
+                case ast.Pattern() | ast.Shape():
                     alias, dot, name = node.op_class.rpartition(".")
                     owner = unit.imports.get(alias) if dot else unit
                     if owner is not None and name in owner.matchers:

@@ -62,6 +62,6 @@ def test_row(row: list[str]) -> None:
                 assert named <= {p.name for p in transform.parameters}
 
 
-def test_there_are_three_tables() -> None:
-    assert PAGE.read_text(encoding="utf-8").count("| tcpx |") == 3
+def test_there_are_four_tables() -> None:
+    assert PAGE.read_text(encoding="utf-8").count("| tcpx |") == 4
     assert len(ROWS) > 60

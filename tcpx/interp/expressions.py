@@ -1,7 +1,8 @@
 """Evaluating expressions over the payload, the target and the names in scope."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from tcpx.interp import arithmetic, methods, navigation
 from tcpx.interp.conditions import AnyOf, Condition, conjunction, disjunction, opposite
@@ -12,6 +13,7 @@ from tcpx.interp.functions import call_function
 from tcpx.interp.matchers import matcher_outcome
 from tcpx.interp.matching import WHERE_RANK, Candidates, Miss, Outcome, fits, match_handles, name_miss, pattern_miss
 from tcpx.interp.parameters import call_frame, checked_parameter, given_arguments
+from tcpx.interp.patterns import written_outcome
 from tcpx.interp.state import State
 from tcpx.interp.target_queries import has_feature, target_attribute
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
@@ -348,6 +350,15 @@ def pattern_outcome(
     pattern: ast.Pattern, where: ast.Expression | None, op: Operation, state: State, frame: Frame
 ) -> Outcome:
     """The parts a pattern gives for an operation that matches it and satisfies the `where`, else why it does not."""
+    if pattern.equations:
+        return written_outcome(
+            pattern,
+            op,
+            state,
+            frame,
+            lambda shape, made: _class_outcome(shape, made, state, frame),
+            lambda root, named: where_miss(where, root, state, frame, named),
+        )
     matcher = find_matcher(pattern, frame.unit)
     parts: Outcome = ()
     if matcher is not None:
@@ -359,11 +370,24 @@ def pattern_outcome(
     return where_miss(where, op, state, frame) or parts
 
 
-def where_miss(where: ast.Expression | None, op: Operation, state: State, frame: Frame) -> Miss | None:
-    """Why an operation does not satisfy a `where`; None if it does."""
+def _class_outcome(shape: ast.Shape, op: Operation, state: State, frame: Frame) -> Miss | None:
+    """Why an operation is none that a part of a pattern asks for by class or matcher; None if it is one."""
+    outcome = pattern_outcome(ast.Pattern(shape.op_class, "", location=shape.location), None, op, state, frame)
+    return outcome if isinstance(outcome, Miss) else None
+
+
+def where_miss(
+    where: ast.Expression | None,
+    op: Operation,
+    state: State,
+    frame: Frame,
+    named: Mapping[str, RuntimeValue] = MappingProxyType({}),
+) -> Miss | None:
+    """Why an operation does not satisfy a `where`, in which a pattern names its parts; None if it does."""
     if where is None:
         return None
     inner = frame.block()
+    inner.names.update(named)
     inner.candidate = state.handles.of(op)
     try:
         holds = truth(where, "`where`", state, inner)

@@ -15,6 +15,7 @@ from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.lookup import is_a, source_name
 from tcpx.records import frozen
 from tcpx.transform.language import syntax as ast
+from tcpx.transform.language.printed_expressions import print_pattern
 from tcpx.transform.language.vocabulary import is_declared, known_names
 from tcpx.transform.suggestions import did_you_mean
 
@@ -167,7 +168,7 @@ def root_of(item: RuntimeValue) -> OpHandle:
 
 def pattern_text(pattern: ast.Pattern) -> str:
     """The pattern as written."""
-    return " ".join(part for part in (pattern.op_class, f'"{pattern.glob}"' if pattern.glob else "") if part)
+    return print_pattern(pattern)
 
 
 def class_miss(op: Operation, op_class: str, rank: int = 0) -> Miss | None:

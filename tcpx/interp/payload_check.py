@@ -18,7 +18,7 @@ from tcpx.interp.matching import Miss, match_handles
 from tcpx.interp.parameters import checked_parameter
 from tcpx.interp.specialization import frame_of_version
 from tcpx.interp.state import State
-from tcpx.interp.statements import check_requirement, is_step, named_parts
+from tcpx.interp.statements import check_requirement, frame_of_arm, is_step, named_parts
 from tcpx.interp.step_check import step_findings
 from tcpx.interp.values import OpHandle, RuntimeValue
 from tcpx.interp.versions import expanded
@@ -248,7 +248,7 @@ class PayloadChecker:
                 left = (arm.body for arm in statement.arms[k:])
                 return self._any_of((*left, *((last,) if last is not None else ())), frame)
             if not any(isinstance(outcome, Miss) for outcome in tested):
-                return self.block(arm.body, frame.block())
+                return self.block(arm.body, frame_of_arm(arm, subject, tested[0], frame))
         if last is not None:
             return self.block(last, frame.block())
         message = statement.orelse.message if isinstance(statement.orelse, ast.Fail) else "no case fits"
@@ -330,7 +330,7 @@ def match_after_steps(match: ast.Match, state: State, frame: Frame, foresight: F
     """What a match behind steps finds, if they leave no doubt. Raises UnforeseenError if they do, and ScheduleError
     for one that finds nothing whatever they do."""
     name = match.pattern.op_class
-    if foresight.is_reshaped or not _NEVER_MADE & {name, *classes_above(name)}:
+    if match.pattern.equations or foresight.is_reshaped or not _NEVER_MADE & {name, *classes_above(name)}:
         foresight.require_unchanged()
     found = match_handles(match, state, frame, candidates_of(match, state, frame))
     handles = found if isinstance(found, tuple) else (found,)

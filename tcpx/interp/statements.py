@@ -1,21 +1,23 @@
 """Executing statements."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tcpx.interp.attempts import run_try
 from tcpx.interp.calls import frame_of_call
 from tcpx.interp.declared_knobs import bind_knob, chosen_alternative
 from tcpx.interp.expressions import evaluate, pattern_outcome, truth, where_miss
 from tcpx.interp.frame import Frame
-from tcpx.interp.matching import Miss, near_misses, pattern_text
+from tcpx.interp.matching import Miss, Outcome, near_misses, pattern_text
+from tcpx.interp.navigation import narrowed
+from tcpx.interp.patterns import names_of
 from tcpx.interp.recovery import Savepoint
 from tcpx.interp.specialization import run_specialize
 from tcpx.interp.state import State
 from tcpx.interp.steps import run_step
-from tcpx.interp.values import OpHandle, RuntimeValue, describe, kind_of
+from tcpx.interp.values import OperandHandle, OpHandle, RuntimeValue, describe, kind_of
 from tcpx.interp.versions import expanded
 from tcpx.payload.diagnostics import Kind, ScheduleError
-from tcpx.payload.ir import Operation
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import SequenceCallee, find_callee, is_import
 from tcpx.transform.language.printer import print_expression
@@ -195,7 +197,8 @@ def _still_wanted(item: RuntimeValue, head: OpHandle, items: ast.Expression, sta
         return False
     if not isinstance(items, ast.Match):
         return True
-    return all(where_miss(items.where, op, state, frame) is None for op in state.handles.live(head))
+    named = names_of(items.pattern, head, parts[1:], frame)
+    return all(where_miss(items.where, op, state, frame, named) is None for op in state.handles.live(head))
 
 
 def _if(statement: ast.If, state: State, frame: Frame) -> Values | None:
@@ -214,9 +217,11 @@ def _case(statement: ast.Case, state: State, frame: Frame) -> Values | None:
     ops = state.handles.resolve(subject, statement.subject.location)
     reasons: list[str] = []
     for arm in statement.arms:
-        reason = next((r for r in (_arm_miss(arm, op, state, frame) for op in ops) if r is not None), None)
-        if reason is None:
-            return run_block(arm.body, state, frame.block())
+        outcomes = [pattern_outcome(arm.pattern, arm.where, op, state, frame) for op in ops]
+        miss = next((outcome for outcome in outcomes if isinstance(outcome, Miss)), None)
+        if miss is None:
+            return run_block(arm.body, state, frame_of_arm(arm, subject, outcomes[0], frame))
+        reason = near_misses([miss])[0] if miss.op.name else miss.reason
         reasons.append(f"{pattern_text(arm.pattern)}: {reason}")
     if isinstance(statement.orelse, ast.Block):
         return run_block(statement.orelse, state, frame.block())
@@ -231,8 +236,21 @@ def _case(statement: ast.Case, state: State, frame: Frame) -> Values | None:
     )
 
 
-def _arm_miss(arm: ast.Arm, op: Operation, state: State, frame: Frame) -> str | None:
-    outcome = pattern_outcome(arm.pattern, arm.where, op, state, frame)
+def frame_of_arm(arm: ast.Arm, subject: OpHandle, outcome: Outcome, frame: Frame) -> Frame:
+    """Names in the block of an arm that fits: those of its pattern, too."""
+    inner = frame.block()
     if not isinstance(outcome, Miss):
-        return None
-    return near_misses([outcome])[0] if op.name else outcome.reason
+        parts = tuple(_narrowed(part, subject) for part in outcome)
+        inner.names.update(names_of(arm.pattern, subject, parts, frame))
+    return inner
+
+
+def _narrowed(part: RuntimeValue, subject: OpHandle) -> RuntimeValue:
+    """A part of a pattern, in the copies that are asked about."""
+    match part:
+        case OpHandle():
+            return narrowed(part, subject)
+        case OperandHandle():
+            return replace(part, base=narrowed(part.base, subject))
+        case _:
+            return part

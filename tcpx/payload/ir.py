@@ -150,6 +150,8 @@ class Operation:
     has_side_effects: ClassVar[bool] = False
     is_hint: ClassVar[bool] = False
     """Whether its effect changes no values."""
+    commutes: ClassVar[tuple[int, ...]] = ()
+    """Two operands that may change places, by their numbers."""
     is_terminator: ClassVar[bool] = False
     computes_result: ClassVar[bool] = False
     """Whether elements of the result are computed, not only moved there."""

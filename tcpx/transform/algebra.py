@@ -54,7 +54,7 @@ def _matches(term: Term, value: Value, letters: dict[str, Value]) -> bool:
     if term.letter:
         return letters.setdefault(term.letter, value) is value
     if term.number is not None:
-        return _is_number(number_of(value), term.number, dtype_of(value.type))
+        return is_number(number_of(value), term.number, dtype_of(value.type))
     made = value.defining_op
     if made is None or len(made.results) != 1:
         return False
@@ -65,7 +65,7 @@ def _matches(term: Term, value: Value, letters: dict[str, Value]) -> bool:
     return usual and _arguments(term, made, letters)
 
 
-def _is_number(found: float | int | None, wanted: float, dtype: ScalarType) -> bool:
+def is_number(found: float | int | None, wanted: float, dtype: ScalarType) -> bool:
     """Whether a constant is a number; of floats, with the sign of its zero."""
     if found is None or found != wanted:
         return False

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
+from tcpx.payload.ir import operation_classes
 from tcpx.payload.types import ScalarKind, ScalarType
 from tcpx.records import frozen
 
@@ -97,8 +98,6 @@ INEXACT: Final[Mapping[str, Table]] = {
 """By the option of `canonicalize` that asks for them."""
 REPEATED: Final = "repeated"
 """Any broadcast of a value: on the right, the same broadcast of another one."""
-COMMUTATIVE: Final = frozenset({"add", "mul", "min", "max", "and", "or", "xor", "fma", "multiply_add"})
-"""Operations of which the first two operands change places."""
 
 
 @frozen
@@ -142,8 +141,8 @@ def identities(*options: str) -> Mapping[str, tuple[Identity, ...]]:
 
 def _orders(term: Term) -> tuple[Term, ...]:
     """A pattern with its first two operands in both orders, where they commute and that is another one."""
-    name = term.opcode.rpartition(".")[2]
-    if name not in COMMUTATIVE or term.args[0] == term.args[1]:
+    known = operation_classes().get(term.opcode)
+    if known is None or known.commutes != (0, 1) or term.args[0] == term.args[1]:
         return (term,)
     first, second, *rest = term.args
     return term, Term(opcode=term.opcode, args=(second, first, *rest))

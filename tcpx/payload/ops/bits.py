@@ -44,6 +44,7 @@ class And(BitsOnly, Arithmetic):
     __slots__ = ()
     opcode = "tcp.and"
     semantics = "a & b"
+    commutes = (0, 1)
     ufunc = np.bitwise_and
 
     @classmethod
@@ -58,6 +59,7 @@ class Or(BitsOnly, Arithmetic):
     __slots__ = ()
     opcode = "tcp.or"
     semantics = "a | b"
+    commutes = (0, 1)
     ufunc = np.bitwise_or
 
     @classmethod
@@ -72,6 +74,7 @@ class Xor(BitsOnly, Arithmetic):
     __slots__ = ()
     opcode = "tcp.xor"
     semantics = "a ^ b"
+    commutes = (0, 1)
     ufunc = np.bitwise_xor
 
     @classmethod

@@ -112,6 +112,7 @@ class Add(Arithmetic):
     homomorphism = (Group.SUM, Group.SUM)
     distributes_over = ("tcp.max", "tcp.min")
     semantics = "a + b"
+    commutes = (0, 1)
     ufunc = np.add
 
     @classmethod
@@ -149,6 +150,7 @@ class Mul(Arithmetic):
     linear = (0, 1)
     distributes_over = ("tcp.add",)
     semantics = "a * b"
+    commutes = (0, 1)
     ufunc = np.multiply
 
     @classmethod
@@ -181,6 +183,7 @@ class Max(Arithmetic):
     opcode = "tcp.max"
     direction = 1
     semantics = "max(a, b)"
+    commutes = (0, 1)
     ufunc = np.maximum
 
     def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
@@ -200,6 +203,7 @@ class Min(Arithmetic):
     opcode = "tcp.min"
     direction = -1
     semantics = "min(a, b)"
+    commutes = (0, 1)
     ufunc = np.minimum
 
     def result_range(self, number: int, of: Callable[[Value], Range | None]) -> Range | None:
@@ -219,6 +223,7 @@ class Fma(FloatOnly):
     opcode = "tcp.fma"
     a, b, c = Operand(), Operand(), Operand()
     semantics = "fma(a, b, c)"
+    commutes = (0, 1)
     rounds_again = True
 
     @classmethod

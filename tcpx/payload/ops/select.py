@@ -80,6 +80,7 @@ class Equal(Comparison):
     __slots__ = ()
     opcode = "tcp.equal"
     semantics = "a == b"
+    commutes = (0, 1)
     ufunc = np.equal
     takes_truth = True
 
@@ -94,6 +95,7 @@ class NotEqual(Comparison):
     __slots__ = ()
     opcode = "tcp.not_equal"
     semantics = "a != b"
+    commutes = (0, 1)
     ufunc = np.not_equal
     takes_truth = True
 

@@ -15,16 +15,19 @@ from tcpx.transform.language.syntax import (
     Binary,
     Call,
     Conditional,
+    Equation,
     Expression,
     ListOf,
     Literal,
     MapOf,
     Match,
     Name,
+    Operand,
     Padded,
     Pattern,
     Range,
     Selection,
+    Shape,
     Unary,
 )
 
@@ -206,10 +209,46 @@ class ExpressionBuilder:
         )
 
     def pattern(self, tree: Tree[Token]) -> Pattern:
+        """A class and a glob, or equations."""
+        equations = tuple(self._equation(k) for k in tree.children if isinstance(k, Tree))
+        if equations:
+            return Pattern(equations[-1].shape.op_class, "", equations, location=self.source.of(tree))
         tokens = [k for k in tree.children if isinstance(k, Token)]
         name = ".".join(str(t) for t in tokens if t.type == "NAME")
         glob = next((string_value(t) for t in tokens if t.type == "STRING"), "")
         return Pattern(name, glob, location=self.source.of(tree))
+
+    def _equation(self, tree: Tree[Token]) -> Equation:
+        name = str(tree.children[0]) if isinstance(tree.children[0], Token) else ""
+        return Equation(name, self._shape(tree_of(tree.children[-1])), location=self.source.of(tree))
+
+    def _shape(self, tree: Tree[Token]) -> Shape:
+        name = ".".join(str(k) for k in tree.children if isinstance(k, Token))
+        inside = [k for k in tree.children if isinstance(k, Tree)]
+        location = self.source.of(tree)
+        if inside and inside[0].data == "any_operands":
+            return Shape(name, (), True, location=location)
+        with self.nested(tree):
+            return Shape(name, tuple(self._operand(k) for k in inside), location=location)
+
+    def _operand(self, tree: Tree[Token]) -> Operand:
+        role = str(tree.children[0]) if isinstance(tree.children[0], Token) else ""
+        value, location = tree_of(tree.children[-1]), self.source.of(tree)
+        if value.data == "shape":
+            return Operand(role, self._shape(value), location=location)
+        return Operand(role, self._leaf(value), location=location)
+
+    def _leaf(self, tree: Tree[Token]) -> Name | Literal:
+        *sign, token = tree.children
+        location = self.source.of(tree)
+        match token:
+            case Token(type="NAME"):
+                return Name(str(token), location=location)
+            case Token(type="TRUE" | "FALSE"):
+                return Literal(str(token) == "true", location=location)
+            case _:
+                number = self._float(token) if "." in str(token) else self.whole_number(token)
+                return Literal(-number if sign else number, location=location)
 
     def where(self, tree: Tree[Token]) -> Expression | None:
         """The condition of an optional `where`."""

@@ -97,11 +97,31 @@ def _argument(argument: ast.Argument) -> str:
     return f"{argument.name}: {text}" if argument.name else text
 
 
+def print_pattern(pattern: ast.Pattern) -> str:
+    """The text of a pattern; parses back equal."""
+    if pattern.equations:
+        return f"{{ {', '.join(map(_equation, pattern.equations))} }}"
+    return " ".join(part for part in (pattern.op_class, quoted(pattern.glob) if pattern.glob else "") if part)
+
+
+def _equation(equation: ast.Equation) -> str:
+    return f"{equation.name} = {print_shape(equation.shape)}" if equation.name else print_shape(equation.shape)
+
+
+def print_shape(shape: ast.Shape) -> str:
+    """The text of an operation in a pattern."""
+    return f"{shape.op_class}({'..' if shape.any_operands else ', '.join(map(_operand, shape.operands))})"
+
+
+def _operand(operand: ast.Operand) -> str:
+    value = operand.value
+    text = print_shape(value) if isinstance(value, ast.Shape) else _print(value, _LOOSE)
+    return f"{operand.role}: {text}" if operand.role else text
+
+
 def _match(expression: ast.Match) -> str:
     words = ["match", expression.cardinality]
-    words += [expression.pattern.op_class] if expression.pattern.op_class else []
-    words += [quoted(expression.pattern.glob)] if expression.pattern.glob else []
-    words += ["in", _print(expression.scope, _POSTFIX)]
+    words += [print_pattern(expression.pattern), "in", _print(expression.scope, _POSTFIX)]
     if expression.where is not None:
         words += ["where", _print(expression.where, _CONDITIONAL)]
     return " ".join(words)

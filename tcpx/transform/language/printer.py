@@ -2,7 +2,7 @@
 
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.formatter import format_schedule
-from tcpx.transform.language.printed_expressions import print_expression, quoted
+from tcpx.transform.language.printed_expressions import print_expression, print_pattern, quoted
 
 __all__ = ["print_expression", "print_file", "print_statement"]
 
@@ -179,9 +179,8 @@ def _specialize(statement: ast.Specialize | ast.Versions) -> list[str]:
 def _case(statement: ast.Case) -> list[str]:
     lines = [f"case {print_expression(statement.subject)} {{"]
     for arm in statement.arms:
-        pattern = " ".join(part for part in (arm.pattern.op_class, _glob(arm.pattern)) if part)
         where = f" where {print_expression(arm.where)}" if arm.where is not None else ""
-        lines += _headed([(f"{pattern}{where} =>", arm.body)])
+        lines += _headed([(f"{print_pattern(arm.pattern)}{where} =>", arm.body)])
     if isinstance(statement.orelse, ast.Fail):
         lines.append(f"else => {_fail(statement.orelse)}")
     elif statement.orelse is not None:
@@ -198,10 +197,6 @@ def _tune(statement: ast.Tune) -> list[str]:
         where = f" where {print_expression(condition)}" if condition is not None else ""
         lines += _headed([(f"{word}{where} =>", block)])
     return [*lines, "}"]
-
-
-def _glob(pattern: ast.Pattern) -> str:
-    return quoted(pattern.glob) if pattern.glob else ""
 
 
 def _end_of_try(last: ast.Fail | ast.Remark) -> str:

@@ -10,6 +10,9 @@ from typing import Any, cast
 from tcpx.payload.diagnostics import Location
 from tcpx.records import frozen
 
+NOTHING = "_"
+"""The name of what nobody needs."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
@@ -138,11 +141,46 @@ class Selection(Node):
 
 
 @frozen
+class Shape(Node):
+    """`add(mul(_, _), b)` in a pattern: an operation of a class, or one that a matcher fits, by its operands."""
+
+    op_class: str
+    operands: tuple[Operand, ...]
+    any_operands: bool = False
+    """`add(..)`: nothing is said of them."""
+
+
+@frozen
+class Operand(Node):
+    """An operand in a pattern, by its place, or by its `role`: what makes it, a name, a number."""
+
+    role: str
+    value: Shape | Name | Literal
+
+
+@frozen
+class Equation(Node):
+    """`y = add(_, _)` in a pattern; the name may be empty."""
+
+    name: str
+    shape: Shape
+
+
+@frozen
 class Pattern(Node):
-    """A class of the operation tree or a matcher (`g.name` of an import), and a glob for the name; one may be empty."""
+    """A class of the operation tree or a matcher (`g.name` of an import), and a glob for the name; one may be empty.
+    Or equations, as the payload is written: the class is that of the last one then."""
 
     op_class: str
     glob: str
+    equations: tuple[Equation, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names in its equations: that of the operation it is about, then as they are written."""
+        last = [self.equations[-1].name] if self.equations else []
+        named = (n.name for equation in self.equations for n in walk(equation) if isinstance(n, Equation | Name))
+        return tuple(name for name in dict.fromkeys((*last, *named)) if name not in ("", NOTHING))
 
 
 @frozen

@@ -34,9 +34,10 @@ OPERATORS = frozenset(
     "_FATARROW".split()
 )
 CONTINUES = frozenset("ELSE OR AND WHERE DOT".split())
-_OPENING = {"LPAR": ")", "LSQB": "]"}
-_CLOSING = {"RPAR": "LPAR", "RSQB": "LSQB"}
+_OPENING = {"LPAR": ")", "LSQB": "]", "LBRACE": "}"}
+_CLOSING = {"RPAR": "LPAR", "RSQB": "LSQB", "RBRACE": "LBRACE"}
 _NEVER_INSIDE = frozenset("LBRACE RBRACE LET KNOB REQUIRE RETURN SEQUENCE SCHEDULE IMPORT".split())
+BEFORE_AN_ARM = frozenset("LBRACE RBRACE _NL".split())
 _TRIVIA = frozenset(("NEWLINE", "DOC", "COMMENT"))
 
 
@@ -89,12 +90,12 @@ class TokenFilter(PostLex):
                 newline = newline or token
                 continue
             made = self._with_keyword(token, following, brackets)
-            if brackets and made.type in _NEVER_INSIDE:
+            if brackets and made.type in _NEVER_INSIDE and not self._is_of_pattern(made, brackets):
                 raise UnclosedBracketError(brackets[-1], made)
             if newline is not None and self._ends_statement(made, brackets):
                 yield self._emit(Token.new_borrow_pos("_NL", newline.value, newline))
             newline = None
-            if made.type in _OPENING:
+            if made.type in _OPENING and (made.type != "LBRACE" or self._is_of_pattern(made, brackets)):
                 brackets.append(made)
             elif brackets and _CLOSING.get(made.type) == brackets[-1].type:
                 brackets.pop()
@@ -121,6 +122,13 @@ class TokenFilter(PostLex):
         if held is not None:
             yield held, None
 
+    def _is_of_pattern(self, brace: Token, brackets: list[Token]) -> bool:
+        """Whether a brace is one round equations, and not round a block: where a pattern stands, or an arm begins."""
+        if brace.type != "LBRACE":
+            return brace.type == "RBRACE" and brackets[-1].type == "LBRACE"
+        before = self.tokens[-1].type if self.tokens else ""
+        return before == "CARDINALITY" or (not brackets and before in BEFORE_AN_ARM)
+
     def _ends_statement(self, token: Token, brackets: list[Token]) -> bool:
         if not self.tokens or brackets or token.type in CONTINUES or token.type == "RBRACE":
             return False
@@ -135,7 +143,8 @@ class TokenFilter(PostLex):
         inner = brackets[-1].type if brackets else ""
         if before == "DOT" or (inner == "LPAR" and after == "COLON"):
             return token
-        if word in HARD_KEYWORDS and not _is_free(word, before, after):
+        is_in_pattern = any(bracket.type == "LBRACE" for bracket in brackets)
+        if word in HARD_KEYWORDS and not _is_free(word, before, after, is_in_pattern):
             return Token.new_borrow_pos(word.upper(), word, token)
         if word in SOFT_KEYWORDS and _is_soft_keyword(word, before, after, inner):
             kind = "CARDINALITY" if word in ("one", "some", "any") else word.upper()
@@ -143,9 +152,11 @@ class TokenFilter(PostLex):
         return token
 
 
-def _is_free(word: str, before: str, after: str) -> bool:
+def _is_free(word: str, before: str, after: str, is_in_pattern: bool) -> bool:
     """Whether a reserved word is a name here: of a transform, or of an operation where no operator can stand."""
     match word:
+        case "and" | "or" | "not" if is_in_pattern:
+            return True
         case "specialize":
             return after == "LPAR"
         case "and" | "or":

@@ -29,6 +29,20 @@ def known_names(op_class: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+def operands_of(op_class: str) -> tuple[int | None, tuple[str, ...]]:
+    """How many operands an operation is written with, and the names of all that one of a class may have; no number
+    where it is for each operation to say."""
+    found = _operations(op_class)
+    numbers = {None if _says_itself(op) else len(op.operand_names) for op in found}
+    names = dict.fromkeys(name for op in found for name in _operands(op))
+    is_known = len(numbers) == 1 and None not in numbers
+    return (next(iter(numbers)) if is_known else None), tuple(names) if None not in numbers else ()
+
+
+def _says_itself(op: type[Operation]) -> bool:
+    return op.variadic or op.operand_roles is not Operation.operand_roles
+
+
 def _operations(op_class: str) -> list[type[Operation]]:
     known = operation_classes()
     if op_class in ("", "op"):

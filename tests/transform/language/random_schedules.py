@@ -138,8 +138,24 @@ class RandomSchedule:
         found = ["case", self.name(), "{"]
         for _ in range(self.random.randrange(1, 3)):
             where = ["where", *self.expression(2)] if self.chance(0.4) else []
-            found += [self.random.choice(CLASSES), *where, "=>", *self.block(depth), "\n"]
+            found += [*self.pattern(), *where, "=>", *self.block(depth), "\n"]
         return [*found, "else", "=>", *self.otherwise(depth), "}"] if self.chance(0.5) else [*found[:-1], "}"]
+
+    def pattern(self) -> list[str]:
+        if self.chance(0.6):
+            return [self.random.choice(CLASSES)]
+        named = [t for _ in range(self.random.randrange(2)) for t in (self.name(), "=", *self.shape(1), ",")]
+        return ["{", *named, *([self.name(), "="] if self.chance(0.7) else []), *self.shape(2), "}"]
+
+    def shape(self, depth: int) -> list[str]:
+        made_by = self.random.choice([["add"], ["and"], ["not"], ["g", ".", "relu_of"]])
+        return [*made_by, "(", *([".."] if self.chance(0.1) else self.some(lambda: self.operand(depth))), ")"]
+
+    def operand(self, depth: int) -> list[str]:
+        role = ["init", ":"] if self.chance(0.1) else []
+        if depth and self.chance(0.5):
+            return [*role, *self.shape(depth - 1)]
+        return [*role, *self.random.choice([["_"], [self.name()], ["0.5"], ["-", "1"], ["true"]])]
 
     def otherwise(self, depth: int) -> list[str]:
         return ["fail", '"no"'] if self.chance(0.5) else self.block(depth)
@@ -176,7 +192,7 @@ class RandomSchedule:
         if self.chance(0.3):
             return [self.name(), "in", self.name()]
         where = ["where", *self.expression(3)] if self.chance(0.5) else []
-        return ["match", self.random.choice(["one", "some", "any"]), self.random.choice(CLASSES), "in", "root", *where]
+        return ["match", self.random.choice(["one", "some", "any"]), *self.pattern(), "in", "root", *where]
 
     def expression(self, depth: int) -> list[str]:
         if depth == 0 or self.chance(0.15):

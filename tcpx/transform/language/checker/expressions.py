@@ -23,9 +23,10 @@ from tcpx.transform.language.builtins import (
     Method,
 )
 from tcpx.transform.language.checker.conversions import conversion
+from tcpx.transform.language.checker.equations import bind_names
 from tcpx.transform.language.checker.names import check_candidate, check_name, note_callee, note_dim
 from tcpx.transform.language.checker.operators import check_binary, expect_bool, expect_number
-from tcpx.transform.language.checker.patterns import candidate_class, check_pattern, check_type, matched_type
+from tcpx.transform.language.checker.patterns import candidate_class, check_pattern, check_type, matched_type, parts_of
 from tcpx.transform.language.checker.scope import Problems, Scope
 from tcpx.transform.language.kinds import HANDLES, Static, declared_accepts
 from tcpx.transform.language.printed_expressions import print_expression
@@ -324,8 +325,9 @@ def _match(expression: ast.Match, scope: Scope) -> Static:
             given=given.value,
         )
     if expression.where is not None:
-        asked = candidate_class(expression.pattern, scope)
-        check_condition(expression.where, scope.inner(in_where=True, candidate=asked))
-    if expression.cardinality != "one" or (matcher is not None and matcher.results):
+        asked = scope.inner(in_where=True, candidate=candidate_class(expression.pattern, scope))
+        bind_names(expression.pattern, asked)
+        check_condition(expression.where, asked)
+    if expression.cardinality != "one" or (matcher is not None and matcher.results) or parts_of(expression, scope):
         return Static.LIST
     return matched_type(expression, scope)

@@ -7,6 +7,7 @@ from tcpx.payload.diagnostics import ScheduleError
 from tcpx.payload.ir import Operation, operation_classes
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import find_matcher
+from tcpx.transform.language.checker.equations import check_names, check_operands, names_of_pattern, shapes_of
 from tcpx.transform.language.checker.scope import Problems, Scope
 from tcpx.transform.language.kinds import TYPE_NAMES, Static
 from tcpx.transform.language.views import view_of, without_view
@@ -75,7 +76,10 @@ def _check_class(name: str, node: ast.Node, scope: Scope, matchers: Iterable[str
 
 
 def check_pattern(pattern: ast.Pattern, scope: Scope) -> ast.Matcher | None:
-    """Check class or matcher of a pattern; the matcher if it is one."""
+    """Check class or matcher of a pattern, or its equations; the matcher if it is one."""
+    if pattern.equations:
+        check_equations(pattern, scope)
+        return None
     scope.note_import(pattern.op_class.rpartition(".")[0])
     try:
         found = find_matcher(pattern, scope.unit)
@@ -108,6 +112,16 @@ def check_pattern(pattern: ast.Pattern, scope: Scope) -> ast.Matcher | None:
     return None
 
 
+def check_equations(pattern: ast.Pattern, scope: Scope) -> None:
+    """Check a pattern as written: classes, operands, names."""
+    for shape in shapes_of(pattern):
+        known = len(scope.problems.found)
+        check_pattern(ast.Pattern(shape.op_class, "", location=shape.location), scope)
+        if len(scope.problems.found) == known:
+            check_operands(shape, scope)
+    check_names(pattern, scope)
+
+
 def candidate_class(pattern: ast.Pattern, scope: Scope) -> str:
     """The class of the operation tree that what matches is of; empty if none is said."""
     try:
@@ -132,6 +146,11 @@ def parts_of(expression: ast.Expression, scope: Scope) -> tuple[Static, ...] | N
     """The types of the op and the parts that a match of a matcher gives each time; None if it gives the op alone."""
     if not isinstance(expression, ast.Match):
         return None
+    named = names_of_pattern(expression.pattern, scope)
+    if expression.pattern.equations:
+        own = expression.pattern.equations[-1].name
+        parts = tuple(static for name, static in named.items() if name != own)
+        return (Static.OP, *parts) if parts else None
     found = check_pattern(expression.pattern, Scope(scope.unit, Problems()))
     if found is None or not found.results:
         return None

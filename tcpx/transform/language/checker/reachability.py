@@ -69,11 +69,11 @@ def _never_reached(message: str, node: ast.Node, taken: ast.Arm, scope: Scope) -
 
 
 def _is_unconditional(arm: ast.Arm) -> bool:
-    return arm.where is None and not arm.pattern.glob
+    return arm.where is None and not arm.pattern.glob and not arm.pattern.equations
 
 
 def _takes_all_of(arm: ast.Arm, pattern: ast.Pattern) -> bool:
-    if arm.where is not None or arm.pattern.glob not in ("", pattern.glob):
+    if arm.pattern.equations or arm.where is not None or arm.pattern.glob not in ("", pattern.glob):
         return False
     wide, narrow = arm.pattern.op_class, pattern.op_class
     return wide in ("", "op", narrow) or wide in classes_above(narrow)

@@ -10,12 +10,10 @@ from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.builtins import CONSTANTS, FUNCTIONS
 from tcpx.transform.language.kinds import Static
 from tcpx.transform.language.loader import Unit
+from tcpx.transform.language.syntax import NOTHING
 from tcpx.transform.language.views import ViewOf
 
 Called = ast.Function | ast.Matcher | ast.Sequence
-
-NOTHING = "_"
-"""The name of a result that nobody needs."""
 
 
 @dataclass(slots=True)

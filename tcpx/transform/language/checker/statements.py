@@ -6,6 +6,7 @@ from tcpx.payload.diagnostics import counted
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.checker.calls import check_call_statement, result_types
 from tcpx.transform.language.checker.conversions import conversion
+from tcpx.transform.language.checker.equations import bind_names
 from tcpx.transform.language.checker.expressions import check_condition, check_expression
 from tcpx.transform.language.checker.operators import expect_number
 from tcpx.transform.language.checker.patterns import candidate_class, check_pattern, check_type, matched_type, parts_of
@@ -223,8 +224,12 @@ def _check_case(statement: ast.Case, scope: Scope, results: Results) -> bool:
     for arm in statement.arms:
         check_pattern(arm.pattern, scope)
         if arm.where is not None:
-            check_condition(arm.where, scope.inner(in_where=True, candidate=candidate_class(arm.pattern, scope)))
-        ends.append(check_block(arm.body, scope.inner(), results))
+            asked = scope.inner(in_where=True, candidate=candidate_class(arm.pattern, scope))
+            bind_names(arm.pattern, asked)
+            check_condition(arm.where, asked)
+        inner = scope.inner()
+        bind_names(arm.pattern, inner)
+        ends.append(check_block(arm.body, inner, results))
     if isinstance(statement.orelse, ast.Block):
         ends.append(check_block(statement.orelse, scope.inner(), results))
     else:

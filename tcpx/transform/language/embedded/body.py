@@ -15,7 +15,7 @@ from tcpx.transform.language.checker.patterns import check_type
 from tcpx.transform.language.embedded.places import Caller, Use, caller, here
 from tcpx.transform.language.embedded.recorder import PENDING, BlockContext, raise_problems
 from tcpx.transform.language.embedded.steps import Steps
-from tcpx.transform.language.embedded.types import type_of
+from tcpx.transform.language.embedded.types import pattern_of, type_of
 from tcpx.transform.language.embedded.values import Argument, Dim, Value, any_free, checked_name, refused, tree_of
 from tcpx.transform.language.printer import print_statement
 from tcpx.transform.language.views import view_of
@@ -105,12 +105,17 @@ class Body(Steps):
         """The candidate, in a `where`."""
         return Value(self._recorder, ast.Name("it", location=here()), is_free=True)
 
+    def bound(self, name: str) -> Value:
+        """What a pattern as written names, in its `where` and in the arm of a `case` that it begins: `s.bound("b")`."""
+        return Value(self._recorder, ast.Name(name, location=here()), is_free=True)
+
     def dim(self, name: str) -> Dim:
         """A dim in a layout: `s.dim("k") // 4`, `s.dim("k").padded_to(16)`."""
         return Dim(self._recorder, ast.Name(name, location=here()), is_free=True)
 
     def match_one(self, op_class: str, scope: Value, *, glob: str = "", where: Argument | None = None) -> Value:
-        """The one operation of a class (or loop, or what a matcher matches) whose name the glob fits."""
+        """The one operation of a class (or loop, or what a matcher matches) whose name the glob fits, or that fits a
+        pattern as written: `y, b = s.match_one("{ y = add(_, broadcast(b)) }", root)`."""
         return self._match("one", op_class, scope, glob, where)
 
     def match_some(self, op_class: str, scope: Value, *, glob: str = "", where: Argument | None = None) -> Value:
@@ -125,7 +130,7 @@ class Body(Steps):
         place = caller()
         at = place.location
         condition = tree_of(where, at) if where is not None else None
-        pattern = ast.Pattern(op_class, glob, location=at)
+        pattern = pattern_of(op_class, glob, at)
         node = ast.Match(cardinality, pattern, tree_of(scope, at), condition, location=at)
         return self._recorder.made(node, place, any_free([scope]))
 
@@ -263,13 +268,15 @@ class Body(Steps):
         at = here()
         arm = _arm(op_class, glob, where, at)
         value = tree_of(subject, at)
-        return self._block(lambda body: ast.Case(value, (replace(arm, body=body),), None, location=at))
+        names = arm.pattern.names
+        return self._block(lambda body: ast.Case(value, (replace(arm, body=body),), None, location=at), names)
 
     def or_case(self, op_class: str = "", *, glob: str = "", where: Argument | None = None) -> BlockContext:
         """The next arm of `case`."""
         at, last = here(), self._last(ast.Case, "or_case", "`case`")
         arm = _arm(op_class, glob, where, at)
-        return self._continued(last, lambda body: replace(last, arms=(*last.arms, replace(arm, body=body))), at)
+        names = arm.pattern.names
+        return self._continued(last, lambda body: replace(last, arms=(*last.arms, replace(arm, body=body))), at, names)
 
     def else_(self) -> BlockContext:
         """The last block of `if_`, `case` or `specialize_when`; the next one of `try_`."""
@@ -293,19 +300,21 @@ class Body(Steps):
         end = ast.Remark(tree_of(target, where), location=where)
         self._recorder.blocks[-1][-1] = replace(last, orelse=end)
 
-    def _block(self, statement_of: StatementOf) -> BlockContext:
+    def _block(self, statement_of: StatementOf, names: tuple[str, ...] = ()) -> BlockContext:
         where, recorder = here(), self._recorder
         recorder.check_header(statement_of(_empty(where)))
-        return BlockContext(recorder, lambda body: recorder.add(statement_of(body)), where)
+        return BlockContext(recorder, lambda body: recorder.add(statement_of(body)), where, names)
 
-    def _continued(self, last: ast.Statement, longer: StatementOf, where: Location) -> BlockContext:
+    def _continued(
+        self, last: ast.Statement, longer: StatementOf, where: Location, names: tuple[str, ...] = ()
+    ) -> BlockContext:
         recorder = self._recorder
         recorder.check_header(longer(_empty(where)), again=True)
 
         def finish(body: ast.Block) -> None:
             recorder.blocks[-1][-1] = longer(body)
 
-        return BlockContext(recorder, finish, where)
+        return BlockContext(recorder, finish, where, names)
 
     def _last(self, kind: type[StatementT], what: str, behind: str) -> StatementT:
         last = self._recorder.last()
@@ -334,7 +343,7 @@ def _empty(where: Location) -> ast.Block:
 
 def _arm(op_class: str, glob: str, where: Argument | None, at: Location) -> ast.Arm:
     condition = tree_of(where, at) if where is not None else None
-    return ast.Arm(ast.Pattern(op_class, glob, location=at), condition, _empty(at), location=at)
+    return ast.Arm(pattern_of(op_class, glob, at), condition, _empty(at), location=at)
 
 
 def _names(name: str, place: Caller, what: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from tcpx.transform.language.parser import ParsedText
 from tcpx.transform.language.source import Source
 from tcpx.transform.language.tokens import Comment
 
-_CLOSING = {"LPAR": "RPAR", "LSQB": "RSQB"}
+_CLOSING = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE"}
 _OPERANDS = frozenset("NAME INT FLOAT STRING RPAR RSQB TRUE FALSE".split())
 
 
@@ -41,7 +41,7 @@ class Leaf:
 
 @frozen
 class Group:
-    """`( .. )` or `[ .. ]`; each item ends with its comma."""
+    """`( .. )`, `[ .. ]` or `{ .. }` round equations; each item ends with its comma."""
 
     open: Leaf
     items: tuple[tuple[Element, ...], ...]
@@ -120,7 +120,8 @@ class StructureReader:
         parts: list[Part] = []
         head: list[Element] = []
         while self._kind() not in ("", "_NL", "RBRACE"):
-            if self._kind() != "LBRACE":
+            is_pattern = self.previous is not None and self.previous.type == "CARDINALITY"
+            if self._kind() != "LBRACE" or is_pattern or (in_case and not head):
                 head.append(self._element())
                 continue
             is_case = first.type == "CASE" or (first.type == "TUNE" and len(head) > 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.builtins import CONSTANTS, FUNCTIONS
 from tcpx.transform.language.embedded import Body
 from tcpx.transform.language.parser import parse_schedule
-from tcpx.transform.language.printed_expressions import print_expression
+from tcpx.transform.language.printed_expressions import print_expression, print_pattern
 
 OPERATORS = {
     "+": "__add__", "-": "__sub__", "*": "__mul__", "/": "__floordiv__", "**": "__pow__", "%": "__mod__", "<": "__lt__",
@@ -53,6 +54,11 @@ def replayed(file: ast.File, schedule_path: Sequence[Path] = ()) -> tcpx.Schedul
             case _:
                 continue
     return made
+
+
+def written(pattern: ast.Pattern) -> str:
+    """A pattern as Python writes it, without its glob."""
+    return print_pattern(replace(pattern, glob=""))
 
 
 def functions_of(file: ast.File, folders: Sequence[Path]) -> frozenset[str]:
@@ -165,7 +171,7 @@ class Replay:
                     named = {"glob": arm.pattern.glob, "where": where}
                     subject = [] if k else [self.value(statement.subject)]
                     start: Any = s.or_case if k else s.case
-                    self.inside(start(*subject, arm.pattern.op_class, **named), arm.body)
+                    self.inside(start(*subject, written(arm.pattern), **named), arm.body)
         self.orelse(statement.orelse)
 
     def orelse(self, orelse: ast.Block | ast.Fail | ast.Remark | None) -> None:
@@ -282,7 +288,7 @@ class Replay:
             case ast.Match():
                 where = self.where(node.where)
                 start = getattr(s, f"match_{node.cardinality}")
-                return start(node.pattern.op_class, self.value(node.scope), glob=node.pattern.glob, where=where)
+                return start(written(node.pattern), self.value(node.scope), glob=node.pattern.glob, where=where)
 
 
 REFLECTED = {o: f"__r{name[2:]}" for o, name in OPERATORS.items() if o in ("+", "-", "*", "/", "**", "%")}
