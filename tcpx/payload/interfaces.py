@@ -533,6 +533,14 @@ class Structured(Tileable):
         """Interface `Reduction`: combine two partial results, a value for each result."""
         return (self.combine(build, lhs[0], rhs[0]),)
 
+    def joined_later(
+        self, build: Build, lhs: Sequence[Value], rhs: Sequence[Value]
+    ) -> tuple[tuple[Value, ...], tuple[float | int, ...]] | None:
+        """Interface `Reduction`: `joined`, where the second is of iterations of the one reduction dim that come after
+        those of the first, and what to start with; None where that takes as much."""
+        del build, lhs, rhs
+        return None
+
     def reading_by(self, index: int, indexing_map: IndexingMap) -> Mapping[str, Attribute] | None:
         """The attributes with which the operation reads input `index` by this map, of the same dims or of their
         digits. None if its class fixes the map."""
@@ -627,6 +635,12 @@ class Structured(Tileable):
         """The dtype in which each result is accumulated, and its `init` taken. Where one is not the result's, the
         operation is computed with results of these dtypes, each of which is then cast."""
         return self.acc_types
+
+    def decompose(self, build: Build) -> Sequence[Value]:
+        """Build simpler operations on tensors that compute the results, and return what replaces these; () where it is
+        not made of any."""
+        del build
+        return ()
 
     @property
     def reduces(self) -> bool:

@@ -18,6 +18,9 @@ from tcpx.transform.editing import erase_dead, follow_reads, read_subset, rename
 from tcpx.transform.matching import Candidate, classes_called, find_match, general, stand_ins
 from tcpx.transform.tiling import pad_value_to, read_inputs
 
+Joining = tuple[Block, tuple[float | int, ...]]
+"""What joins accumulators with later iterations, and what they start with."""
+
 
 def split_into_parts(
     rewriter: Rewriter, op: Structured, dim: str, parts: int, parallel: bool
@@ -69,7 +72,8 @@ def split_side_by_side(rewriter: Rewriter, op: Structured, dim: str, factor: int
     """A loop over a reduction dim by `factor`, in which `op` adds each of so many elements to an accumulator of its
     own, and the operation that combines the accumulators, which lie innermost."""
     at, extent = _place(op, dim), op.size_of(dim)
-    neutrals = op.neutrals()
+    joining = _joining_later(op)
+    neutrals = joining[1] if joining is not None else op.neutrals()
     if neutrals is None:
         raise op.error("the reduction has no neutral element", required="a combiner with a neutral element")
     types = [TensorType((*shape_of(r.type), factor), dtype_of(r.type)) for r in op.results]
@@ -91,7 +95,7 @@ def split_side_by_side(rewriter: Rewriter, op: Structured, dim: str, factor: int
     for position, value in enumerate(operands):
         wide = op.operand_tile(position, whole).shape
         padded.append(pad_value_to(rewriter, value, wide, op.pad_value(position, True), False, accumulators[0]))
-    inner = _with_parallel(op, dim, whole, padded, [acc.result for acc in accumulators])
+    inner = _with_parallel(op, dim, whole, padded, [acc.result for acc in accumulators], joining)
     made = _insert(rewriter, op, inner, loop)
     for result, dest, subset in zip(made.results, loop.destinations, subsets, strict=True):
         rewriter.insert(StYield.of(result, dest, subset), _end(loop))
@@ -178,11 +182,34 @@ def _combination(op: Structured, partial: Sequence[Value], place: int) -> Struct
     return _nearest(attributes, regions, [*partial, *op.inits], [r.type for r in op.results], [classes])
 
 
+def _joining_later(op: Structured) -> Joining | None:
+    """How an operation with one reduction dim joins later iterations, if it says that."""
+    block = Block([(f"{side}{k}", t) for side in "ab" for k, t in enumerate(op.acc_types)])
+
+    def build(inner: Operation) -> Value:
+        block.append(inner)
+        inner.result.name = inner.name = f"e{len(block.ops)}"
+        return inner.result
+
+    half = len(op.results)
+    is_one = sum(it.is_reduction for it in op.iterators()) == 1
+    found = op.joined_later(build, block.args[:half], block.args[half:]) if is_one and not op.regions else None
+    if found is None:
+        return None
+    block.append(Yield(found[0]))
+    return block, found[1]
+
+
 def _with_parallel(
-    op: Structured, dim: str, box: Box, operands: Sequence[Value], accumulators: Sequence[Value]
+    op: Structured,
+    dim: str,
+    box: Box,
+    operands: Sequence[Value],
+    accumulators: Sequence[Value],
+    joining: Joining | None,
 ) -> Structured:
     """`op` on this box, with a reduction dim as a parallel one, innermost in the results: detached, of its class or the
-    nearest above it."""
+    nearest above it. Its iterations come after those whose results the accumulators hold."""
     body = general(op.on_box(Block([(v.name, v.type) for v in operands]).args, box))
     added = Symbol(dim).size()
     attributes: dict[str, Attribute] = {
@@ -193,7 +220,11 @@ def _with_parallel(
         "maps": (*map(from_first, body.maps()), *((*result_map, added) for result_map in body.result_maps())),
     }
     classes = [classes_called(name) for name in op.tree_classes()]
-    return _nearest(attributes, body.regions, [*operands, *accumulators], [v.type for v in accumulators], classes)
+    regions = body.regions
+    if joining is not None:
+        regions, attributes["neutral"] = [regions[0], joining[0]], joining[1]
+        attributes.pop("commutative", None)
+    return _nearest(attributes, regions, [*operands, *accumulators], [v.type for v in accumulators], classes)
 
 
 def _nearest(

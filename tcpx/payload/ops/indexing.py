@@ -14,7 +14,7 @@ from tcpx.payload.ops.constant import check_literal
 from tcpx.payload.ops.elementwise import Add, cast_to, converted
 from tcpx.payload.ops.generic import CLAMP, ERROR, FILL
 from tcpx.payload.ops.select import Equal
-from tcpx.payload.types import dtype_of, shape_of, si64
+from tcpx.payload.types import ScalarType, dtype_of, shape_of, si64
 
 
 class AlongDim(Structured):
@@ -42,8 +42,13 @@ class Counting(AlongDim):
     __slots__ = ()
     begins = DimsAttribute("origins")
 
+    @property
+    def counted_in(self) -> ScalarType:
+        """The dtype of the index that the body reads."""
+        return si64
+
     def positions(self) -> tuple[Position, ...]:
-        return (Position(self.iterators()[self.dim].dim.size(), si64, *self.begins),)
+        return (Position(self.iterators()[self.dim].dim.size(), self.counted_in, *self.begins),)
 
     def _indices(self, evaluation: Evaluation) -> Array:
         """The index along `dim` of every element of the result."""
@@ -61,6 +66,14 @@ class Iota(Counting):
 
     def maps(self) -> tuple[IndexingMap, ...]:
         return ()
+
+    @property
+    def counted_in(self) -> ScalarType:
+        """That of the result where it holds every index: vectors then have as many of them as elements."""
+        end = shape_of(self.result.type)[self.dim] + sum(self.begins)
+        dtype = self.acc_type
+        holds = dtype.is_integer and dtype.bits >= 32 and self._holds("<=", end, int(dtype.maximum)) is True
+        return dtype if holds else si64
 
     def scalar_body(self, build: Build, args: Sequence[Value], acc: Value | None) -> Value:
         return cast_to(build, args[0], self.acc_type)

@@ -10,11 +10,13 @@ from tcpx.payload.fields import DimsAttribute, ElementsAttribute, Operand, Optio
 from tcpx.payload.indexing_maps import IndexingMap, dims
 from tcpx.payload.interfaces import Build, Iterator, Position, Structured
 from tcpx.payload.ir import Operation, Value, register
+from tcpx.payload.ops.bits import Or
+from tcpx.payload.ops.composite import filled
 from tcpx.payload.ops.constant import splat
 from tcpx.payload.ops.elementwise import Add, Arithmetic, Div, Max, Min, Mul, MultiplyAdd, Sub, cast_to, converted
-from tcpx.payload.ops.select import IsNan, Less, Select
+from tcpx.payload.ops.select import IsNan, Less, LessEqual, Select
 from tcpx.payload.sizes import Dim, product, to_text
-from tcpx.payload.types import ScalarType, dtype_of, shape_of, si32
+from tcpx.payload.types import ScalarType, dtype_of, like, shape_of, si32
 
 
 class TupleReduce(Structured):
@@ -64,6 +66,11 @@ class ArgReduce(TupleReduce):
     def _extents(self) -> tuple[Dim, ...]:
         """The extents of the reduced dims; a tile keeps those of the whole."""
         return self.extents_of_all or tuple(shape_of(self.operand.type)[k] for k in self.reduced)
+
+    @property
+    def _count(self) -> Dim:
+        """How many elements there are to choose from."""
+        return product(tuple(shape_of(self.operand.type)[k] for k in self.reduced))
 
     def positions(self) -> tuple[Position, ...]:
         index: Dim = 0
@@ -132,6 +139,35 @@ class ArgReduce(TupleReduce):
             nan_first = build(Select.of(other_is, build(Min.of(i, j)), i))
             index = build(Select.of(is_nan, nan_first, build(Select.of(other_is, j, index))))
         return build(self.combiner.of(a, b)), index
+
+    def joined_later(
+        self, build: Build, lhs: Sequence[Value], rhs: Sequence[Value]
+    ) -> tuple[tuple[Value, ...], tuple[float | int, ...]] | None:
+        """What is there stays, unless the other one goes before it. It starts as the element at 0 that goes before no
+        other: where all elements are so, 0 is the first index."""
+        (a, i), (b, j) = lhs, rhs
+        neutrals = self.neutrals()
+        if neutrals is None or self.begins or not self._holds("<=", 1, self._count):
+            return None
+        stays = build(LessEqual.of(*((a, b) if self.combiner is Min else (b, a))))
+        if dtype_of(a.type).is_float:
+            stays = build(Or.of(stays, build(IsNan.of(a))))
+        return (build(Select.of(stays, a, b)), build(Select.of(stays, i, j))), (neutrals[0], 0)
+
+    def decompose(self, build: Build) -> Sequence[Value]:
+        """A tile counts from its first element on, in 32 bits where these hold that, and its result is joined with
+        what there is."""
+        index = self.acc_types[1]
+        if not self.begins or not self._holds("<=", 1, self._count):
+            return ()
+        counts = si32 if index.bits == 64 and self._has_room(si32) else index
+        attributes = {key: value for key, value in self.attributes.items() if key != "origins"}
+        types = [self.values.type, like(self.indices.type, shape_of(self.indices.type), counts)]
+        local = type(self)([self.operand], types, attributes)
+        best = build(local)
+        place = cast_to(build, local.indices, index)
+        found = best, build(Add.of(place, filled(build, self.begins[0], place.type)))
+        return self.joined(build, self.inits, found) if self.inits else found
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
         value, index = self.acc_types

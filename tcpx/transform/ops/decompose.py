@@ -6,6 +6,7 @@ from tcpx.payload.interfaces import Build, Elementwise, Structured
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.composite import Composite
 from tcpx.payload.rewriter import InsertPoint
+from tcpx.payload.types import TensorType
 from tcpx.transform.declaration import (
     OP,
     Arguments,
@@ -25,6 +26,9 @@ from tcpx.transform.elementwise_splitting import split_body
 class Decompose(Transform):
     """Replace a composite operation by operations of the tree, or an elementwise one by the simpler ones that a target
     without it computes. The handle then denotes the last of them.
+
+    A tile of an operation that finds places, such as `tcp.reduce_argmax`, becomes one that counts from the first
+    element of the tile, in 32 bits where these hold that, and what joins its result with what there is.
 
     An elementwise generic becomes one operation for each of its body, on tensors, with broadcasts and transposes for
     what its maps read otherwise: the reverse of `fuse_elementwise`.
@@ -52,7 +56,7 @@ class Decompose(Transform):
 
     name = "decompose"
     category = Category.OPERATION_TREE
-    parameters = (Parameter("target", OP, doc="a composite or elementwise operation, or a generic"),)
+    parameters = (Parameter("target", OP, doc="a composite or elementwise operation, a generic, a tile of places"),)
     results = (Result.OP,)
     marks = False
 
@@ -73,7 +77,7 @@ class Decompose(Transform):
             made.location = op.location
             inserted = rewriter.insert(made, InsertPoint.before(op), f"{source_name(op)}/{short}")
             rewriter.set_origins(inserted, inserted.origins, op.copy_path)
-            return inserted.result
+            return inserted.results[0]
 
         values = _parts(ctx, op, build)
         anchors = [value.defining_op for value in values if value not in op.operands]
@@ -87,6 +91,10 @@ class Decompose(Transform):
         return (anchor,)
 
 
+def _is_on_tensors(op: Operation) -> bool:
+    return all(isinstance(result.type, TensorType) for result in op.results)
+
+
 def _parts(ctx: TransformContext, op: Operation, build: Build) -> Sequence[Value]:
     """What takes the place of the results; nothing of an operation that is not made of others."""
     if isinstance(op, Composite):
@@ -94,4 +102,7 @@ def _parts(ctx: TransformContext, op: Operation, build: Build) -> Sequence[Value
     if isinstance(op, Elementwise):
         result = op.expansion(build, op.operands)
         return [] if result is None else [result]
+    made = op.decompose(build) if isinstance(op, Structured) and _is_on_tensors(op) else ()
+    if made:
+        return made
     return split_body(ctx, op, build) if isinstance(op, Structured) and op.regions else []

@@ -25,6 +25,26 @@ def test_computes_the_same(body: str) -> None:
     assert not any(op.opcode == "tcp.softmax" for op in done.module.walk())
 
 
+PLACES = """
+func @f(%x: tensor<[M]x[N]xf32>) -> (tensor<[M]xf32>, tensor<[M]xsi64>) symbols [M, N: 1..] {
+  %y, %i = tcp.reduce_argmax(%x) {dims = [1]} : tensor<[M]xf32>, tensor<[M]xsi64>
+  tcp.return(%y, %i)
+}
+"""
+
+
+@pytest.mark.parametrize("steps", ["", "\nlet k, c = split_reduction(p, d1, factor: 4)\nvectorize(k)"])
+def test_a_tile_that_counts(steps: str) -> None:
+    body = "let i = tile(y, [d1: 8])\ndecompose(y)\nlet p = match one reduce in i" + steps
+    sizes = {"M": 3, "N": 1}, {"M": 2, "N": 29}, {"M": 0, "N": 9}
+    done = check(PLACES, Y + "let r = tile(y, [d0: 1])\n" + body, sizes)
+    assert any("si32" in str(r.type) for op in done.module.walk() for r in op.results)
+
+
+def test_what_is_no_tile_is_not_made_of_others() -> None:
+    assert refusal(PLACES, Y + "decompose(y)").message == "%y is not made of others"
+
+
 def test_refused() -> None:
     assert refusal(RELU, MM + "decompose(mm)").message == "%mm is not made of others"
 
