@@ -213,12 +213,15 @@ def test_large_results_are_written_past_the_caches(threads: int) -> None:
     wide, head = f"tensor<{shape}xf32>", f"(%x: tensor<{shape}xf32>) -> tensor<{shape}xf32> {{\n"
     chain = f"func @chain{head}  %a = tcp.mul(%x, 1.5) : {wide}\n  %r = tcp.abs(%a) : {wide}\n  tcp.return(%r)\n}}\n"
     rows = f"func @rows{head}  %r = tcp.softmax(%x) {{dim = 1}} : {wide}\n  tcp.return(%r)\n}}\n"
-    requests = [tcpx.CompileRequest(tcpx.parse(text)) for text in (chain, rows)]
+    symbolic = chain.replace(shape, "[M]x[N]").replace("@chain", "@any").replace(" {\n", " symbols [M, N] {\n", 1)
+    requests = [tcpx.CompileRequest(tcpx.parse(text)) for text in (chain, rows, symbolic)]
     made = tcpx.compile_many(requests, target=target, threads=threads)
     for kernel in made:
         assert "_stream_ps(" in kernel.c_source
     x = np.random.default_rng(3).standard_normal([int(n) for n in shape.split("x")], dtype=np.float32)
     np.testing.assert_array_equal(made[0](x), np.abs(x * np.float32(1.5)))
+    for part in (x, x[:3], x[:0]):
+        np.testing.assert_array_equal(made[2](part), np.abs(part * np.float32(1.5)))
     powers = np.exp(x.astype(np.float64))
     np.testing.assert_allclose(np.asarray(made[1](x), np.float32), powers / powers.sum(1, keepdims=True), rtol=2e-6)
 
