@@ -21,6 +21,7 @@ from tcpx.payload.strided import mark_strided
 from tcpx.payload.structure import fingerprint as function_fingerprint
 from tcpx.payload.text.parser import load, parse
 from tcpx.records import frozen
+from tcpx.request_cache import cached
 from tcpx.target import Target, load_target
 from tcpx.transform.language.checker import check_program
 from tcpx.transform.language.embedded import Schedulable, program_of
@@ -211,6 +212,7 @@ def compile(
     strided: bool = False,
     sanitize: bool = False,
     tuned: str | Path | None = None,
+    cache: bool = False,
 ) -> Kernel:
     """Compile a payload as a schedule says; without one, as `schedules/default.tcps` says.
 
@@ -230,6 +232,9 @@ def compile(
     A kernel made with `sanitize` runs in a process of its own, slowly, under the compiler's address and
     undefined-behaviour sanitizers; where they find something, the call raises SanitizerError at the statement and the
     operation whose C it is.
+
+    With `cache`, a kernel of the same payload, constants, schedule, knobs and target is taken from the build cache
+    where one is, and put there where none is: the next process takes milliseconds. Its `trace` is None.
     """
     record = None
     if strided:
@@ -238,7 +243,16 @@ def compile(
         record = tuned_record(tuned, module, schedule, target=target, threads=threads)
         params = record.under(params)
     request = CompileRequest(module, schedule, params, name)
-    kernel = compile_many([request], target=target, threads=threads, sanitize=sanitize)[0]
+
+    def make() -> Kernel:
+        return compile_many([request], target=target, threads=threads, sanitize=sanitize)[0]
+
+    if cache and not sanitize:
+        program = None if schedule is None else program_of(schedule)
+        kernel = cached(module, program, params, load_target(target), threads, name, make)
+    else:
+        kernel = make()
+    kernel.schedule = schedule
     kernel.tuned = record
     return kernel
 

@@ -42,6 +42,7 @@ from tcpx.payload.diagnostics import (
 from tcpx.payload.ir import Module
 from tcpx.payload.progress import EvaluationProgress
 from tcpx.report import Explanation, ExplanationText, explain, html_page
+from tcpx.saved import load_kernel
 from tcpx.source import LineOrigin, Source, emit
 from tcpx.target import InstructionRow, Target, TargetError, load_target
 from tcpx.target import available_targets as targets
@@ -116,6 +117,7 @@ __all__ = [
     "html_page",
     "huge_page_policy",
     "load",
+    "load_kernel",
     "load_schedule",
     "load_target",
     "loop_nest",

@@ -1,18 +1,20 @@
 """C source to take along: the file, its header, its constants and how to compile it. Needs no C compiler."""
 
-import re
 import shlex
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import field
+from pathlib import Path
 
 from tcpx.api import CompileRequest, lowered
 from tcpx.emit_c.binding import constants_block
 from tcpx.emit_c.driver import compiler_flags, linked_with
+from tcpx.emit_c.folder.files import contents, files_of, write_folder
+from tcpx.emit_c.folder.header import header
 from tcpx.emit_c.printer.file import PrintRequest, print_file
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.interp import ParamValue
 from tcpx.payload.collector import collector_paused
-from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
+from tcpx.payload.diagnostics import Diagnostic, Location
 from tcpx.payload.ir import Module
 from tcpx.records import frozen
 from tcpx.target import Target, load_target
@@ -46,6 +48,10 @@ class Source:
     remarks: tuple[Diagnostic, ...] = ()
     link: tuple[str, ...] = ()
     """What the linker is told: the libraries that it calls."""
+    c_files: tuple[str, ...] = ()
+    """The names of the C files that it is in as `files`: first that of the kernel, then one for each function that it
+    calls."""
+    print_files: Callable[[], Mapping[str, bytes]] = field(default=dict, repr=False)
 
     @property
     def name(self) -> str:
@@ -53,9 +59,22 @@ class Source:
         return self.signature.c_name
 
     @property
+    def files(self) -> Mapping[str, bytes]:
+        """What `tcpx emit` writes, by name: the C files, the header, `NAME.bin` with the constants, `CMakeLists.txt`, a
+        `main.c` that runs the kernel without Python, and `NAME.json`, from which `tcpx.load_kernel` loads it."""
+        return self.print_files()
+
+    @property
     def compile_command(self) -> str:
-        """A shell command that makes a shared library of `NAME.c`."""
-        return f"cc {shlex.join(self.flags)} -o {self.name}.so {self.name}.c {shlex.join((*self.link, '-lm'))}"
+        """A shell command that makes a shared library of the C files."""
+        words = (*self.flags, "-o", f"{self.name}.so", *self.c_files, *self.link, "-lm")
+        return f"cc {shlex.join(words)}"
+
+    def write(self, folder: str | Path) -> Path:
+        """Write `files` to a folder, which is made where it is missing, and return it. Raises ArgumentError where that
+        cannot be, also where it has a `main.c` or a `CMakeLists.txt` of something else."""
+        write_folder(Path(folder), self.files)
+        return Path(folder)
 
 
 @collector_paused()
@@ -76,65 +95,30 @@ def emit(
     """
     chosen = load_target(target)
     run = lowered(CompileRequest(module, schedule, params, name, strided), chosen, threads)
-    return replace(source_of(run.module, chosen, threads, name), remarks=run.remarks)
+    return source_of(run.module, chosen, threads, name, run.remarks)
 
 
-def source_of(module: Module, target: Target, threads: int, name: str | None = None) -> Source:
+def source_of(
+    module: Module, target: Target, threads: int, name: str | None = None, remarks: tuple[Diagnostic, ...] = ()
+) -> Source:
     """The C of a payload that is lowered. Raises VerifyError."""
     func = module.main
     printed = print_file([PrintRequest(func, module.constants, name or func.name)], target, threads)
     signature = printed.kernels[0]
+    constants = constants_block(signature, module.constants)
+    files = files_of(printed, signature, constants, target, remarks)
     return Source(
         signature=signature,
         c_source=printed.source,
-        header=_header(printed.source, signature),
-        constants=constants_block(signature, module.constants).tobytes(),
+        header=header(printed.source, signature),
+        constants=constants.tobytes(),
         flags=compiler_flags(target, threads),
         origins={
             line: LineOrigin(op.name or op.opcode, op.steps, op.schedule_location)
             for line, op in printed.operations.items()
         },
+        remarks=remarks,
         link=linked_with(printed.link),
+        c_files=tuple(printed.sources),
+        print_files=lambda: contents(files, target, printed.targets),
     )
-
-
-def _header(source: str, signature: KernelSignature) -> str:
-    """Prototypes, without `restrict`, which C++ does not have."""
-    guard = f"TCPX_{signature.c_name.upper()}_H"
-    offsets = [f"   {slot.name}: {slot.bytes} bytes at {slot.offset}" for slot in signature.constants]
-    strides = [f"   {text}" for text in signature.stride_texts]
-    size = signature.constants_bytes
-    constants = f"{size} bytes from {signature.c_name}.bin" if size else "nothing, NULL"
-    return "\n".join(
-        [
-            "/* Written by tcpx.",
-            f"   `constants`: {constants}; `workspace`: as many bytes as {signature.c_name}_workspace says;",
-            "   both 64-byte aligned. Returns 0 when done, else nothing has been written.",
-            *offsets,
-            *strides,
-            "*/",
-            f"#ifndef {guard}",
-            f"#define {guard}",
-            "#include <stddef.h>",
-            "#include <stdint.h>",
-            "#ifdef __cplusplus",
-            'extern "C" {',
-            "#endif",
-            _prototype(source, f"size_t {signature.c_name}_workspace"),
-            _prototype(source, f"int {signature.c_name}"),
-            "#ifdef __cplusplus",
-            "}",
-            "#endif",
-            "#endif",
-            "",
-        ]
-    )
-
-
-def _prototype(source: str, start: str) -> str:
-    """The declaration of the function whose definition begins so: its parameters have names that C allows."""
-    found = re.search(rf"^{re.escape(start)}\(([^)]*)\) \{{", source, re.MULTILINE)
-    if found is None:
-        raise ScheduleError(Diagnostic("the emitted C lacks a function", required=f"{start}(..)", found="none"))
-    parameters = [" ".join(p.replace("restrict ", "").split()) for p in found[1].split(",")]
-    return f"{start}({', '.join(parameters)});"

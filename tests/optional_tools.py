@@ -84,13 +84,14 @@ GCC_SANITIZERS = _linker("gcc", "sanitizers and OpenMP", _SANITIZED, "gcc libc6-
 CLANG_OPENMP = _linker("clang", "OpenMP", _OPENMP, "clang libc6-dev libomp-dev")
 CLANG_SANITIZERS = _linker("clang", "sanitizers and OpenMP", _SANITIZED, "clang libc6-dev libclang-rt-dev libomp-dev")
 CHROMIUM = _program("chromium", "chromium")
+CMAKE = _program("cmake", "cmake")
 DISTRIBUTED = _package("distributed")
 OPTUNA = _package("optuna")
 RICH = _package("rich")
 TORCH = _package("torch")
 TOOLS = (
     *(GCC, GCC_OPENMP, GCC_SANITIZERS, CLANG, CLANG_OPENMP, CLANG_SANITIZERS),
-    *(CHROMIUM, DISTRIBUTED, OPTUNA, RICH, TORCH),
+    *(CHROMIUM, CMAKE, DISTRIBUTED, OPTUNA, RICH, TORCH),
 )
 
 

@@ -3,7 +3,6 @@
 import argparse
 import shlex
 import sys
-from pathlib import Path
 
 import tcpx
 from tcpx.cli.options import (
@@ -28,7 +27,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--name", metavar="NAME", help="name of the C function and of the files; default: the payload's"
     )
     parser.add_argument(
-        "-o", "--output", metavar="DIR", default=".", help="folder to write to, made where it is missing; default: ."
+        "-o", "--output", metavar="DIR", help="folder to write to, made where it is missing; default: NAME"
     )
 
 
@@ -48,29 +47,40 @@ def _execute(options: argparse.Namespace) -> int:
         name=options.name,
         strided=options.strided,
     )
-    folder = Path(options.output)
-    folder.mkdir(parents=True, exist_ok=True)
-    files = {"c": source.c_source.encode(), "h": source.header.encode()}
-    if source.constants:
-        files["bin"] = source.constants
+    folder = source.write(options.output or source.name)
     print(f"@{source.signature.name} as {source.name}")
-    meanings = {"c": "the kernel", "h": "its prototype", "bin": "its constants, to be read into 64-byte aligned memory"}
-    for suffix, content in files.items():
-        path = folder / f"{source.name}.{suffix}"
-        path.write_bytes(content)
-        print(f"  wrote {path}: {meanings[suffix]}, {len(content)} bytes")
+    for file, content in source.files.items():
+        print(f"  wrote {folder / file}: {_meaning(file, source)}, {len(content)} bytes")
     for remark in source.remarks:
         print(remark.render(), file=sys.stderr)
     print("to compile it:")
     print(f"  cd {shlex.quote(str(folder))} && {source.compile_command}")
+    print("with CMake, with a program that runs it on .npy files:")
+    build = shlex.quote(str(folder / "build"))
+    print(f"  cmake -S {shlex.quote(str(folder))} -B {build} && cmake --build {build}")
     return 0
+
+
+def _meaning(file: str, source: tcpx.Source) -> str:
+    """What a file is."""
+    known = {
+        f"{source.name}.c": "the kernel",
+        f"{source.name}.h": "its prototype",
+        f"{source.name}.bin": "its constants, to be read into 64-byte aligned memory",
+        f"{source.name}.json": "what tcpx.load_kernel reads",
+        "main.c": "a program that runs it",
+        "CMakeLists.txt": "how CMake builds both",
+    }
+    return known.get(file, "a function that it calls")
 
 
 EMIT = Subcommand(
     name="emit",
     summary="write the C of a payload",
-    description="Compile a payload to C as a schedule says, and write NAME.c, NAME.h with the prototypes and,\n"
-    "where the payload has constants, NAME.bin. No C compiler is needed; the target may be another machine's.",
+    description="Compile a payload to C as a schedule says, and write a C library: NAME.c and a file for each\n"
+    "function that it calls, NAME.h with the prototypes, NAME.bin with the constants, CMakeLists.txt, and main.c,\n"
+    "a program that runs it on .npy files without Python. `tcpx.load_kernel` loads the folder. No C compiler is\n"
+    "needed; the target may be another machine's.",
     example="tcpx emit examples/digits/digits.tcp -s schedules/digits.tcps --target x86_avx2 -o build/digits",
     add_arguments=_add_arguments,
     execute=_execute,

@@ -77,6 +77,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="run the kernel in a process of its own under the compiler's address and undefined-behaviour sanitizers; "
         "what they find is a diagnostic, with exit status 1",
     )
+    parser.add_argument(
+        "--no-cache",
+        dest="cache",
+        action="store_false",
+        help="schedule and compile, also where the same was run before",
+    )
 
 
 def _execute(options: argparse.Namespace) -> int:
@@ -99,6 +105,7 @@ def _execute(options: argparse.Namespace) -> int:
         strided=options.strided,
         sanitize=options.sanitize,
         tuned=tuned_of(options),
+        cache=options.cache,
     )
     compiled = perf_counter()
     results = _as_tuple(kernel(*arrays))

@@ -101,7 +101,12 @@ def _compiler(command: tuple[str, ...], modified: int) -> Compiler:
 
 def compiler_flags(target: Target, threads: int) -> tuple[str, ...]:
     """The flags for kernels of this target; threads are OpenMP's."""
-    return (*target.flags, *_UNROLLED, *_SHARED, *_openmp(threads))
+    return (*code_flags(target), *_SHARED, *_openmp(threads))
+
+
+def code_flags(target: Target) -> tuple[str, ...]:
+    """Those of them that say how C becomes machine code."""
+    return (*target.flags, *_UNROLLED)
 
 
 def _openmp(threads: int) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -12,17 +13,19 @@ import numpy as np
 
 from tcpx.emit_c.arguments import Array, in_order
 from tcpx.emit_c.binding import Library, Result, constants_block
+from tcpx.emit_c.folder.files import KernelFiles, contents, files_of, write_folder
+from tcpx.emit_c.folder.manifest import read_manifest
 from tcpx.emit_c.kernel_report import KernelReport, report_of
-from tcpx.emit_c.memory import Bytes
+from tcpx.emit_c.memory import Bytes, aligned_block
 from tcpx.emit_c.printer.file import PrintedFile, PrintRequest, print_file
 from tcpx.emit_c.sanitizer.library import SanitizedLibrary
 from tcpx.emit_c.signature import KernelSignature
-from tcpx.payload.diagnostics import Diagnostic, VerifyError
+from tcpx.payload.diagnostics import ArgumentError, CompileError, Diagnostic, VerifyError
 from tcpx.payload.ir import Module
 from tcpx.payload.size_values import size_values
 from tcpx.payload.sizes import evaluate
 from tcpx.records import frozen
-from tcpx.target import Target
+from tcpx.target import Target, is_installed, load_target, own_target
 
 
 class BoundCall:
@@ -158,6 +161,43 @@ class Kernel:
         made = report_of(self.signature, self.target, self.library_path, known, self.remarks, printed)
         return made if self.tuned is None else replace(made, tuned=str(self.tuned))
 
+    def save(self, folder: str | Path) -> Path:
+        """Write the kernel to a folder, which is made where it is missing: the C library with its `CMakeLists.txt` and
+        a `main.c` that runs it without Python, and what `tcpx.load_kernel` needs to load it in another process without
+        compiling. Returns the folder. Raises ArgumentError where it cannot be written, also where it has a `main.c` or
+        a `CMakeLists.txt` of something else, and for a sanitized kernel."""
+        place = Path(folder)
+        files = replace(self.files(), library=self.library_path)
+        write_folder(place, contents(files, self.target, self._printed.targets))
+        return place
+
+    def files(self) -> KernelFiles:
+        """What the kernel is made of, without its library. Raises ArgumentError for a sanitized kernel."""
+        if isinstance(self._library, SanitizedLibrary):
+            raise ArgumentError(
+                Diagnostic(
+                    "a sanitized kernel cannot be saved",
+                    required="a kernel that was compiled without `sanitize`",
+                    found="a program that runs in a process of its own",
+                )
+            )
+        tuned = "" if self.tuned is None else str(self.tuned)
+        return files_of(self._printed, self.signature, self._constants, self.target, self.remarks, tuned)
+
+    def __reduce__(self) -> tuple[Callable[..., Kernel], tuple[object, ...]]:
+        """Pickled as its C and its constants, and compiled where it is loaded, unless the build cache there has it."""
+        files = self.files()
+        if not is_installed(self.target):
+            raise ArgumentError(
+                Diagnostic(
+                    "the kernel cannot be pickled",
+                    required="a kernel for an installed target",
+                    found=f"one for {self.target.name}, whose table is a file",
+                    fix="kernel.save(folder), and tcpx.load_kernel(folder, target=..) where it is loaded",
+                )
+            )
+        return _unpickled, (files.manifest.text(), dict(files.sources), files.constants.tobytes())
+
     def call_raw(
         self, arrays: Sequence[int], sizes: Sequence[int], workspace: int, constants: int | None = None
     ) -> int:
@@ -169,6 +209,30 @@ class Kernel:
         """
         held = constants if constants is not None else self._constants.ctypes.data if self._constants.size else 0
         return self._library.raw(self.signature)(arrays, sizes, held, workspace)
+
+
+def kernel_of_files(files: KernelFiles, target: Target) -> Kernel:
+    """The kernel that files are of, for this target: from its library, if it is among them and can be loaded here, else
+    compiled. Raises CompileError."""
+    known = files.manifest
+    targets = {file: own_target(name, target) for file, name in known.targets.items()}
+    source = "\n".join(files.sources.values())
+    printed = PrintedFile(source, (known.signature,), {}, files.sources, targets, known.link)
+    library: Library | None = None
+    if files.library is not None:
+        with suppress(CompileError):  # from another machine: compiled here
+            library = Library(files.library, printed.kernels)
+    library = library or Library.build(printed, target, known.signature.threads)
+    kernel = Kernel(library, known.signature, files.constants, printed, target, remarks=known.remarks)
+    kernel.tuned = known.tuned or None
+    return kernel
+
+
+def _unpickled(manifest: str, sources: Mapping[str, str], constants: bytes) -> Kernel:
+    known = read_manifest(manifest, "a pickled kernel")
+    block = aligned_block(len(constants))
+    block[:] = np.frombuffer(constants, dtype=np.uint8)
+    return kernel_of_files(KernelFiles(known, sources, block), load_target(known.target, known.features))
 
 
 @frozen

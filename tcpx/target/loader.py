@@ -84,6 +84,11 @@ def _installed(name: str, features: tuple[str, ...] | None) -> Target:
     return _target(read_table(TABLES / f"{name}.yaml"), TABLES, features)
 
 
+def is_installed(target: Target) -> bool:
+    """Whether `load_target(target.name, target.features)` gives what makes the same code."""
+    return target.name in available_targets() and _installed(target.name, target.features).flags == target.flags
+
+
 @lru_cache(maxsize=1)
 def known_features() -> tuple[str, ...]:
     """The optional extensions of all shipped tables."""
@@ -94,14 +99,13 @@ def known_features() -> tuple[str, ...]:
 def native_target(cpu: frozenset[str], features: tuple[str, ...] | None = None) -> Target:
     """The widest installed target that a CPU with these flags runs, with the optional extensions the CPU has. Of those
     alike, the one that is for the fewest processors."""
-    roots = [read_table(TABLES / f"{name}.yaml") for name in available_targets()]
-    tables = [(_described(root, TABLES), root) for root in roots]
-    known = [(fields, root, {*_words(fields, "cpu_flags"), *_words(fields, "found_on")}) for fields, root in tables]
+    tables = {name: _described(read_table(TABLES / f"{name}.yaml"), TABLES) for name in available_targets()}
+    known = [(f, name, {*_words(f, "cpu_flags"), *_words(f, "found_on")}) for name, f in tables.items()]
     runnable = [table for table in known if table[2] <= cpu]
     fields, widest, _ = max(runnable, key=lambda table: (table[0]["vector_bits"].number(), len(table[2])))
     if features is None:
         features = tuple(f for f in _usual(fields) if set(_features(fields)[f][0]) <= cpu)
-    return _target(widest, TABLES, features)
+    return _installed(widest, features)
 
 
 def _words(fields: Mapping[str, Node], key: str) -> tuple[str, ...]:

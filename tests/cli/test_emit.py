@@ -19,11 +19,19 @@ def test_emit(files: SimpleNamespace, tcpx_command: Command) -> None:
     folder = files.folder / "made for it"
     done = tcpx_command("emit", files.payload, "-s", files.schedule, "-o", str(folder), "--target", "generic")
     assert (done.status, done.err) == (0, "")
-    assert sorted(path.name for path in folder.iterdir()) == ["axpy.c", "axpy.h"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "CMakeLists.txt",
+        "axpy.c",
+        "axpy.h",
+        "axpy.json",
+        "main.c",
+    ]
     assert f"wrote {folder / 'axpy.c'}" in done.out
     kernel = tcpx.compile(tcpx.load(files.payload), tcpx.load_schedule(files.schedule), target="generic")
     assert (folder / "axpy.c").read_text(encoding="utf-8") == kernel.c_source
-    command = done.out.splitlines()[-1].strip()
+    assert f"cmake -S '{folder}' -B '{folder / 'build'}' && cmake --build '{folder / 'build'}'" in done.out
+    lines = done.out.splitlines()
+    command = lines[lines.index("to compile it:") + 1].strip()
     compiled = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert (compiled.returncode, compiled.stderr) == (0, "")
     assert (folder / "axpy.so").is_file()
@@ -77,7 +85,7 @@ def test_a_name_cannot_leave_the_folder(name: str, files: SimpleNamespace, tcpx_
     folder = files.folder / "out"
     done = tcpx_command("emit", files.payload, "-s", files.schedule, "-o", str(folder), "--name", name)
     assert (done.status, done.err) == (0, "")
-    assert len(list(folder.iterdir())) == 2
+    assert len(list(folder.iterdir())) == 5
 
 
 def test_a_folder_that_cannot_be_made_is_1(files: SimpleNamespace, tcpx_command: Command) -> None:

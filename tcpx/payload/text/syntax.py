@@ -74,7 +74,7 @@ class Source:
 class _TextParser(Protocol):
     """The part of lark's interface that is used here."""
 
-    def parse(self, text: str) -> Node: ...
+    def parse(self, text: str, start: str) -> Node: ...
 
 
 @cache
@@ -84,6 +84,7 @@ def _parser() -> Lark:
         return Lark(
             grammar.read_text(encoding="utf-8"),
             parser="lalr",
+            start=["start", "dim"],
             propagate_positions=True,
             maybe_placeholders=False,
             cache=tables_file(grammar),
@@ -94,10 +95,11 @@ def _text_parser() -> _TextParser:
     return _parser()
 
 
-def parse_tree(text: str, source: Source) -> Node:
-    """The syntax tree of a payload text; a `ParseError` says what was expected where."""
+def parse_tree(text: str, source: Source, start: str = "start") -> Node:
+    """The syntax tree of a payload text, or of what else the grammar may `start` with; a `ParseError` says what was
+    expected where."""
     try:
-        return _text_parser().parse(text)
+        return _text_parser().parse(text, start)
     except UnexpectedInput as error:
         raise _syntax_error(error, source) from None
 

@@ -1,0 +1,369 @@
+"""`main.c`: a program that runs a kernel on arrays from `.npy` files. It needs a C compiler and nothing else."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+
+from tcpx.emit_c.folder.size_text import MAGNITUDE_FUNCTIONS, SIZE_FUNCTIONS, c_size
+from tcpx.emit_c.printer.names import Names, in_comment
+from tcpx.emit_c.printer.reserved import RESERVED
+from tcpx.emit_c.signature import RETURN_CODES, Argument, KernelSignature
+from tcpx.limits import LARGEST_EXTENT
+from tcpx.payload.sizes import Symbol, as_symbol
+from tcpx.payload.types import row_major
+
+_LOCAL: Final = frozenset(
+    "array Array is_for stop allocate read_array write_array given number usage inputs outputs numbers texts code "
+    "constants workspace folder repeat argc argv k best begin end seconds wrong_shape required".split()
+)
+"""What the program itself calls something."""
+
+_TEMPLATE: Final = """\
+/* Runs @NAME@ on arrays from .npy files, without Python. Written by tcpx.
+@USAGE@ */
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "@NAME@.h"
+
+#ifndef CONSTANTS
+#define CONSTANTS "@NAME@.bin"
+#endif
+
+typedef struct {
+  const char *name, *type; /* as the payload has them */
+  const char *descr;       /* NumPy's word for the dtype */
+  size_t width;            /* bytes of an element */
+  int rank;
+  int64_t shape[@RANK@];
+  const char *file;
+  void *data;
+} Array;
+
+static void stop(const char *what, const char *why) {
+  fprintf(stderr, "@NAME@: %s: %s\\n", what, why);
+  exit(1);
+}
+
+/* 64-byte aligned. */
+static void *allocate(size_t bytes) {
+  void *made = aligned_alloc(64, bytes / 64 * 64 + 64);
+  if (made == NULL) stop("memory", "there is not enough");
+  return made;
+}
+
+/* The bytes of an array with its extents. */
+static size_t bytes_of(const Array *array) {
+  size_t bytes = array->width;
+  for (int k = 0; k < array->rank; k++)
+    if (__builtin_mul_overflow(bytes, (size_t)array->shape[k], &bytes)) stop(array->name, "the array is too large");
+  return bytes;
+}
+
+static inline void wrong_shape(const Array *array) {
+  fprintf(stderr, "@NAME@: %s: required %s, found", array->file, array->type);
+  for (int k = 0; k < array->rank; k++) fprintf(stderr, "%s%lld", k ? " x " : " ", (long long)array->shape[k]);
+  fprintf(stderr, "\\n");
+  exit(1);
+}
+
+static void read_array(Array *array) {
+  unsigned char head[12];
+  char required[64];
+  int rank = 0;
+  FILE *file = fopen(array->file, "rb");
+  if (file == NULL) stop(array->file, strerror(errno));
+  if (fread(head, 1, 10, file) != 10 || memcmp(head, "\\x93NUMPY", 6) != 0) stop(array->file, "this is no .npy file");
+  size_t length = head[8] | (size_t)head[9] << 8;
+  if (head[6] > 1) {
+    if (fread(head + 10, 1, 2, file) != 2) stop(array->file, "the file is cut short");
+    length |= (size_t)head[10] << 16 | (size_t)head[11] << 24;
+  }
+  char *text = allocate(length + 1);
+  if (fread(text, 1, length, file) != length) stop(array->file, "the file is cut short");
+  text[length] = 0;
+  snprintf(required, sizeof required, "'descr': '%s'", array->descr);
+  if (strstr(text, required) == NULL) {
+    fprintf(stderr, "@NAME@: %s: required %s, found %s\\n", array->file, required, text);
+    exit(1);
+  }
+  if (strstr(text, "'fortran_order': False") == NULL) stop(array->file, "required an array in row-major order");
+  const char *place = strstr(text, "'shape': (");
+  for (place = place ? place + 10 : ")"; *place && *place != ')';) {
+    char *end;
+    const long long extent = strtoll(place, &end, 10);
+    if (end != place) {
+      if (rank < array->rank) array->shape[rank] = extent;
+      if (extent < 0 || extent > INT64_C(@LARGEST@)) stop(array->file, "an extent is out of range");
+      rank++;
+    }
+    place = end != place ? end : place + 1;
+  }
+  if (rank != array->rank) {
+    fprintf(stderr, "@NAME@: %s: required %s, found an array of %d dims\\n", array->file, array->type, rank);
+    exit(1);
+  }
+  const size_t bytes = bytes_of(array);
+  array->data = allocate(bytes);
+  if (fread(array->data, 1, bytes, file) != bytes) stop(array->file, "the file is cut short");
+  fclose(file);
+  free(text);
+}
+
+static void write_array(const Array *array, const char *folder) {
+  char path[4096], shape[1024] = "", text[2048];
+  size_t used = 0;
+  for (int k = 0; k < array->rank; k++)
+    used += (size_t)snprintf(shape + used, sizeof shape - used, "%lld, ", (long long)array->shape[k]);
+  snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", array->descr, shape);
+  const size_t length = (strlen(text) + 11 + 63) / 64 * 64 - 10;
+  snprintf(path, sizeof path, "%s/%s.npy", folder, array->name);
+  FILE *file = fopen(path, "wb");
+  if (file == NULL) stop(path, strerror(errno));
+  fwrite("\\x93NUMPY\\x01", 1, 8, file);
+  fputc((int)(length & 255), file);
+  fputc((int)(length >> 8), file);
+  fprintf(file, "%-*s\\n", (int)length - 1, text);
+  const size_t bytes = bytes_of(array);
+  if (fwrite(array->data, 1, bytes, file) != bytes || fclose(file) != 0) stop(path, strerror(errno));
+  printf("wrote %s: %s\\n", path, array->type);
+}
+
+/* Whether an argument is `name=..`. */
+static int is_for(const char *argument, const char *name) {
+  return strncmp(argument, name, strlen(name)) == 0 && argument[strlen(name)] == '=';
+}
+
+@FUNCTIONS@
+int main(int argc, char **argv) {
+  const char *folder = ".";
+  long repeat = 1;
+  Array inputs[] = {@INPUTS@};
+  Array outputs[] = {@OUTPUTS@};
+@NUMBERS@
+  for (int k = 1; k < argc; k++) {
+    int known = 0;
+    const char *value = strchr(argv[k], '=');
+    if (strcmp(argv[k], "-o") == 0 && k + 1 < argc) {
+      folder = argv[++k];
+      continue;
+    }
+    if (strcmp(argv[k], "--repeat") == 0 && k + 1 < argc) {
+      repeat = strtol(argv[++k], NULL, 10);
+      continue;
+    }
+    for (int n = 0; value && n < @INPUT_COUNT@; n++)
+      if (is_for(argv[k], inputs[n].name)) {
+        inputs[n].file = value + 1;
+        known = 1;
+      }
+@READ_NUMBERS@
+    if (!known) {
+      fprintf(stderr, "@NAME@: unknown argument %s\\nusage: main [-o FOLDER] [--repeat TIMES]@ARGUMENTS@\\n", argv[k]);
+      return 2;
+    }
+  }
+  for (int n = 0; n < @INPUT_COUNT@; n++) {
+    if (inputs[n].file == NULL) stop(inputs[n].name, "no file is given for it; usage: main [-o FOLDER]@ARGUMENTS@");
+    read_array(&inputs[n]);
+  }
+@SIZES@
+  for (int n = 0; n < @OUTPUT_COUNT@; n++) outputs[n].data = allocate(bytes_of(&outputs[n]));
+@CONSTANTS@
+  double best = 1e300;
+  int code = 0;
+  for (long k = 0; k < repeat && code == 0; k++) {
+    struct timespec begin, end;
+    timespec_get(&begin, TIME_UTC);
+    code = @CALL@;
+    timespec_get(&end, TIME_UTC);
+    const double seconds = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
+    if (seconds < best) best = seconds;
+  }
+  if (code != 0) {
+    static const char *const texts[] = {@TEXTS@};
+    stop("the kernel wrote nothing", texts[code < @TEXT_COUNT@ ? code : 0]);
+  }
+  printf("%.1f us, the least of %ld\\n", 1e6 * best, repeat);
+@WRITE@
+  return 0;
+}
+"""
+
+
+def main_program(signature: KernelSignature) -> str:
+    """The text of the program."""
+    names = Names(RESERVED | _LOCAL | {signature.c_name})
+    symbols = {symbol.name: names.fresh(symbol.name) for symbol in signature.symbols}
+    numbers = [f"number_{k}" for k in range(len(signature.numbers))]
+    arguments = "".join(f" {in_comment(a.name)}={_value(a)}" for a in signature.arguments)
+    texts = list(RETURN_CODES.values())
+    texts += [assertion.message for assertion in signature.assertions]
+    for _, argument in signature.ranged:
+        texts.append(f"{argument.name} has an element outside of its range: {argument.range}")
+        texts += (
+            [f"{argument.name} is not in the order of its declaration"]
+            if argument.range and argument.range.order
+            else []
+        )
+    known = {
+        "USAGE": f"     main [-o FOLDER] [--repeat TIMES]{arguments}",
+        "RANK": str(max([1, *(len(a.shape) for a in (*signature.inputs, *signature.outputs))])),
+        "LARGEST": str(LARGEST_EXTENT),
+        "FUNCTIONS": "\n".join(_functions(signature)),
+        "INPUTS": _table(signature.inputs),
+        "OUTPUTS": _table(signature.outputs),
+        "INPUT_COUNT": str(len(signature.inputs)),
+        "OUTPUT_COUNT": str(len(signature.outputs)),
+        "NUMBERS": _lines(f"  int64_t {name} = -1;" for name in numbers),
+        "READ_NUMBERS": _lines(_read_numbers(signature, numbers)),
+        "ARGUMENTS": arguments.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%"),
+        "SIZES": _lines(f"  {line}" for line in _sizes(signature, symbols, numbers)),
+        "CONSTANTS": _lines(_memory(signature, symbols)),
+        "CALL": _call(signature, symbols),
+        "TEXTS": ", ".join(map(_quoted, texts)),
+        "TEXT_COUNT": str(len(texts)),
+        "WRITE": _lines(_write(signature)),
+    }
+    text = _TEMPLATE
+    for word, value in known.items():
+        text = text.replace(f"@{word}@", value)
+    text = _without_word(text, signature.c_name).replace("@NAME@", signature.c_name)
+    return "\n".join(line for line in text.split("\n") if line != _NOTHING)
+
+
+def _without_word(code: str, word: str) -> str:
+    """C in which the program itself calls nothing by the name of the kernel."""
+    pattern = rf'"(?:[^"\\]|\\.)*"|\b{word}\b'
+    return re.sub(pattern, lambda found: f"{word}_of_main" if found[0] == word else found[0], code)
+
+
+_NOTHING: Final = "  ;"
+"""What stands for no line."""
+
+
+def _lines(lines: Iterator[str]) -> str:
+    return "\n".join(lines) or _NOTHING
+
+
+def _value(argument: object) -> str:
+    return "FILE.npy" if isinstance(argument, Argument) else "N"
+
+
+def _quoted(text: str) -> str:
+    """A C string; the escapes of JSON's ASCII for these characters are those of C."""
+    return json.dumps("".join(c if " " <= c <= "~" else "_" for c in text))
+
+
+def _table(arguments: tuple[Argument, ...]) -> str:
+    entries: list[str] = []
+    for argument in arguments:
+        dtype = argument.dtype.numpy
+        kind = str(argument).partition(": ")[2].replace("inout ", "")
+        descr = np.lib.format.dtype_to_descr(dtype)
+        words = (_quoted(argument.name), _quoted(kind), _quoted(str(descr)))
+        entries.append(f"{{{', '.join(words)}, {dtype.itemsize}, {len(argument.shape)}, {{0}}, NULL, NULL}}")
+    return ",\n    ".join(entries) if entries else "{0}"
+
+
+def _functions(signature: KernelSignature) -> Iterator[str]:
+    """The functions of sizes that are called."""
+    made = [*signature.wide_sizes, *(dim for a in (*signature.inputs, *signature.outputs) for dim in a.shape)]
+    texts = [c_size(dim, {s.name: s.name for s in signature.symbols}) for dim in made]
+    for line in (*SIZE_FUNCTIONS.split("\n"), *MAGNITUDE_FUNCTIONS.split("\n")):
+        name = line.partition("(")[0].rpartition(" ")[2]
+        word = f"_{name.partition('_')[2]}("
+        is_magnitude = name.startswith("magnitude")
+        used = texts[: len(signature.wide_sizes)] if is_magnitude else texts
+        if any(word in text for text in used):
+            yield line
+
+
+def _sizes(signature: KernelSignature, symbols: Mapping[str, str], numbers: list[str]) -> Iterator[str]:
+    """The symbols from where they first stand alone, then all that has to agree, then the extents of the outputs."""
+    bound: set[str] = set()
+    checks: list[str] = []
+    for k, argument in enumerate(signature.inputs):
+        for position, dim in enumerate(argument.shape):
+            symbol, place = as_symbol(dim), f"inputs[{k}].shape[{position}]"
+            if symbol is not None and symbol.name not in bound:
+                bound.add(symbol.name)
+                yield f"const int64_t {symbols[symbol.name]} = {place};"
+                checks += [f"if ({test}) wrong_shape(&inputs[{k}]);" for test in _outside(symbol, symbols)]
+            else:
+                checks.append(f"if ({place} != {c_size(dim, symbols)}) wrong_shape(&inputs[{k}]);")
+    for number, name in zip(signature.numbers, numbers, strict=True):
+        variable = symbols[number.symbol.name]
+        message = f'stop({_quoted(number.name)}, "the size is missing, or not what the arrays say");'
+        if number.symbol.name in bound:
+            checks.append(f"if ({name} != {variable}) {message}")
+        else:
+            bound.add(number.symbol.name)
+            yield f"const int64_t {variable} = {name};"
+            tests = (f"{name} < 0", *_outside(number.symbol, symbols))
+            checks += [f"if ({' || '.join(tests)}) {message}"]
+    yield from checks
+    if any(argument.state is not None for argument in signature.inputs):
+        yield 'if (repeat != 1) stop("--repeat", "each run would go on with what the one before has changed");'
+    variables = {name: f"(double){variable}" for name, variable in symbols.items()}
+    for dim in signature.wide_sizes:
+        text = c_size(dim, variables, "magnitude")
+        yield f'if ({text} > 9e18) stop("sizes", "a size in bytes overflows");'
+    for k, argument in enumerate(signature.outputs):
+        for position, dim in enumerate(argument.shape):
+            yield f"outputs[{k}].shape[{position}] = {c_size(dim, symbols)};"
+
+
+def _outside(symbol: Symbol, symbols: Mapping[str, str]) -> list[str]:
+    """What holds where a symbol is not what it is declared to be."""
+    name = symbols[symbol.name]
+    tests = [f"{name} < {symbol.lower}"] if symbol.lower > 0 else []
+    tests += [f"{name} > {symbol.upper}"] if symbol.upper is not None else []
+    return [*tests, *([f"{name} % {symbol.multiple_of} != 0"] if symbol.multiple_of > 1 else [])]
+
+
+def _read_numbers(signature: KernelSignature, numbers: list[str]) -> Iterator[str]:
+    for number, name in zip(signature.numbers, numbers, strict=True):
+        yield f"    if (is_for(argv[k], {_quoted(number.name)})) {{"
+        yield f"      {name} = strtoll(value + 1, NULL, 10);"
+        yield "      known = 1;"
+        yield "    }"
+
+
+def _memory(signature: KernelSignature, symbols: Mapping[str, str]) -> Iterator[str]:
+    size = signature.constants_bytes
+    if size:
+        yield f"  void *constants = allocate({size});"
+        yield '  FILE *file = fopen(CONSTANTS, "rb");'
+        yield "  if (file == NULL) stop(CONSTANTS, strerror(errno));"
+        yield f'  if (fread(constants, 1, {size}, file) != {size}) stop(CONSTANTS, "the file is cut short");'
+        yield "  fclose(file);"
+    if signature.has_workspace:
+        yield f"  void *workspace = allocate(@NAME@_workspace({', '.join(symbols.values())}));"
+
+
+def _call(signature: KernelSignature, symbols: Mapping[str, str]) -> str:
+    arrays = [f"inputs[{k}].data" for k in range(len(signature.inputs))]
+    arrays += [f"outputs[{k}].data" for k in range(len(signature.outputs))]
+    strides = [
+        c_size(stride, symbols)
+        for argument in (*signature.inputs, *signature.outputs)
+        if argument.is_strided
+        for stride in row_major(argument.shape)[:-1]
+    ]
+    constants = "constants" if signature.constants_bytes else "NULL"
+    workspace = "workspace" if signature.has_workspace else "NULL"
+    return f"@NAME@({', '.join([*arrays, *symbols.values(), *strides, constants, workspace])})"
+
+
+def _write(signature: KernelSignature) -> Iterator[str]:
+    places = {argument: f"&inputs[{k}]" for k, argument in enumerate(signature.inputs) if argument.state is not None}
+    places |= {argument: f"&outputs[{k}]" for k, argument in enumerate(signature.outputs)}
+    for argument in signature.results:
+        yield f"  write_array({places[argument]}, folder);"

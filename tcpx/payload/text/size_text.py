@@ -1,0 +1,15 @@
+"""Sizes by themselves, as they are printed: `128*ceildiv(N, 4) - 64`."""
+
+from collections.abc import Mapping
+
+from tcpx.payload.sizes import Dim, Symbol
+from tcpx.payload.text.dims import DimReader
+from tcpx.payload.text.scope import Scope
+from tcpx.payload.text.syntax import Source, parse_tree
+
+
+def parse_size(text: str, symbols: Mapping[str, Symbol], file: str = "<size>") -> Dim:
+    """The size that a text stands for, over these symbols. Raises ParseError, located in the text."""
+    source, scope = Source.of(text, file), Scope()
+    scope.symbols = dict(symbols)
+    return DimReader(source).dim(parse_tree(text, source, "dim"), scope)

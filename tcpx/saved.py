@@ -1,0 +1,42 @@
+"""Kernels from folders: `tcpx.load_kernel`."""
+
+from pathlib import Path
+
+from tcpx.emit_c.folder.fields import unreadable
+from tcpx.emit_c.folder.files import read_folder
+from tcpx.emit_c.kernel import Kernel, kernel_of_files
+from tcpx.target import Target, available_targets, load_target
+from tcpx.target.detection import cpu_flags
+
+
+def load_kernel(folder: str | Path, target: str | Target | None = None) -> Kernel:
+    """The kernel that `Kernel.save` or `tcpx emit` wrote to a folder.
+
+    A library that was saved with it is loaded as it is, in milliseconds; without one, or where it cannot be loaded, the
+    C is compiled. `target` has to be given where its table is a file of its own. The trace of the schedule is not
+    saved: `Kernel.trace` is None. Raises ArgumentError for a folder without a kernel, or one whose files have changed,
+    and where this machine cannot run it; CompileError.
+
+    Loading runs native code from the folder, as importing a module does: load only what you trust.
+    """
+    files = read_folder(Path(folder))
+    known = files.manifest
+    if target is None and known.target not in available_targets():
+        raise unreadable(
+            str(folder),
+            f"the target {known.target}, whose table is a file of its own",
+            f"the installed ones: {', '.join(available_targets())}",
+            'give it: tcpx.load_kernel(.., target=tcpx.load_target("my.yaml", allow_native=True))',
+        )
+    chosen = load_target(known.target, known.features) if target is None else load_target(target)
+    if chosen.name != known.target:
+        raise unreadable(str(folder), f"the target {known.target}", chosen.name)
+    missing = sorted(set(chosen.cpu_flags) - cpu_flags()) if cpu_flags() else []
+    if missing:
+        raise unreadable(
+            str(folder),
+            f"a processor for {known.target}",
+            f"one without {', '.join(missing)}",
+            "compile the payload for this machine: tcpx.compile(.., target='native')",
+        )
+    return kernel_of_files(files, chosen)
