@@ -14,6 +14,7 @@ from tcpx.payload.ir import Attribute, Block, Operation, Value
 from tcpx.payload.types import TensorType, dtype_of
 from tcpx.records import frozen
 from tcpx.transform import new
+from tcpx.transform.algebra import number_of
 
 
 @frozen
@@ -35,7 +36,19 @@ class Body:
             made.append(inner)
             return inner.result
 
-        return Body(elements, made, op.elements(build, [*elements, *positions], []))
+        results = op.elements(build, [*elements, *positions], [])
+        lifted = tuple(_lifted(value, op) for value in results)
+        combined = [value.defining_op for value, held in zip(results, lifted, strict=True) if value is not held]
+        return Body(elements, [inner for inner in made if inner not in combined], lifted)
+
+
+def _lifted(value: Value, op: Structured) -> Value:
+    """What a body combines with the neutral element in place of an accumulator; else the value itself."""
+    made, neutrals, combiner = value.defining_op, op.neutrals(), combiner_of(op) if op.reduces else None
+    if made is None or combiner is None or neutrals is None or made.opcode != combiner.opcode:
+        return value
+    others = [held for held in made.operands if number_of(held) != neutrals[0]]
+    return others[0] if len(others) == 1 and others[0].type == value.type else value
 
 
 def applied(op: Operation, numbers: Sequence[float]) -> float:

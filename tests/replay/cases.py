@@ -129,6 +129,14 @@ def transpose(dims: str, permutation: tuple[int, ...]) -> str:
     )
 
 
+ATTENTION = """\
+func @heads(%q: tensor<[H]x[T]x64xf32>, %k: tensor<[H]x[U]x64xf32>, %v: tensor<[H]x[U]x64xf32>)
+    -> tensor<[H]x[T]x64xf32> symbols [H, T: 4.., U] {
+  %o = tcp.attention(%q, %k, %v) {causal = true} : tensor<[H]x[T]x64xf32>
+  tcp.return(%o)
+}
+"""
+
 LIBRARY_CALLS = {
     "lib/gemm.tcps:packed_gemm": ("contract", "packed_gemm(it, epilogue(it))"),
     "lib/panel_gemm.tcps:panel_gemm": ("contract", "panel_gemm(it, epilogue(it))"),
@@ -149,6 +157,7 @@ LIBRARY_CALLS = {
     "lib/split_k.tcps:split_matvec": ("matvec", "split_matvec(it, epilogue(it))"),
     "lib/shared_dims.tcps:lane_gemm": ("lanes", "lane_gemm(it, epilogue(it))"),
     "lib/shared_dims.tcps:product_of_vectors": ("vectors", "product_of_vectors(it, epilogue(it))"),
+    "lib/attention.tcps:of_composite": ("attention", "of_composite(it)"),
     "lib/contractions.tcps:with_epilogue": ("lanes", "with_epilogue(it)"),
     "lib/elementwise.tcps:nest": ("chain", "nest([producer(producer(it.operand).lhs), it])"),
     "lib/rows.tcps:softmax_rows": ("softmax", "softmax_rows(it)"),
@@ -182,11 +191,18 @@ PAYLOADS = {
         "columns": heads("hk", "hkn", "nh"),
     },
     "chain": {"symbolic": CHAIN},
+    "attention": {"causal": ATTENTION},
     "softmax": SOFTMAXES,
     "windows": {"pool": POOL},
     "transpose": {"blocks": transpose("NKM", (2, 0, 1)), "rows": transpose("NKM", (1, 0, 2))},
 }
-MATCHED = {"softmax": "softmax", "chain": "exp", "transpose": "transpose", "windows": "generic"}
+MATCHED = {
+    "attention": "attention",
+    "softmax": "softmax",
+    "chain": "exp",
+    "transpose": "transpose",
+    "windows": "generic",
+}
 """What a call is for, where that is no contraction."""
 
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)

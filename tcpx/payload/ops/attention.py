@@ -188,13 +188,13 @@ class Attention(Composite):
         if self.causal:
             t, u = shape_of(scores.type)[-2:]
             is_short = all(is_less_equal(end, 2**31 - 1) is True for end in (t, u, t + self.offset))
-            type_ = TensorType((t, u), si32 if is_short else si64)
-            query, key = (build(Iota([], [type_], {"dim": dim})) for dim in (0, 1))
+            type_ = like(scores.type, shape_of(scores.type), si32 if is_short else si64)
+            rank = len(shape_of(type_))
+            query, key = (build(Iota([], [type_], {"dim": dim})) for dim in (rank - 2, rank - 1))
             if self.offset != 0:
                 query = build(Add.of(query, filled(build, self.offset, type_)))
-            rank = len(shape_of(scores.type))
-            seen = build(GreaterEqual([query, key], [like(type_, (t, u), i1)]))
-            scores = build(Select.of(placed(build, seen, (rank - 2, rank - 1), scores.type, i1), scores, nothing))
+            seen = build(GreaterEqual([query, key], [like(type_, shape_of(type_), i1)]))
+            scores = build(Select.of(seen, scores, nothing))
         return scores
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:

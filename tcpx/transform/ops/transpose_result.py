@@ -6,11 +6,12 @@ from tcpx.payload.indexing_maps import IndexingMap, dims, map_dims
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.generic import Generic
-from tcpx.payload.rewriter import InsertPoint
+from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import to_text
-from tcpx.payload.types import like, shape_of
+from tcpx.payload.types import VectorType, like, shape_of
 from tcpx.transform import new
 from tcpx.transform.declaration import (
+    BOOL,
     DIMS,
     OP,
     Arguments,
@@ -22,6 +23,7 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
+from tcpx.transform.digits import reread
 from tcpx.transform.editing import replace_with, source_name
 from tcpx.transform.matching import classes_called, find_match, general, stand_ins
 from tcpx.transform.tiling import check_on_tensors
@@ -35,6 +37,9 @@ class TransposeResult(Transform):
     An `init` is transposed on the way in. The operation becomes the nearest class that can say it. Returns the
     transpose, whose tiles may be fused with those of the operation. Several results with one order of dims are all
     transposed; what is returned is that of the first.
+
+    With `readers: true`, what reads the result reads it in its new order, each as the nearest class that can; what
+    cannot reads the transpose. Where there is none, the operation itself is returned.
 
     before:
         func @f(%x: tensor<[H]x[M]x64xf32>, %w: tensor<[H]x64x32xf32>) -> tensor<[M]x32x[H]xf32> symbols [H, M] {
@@ -58,6 +63,7 @@ class TransposeResult(Transform):
     parameters = (
         Parameter("target", OP, doc="a structured operation on tensors"),
         Parameter("order", DIMS, doc="dims of its result, outermost first; the others follow as they are"),
+        Parameter("readers", BOOL, False, doc="let what reads the result read it in the new order"),
     )
     results = (Result.OP,)
 
@@ -98,7 +104,34 @@ class TransposeResult(Transform):
             rewriter.insert(turned, InsertPoint.after(made), f"{source_name(op)}.turned")
             rewriter.replace_uses(value, turned.result, lambda user, own=turned: user is not own)
             shown.append(turned)
+            if args.bool("readers") and _read_in_order(rewriter, turned, inward):
+                shown[-1] = made
         return (shown[0],)
+
+
+def _read_in_order(rewriter: Rewriter, turned: Operation, inward: Sequence[int]) -> bool:
+    """Let structured operations read what a transpose reads, and erase it where no other is left: whether there is
+    none."""
+    while found := [(user, index) for user, index in turned.result.uses if _can_reread(user, index)]:
+        user, index = found[0]
+        if isinstance(user, Structured):
+            read = user.maps()[index]
+            reread(rewriter, user, index, turned.operands[0], tuple(read[k] for k in inward))
+    if turned.result.uses:
+        return False
+    rewriter.erase(turned)
+    return True
+
+
+def _can_reread(user: Operation, index: int) -> bool:
+    """Whether an operation can read an input by another map."""
+    return (
+        isinstance(user, Structured)
+        and len(user.results) == 1
+        and index < len(user.inputs)
+        and not isinstance(user.result.type, VectorType)
+        and not (user.is_irregular or user.is_sequential or user.valid or user.index_operands())
+    )
 
 
 def _with_maps(op: Structured) -> Iterable[tuple[Value, IndexingMap]]:

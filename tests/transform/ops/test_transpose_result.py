@@ -55,6 +55,37 @@ def test_what_no_class_says_is_a_generic() -> None:
     check(RELU, 'let s = match one "s" in root\nlet t = transpose_result(s, [d1])\ntile(s, [d0: 2])')
 
 
+ROWS = """\
+func @rows(%x: tensor<[M]x[N]xf32>, %w: tensor<[M]x[N]xf32>) -> tensor<[M]xf32> symbols [M: 0.., N: 0..] {
+  %p = tcp.mul(%x, %w) : tensor<[M]x[N]xf32>
+  %q = tcp.sub(%p, %w) : tensor<[M]x[N]xf32>
+  %r = tcp.mul(%q, %p) : tensor<[M]x[N]xf32>
+  %s = tcp.reduce_sum(%r) {dims = [1]} : tensor<[M]xf32>
+  tcp.return(%s)
+}
+"""
+ROW_SIZES: tuple[Sizes, ...] = ({"M": 5, "N": 7}, {"M": 0, "N": 3}, {"M": 2, "N": 0}, {"M": 1, "N": 1})
+
+
+def test_readers_read_in_the_new_order() -> None:
+    turned = "transpose_result({0}, [d1], readers: true)\nrequire t{0} == {0}\n"
+    steps = "".join(f'let {x} = match one "{x}" in root\nlet t{x} = {turned.format(x)}' for x in "pqr")
+    more = 'let s = match one "s" in root\ntile(s, [d0: 2, d1: 3])\nfuse(r, into: s.loop(d1))\n'
+    assert "tcp.transpose" not in check(ROWS, steps + more, ROW_SIZES).module.text()
+
+
+def test_what_cannot_read_otherwise_reads_the_transpose() -> None:
+    payload = ROWS.replace("-> tensor<[M]xf32>", "-> (tensor<[M]xf32>, tensor<[M]x[N]xf32>)").replace(
+        "tcp.return(%s)", "tcp.return(%s, %r)"
+    )
+    step = (
+        'let r = match one "r" in root\nlet t = transpose_result(r, [d1], readers: true)\nrequire t.is_a(transpose)\n'
+    )
+    text = check(payload, step, ROW_SIZES).module.text()
+    assert text.count("%r.turned") == 2
+    assert "reduce_sum(%r.turned" not in text
+
+
 def test_names_in_a_generic_are_its_own() -> None:
     payload = CHAIN.replace("%p", "%e0")
     text = check(payload, 'let x = match one "q" in root\ntranspose_result(x, [d1])').module.text()

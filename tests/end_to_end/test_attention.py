@@ -1,0 +1,99 @@
+"""`lib/attention.tcps`: attention over blocks of keys as people write it, beside NumPy in f64."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import tcpx
+from tests.structural.test_attention import reference
+
+Array = npt.NDArray[Any]
+LIBRARY = """language 1
+import "lib/attention.tcps" as attention
+schedule s(root: func) { attention.attention(root) }
+"""
+Q, K, V, Y = "[B]x{h}x[T]x{d}x{t}", "[B]x{g}x[U]x{d}x{t}", "[B]x{g}x[U]x{e}x{t}", "[B]x{h}x[T]x{e}x{t}"
+COMPOSITE = """
+func @f(%q: tensor<{Q}>, %k: tensor<{K}>, %v: tensor<{V}>{argument}) -> tensor<{Y}> symbols [{symbols}] {{
+  %o = tcp.attention(%q, %k, %v{mask}) {given} : tensor<{Y}>
+  tcp.return(%o)
+}}
+"""
+WRITTEN = """
+func @f(%q: tensor<[B]x3x[T]x48xf32>, %k: tensor<[B]x3x[U]x48xf32>, %v: tensor<[B]x3x[U]x48xf32>,
+    %m: tensor<[B]x[U]xf32>) -> tensor<[B]x3x[T]x48xf32> symbols [B, T, U: 1..] {
+  %s = tcp.contract(%q, %k) {lhs = ["b", "h", "t", "d"], rhs = ["b", "h", "u", "d"], out = ["b", "h", "t", "u"]}
+    : tensor<[B]x3x[T]x[U]xf32>
+  %c = tcp.mul(%s, 0.125) : tensor<[B]x3x[T]x[U]xf32>
+  %mm = tcp.broadcast(%m) {dims = [0, 3]} : tensor<[B]x3x[T]x[U]xf32>
+  %a = tcp.add(%c, %mm) : tensor<[B]x3x[T]x[U]xf32>
+  %p = tcp.softmax(%a) {dim = 3} : tensor<[B]x3x[T]x[U]xf32>
+  %o = tcp.contract(%p, %v) {lhs = ["b", "h", "t", "u"], rhs = ["b", "h", "u", "d"], out = ["b", "h", "t", "d"]}
+    : tensor<[B]x3x[T]x48xf32>
+  tcp.return(%o)
+}
+"""
+
+
+def composite(
+    h: int | str, g: int | str, d: int | str, e: int | str, t: str = "f32", given: str = "", mask: str = ""
+) -> str:
+    types = {key: held.format(h=h, g=g, d=d, e=e, t=t) for key, held in (("Q", Q), ("K", K), ("V", V), ("Y", Y))}
+    used = dict.fromkeys(re.findall(r"\[(\w)\]", " ".join(types.values())))
+    symbols = ", ".join(f"{name}: 1.." if name in "UD" else name for name in used)
+    named = (f", %m: tensor<{mask}>", ", mask = %m") if mask else ("", "")
+    return COMPOSITE.format(**types, argument=named[0], mask=named[1], given=given, symbols=symbols)
+
+
+SIZES = ((2, 5, 7), (1, 1, 1), (1, 37, 100), (0, 3, 2), (1, 64, 64), (1, 4, 33))
+"""Batches, queries and keys: below, at and beyond blocks of 16 and 32."""
+
+
+def check(payload: str, heads: tuple[int, int, int, int], kind: str = "", target: str = "native", **known: Any) -> None:
+    h, g, d, e = heads
+    params = {"ti": 16, "tj": 32}
+    kernel = tcpx.compile(tcpx.parse(payload), tcpx.parse_schedule(LIBRARY), target=target, threads=2, params=params)
+    draw = np.random.default_rng(0)
+    for b, t, u in SIZES:
+        shapes = ((b, h, t, d), (b, g, u, d), (b, g, u, e))
+        args: list[Array] = [draw.standard_normal(shape, np.float32) for shape in shapes]
+        mask = None
+        if kind == "numbers":
+            mask = draw.standard_normal((b, u), np.float32)
+        elif kind == "truth":
+            mask = draw.random((b, u)) < 0.7
+        if mask is not None:
+            args.append(mask)
+        (wanted,) = reference(args[:3], mask[:, None, None, :] if mask is not None else None, **known)
+        np.testing.assert_allclose(np.asarray(kernel(*args), np.float64), wanted, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("target", ["generic", "native"])
+def test_causal_with_shared_heads(target: str) -> None:
+    """Of the first queries, blocks of keys are left out whole."""
+    check(composite(4, 2, 48, 40, given="{causal = true}"), (4, 2, 48, 40), target=target, causal=True)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_sizes_that_are_symbols_and_a_mask_of_truth() -> None:
+    """A row for which all keys are left out is NaN, as it is defined."""
+    payload = composite("[H]", "[H]", "[D]", "[E]", given="{mask_dims = [0, 3]}", mask="[B]x[U]xi1")
+    check(payload, (3, 3, 20, 70), "truth")
+
+
+def test_a_product_of_a_softmax_with_values() -> None:
+    check(WRITTEN, (3, 3, 48, 48), "numbers", scale=0.125)
+
+
+@pytest.mark.parametrize("payload", [composite(3, 3, 64, 64, given="{causal = true}"), WRITTEN])
+def test_memory_does_not_grow_with_the_keys(payload: str) -> None:
+    text = payload.replace("[B, T, U: 1..]", "[B, T: 8.., U: 1..]")
+    source = tcpx.emit(tcpx.parse(text), tcpx.parse_schedule(LIBRARY)).c_source
+    _, _, body = source[: source.index("\n}", source.index("size_t f_workspace("))].rpartition("SIZE_MAX;")
+    assert re.findall(r".*= (.*\bU\b.*);", body) == ["tcpx_size_min(256, U)"]
