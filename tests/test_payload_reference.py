@@ -13,7 +13,7 @@ import tcpx
 PAGE = (Path(__file__).parents[1] / "docs" / "payload.md").read_text(encoding="utf-8")
 EXAMPLES = [text for _, text in re.findall(r"^```tcp( constants)?\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)]
 SCHEDULE = tcpx.parse_schedule("language 1\nschedule s(root: func) { print(root) }")
-SIZES = {"B": 3, "N": 16, "T": 5, "M": 3, "K": 7, "C": 6, "V": 9, "D": 5, "R": 4}
+SIZES = {"B": 3, "N": 16, "T": 5, "M": 3, "K": 7, "C": 6, "V": 9, "D": 5, "R": 4, "A": 1, "S": 1}
 
 
 @pytest.mark.parametrize("text", EXAMPLES, ids=lambda text: text.partition("@")[2].partition("(")[0])

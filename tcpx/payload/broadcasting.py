@@ -49,6 +49,11 @@ def _broadcast(value: Value, shape: tuple[Dim, ...]) -> list[str] | None:
     return [*statements, f"%{_free(value, 'wide')} = tcp.broadcast({source}) {{dims = {places}}} : {wide}"]
 
 
+def may_be_one(own: Dim, whole: Dim) -> bool:
+    """Whether only a call says that a dim is 1 or as long as another."""
+    return is_equal(own, whole) is None and is_equal(own, 1) is None
+
+
 def _free(value: Value, suffix: str) -> str:
     """A name for what is computed from a value that nothing in its function has."""
     block = value.owner if isinstance(value.owner, Block) else value.owner.parent

@@ -21,13 +21,13 @@ from tcpx.payload.ops.gml_st import If, Loop, StYield, full_like
 from tcpx.payload.ops.shorthand import Shorthand, standing_nowhere
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.python_lines import location_outside
-from tcpx.payload.short_operands import OperandLike, broadcast, short_name, written_out
+from tcpx.payload.short_operands import OperandLike, broadcast, expand, short_name, written_out
 from tcpx.payload.sizes import Operand, Symbol, Var, as_dim
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorType, row_major, scalar_of_numpy
 from tcpx.payload.verifier import verify_module
 
-__all__ = ["Builder", "broadcast", "buffer", "tensor", "tile", "vector"]
+__all__ = ["Builder", "broadcast", "buffer", "expand", "tensor", "tile", "vector"]
 
 
 def tensor(shape: Sequence[Operand], dtype: ScalarType) -> TensorType:
@@ -117,10 +117,18 @@ class Builder:
         if not isinstance(op, Shorthand):
             return self.insert(op, *names).results
         made = op.expanded()
+        for demand in op.demands():
+            if all(demand.attributes != known.attributes for known in self._blocks[0].ops):
+                demand.location = location_outside(__name__, "contextlib")
+                known = [op for op in self._blocks[0].ops if isinstance(op, type(demand))]
+                self._blocks[0].insert(len(known), demand)
         for index, value in enumerate(made):
             shown = names[index : index + 1] or (op.opcode.rpartition(".")[2],)
             top = value.defining_op
             for part in (*standing_nowhere(top), top) if top is not None else ():
+                for inner in [i for i in part.walk() if i is not part and i.results]:
+                    inner.name = inner.result.name = self._fresh(inner.result.name)
+                part.name = ""
                 self.insert(part, shown[0] if part is top else f"{shown[0]}.wide")
         return made
 
@@ -143,7 +151,7 @@ class Builder:
         shown = self._free(name or cls.opcode.rpartition(".")[2])
         for index, (given, value) in enumerate(zip(operands, values, strict=True)):
             if value.defining_op is not None and not isinstance(given, Value):
-                self.insert(value.defining_op, short_name(shown, cls, index))
+                values[index] = self.values(value.defining_op, short_name(shown, cls, index))[0]
         return self.values(cls(values, [result], attributes, regions), shown)[0]
 
     def constant(self, name: str, array: NumpyArray) -> Value:

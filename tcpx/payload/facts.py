@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Final
 
-from tcpx.payload.bounds import is_less_equal
+from tcpx.payload.bounds import is_equal, is_less_equal
 from tcpx.payload.ir import Operation
 from tcpx.payload.predicates import Comparison, Predicate
-from tcpx.payload.size_expressions import Dim, Symbol, Var
+from tcpx.payload.size_expressions import Atom, Dim, Symbol, Var, product, total
 from tcpx.payload.size_substitution import simplify, with_facts
 from tcpx.payload.size_traversal import as_symbol, symbols
 
@@ -69,9 +69,19 @@ class Facts:
     def _decide(self, comparison: Comparison) -> bool | None:
         here = Comparison(comparison.op, self.attach(comparison.lhs), self.attach(comparison.rhs))
         decided = here.decide()
+        if decided is None and comparison.op == "==" and self._are_equal(here):
+            return True
         if decided is None and self._implies(here):
             return True
         return False if decided is None and self._implies(here.negate()) else decided
+
+    def _are_equal(self, wanted: Comparison) -> bool:
+        """Whether two sizes are one where what facts say is equal stands for one another."""
+        gap = wanted.rhs - wanted.lhs
+        zeros = [self.attach(c.rhs) - self.attach(c.lhs) for c in self._holding.comparisons if c.op == "=="]
+        while zeros and gap != 0:
+            gap, *zeros = _without_atom(zeros[0], [gap, *zeros[1:]])
+        return gap == 0
 
     def _implies(self, wanted: Comparison) -> bool:
         """Whether each size that is >= 0 where `wanted` holds is at least one that a fact says is >= 0."""
@@ -80,6 +90,26 @@ class Facts:
         given = [size for c in self._holding.comparisons for size in c.not_negative()]
         needed = wanted.not_negative()
         return bool(needed) and all(any(is_less_equal(size, d) is True for size in given) for d in needed)
+
+
+def _without_atom(zero: Dim, sizes: Sequence[Dim]) -> list[Dim]:
+    """Sizes without an atom by which another one, which is 0, is linear: one step of an elimination."""
+    for atoms, coefficient in zero.terms if not isinstance(zero, int) else ():
+        same = atoms[0].size() - coefficient * zero
+        if len(atoms) == 1 and abs(coefficient) == 1 and not _has(same, atoms[0]):
+            return [_with_in_place_of(size, atoms[0], same) for size in sizes]
+    return [*sizes]
+
+
+def _has(size: Dim, atom: Atom) -> bool:
+    return not isinstance(size, int) and any(atom in factors for factors, _ in size.terms)
+
+
+def _with_in_place_of(size: Dim, atom: Atom, same: Dim) -> Dim:
+    if isinstance(size, int) or not _has(size, atom):
+        return size
+    parts = (c * product([same if a == atom else a.size() for a in factors]) for factors, c in size.terms)
+    return total([size.constant, *parts])
 
 
 NOTHING = Facts()
@@ -114,6 +144,11 @@ def facts_at(op: Operation) -> Facts:
     """What holds where an operation stands."""
     branches = tuple(_branches(op))
     return _facts(branches) if branches else NOTHING
+
+
+def are_equal_at(op: Operation, lhs: Dim, rhs: Dim) -> bool:
+    """Whether two sizes are known to be equal where an operation stands."""
+    return is_equal(lhs, rhs) is True or facts_at(op).decide(Predicate.of("==", lhs, rhs)) is True
 
 
 def facts_if(op: Operation, also: Sequence[Predicate]) -> Facts:

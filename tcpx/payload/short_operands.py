@@ -9,6 +9,7 @@ from tcpx.payload.diagnostics import Diagnostic, VerifyError
 from tcpx.payload.interfaces import Elementwise
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.expand import Expand
 from tcpx.payload.ops.movement import Broadcast, Fill
 from tcpx.payload.types import ScalarType, Type, dtype_of, i1, like, shape_of
 from tcpx.records import frozen
@@ -18,10 +19,11 @@ Number = int | float
 
 @frozen
 class Repeated:
-    """The broadcast of a value to the shape of a result: dim k of it is dim `dims[k]` there."""
+    """The broadcast of a value to the shape of a result: dim k of it is dim `dims[k]` there; if `expands`, or 1."""
 
     value: Value
     dims: tuple[int, ...]
+    expands: bool = False
 
 
 OperandLike = Value | Number | Repeated
@@ -32,6 +34,11 @@ def broadcast(value: Value, dims: Sequence[int]) -> Repeated:
     return Repeated(value, tuple(dims))
 
 
+def expand(value: Value, dims: Sequence[int]) -> Repeated:
+    """The same of a value of whose dims only a call says whether they are 1: `tcp.expand`."""
+    return Repeated(value, tuple(dims), expands=True)
+
+
 def short_name(result: str, cls: type[Operation], index: int) -> str:
     """What the operation is called that operand `index` stands for: `y.rhs` for an operation called `y`."""
     names = cls.operand_names
@@ -39,7 +46,8 @@ def short_name(result: str, cls: type[Operation], index: int) -> str:
 
 
 def written_out(cls: type[Operation], operands: Sequence[OperandLike], types: Sequence[Type]) -> list[Value]:
-    """The values of operands; of those that are written in place, the results of detached operations, with no names.
+    """The values of operands; of those that are written in place, the results of detached operations, with no names,
+    of which some are written for others (`Shorthand`).
 
     Raises VerifyError where an operation has no operands in place, or no dtype follows for a number.
     """
@@ -92,7 +100,7 @@ def operand_text(given: OperandLike) -> str:
         case Value():
             return f"%{given.name or 'unnamed'}"
         case Repeated():
-            return f"broadcast(%{given.value.name}, {list(given.dims)})"
+            return f"{'expand' if given.expands else 'broadcast'}(%{given.value.name}, {list(given.dims)})"
         case _:
             return number_text(given)
 
@@ -126,7 +134,8 @@ def _operation(
     """The detached operation that an operand written in place stands for."""
     shape = shape_of(result)
     if isinstance(given, Repeated):
-        return Broadcast.of(given.value, given.dims, like(result, shape, dtype_of(given.value.type)))
+        make = Expand.of if given.expands else Broadcast.of
+        return make(given.value, given.dims, like(result, shape, dtype_of(given.value.type)))
     dtype = cls.dtype_of_number(index, dtypes, dtype_of(result))
     if dtype is None:
         raise VerifyError(
@@ -164,7 +173,8 @@ def _dtype(given: OperandLike) -> ScalarType | None:
 def _to_write(cls: type[Operation], given: Number | Repeated) -> str:
     """The statement in place of an operand that cannot be written so."""
     if isinstance(given, Repeated):
-        return f"before it: %c = tcp.broadcast(%{given.value.name}) {{dims = {list(given.dims)}}} : TYPE"
+        opcode = (Expand if given.expands else Broadcast).opcode
+        return f"before it: %c = {opcode}(%{given.value.name}) {{dims = {list(given.dims)}}} : TYPE"
     held = f"{{value = {number_text(given)}}}"
     is_constant = "value" in (cls.attribute_names or ()) and not cls.operand_names
     return f"write {cls.opcode} {held}" if is_constant else f"before it: %c = tcp.fill {held} : TYPE"

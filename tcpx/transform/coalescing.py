@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from tcpx.payload.broadcasting import have_equal_extents
+from tcpx.payload.facts import are_equal_at
 from tcpx.payload.indexing_maps import IndexingMap, map_dim, map_symbols
 from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import Attribute, Operation, Value
@@ -125,10 +126,11 @@ def _check_memory(ctx: TransformContext, op: Structured, names: Sequence[str]) -
     func = ctx.rewriter.func_of(op)
     apart, count = strided_positions(func), len(func.args)
     given = [*zip(op.inputs, op.maps(), strict=True), *zip(op.inits, op.result_maps(), strict=bool(op.inits))]
-    for value, entries in (*given, *zip(op.results, op.result_maps(), strict=True)):
-        places = [func.args.index(value)] if value in func.args else []
-        places += [count + k for user, k in value.uses if user is func.body.terminator]
-        made = value.defining_op if value not in op.results else None
+    for own, entries in (*given, *zip(op.results, op.result_maps(), strict=True)):
+        value = _whole(own)
+        places = [count + k for user, k in own.uses if user is func.body.terminator]
+        places += [func.args.index(value)] if value in func.args else []
+        made = value.defining_op if own not in op.results else None
         is_shown = made is not None and new.pieces_of_all(made) is not None and not _reshapes(made)
         if {map_dim(entry) for entry in entries} & set(names) and (is_shown or set(places) & set(apart)):
             raise ctx.fail(
@@ -155,6 +157,7 @@ def _merged(shape: Sequence[Dim], entries: IndexingMap, names: Sequence[str]) ->
 
 def _reshaped(ctx: TransformContext, value: Value, shape: Sequence[Dim], before: Operation) -> Value:
     """A value under another shape: what it is a reshape of, or a reshape of it that is there, where that has it."""
+    value = _whole(value)
     made = value.defining_op
     near = [made.operands[0]] if made is not None and _reshapes(made) else []
     near += [u.result for u in value.users if _reshapes(u) and u.parent is before.parent and u.order < before.order]
@@ -163,6 +166,16 @@ def _reshaped(ctx: TransformContext, value: Value, shape: Sequence[Dim], before:
             return other
     at = InsertPoint.before(before)
     return ctx.rewriter.insert(new.reshape(value, shape), at, f"{value.name.split('.')[0]}.t").result
+
+
+def _whole(value: Value) -> Value:
+    """What a value is all of, where it is a subset by its type only: a branch round it says that sizes are equal."""
+    made = value.defining_op
+    tiles = [move.source_tile for move in made.moves() if move.kind is MoveKind.SUBSET] if made is not None else []
+    if made is None or not tiles or tiles[0] is None or tiles[0].dropped or not tiles[0].is_at_origin:
+        return value
+    sizes = zip(tiles[0].sizes, shape_of(made.operands[0].type), strict=True)
+    return _whole(made.operands[0]) if all(are_equal_at(made, size, extent) for size, extent in sizes) else value
 
 
 def _reshapes(op: Operation) -> bool:

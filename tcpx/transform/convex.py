@@ -29,6 +29,23 @@ def gathered(ctx: TransformContext, targets: Sequence[Operation]) -> list[Operat
     return ops
 
 
+def connected(op: Operation) -> list[Operation]:
+    """The operations of the block of one that it is computed from, that are computed from it, or from one of these."""
+    block = op.parent
+    if block is None:
+        return [op]
+
+    def beside(one: Operation) -> list[Operation]:
+        made = [_ancestor_in(block, source) for source in sources(one) if _is_in(block, source)]
+        return [other for other in (*_users_in(block, one), *made) if not other.is_terminator]
+
+    return sorted(_reached([op], beside), key=_place)
+
+
+def _is_in(block: Block, op: Operation) -> bool:
+    return any(a.parent is block for a in (op, *op.ancestors()))
+
+
 def used_outside(ops: Sequence[Operation]) -> list[Value]:
     """The results of `ops` that other operations use."""
     group = set(ops)

@@ -178,6 +178,8 @@ class RandomPayload:
     def _written_for(self, op: Shorthand) -> list[Operation]:
         """The operations that it is written for."""
         tops = [value.defining_op for value in op.expanded()]
+        if op.demands():
+            raise op.error("sizes are drawn that have nothing to do with one another", required="no demands of them")
         return [part for top in tops if top is not None for part in (*standing_nowhere(top), top)]
 
     def _add_quantized(self) -> None:

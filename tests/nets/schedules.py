@@ -105,6 +105,8 @@ class RandomSchedule:
             self._two_parts()
         if 40 * self.counts.by_transform["fold_unit_dims"] <= self.counts.cases:
             self._one_index()
+        if 40 * self.counts.by_transform["unswitch"] <= self.counts.cases:
+            self._all_versions()
         if 40 * min(self.counts.by_transform[n] for n in ("dissolve", "isolate")) <= self.counts.cases:
             self._group_for_a_while()
         if self.counts.cases >= LATE and self.counts.by_transform["inline"] < RARE:
@@ -205,6 +207,13 @@ class RandomSchedule:
             if 40 * self.counts.by_transform["isolate"] <= self.counts.cases:
                 self._given("isolate", f"isolate({made})")
             self._given("dissolve", f"dissolve({made})")
+
+    def _all_versions(self) -> None:
+        """Versions of one operation, and of all that has to do with it."""
+        text = self._versions()
+        if text is not None:
+            self._given(SPECIALIZE_WHEN, f"{text.partition(' { ')[0]} {{ }} else {{ }}")
+            self._given("unswitch", "unswitch(root)")
 
     def _call_for_a_while(self) -> None:
         """An operation as a function of its own, and back: chance hardly ever finds the call."""

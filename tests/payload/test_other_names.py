@@ -82,6 +82,7 @@ CASES: dict[str, Case] = {
     "view": ((MATRIX,), "tensor<256xf32>", np.ravel),
     "permute": ((MATRIX,), "tensor<64x4xf32>", np.transpose),
     "broadcast_to": ((VECTOR,), MATRIX, lambda a: np.broadcast_to(a, (4, 64))),
+    "dynamic_broadcast_in_dim": ((VECTOR,), MATRIX, lambda a: np.broadcast_to(a, (4, 64))),
     "constant": ((), MATRIX, lambda: np.ones((4, 64))),
     "zeros": ((), MATRIX, lambda: np.zeros((4, 64))),
     "ones": ((), MATRIX, lambda: np.ones((4, 64))),

@@ -9,6 +9,7 @@ import numpy as np
 
 from tcpx.payload.diagnostics import Diagnostic, VerifyError
 from tcpx.payload.evaluator import Array, Evaluation, poison
+from tcpx.payload.facts import are_equal_at
 from tcpx.payload.fields import ElementsAttribute, FlagAttribute, Operand, SubsetAttribute
 from tcpx.payload.ir import Operation, Value, register
 from tcpx.payload.ops.gml_st import OnSubset, write_subset
@@ -117,7 +118,7 @@ class View(Operation):
             raise self.error("a view is of a buffer and is one", required="buffers", found=f"{before} as {after}")
         if (before.dtype, before.space) != (after.dtype, after.space):
             raise self.error("a view keeps dtype and space", required=str(before), found=str(after))
-        if is_equal(product(before.shape), product(after.shape)) is not True:
+        if not are_equal_at(self, product(before.shape), product(after.shape)):
             raise self.error(
                 "a view keeps the number of elements",
                 required=f"{to_text(product(before.shape))} elements",

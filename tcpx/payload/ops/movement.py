@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tcpx.payload.broadcasting import broadcast_dims
+from tcpx.payload.broadcasting import broadcast_dims, may_be_one
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.fields import ElementsAttribute, NumberOrSizeAttribute, Operand
 from tcpx.payload.indexing_maps import IndexingMap, dims, map_dims
@@ -13,7 +13,7 @@ from tcpx.payload.ir import Attribute, Operation, Range, Value, register
 from tcpx.payload.ops.constant import Const, check_literal
 from tcpx.payload.ops.elementwise import cast_to, converted
 from tcpx.payload.pieces import Piece
-from tcpx.payload.sizes import Dim, Size
+from tcpx.payload.sizes import Dim, Size, to_text
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import Type, dtype_of, like, shape_of, si64
 
@@ -99,6 +99,17 @@ class Broadcast(Movement):
                 required=f"increasing dims below {rank}",
                 found=str(list(places)),
             )
+        own, shape = shape_of(self.operand.type), shape_of(self.result.type)
+        for k, d in enumerate(places if len(own) == len(places) else ()):
+            if may_be_one(own[k], shape[d]) and not self._holds("==", own[k], shape[d]):
+                name = self.operand.name
+                raise self.error(
+                    f"dim {k} of %{name} is not known to be as long as what it becomes",
+                    required=to_text(shape[d]),
+                    found=f"%{name}: {self.operand.type}",
+                    fix=f"if it may be 1: tcp.expand(%{name}) {{dims = {list(places)}}} : {self.result.type}",
+                    unproven=True,
+                )
         super().verify()
 
     def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:

@@ -100,9 +100,14 @@ OTHER_NAMES: Final = (
     ),
     OtherName(("permute", "permute_dims", "swapaxes", "t"), ("$y = tcp.transpose($a) {permutation = [1, 0]} : $type",)),
     OtherName(
-        ("broadcast_to", "broadcast_in_dim", "expand"),
+        ("broadcast_to", "broadcast_in_dim"),
         ("$y = tcp.broadcast($a) {dims = [1]} : $type",),
         "dim k of the operand is dim `dims[k]` of the result",
+    ),
+    OtherName(
+        ("dynamic_broadcast_in_dim", "expand_as", "broadcast_like"),
+        ("$y = tcp.expand($a) {dims = [1]} : $type",),
+        "dim k of the operand is 1, or dim `dims[k]` of the result",
     ),
     OtherName(("constant", "full", "splat", "full_like"), ("$y = tcp.fill {value = 1} : $type",)),
     OtherName(("zeros", "zeros_like", "zero"), ("$y = tcp.fill {value = 0} : $type",)),

@@ -22,6 +22,10 @@ class Shorthand(Operation):
         """What its results are: values of detached operations. Raises VerifyError."""
         raise self.error("it says nothing that it is written for", required="an operation with this interface")
 
+    def demands(self) -> Sequence[Operation]:
+        """Detached assertions, for the start of the function: what they say of sizes holds where this is computed."""
+        return ()
+
     def expanded(self) -> Sequence[Value]:
         """The same, of an operation that is used no more, which no value is read by then."""
         if len(self.operands) != 1:

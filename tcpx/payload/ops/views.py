@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
-from tcpx.payload.facts import facts_at, is_unreachable
+from tcpx.payload.facts import are_equal_at, facts_at, is_unreachable
 from tcpx.payload.fields import DimsAttribute, ElementsAttribute, FlagAttribute, IntAttribute, NumberAttribute, Operand
 from tcpx.payload.interfaces import Box, Iterator, Tileable
 from tcpx.payload.ir import Attribute, Operation, Range, Value, register
@@ -549,8 +549,7 @@ class Reshape(View):
     def verify(self) -> None:
         super().verify()
         before, after = product(shape_of(self.operands[0].type)), product(shape_of(self.result.type))
-        same = is_equal(before, after) is True or facts_at(self).decide(Predicate.of("==", before, after)) is True
-        if not same and not is_unreachable(self):
+        if not are_equal_at(self, before, after) and not is_unreachable(self):
             raise self.error(
                 "a reshape keeps the number of elements",
                 required=f"{to_text(before)} elements",

@@ -137,6 +137,8 @@ class _ModuleParser(SubsetReader):
         self._mark_numbers(func, arguments, scope)
         self._define_arguments(arguments, func.body, scope)
         self._statements(_required(child(node, "body")), func.body, scope)
+        for place, demand in enumerate(self.demanded):
+            func.body.insert(place, demand)
         clause = child(node, "func_results")
         declared = [self.type(nodes(n)[0], scope) for n in nodes(clause)] if clause is not None else []
         self.headers.append(_Header(func, self.source.location(clause or name), declared))
@@ -411,7 +413,7 @@ class _ModuleParser(SubsetReader):
     def _repeated(self, node: Node, scope: Scope) -> Repeated:
         """The broadcast of a value, written as an operand."""
         word, source = tokens(node)
-        if word != "broadcast":
+        if word not in ("broadcast", "expand"):
             raise self.source.error(
                 node,
                 f"`{word}` is written in a statement of its own",
@@ -420,7 +422,7 @@ class _ModuleParser(SubsetReader):
                 fix=f"before it: %c = tcp.{word}({source}) : TYPE",
             )
         dims = tuple(self.integer(n, scope, "a dim of a broadcast") for n in nodes(nodes(node)[0]))
-        return Repeated(self._use(source, scope), dims)
+        return Repeated(self._use(source, scope), dims, expands=word == "expand")
 
     def _check_init(self, node: Node, op: Operation) -> None:
         """The optional operand is always called by its name, so that it cannot be taken for another."""

@@ -6,12 +6,13 @@ from dataclasses import replace
 from lark import Token
 
 from tcpx.limits import UINT64_MAX
-from tcpx.payload.diagnostics import ParseError, VerifyError
+from tcpx.payload.diagnostics import Location, ParseError, VerifyError, counted
 from tcpx.payload.ir import Operation, Value
+from tcpx.payload.ops.shorthand import Shorthand
 from tcpx.payload.short_operands import Number, OperandLike, short_name, written_out
 from tcpx.payload.text.attributes import WORDS, AttributeReader
 from tcpx.payload.text.scope import Scope
-from tcpx.payload.text.syntax import Node, Source, tokens
+from tcpx.payload.text.syntax import Node, Source, child, tokens
 from tcpx.payload.types import Type
 
 
@@ -22,10 +23,12 @@ class ShortFormReader(AttributeReader):
         super().__init__(source)
         self._function: Node | None = None
         self._taken: set[str] | None = None
+        self.demanded: list[Operation] = []
+        """What operations that are written for others demand of the sizes of the function."""
 
     def enter(self, function: Node) -> None:
         """Read this function from now on."""
-        self._function, self._taken = function, None
+        self._function, self._taken, self.demanded = function, None, []
 
     def free_name(self, base: str) -> str:
         """`base`, or `base1`, `base2`, ..: the first that the function does not have."""
@@ -75,7 +78,45 @@ class ShortFormReader(AttributeReader):
             if made is not None:
                 made.location = self.source.location(entry)
                 made.name = made.result.name = self.free_name(short_name(name, cls, index))
+            if isinstance(made, Shorthand) and not isinstance(entry, Token):
+                values[index] = self.expanded(made, entry)[0].result
         return values
+
+    def expanded(self, op: Shorthand, node: Node) -> list[Operation]:
+        """The operations that one is written for, each makes one of its results; those that make their operands stand
+        nowhere yet."""
+        name = child(node, "op_name")
+        if name is not None and len(op.results) > 1:
+            raise self.source.error(
+                name,
+                f"{op.opcode} is written for {counted(len(op.results), 'operation')}, which have one name each",
+                required="the names of the results",
+                found=self.source.location(name).span,
+            )
+        made = [value.defining_op for value in op.expanded()]
+        for demand in op.demands():
+            if all(demand.attributes != known.attributes for known in self.demanded):
+                demand.location = self.source.location(node)
+                self.demanded.append(demand)
+        tops = [top for top in made if top is not None]
+        for top, result in zip(tops, op.results, strict=True):
+            self.finish(top, self.source.location(node), f"{result.name}.wide")
+            top.name = top.result.name = result.name
+        return tops
+
+    def finish(self, op: Operation, place: Location, base: str) -> None:
+        """Say where an operation stands in the text, and those that make its operands and stand nowhere yet; give what
+        the text does not name names that are free."""
+        op.location = place
+        for inner in op.walk():
+            own = inner.results if inner is not op else []
+            for value in (*own, *(argument for block in inner.regions for argument in block.args)):
+                value.name = self.free_name(value.name)
+            inner.name = inner.results[0].name if own else inner.name
+        for value in op.operands:
+            if value.defining_op is not None and value.defining_op.parent is None:
+                self.finish(value.defining_op, place, base)
+                value.name = value.defining_op.name = self.free_name(base)
 
 
 def _is_value(token: Node | Token) -> bool:

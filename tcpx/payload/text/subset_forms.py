@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from tcpx.payload.diagnostics import Location, counted
+from tcpx.payload.diagnostics import counted
 from tcpx.payload.ir import Attribute, Operation, Value
 from tcpx.payload.ops.gml_st import Materialize, StYield
-from tcpx.payload.ops.shorthand import Shorthand
 from tcpx.payload.ops.subset_forms import COMBINERS, combined, of_filter, point, to_filter
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.scope import Scope
@@ -66,40 +65,8 @@ class SubsetReader(ShortFormReader):
                     required=f"`{COMBINED}`" if filtered is None else f"`{FILTER_READ}` or `{FILTER_WRITTEN}`",
                     found=f"{cls.opcode} with {counted(len(operands), 'operand')}",
                 )
-        self._finish(made, self.source.location(node), f"{operands[-1].name}.t")
+        self.finish(made, self.source.location(node), f"{operands[-1].name}.t")
         return made
-
-    def expanded(self, op: Shorthand, node: Node) -> list[Operation]:
-        """The operations that one is written for, each makes one of its results; those that make their operands stand
-        nowhere yet."""
-        name = child(node, "op_name")
-        if name is not None and len(op.results) > 1:
-            raise self.source.error(
-                name,
-                f"{op.opcode} is written for {counted(len(op.results), 'operation')}, which have one name each",
-                required="the names of the results",
-                found=self.source.location(name).span,
-            )
-        made = [value.defining_op for value in op.expanded()]
-        tops = [top for top in made if top is not None]
-        for top, result in zip(tops, op.results, strict=True):
-            self._finish(top, self.source.location(node), f"{result.name}.wide")
-            top.name = top.result.name = result.name
-        return tops
-
-    def _finish(self, op: Operation, place: Location, base: str) -> None:
-        """Say where an operation stands in the text, and those that make its operands and stand nowhere yet; give what
-        the text does not name names that are free."""
-        op.location = place
-        for inner in op.walk():
-            own = inner.results if inner is not op else []
-            for value in (*own, *(argument for block in inner.regions for argument in block.args)):
-                value.name = self.free_name(value.name)
-            inner.name = inner.results[0].name if own else inner.name
-        for value in op.operands:
-            if value.defining_op is not None and value.defining_op.parent is None:
-                self._finish(value.defining_op, place, base)
-                value.name = value.defining_op.name = self.free_name(base)
 
     def _dim(self, node: Node, value: Value, scope: Scope) -> int:
         """The dim along which indices are given."""

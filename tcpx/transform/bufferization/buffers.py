@@ -8,7 +8,7 @@ from typing import Final
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.memory import Alloc, View
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, Symbol, is_equal, upper_expression
+from tcpx.payload.sizes import Dim, Symbol, is_equal, product, upper_expression
 from tcpx.payload.subsets import Tile, compose
 from tcpx.payload.types import BufferType, TensorType, dtype_of, row_major, shape_of, ui8
 from tcpx.transform.bufferization.placement import Placement
@@ -105,6 +105,9 @@ class Buffers:
             base = self._buffers[place.memory]
             block = base.owner if isinstance(base.owner, Block) else None
             point = InsertPoint.start(block) if block is not None else InsertPoint.after(_owner(base))
+            sizes = (product(t.shape) for t in (place.memory.type, place.view.type))
+            if place.view.op is not None and is_equal(*sizes) is not True:  # a branch says that they are
+                point = InsertPoint.before(place.view.op)
             view = self.rewriter.insert(View.of(base, place.view.type.shape), point, f"{place.view.name}.buf")
             known = self._buffers[place.view] = view.result
         return known

@@ -44,6 +44,7 @@ _TABLE: Final[tuple[tuple[str, str], ...]] = (
         "`tile(x, [k: 64], tail: pad)`, `vectorize(x.loop(k))` and `hoist_accumulator(x, out_of: x.loop(k))`",
     ),
     ("vectorize_scan prefix_sum parallel_scan scan_lanes", "`scan_in_lanes(x, d0)`"),
+    ("unswitch_loop loop_unswitch hoist_branch hoist_if sink_into_branches", "`unswitch(root)`"),
     ("apply_licm loop_invariant_code_motion hoist_invariants", "`licm(i)`"),
     ("get_producer get_producer_of_operand", "`producer(x.lhs)`"),
     ("get_consumers get_consumers_of_result consumers", "`users(x)`"),

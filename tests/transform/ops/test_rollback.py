@@ -112,6 +112,12 @@ func @scan(%x: tensor<[N]xsi32>) -> (tensor<[N]xsi32>, tensor<si32>) symbols [N]
   tcp.return(%c, %t)
 }
 """
+ONE_OR_ALL = """\
+func @f(%x: tensor<[M]xf32>, %b: tensor<[C]xf32>) -> tensor<[M]xf32> symbols [M, C] {
+  %y = tcp.add(%x, expand(%b, [0])) : tensor<[M]xf32>
+  tcp.return(%y)
+}
+"""
 COLUMN = """\
 func @f(%x: tensor<[M]x7xf32>, %w: tensor<7x1xf32>) -> tensor<[M]x1xf32> symbols [M] {
   %mm = tcp.matmul(%x, %w) : tensor<[M]x1xf32>
@@ -204,6 +210,7 @@ STEPS: dict[str, tuple[str, str, str]] = {
         MM + "let i = tile(mm, [m: 1])\nlet k = tile(mm, [k: 1])\n",
         "unroll_and_jam(i, factor: 2)",
     ),
+    "unswitch": (ONE_OR_ALL, "", "unswitch(root)"),
     "specialize when": (RELU, MM, "specialize mm when size(mm.m) < 4 { interchange(mm, [k, m, n]) } else { }"),
 }
 INSPECTION = {"assert", "emit_remark", "print", "snapshot", "verify"}
