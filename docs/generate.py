@@ -6,5 +6,33 @@ from pathlib import Path
 
 from tcpx.transform.reference import reference
 
+NOT_PASSING = Path(__file__).parents[1] / "tests/frontends/onnx/not_passing.txt"
+"""Tests of nodes of ONNX that do not pass, with reasons."""
+
+
+def node_tests() -> str:
+    """The page of these tests, by reason."""
+    reasons: dict[str, list[str]] = {}
+    for line in NOT_PASSING.read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            name, _, reason = line.partition(": ")
+            reasons.setdefault(reason, []).append(name)
+    rows = [f"| {reason} | {', '.join(f'`{name}`' for name in names)} |" for reason, names in sorted(reasons.items())]
+    head = f"""\
+# Tests of nodes of ONNX that do not pass
+
+<!-- Made by `make docs` from tests/frontends/onnx/not_passing.txt; do not edit. -->
+
+{sum(map(len, reasons.values()))} tests, of those whose tensors have dtypes of payloads and whose operators are of the
+default domain. All others pass as compiled kernels of the default schedule: 150 in `make test`, all in
+`make conformance`. One that is listed and passes fails the tests.
+
+| operator and reason | tests |
+|---|---|
+"""
+    return head + "\n".join([*rows, ""])
+
+
 if __name__ == "__main__":
     Path(__file__).with_name("transforms.md").write_text(reference(), encoding="utf-8")
+    Path(__file__).with_name("onnx-node-tests.md").write_text(node_tests(), encoding="utf-8")

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from tcpx import onnx as onnx
     from tcpx.public import *  # noqa: F403 - what is public is listed there alone
     from tcpx.tune.tuner import tune as tune
 
 
 def __getattr__(name: str) -> object:
+    if name == "onnx":  # needs an extra
+        return import_module("tcpx.onnx")
     public = import_module("tcpx.public")
     if name not in public.__all__:
         raise AttributeError(f"module `tcpx` has no attribute `{name}`")
@@ -23,4 +26,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted([*import_module("tcpx.public").__all__, "__version__"])
+    return sorted([*import_module("tcpx.public").__all__, "__version__", "onnx"])

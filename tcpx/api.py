@@ -19,7 +19,8 @@ from tcpx.payload.progress import EvaluationProgress
 from tcpx.payload.size_values import size_choices
 from tcpx.payload.strided import mark_strided
 from tcpx.payload.structure import fingerprint as function_fingerprint
-from tcpx.payload.text.parser import load, parse
+from tcpx.payload.text.parser import load as load_text
+from tcpx.payload.text.parser import parse
 from tcpx.records import frozen
 from tcpx.request_cache import cached
 from tcpx.target import Target, load_target
@@ -54,6 +55,16 @@ CHECKOUT_LIBRARY = Path(__file__).parents[1] / "schedules"
 def library_folder() -> Path:
     """The folder of the schedules that come with tcpx."""
     return LIBRARY if LIBRARY.is_dir() else CHECKOUT_LIBRARY
+
+
+def load(path: str | Path) -> Module:
+    """The module in a payload file; its constants lie beside it. Of an `.onnx` file that of the model (`tcpx.onnx`).
+    Raises ParseError, VerifyError, and OnnxError."""
+    if Path(path).suffix == ".onnx":
+        from tcpx.frontends import onnx  # needs an extra
+
+        return onnx.load(path).module
+    return load_text(path)
 
 
 def parse_schedule(text: str, file: str = "<schedule>") -> Program:

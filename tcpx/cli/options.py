@@ -73,7 +73,7 @@ def add_schedule(parser: argparse.ArgumentParser, default: str = "the default po
 
 def add_payload(parser: argparse.ArgumentParser) -> None:
     """`FILE`."""
-    parser.add_argument("file", metavar="FILE", help="payload file (.tcp)")
+    parser.add_argument("file", metavar="FILE", help="payload file (.tcp), or a model (.onnx)")
 
 
 def add_sizes(parser: argparse.ArgumentParser, meaning: str) -> None:

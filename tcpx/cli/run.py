@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 import tcpx
 from tcpx.cli.differences import Tolerance, compare
+from tcpx.cli.models import payload_of
 from tcpx.cli.options import (
     Subcommand,
     UsageError,
@@ -92,21 +93,22 @@ def _execute(options: argparse.Namespace) -> int:
         raise UsageError(f"required --output FILE.npy or FILE.npz, found {output!r}")
     if allowed is not None and not options.check:
         raise UsageError("--tolerance and --relative-tolerance need --check")
-    module = tcpx.load(options.file)
+    module, files = payload_of(options)
     _check_single(module, output)
-    arrays = _inputs(module, options)
+    arrays = _inputs(module, files, options)
     started = perf_counter()
-    kernel = tcpx.compile(
-        module,
-        schedule_of(options),
-        params=params_of(options),
-        target=options.target,
-        threads=options.threads,
-        strided=options.strided,
-        sanitize=options.sanitize,
-        tuned=tuned_of(options),
-        cache=options.cache,
-    )
+    with showing(lambda seconds: f"schedule, lowering and C compiler: {seconds:.0f} s so far"):
+        kernel = tcpx.compile(
+            module,
+            schedule_of(options),
+            params=params_of(options),
+            target=options.target,
+            threads=options.threads,
+            strided=options.strided,
+            sanitize=options.sanitize,
+            tuned=tuned_of(options),
+            cache=options.cache,
+        )
     compiled = perf_counter()
     results = _as_tuple(kernel(*arrays))
     called = perf_counter()
@@ -152,9 +154,8 @@ def _tolerance(options: argparse.Namespace) -> Tolerance | None:
     return None if absolute is None and relative is None else Tolerance(absolute or 0.0, relative or 0.0)
 
 
-def _inputs(module: tcpx.Module, options: argparse.Namespace) -> tuple[Array, ...]:
+def _inputs(module: tcpx.Module, files: Mapping[str, str], options: argparse.Namespace) -> tuple[Array, ...]:
     """The arrays of the files, and random ones for the rest where --random says so."""
-    files: dict[str, str] = checked_unique(options.input, "--input")
     sizes: dict[str, int] = checked_unique(options.size, "--size")
     chosen: int | None = options.random
     if chosen is None and sizes:

@@ -102,7 +102,7 @@ class Builder:
         base = op.opcode.rpartition(".")[2]
         loop_name = op.var.name if isinstance(op, Loop) else ""
         for index, result in enumerate(op.results):
-            result.name = self._fresh(names[index] if index < len(names) else result.name or base)
+            result.name = self.fresh_name(names[index] if index < len(names) else result.name or base)
         op.name = op.name or loop_name or (op.results[0].name if op.results else "")
         op.location = op.location or location_outside(__name__, "contextlib")
         return self._blocks[-1].append(op)
@@ -180,8 +180,8 @@ class Builder:
         """A loop from, to (exclusive) and by `bounds`, open while in the context; `destinations` maps the name of
         each to its init. It is handed out: `var`, `destinations`, `results`."""
         inits = destinations or {}
-        var = Var(self._fresh(name), *map(as_dim, bounds))
-        body = Block([(self._fresh(d), v.type) for d, v in inits.items()])
+        var = Var(self.fresh_name(name), *map(as_dim, bounds))
+        body = Block([(self.fresh_name(d), v.type) for d, v in inits.items()])
         made = self.insert(cls.over(var, list(inits.values()), body), *results)
         with self.inside(body):
             yield made
@@ -207,7 +207,8 @@ class Builder:
         verify_module(self.module)
         return self.module
 
-    def _fresh(self, base: str) -> str:
+    def fresh_name(self, base: str) -> str:
+        """A name that no value of the open function has: this one, or with a number behind it."""
         name = self._free(base)
         self._names.add(name)
         return name

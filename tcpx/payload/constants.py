@@ -57,7 +57,11 @@ class Constants:
 
     def put(self, name: str, array: NumpyArray) -> None:
         """Store an array; called by the builder, the loader and the Rewriter."""
-        held = np.array(array, order="C")
+        self.keep(name, np.array(array, order="C"))
+
+    def keep(self, name: str, array: NumpyArray) -> None:
+        """Store an array without a copy, such as one that is mapped from a file: nobody writes to it any more."""
+        held = np.ascontiguousarray(array).reshape(array.shape)
         held.setflags(write=False)
         if name in self._arrays:
             self.remove(name)

@@ -16,6 +16,7 @@ from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.other_names import advice
 from tcpx.payload.ops.shorthand import Shorthand, standing_nowhere
+from tcpx.payload.safetensors import SUFFIX, SafetensorsArchive
 from tcpx.payload.short_operands import OperandLike, Repeated
 from tcpx.payload.sizes import Symbol, Var
 from tcpx.payload.stored_arrays import ArrayArchive, UnreadableArrayError
@@ -71,13 +72,13 @@ def _verify_with_file(module: Module, reader: _ModuleParser, folder: Path, name:
     """Read the arrays that the module refers to, once it is verified that they fit. Raises ParseError, VerifyError."""
     module.constants = Constants(source=name)
     try:
-        with ArrayArchive(folder, name) as archive:
+        with _archive(folder, name) as archive:
             module.constants.unread = archive.headers()
             _verify(module, reader)
             used = dict.fromkeys(op.attributes.get("constant") for op in module.walk())
             for array in archive.names:
                 if array in used:
-                    module.constants.put(array, archive.read(array))
+                    module.constants.keep(array, archive.read(array))
             module.constants.unread = {}
         for op in module.walk():
             if isinstance(op, Structured) and op.index_operands():
@@ -87,10 +88,14 @@ def _verify_with_file(module: Module, reader: _ModuleParser, folder: Path, name:
             Diagnostic(
                 f'cannot read the constants "{name}"',
                 payload=location,
-                required="an npz file of arrays, in the folder of the payload or below it",
+                required="an npz or safetensors file of arrays, in the folder of the payload or below it",
                 found=str(error),
             )
         ) from error
+
+
+def _archive(folder: Path, name: str) -> ArrayArchive | SafetensorsArchive:
+    return SafetensorsArchive(folder, name) if name.endswith(SUFFIX) else ArrayArchive(folder, name)
 
 
 def load(path: str | Path) -> Module:

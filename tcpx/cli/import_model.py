@@ -1,0 +1,55 @@
+"""tcpx import: write a model of ONNX as a payload, to read and to schedule."""
+
+import argparse
+from pathlib import Path
+
+import tcpx
+from tcpx.cli.options import Subcommand, UsageError, add_sizes, checked_unique, input_file
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE.onnx", help="the model")
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        type=input_file,
+        metavar="NAME=FILE.npy",
+        help="the value of an input that has to be constant, such as a shape; may be repeated",
+    )
+    add_sizes(parser, "a number for a dim that the model names; may be repeated")
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", required=True, help="folder to write to, made where it is missing"
+    )
+
+
+def _execute(options: argparse.Namespace) -> int:
+    files: dict[str, str] = checked_unique(options.input, "--input")
+    sizes: dict[str, int] = checked_unique(options.size, "--size")
+    folder = Path(options.output)
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"required a folder for --output, found the file {folder}")
+    values = {name: tcpx.read_array(path) for name, path in files.items()}
+    model = tcpx.onnx.load(options.file, values=values, sizes=sizes)
+    module = model.module
+    folder.mkdir(parents=True, exist_ok=True)
+    written = tcpx.onnx.write(model, folder)
+    print(f"@{module.main.name}: {len(module.main.body.ops)} operations, {len(model.weights)} arrays of weights")
+    for port in model.inputs:
+        print(f"  in   %{port.argument}: {port.type}" + (f" (input {port.name})" if port.name != port.argument else ""))
+    for name, value in zip(model.outputs, module.main.returned, strict=True):
+        print(f"  out  %{value.name}: {value.type}" + (f" (output {name})" if name != value.name else ""))
+    for path in written:
+        print(f"  wrote {path}: {path.stat().st_size} bytes")
+    return 0
+
+
+IMPORT = Subcommand(
+    name="import",
+    summary="write a model of ONNX as a payload",
+    description="Read an ONNX file and write DIR/model.tcp, the payload with the names of the nodes, and\n"
+    "DIR/model.safetensors, its weights. What is not supported is listed, all of it, with the names of the nodes.",
+    example="tcpx import model.onnx -o model/",
+    add_arguments=_add_arguments,
+    execute=_execute,
+)

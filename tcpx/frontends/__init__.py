@@ -1,0 +1,1 @@
+"""Readers of the files of other systems, as payloads. They import `payload` alone."""

@@ -1,0 +1,70 @@
+"""What an import may end with, beside a module."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from tcpx.payload.diagnostics import Diagnostic, Location, TcpxError
+from tcpx.records import frozen
+
+_MOST_SHOWN: Final = 40
+
+
+class OnnxError(TcpxError):
+    """An ONNX file that cannot be read, or that breaks a rule of its operators."""
+
+    @classmethod
+    def at(cls, place: Location | str, message: str, required: str, found: str, fix: str | None = None) -> "OnnxError":
+        """An error at a node, or about a whole file."""
+        where = Location(place, 1, 1) if isinstance(place, str) else place
+        return cls(Diagnostic(message, payload=where, required=required, found=found, fix=fix))
+
+
+@frozen
+class Finding:
+    """A node that no payload can state yet, and why."""
+
+    node: str
+    operator: str
+    reason: str
+    place: Location | None = None
+
+    def __str__(self) -> str:
+        return f"{self.operator} `{self.node}`: {self.reason}"
+
+
+class UnsupportedError(OnnxError):
+    """A model with nodes that are not supported: `findings` has all of them."""
+
+    def __init__(self, diagnostic: Diagnostic, findings: Sequence[Finding] = ()) -> None:
+        super().__init__(diagnostic)
+        self.findings = tuple(findings)
+
+    @classmethod
+    def of(cls, file: str, findings: Sequence[Finding]) -> "UnsupportedError":
+        """One error for all of them."""
+        shown = tuple(str(finding) for finding in findings[:_MOST_SHOWN])
+        rest = len(findings) - len(shown)
+        return cls(
+            Diagnostic(
+                f"{file} has nodes that are not supported",
+                payload=findings[0].place or Location(file, 1, 1),
+                required="operators, dtypes and shapes that docs/onnx.md lists",
+                found=f"{len(findings)} other node(s)",
+                notes=(*shown, *([f"and {rest} more"] if rest else [])),
+            ),
+            findings,
+        )
+
+
+class Unsupported(Exception):  # noqa: N818 - a rule says so of one node; the importer collects them
+    """A node that a rule cannot state; the text says why."""
+
+
+class NotConstant(Exception):  # noqa: N818 - the importer asks for the inputs, or lists the node
+    """A value that has to be known when the model is imported, the node that needs it, and the inputs of the model that
+    it depends on."""
+
+    def __init__(self, what: str, sources: frozenset[str], node: str, operator: str, place: Location) -> None:
+        super().__init__(what)
+        self.sources = sources
+        self.node, self.operator, self.place = node, operator, place

@@ -1,0 +1,330 @@
+"""A graph of ONNX, node by node, as the function of a payload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+import onnx
+
+from tcpx.frontends.onnx.errors import Finding, NotConstant, OnnxError, Unsupported
+from tcpx.frontends.onnx.node import Node, identifier
+from tcpx.frontends.onnx.operators import REFUSED, RULES
+from tcpx.frontends.onnx.reading import DEFAULT_DOMAINS
+from tcpx.frontends.onnx.schemas import body_of, fits, schema_of, with_defaults
+from tcpx.frontends.onnx.shape_arithmetic import folded
+from tcpx.frontends.onnx.table import Result
+from tcpx.frontends.onnx.values import MOST_ELEMENTS, Tensor, of_array, of_value
+from tcpx.frontends.onnx.writing import Writer
+from tcpx.payload.builder import Builder
+from tcpx.payload.diagnostics import Location, TcpxError
+from tcpx.payload.evaluator import Array, evaluate_func
+from tcpx.payload.ir import Value
+from tcpx.payload.types import TensorType
+
+OLDEST_OPSET: Final = 7
+DEEPEST: Final = 16
+"""Functions and branches within one another."""
+_DEEPEST: Final = f"{DEEPEST} functions and branches within one another at most"
+MOST_NODES: Final = 100_000
+Reads = Callable[[onnx.TensorProto], Array]
+
+
+@dataclass(eq=False, slots=True)
+class Scope:
+    """The values by name in a graph, branch or function; versions of the operators there, and what attributes of nodes
+    in a function stand for."""
+
+    values: dict[str, Tensor | None]
+    versions: Mapping[str, int]
+    attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    prefix: str = ""
+    depth: int = 0
+
+
+class Importer:
+    """Adds the nodes of a graph to the open function of a builder. `reads` gives the array of a tensor of the file,
+    `functions` are those that the model declares."""
+
+    def __init__(
+        self, builder: Builder, file: str, reads: Reads, functions: Mapping[tuple[str, str], onnx.FunctionProto]
+    ) -> None:
+        self.writer = Writer(builder)
+        self.file, self.reads, self.functions = file, reads, functions
+        self.findings: list[Finding] = []
+        self.count = 0
+
+    def run(self, nodes: Iterable[onnx.NodeProto], scope: Scope) -> None:
+        """Import nodes in their order. Those that are not supported are noted, and those that need their results are
+        left out. Raises OnnxError, and NotConstant for the first value that has to be known."""
+        for proto in nodes:
+            self.count += 1
+            if self.count > MOST_NODES:
+                most = f"{MOST_NODES} at most, those of functions included"
+                raise OnnxError.at(self.file, "the graph has too many nodes", most, "more")
+            self._node(proto, scope)
+
+    def _node(self, proto: onnx.NodeProto, scope: Scope) -> None:
+        name = proto.name or next((output for output in proto.output if output), proto.op_type)
+        place = self._place(proto, name)
+        inputs: list[Tensor | None] = []
+        for given in proto.input:
+            if given and given not in scope.values:
+                message = f"{proto.op_type} `{name}` reads a value that nothing has computed"
+                raise OnnxError.at(place, message, "a value that stands before the node", f"`{given}`")
+            inputs.append(scope.values[given] if given else None)
+        while inputs and inputs[-1] is None and not proto.input[len(inputs) - 1]:
+            inputs.pop()
+        outputs = list(proto.output)
+        lost = [given for given, held in zip(proto.input, inputs, strict=False) if given and held is None]
+        made: Sequence[Tensor | None] = ()
+        if not lost:
+            try:
+                made = self._import(proto, name, place, inputs, outputs, scope)
+            except Unsupported as error:
+                self.findings.append(Finding(name, proto.op_type, str(error), place))
+            except TcpxError as error:
+                raise error.with_places(payload=place) from error
+        for index, output in enumerate(outputs):
+            if output:
+                scope.values[output] = made[index] if index < len(made) else None
+
+    def _place(self, proto: onnx.NodeProto, name: str) -> Location:
+        """The node as a line of the graph: there is no text."""
+        text = f"{', '.join(proto.output)} = {proto.op_type}({', '.join(proto.input)})"
+        shown = text if text.startswith(f"{name} = ") else f"{name}: {text}"
+        return Location(self.file, self.count, 1, text=shown[:400].replace("\n", " "))
+
+    def _import(
+        self,
+        proto: onnx.NodeProto,
+        name: str,
+        place: Location,
+        inputs: Sequence[Tensor | None],
+        outputs: Sequence[str],
+        scope: Scope,
+    ) -> Sequence[Tensor | None]:
+        domain = "" if proto.domain in DEFAULT_DOMAINS else proto.domain
+        local = self.functions.get((proto.domain, proto.op_type))
+        attributes = self._attributes(proto, scope)
+        version = scope.versions.get(domain)
+        if local is not None:
+            return self._body(local, inputs, attributes, scope, name)
+        if domain or version is None:
+            raise Unsupported(
+                f"the domain {proto.domain or 'ai.onnx'}, whose operators are not known here"
+                if domain
+                else "no opset of the default domain"
+            )
+        schema = schema_of(proto.op_type, version)
+        node = Node(
+            name,
+            proto.op_type,
+            schema.since_version if schema is not None else version,
+            inputs,
+            outputs,
+            attributes,
+            self.writer,
+            place,
+            self.reads,
+            lambda graph, given: self._subgraph(graph, given, scope),
+        )
+        if schema is None:
+            raise Unsupported(f"no operator of opset {version}")
+        self._check(node, schema)
+        if proto.op_type in REFUSED:
+            raise Unsupported(REFUSED[proto.op_type])
+        if node.operator == "CastLike":  # of the other operand only the dtype is read
+            to = onnx.helper.np_dtype_to_tensor_dtype(node.dtype(1).numpy)
+            node = replace(node, operator="Cast", inputs=inputs[:1], attributes={"to": to})
+        known = folded(node)
+        if known is not None:
+            return known
+        self.writer.place, self.writer.prefix = place, scope.prefix + identifier(next(filter(None, outputs), name))
+        rule = RULES.get(node.operator)
+        if rule is None:
+            body = body_of(schema, proto, attributes, inputs, version)
+            if body is None:
+                raise Unsupported("an operator that is not there yet")
+            return self._body(body, inputs, with_defaults(schema, attributes), scope, name)
+        if proto.op_type not in _WITH_GRAPHS and all(t is None or t.is_known for t in node.inputs):
+            constant = self._folded(rule, node)
+            if constant is not None:
+                return constant
+        self.writer.made = []
+        first = len(self.writer.made)
+        results = _several(rule(node))
+        return self._named(results, node, scope, first)
+
+    def _named(self, results: Sequence[Result], node: Node, scope: Scope, first: int) -> list[Tensor]:
+        """Results with the names of the outputs, and what of the model their elements depend on."""
+        sources = frozenset[str]().union(*(t.sources for t in node.inputs if t is not None))
+        made: list[Tensor] = []
+        for index, result in enumerate(results):
+            shown = node.outputs[index] if index < len(node.outputs) else ""
+            if isinstance(result, Tensor):
+                made.append(result)
+                continue
+            op = result.defining_op
+            if op is not None and op in self.writer.made[first:] and shown:
+                self._rename(result, scope.prefix + identifier(shown), node.name if len(results) == 1 else "")
+            made.append(of_value(shown, result, sources))
+        return made
+
+    def _rename(self, value: Value, name: str, node: str) -> None:
+        value.name = self.writer.builder.fresh_name(name)
+        if value.defining_op is not None:
+            value.defining_op.name = identifier(node) if node else value.name
+
+    def _check(self, node: Node, schema: onnx.defs.OpSchema) -> None:
+        """The counts and attributes that the operator declares."""
+        if not schema.min_input <= len(node.inputs) <= schema.max_input:
+            raise node.error(
+                "another number of operands", f"{schema.min_input} to {schema.max_input}", str(len(node.inputs))
+            )
+        if not schema.min_output <= len(node.outputs) <= schema.max_output:
+            raise node.error(
+                "another number of results", f"{schema.min_output} to {schema.max_output}", str(len(node.outputs))
+            )
+        for key in node.attributes:
+            if key not in schema.attributes:
+                raise node.error(
+                    f"there is no attribute `{key}` in opset {node.version}",
+                    f"one of {', '.join(schema.attributes) or 'none'}",
+                    key,
+                )
+            kind = fits(schema, key, node.attributes[key])
+            if kind is not None:
+                found = type(node.attributes[key]).__name__
+                raise node.error(f"the attribute `{key}` is of another kind", kind, found)
+        for key, declared in schema.attributes.items():
+            if declared.required and key not in node.attributes:
+                raise node.error(f"the attribute `{key}` is missing", f"`{key}`", ", ".join(node.attributes) or "none")
+
+    def _attributes(self, proto: onnx.NodeProto, scope: Scope) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for attribute in proto.attribute:
+            if attribute.ref_attr_name:
+                if attribute.ref_attr_name in scope.attributes:
+                    found[attribute.name] = scope.attributes[attribute.ref_attr_name]
+                continue
+            found[attribute.name] = onnx.helper.get_attribute_value(attribute)
+        return found
+
+    def _body(
+        self,
+        body: onnx.FunctionProto,
+        inputs: Sequence[Tensor | None],
+        attributes: Mapping[str, Any],
+        scope: Scope,
+        name: str,
+    ) -> Sequence[Tensor | None]:
+        """The nodes of a function in place of a node that calls it."""
+        if scope.depth >= DEEPEST:
+            raise OnnxError.at(
+                self.file, f"`{name}` stands too deep", _DEEPEST, "more, or a function that calls itself"
+            )
+        defaults = {a.name: onnx.helper.get_attribute_value(a) for a in body.attribute_proto}
+        versions = {"" if o.domain in DEFAULT_DOMAINS else o.domain: o.version for o in body.opset_import}
+        values = dict(zip(body.input, [*inputs, *[None] * len(body.input)], strict=False))
+        absent = {given for given, held in values.items() if held is None}
+        inner = Scope(
+            dict(values),
+            versions or scope.versions,
+            {**defaults, **attributes},
+            f"{scope.prefix}{identifier(name)}.",
+            scope.depth + 1,
+        )
+        nodes = [_without(node, absent) for node in body.node]
+        before = len(self.findings)
+        self.run(nodes, inner)
+        for k, finding in enumerate(self.findings[before:], before):
+            if finding.node != name:
+                self.findings[k] = Finding(name, f"{finding.operator} in the body of", finding.reason, finding.place)
+        return [inner.values.get(output) for output in body.output]
+
+    def _subgraph(self, graph: onnx.GraphProto, given: Sequence[Tensor], scope: Scope) -> Sequence[Tensor]:
+        """A branch or the body of a loop, which reads the values around it."""
+        if scope.depth >= DEEPEST:
+            raise OnnxError.at(self.file, "a branch stands too deep", _DEEPEST, "more")
+        values = dict(scope.values)
+        for tensor in graph.initializer:
+            values[tensor.name] = of_array(tensor.name, self.reads(tensor))
+        values.update(zip((i.name for i in graph.input), given, strict=False))
+        inner = Scope(values, scope.versions, scope.attributes, scope.prefix, scope.depth + 1)
+        self.run(graph.node, inner)
+        found = [inner.values.get(output.name) for output in graph.output]
+        held = [f for f in found if f is not None]
+        if len(held) != len(found):
+            raise Unsupported("a branch with nodes that are not supported")
+        return held
+
+    def _folded(self, rule: Callable[[Node], Any], node: Node) -> list[Tensor] | None:
+        """The results of a rule whose operands are all known, by the meaning of the operations that it writes."""
+        builder = Builder()
+        w = Writer(builder)
+        w.place = node.place
+        copies = [
+            None if t is None else Tensor(t.name, t.shape, t.dtype, t.array, t.sizes, None, t.sources)
+            for t in node.inputs
+        ]
+        inner = replace(node, inputs=copies, w=w)
+        values: list[Value | Tensor] = []
+        with builder.func("folded", {}):
+            results = _several(rule(inner))
+            for result in results:
+                if isinstance(result, Tensor) and result.value is None and result.array is not None:
+                    values.append(result)
+                    continue
+                value = result if isinstance(result, Value) else inner.value_of(result)
+                if _count(value) > MOST_ELEMENTS:
+                    return None
+                values.append(value)
+            builder.returns(*(v for v in values if isinstance(v, Value)))
+        module = builder.finish()
+        arrays = iter(evaluate_func(module, module.main, []))
+        sources = frozenset[str]().union(*(t.sources for t in node.inputs if t is not None))
+        made: list[Tensor] = []
+        for index, value in enumerate(values):
+            name = node.outputs[index] if index < len(node.outputs) else ""
+            if isinstance(value, Tensor):
+                made.append(value)
+                continue
+            held = of_array(name, np.asarray(next(arrays)), sources)
+            if held is None:
+                return None
+            made.append(held)
+        return made
+
+
+_WITH_GRAPHS: Final = frozenset(("If", "Loop", "Scan"))
+
+
+def _several(result: Result | Sequence[Result]) -> list[Result]:
+    return [result] if isinstance(result, Value | Tensor) else list(result)
+
+
+def _count(value: Value) -> int:
+    shape = value.type.shape if isinstance(value.type, TensorType) else ()
+    count = 1
+    for extent in shape:
+        if not isinstance(extent, int):
+            return MOST_ELEMENTS + 1
+        count *= extent
+    return count
+
+
+def _without(proto: onnx.NodeProto, absent: set[str]) -> onnx.NodeProto:
+    """A node of a body without the operands that the call leaves out."""
+    if not any(given in absent for given in proto.input):
+        return proto
+    copy = onnx.NodeProto()
+    copy.CopyFrom(proto)
+    del copy.input[:]
+    copy.input.extend("" if given in absent else given for given in proto.input)
+    return copy
+
+
+__all__ = ["Importer", "NotConstant", "Scope"]

@@ -1,0 +1,258 @@
+"""One node of a graph as the rules of operators see it: operands, attributes, and the writer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import numpy as np
+import onnx
+
+from tcpx.frontends.onnx.errors import NotConstant, OnnxError, Unsupported
+from tcpx.frontends.onnx.values import Elements, Tensor, objects
+from tcpx.frontends.onnx.writing import Shape, Writer
+from tcpx.payload.diagnostics import Location
+from tcpx.payload.evaluator import Array
+from tcpx.payload.ir import Value
+from tcpx.payload.sizes import Dim
+from tcpx.payload.types import ScalarType, TensorType, scalar_of_numpy
+
+_NUMPY_OF_ONNX: Final = {
+    1: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16, 6: np.int32, 7: np.int64, 9: np.bool_,
+    10: np.float16, 11: np.float64, 12: np.uint32, 13: np.uint64,
+}  # fmt: skip
+BFLOAT16: Final = 16
+
+
+def dtype_of_onnx(number: int) -> ScalarType:
+    """The dtype of a number of `TensorProto.DataType`. Raises Unsupported."""
+    from tcpx.payload.types import bf16
+
+    if number == BFLOAT16:
+        return bf16
+    held = _NUMPY_OF_ONNX.get(number)
+    found = scalar_of_numpy(np.dtype(held)) if held is not None else None
+    if found is None:
+        names = {value: name for name, value in onnx.TensorProto.DataType.items()}
+        raise Unsupported(f"the dtype {names.get(number, number)}")
+    return found
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """A node with its operands, None for those that are left out."""
+
+    name: str
+    operator: str
+    version: int
+    inputs: Sequence[Tensor | None]
+    outputs: Sequence[str]
+    attributes: Mapping[str, Any]
+    w: Writer
+    place: Location
+    of_array: Callable[[onnx.TensorProto], Array]
+    subgraph: Callable[[onnx.GraphProto, Sequence[Tensor]], Sequence[Tensor]]
+
+    # ------------------------------------------------------------ operands
+
+    def has(self, index: int) -> bool:
+        """Whether an operand is there."""
+        return index < len(self.inputs) and self.inputs[index] is not None
+
+    def input(self, index: int) -> Tensor:
+        """An operand that has to be there."""
+        found = self.inputs[index] if index < len(self.inputs) else None
+        if found is None:
+            raise self.error(
+                f"operand {index} is missing", f"{index + 1} operands or more", f"{len(self.inputs)} operands"
+            )
+        return found
+
+    def value(self, index: int) -> Value:
+        """An operand as a value of the payload."""
+        return self.value_of(self.input(index))
+
+    def values(self) -> list[Value]:
+        """All operands as values of the payload."""
+        return [self.value(k) for k in range(len(self.inputs))]
+
+    def optional(self, index: int) -> Value | None:
+        """An operand as a value, None where it is left out."""
+        return self.value(index) if self.has(index) else None
+
+    def value_of(self, tensor: Tensor) -> Value:
+        """A tensor as a value of the payload, which is made where it is known."""
+        return value_of(self.w, tensor)
+
+    def array(self, index: int) -> Array:
+        """The numbers of an operand that has to be known. Raises NotConstant."""
+        tensor = self.input(index)
+        if tensor.array is None:
+            raise self._unknown(index, tensor)
+        return tensor.array
+
+    def numbers(self, index: int) -> list[int]:
+        """The integers of an operand that has to be known."""
+        return [int(n) for n in np.asarray(self.array(index)).ravel().tolist()]
+
+    def number(self, index: int, default: float = 0.0) -> float:
+        """The number of a scalar operand that has to be known; `default` where it is left out."""
+        if not self.has(index):
+            return default
+        held = np.asarray(self.array(index)).ravel()
+        if held.size != 1:
+            raise self.error(f"operand {index} is one number", "one element", f"{held.size}")
+        return float(held[0]) if held.dtype.kind not in "iub" else int(held[0])
+
+    def elements(self, index: int) -> Elements:
+        """The elements of an operand as sizes, which may depend on symbols. Raises NotConstant."""
+        tensor = self.input(index)
+        found = tensor.elements()
+        if found is None:
+            raise self._unknown(index, tensor)
+        return found
+
+    def _unknown(self, index: int, tensor: Tensor) -> NotConstant:
+        what = f"operand {index} (`{tensor.name}`) has to be constant"
+        return NotConstant(what, tensor.sources, self.name, self.operator, self.place)
+
+    def dims(self, index: int) -> list[Dim]:
+        """The same as a list."""
+        return list(self.elements(index).ravel().tolist())
+
+    def shape(self, index: int = 0) -> Shape:
+        """The shape of an operand."""
+        return self.input(index).shape
+
+    def static(self, index: int = 0) -> tuple[int, ...]:
+        """The shape of an operand that has to be numbers. Raises Unsupported."""
+        found = self.shape(index)
+        held = tuple(n for n in found if isinstance(n, int))
+        if len(held) != len(found):
+            raise Unsupported(f"a shape with sizes known when called: {self.input(index)}")
+        return held
+
+    def dtype(self, index: int = 0) -> ScalarType:
+        """The dtype of an operand."""
+        return self.input(index).dtype
+
+    # ------------------------------------------------------------ attributes
+
+    def raw(self, name: str) -> Any:  # noqa: ANN401 - a number, text, tensor or graph
+        """An attribute as ONNX has it, or None."""
+        return self.attributes.get(name)
+
+    def int(self, name: str, default: int | None = None) -> int:
+        """An integer attribute."""
+        held = self.attributes.get(name, default)
+        if not isinstance(held, int):
+            raise self.error(f"the attribute `{name}` is missing, or no integer", "an integer", _kind(held))
+        return held
+
+    def float(self, name: str, default: float | None = None) -> float:
+        """A float attribute."""
+        held = self.attributes.get(name, default)
+        if not isinstance(held, float | int):
+            raise self.error(f"the attribute `{name}` is missing, or no number", "a float", _kind(held))
+        return held
+
+    def ints(self, name: str, default: Sequence[int] | None = None) -> list[int]:
+        """A list of integers."""
+        held: object = self.attributes.get(name, default)
+        numbers = list(cast("Sequence[object]", held)) if isinstance(held, list | tuple) else [None]
+        found = [n for n in numbers if isinstance(n, int)]
+        if len(found) != len(numbers):
+            raise self.error(
+                f"the attribute `{name}` is missing, or no list of integers", "integers", _kind(cast("object", held))
+            )
+        return found
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """A string attribute."""
+        held = self.attributes.get(name, default)
+        if isinstance(held, bytes):
+            held = held.decode("utf-8", "replace")
+        if not isinstance(held, str):
+            raise self.error(f"the attribute `{name}` is missing, or no string", "a string", _kind(held))
+        return held
+
+    def graph(self, name: str) -> onnx.GraphProto:
+        """An attribute that is a graph."""
+        held: object = self.attributes.get(name)
+        if not isinstance(held, onnx.GraphProto):
+            raise self.error(f"the attribute `{name}` is missing, or no graph", "a graph", _kind(held))
+        return held
+
+    def axis(self, rank: int, name: str = "axis", default: int | None = None, most: int | None = None) -> int:
+        """An attribute that is an axis, from the end where it is negative."""
+        return self.checked_axis(self.int(name, default), rank, most)
+
+    def checked_axis(self, axis: int, rank: int, most: int | None = None) -> int:
+        """An axis below `rank`, or `most` of them."""
+        count = rank if most is None else most
+        if not -rank <= axis < max(count, 0):
+            raise self.error("an axis is outside", f"-{rank} to {count - 1}", str(axis))
+        return axis + rank if axis < 0 else axis
+
+    def axes(self, axes: Sequence[int], rank: int) -> list[int]:
+        """Axes that are all different."""
+        found = [self.checked_axis(axis, rank) for axis in axes]
+        if len(set(found)) != len(found):
+            raise self.error("an axis is there twice", "different axes", str(list(axes)))
+        return found
+
+    def ranked(self, index: int, least: int, most: int | None = None) -> Tensor:
+        """An operand of some number of dims."""
+        tensor = self.input(index)
+        if tensor.rank < least or (most is not None and tensor.rank > most):
+            wanted = f"{least}" if most == least else f"{least} or more" if most is None else f"{least} to {most}"
+            raise self.error(f"operand {index} has another number of dims", f"{wanted} dims", str(tensor))
+        return tensor
+
+    # ------------------------------------------------------------ results
+
+    def wants(self, index: int) -> bool:
+        """Whether a result is asked for."""
+        return index < len(self.outputs) and bool(self.outputs[index])
+
+    def type(self, shape: Sequence[Dim], dtype: ScalarType) -> TensorType:
+        """A tensor type."""
+        return TensorType(tuple(shape), dtype)
+
+    def error(self, message: str, required: str, found: str) -> OnnxError:
+        """An error at this node."""
+        return OnnxError.at(self.place, f"{self.operator} `{self.name}`: {message}", required, found)
+
+
+def value_of(w: Writer, tensor: Tensor) -> Value:
+    """A tensor as a value of the payload, which is made where the elements are known."""
+    if tensor.value is None:
+        tensor.value = _written(w, tensor)
+    return tensor.value
+
+
+def _written(w: Writer, tensor: Tensor) -> Value:
+    array = tensor.array
+    if array is not None and array.size and not any(array.strides):
+        return w.fill(array.ravel()[0].item(), tensor.shape, tensor.dtype)
+    if array is not None:
+        return w.constant(identifier(tensor.name), array)
+    if tensor.sizes is None:
+        raise AssertionError(f"{tensor.name} is no value")
+    flat = [w.fill(size, (1,), tensor.dtype) for size in tensor.sizes.ravel().tolist()]
+    return w.reshape(w.concat(flat, 0), tensor.shape)
+
+
+def identifier(name: str) -> str:
+    """A name as the payload may have it."""
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in "_./~") else "_" for c in name)
+    held = kept.lstrip("/") or "v"
+    return held if held[0].isalpha() or held[0] == "_" else f"_{held}"
+
+
+def _kind(held: object) -> str:
+    return "none" if held is None else f"a {type(held).__name__}"
+
+
+__all__ = ["Node", "dtype_of_onnx", "identifier", "objects"]

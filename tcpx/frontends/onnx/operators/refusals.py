@@ -1,0 +1,29 @@
+"""Operators that no payload can state, or that nothing states yet: each with its reason."""
+
+from tcpx.frontends.onnx.table import refused
+
+refused("the shape of its result depends on data", "NonZero", "Unique", "NonMaxSuppression")
+refused(
+    "sequences, maps and optional values are no tensors", "SequenceAt", "SequenceConstruct", "SequenceEmpty",
+    "SequenceErase", "SequenceInsert", "SequenceLength", "SequenceMap", "SplitToSequence", "ConcatFromSequence",
+    "Optional",
+)  # fmt: skip
+refused(
+    "strings are no numbers", "StringConcat", "StringNormalizer", "StringSplit", "RegexFullMatch", "TfIdfVectorizer"
+)
+refused("files of images are not read", "ImageDecoder")
+refused(
+    "random numbers",
+    "Bernoulli",
+    "Multinomial",
+    "RandomNormal",
+    "RandomNormalLike",
+    "RandomUniform",
+    "RandomUniformLike",
+)
+refused("the operation set has no order of elements: no sort", "TopK")
+refused("the operation set has no inverse of this function", "Acos", "Asin", "Atan")
+refused("the operation set has no complex numbers", "DFT", "STFT", "MelWeightMatrix")
+refused("the operation set has no reads at fractions of an index", "GridSample", "RoiAlign", "MaxRoiPool", "DeformConv")
+refused("the operation set has no recurrence of products over time", "LSTM", "GRU", "RNN")
+refused("no rule states it yet", "Det", "Col2Im", "MaxUnpool", "TensorScatter")

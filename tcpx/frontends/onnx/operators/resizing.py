@@ -1,0 +1,151 @@
+"""Resize and Upsample: along each axis, a gather or a product with a matrix of weights that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import ceil, floor
+from typing import Final
+
+import numpy as np
+
+from tcpx.frontends.onnx.errors import Unsupported
+from tcpx.frontends.onnx.node import Node
+from tcpx.frontends.onnx.table import Result, rule
+from tcpx.payload.evaluator import Array
+from tcpx.payload.ir import Value
+from tcpx.payload.types import accumulator_of, f32, shape_of
+
+_NEAREST: Final[dict[str, Callable[[float], float]]] = {
+    "round_prefer_floor": lambda x: ceil(x - 0.5),
+    "round_prefer_ceil": lambda x: floor(x + 0.5),
+    "floor": floor,
+    "ceil": ceil,
+}
+
+
+@rule("Upsample")
+def upsample(n: Node) -> Result:
+    """As many elements along each axis as scales say."""
+    scales = [float(s) for s in np.asarray(n.array(1)).ravel()] if n.version >= 9 else list(n.raw("scales"))
+    own = n.static()
+    sizes = [floor(d * s) for d, s in zip(own, scales, strict=True)]
+    return _resized(
+        n, n.value(0), list(range(len(own))), sizes, scales, n.text("mode", "nearest"), "asymmetric", "floor"
+    )
+
+
+@rule("Resize")
+def resize(n: Node) -> Result:
+    """To sizes, or by scales, along axes."""
+    own = n.static()
+    axes = n.axes(n.ints("axes"), len(own)) if n.raw("axes") is not None else list(range(len(own)))
+    scales_at, sizes_at = (1, None) if n.version < 11 else (2, 3)
+    extents = [own[a] for a in axes]
+    if sizes_at is not None and n.has(sizes_at) and n.numbers(sizes_at):
+        sizes = n.numbers(sizes_at)
+        scales = [s / d for s, d in zip(sizes, extents, strict=True)]
+        policy = n.text("keep_aspect_ratio_policy", "stretch")
+        if policy != "stretch":
+            one = min(scales) if policy == "not_larger" else max(scales)
+            scales, sizes = [one] * len(axes), [floor(one * d + 0.5) for d in extents]
+    else:
+        scales = [float(s) for s in np.asarray(n.array(scales_at)).ravel()]
+        sizes = [floor(d * s) for d, s in zip(extents, scales, strict=True)]
+    if len(sizes) != len(axes) or min(sizes, default=1) < 0:
+        raise n.error("a size for each axis", f"{len(axes)} of them, 0 or more", str(sizes))
+    transform = n.text("coordinate_transformation_mode", "half_pixel") if n.version >= 11 else "asymmetric"
+    nearest = n.text("nearest_mode", "round_prefer_floor") if n.version >= 11 else "floor"
+    return _resized(n, n.value(0), axes, sizes, scales, n.text("mode", "nearest"), transform, nearest)
+
+
+def _resized(
+    n: Node,
+    x: Value,
+    axes: Sequence[int],
+    sizes: Sequence[int],
+    scales: Sequence[float],
+    mode: str,
+    transform: str,
+    nearest: str,
+) -> Value:
+    dtype = n.dtype()
+    roi = [float(v) for v in np.asarray(n.array(1)).ravel()] if transform == "tf_crop_and_resize" else []
+    own = n.static()
+    for k, (axis, size, scale) in enumerate(zip(axes, sizes, scales, strict=True)):
+        if size == own[axis] and scale == 1 and not roi:
+            continue
+        box = (roi[k], roi[k + len(axes)]) if roi else (0.0, 1.0)
+        places = np.array([_place(n, i, own[axis], size, scale, transform, box) for i in range(size)])
+        outside = (places < 0) | (places > own[axis] - 1) if roi else np.zeros(size, bool)
+        if mode == "nearest" and not outside.any():
+            rounding = _NEAREST.get(nearest)
+            if rounding is None:
+                raise Unsupported(f"the rounding {nearest}")
+            at = np.array([min(max(rounding(p), 0), own[axis] - 1) for p in places], np.int64).reshape(size)
+            x = n.w.take(x, n.w.constant(f"{n.w.prefix}.places", at), axis)
+            continue
+        if outside.any():
+            raise Unsupported("a crop beyond the tensor")
+        x = _weighted(n, x, axis, _weights(n, places, own[axis], scale, mode))
+    return n.w.cast(x, dtype)
+
+
+def _place(n: Node, i: int, extent: int, size: int, scale: float, transform: str, box: tuple[float, float]) -> float:
+    """Where element i of the result lies in the operand."""
+    match transform:
+        case "half_pixel":
+            return (i + 0.5) / scale - 0.5
+        case "half_pixel_symmetric":
+            adjusted = size / (extent * scale)
+            return extent / 2 * (1 - adjusted) + (i + 0.5) / scale - 0.5
+        case "pytorch_half_pixel":
+            return (i + 0.5) / scale - 0.5 if size > 1 else -0.5
+        case "align_corners":
+            return i * (extent - 1) / (extent * scale - 1) if extent * scale != 1 else 0.0
+        case "asymmetric":
+            return i / scale
+        case "tf_crop_and_resize":
+            start, end = box
+            if size > 1:
+                return start * (extent - 1) + i * (end - start) * (extent - 1) / (size - 1)
+            return 0.5 * (start + end) * (extent - 1)
+        case _:
+            raise Unsupported(f"the coordinates {transform}")
+
+
+def _weights(n: Node, places: Array, extent: int, scale: float, mode: str) -> Array:
+    """The weight of each element of the operand in each of the result."""
+    wide = max(1.0, 1 / scale) if n.int("antialias", 0) and n.version >= 18 else 1.0
+    if mode not in ("linear", "cubic"):
+        raise Unsupported(f"the mode {mode}")
+    reach = wide * (1 if mode == "linear" else 2)
+    a = n.float("cubic_coeff_a", -0.75)
+    made = np.zeros((len(places), extent))
+    for row, place in enumerate(places.tolist()):
+        taps = range(floor(place - reach) + 1, ceil(place + reach))
+        weights = {t: _kernel((t - place) / wide, mode, a) for t in taps}
+        if n.int("exclude_outside", 0):
+            weights = {t: v for t, v in weights.items() if 0 <= t < extent}
+        total = sum(weights.values())
+        for tap, weight in weights.items():
+            made[row, min(max(tap, 0), extent - 1)] += weight / total
+    return made
+
+
+def _kernel(t: float, mode: str, a: float) -> float:
+    t = abs(t)
+    if mode == "linear":
+        return max(0.0, 1 - t)
+    if t <= 1:
+        return ((a + 2) * t - (a + 3)) * t * t + 1
+    return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a if t < 2 else 0.0
+
+
+def _weighted(n: Node, x: Value, axis: int, weights: Array) -> Value:
+    """A product with a matrix along an axis."""
+    held = accumulator_of(n.dtype()) if n.dtype().is_float else f32
+    own = shape_of(x.type)
+    matrix = n.w.constant(f"{n.w.prefix}.weights", weights.astype(held.numpy))
+    names = [f"d{k}" for k in range(len(own))]
+    out = [*names[:axis], "to", *names[axis + 1 :]]
+    return n.w.contract(n.w.cast(x, held), matrix, names, ["to", f"d{axis}"], out, held)

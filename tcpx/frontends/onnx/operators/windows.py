@@ -1,0 +1,311 @@
+"""Operators over windows: convolutions and pools, of any number of dims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from tcpx.frontends.onnx.errors import Unsupported
+from tcpx.frontends.onnx.node import Node
+from tcpx.frontends.onnx.operators.linear import shifted
+from tcpx.frontends.onnx.table import Result, rule
+from tcpx.frontends.onnx.writing import Build, same, shown
+from tcpx.payload.indexing_maps import dims
+from tcpx.payload.ir import Value
+from tcpx.payload.sizes import Dim, ceildiv, floordiv
+from tcpx.payload.types import ScalarType, accumulator_of, dtype_of, shape_of, si32
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Windows over the spatial dims: their sizes, distances, the spacing of their elements, padding, and how many."""
+
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    low: tuple[Dim, ...]
+    high: tuple[Dim, ...]
+    count: tuple[Dim, ...]
+
+    @property
+    def rank(self) -> int:
+        return len(self.kernel)
+
+    def padded(self, n: Node, x: Value, value: float) -> Value:
+        """A value with the padding along its last dims."""
+        lead = (0,) * (len(shape_of(x.type)) - self.rank)
+        return n.w.pad(x, (*lead, *self.low), (*lead, *self.high), value)
+
+    def places(self) -> tuple[list[Dim], list[tuple[str, str]], list[tuple[str, str, Dim]]]:
+        """The index along each spatial dim, the iterators of windows, and those within one."""
+        out = [f"o{k}" for k in range(self.rank)]
+        inner = [f"k{k}" for k in range(self.rank)]
+        read = [
+            o * stride + i * spacing
+            for o, i, stride, spacing in zip(dims(*out), dims(*inner), self.strides, self.dilations, strict=True)
+        ]
+        reduced: list[tuple[str, str, Dim]] = [
+            (i, "reduction", size) for i, size in zip(inner, self.kernel, strict=True)
+        ]
+        return read, [(o, "parallel") for o in out], reduced
+
+
+def windows_of(n: Node, spatial: Sequence[Dim], kernel: Sequence[int]) -> Windows:
+    """What the attributes of a node say of windows over dims."""
+    rank = len(spatial)
+    strides, dilations = n.ints("strides", [1] * rank), n.ints("dilations", [1] * rank)
+    pads: list[Dim] = list(n.ints("pads", [0] * (2 * rank)))
+    for name, held, count in (
+        ("kernel_shape", kernel, rank),
+        ("strides", strides, rank),
+        ("dilations", dilations, rank),
+        ("pads", pads, 2 * rank),
+    ):
+        if len(held) != count or (name != "pads" and any(not isinstance(k, int) or k < 1 for k in held)):
+            raise n.error(f"`{name}` has a number for each spatial dim", f"{count} of them, 1 or more", shown(held))
+    extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    auto, ceil = n.text("auto_pad", "NOTSET"), bool(n.int("ceil_mode", 0))
+    low, high = list(pads[:rank]), list(pads[rank:])
+    many: Dim
+    found: list[Dim] = []
+    for k, size in enumerate(spatial):
+        if auto in ("SAME_UPPER", "SAME_LOWER"):
+            many = ceildiv(size, strides[k])
+            missing = (many - 1) * strides[k] + extent[k] - size
+            if not isinstance(missing, int):
+                raise Unsupported(f"auto_pad of a dim that is known when called: {shown([size])}")
+            missing = max(0, missing)
+            low[k] = missing // 2 if auto == "SAME_UPPER" else missing - missing // 2
+            high[k] = missing - low[k]
+            found.append(many)
+            continue
+        if auto == "VALID":
+            low[k] = high[k] = 0
+        reach = size + low[k] + high[k] - extent[k]
+        many = (ceildiv(reach, strides[k]) if ceil else floordiv(reach, strides[k])) + 1
+        if ceil:
+            if not isinstance(many, int) or not isinstance(size, int) or not isinstance(reach, int):
+                raise Unsupported("ceil_mode of a dim that is known when called")
+            before = low[k]
+            if isinstance(before, int) and (many - 1) * strides[k] >= size + before:
+                many -= 1
+            high[k] = high[k] + max(0, (many - 1) * strides[k] - reach)
+        found.append(many)
+    if any(isinstance(c, int) and c < 1 for c in found):
+        raise n.error("no window fits", "a window in each dim", shown(spatial))
+    return Windows(tuple(kernel), tuple(strides), tuple(dilations), tuple(low), tuple(high), tuple(found))
+
+
+def convolved(n: Node, x: Value, weight: Value, dtype: ScalarType, pad: float = 0) -> Value:
+    """[b, c, ..] by [f, c / groups, ..]: the sum over channels of a group and over a window."""
+    shape, own = shape_of(x.type), shape_of(weight.type)
+    groups, rank = n.int("group", 1), len(shape) - 2
+    kernel = [k for k in own[2:] if isinstance(k, int)]
+    if rank < 1 or len(own) != len(shape) or len(kernel) != rank:
+        raise n.error(
+            "x and w have batch, channels and dims",
+            "the same number of dims, those of w known",
+            f"{shown(shape)} and {shown(own)}",
+        )
+    if n.raw("kernel_shape") is not None and n.ints("kernel_shape") != kernel:
+        raise n.error("`kernel_shape` is that of w", str(kernel), str(n.ints("kernel_shape")))
+    if groups < 1 or not same(own[1] * groups, shape[1]) or not same(floordiv(own[0], groups) * groups, own[0]):
+        raise n.error("channels are groups", f"{groups} groups of {shown(own[1:2])}", shown(shape[1:2]))
+    held = windows_of(n, shape[2:], kernel)
+    x = held.padded(n, x, pad)
+    read, out, inner = held.places()
+    wide = accumulator_of(dtype)
+    b, c, f = dims("b", "c", "f")
+    spots = dims(*(name for name, _ in out))
+    within = dims(*(name for name, _, _ in inner))
+
+    def body(build: Build, e: Sequence[Value]) -> Value:
+        x, y = (v if dtype_of(v.type) == wide else build("cast", v, to=wide) for v in e[:2])
+        return build("multiply_add", x, y, e[2]) if wide.is_float else build("add", e[2], build("mul", x, y))
+
+    if groups == 1:
+        iterators = [("b", "parallel"), ("f", "parallel"), *out, ("c", "reduction"), *inner]
+        maps = [[b, c, *read], [f, c, *within], [b, f, *spots]]
+        made = n.w.generic([x, weight], iterators, maps, ((shape[0], own[0], *held.count), wide), body, "add")
+        return n.w.cast(made, dtype)
+    (g,) = dims("g")
+    padded = shape_of(x.type)
+    x = n.w.reshape(x, [shape[0], groups, own[1], *padded[2:]])
+    weight = n.w.reshape(weight, [groups, floordiv(own[0], groups), *own[1:]])
+    iterators = [("b", "parallel"), ("g", "parallel"), ("f", "parallel"), *out, ("c", "reduction"), *inner]
+    maps = [[b, g, c, *read], [g, f, c, *within], [b, g, f, *spots]]
+    result = (shape[0], groups, floordiv(own[0], groups), *held.count)
+    made = n.w.generic([x, weight], iterators, maps, (result, wide), body, "add")
+    return n.w.cast(n.w.reshape(made, [shape[0], own[0], *held.count]), dtype)
+
+
+def with_bias(n: Node, made: Value, bias: Value | None) -> Value:
+    """A number added to each channel."""
+    if bias is None:
+        return made
+    shape = shape_of(made.type)
+    return n.w.op("add", made, n.w.op("broadcast", bias, shape=shape, dims=(1,)))
+
+
+@rule("Conv")
+def conv(n: Node) -> Result:
+    """A convolution, which does not turn its weights."""
+    return with_bias(n, convolved(n, n.value(0), n.value(1), n.dtype()), n.optional(2))
+
+
+@rule("ConvInteger")
+def conv_integer(n: Node) -> Result:
+    """Of integers less their zero points, in si32."""
+    return convolved(n, shifted(n, n.value(0), n.optional(2)), shifted(n, n.value(1), n.optional(3), 0), si32)
+
+
+@rule("ConvTranspose")
+def conv_transpose(n: Node) -> Result:
+    """A convolution of x with elements between its own, by turned weights."""
+    x, weight, shape, own = n.value(0), n.value(1), n.ranked(0, 3).shape, n.shape(1)
+    rank, groups = len(shape) - 2, n.int("group", 1)
+    kernel = [k for k in own[2:] if isinstance(k, int)]
+    if (
+        len(own) != len(shape)
+        or len(kernel) != rank
+        or groups < 1
+        or not same(own[0], shape[1])
+        or not same(floordiv(own[0], groups) * groups, own[0])
+    ):
+        raise n.error(
+            "x and w have channels and dims",
+            f"w of {len(shape)} dims, {groups} groups",
+            f"{shown(shape)} and {shown(own)}",
+        )
+    strides, dilations = n.ints("strides", [1] * rank), n.ints("dilations", [1] * rank)
+    more, auto = n.ints("output_padding", [0] * rank), n.text("auto_pad", "NOTSET")
+    pads = n.ints("pads", [0] * (2 * rank))
+    wanted = n.ints("output_shape", [])[-rank:] if n.raw("output_shape") is not None else []
+    low: list[Dim] = []
+    high: list[Dim] = []
+    count: list[Dim] = []
+    for k in range(rank):
+        reach = (kernel[k] - 1) * dilations[k]
+        whole = (shape[2 + k] - 1) * strides[k] + reach + 1 + more[k]
+        before, behind = pads[k], pads[rank + k]
+        if wanted or auto in ("SAME_UPPER", "SAME_LOWER"):
+            cut = whole - (wanted[k] if wanted else shape[2 + k] * strides[k])
+            if not isinstance(cut, int):
+                raise Unsupported("padding of a dim that is known when called")
+            half = cut // 2 if auto == "SAME_UPPER" else cut - cut // 2
+            before, behind = half, cut - half
+        low.append(reach - before)
+        high.append(reach - behind + more[k])
+        count.append(whole - before - behind)
+    lead = (0, 0)
+    inside = n.w.pad(x, (*lead, *([0] * rank)), (*lead, *([0] * rank)), 0, (*lead, *(s - 1 for s in strides)))
+    cuts = (
+        [max(0, -p) if isinstance(p, int) else 0 for p in low],
+        [max(0, -p) if isinstance(p, int) else 0 for p in high],
+    )
+    spread = shape_of(inside.type)
+    kept = [d - a - b for d, a, b in zip(spread[2:], *cuts, strict=True)]
+    inside = n.w.slice(inside, [0, 0, *cuts[0]], [*spread[:2], *kept])
+    low = [p + c for p, c in zip(low, cuts[0], strict=True)]
+    high = [p + c for p, c in zip(high, cuts[1], strict=True)]
+    inside = n.w.pad(inside, (*lead, *low), (*lead, *high), 0)
+    turned = n.w.op("reverse", weight, dims=tuple(range(2, 2 + rank)))
+    inner = floordiv(own[0], groups)
+    turned = n.w.reshape(turned, [groups, inner, own[1], *kernel])
+    turned = n.w.transpose(turned, [0, 2, 1, *range(3, 3 + rank)])
+    wide = n.w.reshape(inside, [shape[0], groups, inner, *shape_of(inside.type)[2:]])
+    held = Windows(tuple(kernel), (1,) * rank, tuple(dilations), (0,) * rank, (0,) * rank, tuple(count))
+    read, out, within = held.places()
+    b, c, f, g = dims("b", "c", "f", "g")
+    spots, inner_dims = dims(*(name for name, _ in out)), dims(*(name for name, _, _ in within))
+    dtype = n.dtype()
+    made = n.w.generic(
+        [wide, turned], [("b", "parallel"), ("g", "parallel"), ("f", "parallel"), *out, ("c", "reduction"), *within],
+        [[b, g, c, *read], [g, f, c, *inner_dims], [b, g, f, *spots]], ((shape[0], groups, own[1], *count), dtype),
+        lambda build, e: build("multiply_add", e[0], e[1], e[2]), "add",
+    )  # fmt: skip
+    return with_bias(n, n.w.reshape(made, [shape[0], own[1] * groups, *count]), n.optional(2))
+
+
+def pooled(n: Node, x: Value, held: Windows, combiner: str, dtype: ScalarType, padding: float) -> Value:
+    """The elements of each window joined."""
+    shape = shape_of(x.type)
+    read, out, inner = held.places()
+    b, c = dims("b", "c")
+    spots = dims(*(name for name, _ in out))
+    return n.w.generic(
+        [held.padded(n, x, padding)], [("b", "parallel"), ("c", "parallel"), *out, *inner],
+        [[b, c, *read], [b, c, *spots]], ((*shape[:2], *held.count), dtype),
+        lambda build, e: build(combiner, e[1], e[0]), combiner,
+    )  # fmt: skip
+
+
+@rule("MaxPool")
+def max_pool(n: Node) -> Result | Sequence[Result]:
+    """The greatest element of each window."""
+    if n.wants(1):
+        raise Unsupported("the places of the greatest elements")
+    shape, dtype = n.ranked(0, 3).shape, n.dtype()
+    held = windows_of(n, shape[2:], n.ints("kernel_shape"))
+    return pooled(n, n.value(0), held, "max", dtype, dtype.minimum)
+
+
+@rule("AveragePool")
+def average_pool(n: Node) -> Result:
+    """The mean of each window, of its elements within x or within the padding too."""
+    shape, dtype, w = n.ranked(0, 3).shape, n.dtype(), n.w
+    held = windows_of(n, shape[2:], n.ints("kernel_shape"))
+    wide = accumulator_of(dtype)
+    total = pooled(n, w.cast(n.value(0), wide), held, "add", wide, 0)
+    padded = any(not same(p, 0) for p in (*held.low, *held.high))
+    if not padded:
+        return w.cast(w.with_number("div", total, prod(held.kernel)), dtype)
+    counted = w.fill(1, (1, 1, *shape[2:]), wide)
+    own = held
+    if n.int("count_include_pad", 0):
+        pads: list[Dim] = list(n.ints("pads", [0] * (2 * held.rank)))
+        if n.text("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
+            pads = [*held.low, *held.high]
+        counted = w.fill(
+            1,
+            (1, 1, *(d + a + b for d, a, b in zip(shape[2:], pads[: held.rank], pads[held.rank :], strict=True))),
+            wide,
+        )
+        own = Windows(
+            held.kernel,
+            held.strides,
+            held.dilations,
+            (0,) * held.rank,
+            tuple(h - p for h, p in zip(held.high, pads[held.rank :], strict=True)),
+            held.count,
+        )
+    count = pooled(n, counted, own, "add", wide, 0)
+    return w.cast(w.op("div", total, w.expand(count, shape_of(total.type))), dtype)
+
+
+@rule("LpPool")
+def lp_pool(n: Node) -> Result:
+    """The root of the sum of powers of each window."""
+    shape, w, p = n.ranked(0, 3).shape, n.w, n.int("p", 2)
+    held = windows_of(n, shape[2:], n.ints("kernel_shape"))
+    size = w.unary("abs", n.value(0))
+    powers = w.op("mul", size, size) if p == 2 else w.with_number("pow", size, p)
+    total = pooled(n, powers, held, "add", n.dtype(), 0)
+    return w.unary("sqrt", total) if p == 2 else w.with_number("pow", total, 1 / p)
+
+
+@rule("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
+def global_pool(n: Node) -> Result:
+    """All spatial dims as one window."""
+    x, rank, w = n.value(0), n.ranked(0, 3).rank, n.w
+    axes = list(range(2, rank))
+    if n.operator == "GlobalMaxPool":
+        return w.reduce("reduce_max", x, axes, keep=True)
+    if n.operator == "GlobalAveragePool":
+        return w.reduce("reduce_mean", x, axes, keep=True)
+    p = n.int("p", 2)
+    if p == 2:
+        return w.reduce("reduce_l2", x, axes, keep=True)
+    total = w.reduce("reduce_sum", w.with_number("pow", w.unary("abs", x), p), axes, keep=True)
+    return w.with_number("pow", total, 1 / p)

@@ -1,0 +1,134 @@
+"""ONNX files: the message, and the arrays of its tensors, which are mapped where they lie outside of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import prod
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+
+from tcpx.frontends.onnx.errors import OnnxError
+from tcpx.payload.evaluator import Array
+from tcpx.payload.text.file import file_below, open_regular
+
+DEFAULT_DOMAINS: Final = ("", "ai.onnx")
+LARGEST_FILE: Final = (1 << 31) - 1
+"""Bytes of a message of Protocol Buffers; weights beyond are external data."""
+
+
+def read_model(path: Path) -> onnx.ModelProto:
+    """The message of a file. Raises OnnxError."""
+    try:
+        with open_regular(path) as file:
+            content = file.read(LARGEST_FILE + 1)
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, "a file that can be read", str(error)) from error
+    if len(content) > LARGEST_FILE:
+        raise _unreadable(path, f"{LARGEST_FILE} bytes at most", "more")
+    return parsed(content, path)
+
+
+def parsed(content: bytes, path: Path) -> onnx.ModelProto:
+    """A message from its bytes. Raises OnnxError."""
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(content)
+    except (DecodeError, ValueError, RuntimeError) as error:
+        raise _unreadable(path, "a message of the type ModelProto", str(error)) from error
+    if not model.HasField("graph") or not model.opset_import:
+        found = "no graph" if not model.HasField("graph") else "no opset_import"
+        raise _unreadable(path, "a model with a graph and its opsets", found)
+    newest = onnx.defs.onnx_opset_version()
+    for opset in model.opset_import:
+        if opset.domain in DEFAULT_DOMAINS and not 1 <= opset.version <= newest:
+            raise _unreadable(
+                path, f"an opset up to {newest}, the newest of the package onnx", f"opset {opset.version}"
+            )
+    names = (*_names_of(model.graph), *(name for f in model.functions for name in _names_in(f.node)))
+    if not all(isinstance(name, str) for name in names):
+        raise _unreadable(path, "names in UTF-8", "bytes that are no characters")
+    return model
+
+
+def _names_of(graph: onnx.GraphProto) -> Iterator[object]:
+    """The texts of a graph: protobuf hands those out as bytes that are not in UTF-8."""
+    yield graph.name
+    for named in (*graph.input, *graph.output, *graph.initializer):
+        yield named.name
+    for port in graph.input:
+        yield from (dim.dim_param for dim in port.type.tensor_type.shape.dim)
+    yield from _names_in(graph.node)
+
+
+def _names_in(nodes: Iterable[onnx.NodeProto]) -> Iterator[object]:
+    for node in nodes:
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+        for attribute in node.attribute:
+            yield from (attribute.name, attribute.ref_attr_name)
+            if attribute.HasField("g"):
+                yield from _names_of(attribute.g)
+
+
+class TensorReader:
+    """Arrays of the tensors of a model. External data is read from its folder, or below it, and from nowhere else."""
+
+    def __init__(self, file: str, folder: Path) -> None:
+        self.file, self.folder = file, folder
+
+    def __call__(self, tensor: onnx.TensorProto) -> Array:
+        """The array of a TensorProto. Raises OnnxError."""
+        shape = tuple(tensor.dims)
+        if any(n < 0 for n in shape):
+            raise self._error(tensor, "dims of 0 or more", str(list(shape)))
+        try:
+            dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._error(tensor, "a dtype of ONNX", f"number {tensor.data_type}") from error
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            return self._external(tensor, shape, dtype)
+        if tensor.HasField("raw_data") and dtype.itemsize * 8 == _width(tensor.data_type, dtype):
+            raw = tensor.raw_data
+            if len(raw) != prod(shape) * dtype.itemsize:
+                raise self._error(tensor, f"{prod(shape) * dtype.itemsize} bytes", f"{len(raw)} bytes")
+            return np.frombuffer(raw, dtype.newbyteorder("<") if dtype.kind in "iuf" else dtype).reshape(shape)
+        try:
+            return np.asarray(onnx.numpy_helper.to_array(tensor))
+        except (ValueError, TypeError, RuntimeError, AttributeError, OverflowError, MemoryError) as error:
+            raise self._error(tensor, f"{prod(shape)} elements of {dtype}", str(error)) from error
+
+    def _external(self, tensor: onnx.TensorProto, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        count = prod(shape) * dtype.itemsize
+        try:
+            offset, length = int(entries.get("offset") or 0), int(entries.get("length") or count)
+            path = file_below(self.folder, entries["location"])
+            with open_regular(path) as file:
+                size = file.seek(0, 2)
+                if offset < 0 or length != count or offset + count > size:
+                    found = f"bytes {offset} to {offset + length} of a file of {size}"
+                    raise self._error(tensor, f"{count} bytes within the file", found)
+                if not count:
+                    return np.empty(shape, dtype)
+                return np.memmap(file, dtype, "r", offset, tuple(shape))
+        except (OSError, ValueError, KeyError) as error:
+            raise self._error(tensor, "external data below the folder of the model", str(error)) from error
+
+    def _error(self, tensor: onnx.TensorProto, required: str, found: str) -> OnnxError:
+        name = tensor.name[:80] or "of an attribute"
+        return OnnxError.at(self.file, f"cannot read the tensor `{name}`", required, found)
+
+
+def _width(number: int, dtype: np.dtype[Any]) -> int:
+    """The bits of an element in a file: dtypes of 4 and 2 bits are packed."""
+    names = onnx.TensorProto.DataType.Name(number)
+    return next(
+        (bits for suffix, bits in (("INT4", 4), ("INT2", 2), ("E2M1", 4)) if names.endswith(suffix)), dtype.itemsize * 8
+    )
+
+
+def _unreadable(path: Path, required: str, found: str) -> OnnxError:
+    return OnnxError.at(str(path), f"cannot read the model {path}", required, found)

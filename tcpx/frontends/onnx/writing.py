@@ -1,0 +1,323 @@
+"""Operations of the payload, added as ONNX needs them: with NumPy's rules of broadcasting, and with dims kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tcpx.frontends.onnx.errors import Unsupported
+from tcpx.payload.builder import Builder
+from tcpx.payload.diagnostics import Location
+from tcpx.payload.evaluator import Array
+from tcpx.payload.ir import Attribute, Block, Operation, Value, operation_class
+from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.generic import Generic, Yield
+from tcpx.payload.sizes import Dim, Size, as_dim, is_equal, to_text
+from tcpx.payload.types import ScalarType, TensorType, dtype_of, i1, scalar_of_numpy, shape_of
+
+Shape = tuple[Dim, ...]
+Build = Callable[..., Value]
+
+
+def same(a: Dim, b: Dim) -> bool:
+    """Whether two dims are known to be one number."""
+    return is_equal(a, b) is True
+
+
+def shown(shape: Sequence[Dim]) -> str:
+    """A shape in a message."""
+    return f"[{', '.join(map(to_text, shape))}]"
+
+
+class Writer:
+    """Adds operations to the function of a builder. `place` and `prefix` are those of the node at hand."""
+
+    def __init__(self, builder: Builder) -> None:
+        self.builder = builder
+        self.place: Location | None = None
+        self.prefix = ""
+        self.made: list[Operation] = []
+        """The operations of the node at hand."""
+
+    # ------------------------------------------------------------ one operation
+
+    def insert(self, op: Operation) -> Value:
+        """Add a detached operation and hand out its first result."""
+        op.location = self.place
+        word = op.opcode.rpartition(".")[2]
+        self.builder.insert(op, *([f"{self.prefix}.{word}" if self.prefix else word] * len(op.results)))
+        self.made.append(op)
+        return op.results[0]
+
+    def op(
+        self,
+        name: str,
+        *operands: Value,
+        dtype: ScalarType | None = None,
+        shape: Shape | None = None,
+        **attributes: Attribute,
+    ) -> Value:
+        """An operation `tcp.NAME`, of the shape and dtype of its first operand where none is given."""
+        return self.several(name, operands, [(shape, dtype)], **attributes)[0]
+
+    def several(
+        self,
+        name: str,
+        operands: Sequence[Value],
+        results: Sequence[tuple[Shape | None, ScalarType | None]],
+        **attributes: Attribute,
+    ) -> Sequence[Value]:
+        """An operation with several results."""
+        like = operands[0].type if operands else None
+        types = [
+            TensorType(
+                shape if shape is not None else shape_of(like) if like is not None else (),
+                dtype if dtype is not None else dtype_of(like) if like is not None else i1,
+            )
+            for shape, dtype in results
+        ]
+        made = _class(name)(list(operands), types, attributes)
+        self.insert(made)
+        return made.results
+
+    def unary(self, name: str, a: Value, **attributes: Attribute) -> Value:
+        """An elementwise operation of one operand."""
+        return self.several(name, [a], [(None, None)], **attributes)[0]
+
+    def binary(self, name: str, a: Value, b: Value, dtype: ScalarType | None = None) -> Value:
+        """An elementwise operation of operands that are broadcast to one shape."""
+        shape = broadcast_shape(shape_of(a.type), shape_of(b.type))
+        return self.op(name, self.expand(a, shape), self.expand(b, shape), dtype=dtype)
+
+    def compare(self, name: str, a: Value, b: Value) -> Value:
+        """A comparison of operands that are broadcast."""
+        return self.binary(name, a, b, i1)
+
+    def with_number(
+        self, name: str, a: Value, number: float, *, first: bool = False, dtype: ScalarType | None = None
+    ) -> Value:
+        """A binary operation of a value and a number of its dtype; `first`: of the number and the value."""
+        other = self.fill(number, shape_of(a.type), dtype_of(a.type))
+        return self.op(name, *((other, a) if first else (a, other)), dtype=dtype)
+
+    def select(self, condition: Value, a: Value, b: Value) -> Value:
+        """`a` where the condition holds, else `b`, broadcast."""
+        shape = broadcast_shape(shape_of(condition.type), shape_of(a.type), shape_of(b.type))
+        parts = [self.expand(value, shape) for value in (condition, a, b)]
+        return self.op("select", *parts, dtype=dtype_of(a.type))
+
+    def fill(self, number: float | Dim, shape: Shape, dtype: ScalarType) -> Value:
+        """A number, or a size, repeated."""
+        held = number if isinstance(number, Size) else float(number) if dtype.is_float else int(number)
+        return self.op("fill", shape=shape, dtype=dtype, value=held)
+
+    def cast(self, a: Value, dtype: ScalarType) -> Value:
+        """Converted, where it has another dtype."""
+        return a if dtype_of(a.type) == dtype else self.op("cast", a, dtype=dtype)
+
+    def constant(self, name: str, array: Array) -> Value:
+        """A stored array."""
+        constants, base, count = self.builder.module.constants, name, 0
+        while name in constants and constants.get(name) is not array:
+            count += 1
+            name = f"{base}.{count}"
+        if name not in constants:
+            constants.keep(name, array)
+        dtype = dtype_of_array(array)
+        op = Const([], [TensorType(tuple(array.shape), dtype)], {"constant": name})
+        op.location = self.place
+        return self.builder.insert(op, name).result
+
+    # ------------------------------------------------------------ shapes
+
+    def reshape(self, a: Value, shape: Sequence[Dim]) -> Value:
+        """The same elements under another shape."""
+        old, new = shape_of(a.type), tuple(shape)
+        if len(old) == len(new) and all(same(x, y) for x, y in zip(old, new, strict=True)):
+            return a
+        return self.op("reshape", a, shape=new)
+
+    def expand(self, a: Value, shape: Sequence[Dim]) -> Value:
+        """Broadcast to a shape, from the last dim on, as NumPy does."""
+        own, wide = shape_of(a.type), tuple(shape)
+        if len(own) == len(wide) and all(same(x, y) for x, y in zip(own, wide, strict=True)):
+            return a
+        lead = len(wide) - len(own)
+        kept = [k for k, n in enumerate(own) if same(n, wide[lead + k])]
+        narrow = self.reshape(a, [own[k] for k in kept])
+        return self.op("broadcast", narrow, shape=wide, dims=tuple(lead + k for k in kept))
+
+    def transpose(self, a: Value, permutation: Sequence[int]) -> Value:
+        """Dims in another order."""
+        if list(permutation) == list(range(len(permutation))):
+            return a
+        own = shape_of(a.type)
+        return self.op("transpose", a, shape=tuple(own[p] for p in permutation), permutation=tuple(permutation))
+
+    def slice(self, a: Value, offsets: Sequence[Dim], sizes: Sequence[Dim], strides: Sequence[int] = ()) -> Value:
+        """A part of a tensor."""
+        if all(same(x, y) for x, y in zip(shape_of(a.type), sizes, strict=True)):
+            return a
+        attributes: dict[str, Attribute] = {"offsets": tuple(offsets)}
+        if any(step != 1 for step in strides):
+            attributes["strides"] = tuple(strides)
+        return self.several("slice", [a], [(tuple(sizes), None)], **attributes)[0]
+
+    def part(self, a: Value, axis: int, offset: Dim, size: Dim) -> Value:
+        """A part along one dim."""
+        own = shape_of(a.type)
+        offsets = [offset if k == axis else 0 for k in range(len(own))]
+        return self.slice(a, offsets, [size if k == axis else n for k, n in enumerate(own)])
+
+    def concat(self, parts: Sequence[Value], axis: int) -> Value:
+        """One behind another."""
+        if len(parts) == 1:
+            return parts[0]
+        shapes = [shape_of(p.type) for p in parts]
+        extent: Dim = 0
+        for shape in shapes:
+            extent = extent + shape[axis]
+        whole = tuple(extent if k == axis else n for k, n in enumerate(shapes[0]))
+        return self.op("concat", *parts, shape=whole, dim=axis)
+
+    def pad(
+        self, a: Value, low: Sequence[Dim], high: Sequence[Dim], value: float, interior: Sequence[int] = ()
+    ) -> Value:
+        """A tensor with padding round it, and `interior` elements between two of it."""
+        own = shape_of(a.type)
+        between = tuple(interior) or (0,) * len(own)
+        if all(same(n, 0) for n in (*low, *high)) and not any(between):
+            return a
+        sizes = tuple(lo + n + (n - 1) * gap + hi for lo, n, gap, hi in zip(low, own, between, high, strict=True))
+        attributes: dict[str, Attribute] = {"low": tuple(low)}
+        if any(between):
+            attributes["interior"] = between
+        held = float(value) if dtype_of(a.type).is_float else int(value)
+        return self.several("pad", [a], [(sizes, None)], value=held, **attributes)[0]
+
+    def reduce(
+        self,
+        name: str,
+        a: Value,
+        axes: Sequence[int],
+        keep: bool = False,
+        dtype: ScalarType | None = None,
+        **attributes: Attribute,
+    ) -> Value:
+        """A reduction over axes; with `keep` they stay as dims of 1."""
+        own, axes = shape_of(a.type), sorted(axes)
+        rest = tuple(n for k, n in enumerate(own) if k not in axes)
+        made = self.op(name, a, shape=rest, dtype=dtype, dims=tuple(axes), **attributes)
+        return self.reshape(made, [1 if k in axes else n for k, n in enumerate(own)]) if keep else made
+
+    def contract(
+        self,
+        a: Value,
+        b: Value,
+        lhs: Sequence[str],
+        rhs: Sequence[str],
+        out: Sequence[str],
+        dtype: ScalarType | None = None,
+    ) -> Value:
+        """A contraction over named dims."""
+        extents = dict(zip((*lhs, *rhs), (*shape_of(a.type), *shape_of(b.type)), strict=True))
+        return self.op(
+            "contract",
+            a,
+            b,
+            shape=tuple(extents[n] for n in out),
+            dtype=dtype,
+            lhs=tuple(lhs),
+            rhs=tuple(rhs),
+            out=tuple(out),
+        )
+
+    def take(self, table: Value, indices: Value, axis: int) -> Value:
+        """Elements along an axis by indices, which are counted from the end where they are negative."""
+        own, rest = shape_of(table.type), shape_of(indices.type)
+        if not rest:
+            made = self.take(table, self.reshape(indices, (1,)), axis)
+            return self.reshape(made, (*own[:axis], *own[axis + 1 :]))
+        shape = (*own[:axis], *rest, *own[axis + 1 :])
+        return self.op("gather", table, self.from_start(indices, own[axis]), shape=shape, dim=axis, out_of_range="fill")
+
+    def from_start(self, indices: Value, extent: Dim) -> Value:
+        """Indices of which negative ones count from the end, as indices from the start."""
+        if not dtype_of(indices.type).minimum:
+            return indices
+        behind = self.op("add", indices, self.fill(extent, shape_of(indices.type), dtype_of(indices.type)))
+        return self.op(
+            "select", self.with_number("less", indices, 0, dtype=i1), behind, indices, dtype=dtype_of(indices.type)
+        )
+
+    def generic(
+        self,
+        operands: Sequence[Value],
+        iterators: Sequence[tuple[str, str] | tuple[str, str, Dim]],
+        maps: Sequence[Sequence[Dim]],
+        result: tuple[Shape, ScalarType],
+        body: Callable[[Build, Sequence[Value]], Value],
+        combiner: str | None = None,
+        has_init: bool = False,
+        **attributes: Attribute,
+    ) -> Value:
+        """A loop nest. `body` is given a function that adds an operation of scalars, and the elements; the last of them
+        is the accumulator where there is a `combiner`, or what was there where the last operand is an init."""
+        shape, dtype = result
+        read = operands[:-1] if has_init else operands
+        names = [(f"e{k}", dtype_of(v.type)) for k, v in enumerate(read)]
+        block = Block([*names, *([("acc", dtype)] if combiner or has_init else [])])
+
+        def build(word: str, *args: Value, to: ScalarType | None = None, **own: Attribute) -> Value:
+            kind = to if to is not None else dtype_of(args[0].type)
+            op = _class(word)(list(args), [kind], own)
+            op.results[0].name = f"v{len(block.ops)}"
+            return block.append(op).result
+
+        block.append(Yield([body(build, tuple(block.args))]))
+        held: dict[str, Attribute] = {
+            "iterators": tuple(iterators),
+            "maps": tuple(tuple(as_dim(e) for e in entry) for entry in maps),
+            **attributes,
+        }
+        if combiner:
+            held["combiner"] = f"tcp.{combiner}"
+        return self.insert(Generic(list(operands), [TensorType(shape, dtype)], held, [block]))
+
+
+def _class(name: str) -> type[Operation]:
+    found = operation_class(f"tcp.{name}")
+    if found is None:
+        raise AssertionError(f"there is no operation tcp.{name}")
+    return found
+
+
+def dtype_of_array(array: Array) -> ScalarType:
+    """The dtype of an array, which payloads have."""
+    found = scalar_of_numpy(array.dtype)
+    if found is None:
+        raise Unsupported(f"arrays of {array.dtype}")
+    return found
+
+
+def broadcast_shape(*shapes: Sequence[Dim]) -> Shape:
+    """The shape that NumPy broadcasts these to. Raises Unsupported where it depends on sizes known when called."""
+    rank = max(map(len, shapes))
+    found: list[Dim] = []
+    for k in range(rank):
+        extent: Dim = 1
+        for shape in shapes:
+            own = shape[k - rank + len(shape)] if k - rank + len(shape) >= 0 else 1
+            if same(own, extent) or same(own, 1):
+                continue
+            if not same(extent, 1):
+                kind = (
+                    "may be 1, and be repeated, when the model is called"
+                    if not (isinstance(own, int) and isinstance(extent, int))
+                    else "differ"
+                )
+                raise Unsupported(
+                    f"the dims {to_text(extent)} and {to_text(own)} of {' and '.join(map(shown, shapes))} {kind}"
+                )
+            extent = own
+        found.append(extent)
+    return tuple(found)

@@ -1,0 +1,103 @@
+"""Models of ONNX, read and called: `tcpx.onnx.load`. Needs the extra `onnx`."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from tcpx.api import compile
+from tcpx.emit_c.kernel import Kernel
+from tcpx.frontends.onnx import Finding, Model, OnnxError, Port, UnsupportedError, load
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic
+from tcpx.payload.evaluator import Array
+from tcpx.payload.safetensors import write_safetensors
+from tcpx.payload.text.printer import print_module
+from tcpx.target import Target
+from tcpx.transform.language.embedded import Schedulable
+
+__all__ = ["Finding", "Model", "OnnxError", "Port", "Session", "UnsupportedError", "load", "write"]
+
+MOST_KERNELS: Final = 16
+"""Of a session: one for each combination of values of inputs that have to be constant."""
+
+
+def write(model: Model, folder: str | Path) -> tuple[Path, ...]:
+    """Write the payload of a model as `model.tcp`, and its weights as `model.safetensors`, to a folder that is there;
+    `tcpx.load` reads them. Returns the files. Raises OnnxError, and OSError where they cannot be written."""
+    text, weights = Path(folder) / "model.tcp", Path(folder) / "model.safetensors"
+    module, arrays = model.module, model.weights
+    if arrays:
+        write_safetensors(weights, arrays)
+    source, module.constants.source = module.constants.source, weights.name if arrays else ""
+    try:
+        text.write_text(print_module(module), encoding="utf-8")
+    finally:
+        module.constants.source = source
+    return (text, weights) if arrays else (text,)
+
+
+class Session:
+    """A model that is called with arrays by name. It is compiled when it is called first, and again for other values of
+    inputs that have to be constant, such as shapes; the last 16 kernels are kept."""
+
+    def __init__(
+        self,
+        model: Model,
+        schedule: Schedulable | None = None,
+        *,
+        target: str | Target = "native",
+        threads: int = 1,
+    ) -> None:
+        self.model, self.schedule, self.target, self.threads = model, schedule, target, threads
+        self._needed: tuple[str, ...] = ()
+        self._kernels: OrderedDict[tuple[bytes, ...], tuple[Model, Kernel]] = OrderedDict()
+
+    def specialized(self, arrays: Mapping[str, Array]) -> Model:
+        """The model with the inputs constant whose value it has to know. Raises OnnxError, and ArgumentError where one
+        of them is not given."""
+        model = self.model
+        while model.needs:
+            missing = [name for name in model.needs if name not in arrays]
+            if missing:
+                raise _missing(missing, arrays)
+            model = model.specialized({name: arrays[name] for name in model.needs})
+        return model
+
+    def kernel(self, arrays: Mapping[str, Array]) -> tuple[Model, Kernel]:
+        """The model for these arrays, and its kernel."""
+        key = tuple(_bytes(arrays.get(name)) for name in self._needed)
+        if key not in self._kernels:
+            model = self.specialized(arrays)
+            if len(model.values) != len(self._needed):  # found out now: nothing is kept by fewer of them
+                self._needed = tuple(model.values)
+                self._kernels.clear()
+                key = tuple(_bytes(arrays.get(name)) for name in self._needed)
+            made = compile(model.module, self.schedule, target=self.target, threads=self.threads)
+            self._kernels[key] = model, made
+            if len(self._kernels) > MOST_KERNELS:
+                self._kernels.popitem(last=False)
+        self._kernels.move_to_end(key)
+        return self._kernels[key]
+
+    def __call__(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs by name. Raises OnnxError and ArgumentError."""
+        held = {name: np.asarray(array) for name, array in arrays.items()}
+        model, kernel = self.kernel(held)
+        missing = [port.name for port in model.inputs if port.name not in held]
+        if missing:
+            raise _missing(missing, held)
+        results = kernel(*(held[port.name] for port in model.inputs))
+        return dict(zip(model.outputs, results if isinstance(results, tuple) else (results,), strict=True))
+
+
+def _bytes(array: Array | None) -> bytes:
+    return b"" if array is None else str((array.dtype, array.shape)).encode() + np.ascontiguousarray(array).tobytes()
+
+
+def _missing(names: list[str], arrays: Mapping[str, Array]) -> ArgumentError:
+    shown = ", ".join(f"`{name}`" for name in names)
+    return ArgumentError(
+        Diagnostic(f"nothing is given for {shown}", required=f"an array for {shown}", found=", ".join(arrays) or "none")
+    )

@@ -1,0 +1,235 @@
+"""Models of ONNX as payloads: names, symbolic sizes, shapes that are computed, values that have to be known."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from mmap import mmap
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import tcpx
+from tests.frontends.onnx.models import agrees, loaded, model_of
+
+RNG = np.random.default_rng(0)
+HEADS = """heads (float[batch, sequence, 8] x) => (float[batch, 4, sequence, 2] y)
+<int64[1] zero = {0}, int64[1] first = {1}, int64[2] rest = {4, -1}> {
+  [shapes] s = Shape(x)
+  b = Slice(s, zero, first)
+  n = Gather <axis = 0> (s, first)
+  new = Concat <axis = 0> (b, n, rest)
+  h = Reshape(x, new)
+  [transposed] y = Transpose <perm = [0, 2, 1, 3]> (h)
+}"""
+
+
+def test_names_and_symbols() -> None:
+    module = loaded(HEADS).module
+    assert [s.name for s in module.main.symbols] == ["batch", "sequence"]
+    assert [(op.opcode, op.name) for op in module.main.body.ops] == [
+        ("tcp.reshape", "h"),
+        ("tcp.transpose", "transposed"),
+        ("tcp.return", ""),
+    ]
+    assert str(module.main.returned[0].type) == "tensor<[batch]x4x[sequence]x2xf32>"
+
+
+@pytest.mark.parametrize(("batch", "sequence"), [(1, 1), (2, 5), (3, 16)])
+def test_symbolic_sizes(batch: int, sequence: int) -> None:
+    agrees(model_of(HEADS), x=RNG.standard_normal((batch, sequence, 8)).astype(np.float32))
+
+
+def test_sizes_that_are_numbers() -> None:
+    model = loaded(HEADS, sizes={"batch": 2})
+    assert str(model.module.main.args[0].type) == "tensor<2x[sequence]x8xf32>"
+
+
+def test_shapes_that_are_computed() -> None:
+    text = """flat (float[N, M, 6] x) => (float[K, 3] y) <int64 two = {2}, int64[1] three = {3}> {
+      n = Size(x)
+      m = Cast <to = 7> (n)
+      s = Shape <start = 0, end = 2> (x)
+      p = ReduceProd <keepdims = 1> (s)
+      rows = Mul(p, two)
+      new = Concat <axis = 0> (rows, three)
+      y = Reshape(x, new)
+    }"""
+    assert str(loaded(text).module.main.returned[0].type) == "tensor<[2*M*N]x3xf32>"
+    agrees(model_of(text), x=RNG.standard_normal((2, 5, 6)).astype(np.float32))
+
+
+def test_products_of_a_batch() -> None:
+    text = """f (float[B, 3, 4, 5] x, float[3, 5, 2] w, float[5] v) => (float y, float z) {
+      y = MatMul(x, w)
+      z = MatMul(x, v)
+    }"""
+    arrays = [RNG.standard_normal(s).astype(np.float32) for s in ((2, 3, 4, 5), (3, 5, 2), (5,))]
+    agrees(model_of(text), x=arrays[0], w=arrays[1], v=arrays[2])
+
+
+def test_a_dim_that_may_be_one_is_refused() -> None:
+    text = "f (float[N, 4] x, float[M, 4] y) => (float[N, 4] z) { [sum] z = Add(x, y) }"
+    with pytest.raises(
+        tcpx.onnx.UnsupportedError, match="may be 1, and be repeated, when the model is called"
+    ) as error:
+        _ = loaded(text).imported
+    assert [(f.node, f.operator) for f in error.value.findings] == [("sum", "Add")]
+
+
+def test_all_that_is_not_supported_at_once() -> None:
+    text = """f (float[4] x, int64[1] k) => (float[4] z, float[4] w) {
+      [one] a = Atan(x)
+      [two] b = Exp(a)
+      [three] c = NonZero(x)
+      [four] z = Asin(x)
+      [five] w = Abs(x)
+    }"""
+    with pytest.raises(tcpx.onnx.UnsupportedError) as error:
+        _ = loaded(text).module
+    assert [f.node for f in error.value.findings] == ["one", "three", "four"]
+    shown = str(error.value)
+    assert "NonZero `three`: the shape of its result depends on data" in shown
+    assert "found: 3 other node(s)" in shown
+
+
+def test_a_value_that_has_to_be_known() -> None:
+    model = model_of("f (float[2, 6] x, int64[n] shape) => (float y) { y = Reshape(x, shape) }")
+    held = tcpx.onnx.load(model)
+    assert held.needs == ("shape",)
+    with pytest.raises(tcpx.onnx.OnnxError, match="the model has to know the value of shape") as error:
+        _ = held.module
+    assert error.value.diagnostic.fix == 'model.specialized({"shape": value})'
+    assert str(held.specialized({"shape": np.array([3, 4])}).module.main.returned[0].type) == "tensor<3x4xf32>"
+
+
+def test_a_session_keeps_a_bounded_number_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tcpx.onnx.MOST_KERNELS", 2)
+    session = tcpx.onnx.Session(loaded("f (float[2, 6] x, int64[2] shape) => (float y) { y = Reshape(x, shape) }"))
+    x = RNG.standard_normal((2, 6)).astype(np.float32)
+    kernels = []
+    for shape in ((3, 4), (4, 3), (3, 4), (12, 1), (3, 4)):
+        arrays = {"x": x, "shape": np.array(shape)}
+        assert session(arrays)["y"].shape == shape
+        kernels.append(session.kernel(arrays)[1])
+    assert kernels[0] is kernels[2] is kernels[4]
+    assert len(session._kernels) == 2
+    with pytest.raises(tcpx.ArgumentError, match="nothing is given for `shape`"):
+        session.specialized({"x": x})
+
+
+def test_a_shape_that_depends_on_data() -> None:
+    text = """f (float[2, 6] x) => (float y) {
+      s = Cast <to = 7> (x)
+      m = ReduceMax(s)
+      y = Expand(x, m)
+    }"""
+    with pytest.raises(tcpx.onnx.UnsupportedError, match="has to be constant, and depends on x"):
+        _ = loaded(text).imported
+
+
+def test_functions_of_the_model_and_branches() -> None:
+    text = """f (float[N, 4] x, bool c) => (float[N, 4] y) {
+      [call] d = custom.twice <by = 3.0> (x)
+      y = If(c) <then_branch = t () => (float[N, 4] a) { a = Neg(d) },
+        else_branch = e () => (float[N, 4] b) { b = Identity(d) }>
+    }
+    <domain: "custom", opset_import: ["" : 21]>
+    twice <by> (v) => (w) { k = Constant <value_float: float = @by> ()
+      w = Mul(v, k) }"""
+    head = '<ir_version: 10, opset_import: ["" : 21, "custom" : 1]>\n'
+    model = onnx.parser.parse_model(head + text)
+    x = RNG.standard_normal((3, 4)).astype(np.float32)
+    session = tcpx.onnx.Session(tcpx.onnx.load(model))
+    np.testing.assert_array_equal(session({"x": x, "c": np.array(True)})["y"], -3 * x)
+    np.testing.assert_array_equal(session({"x": x, "c": np.array(False)})["y"], 3 * x)
+
+
+def test_empty_operands_and_several_results() -> None:
+    text = """f (float[N, 6] x, float[6] g) => (float[N, 6] y, float[N, 1] mean, float[N, 2] a, float[N, 4] b)
+    <float low = {-0.5}, int64[2] parts = {2, 4}> {
+      y, mean = LayerNormalization <axis = -1> (x, g)
+      c = Clip(x, low)
+      d = Clip(c, , low)
+      a, b = Split <axis = 1> (d, parts)
+    }"""
+    agrees(model_of(text), x=RNG.standard_normal((5, 6)).astype(np.float32), g=np.ones(6, np.float32))
+
+
+def test_negative_indices() -> None:
+    text = """f (float[N, 4] x, int64[3] i) => (float y, float z) {
+      y = Gather <axis = 1> (x, i)
+      z = Gather <axis = 0> (x, i)
+    }"""
+    agrees(model_of(text), x=RNG.standard_normal((5, 4)).astype(np.float32), i=np.array([-1, 2, -4]))
+
+
+@pytest.mark.parametrize("opset", [9, 13, 18, 21])
+def test_axes_of_all_opsets(opset: int) -> None:
+    squeeze = "Squeeze <axes = [1]> (s)" if opset < 13 else "Squeeze(s, one)"
+    total = "ReduceMean <axes = [1], keepdims = 1> (x)" if opset < 18 else "ReduceMean(x, one)"
+    text = f"f (float[N, 4] x) => (float[N] y) <int64[1] one = {{1}}> {{ s = {total}\n y = {squeeze} }}"
+    model = model_of(text, opset)
+    agrees(model, x=RNG.standard_normal((5, 4)).astype(np.float32))
+
+
+def external(folder: Path, location: str) -> Path:
+    """A model with weights in a file beside it."""
+    weight = numpy_helper.from_array(RNG.standard_normal((16, 8)).astype(np.float32), "w")
+    (folder / "weights.bin").write_bytes(b"\0" * 64 + weight.raw_data)
+    weight.ClearField("raw_data")
+    weight.data_location = TensorProto.EXTERNAL
+    for key, value in (("location", location), ("offset", "64"), ("length", "512")):
+        entry = weight.external_data.add()
+        entry.key, entry.value = key, value
+    ports = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["N", k]) for n, k in (("x", 16), ("y", 8))]
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "f", ports[:1], ports[1:], [weight])
+    path = folder / "model.onnx"
+    path.write_bytes(helper.make_model(graph).SerializeToString())
+    return path
+
+
+def test_external_data_is_mapped(tmp_path: Path) -> None:
+    model = tcpx.onnx.load(external(tmp_path, "weights.bin"))
+    held = model.weights["w"]
+    owner: object = held
+    while isinstance(owner, np.ndarray) and owner.base is not None:
+        owner = owner.base
+    assert isinstance(owner, mmap)
+    x = RNG.standard_normal((3, 16)).astype(np.float32)
+    found = np.asarray(tcpx.evaluate(model.module, x), np.float32)
+    np.testing.assert_allclose(found, x @ held.astype(np.float32), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("location", ["../weights.bin", "/etc/passwd", "link", "nowhere", ""])
+def test_nothing_outside_of_the_folder_is_read(location: str, tmp_path: Path) -> None:
+    folder = tmp_path / "inner"
+    folder.mkdir()
+    (tmp_path / "weights.bin").write_bytes(b"\0" * 1024)
+    (folder / "link").symlink_to(tmp_path / "weights.bin")
+    with pytest.raises(tcpx.onnx.OnnxError, match="cannot read the tensor `w`"):
+        _ = tcpx.onnx.load(external(folder, location)).imported
+
+
+def test_a_written_model_is_read_again(tmp_path: Path) -> None:
+    model = tcpx.onnx.load(external(tmp_path, "weights.bin"))
+    text, weights = tcpx.onnx.write(model, tmp_path)
+    x = RNG.standard_normal((3, 16)).astype(np.float32)
+    again = tcpx.load(text)
+    assert weights.name == "model.safetensors"
+    np.testing.assert_array_equal(tcpx.evaluate(again, x), tcpx.evaluate(model.module, x))
+    assert tcpx.fingerprint(again) == tcpx.fingerprint(tcpx.load(tmp_path / "model.onnx"))
+
+
+def test_only_the_extra_needs_onnx() -> None:
+    code = (
+        "import importlib.util, sys\nfind = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda name, *rest: None if name == 'onnx' else find(name, *rest)\n"
+        "import tcpx\ntcpx.compile\nassert 'onnx' not in sys.modules\n"
+        "try:\n  tcpx.load('model.onnx')\nexcept tcpx.ArgumentError as error:\n  print(error.diagnostic.fix)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "pip install 'tcpx[onnx]'\n"
