@@ -127,7 +127,7 @@ class Builder:
             top = value.defining_op
             for part in (*standing_nowhere(top), top) if top is not None else ():
                 for inner in [i for i in part.walk() if i is not part and i.results]:
-                    inner.name = inner.result.name = self._fresh(inner.result.name)
+                    inner.name = inner.result.name = self.fresh_name(inner.result.name)
                 part.name = ""
                 self.insert(part, shown[0] if part is top else f"{shown[0]}.wide")
         return made
