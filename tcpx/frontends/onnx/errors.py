@@ -68,3 +68,11 @@ class NotConstant(Exception):  # noqa: N818 - the importer asks for the inputs, 
         super().__init__(what)
         self.sources = sources
         self.node, self.operator, self.place = node, operator, place
+
+
+class BoundedSymbol(Exception):  # noqa: N818 - the importer begins again with what it learned
+    """A symbol that is known to be no greater than a number: else each call would fail."""
+
+    def __init__(self, name: str, most: int) -> None:
+        super().__init__(f"{name} is at most {most}")
+        self.name, self.most = name, most

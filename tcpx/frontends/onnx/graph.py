@@ -16,6 +16,7 @@ from tcpx.frontends.onnx.reading import DEFAULT_DOMAINS
 from tcpx.frontends.onnx.schemas import body_of, fits, schema_of, with_defaults
 from tcpx.frontends.onnx.shape_arithmetic import folded
 from tcpx.frontends.onnx.table import Result
+from tcpx.frontends.onnx.tidying import rename
 from tcpx.frontends.onnx.values import MOST_ELEMENTS, Tensor, of_array, of_value
 from tcpx.frontends.onnx.writing import Writer
 from tcpx.payload.builder import Builder
@@ -169,14 +170,10 @@ class Importer:
                 continue
             op = result.defining_op
             if op is not None and op in self.writer.made[first:] and shown:
-                self._rename(result, scope.prefix + identifier(shown), node.name if len(results) == 1 else "")
+                own = identifier(node.name) if len(results) == 1 else ""
+                rename(self.writer.builder, result, scope.prefix + identifier(shown), own, self.writer.made)
             made.append(of_value(shown, result, sources))
         return made
-
-    def _rename(self, value: Value, name: str, node: str) -> None:
-        value.name = self.writer.builder.fresh_name(name)
-        if value.defining_op is not None:
-            value.defining_op.name = identifier(node) if node else value.name
 
     def _check(self, node: Node, schema: onnx.defs.OpSchema) -> None:
         """The counts and attributes that the operator declares."""

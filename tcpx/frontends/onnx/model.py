@@ -12,10 +12,11 @@ from typing import Final
 import numpy as np
 import onnx
 
-from tcpx.frontends.onnx.errors import Finding, NotConstant, OnnxError, Unsupported, UnsupportedError
+from tcpx.frontends.onnx.errors import BoundedSymbol, Finding, NotConstant, OnnxError, Unsupported, UnsupportedError
 from tcpx.frontends.onnx.graph import Importer, Scope
 from tcpx.frontends.onnx.node import dtype_of_onnx, identifier, value_of
 from tcpx.frontends.onnx.reading import DEFAULT_DOMAINS, TensorReader, parsed, read_model
+from tcpx.frontends.onnx.tidying import without_unread
 from tcpx.frontends.onnx.values import Tensor, of_array
 from tcpx.payload.builder import Builder
 from tcpx.payload.evaluator import Array
@@ -61,7 +62,12 @@ class Model:
     @cached_property
     def imported(self) -> Imported:
         """The import of the graph. Raises OnnxError, and UnsupportedError with all nodes that are not supported."""
-        return _Import(self).run()
+        bounds: dict[str, int] = {}
+        while True:
+            try:
+                return _Import(self, bounds).run()
+            except BoundedSymbol as error:
+                bounds[error.name] = min(error.most, bounds.get(error.name, error.most))
 
     @property
     def module(self) -> Module:
@@ -138,8 +144,8 @@ def load(
 
 
 class _Import:
-    def __init__(self, model: Model) -> None:
-        self.model = model
+    def __init__(self, model: Model, bounds: Mapping[str, int]) -> None:
+        self.model, self.bounds = model, bounds
         self.reads = TensorReader(model.file, model.folder)
         self.symbols: dict[str, Symbol] = {}
         self.findings: list[Finding] = []
@@ -191,6 +197,7 @@ class _Import:
                 raise OnnxError.at(model.file, message, "a value of the graph", output.name)
             results.append(value_of(importer.writer, tensor))
         builder.returns(*results)
+        without_unread(next(iter(builder.module.funcs.values())))
 
     def _needing(self, error: NotConstant, ports: Sequence[Port]) -> Imported:
         """The inputs that decide a value that has to be known. Raises UnsupportedError where they are data."""
@@ -238,7 +245,7 @@ class _Import:
             return self.model.sizes[shown]
         symbol = re.sub(r"\W", "_", shown, flags=re.ASCII)
         symbol = symbol if symbol[:1].isalpha() or symbol[:1] == "_" else f"_{symbol}"
-        return self.symbols.setdefault(shown, Symbol(symbol, 1)).size()
+        return self.symbols.setdefault(shown, Symbol(symbol, 1, self.bounds.get(symbol))).size()
 
 
 def _argument(port: Port, value: Value) -> Tensor:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tcpx.frontends.onnx.errors import Unsupported
+from tcpx.frontends.onnx.errors import BoundedSymbol, Unsupported
+from tcpx.frontends.onnx.tidying import in_place
 from tcpx.payload.builder import Builder
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Attribute, Block, Operation, Value, operation_class
 from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.expand import Expand
 from tcpx.payload.ops.generic import Generic, Yield
-from tcpx.payload.sizes import Dim, Size, as_dim, is_equal, to_text
+from tcpx.payload.ops.movement import Fill
+from tcpx.payload.ops.views import Reshape
+from tcpx.payload.sizes import Dim, Min, Size, as_dim, as_symbol, is_equal, is_less, is_less_equal, maximum, to_text
 from tcpx.payload.types import ScalarType, TensorType, dtype_of, i1, scalar_of_numpy, shape_of
+from tcpx.payload.value_ranges import value_range
 
 Shape = tuple[Dim, ...]
 Build = Callable[..., Value]
@@ -46,6 +51,7 @@ class Writer:
         word = op.opcode.rpartition(".")[2]
         self.builder.insert(op, *([f"{self.prefix}.{word}" if self.prefix else word] * len(op.results)))
         self.made.append(op)
+        in_place(self.builder, op, self.made)
         return op.results[0]
 
     def op(
@@ -131,6 +137,8 @@ class Writer:
 
     def reshape(self, a: Value, shape: Sequence[Dim]) -> Value:
         """The same elements under another shape."""
+        if isinstance(a.defining_op, Reshape):
+            a = a.defining_op.operand
         old, new = shape_of(a.type), tuple(shape)
         if len(old) == len(new) and all(same(x, y) for x, y in zip(old, new, strict=True)):
             return a
@@ -142,9 +150,22 @@ class Writer:
         if len(own) == len(wide) and all(same(x, y) for x, y in zip(own, wide, strict=True)):
             return a
         lead = len(wide) - len(own)
+        if isinstance(a.defining_op, Fill):
+            return self.fill(a.defining_op.literal, wide, dtype_of(a.type))
+        if any(n != 1 and not same(n, wide[lead + k]) for k, n in enumerate(own)):
+            return self._open(a, wide, lead)
         kept = [k for k, n in enumerate(own) if same(n, wide[lead + k])]
         narrow = self.reshape(a, [own[k] for k in kept])
         return self.op("broadcast", narrow, shape=wide, dims=tuple(lead + k for k in kept))
+
+    def _open(self, a: Value, wide: Shape, lead: int) -> Value:
+        """Broadcast along dims of which only a call says whether they are 1."""
+        places = range(lead, len(wide))
+        made = self.builder.values(Expand.of(a, places, TensorType(wide, dtype_of(a.type))), f"{self.prefix}.expand")[0]
+        if made.defining_op is not None:
+            made.defining_op.location = self.place
+            self.made.append(made.defining_op)
+        return made
 
     def transpose(self, a: Value, permutation: Sequence[int]) -> Value:
         """Dims in another order."""
@@ -242,7 +263,8 @@ class Writer:
 
     def from_start(self, indices: Value, extent: Dim) -> Value:
         """Indices of which negative ones count from the end, as indices from the start."""
-        if not dtype_of(indices.type).minimum:
+        known = value_range(indices)
+        if not dtype_of(indices.type).minimum or (known is not None and is_less_equal(0, known[0]) is True):
             return indices
         behind = self.op("add", indices, self.fill(extent, shape_of(indices.type), dtype_of(indices.type)))
         return self.op(
@@ -299,25 +321,35 @@ def dtype_of_array(array: Array) -> ScalarType:
     return found
 
 
+def _bound(extents: Sequence[Dim]) -> None:
+    """Of min(32, S) beside S, as of a table of 32 positions that is cut, the first one is never 1 where S is more than
+    32: S is at most that. Raises BoundedSymbol."""
+    for cut in extents:
+        match cut:
+            case Size(terms=(((Min(args=operands),), 1),), constant=0):
+                numbers = [n for n in operands if isinstance(n, int) and n > 1]
+                found = [as_symbol(n) for n in operands if any(same(n, other) for other in extents)]
+                if numbers and len(operands) == 2 and found and found[0] is not None:
+                    raise BoundedSymbol(found[0].name, numbers[0])
+            case _:
+                pass
+
+
 def broadcast_shape(*shapes: Sequence[Dim]) -> Shape:
-    """The shape that NumPy broadcasts these to. Raises Unsupported where it depends on sizes known when called."""
+    """The shape that NumPy broadcasts these to. A dim that may be 1 when the model is called is 1 or as long as the one
+    that is never 1, or as the longest. Raises Unsupported where two dims differ."""
     rank = max(map(len, shapes))
     found: list[Dim] = []
     for k in range(rank):
-        extent: Dim = 1
-        for shape in shapes:
-            own = shape[k - rank + len(shape)] if k - rank + len(shape) >= 0 else 1
-            if same(own, extent) or same(own, 1):
-                continue
-            if not same(extent, 1):
-                kind = (
-                    "may be 1, and be repeated, when the model is called"
-                    if not (isinstance(own, int) and isinstance(extent, int))
-                    else "differ"
-                )
-                raise Unsupported(
-                    f"the dims {to_text(extent)} and {to_text(own)} of {' and '.join(map(shown, shapes))} {kind}"
-                )
-            extent = own
-        found.append(extent)
+        column = [shape[k - rank + len(shape)] for shape in shapes if k - rank + len(shape) >= 0]
+        extents: list[Dim] = []
+        for own in column:
+            if own != 1 and not any(same(own, extent) for extent in extents):
+                extents.append(own)
+        _bound(extents)
+        fixed = [extent for extent in extents if is_less(1, extent) is True or same(extent, 0)]
+        if len(fixed) > 1:
+            met = " and ".join(map(shown, shapes))
+            raise Unsupported(f"the dims {to_text(fixed[0])} and {to_text(fixed[1])} of {met} differ")
+        found.append(fixed[0] if fixed else maximum(*extents) if extents else 1)
     return tuple(found)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from mmap import mmap
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -71,11 +72,32 @@ def test_products_of_a_batch() -> None:
     agrees(model_of(text), x=arrays[0], w=arrays[1], v=arrays[2])
 
 
-def test_a_dim_that_may_be_one_is_refused() -> None:
-    text = "f (float[N, 4] x, float[M, 4] y) => (float[N, 4] z) { [sum] z = Add(x, y) }"
-    with pytest.raises(
-        tcpx.onnx.UnsupportedError, match="may be 1, and be repeated, when the model is called"
-    ) as error:
+@pytest.mark.parametrize(("n", "m", "k"), [(3, 3, 1), (1, 3, 5), (3, 1, 1), (1, 1, 5)])
+def test_dims_that_may_be_one(n: int, m: int, k: int, kernels: dict[str, tcpx.onnx.Session]) -> None:
+    text = """f (float[N, 4] x, float[M, 4] y, float[K] b, float[5, 4] w) => (float z, float v) {
+      s = Add(x, y)
+      t = Transpose(w)
+      p = MatMul(s, t)
+      z = Mul(p, b)
+      c = Less(x, y)
+      v = Where(c, s, y)
+    }"""
+    x, y, b, w = (RNG.standard_normal(shape).astype(np.float32) for shape in ((n, 4), (m, 4), (k,), (5, 4)))
+    session = kernels.setdefault(text, tcpx.onnx.Session(loaded(text)))
+    found: Any = session({"x": x, "y": y, "b": b, "w": w})
+    np.testing.assert_allclose(found["z"], (x + y) @ w.T * b, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(found["v"], np.where(x < y, x + y, y))
+
+
+@pytest.fixture(scope="module")
+def kernels() -> dict[str, tcpx.onnx.Session]:
+    """Sessions by model."""
+    return {}
+
+
+def test_dims_that_differ() -> None:
+    text = "f (float[3, 4] x, float[N, 5] y) => (float z) { [sum] z = Add(x, y) }"
+    with pytest.raises(tcpx.onnx.UnsupportedError, match=r"the dims 4 and 5 of \[3, 4\] and \[N, 5\] differ") as error:
         _ = loaded(text).imported
     assert [(f.node, f.operator) for f in error.value.findings] == [("sum", "Add")]
 

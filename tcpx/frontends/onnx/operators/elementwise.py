@@ -90,6 +90,9 @@ def power(n: Node) -> Result:
     if not dtype.is_float and n.dtype(1).is_float:
         wide = n.w.binary("pow", n.w.cast(base, f64), n.w.cast(exponent, f64))
         return n.w.cast(wide, dtype)
+    held = n.input(1).array
+    if held is not None and held.size == 1 and n.input(1).rank <= n.input(0).rank and held.ravel()[0] == 2:
+        return n.w.op("mul", base, base)
     return n.w.binary("pow", base, n.w.cast(exponent, dtype))
 
 

@@ -45,6 +45,9 @@ def _batch(n: Node, value: Value, batch: Sequence[Dim], matrix: int) -> tuple[Va
     """A value without the batch dims along which it is repeated, and the names of those it has."""
     own = shape_of(value.type)
     lead = own[:-matrix]
+    if any(d != 1 and not same(d, batch[k - len(lead)]) for k, d in enumerate(lead)):
+        value = n.w.expand(value, [*batch, *own[len(lead) :]])  # dims of which only a call says whether they are 1
+        own, lead = shape_of(value.type), tuple(batch)
     first = len(batch) - len(lead)
     kept = [k for k, extent in enumerate(lead) if not same(extent, 1)]
     return n.w.reshape(value, [*(lead[k] for k in kept), *own[len(lead) :]]), [f"b{first + k}" for k in kept]
