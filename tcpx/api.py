@@ -201,15 +201,20 @@ def lowered(request: CompileRequest, target: Target, threads: int) -> Run:
 
 @collector_paused()
 def compile_many(
-    requests: list[CompileRequest], *, target: str | Target = "native", threads: int = 1, sanitize: bool = False
+    requests: list[CompileRequest],
+    *,
+    target: str | Target = "native",
+    threads: int = 1,
+    sanitize: bool = False,
+    timed: bool = False,
 ) -> list[Kernel]:
-    """Compile several payloads into one C file and one shared library. `sanitize` is that of `compile`."""
+    """Compile several payloads into one C file and one shared library. `sanitize` and `timed` are as for `compile`."""
     chosen = load_target(target)
     kernels: list[KernelRequest] = []
     for request in requests:
         run = lowered(request, chosen, threads)
         kernels.append(KernelRequest(run.module, request.name, run.trace, request.schedule, run.remarks))
-    return build_many(kernels, chosen, threads, sanitize=sanitize)
+    return build_many(kernels, chosen, threads, sanitize=sanitize, timed=timed)
 
 
 def compile(
@@ -224,6 +229,7 @@ def compile(
     sanitize: bool = False,
     tuned: str | Path | None = None,
     cache: bool = False,
+    timed: bool = False,
 ) -> Kernel:
     """Compile a payload as a schedule says; without one, as `schedules/default.tcps` says.
 
@@ -246,6 +252,8 @@ def compile(
 
     With `cache`, a kernel of the same payload, constants, schedule, knobs and target is taken from the build cache
     where one is, and put there where none is: the next process takes milliseconds. Its `trace` is None.
+
+    A `timed` kernel measures what it does outside of loops, which `Kernel.timings` tells; it takes some 50 ns for each.
     """
     record = None
     if strided:
@@ -256,9 +264,9 @@ def compile(
     request = CompileRequest(module, schedule, params, name)
 
     def make() -> Kernel:
-        return compile_many([request], target=target, threads=threads, sanitize=sanitize)[0]
+        return compile_many([request], target=target, threads=threads, sanitize=sanitize, timed=timed)[0]
 
-    if cache and not sanitize:
+    if cache and not sanitize and not timed:
         program = None if schedule is None else program_of(schedule)
         kernel = cached(module, program, params, load_target(target), threads, name, make)
     else:

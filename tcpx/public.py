@@ -41,6 +41,7 @@ from tcpx.payload.diagnostics import (
 )
 from tcpx.payload.ir import Module
 from tcpx.payload.progress import EvaluationProgress
+from tcpx.profiling import Profile, ProfileRow, profile
 from tcpx.report import Explanation, ExplanationText, explain, html_page
 from tcpx.saved import load_kernel
 from tcpx.source import LineOrigin, Source, emit
@@ -82,6 +83,8 @@ __all__ = [
     "Location",
     "Module",
     "ParseError",
+    "Profile",
+    "ProfileRow",
     "Run",
     "SanitizerError",
     "Schedule",
@@ -124,6 +127,7 @@ __all__ = [
     "ops",
     "parse",
     "parse_schedule",
+    "profile",
     "program_or_default",
     "random_inputs",
     "read_array",

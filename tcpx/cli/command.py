@@ -21,11 +21,12 @@ from tcpx.cli.freeze import FREEZE
 from tcpx.cli.import_model import IMPORT
 from tcpx.cli.ops import OPS
 from tcpx.cli.options import Subcommand, UsageError, load_table
+from tcpx.cli.profile import PROFILE
 from tcpx.cli.run import RUN
 from tcpx.cli.system_errors import diagnostic_of
 from tcpx.cli.tune import TUNE
 
-SUBCOMMANDS: Final = (RUN, IMPORT, EMIT, CHECK, EXPLAIN, BISECT, BENCH, TUNE, FREEZE, DIFF, FMT, OPS)
+SUBCOMMANDS: Final = (RUN, IMPORT, EMIT, CHECK, EXPLAIN, PROFILE, BISECT, BENCH, TUNE, FREEZE, DIFF, FMT, OPS)
 DONE, DIAGNOSTIC, USAGE = 0, 1, 2
 STATUSES: Final = (
     f"exit status: {DONE} done, {DIAGNOSTIC} a diagnostic (on stderr), {USAGE} a wrong command line, "

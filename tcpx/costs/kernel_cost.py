@@ -6,13 +6,15 @@ values that loops carry, at no operation.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from tcpx.costs.footprint import Sites, Trip
 from tcpx.payload.evaluator import Array, bind_symbols
+from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Value
 from tcpx.payload.ops.gml_st import If, Loop, OnSubset, StYield
 from tcpx.payload.sizes import evaluate
-from tcpx.payload.types import TensorType, VectorType
+from tcpx.payload.types import TensorType, VectorType, dtype_of, shape_of
 from tcpx.records import frozen
 from tcpx.target import Target, target_at
 
@@ -42,6 +44,76 @@ def kernel_cost(func: FuncOp, target: Target, threads: int, arrays: Sequence[Arr
     slots = walk.block(func.body, bind_symbols(func, arrays), ())
     l2, l3, memory = (walk.sites.traffic(size) for size in (target.l1, target.l2, target.l3))
     return KernelCost(slots, l2, l3, memory, walk.carried)
+
+
+@frozen
+class StatementCost:
+    """What one run of a statement does: scalar operations, two where one instruction multiplies and adds, and bytes
+    that come from beyond the first and the second cache."""
+
+    operations: float
+    l2: float
+    l3: float
+
+
+def statement_costs(
+    func: FuncOp, target: Target, threads: int, arrays: Sequence[Array]
+) -> Mapping[tuple[str, str], StatementCost]:
+    """The costs of the statements of a lowered function, and of those that it calls, that are outside of loops, by the
+    function and the name of each: those that a timed kernel measures. Functions that are called with several sizes
+    have the costs of the last call. Raises ArgumentError."""
+    found: dict[tuple[str, str], StatementCost] = {}
+
+    def visit(block: Block, name: str, own: Target, sizes: Mapping[str, int]) -> None:
+        for op in block.ops:
+            match op:
+                case If():
+                    visit(op.then if op.predicate.evaluate(sizes) else op.orelse, name, own, sizes)
+                case _ if op.callee is not None:
+                    bound = {symbol.name: evaluate(size, sizes) for symbol, size in op.binding.items()}
+                    visit(op.callee.body, op.callee.name, target_at(op.callee, target), {**sizes, **bound})
+                case Loop():
+                    walk = _Walk(target, own, threads, Sites())
+                    walk.loop(op, sizes, ())
+                    l2, l3 = (walk.sites.traffic(size) for size in (target.l1, target.l2))
+                    found[name, op.name or op.opcode] = StatementCost(_operations_of_loop(op, sizes), l2, l3)
+                case _:
+                    continue
+
+    visit(func.body, func.name, target_at(func, target), bind_symbols(func, arrays))
+    return found
+
+
+def _operations_of_loop(loop: Loop, sizes: Mapping[str, int]) -> float:
+    var = loop.var
+    first, end, step = (evaluate(dim, sizes) for dim in (var.lower, var.upper, var.step))
+    count = max(0, -(-(end - first) // max(1, step)))
+    return count * _operations(loop.body, {**sizes, var.name: first}) if count else 0.0
+
+
+def _operations(block: Block, sizes: Mapping[str, int]) -> float:
+    """The scalar operations of one run of a block."""
+    found = 0.0
+    for op in block.ops:
+        match op:
+            case Loop():
+                found += _operations_of_loop(op, sizes)
+            case If():
+                found += _operations(op.then if op.predicate.evaluate(sizes) else op.orelse, sizes)
+            case OnSubset() | StYield():
+                continue
+            case _ if op.callee is not None:
+                bound = {symbol.name: evaluate(size, sizes) for symbol, size in op.binding.items()}
+                found += _operations(op.callee.body, {**sizes, **bound})
+            case _ if op.work != 0:
+                found += evaluate(op.work, sizes)
+            case Structured() if not op.is_movement and op.operands:
+                dtypes = {dtype_of(operand.type) for operand in op.operands}
+                lanes = prod(evaluate(dim, sizes) for dim in shape_of(op.result.type))
+                found += lanes * (2 if len(op.operands) == 3 and len(dtypes) == 1 else 1)
+            case _:
+                continue
+    return found
 
 
 @dataclass(slots=True)

@@ -152,6 +152,11 @@ class Library:
 
         return call
 
+    def times(self, kernel: KernelSignature) -> memoryview:
+        """The array that a timed kernel counts in: nanoseconds and runs of each of its clocks, as int64."""
+        array = getattr(self._library, kernel.times_name)
+        return memoryview(self._ffi.buffer(array)).cast("q")
+
     def workspace_bytes(self, kernel: KernelSignature, sizes: Sequence[int]) -> int:
         """What the C function `.._workspace` answers."""
         return int(getattr(self._library, f"{kernel.c_name}_workspace")(*sizes))
@@ -253,6 +258,7 @@ def _declaration(kernel: KernelSignature) -> str:
             f"int {kernel.c_name}({', '.join([*arrays, *numbers, 'void *', 'void *'])});",
             f"size_t {kernel.c_name}_workspace({sizes});",
             f"{_bound_head(kernel)};",
+            *([f"extern int64_t {kernel.times_name}[{2 * len(kernel.clocks)}];"] if kernel.clocks else []),
         ]
     )
 

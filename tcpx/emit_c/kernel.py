@@ -19,7 +19,7 @@ from tcpx.emit_c.kernel_report import KernelReport, report_of
 from tcpx.emit_c.memory import Bytes, aligned_block
 from tcpx.emit_c.printer.file import PrintedFile, PrintRequest, print_file
 from tcpx.emit_c.sanitizer.library import SanitizedLibrary
-from tcpx.emit_c.signature import KernelSignature
+from tcpx.emit_c.signature import Clock, KernelSignature
 from tcpx.payload.diagnostics import ArgumentError, CompileError, Diagnostic, VerifyError
 from tcpx.payload.ir import Module
 from tcpx.payload.size_values import size_values
@@ -61,6 +61,15 @@ def _owners(array: Array) -> Iterator[Array]:
     while isinstance(owner, np.ndarray):
         yield cast("Array", owner)
         owner = owner.base
+
+
+@frozen
+class Timing:
+    """How long a statement of a kernel took, all runs together."""
+
+    clock: Clock
+    seconds: float
+    runs: int
 
 
 class Kernel:
@@ -146,6 +155,23 @@ class Kernel:
     def library_path(self) -> Path:
         """The shared library the kernel is in; of a sanitized one, the program."""
         return self._library.path
+
+    def timings(self) -> tuple[Timing, ...]:
+        """What was measured since it was made, or `clear_timings`, of a kernel that was compiled `timed`: each clock
+        with its seconds and runs. Threads that run a function at the same time add up."""
+        if not self.signature.clocks or isinstance(self._library, SanitizedLibrary):
+            return ()
+        held = self._library.times(self.signature)
+        return tuple(
+            Timing(clock, held[2 * k] * 1e-9, held[2 * k + 1]) for k, clock in enumerate(self.signature.clocks)
+        )
+
+    def clear_timings(self) -> None:
+        """Begin anew."""
+        if self.signature.clocks and not isinstance(self._library, SanitizedLibrary):
+            held = self._library.times(self.signature)
+            for k in range(len(held)):
+                held[k] = 0
 
     def workspace_bytes(self, sizes: Mapping[str, int]) -> int:
         """Bytes of workspace for these values of the symbols, by name."""
@@ -261,22 +287,32 @@ def build_kernel(
     return build_many([KernelRequest(module, name, trace, schedule)], target, threads)[0]
 
 
-def printed_kernels(requests: Sequence[KernelRequest], target: Target, threads: int = 1) -> PrintedFile:
-    """One C file of these kernels. Raises VerifyError for a payload that cannot be printed."""
+def printed_kernels(
+    requests: Sequence[KernelRequest], target: Target, threads: int = 1, *, timed: bool = False
+) -> PrintedFile:
+    """One C file of these kernels, which measure what they do where they are `timed`. Raises VerifyError for a payload
+    that cannot be printed."""
     prints = [PrintRequest(r.module.main, r.module.constants, r.name or r.module.main.name) for r in requests]
-    return print_file(prints, target, threads)
+    return print_file(prints, target, threads, timed=timed)
 
 
 def build_many(
-    requests: Sequence[KernelRequest], target: Target, threads: int = 1, *, sanitize: bool = False
+    requests: Sequence[KernelRequest],
+    target: Target,
+    threads: int = 1,
+    *,
+    sanitize: bool = False,
+    timed: bool = False,
 ) -> list[Kernel]:
-    """One kernel per request, all in one C file and one shared library, or sanitized in one program each.
+    """One kernel per request, all in one C file and one shared library, or sanitized in one program each; `timed` ones
+    measure what they do.
 
     Raises VerifyError for a payload that cannot be printed, CompileError for a compiler that fails.
     """
     if not requests:
         return []
-    return build_printed(printed_kernels(requests, target, threads), requests, target, threads, sanitize=sanitize)
+    printed = printed_kernels(requests, target, threads, timed=timed)
+    return build_printed(printed, requests, target, threads, sanitize=sanitize)
 
 
 def build_printed(

@@ -66,6 +66,18 @@ class ConstantSlot:
 
 
 @frozen
+class Clock:
+    """What a kernel that was compiled `timed` measures: a statement of a function outside of its loops.
+
+    `operation` is the name that it has in the C, and `callee` the function that it runs, if it is a call.
+    """
+
+    function: str
+    operation: str
+    callee: str = ""
+
+
+@frozen
 class KernelSignature:
     """A kernel: `int c_name(inputs.., outputs.., symbols.., strides.., const void *constants, void *workspace)`.
 
@@ -92,6 +104,10 @@ class KernelSignature:
     functions: int = 0
     """How many other functions it consists of, each with its own C; `clones` of them are copies for one call."""
     clones: int = 0
+    clocks: tuple[Clock, ...] = ()
+    """What it measures."""
+    times_name: str = ""
+    """The array with the nanoseconds and the runs of each of them, if there are any."""
 
     @property
     def arguments(self) -> tuple[Argument | Number, ...]:

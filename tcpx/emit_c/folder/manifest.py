@@ -6,7 +6,7 @@ from dataclasses import asdict, field
 from typing import Final
 
 from tcpx.emit_c.folder.fields import Fields, unreadable
-from tcpx.emit_c.signature import Argument, ConstantSlot, KernelSignature, Number
+from tcpx.emit_c.signature import Argument, Clock, ConstantSlot, KernelSignature, Number
 from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ParseError
 from tcpx.payload.sizes import Dim, Symbol, to_text
 from tcpx.payload.text.size_text import parse_size
@@ -88,6 +88,8 @@ def _of_signature(signature: KernelSignature) -> dict[str, object]:
         "assertions": [_of_diagnostic(assertion) for assertion in signature.assertions],
         "functions": signature.functions,
         "clones": signature.clones,
+        "clocks": [asdict(clock) for clock in signature.clocks],
+        "times_name": signature.times_name,
     }
 
 
@@ -168,6 +170,11 @@ def _signature(held: Fields, where: str) -> KernelSignature:
         numbers=tuple(map(number, held.each("numbers"))),
         functions=held.number("functions"),
         clones=held.number("clones"),
+        clocks=tuple(
+            Clock(clock.text("function"), clock.text("operation"), clock.text("callee"))
+            for clock in held.each("clocks")
+        ),
+        times_name=held.text("times_name"),
     )
 
 

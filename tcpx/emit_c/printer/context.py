@@ -11,7 +11,7 @@ from tcpx.emit_c.printer.names import Names
 from tcpx.emit_c.printer.scopes import Scope
 from tcpx.emit_c.printer.set_ups import SetUps
 from tcpx.emit_c.printer.variables import Variables
-from tcpx.emit_c.signature import ConstantSlot
+from tcpx.emit_c.signature import Clock, ConstantSlot
 from tcpx.payload.constants import Constants
 from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.sizes import Dim, Size
@@ -30,6 +30,8 @@ class Needs:
     thread_number: bool = False
     memcpy: bool = False
     unrolling: bool = False
+    times: tuple[str, ...] = ()
+    """The arrays that times are added to."""
 
     def add(self, other: Needs) -> None:
         """What is used by either."""
@@ -39,6 +41,7 @@ class Needs:
         self.thread_number |= other.thread_number
         self.memcpy |= other.memcpy
         self.unrolling |= other.unrolling
+        self.times = tuple(dict.fromkeys((*self.times, *other.times)))
 
 
 @frozen
@@ -50,6 +53,10 @@ class KernelContext:
     c_names: dict[FuncOp, str] = field(default_factory=dict[FuncOp, str])
     constants_of: dict[FuncOp, Sequence[str]] = field(default_factory=dict[FuncOp, Sequence[str]])
     """The constants that functions take the addresses of, so that their C is the same wherever these lie."""
+    clocks: list[Clock] | None = None
+    """What is measured, where anything is."""
+    times_name: str = ""
+    """The array of nanoseconds and runs."""
 
 
 class FunctionContext:

@@ -5,6 +5,7 @@ from textwrap import wrap
 from typing import Final
 
 from tcpx.emit_c.printer.buffers import is_buffer_op, print_buffer, print_call, print_copy, print_kernel_row
+from tcpx.emit_c.printer.clocks import timed
 from tcpx.emit_c.printer.compiler_faults import UNROLL, is_asked_to_unroll
 from tcpx.emit_c.printer.context import FunctionContext
 from tcpx.emit_c.printer.names import in_comment
@@ -36,7 +37,7 @@ def print_block(block: Block, context: FunctionContext, scope: Scope) -> None:
             scope.statement(f"/* {', '.join(in_comment(_note(*note)) for note in op.notes.items())} */")
         setup = context.setups.at(op)
         scope.statements(setup.begin)
-        with context.setups.active(setup):
+        with context.setups.active(setup), timed(op, context, scope):
             _print_operation(op, context, scope)
         scope.statements(setup.end)
     scope.op = outer

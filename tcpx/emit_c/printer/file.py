@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from tcpx.emit_c.printer.clocks import NOW
 from tcpx.emit_c.printer.compiler_faults import (
     NO_DISTRIBUTION,
     NO_LOOP_VECTORS,
@@ -31,7 +32,7 @@ from tcpx.target.rows import PLACEHOLDER
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _HEADERS: Final = ("stddef.h", "stdint.h")
-_STANDARD: Final = frozenset((*_HEADERS, "string.h", "math.h"))
+_STANDARD: Final = frozenset((*_HEADERS, "string.h", "math.h", "time.h"))
 _OF_COMPILER: Final = ("__builtin_", "_Alignas")
 """How names begin that no header declares."""
 HIDDEN: Final = '__attribute__((visibility("hidden"))) '
@@ -71,8 +72,9 @@ class PrintedFile:
 
 
 @collector_paused()
-def print_file(requests: Sequence[PrintRequest], target: Target, threads: int) -> PrintedFile:
-    """The C file of these functions; the same requests give the same text. Raises VerifyError, located."""
+def print_file(requests: Sequence[PrintRequest], target: Target, threads: int, *, timed: bool = False) -> PrintedFile:
+    """The C file of these functions; the same requests give the same text. `timed` ones measure what they do outside
+    of loops. Raises VerifyError, located."""
     held = {func: target_at(func, target) for request in requests for func in (request.func, *request.callees)}
     reserved = frozenset(RESERVED.union(*map(_words_of_target, {target, *held.values()})))
     names = Names(reserved)
@@ -80,28 +82,36 @@ def print_file(requests: Sequence[PrintRequest], target: Target, threads: int) -
     signatures: list[KernelSignature] = []
     for request in requests:
         kernel = KernelContext(request.constants)
+        if timed:
+            kernel = KernelContext(request.constants, clocks=[], times_name=names.fresh(f"{request.name}_times"))
         functions += [print_callee(func, kernel, held[func], threads, names, reserved) for func in request.callees]
         own = held[request.func]
         printed, signature = print_kernel(request.func, kernel, own, threads, request.name, names, reserved)
         functions.append(printed)
         _check_length([function.lines for function in functions], request.func)
         signatures.append(signature)
-    lines = _file(functions, target, "static ")
+    times = {signature.times_name: len(signature.clocks) for signature in signatures if signature.clocks}
+    lines = _file(functions, target, "static ", times)
     operations = {number: line.op for number, line in enumerate(lines, 1) if line.op is not None}
     callees = [function for function in functions if function.head]
     kernels = [function for function in functions if not function.head]
-    sources = {f"{kernels[0].c_name}.c": _text(_file(kernels, target, HIDDEN, callees)) if kernels else ""}
-    sources |= {f"{f.c_name}.c": _text(_file([f], f.target, HIDDEN, callees)) for f in callees}
+    sources = {f"{kernels[0].c_name}.c": _text(_file(kernels, target, HIDDEN, times, callees)) if kernels else ""}
+    sources |= {f"{f.c_name}.c": _text(_file([f], f.target, HIDDEN, {}, callees)) for f in callees}
     targets = {f"{f.c_name}.c": f.target for f in callees if f.target is not target}
     link = dict.fromkeys(word for f in functions for row in f.needs.kernels.values() for word in row.link)
     return PrintedFile(_text(lines), tuple(signatures), operations, sources, targets, tuple(link))
 
 
 def _file(
-    functions: Sequence[PrintedFunction], target: Target, linkage: str, callees: Sequence[PrintedFunction] = ()
+    functions: Sequence[PrintedFunction],
+    target: Target,
+    linkage: str,
+    times: Mapping[str, int],
+    callees: Sequence[PrintedFunction] = (),
 ) -> list[Line]:
     """The lines of a file of these functions. `linkage` is that of functions that others call; those of `callees` that
-    stand in other files are declared. Helpers for another target than that of the file have its name in theirs."""
+    stand in other files are declared, as are the arrays of times that are not among `times`, with how many. Helpers for
+    another target than that of the file have its name in theirs."""
     needs = Needs()
     own: dict[Target, Needs] = {target: Needs()}
     for function in functions:
@@ -113,7 +123,8 @@ def _file(
     if any(has_loop_of_many_stores(function.func) for function in functions):
         head.append(NO_DISTRIBUTION)
     texts = [line.text for function in functions for line in function.lines]
-    headers = (*_HEADERS, *(["string.h"] if needs.memcpy else []), *(header for held in own for header in held.headers))
+    standard = [*(["string.h"] if needs.memcpy else []), *(["time.h"] if needs.times or times else [])]
+    headers = (*_HEADERS, *standard, *(header for held in own for header in held.headers))
     if callees and not needs.kernels and not _uses_intrinsics(function.lines for function in functions):
         headers = tuple(header for header in headers if header in _STANDARD)
     head += [f"#include <{header}>" for header in dict.fromkeys(headers)]
@@ -127,6 +138,10 @@ def _file(
     ]
     if needs.unrolling:
         definitions.append(UNROLLING)
+    definitions += [f"int64_t {name}[{2 * count}]; /* nanoseconds and runs of each */" for name, count in times.items()]
+    definitions += [f"extern int64_t {name}[];" for name in needs.times if name not in times]
+    if needs.times:
+        definitions.append(NOW)
     if needs.thread_number:
         definitions.insert(0, "int omp_get_thread_num(void); /* of the OpenMP runtime */")
     lines = [Line(text) for text in "\n\n".join(["\n".join(head), *definitions]).split("\n")]

@@ -96,6 +96,8 @@ def print_kernel(
         numbers=tuple(Number(func.args[k].name, k, symbol) for k, symbol in func.numbers.items()),
         functions=len(kernel.c_names),
         clones=sum(held.clone_of is not None for held in kernel.c_names),
+        clocks=tuple(kernel.clocks or ()),
+        times_name=kernel.times_name,
     )
     checks, call = _size_checks(func, signature, context, reserved)
     prologue: list[str] = []

@@ -1,0 +1,136 @@
+"""Where the time of a kernel goes: its statements outside of loops, measured, with what each computes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from time import perf_counter
+from typing import Final
+
+from tcpx.api import CompileRequest, lowered
+from tcpx.costs.kernel_cost import statement_costs
+from tcpx.emit_c.kernel import Kernel, KernelRequest, Timing, build_many
+from tcpx.interp import ParamValue
+from tcpx.payload.evaluator import Array, bind_symbols
+from tcpx.payload.ir import Module
+from tcpx.payload.sizes import evaluate
+from tcpx.records import frozen
+from tcpx.target import Target, load_target
+from tcpx.transform.language.embedded import Schedulable
+
+SECONDS: Final = 0.5
+"""How long the kernel is called, at least."""
+FEWEST: Final = 5
+"""Calls that are measured, at least."""
+
+
+@frozen
+class ProfileRow:
+    """A statement of a function that is outside of its loops.
+
+    `node` is the operation of the payload that it is called after, and `operation` its own name in the C. `seconds`
+    are those of one call of the kernel, `runs` how often it ran in it. `operations` are the scalar operations of these
+    runs, `l2_bytes` and `l3_bytes` what they read and write beyond the first and the second cache, by a model; 0 where
+    it has none, as of calls.
+    """
+
+    function: str
+    operation: str
+    node: str
+    callee: str
+    seconds: float
+    runs: int
+    operations: float
+    l2_bytes: float
+    l3_bytes: float
+
+
+@frozen
+class Profile:
+    """A kernel, called with some arrays: `seconds` are those of one call, as the rows are; what they do not account for
+    is the call itself, and the clocks."""
+
+    kernel: str
+    target: str
+    threads: int
+    calls: int
+    seconds: float
+    workspace_bytes: int
+    constants_bytes: int
+    rows: tuple[ProfileRow, ...]
+
+    def share(self, row: ProfileRow) -> float:
+        """The part of the time that a row has."""
+        return row.seconds / self.seconds
+
+    def as_json(self) -> dict[str, object]:
+        """All of it, for `json.dumps`."""
+        return {**asdict(self), "rows": [asdict(row) for row in self.rows]}
+
+
+def profile(
+    module: Module,
+    schedule: Schedulable | None = None,
+    *arrays: Array,
+    params: Mapping[str, ParamValue] | None = None,
+    target: str | Target = "native",
+    threads: int = 1,
+    seconds: float = SECONDS,
+    clock: Callable[[], float] = perf_counter,
+) -> Profile:
+    """Compile a payload `timed`, call it with these arrays for some seconds, and say where the time went.
+
+    The call that took least is the one that is shown, without what did not run in it. Raises what `compile` and a call
+    raise.
+    """
+    chosen = load_target(target)
+    run = lowered(CompileRequest(module, schedule, params), chosen, threads)
+    (kernel,) = build_many([KernelRequest(run.module, schedule=schedule)], chosen, threads, timed=True)
+    costs = statement_costs(run.module.main, chosen, threads, arrays)
+    calls, taken, timings = _measured(kernel, arrays, seconds, clock)
+    names = {func.name: [op.name for op in func.walk() if op.name] for func in module.funcs.values()}
+    every = [name for held in names.values() for name in held]
+    rows: list[ProfileRow] = []
+    for timing in timings:
+        held = timing.clock
+        cost = costs.get((held.function, held.operation))
+        rows.append(
+            ProfileRow(
+                held.function,
+                held.operation,
+                _node(held.operation, names.get(held.function, every)),
+                held.callee,
+                timing.seconds,
+                timing.runs,
+                cost.operations * timing.runs if cost is not None else 0.0,
+                cost.l2 * timing.runs if cost is not None else 0.0,
+                cost.l3 * timing.runs if cost is not None else 0.0,
+            )
+        )
+    signature = kernel.signature
+    workspace = evaluate(signature.workspace_bytes, bind_symbols(run.module.main, arrays))
+    memory = workspace, signature.constants_bytes
+    return Profile(signature.name, chosen.name, threads, calls, taken, *memory, tuple(rows))
+
+
+def _measured(
+    kernel: Kernel, arrays: Sequence[Array], seconds: float, clock: Callable[[], float]
+) -> tuple[int, float, tuple[Timing, ...]]:
+    """How many calls there were, and the seconds and the statements of the one that took least; the first, which brings
+    everything into the caches, does not count."""
+    kernel(*arrays)
+    calls, least, timings = 0, float("inf"), tuple[Timing, ...]()
+    end = clock() + seconds
+    while calls < FEWEST or clock() < end:
+        kernel.clear_timings()
+        begin = clock()
+        kernel(*arrays)
+        taken = clock() - begin
+        calls += 1
+        if taken < least:
+            least, timings = taken, kernel.timings()
+    return calls, least, tuple(timing for timing in timings if timing.runs)
+
+
+def _node(operation: str, names: Sequence[str]) -> str:
+    """The operation that a statement is called after: `fc1/n1`, a loop of `fc1`."""
+    fitting = [n for n in names if operation == n or (operation.startswith(n) and operation[len(n)] in "/.~")]
+    return max(fitting, key=len, default="")
