@@ -172,8 +172,8 @@ def test_what_the_system_refuses_is_a_diagnostic(files: SimpleNamespace, tcpx_co
     done = tcpx_command("emit", files.payload, "-s", files.schedule, "-o", files.payload)
     assert (done.status, done.err) == (
         1,
-        f"definite error: cannot use {files.payload}\n  required: a folder, or a free path\n  found: File exists\n"
-        "  fix: choose another path\n",
+        "definite error: the kernel cannot be saved\n  required: a folder that can be written to\n"
+        f"  found: File exists: {files.payload}\n  fix: another folder\n",
     )
     done = tcpx_command("emit", files.payload, "-s", files.schedule, "-o", f"{files.payload}/out")
     assert (done.status, done.err) == (

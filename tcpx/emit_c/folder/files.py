@@ -98,7 +98,8 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
             made.write_bytes(files[name])
             made.replace(folder / name)
     except OSError as error:
-        raise _unwritable("a folder that can be written to", f"{error.strerror or error}: {error.filename}") from error
+        found = f"{error.strerror or error}: {error.filename}"
+        raise _unwritable("a folder that can be written to", found, "another folder") from error
 
 
 def _first_line(content: bytes) -> bytes:
