@@ -178,8 +178,8 @@ def test_what_the_system_refuses_is_a_diagnostic(files: SimpleNamespace, tcpx_co
     done = tcpx_command("emit", files.payload, "-s", files.schedule, "-o", f"{files.payload}/out")
     assert (done.status, done.err) == (
         1,
-        f"definite error: cannot use {files.payload}/out\n  required: a folder at every part of the path but the last\n"
-        "  found: Not a directory\n  fix: choose another path\n",
+        "definite error: the kernel cannot be saved\n  required: a folder that can be written to\n"
+        f"  found: Not a directory: {files.payload}/out\n  fix: another folder\n",
     )
     done = tcpx_command("fmt", "nope.tcps")
     assert (done.status, done.err) == (
