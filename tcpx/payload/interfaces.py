@@ -946,8 +946,11 @@ class Structured(Tileable):
                 )
 
         is_along = self.lanes is None or self.iterator(self.lanes[0]).kind is IteratorKind.PARALLEL
-        if not is_along and not (self.scans_in_lanes and self.is_associative):
-            raise self.error("lanes lie along a parallel dim", "a parallel dim", (self.lanes or ("",))[0])
+        is_summed = self.lanes is not None and self.iterator(self.lanes[0]).is_reduction
+        can_sum = is_summed and self.is_commutative and self.neutrals() is not None and not self.scatters
+        if not is_along and not can_sum and not (self.scans_in_lanes and self.is_associative):
+            found = (self.lanes or ("",))[0]
+            raise self.error("lanes lie along a parallel dim, or one of a commutative reduction", "such a dim", found)
         self._verify_indices(checked, extents)
 
     def _verify_indices(self, checked: Sequence[tuple[IndexingMap, Value, str]], extents: Mapping[str, Dim]) -> None:

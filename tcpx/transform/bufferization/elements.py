@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from tcpx.payload.indexing_maps import IndexingMap, index_operands, map_dim, map_element
+from tcpx.payload.indexing_maps import IndexingMap, dim_symbol, index_operands, map_dim, map_element
 from tcpx.payload.interfaces import Iterator, Position, Structured
 from tcpx.payload.ir import Operation, Range, Value
 from tcpx.payload.ops.constant import splat
@@ -18,6 +18,7 @@ from tcpx.payload.value_ranges import value_range
 from tcpx.transform import new
 from tcpx.transform.bufferization.buffers import Buffers
 from tcpx.transform.bufferization.effects import Effects
+from tcpx.transform.bufferization.lane_sums import begin_lanes, end_lanes, rounds, where_counted
 from tcpx.transform.bufferization.loop_nests import Nest
 from tcpx.transform.bufferization.storage import Place
 from tcpx.transform.bufferization.strips import Index, Strip, element, kind_of
@@ -75,10 +76,14 @@ class ElementLoops:
         for it in _result_order(op, iterators) if carried else iterators:
             index[it.dim] = self._entered(op, nest, it.name, extents[it.name], index)
         accumulators = self._start(op, nest, index, bool(reductions), carried)
-        for it in reductions:
+        summed = _summed_lanes(op)
+        for it in sorted(reductions, key=lambda it: it.name == summed):
             if not accumulators:
                 raise op.error("a reduction starts from a neutral element", required="a combiner that has one")
             bounds = self._ragged(op, nest, it.name, extents[it.name], index) or (0, extents[it.name])
+            if it.name == summed:
+                left, anchor = self._sum_in_lanes(op, nest, index, bounds, accumulators)
+                return self._finish(op, nest, index, carried, left, anchor)
             index[it.dim], accumulators = nest.enter_carrying(it.name, bounds, accumulators)
         args = self._arguments(op, nest, index)
         before: dict[int, Value] = dict(zip(carried, accumulators, strict=False))
@@ -101,8 +106,20 @@ class ElementLoops:
         for k, (inside, find) in places.items():
             stored = nest.only_if(inside, lambda k=k, find=find: nest.insert(Write.of(made[k], *find())))
             anchor = anchor or (stored if isinstance(stored, Operation) else None)
+        return self._finish(op, nest, index, carried, [made[k] for k in carried], anchor)
+
+    def _finish(
+        self,
+        op: Structured,
+        nest: Nest,
+        index: Mapping[Symbol, Dim],
+        carried: Sequence[int],
+        made: Sequence[Value],
+        anchor: Operation | None,
+    ) -> dict[Value, Value]:
+        """Close the loops and write what they carry; what scalar results are."""
         scalars: dict[Value, Value] = {}
-        left = nest.leave_carrying([made[k] for k in carried])
+        left = nest.leave_carrying(made)
         for k, value in zip(carried, left, strict=True):
             result, at = op.results[k], [nest.at(e, index) for e in op.result_maps()[k]]
             if isinstance(result.type, TensorType):
@@ -112,6 +129,27 @@ class ElementLoops:
                 scalars[result] = value
         self._continue(op, nest.moved(anchor))
         return scalars
+
+    def _sum_in_lanes(
+        self, op: Structured, nest: Nest, index: dict[Symbol, Dim], bounds: Range, before: Sequence[Value]
+    ) -> tuple[Sequence[Value], Operation | None]:
+        """What a reduction makes of accumulators in lanes along its innermost dim: whole vectors, then a masked one;
+        and the operation that does its arithmetic."""
+        dim, width = op.lanes or ("", 1)
+        begin, end, whole = rounds(bounds, width)
+        lanes: Sequence[Value] = begin_lanes(op, nest, width)
+        anchor: Operation | None = None
+        for first, last in ((begin, whole), (whole, end)):
+            at, held = nest.enter_carrying(dim, (first, last), lanes, width)
+            index[dim_symbol(dim)] = at
+            nest.lanes = dim, Strip(at, width if last is whole else minimum(width, end - at), 1, width)
+            args = [nest.on_lanes(value) for value in self._arguments(op, nest, index)]
+            count = len(nest.made)
+            made = op.elements(nest.build, args, held)
+            anchor = anchor or next((o for o in nest.made[count:] if made[0] in o.results and o.operands), None)
+            lanes = nest.leave_carrying(where_counted(nest, made, held), 1)
+            nest.lanes = None
+        return end_lanes(op, nest, lanes, before), anchor
 
     @staticmethod
     def _is_carried(op: Structured, number: int) -> bool:
@@ -343,6 +381,11 @@ def _unravel(linear: Dim, shape: Sequence[Dim]) -> list[Dim]:
 def _at_least_one(size: Dim) -> Dim:
     """A divisor: where it is 0 there is no element, and nothing is evaluated."""
     return 1 if size == 0 else size
+
+
+def _summed_lanes(op: Structured) -> str | None:
+    """The reduction dim along which there are lanes."""
+    return op.lanes[0] if op.lanes is not None and op.iterator(op.lanes[0]).is_reduction else None
 
 
 def _lanes(op: Structured) -> tuple[str, int] | None:

@@ -106,11 +106,13 @@ class Nest:
         self.block = outer
         return found if rest is None else guard.result
 
-    def enter_carrying(self, dim: str, bounds: Range, values: Sequence[Value]) -> tuple[Dim, Sequence[Value]]:
+    def enter_carrying(
+        self, dim: str, bounds: Range, values: Sequence[Value], step: int = 1
+    ) -> tuple[Dim, Sequence[Value]]:
         """Open a loop over a range that carries values; returns its variable and the values inside."""
-        if bounds == (0, 1):
+        if bounds == (0, 1) and step == 1:
             return 0, values
-        index, loop = self._open(dim, bounds, values)
+        index, loop = self._open(dim, bounds, values, step)
         return index, loop.destinations
 
     def _open(self, dim: str, bounds: Range, inits: Sequence[Value], step: int = 1) -> tuple[Dim, For]:
@@ -123,9 +125,10 @@ class Nest:
             self.carried.append((loop, outer))
         return var.size(), loop
 
-    def leave_carrying(self, values: Sequence[Value]) -> Sequence[Value]:
-        """Close the loops that carry values, handing them from each to the one around it; returns what is left."""
-        while self.carried:
+    def leave_carrying(self, values: Sequence[Value], loops: int | None = None) -> Sequence[Value]:
+        """Close the loops that carry values, or so many, handing them from each to the one around it; returns what is
+        left."""
+        for _ in range(len(self.carried) if loops is None else loops):
             loop, outer = self.carried.pop()
             for value, dest in zip(values, loop.destinations, strict=True):
                 self.insert(StYield.of(value, dest, Tile.full(shape_of(dest.type))))

@@ -34,8 +34,11 @@ class Vectorize(Transform):
     dim that is the last of all its results, where that is parallel and no index of a result has to do with it: then no
     two lanes meet. `lanes` says so, and how long the vectors are: as a tile of up to 8 registers, which is best, else
     one. Such a tile need not be static, and is better not padded: the last vector is masked. Sums are carried in
-    registers, in their order. Such an operation needs no loop: `vectorize(v)`. Without such a dim (a histogram, sparse
-    rows times a vector) loops over elements stay.
+    registers, in their order. Such an operation needs no loop: `vectorize(v)`.
+
+    Where rows that are ragged have no such dim (sparse rows times a vector), lanes lie along the row itself: whole
+    vectors and a masked one at its end, elements that indices say gathered, and the lanes combined at last, if the
+    reduction is commutative. What scatters without such a dim (a histogram) stays a loop over elements: lanes may meet.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {

@@ -1,8 +1,11 @@
 """The lanes of an operation that is computed in memory: vectors along one of its parallel dims, of which the loops over
 the other dims, ragged and sequential ones too, compute one after the other.
 
-No lane meets what another one writes: the last dim of each result is that dim, and no index has to do with it.
+No lane meets what another one writes: the last dim of each result is that dim, and no index has to do with it. Or it is
+a reduction dim, along which each lane has an accumulator of its own.
 """
+
+from collections.abc import Collection
 
 from tcpx.payload.facts import facts_at
 from tcpx.payload.indexing_maps import IndexingMap, map_dim, map_element
@@ -31,6 +34,27 @@ def lane_dim_in_memory(op: Structured) -> str | None:
     return dim if writes and is_known and reads and counts else None
 
 
+def summed_lanes_in_memory(op: Structured) -> str | None:
+    """The reduction dim along which an operation has lanes where it is computed in memory: the last one that its
+    operands stream along, or are found by indices along."""
+    if not op.is_commutative or op.neutrals() is None or op.scatters or op.is_sequential:
+        return None
+    bounds = {k for bounds in op.ragged().values() for k in (bounds.first, bounds.end)}
+    found = [
+        it.name for it in op.iterators() if it.is_reduction and it.name not in op.valid and _sums(op, it.name, bounds)
+    ]
+    return found[-1] if found else None
+
+
+def _sums(op: Structured, dim: str, bounds: Collection[int]) -> bool:
+    maps = op.maps()
+    moves = [m for m in maps if carries(m, dim) or _finds(op, m, dim)]
+    known = not any(carries(maps[k], dim) for k in bounds)
+    reads = all(_finds(op, m, dim) or streams(m, dim) for m in moves) and all(_is_strip(op, m, dim) for m in maps)
+    counts = all(lane_step(position.expression, dim) is not None for position in op.positions())
+    return bool(moves) and known and reads and counts
+
+
 def _finds(op: Structured, indexing_map: IndexingMap, dim: str) -> bool:
     """Whether an index of a map is an element that depends on the dim."""
     return any(carries(op.maps()[k], dim) for k in map(map_element, indexing_map) if k is not None)
@@ -47,7 +71,7 @@ def _is_strip(op: Structured, indexing_map: IndexingMap, dim: str) -> bool:
 def give_lanes(rewriter: Rewriter, op: Structured, target: Target) -> bool:
     """Let an operation that elements steer, or whose iterations have an order, have lanes along that dim: as many as a
     tile of it has, if that is a few vectors, else a vector of them. False where it has no such dim."""
-    dim = lane_dim_in_memory(op) if op.is_irregular or op.is_sequential else None
+    dim = lane_dim_in_memory(op) or summed_lanes_in_memory(op) if op.is_irregular or op.is_sequential else None
     if dim is None:
         return False
     lanes = min(target.lanes(dtype.name) for dtype in op.acc_types)
