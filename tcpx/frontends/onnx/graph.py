@@ -9,11 +9,12 @@ from typing import Any, Final
 import numpy as np
 import onnx
 
+from tcpx.frontends.onnx.checks import check_node, check_whole
 from tcpx.frontends.onnx.errors import Finding, NotConstant, OnnxError, Unsupported
 from tcpx.frontends.onnx.node import Node, identifier
 from tcpx.frontends.onnx.operators import REFUSED, RULES
 from tcpx.frontends.onnx.reading import DEFAULT_DOMAINS
-from tcpx.frontends.onnx.schemas import body_of, fits, schema_of, with_defaults
+from tcpx.frontends.onnx.schemas import body_of, schema_of, with_defaults
 from tcpx.frontends.onnx.shape_arithmetic import folded
 from tcpx.frontends.onnx.table import Result
 from tcpx.frontends.onnx.tidying import rename
@@ -134,7 +135,7 @@ class Importer:
         )
         if schema is None:
             raise Unsupported(f"no operator of opset {version}")
-        self._check(node, schema)
+        check_node(node, schema)
         if proto.op_type in REFUSED:
             raise Unsupported(REFUSED[proto.op_type])
         if node.operator == "CastLike":  # of the other operand only the dtype is read
@@ -151,12 +152,13 @@ class Importer:
                 raise Unsupported("an operator that is not there yet")
             return self._body(body, inputs, with_defaults(schema, attributes), scope, name)
         if proto.op_type not in _WITH_GRAPHS and all(t is None or t.is_known for t in node.inputs):
-            constant = self._folded(rule, node)
+            constant = self._folded(rule, node, schema)
             if constant is not None:
                 return constant
         self.writer.made = []
         first = len(self.writer.made)
         results = _several(rule(node))
+        check_whole(node, schema, results)
         return self._named(results, node, scope, first)
 
     def _named(self, results: Sequence[Result], node: Node, scope: Scope, first: int) -> list[Tensor]:
@@ -174,31 +176,6 @@ class Importer:
                 rename(self.writer.builder, result, scope.prefix + identifier(shown), own, self.writer.made)
             made.append(of_value(shown, result, sources))
         return made
-
-    def _check(self, node: Node, schema: onnx.defs.OpSchema) -> None:
-        """The counts and attributes that the operator declares."""
-        if not schema.min_input <= len(node.inputs) <= schema.max_input:
-            raise node.error(
-                "another number of operands", f"{schema.min_input} to {schema.max_input}", str(len(node.inputs))
-            )
-        if not schema.min_output <= len(node.outputs) <= schema.max_output:
-            raise node.error(
-                "another number of results", f"{schema.min_output} to {schema.max_output}", str(len(node.outputs))
-            )
-        for key in node.attributes:
-            if key not in schema.attributes:
-                raise node.error(
-                    f"there is no attribute `{key}` in opset {node.version}",
-                    f"one of {', '.join(schema.attributes) or 'none'}",
-                    key,
-                )
-            kind = fits(schema, key, node.attributes[key])
-            if kind is not None:
-                found = type(node.attributes[key]).__name__
-                raise node.error(f"the attribute `{key}` is of another kind", kind, found)
-        for key, declared in schema.attributes.items():
-            if declared.required and key not in node.attributes:
-                raise node.error(f"the attribute `{key}` is missing", f"`{key}`", ", ".join(node.attributes) or "none")
 
     def _attributes(self, proto: onnx.NodeProto, scope: Scope) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -258,7 +235,7 @@ class Importer:
             raise Unsupported("a branch with nodes that are not supported")
         return held
 
-    def _folded(self, rule: Callable[[Node], Any], node: Node) -> list[Tensor] | None:
+    def _folded(self, rule: Callable[[Node], Any], node: Node, schema: onnx.defs.OpSchema) -> list[Tensor] | None:
         """The results of a rule whose operands are all known, by the meaning of the operations that it writes."""
         builder = Builder()
         w = Writer(builder)
@@ -271,6 +248,7 @@ class Importer:
         values: list[Value | Tensor] = []
         with builder.func("folded", {}):
             results = _several(rule(inner))
+            check_whole(inner, schema, results)
             for result in results:
                 if isinstance(result, Tensor) and result.value is None and result.array is not None:
                     values.append(result)

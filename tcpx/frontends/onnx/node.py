@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 import numpy as np
 import onnx
 
+from tcpx.frontends.onnx.broadcasting import Shape
 from tcpx.frontends.onnx.errors import NotConstant, OnnxError, Unsupported
 from tcpx.frontends.onnx.values import Elements, Tensor, objects
-from tcpx.frontends.onnx.writing import Shape, Writer
+from tcpx.frontends.onnx.writing import Writer
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Value
@@ -53,6 +54,8 @@ class Node:
     place: Location
     of_array: Callable[[onnx.TensorProto], Array]
     subgraph: Callable[[onnx.GraphProto, Sequence[Tensor]], Sequence[Tensor]]
+    read: set[str] = field(default_factory=set[str])
+    """The attributes that a rule has asked for."""
 
     # ------------------------------------------------------------ operands
 
@@ -139,27 +142,31 @@ class Node:
 
     # ------------------------------------------------------------ attributes
 
+    def _read(self, name: str, default: object = None) -> Any:  # noqa: ANN401 - a number, text, tensor or graph
+        self.read.add(name)
+        return self.attributes.get(name, default)
+
     def raw(self, name: str) -> Any:  # noqa: ANN401 - a number, text, tensor or graph
         """An attribute as ONNX has it, or None."""
-        return self.attributes.get(name)
+        return self._read(name)
 
     def int(self, name: str, default: int | None = None) -> int:
         """An integer attribute."""
-        held = self.attributes.get(name, default)
+        held = self._read(name, default)
         if not isinstance(held, int):
             raise self.error(f"the attribute `{name}` is missing, or no integer", "an integer", _kind(held))
         return held
 
     def float(self, name: str, default: float | None = None) -> float:
         """A float attribute."""
-        held = self.attributes.get(name, default)
+        held = self._read(name, default)
         if not isinstance(held, float | int):
             raise self.error(f"the attribute `{name}` is missing, or no number", "a float", _kind(held))
         return held
 
     def ints(self, name: str, default: Sequence[int] | None = None) -> list[int]:
         """A list of integers."""
-        held: object = self.attributes.get(name, default)
+        held: object = self._read(name, default)
         numbers = list(cast("Sequence[object]", held)) if isinstance(held, list | tuple) else [None]
         found = [n for n in numbers if isinstance(n, int)]
         if len(found) != len(numbers):
@@ -170,7 +177,7 @@ class Node:
 
     def text(self, name: str, default: str | None = None) -> str:
         """A string attribute."""
-        held = self.attributes.get(name, default)
+        held = self._read(name, default)
         if isinstance(held, bytes):
             held = held.decode("utf-8", "replace")
         if not isinstance(held, str):
@@ -179,7 +186,7 @@ class Node:
 
     def graph(self, name: str) -> onnx.GraphProto:
         """An attribute that is a graph."""
-        held: object = self.attributes.get(name)
+        held: object = self._read(name)
         if not isinstance(held, onnx.GraphProto):
             raise self.error(f"the attribute `{name}` is missing, or no graph", "a graph", _kind(held))
         return held

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tcpx.frontends.onnx.errors import BoundedSymbol, Unsupported
+from tcpx.frontends.onnx.broadcasting import Shape, broadcast_shape, same
+from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.tidying import in_place
 from tcpx.payload.builder import Builder
 from tcpx.payload.diagnostics import Location
@@ -15,22 +16,11 @@ from tcpx.payload.ops.expand import Expand
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.ops.movement import Fill
 from tcpx.payload.ops.views import Reshape
-from tcpx.payload.sizes import Dim, Min, Size, as_dim, as_symbol, is_equal, is_less, is_less_equal, maximum, to_text
+from tcpx.payload.sizes import Dim, Size, as_dim, is_less_equal
 from tcpx.payload.types import ScalarType, TensorType, dtype_of, i1, scalar_of_numpy, shape_of
 from tcpx.payload.value_ranges import value_range
 
-Shape = tuple[Dim, ...]
 Build = Callable[..., Value]
-
-
-def same(a: Dim, b: Dim) -> bool:
-    """Whether two dims are known to be one number."""
-    return is_equal(a, b) is True
-
-
-def shown(shape: Sequence[Dim]) -> str:
-    """A shape in a message."""
-    return f"[{', '.join(map(to_text, shape))}]"
 
 
 class Writer:
@@ -319,37 +309,3 @@ def dtype_of_array(array: Array) -> ScalarType:
     if found is None:
         raise Unsupported(f"arrays of {array.dtype}")
     return found
-
-
-def _bound(extents: Sequence[Dim]) -> None:
-    """Of min(32, S) beside S, as of a table of 32 positions that is cut, the first one is never 1 where S is more than
-    32: S is at most that. Raises BoundedSymbol."""
-    for cut in extents:
-        match cut:
-            case Size(terms=(((Min(args=operands),), 1),), constant=0):
-                numbers = [n for n in operands if isinstance(n, int) and n > 1]
-                found = [as_symbol(n) for n in operands if any(same(n, other) for other in extents)]
-                if numbers and len(operands) == 2 and found and found[0] is not None:
-                    raise BoundedSymbol(found[0].name, numbers[0])
-            case _:
-                pass
-
-
-def broadcast_shape(*shapes: Sequence[Dim]) -> Shape:
-    """The shape that NumPy broadcasts these to. A dim that may be 1 when the model is called is 1 or as long as the one
-    that is never 1, or as the longest. Raises Unsupported where two dims differ."""
-    rank = max(map(len, shapes))
-    found: list[Dim] = []
-    for k in range(rank):
-        column = [shape[k - rank + len(shape)] for shape in shapes if k - rank + len(shape) >= 0]
-        extents: list[Dim] = []
-        for own in column:
-            if own != 1 and not any(same(own, extent) for extent in extents):
-                extents.append(own)
-        _bound(extents)
-        fixed = [extent for extent in extents if is_less(1, extent) is True or same(extent, 0)]
-        if len(fixed) > 1:
-            met = " and ".join(map(shown, shapes))
-            raise Unsupported(f"the dims {to_text(fixed[0])} and {to_text(fixed[1])} of {met} differ")
-        found.append(fixed[0] if fixed else maximum(*extents) if extents else 1)
-    return tuple(found)

@@ -181,6 +181,19 @@ def test_empty_operands_and_several_results() -> None:
     agrees(model_of(text), x=RNG.standard_normal((5, 6)).astype(np.float32), g=np.ones(6, np.float32))
 
 
+def test_attributes_and_results_that_no_rule_knows() -> None:
+    text = """f (float[2, 3, 4, 4] x, float[3] s) => (float y, float p, int64 i) {
+      [old] y = BatchNormalization <spatial = 0> (x, s, s, s, s)
+      [places] p, i = MaxPool <kernel_shape = [2, 2]> (x)
+    }"""
+    with pytest.raises(tcpx.onnx.UnsupportedError) as error:
+        _ = loaded(text, opset=8).module
+    assert [str(finding) for finding in error.value.findings] == [
+        "BatchNormalization `old`: the attribute `spatial`",
+        "MaxPool `places`: the places of the greatest elements",
+    ]
+
+
 def test_negative_indices() -> None:
     text = """f (float[N, 4] x, int64[3] i) => (float y, float z) {
       y = Gather <axis = 1> (x, i)

@@ -7,11 +7,11 @@ from typing import Final
 
 import numpy as np
 
+from tcpx.frontends.onnx.broadcasting import same
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node, value_of
 from tcpx.frontends.onnx.table import Result, rule
 from tcpx.frontends.onnx.values import Tensor, of_array, of_value
-from tcpx.frontends.onnx.writing import same
 from tcpx.payload.types import shape_of
 
 MOST_ITERATIONS: Final = 256

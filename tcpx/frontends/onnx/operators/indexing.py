@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from tcpx.frontends.onnx.broadcasting import same, shown
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node
 from tcpx.frontends.onnx.table import Result, rule
-from tcpx.frontends.onnx.writing import Build, same, shown
+from tcpx.frontends.onnx.writing import Build
 from tcpx.payload.indexing_maps import dims, element_of
 from tcpx.payload.ir import Attribute, Value
 from tcpx.payload.sizes import Dim

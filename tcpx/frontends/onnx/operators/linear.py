@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from tcpx.frontends.onnx.broadcasting import broadcast_shape, same, shown
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node
 from tcpx.frontends.onnx.table import Result, rule
-from tcpx.frontends.onnx.writing import broadcast_shape, same, shown
 from tcpx.payload.ir import Value
 from tcpx.payload.sizes import Dim
 from tcpx.payload.types import ScalarType, dtype_of, shape_of, si32

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from tcpx.frontends.onnx.broadcasting import broadcast_shape, same, shown
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node, dtype_of_onnx
 from tcpx.frontends.onnx.table import Result, rule
 from tcpx.frontends.onnx.values import Tensor, of_array
-from tcpx.frontends.onnx.writing import broadcast_shape, same, shown
 from tcpx.payload.ir import Value
 from tcpx.payload.sizes import Dim, ceildiv, floordiv, is_less_equal, maximum, minimum, product
 from tcpx.payload.types import i1, shape_of, si64

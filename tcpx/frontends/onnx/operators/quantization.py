@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from tcpx.frontends.onnx.broadcasting import same
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node, dtype_of_onnx
 from tcpx.frontends.onnx.operators.linear import along, multiplied, shifted
 from tcpx.frontends.onnx.operators.windows import convolved
 from tcpx.frontends.onnx.table import Result, rule
-from tcpx.frontends.onnx.writing import same
 from tcpx.payload.ir import Value
 from tcpx.payload.sizes import ceildiv
 from tcpx.payload.types import ScalarType, f32, shape_of, si32, ui8

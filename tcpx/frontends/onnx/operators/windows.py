@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from tcpx.frontends.onnx.broadcasting import same, shown
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node
 from tcpx.frontends.onnx.operators.linear import shifted
 from tcpx.frontends.onnx.table import Result, rule
-from tcpx.frontends.onnx.writing import Build, same, shown
+from tcpx.frontends.onnx.writing import Build
 from tcpx.payload.indexing_maps import dims
 from tcpx.payload.ir import Value
 from tcpx.payload.sizes import Dim, ceildiv, floordiv
@@ -178,6 +179,8 @@ def conv_transpose(n: Node) -> Result:
             f"w of {len(shape)} dims, {groups} groups",
             f"{shown(shape)} and {shown(own)}",
         )
+    if n.ints("kernel_shape", kernel) != kernel:
+        raise n.error("`kernel_shape` is that of w", str(kernel), str(n.ints("kernel_shape")))
     strides, dilations = n.ints("strides", [1] * rank), n.ints("dilations", [1] * rank)
     more, auto = n.ints("output_padding", [0] * rank), n.text("auto_pad", "NOTSET")
     pads = n.ints("pads", [0] * (2 * rank))

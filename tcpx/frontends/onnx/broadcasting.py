@@ -1,0 +1,54 @@
+"""Shapes as NumPy broadcasts them, with dims that may be 1 when the model is called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tcpx.frontends.onnx.errors import BoundedSymbol, Unsupported
+from tcpx.payload.sizes import Dim, Min, Size, as_symbol, is_equal, is_less, maximum, to_text
+
+Shape = tuple[Dim, ...]
+
+
+def same(a: Dim, b: Dim) -> bool:
+    """Whether two dims are known to be one number."""
+    return is_equal(a, b) is True
+
+
+def shown(shape: Sequence[Dim]) -> str:
+    """A shape in a message."""
+    return f"[{', '.join(map(to_text, shape))}]"
+
+
+def _bound(extents: Sequence[Dim]) -> None:
+    """Of min(32, S) beside S, as of a table of 32 positions that is cut, the first one is never 1 where S is more than
+    32: S is at most that. Raises BoundedSymbol."""
+    for cut in extents:
+        match cut:
+            case Size(terms=(((Min(args=operands),), 1),), constant=0):
+                numbers = [n for n in operands if isinstance(n, int) and n > 1]
+                found = [as_symbol(n) for n in operands if any(same(n, other) for other in extents)]
+                if numbers and len(operands) == 2 and found and found[0] is not None:
+                    raise BoundedSymbol(found[0].name, numbers[0])
+            case _:
+                pass
+
+
+def broadcast_shape(*shapes: Sequence[Dim]) -> Shape:
+    """The shape that NumPy broadcasts these to. A dim that may be 1 when the model is called is 1 or as long as the one
+    that is never 1, or as the longest. Raises Unsupported where two dims differ."""
+    rank = max(map(len, shapes))
+    found: list[Dim] = []
+    for k in range(rank):
+        column = [shape[k - rank + len(shape)] for shape in shapes if k - rank + len(shape) >= 0]
+        extents: list[Dim] = []
+        for own in column:
+            if own != 1 and not any(same(own, extent) for extent in extents):
+                extents.append(own)
+        _bound(extents)
+        fixed = [extent for extent in extents if is_less(1, extent) is True or same(extent, 0)]
+        if len(fixed) > 1:
+            met = " and ".join(map(shown, shapes))
+            raise Unsupported(f"the dims {to_text(fixed[0])} and {to_text(fixed[1])} of {met} differ")
+        found.append(fixed[0] if fixed else maximum(*extents) if extents else 1)
+    return tuple(found)
