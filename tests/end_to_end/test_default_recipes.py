@@ -13,6 +13,7 @@ import pytest
 
 import tcpx
 from tcpx.payload.types import dtype_of, shape_of
+from tests.optional_tools import require_cpu_of
 
 Array = npt.NDArray[np.generic]
 TARGETS = ("generic", "x86_avx2", "x86_avx512")
@@ -253,3 +254,23 @@ def test_columns_are_read_in_the_order_in_which_they_lie(threads: int) -> None:
         np.testing.assert_array_equal(total, x.sum(0))
         np.testing.assert_allclose(np.asarray(variance, np.float32), x.astype(np.float64).var(0), rtol=1e-5, atol=1e-5)
         np.testing.assert_array_equal(largest, x.argmax(0))
+
+
+@pytest.mark.parametrize(("parts", "masked"), [((64, 64, 64), False), ((48, 48), False), ((100, 60, 40), True)])
+def test_rows_joined_from_arrays_of_one_length_are_read_where_they_lie(parts: tuple[int, ...], masked: bool) -> None:
+    given = ", ".join(f"%a{k}: tensor<5x{n}xf32>" for k, n in enumerate(parts))
+    wide = f"tensor<5x{sum(parts)}xf32>"
+    text = f"""func @joined({given}, %y: {wide}) -> {wide} {{
+  %c = tcp.concat({", ".join(f"%a{k}" for k in range(len(parts)))}) {{dim = 1}} : {wide}
+  %p = tcp.mul(%c, 2.0) : {wide}
+  %r = tcp.add(%p, %y) : {wide}
+  tcp.return(%r)
+}}
+"""
+    target = tcpx.load_target("x86_avx512")
+    require_cpu_of(target)
+    kernel = tcpx.compile(tcpx.parse(text), target=target)
+    assert ("_mask_blend_ps" in kernel.c_source) is masked
+    random = np.random.default_rng(6)
+    arrays = [random.integers(-9, 9, (5, n)).astype(np.float32) for n in (*parts, sum(parts))]
+    np.testing.assert_array_equal(kernel(*arrays), np.concatenate(arrays[:-1], 1) * 2 + arrays[-1])
