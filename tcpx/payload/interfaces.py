@@ -592,6 +592,11 @@ class Structured(Tileable):
         """Whether iterations of a sequential dim lie side by side in vectors, and are combined there."""
         return self.lanes is not None and self.iterator(self.lanes[0]).is_sequential
 
+    @property
+    def sums_in_lanes(self) -> bool:
+        """Whether each lane of a vector along a reduction dim has an accumulator, and they are combined at last."""
+        return self.lanes is not None and self.iterator(self.lanes[0]).kind is IteratorKind.REDUCTION
+
     def counted(self) -> tuple[Dim, ...]:
         """How many iterations of each dim are no padding."""
         valid = self.valid
@@ -946,8 +951,7 @@ class Structured(Tileable):
                 )
 
         is_along = self.lanes is None or self.iterator(self.lanes[0]).kind is IteratorKind.PARALLEL
-        is_summed = self.lanes is not None and self.iterator(self.lanes[0]).is_reduction
-        can_sum = is_summed and self.is_commutative and self.neutrals() is not None and not self.scatters
+        can_sum = self.sums_in_lanes and self.is_commutative and self.neutrals() is not None and not self.scatters
         if not is_along and not can_sum and not (self.scans_in_lanes and self.is_associative):
             found = (self.lanes or ("",))[0]
             raise self.error("lanes lie along a parallel dim, or one of a commutative reduction", "such a dim", found)

@@ -385,7 +385,7 @@ def _at_least_one(size: Dim) -> Dim:
 
 def _summed_lanes(op: Structured) -> str | None:
     """The reduction dim along which there are lanes."""
-    return op.lanes[0] if op.lanes is not None and op.iterator(op.lanes[0]).is_reduction else None
+    return op.lanes[0] if op.sums_in_lanes and op.lanes is not None else None
 
 
 def _lanes(op: Structured) -> tuple[str, int] | None:
