@@ -11,7 +11,8 @@ import numpy as np
 
 from tcpx.frontends.onnx.node import Node, dtype_of_onnx
 from tcpx.frontends.onnx.values import MOST_ELEMENTS, Elements, Tensor, of_sizes
-from tcpx.payload.sizes import Dim, floordiv, is_less_equal, maximum, minimum, mod
+from tcpx.payload.sizes import Dim, floordiv, is_equal, is_less, is_less_equal, maximum, minimum, mod
+from tcpx.payload.types import ScalarType, i1
 
 Fold = Callable[[Node, Sequence[Elements]], "Elements | list[Elements] | None"]
 FOLDS: Final[dict[str, Fold]] = {}
@@ -31,14 +32,21 @@ def folded(n: Node) -> list[Tensor] | None:
     made = fold(n, held)
     if made is None:
         return None
-    dtype = dtype_of_onnx(n.int("to")) if n.operator == "Cast" else n.dtype()
-    if not dtype.is_integer:
+    dtype = _dtype(n)
+    if not (dtype.is_integer or dtype == i1):
         return None
     sources = frozenset[str]().union(*(t.sources for t in n.inputs if t is not None))
     found = made if isinstance(made, list) else [made]
     if any(f.size > MOST_ELEMENTS for f in found):
         return None
     return [of_sizes(name, f, dtype, sources) for name, f in zip(n.outputs, found, strict=False)]
+
+
+def _dtype(n: Node) -> ScalarType:
+    """The dtype of the results."""
+    if n.operator == "Cast":
+        return dtype_of_onnx(n.int("to"))
+    return i1 if n.operator in COMPARISONS else n.dtype(1 if n.operator == "Where" else 0)
 
 
 def _of_shape(n: Node) -> Elements:
@@ -99,6 +107,37 @@ def _mod(n: Node, operands: Sequence[Elements]) -> Elements | None:
 
 def _not_negative(elements: Elements) -> bool:
     return all(is_less_equal(0, e) is True for e in elements.ravel().tolist())
+
+
+def _compare(decide: Callable[[Dim, Dim], bool | None]) -> Fold:
+    """A comparison, where it is the same for every value of the symbols."""
+    ufunc = np.frompyfunc(decide, 2, 1)
+
+    def fold(n: Node, operands: Sequence[Elements]) -> Elements | None:
+        found = np.asarray(ufunc(*operands[:2]), dtype=object)
+        return None if None in found.ravel().tolist() else np.asarray(found.astype(bool), dtype=object)
+
+    return fold
+
+
+def _are_equal(a: Dim, b: Dim) -> bool | None:
+    return False if is_less(a, b) or is_less(b, a) else is_equal(a, b)
+
+
+COMPARISONS: Final[dict[str, Fold]] = {
+    "Equal": _compare(_are_equal),
+    "Less": _compare(is_less), "Greater": _compare(lambda a, b: is_less(b, a)),
+    "LessOrEqual": _compare(is_less_equal), "GreaterOrEqual": _compare(lambda a, b: is_less_equal(b, a)),
+}  # fmt: skip
+FOLDS.update(COMPARISONS)
+
+
+@_fold("Where")
+def _where(n: Node, operands: Sequence[Elements]) -> Elements | None:
+    condition = operands[0]
+    if not all(isinstance(e, int) for e in condition.ravel().tolist()):
+        return None
+    return np.asarray(np.where(condition.astype(bool), *operands[1:3]), dtype=object)
 
 
 @_fold("Neg")

@@ -268,3 +268,30 @@ def test_only_the_extra_needs_onnx() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "pip install 'tcpx[onnx]'\n"
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (3, 4), (7, 2)])
+def test_comparisons_and_ranges_of_sizes(n: int, m: int) -> None:
+    """As exporters write `expand` with a dim that is kept, and the positions of a mask."""
+    model = model_of(
+        """f (float[N, M] x, float[1, M] b) => (float y, int64[P] up, int64[Q] down, bool[R] mask)
+        <int64 zero = {0}, int64 one = {1}, int64 two = {2}, int64[1] minus = {-1}, int64[1] axis = {0},
+         int64[1] end = {1}> {
+          s = Shape(x)
+          first = Slice(s, axis, end)
+          wanted = Concat <axis = 0> (first, minus)
+          is_kept = Equal(wanted, minus)
+          shape = Where(is_kept, end, wanted)
+          e = Expand(b, shape)
+          y = Add(x, e)
+          rows = Gather(s, zero)
+          columns = Gather(s, one)
+          up = Range(one, rows, two)
+          last = Neg(two)
+          down = Range(columns, zero, last)
+          positions = Range(zero, rows, one)
+          mask = Less(positions, columns)
+        }"""
+    )
+    x = np.arange(n * m, dtype=np.float32).reshape(n, m)
+    agrees(model, x=x, b=np.ones((1, m), np.float32))

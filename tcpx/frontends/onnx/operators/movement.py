@@ -87,13 +87,25 @@ def eye_like(n: Node) -> Result:
 @rule("Range")
 def numbers(n: Node) -> Result:
     """Numbers from a start, a step apart."""
-    start, limit, delta = (n.number(k) for k in range(3))
+    dtype = n.dtype()
+    if dtype.is_integer:
+        (start,), (limit,), delta = n.dims(0), n.dims(1), int(n.number(2))
+        _check_step(n, delta)
+        count = maximum(0, ceildiv(limit - start, delta) if delta > 0 else ceildiv(start - limit, -delta))
+    else:
+        start, step = n.number(0), n.number(2)
+        _check_step(n, step)
+        count, delta = max(0, int(np.ceil((n.number(1) - start) / step))), step
+    at = n.w.cast(n.w.op("iota", shape=(count,), dtype=si64, dim=0), dtype)
+    steps = n.w.with_number("mul", at, delta)
+    if isinstance(start, int | float):
+        return n.w.with_number("add", steps, start)
+    return n.w.binary("add", steps, n.w.fill(start, (count,), dtype))
+
+
+def _check_step(n: Node, delta: float) -> None:
     if delta == 0:
         raise n.error("the step of a range is 0", "another number", "0")
-    count = max(0, int(np.ceil((limit - start) / delta)))
-    dtype = n.dtype()
-    at = n.w.cast(n.w.op("iota", shape=(count,), dtype=si64, dim=0), dtype)
-    return n.w.with_number("add", n.w.with_number("mul", at, delta), start)
 
 
 @rule("Reshape")
