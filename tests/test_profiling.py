@@ -105,6 +105,17 @@ def test_versions_that_are_not_taken_are_not_shown() -> None:
         assert all(row.runs for row in found.rows)
 
 
+def test_what_indices_decide_has_a_cost() -> None:
+    text = (
+        "func @rows(%x: tensor<[V]x8xf32>, %ix: tensor<[N]xsi64> in 0 to V) -> tensor<[N]x8xf32> symbols [V, N] {\n"
+        "  %o = tcp.gather(%x, %ix) {dim = 0} : tensor<[N]x8xf32>\n  %y = tcp.neg(%o) : tensor<[N]x8xf32>\n"
+        "  tcp.return(%y)\n}\n"
+    )
+    indices = np.array([2, 0, 1, 1, 2])
+    found = tcpx.profile(tcpx.parse(text), NOTHING, arrays(3, 8, 1)[0], indices, target="generic", seconds=0.0)
+    assert sum(row.operations for row in found.rows) >= 5 * 8
+
+
 @pytest.fixture
 def _known_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a machine that nothing is too fast for: none is measured."""

@@ -13,6 +13,7 @@ from tcpx.payload.evaluator import Array, bind_symbols
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Value
 from tcpx.payload.ops.gml_st import If, Loop, OnSubset, StYield
+from tcpx.payload.ops.index import Bind
 from tcpx.payload.sizes import evaluate
 from tcpx.payload.types import TensorType, VectorType, dtype_of, shape_of
 from tcpx.records import frozen
@@ -91,11 +92,17 @@ def _operations_of_loop(loop: Loop, sizes: Mapping[str, int]) -> float:
     return count * _operations(loop.body, {**sizes, var.name: first}) if count else 0.0
 
 
+def _bound(op: Bind, sizes: Mapping[str, int]) -> Mapping[str, int]:
+    return {**sizes, op.var.name: evaluate(op.var.lower, sizes)}
+
+
 def _operations(block: Block, sizes: Mapping[str, int]) -> float:
     """The scalar operations of one run of a block."""
     found = 0.0
     for op in block.ops:
         match op:
+            case Bind():
+                sizes = _bound(op, sizes)
             case Loop():
                 found += _operations_of_loop(op, sizes)
             case If():
@@ -129,6 +136,8 @@ class _Walk:
         arithmetic, accesses, nested = 0, 0, 0.0
         for op in block.ops:
             match op:
+                case Bind():  # an index that only the elements tell: as if it were the first
+                    sizes = _bound(op, sizes)
                 case Loop():
                     nested += self.loop(op, sizes, trips)
                 case If():
