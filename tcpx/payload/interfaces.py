@@ -1127,6 +1127,10 @@ class Elementwise(Structured):
     """1 if the result is never less than an operand, -1 if it is never more."""
     distributes_over: ClassVar[tuple[str, ...]] = ()
     """The opcodes of the combiners over which it distributes: `tcp.add` of mul, as c * (a + b) = c * a + c * b."""
+    holds_for: ClassVar[tuple[int, ...]] = ()
+    """The signs of a - b for which a comparison of a with b holds: 0 and 1 for a >= b."""
+    chooses: ClassVar[bool] = False
+    """Whether the first operand, a truth value, says which of the two others is the result."""
     rounds_again: ClassVar[bool] = False
     """Whether its result, rounded to f32 and then to f16 or bf16, may differ from that rounded once; it is then not
     done in f32."""

@@ -19,9 +19,11 @@ from tcpx.transform.algebra import number_of
 
 @frozen
 class Body:
-    """What one iteration computes without its accumulators, detached: `elements` of inputs, `ops`, `results`."""
+    """What one iteration computes without its accumulators, detached: `elements` of inputs, `positions`, `ops`,
+    `results`."""
 
     elements: Sequence[Value]
+    positions: Sequence[Value]
     ops: Sequence[Operation]
     results: Sequence[Value]
 
@@ -39,7 +41,7 @@ class Body:
         results = op.elements(build, [*elements, *positions], [])
         lifted = tuple(_lifted(value, op) for value in results)
         combined = [value.defining_op for value, held in zip(results, lifted, strict=True) if value is not held]
-        return Body(elements, [inner for inner in made if inner not in combined], lifted)
+        return Body(elements, positions, [inner for inner in made if inner not in combined], lifted)
 
 
 def _lifted(value: Value, op: Structured) -> Value:

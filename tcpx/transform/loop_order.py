@@ -73,6 +73,14 @@ def _only_loop_in(ctx: TransformContext, outer: Loop) -> Loop:
             required="a loop whose body is another loop",
             found=f"%{between.name or between.opcode}" if between is not None else "no loop",
         )
+    alone = next((result for result in inner.results if not result.uses), None)
+    if alone is not None:
+        raise ctx.fail(
+            f"{inner.name} begins %{alone.name} anew in each iteration of {outer.name}",
+            op=inner,
+            required=f"destinations that {outer.name} has, too",
+            found=f"%{alone.name}, which nothing in {outer.name} reads",
+        )
     if any(outer.var in variables(d) for d in (inner.var.lower, inner.var.upper, inner.var.step)):
         raise ctx.fail(
             f"the range of {inner.name} depends on {outer.name}",

@@ -203,7 +203,7 @@ class Separation:
         if not places:
             return None
         dims = next(iter(places))
-        start = _start(
+        start = start_of(
             inner,
             [
                 trace.start if trace is not None and trace.dims == dims else _number(value, whole)
@@ -276,7 +276,7 @@ def _number(value: Value, whole: Elements) -> float | None:
     return number_of(source)
 
 
-def _start(op: Operation, numbers: Sequence[float | None]) -> float | None:
+def start_of(op: Operation, numbers: Sequence[float | None]) -> float | None:
     """What an operation makes of operands of which some are known, the others finite; None if that is unknown."""
     if not isinstance(op, Elementwise):
         return None

@@ -18,13 +18,15 @@ from tcpx.payload.ops.contract import Matmul
 from tcpx.payload.ops.elementwise import Add, Cast, Div, Max, Sub
 from tcpx.payload.ops.exponential import Exp
 from tcpx.payload.ops.generic import Generic, Return, Yield
+from tcpx.payload.ops.indexing import Iota
 from tcpx.payload.ops.movement import Broadcast, Fill
 from tcpx.payload.ops.reduce import ReduceMax, ReduceSum
 from tcpx.payload.ops.scan import CumMax
+from tcpx.payload.ops.select import GreaterEqual, Select
 from tcpx.payload.ops.shorthand import Shorthand, standing_nowhere
 from tcpx.payload.sizes import Dim, Symbol, symbols
 from tcpx.payload.strided import STRIDED, can_be_strided
-from tcpx.payload.types import ScalarType, TensorType, dtype_of, f32, f64, i1, shape_of, si8, si32, ui8
+from tcpx.payload.types import ScalarType, TensorType, dtype_of, f32, f64, i1, shape_of, si8, si32, si64, ui8
 from tcpx.payload.verifier import verify_module
 from tests.nets.structures import (
     NUMBERS,
@@ -194,7 +196,7 @@ class RandomPayload:
 
     def _add_rows(self) -> None:
         """The powers of rows below their maximum, summed; the rows over that, negated: it is sums and a quotient that
-        may be moved. The largest up to each element: a scan."""
+        may be moved. The largest up to each element: a scan. The sums of rows up to their diagonal."""
         m, n = (self._extent(new=True) for _ in range(2))
         x, row = self._value(TensorType((m, n), f32)), TensorType((m,), f32)
         largest = self._append(ReduceMax([x], [row], {"dims": (1,)}))
@@ -205,6 +207,9 @@ class RandomPayload:
         spread = self._append(Broadcast.of(total, (0,), x.type))
         self._append(Neg.of(self._append(Div.of(x, spread))))
         self._append(CumMax([x], [x.type, row], {"dim": 1}))
+        own, other = (self._append(Iota([], [TensorType((m, n), si64)], {"dim": k})) for k in (0, 1))
+        kept = Select.of(self._append(GreaterEqual.of(own, other)), x, self._append(Fill.of(0.0, x.type)))
+        self._append(ReduceSum([self._append(kept)], [row], {"dims": (1,)}))
 
     def _add_layers(self) -> None:
         """Four operations on two values, one of which the layer before has made."""

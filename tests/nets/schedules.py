@@ -91,6 +91,8 @@ class RandomSchedule:
             self._scans()
         if 20 * min(self.counts.by_transform[n] for n in ("fuse_dependent", "sink")) <= self.counts.cases:
             self._rows()
+        if 20 * self.counts.by_transform["trim"] <= self.counts.cases:
+            self._diagonals()
         if 30 * self.counts.by_transform["hoist_accumulator"] <= self.counts.cases:
             self._accumulate_in_registers()
         if 20 * self.counts.by_transform["fuse_siblings"] <= self.counts.cases:
@@ -196,6 +198,24 @@ class RandomSchedule:
             self._given("fuse", f"fuse({known[above[2]]}, into: {loops[0]})")
             self._given("tile", f"let {loops[1]} = tile({known[above[4]]}, [d1: {rest}")
             self._given("fuse_dependent", f"fuse_dependent({loops[0]}, into: {loops[1]})")
+            return
+
+    def _diagonals(self) -> None:
+        """Sums of rows up to their diagonal, in a loop that ends there."""
+        known = {op: name for name, op in self.session.ops().items()}
+        for total, name in known.items():
+            kept = total.operands[0].defining_op if total.opcode == "tcp.reduce_sum" else None
+            seen = kept.operands[0].defining_op if kept is not None and kept.opcode == "tcp.select" else None
+            if kept is None or seen is None or seen.opcode != "tcp.greater_equal":
+                continue
+            parts = [kept, seen, *(value.defining_op for value in seen.operands)]
+            names = [known[op] for op in parts if op in known]
+            outer, inner = self._fresh("t"), self._fresh("t")
+            sizes = ", ".join(f"{dim}: {self.random.choice(TILES)}" for dim in ("d0", "d1"))
+            self._given("fuse_elementwise", f"fuse_elementwise([{', '.join(names)}])")
+            self._given("tile", f"let {outer}, {inner} = tile({name}, [{sizes}])")
+            self._given("fuse", f"fuse({known[kept]}, into: {inner})")
+            self._given("trim", f"trim({inner}, {known[kept]})")
             return
 
     def _group_for_a_while(self) -> None:

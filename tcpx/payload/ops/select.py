@@ -71,6 +71,7 @@ class Less(Comparison):
     opcode = "tcp.less"
     semantics = "a < b"
     ufunc = np.less
+    holds_for = (-1,)
 
 
 @register
@@ -82,6 +83,7 @@ class Equal(Comparison):
     semantics = "a == b"
     commutes = (0, 1)
     ufunc = np.equal
+    holds_for = (0,)
     takes_truth = True
 
     def expansion(self, build: Build, args: Sequence[Value]) -> Value | None:
@@ -97,6 +99,7 @@ class NotEqual(Comparison):
     semantics = "a != b"
     commutes = (0, 1)
     ufunc = np.not_equal
+    holds_for = (-1, 1)
     takes_truth = True
 
     def expansion(self, build: Build, args: Sequence[Value]) -> Value | None:
@@ -111,6 +114,7 @@ class LessEqual(Comparison):
     opcode = "tcp.less_equal"
     semantics = "a <= b"
     ufunc = np.less_equal
+    holds_for = (-1, 0)
 
     def expansion(self, build: Build, args: Sequence[Value]) -> Value | None:
         a, b = args
@@ -127,6 +131,7 @@ class Greater(Comparison):
     opcode = "tcp.greater"
     semantics = "a > b"
     ufunc = np.greater
+    holds_for = (1,)
 
     def expansion(self, build: Build, args: Sequence[Value]) -> Value | None:
         return build(Less.of(args[1], args[0]))
@@ -140,6 +145,7 @@ class GreaterEqual(Comparison):
     opcode = "tcp.greater_equal"
     semantics = "a >= b"
     ufunc = np.greater_equal
+    holds_for = (0, 1)
 
     def expansion(self, build: Build, args: Sequence[Value]) -> Value | None:
         return build(LessEqual.of(args[1], args[0]))
@@ -207,6 +213,7 @@ class Select(Elementwise):
     attribute_names = ()
     a, b, c = Operand(), Operand(), Operand()
     semantics = "select(a, b, c)"
+    chooses = True
 
     @classmethod
     def of(cls, a: Value, b: Value, c: Value) -> Operation:

@@ -91,3 +91,17 @@ def test_what_is_written_twice_stays_in_its_order() -> None:
     found = refusal(text, both + "reorder([m, j])")
     assert found.message == "%v3.2 is not written by v3/m1 alone, in tiles that are one for each of its iterations"
     assert found.found == "%v3.4, which is written to another one, too"
+
+
+def test_what_the_inner_loop_begins_anew() -> None:
+    payload = """\
+func @f(%x: tensor<[N]xf32>, %w: tensor<[N]x[N]xf32>) -> tensor<2x[N]xf64> symbols [N: 1..] {
+  %v = tcp.vecmat(%x, %w) : tensor<[N]xf64>
+  %b = tcp.broadcast(%v) {dims = [1]} : tensor<2x[N]xf64>
+  tcp.return(%b)
+}
+"""
+    body = 'let v = match one "v" in root\nlet b = match one "b" in root\nlet j, k, jj = tile(v, [n: 2, k: 8, n: 3])\n'
+    error = refusal(payload, body + "fuse(b, into: jj)\nreorder([k, j])\n")
+    assert error.message == "v/k1 begins %v.4 anew in each iteration of v/n1"
+    assert (error.required, error.found) == ("destinations that v/n1 has, too", "%v.4, which nothing in v/n1 reads")

@@ -14,6 +14,7 @@ from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.text.parser import parse
 from tcpx.target import load_target
 from tcpx.transform.declaration import transforms
+from tests.transform.ops.test_trim import BEHIND, ROWS_IN_TILES
 from tests.transform.payloads import INTEGERS, MM, RELU, SOFTMAX, run
 
 ROWS = Path(__file__).parents[1] / "micro_kernels.yaml"
@@ -171,6 +172,7 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "fold_offset": (BYTES, MM, "fold_offset(mm.rhs)"),
     "shift_factor": (INTEGERS, MM, "shift_factor(mm.lhs, by: 128, to: ui8)"),
     "interchange": (RELU, MM, "interchange(mm, [k, m, n])"),
+    "trim": (BEHIND, ROWS_IN_TILES, "trim(i, m)"),
     "transpose_result": (RELU, MM, "transpose_result(mm, [n])"),
     "generalize": (RELU, MM, "generalize(mm)"),
     "specialize": (RELU, MM, "specialize(mm, to: contract)"),

@@ -1,0 +1,97 @@
+"""trim: a loop ends where a condition on positions can no longer hold."""
+
+from tcpx.payload.interfaces import Structured
+from tcpx.transform.declaration import (
+    LOOP,
+    OP,
+    Arguments,
+    Category,
+    Parameter,
+    Results,
+    Transform,
+    TransformContext,
+    register,
+)
+from tcpx.transform.trimming import trim
+
+
+@register
+class Trim(Transform):
+    """Let a loop end where a condition on positions in the body of an operation in it can no longer hold: causal
+    attention leaves out the blocks of keys that lie behind all queries of a block.
+
+    The condition compares sums of positions and sizes. What is left out contributes the neutral element to every
+    reduction of the loop; that is derived from the operations in it. Whatever else is read there is taken for finite:
+    where a value that meets a weight of 0 is infinite or NaN, the sum is no longer NaN. So are running maxima: of a
+    row that has met no element, what depends on the maximum is left as it was.
+
+    before:
+        func @f(%x: tensor<[N]x[N]xf32>) -> tensor<[N]xf32> symbols [N] {
+          %s.out = tcp.empty : tensor<[N]xf32>
+          %s.1 = gml_st.for %s/d01 in 0 to N step 8 (%s.2 = %s.out) {
+            %s.start = tcp.fill {value = 0.0} : tensor<[min(8, N - %s/d01)]xf32>
+            %s.4 = gml_st.for %s/d11 in 0 to N step 32 (%s.5 = %s.start) {
+              %x.t = gml_st.materialize(%x) tile [%s/d01, %s/d11] [min(8, N - %s/d01), min(32, N - %s/d11)] :
+                  tensor<[min(8, N - %s/d01)]x[min(32, N - %s/d11)]xf32>
+              %m.1 = tcp.generic(%x.t) {iterators = [["d0", "parallel"], ["d1", "parallel"]], maps = [[d0, d1],
+                  [d0, d1]], positions = [d0, d1], origins = [%s/d01, %s/d11]} ({ (%a: f32, %i: si64, %j: si64):
+                %c = tcp.greater_equal(%i, %j) : i1
+                %z = tcp.const {value = 0.0} : f32
+                %r = tcp.select(%c, %a, %z) : f32
+                tcp.yield(%r)
+              }) : tensor<[min(8, N - %s/d01)]x[min(32, N - %s/d11)]xf32> name "m"
+              %s.acc = gml_st.materialize(%s.5) tile [0] [min(8, N - %s/d01)] : tensor<[min(8, N - %s/d01)]xf32>
+              %s.6 = tcp.reduce_sum(%m.1, init = %s.acc) {dims = [1]} : tensor<[min(8, N - %s/d01)]xf32> name "s"
+              gml_st.yield(%s.6, %s.5) tile [0] [min(8, N - %s/d01)]
+            } : tensor<[min(8, N - %s/d01)]xf32>
+            gml_st.yield(%s.4, %s.2) tile [%s/d01] [min(8, N - %s/d01)]
+          } : tensor<[N]xf32>
+          tcp.return(%s.1)
+        }
+    statement:
+        trim(s.loop(d1), m)
+    after:
+        func @f(%x: tensor<[N]x[N]xf32>) -> tensor<[N]xf32> symbols [N] {
+          %s.out = tcp.empty : tensor<[N]xf32>
+          %s.1 = gml_st.for %s/d01 in 0 to N step 8 (%s.2 = %s.out) {
+            %s.start = tcp.fill {value = 0.0} : tensor<[min(8, N - %s/d01)]xf32>
+            %s.4 = gml_st.for %s/d11 in 0 to %s/d01 + min(8, N - %s/d01) step 32 (%s.5 =
+                %s.start) {
+              %x.t = gml_st.materialize(%x) tile [%s/d01, %s/d11] [min(8, N - %s/d01), min(32, N - %s/d11)] :
+                  tensor<[min(8, N - %s/d01)]x[min(32, N - %s/d11)]xf32>
+              %m.1 = tcp.generic(%x.t) {iterators = [["d0", "parallel"], ["d1", "parallel"]], maps = [[d0, d1],
+                  [d0, d1]], positions = [d0, d1], origins = [%s/d01, %s/d11]} ({ (%a: f32, %i: si64, %j: si64):
+                %c = tcp.greater_equal(%i, %j) : i1
+                %z = tcp.const {value = 0.0} : f32
+                %r = tcp.select(%c, %a, %z) : f32
+                tcp.yield(%r)
+              }) : tensor<[min(8, N - %s/d01)]x[min(32, N - %s/d11)]xf32> name "m"
+              %s.acc = gml_st.materialize(%s.5) tile [0] [min(8, N - %s/d01)] : tensor<[min(8, N - %s/d01)]xf32>
+              %s.6 = tcp.reduce_sum(%m.1, init = %s.acc) {dims = [1]} : tensor<[min(8, N - %s/d01)]xf32> name "s"
+              gml_st.yield(%s.6, %s.5) tile [0] [min(8, N - %s/d01)]
+            } : tensor<[min(8, N - %s/d01)]xf32>
+            gml_st.yield(%s.4, %s.2) tile [%s/d01] [min(8, N - %s/d01)]
+          } : tensor<[N]xf32>
+          tcp.return(%s.1)
+        }
+    """
+
+    name = "trim"
+    category = Category.TILING
+    parameters = (
+        Parameter("loop", LOOP, doc="the loop that may end sooner"),
+        Parameter("by", OP, doc="the operation in it whose body asks for positions"),
+    )
+
+    def apply(self, ctx: TransformContext, args: Arguments) -> Results:
+        loop, op = args.loop("loop"), args.op("by")
+        if not isinstance(op, Structured) or op.parent is not loop.body:
+            raise ctx.fail(
+                f"%{op.name} does not stand in the body of {loop.name}",
+                op=op,
+                required="an operation that every iteration computes",
+                found="it in another block",
+                fix="`trim` before what is in the loop is tiled",
+            )
+        trim(ctx, op, loop)
+        return ()

@@ -1,0 +1,103 @@
+"""trim: a loop ends where a condition on positions can no longer hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from tcpx.payload.diagnostics import Kind
+from tests.transform.payloads import Sizes, check, refusal
+
+BEHIND = """\
+func @f(%x: tensor<[M]x[N]xf32>) -> tensor<[M]xf32> symbols [M: 0.., N: 0..] {
+  %m = tcp.generic(%x) {iterators = [["d0", "parallel"], ["d1", "parallel"]], maps = [[d0, d1], [d0, d1]],
+      positions = [d0, d1]} ({ (%a: f32, %i: si64, %j: si64):
+    %c = tcp.greater_equal(%i, %j) : i1
+    %z = tcp.const {value = 0.0} : f32
+    %r = tcp.select(%c, %a, %z) : f32
+    tcp.yield(%r)
+  }) : tensor<[M]x[N]xf32>
+  %s = tcp.reduce_sum(%m) {dims = [1]} : tensor<[M]xf32>
+  tcp.return(%s)
+}
+"""
+ROWS_IN_TILES = """\
+let m = match one "m" in root
+let s = match one "s" in root
+let o, i = tile(s, [d0: 3, d1: 4])
+fuse(m, into: i)
+"""
+SIZES: tuple[Sizes, ...] = (
+    {"M": 5, "N": 7},
+    {"M": 13, "N": 13},
+    {"M": 1, "N": 30},
+    {"M": 20, "N": 3},
+    {"M": 0, "N": 4},
+    {"M": 4, "N": 0},
+)
+
+
+def bounds(text: str) -> str:
+    """The range of the inner loop."""
+    (line,) = (line for line in text.splitlines() if "gml_st.for %s/d11 in" in line)
+    return line.partition(" in ")[2].partition(" step")[0]
+
+
+@pytest.mark.parametrize(
+    ("condition", "end"),
+    [
+        ("greater_equal(%i, %j)", "min(%s/d01 + min(3, M - %s/d01), N)"),
+        ("greater(%i, %j)", "min(%s/d01 + min(3, M - %s/d01) - 1, N)"),
+        ("less_equal(%j, %i)", "min(%s/d01 + min(3, M - %s/d01), N)"),
+        ("less(%j, %i)", "min(%s/d01 + min(3, M - %s/d01) - 1, N)"),
+    ],
+)
+def test_the_end_follows_from_the_condition(condition: str, end: str) -> None:
+    done = check(BEHIND.replace("greater_equal(%i, %j)", condition), ROWS_IN_TILES + "trim(i, m)\n", SIZES)
+    assert bounds(done.module.text()) == f"0 to {end}"
+
+
+def test_what_is_chosen_where_the_condition_does_not_hold() -> None:
+    payload = BEHIND.replace("greater_equal(%i, %j)", "less(%i, %j)").replace("(%c, %a, %z)", "(%c, %z, %a)")
+    assert bounds(check(payload, ROWS_IN_TILES + "trim(i, m)\n", SIZES).module.text()).startswith("0 to min(")
+
+
+def test_an_offset() -> None:
+    payload = BEHIND.replace(
+        "%c = tcp.greater_equal(%i, %j)",
+        "%o = tcp.const {value = 2} : si64\n    %k = tcp.sub(%i, %o) : si64\n    %c = tcp.greater_equal(%k, %j)",
+    )
+    text = check(payload, ROWS_IN_TILES + "trim(i, m)\n", SIZES).module.text()
+    assert bounds(text) == "0 to max(0, min(%s/d01 + min(3, M - %s/d01) - 2, N))"
+
+
+LARGEST = BEHIND.replace("value = 0.0", "value = -inf").replace("reduce_sum", "reduce_max")
+
+
+def test_a_maximum() -> None:
+    check(LARGEST, ROWS_IN_TILES + "trim(i, m)\n", SIZES)
+
+
+REFUSED = [
+    (LARGEST.replace("reduce_max", "reduce_sum"), "",
+     "%s may change what s/d11 has where the condition of %m cannot hold",
+     "the neutral element for each reduction of the loop, of finite operands, beside it", "tcp.reduce_sum"),
+    (BEHIND.replace("greater_equal(%i, %j)", "less_equal(%i, %j)"), "",
+     "%s may change what s/d11 has where the condition of %m cannot hold",
+     "the neutral element for each reduction of the loop, of finite operands, beside it", "tcp.reduce_sum"),
+    (BEHIND.replace("greater_equal(%i, %j)", "greater(%a, %a)"), "",
+     "%m asks nothing of positions that ends s/d11",
+     "a comparison of positions that no longer holds from some iteration of s/d11 on", "tcp.greater"),
+    (BEHIND.replace("positions = [d0, d1]", "positions = [d0, d0]"), "",
+     "%m asks nothing of positions that ends s/d11",
+     "a comparison of positions that no longer holds from some iteration of s/d11 on", "tcp.greater_equal"),
+    (BEHIND, "trim(i, m)\n", "s/d11 ends where it may hold last already",
+     "iterations of s/d11 in which the condition cannot hold", "0 to min(%s/d01 + min(3, M - %s/d01), N)"),
+    (BEHIND, "tile(m, [d1: 2])\n", "%m does not stand in the body of s/d11",
+     "an operation that every iteration computes", "it in another block"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("payload", "steps", "message", "required", "found"), REFUSED)
+def test_what_is_refused(payload: str, steps: str, message: str, required: str, found: str) -> None:
+    error = refusal(payload, ROWS_IN_TILES + steps + "trim(i, m)\n")
+    assert (error.kind, error.message, error.required, error.found) == (Kind.SILENCEABLE, message, required, found)
