@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import permutations
 
+from tcpx.payload.iteration_digits import by_digits
 from tcpx.payload.monotone import direction
 from tcpx.payload.size_substitution import are_same
 from tcpx.payload.sizes import (
@@ -214,9 +216,29 @@ def disjoint_between_iterations(tile: Tile, var: Var, other: Tile | None = None)
     decision = disjoint(tile, _one_later(tile if other is None else other, var))
     if other is not None and decision is True:
         decision = disjoint(other, _one_later(tile, var))
+    if decision is None and other is None:
+        decision = _disjoint_by_digits(tile, var)
     if decision is False and is_less_equal(var.lower + var.step + 1, var.upper) is not True:
         return None
     return decision
+
+
+def _disjoint_by_digits(tile: Tile, var: Var) -> bool | None:
+    """Whether tiles of two iterations are disjoint where they depend on a quotient and a remainder of the variable
+    alone: in one of these iterations differ. Dims that depend on the other say nothing of it."""
+    found = by_digits((*tile.offsets, *tile.sizes, *tile.strides), var)
+    if found is None:
+        return None
+    parts, digits = found
+    rank = tile.rank
+    split = Tile(parts[:rank], parts[rank : 2 * rank], parts[2 * rank :])
+    for first, second in permutations(digits):
+        kept = [d for d in range(rank) if second not in (*variables(split.offsets[d]), *variables(split.sizes[d]))]
+        offsets, sizes, strides = (tuple(p[d] for d in kept) for p in (split.offsets, split.sizes, split.strides))
+        alone = Tile(offsets, sizes, strides)
+        if kept and disjoint_between_iterations(alone, first) and disjoint_between_iterations(split, second):
+            return True
+    return None
 
 
 def over_iterations(tile: Tile, var: Var, shape: Sequence[Dim]) -> Tile | None:

@@ -32,7 +32,7 @@ class _Destination:
 def swap(ctx: TransformContext, outer: Loop) -> Loop:
     """Let the loop in `outer` be round it. Returns that loop. Raises ScheduleError where the loops are not perfectly
     nested, or where an iteration might come before one that it depends on."""
-    inner = _only_loop_in(ctx, outer)
+    inner = only_loop_in(ctx, outer)
     found = [_destination(ctx, outer, inner, number) for number in range(len(outer.destinations))]
     rewriter, base = ctx.rewriter, outer.results[0].name.split(".")[0]
     made = type(inner).over(inner.var, list(outer.operands), Block([("", d.type) for d in outer.destinations]))
@@ -46,8 +46,7 @@ def swap(ctx: TransformContext, outer: Loop) -> Loop:
     rewriter.insert(within, InsertPoint.end(made.body), base)
     for each, dest, result in zip(found, made.destinations, within.results, strict=True):
         rewriter.insert(StYield.of(result, dest, each.whole), InsertPoint(made.body, len(made.body.ops)))
-    views = [op for op in outer.body.ops if _shows(op) and outer.body not in [v.owner for v in op.operands]]
-    for op in [*views, *inner.body.ops]:
+    for op in [*views_round(outer), *inner.body.ops]:
         rewriter.move(op, InsertPoint(within.body, len(within.body.ops)))
     for each, dest in zip(found, within.destinations, strict=True):
         for use in each.uses:
@@ -61,7 +60,7 @@ def swap(ctx: TransformContext, outer: Loop) -> Loop:
     return made
 
 
-def _only_loop_in(ctx: TransformContext, outer: Loop) -> Loop:
+def only_loop_in(ctx: TransformContext, outer: Loop) -> Loop:
     """The loop in `outer`, if there is nothing else but what it reads and writes, and its range is one for all."""
     loops = [op for op in outer.body.ops if isinstance(op, Loop)]
     inner = loops[0] if loops else None
@@ -103,8 +102,32 @@ def _shows(op: Operation) -> bool:
     return isinstance(op, Materialize) or (isinstance(op, Structured) and op.is_movement and not op.inits)
 
 
+def views_round(outer: Loop) -> list[Operation]:
+    """What shows the loop in `outer` parts of what is outside of both."""
+    return [op for op in outer.body.ops if _shows(op) and outer.body not in [v.owner for v in op.operands]]
+
+
 def _destination(ctx: TransformContext, outer: Loop, inner: Loop, number: int) -> _Destination:
     """What the loops write to one destination, if they may do so in the other order."""
+    dest = outer.destinations[number]
+    store, uses, goes_on = handed_through(ctx, outer, inner, number)
+    tiles = [replace(compose(store.subset, use.subset), dropped=()) for use in uses]
+    may_run_not = is_less_equal(1, trip_count(outer)) is not True
+    unset = goes_on or is_undefined(outer.operands[number])
+    wholes = [_over(tile, outer.var, shape_of(dest.type), unset or not may_run_not) for tile in tiles]
+    whole = wholes[0] if wholes else None
+    if whole is None or any(other != whole for other in wholes):
+        raise _not_written(ctx, outer, inner, dest, f"tiles {tiles[0].text()}" if tiles else "no yield")
+    made = _Destination(store.subset, uses, whole)
+    _check_order(ctx, outer, inner, made)
+    return made
+
+
+def handed_through(
+    ctx: TransformContext, outer: Loop, inner: Loop, number: int
+) -> tuple[StYield, tuple[OnSubset, ...], bool]:
+    """What yields the result of `inner` to a destination of `outer`, what reads and writes parts of that in `inner`,
+    and whether it goes on from what is there. Raises ScheduleError where something else touches it."""
     dest, stores = outer.destinations[number], outer.yields_to(number)
     store = stores[0] if len(stores) == 1 else None
     if store is None or not isinstance(dest.type, TensorType) or store.value.defining_op is not inner:
@@ -121,16 +144,7 @@ def _destination(ctx: TransformContext, outer: Loop, inner: Loop, number: int) -
         raise _not_written(ctx, outer, inner, dest, f"%{inner.operands[k].name}, which {inner.name} goes on from")
     if not goes_on and any(not isinstance(use, StYield) for use in uses):
         raise _not_written(ctx, outer, inner, dest, f"%{inside.name}, which {inner.name} reads")
-    tiles = [replace(compose(store.subset, use.subset), dropped=()) for use in uses]
-    may_run_not = is_less_equal(1, trip_count(outer)) is not True
-    unset = goes_on or is_undefined(outer.operands[number])
-    wholes = [_over(tile, outer.var, shape_of(dest.type), unset or not may_run_not) for tile in tiles]
-    whole = wholes[0] if wholes else None
-    if whole is None or any(other != whole for other in wholes):
-        raise _not_written(ctx, outer, inner, dest, f"tiles {tiles[0].text()}" if tiles else "no yield")
-    made = _Destination(store.subset, uses, whole)
-    _check_order(ctx, outer, inner, made)
-    return made
+    return store, uses, goes_on
 
 
 def _over(tile: Tile, var: Var, shape: tuple[Dim, ...], unset: bool) -> Tile | None:

@@ -119,7 +119,7 @@ RESULTS = ("promote",)
 """Transforms of the result of an operation in a loop."""
 FACTORS = ("fold_cast", "unfold_cast", "fold_offset", "shift_factor")
 """Transforms of a factor of a contraction, in a loop or not."""
-NOT_FUNCTIONS = ("vectorize", "hoist")
+NOT_FUNCTIONS = ("vectorize", "hoist", "coalesce")
 """Transforms of a loop or an operation that take no function."""
 DTYPES: Mapping[str, tuple[str, ...]] = {
     "shift_factor": ("ui8", "ui8", "si64", "f32"),
@@ -186,6 +186,7 @@ def _jams(loop: Loop) -> bool:
 
 LOOPS: Mapping[str, Callable[[Loop], bool]] = {
     "unroll_and_jam": _jams,
+    "coalesce": lambda loop: len(loop.body.ops) == 1 + len(loop.results) and isinstance(loop.body.ops[0], Loop),
     "fission": lambda loop: sum(isinstance(op, Structured) for op in loop.body.ops) > 1,
     "licm": lambda loop: bool(loop_invariants(loop)),
     "fuse_siblings": _has_sibling,

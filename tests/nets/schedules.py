@@ -107,6 +107,8 @@ class RandomSchedule:
             self._two_parts()
         if 40 * self.counts.by_transform["fold_unit_dims"] <= self.counts.cases:
             self._one_index()
+        if 20 * self.counts.by_transform["coalesce"] <= self.counts.cases:
+            self._one_loop()
         if 40 * self.counts.by_transform["unswitch"] <= self.counts.cases:
             self._all_versions()
         if 40 * min(self.counts.by_transform[n] for n in ("dissolve", "isolate")) <= self.counts.cases:
@@ -242,6 +244,22 @@ class RandomSchedule:
             made = self._fresh("o")
             self._given("outline", f"let {made} = outline([{names[0]}])")
             self._given("inline", f"inline({made})")
+
+    def _one_loop(self) -> None:
+        """Two loops over parallel dims of one operation, as one."""
+        found = [
+            (name, [it.name for it in op.iterators() if it.kind is IteratorKind.PARALLEL][:2])
+            for name, op in self.session.ops().items()
+            if isinstance(op, Structured)
+        ]
+        pairs = [(name, dims) for name, dims in found if len(dims) == 2]
+        if pairs:
+            name, dims = self.random.choice(pairs)
+            loops = self._fresh("t"), self._fresh("t")
+            sizes = ", ".join(f"{dim}: {self.random.choice(TILES)}" for dim in dims)
+            parallel = self.random.choice(("", ", parallel: true"))
+            self._given("tile", f"let {', '.join(loops)} = tile({name}, [{sizes}]{parallel})")
+            self._given("coalesce", f"coalesce({loops[0]})")
 
     def _two_parts(self) -> None:
         """A loop that computes an operation and what that reads, as two."""

@@ -18,7 +18,11 @@ _TABLE: Final[tuple[tuple[str, str], ...]] = (
         "`fuse(x, into: i)`",
     ),
     ("fuse_elementwise_ops linalg_fuse_elementwise_ops fuse_ops", "`fuse_elementwise([mm, x])`"),
-    ("flatten_elementwise collapse_dims collapse_dimensions fuse_dims collapse_loops", "`coalesce(x, [h, w])`"),
+    ("flatten_elementwise collapse_dims collapse_dimensions fuse_dims", "`coalesce(x, [h, w])`"),
+    (
+        "collapse_loops coalesce_loops loop_coalesce fuse_loops mult_loops",
+        "`coalesce(i)` for a loop and the one in it; `coalesce(x, [h, w])` before they are tiled",
+    ),
     ("compute_root", "nothing: an operation that is not fused is computed whole"),
     (
         "cache_read cache_write stage_mem store_at store_in hoist_pad promote_buffers",

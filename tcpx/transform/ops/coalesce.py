@@ -1,9 +1,10 @@
-"""coalesce: adjacent dims of an operation as one."""
+"""coalesce: adjacent dims of an operation as one, or a loop and the one in it."""
 
+from tcpx.payload.ops.gml_st import Loop
 from tcpx.transform.coalescing import coalesce_dims
 from tcpx.transform.declaration import (
     DIMS,
-    OP,
+    OP_OR_LOOP,
     Arguments,
     Category,
     Parameter,
@@ -13,6 +14,7 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
+from tcpx.transform.loop_coalescing import coalesce_loops
 
 
 @register
@@ -24,6 +26,12 @@ class Coalesce(Transform):
     operation, which move nothing, show its operands and results so; between two operations that are both coalesced
     there is none. An elementwise operation keeps its class, others become a generic. The dim has the name of the first.
     What is `strided`, or shown by a view such as a slice, has gaps, and is refused.
+
+    Of a loop, it makes one loop of it and of the loop that is all there is in it, over the product of their iterations,
+    in the same order: for threads to share more of them, or to tile them further. The handle of the outer loop denotes
+    it, the one of the inner loop ends; it is parallel if both are. The range of the inner loop depends on no iteration
+    of the outer one, and it goes on from the destination, or writes it from nothing. `coalesce(i)` again takes the
+    next loop in it.
 
     before:
         func @f(%x: tensor<[M]x7x3xf32>) -> tensor<[M]x7x3xf32> symbols [M] {
@@ -47,10 +55,22 @@ class Coalesce(Transform):
     name = "coalesce"
     category = Category.OPERATION_TREE
     parameters = (
-        Parameter("target", OP, doc="a structured operation on tensors"),
-        Parameter("dims", DIMS, None, doc="the dims, outermost first; all of the operation if not given"),
+        Parameter("target", OP_OR_LOOP, doc="a structured operation on tensors, or a loop round another one"),
+        Parameter(
+            "dims", DIMS, None, doc="the dims, outermost first; all of the operation if not given; none of a loop"
+        ),
     )
     results = (Result.OP,)
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
-        return (coalesce_dims(ctx, args.op("target"), args.dims("dims") if args.given("dims") else ()),)
+        target, dims = args.op("target"), args.dims("dims") if args.given("dims") else ()
+        if isinstance(target, Loop):
+            if dims:
+                raise ctx.fail(
+                    "loops are coalesced as a whole",
+                    op=target,
+                    required="no dims, or an operation that has them",
+                    found=", ".join(dims),
+                )
+            return (coalesce_loops(ctx, target),)
+        return (coalesce_dims(ctx, target, dims),)

@@ -200,6 +200,7 @@ STEPS: dict[str, tuple[str, str, str]] = {
     ),
     "plan_memory": (RELU, MM + NEST + "bufferize(root)\n", "plan_memory(root)"),
     "coalesce": (CUBE, P, "coalesce(p)"),
+    "coalesce loops": (RELU, R + "let i, j = tile(r, [d0: 3, d1: 5], parallel: true)\n", "coalesce(i)"),
     "fold_unit_dims": (COLUMN, MM, "fold_unit_dims(mm)"),
     "fission": (INVARIANT, FUSED, "fission(i, after: e)"),
     "fuse_elementwise": (TWICE, P, 'fuse_elementwise([p, match one "q" in root])'),
