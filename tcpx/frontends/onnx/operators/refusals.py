@@ -23,7 +23,6 @@ refused(
 )
 refused("the operation set has no order of elements: no sort", "TopK")
 refused("the operation set has no inverse of this function", "Acos", "Asin", "Atan")
-refused("the operation set has no complex numbers", "DFT", "STFT", "MelWeightMatrix")
+refused("the operation set has no complex numbers", "STFT", "MelWeightMatrix")
 refused("the operation set has no reads at fractions of an index", "GridSample", "RoiAlign", "MaxRoiPool", "DeformConv")
-refused("the operation set has no recurrence of products over time", "LSTM", "GRU", "RNN")
 refused("no rule states it yet", "Det", "Col2Im", "MaxUnpool", "TensorScatter")

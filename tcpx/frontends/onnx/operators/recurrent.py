@@ -1,0 +1,166 @@
+"""RNN, GRU and LSTM: steps one after the other, of sequences whose length is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from tcpx.frontends.onnx.errors import Unsupported
+from tcpx.frontends.onnx.node import Node
+from tcpx.frontends.onnx.table import Result, rule
+from tcpx.payload.ir import Value
+from tcpx.payload.types import dtype_of, i1, shape_of, si64
+
+MOST_STEPS: Final = 256
+_GATES: Final = {"RNN": 1, "GRU": 3, "LSTM": 4}
+_FUNCTIONS: Final = {"Sigmoid": "sigmoid", "Tanh": "tanh", "Relu": "relu"}
+_USUAL: Final = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}
+Function = Callable[[Value], Value]
+State = tuple[Value, ...]
+
+
+@rule("RNN", "GRU", "LSTM")
+def recurrent(n: Node) -> Sequence[Result]:
+    """All states, the last one, and of an LSTM the last cell; of one direction or both."""
+    w, hidden = n.w, n.int("hidden_size")
+    x = n.value(0)
+    if n.int("layout", 0):
+        x = w.transpose(x, (1, 0, 2))
+    length = n.ranked(0, 3, 3).shape[1 if n.int("layout", 0) else 0]
+    if not isinstance(length, int) or not 1 <= length <= MOST_STEPS:
+        raise Unsupported(f"a sequence of no steps, of more than {MOST_STEPS}, or of an unknown number")
+    if n.raw("clip") is not None or n.raw("activation_alpha") is not None or n.raw("activation_beta") is not None:
+        raise Unsupported("functions with bounds or parameters")
+    directions = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}.get(
+        n.text("direction", "forward")
+    )
+    if directions is None:
+        raise n.error("the direction", "forward, reverse or bidirectional", n.text("direction"))
+    if n.has(4) and any(directions):
+        raise Unsupported("sequences of several lengths from their ends")
+    cells = [_Direction(n, x, k, hidden, length, turned) for k, turned in enumerate(directions)]
+    states = [cell.run() for cell in cells]
+    every = [_joined(n, [w.reshape(y, (1, *shape_of(y.type))) for y in steps], 0) for steps, _ in states]
+    whole = _joined(n, [w.reshape(y, (length, 1, *shape_of(y.type)[1:])) for y in every], 1)
+    last = [
+        _joined(n, [w.reshape(end[k], (1, *shape_of(end[k].type))) for _, end in states], 0)
+        for k in range(len(states[0][1]))
+    ]
+    if n.int("layout", 0):
+        return [w.transpose(whole, (2, 0, 1, 3)), *(w.transpose(value, (1, 0, 2)) for value in last)]
+    return [whole, *last]
+
+
+def _joined(n: Node, parts: Sequence[Value], axis: int) -> Value:
+    return n.w.concat(list(parts), axis)
+
+
+class _Direction:
+    """One direction: its weights, and the products of all steps of the input with them."""
+
+    def __init__(self, n: Node, x: Value, number: int, hidden: int, length: int, turned: bool) -> None:
+        self.n, self.hidden, self.length, self.turned, self.number = n, hidden, length, turned, number
+        w, gates = n.w, _GATES[n.operator]
+        rows = gates * hidden
+        weights = self._own(n.value(1), 2)
+        self.recurrence = self._own(n.value(2), 2)
+        if shape_of(weights.type)[0] != rows or shape_of(self.recurrence.type) != (rows, hidden):
+            raise n.error("the weights of the gates", f"{rows} rows", f"{n.input(1)} and {n.input(2)}")
+        self.batch = shape_of(x.type)[1]
+        made = w.contract(x, weights, ["t", "b", "k"], ["g", "k"], ["t", "b", "g"])
+        self.rest: Value | None = None
+        if n.has(3):
+            both = self._own(n.value(3), 1)
+            made = w.op("add", made, w.expand(w.part(both, 0, 0, rows), shape_of(made.type)))
+            self.rest = w.part(both, 0, rows, rows)
+        self.inputs = made
+        names = [name.decode() if isinstance(name, bytes) else str(name) for name in n.raw("activations") or ()]
+        count = len(_USUAL[n.operator])
+        chosen = names[number * count : (number + 1) * count] or _USUAL[n.operator]
+        if any(name not in _FUNCTIONS for name in chosen) or len(chosen) != count:
+            raise Unsupported(f"the functions {', '.join(chosen)}")
+        self.functions = [self._function(_FUNCTIONS[name]) for name in chosen]
+
+    def _function(self, word: str) -> Function:
+        return lambda value: self.n.w.unary(word, value)
+
+    def _own(self, value: Value, rank: int) -> Value:
+        """The part of this direction of weights for all."""
+        shape = shape_of(value.type)
+        if len(shape) != rank + 1 or not isinstance(shape[0], int) or self.number >= shape[0]:
+            raise self.n.error("weights for each direction", f"{rank + 1} dims", str(value.type))
+        return self.n.w.reshape(self.n.w.part(value, 0, self.number, 1), shape[1:])
+
+    def _start(self, index: int) -> Value:
+        shape = (self.batch, self.hidden)
+        if not self.n.has(index):
+            return self.n.w.fill(0, shape, self.n.dtype())
+        given = self.n.value(index)
+        if self.n.int("layout", 0):
+            given = self.n.w.transpose(given, (1, 0, 2))
+        return self.n.w.reshape(self._own(given, 2), shape)
+
+    def run(self) -> tuple[list[Value], State]:
+        """The state after each step, in the order of time, and what is there after the last."""
+        n, w = self.n, self.n.w
+        state: State = (self._start(5), self._start(6)) if n.operator == "LSTM" else (self._start(5),)
+        steps: list[Value] = []
+        for t in range(self.length - 1, -1, -1) if self.turned else range(self.length):
+            x = w.reshape(w.part(self.inputs, 0, t, 1), shape_of(self.inputs.type)[1:])
+            after = {"RNN": self._rnn, "GRU": self._gru, "LSTM": self._lstm}[n.operator](x, state)
+            shown = after[0]
+            if n.has(4):
+                counts = w.cast(n.value(4), si64)
+                goes_on = w.op(
+                    "broadcast", w.with_number("greater", counts, t, dtype=i1), shape=shape_of(shown.type), dims=(0,)
+                )
+                after = tuple(w.select(goes_on, new, old) for new, old in zip(after, state, strict=True))
+                shown = w.select(goes_on, shown, w.fill(0, shape_of(shown.type), dtype_of(shown.type)))
+            state = after
+            steps.append(shown)
+        return (steps[::-1] if self.turned else steps), state
+
+    def _recurrent(self, state: Value, begin: int, count: int, with_rest: bool = True) -> Value:
+        """The product of a state with the weights of some gates, and what is added to it."""
+        w, first, rows = self.n.w, begin * self.hidden, count * self.hidden
+        made = w.contract(state, w.part(self.recurrence, 0, first, rows), ["b", "k"], ["g", "k"], ["b", "g"])
+        if self.rest is None or not with_rest:
+            return made
+        return w.op("add", made, w.expand(w.part(self.rest, 0, first, rows), shape_of(made.type)))
+
+    def _gate(self, value: Value, number: int) -> Value:
+        return self.n.w.part(value, 1, number * self.hidden, self.hidden)
+
+    def _rnn(self, x: Value, state: State) -> State:
+        return (self.functions[0](self.n.w.op("add", x, self._recurrent(state[0], 0, 1))),)
+
+    def _gru(self, x: Value, state: State) -> State:
+        w, h = self.n.w, state[0]
+        both = w.op("add", w.part(x, 1, 0, 2 * self.hidden), self._recurrent(h, 0, 2))
+        update, reset = (self.functions[0](self._gate(both, k)) for k in range(2))
+        if self.n.int("linear_before_reset", 0):
+            inner = w.op("mul", reset, self._recurrent(h, 2, 1))
+        else:
+            inner = self._recurrent(w.op("mul", reset, h), 2, 1)
+        new = self.functions[1](w.op("add", self._gate(x, 2), inner))
+        kept = w.op("mul", w.with_number("sub", update, 1, first=True), new)
+        return (w.op("add", kept, w.op("mul", update, h)),)
+
+    def _lstm(self, x: Value, state: State) -> State:
+        n, w, (h, c) = self.n, self.n.w, state
+        if n.int("input_forget", 0):
+            raise Unsupported("a gate for input and forgetting")
+        whole = w.op("add", x, self._recurrent(h, 0, 4))
+        enters, leaves, forgets, cell = (self._gate(whole, k) for k in range(4))
+        f, g, last = self.functions
+        enters, forgets = f(self._peeped(enters, c, 0)), f(self._peeped(forgets, c, 2))
+        c = w.op("add", w.op("mul", forgets, c), w.op("mul", enters, g(cell)))
+        return w.op("mul", f(self._peeped(leaves, c, 1)), last(c)), c
+
+    def _peeped(self, gate: Value, cell: Value, number: int) -> Value:
+        """A gate that sees the cell, where there are weights for it."""
+        if not self.n.has(7):
+            return gate
+        w = self.n.w
+        own = w.part(self._own(self.n.value(7), 1), 0, number * self.hidden, self.hidden)
+        return w.op("add", gate, w.op("mul", cell, w.expand(own, shape_of(cell.type))))
