@@ -38,3 +38,30 @@ def test_the_workspace_does_not_grow_with_the_keys() -> None:
     source = "".join(tcpx.compile(module, schedule).sources.values())
     _, _, body = source[: source.index("\n}", source.index("size_t attention_workspace("))].rpartition("SIZE_MAX;")
     assert re.findall(r".*= (.*\bN\b.*);", body) == ["tcpx_size_min(128, N)"]
+
+
+STEPS, BEGIN = 500, 7
+
+
+def test_decoding_changes_the_caches_in_place() -> None:
+    """500 steps on caches that are not copied: they stay the same arrays; the workspace has nothing of their size."""
+    kernel, random = tcpx.compile(tcpx.load(EXAMPLE / "decode.tcp")), np.random.default_rng(0)
+    assert kernel.remarks == ()
+    source = "".join(kernel.sources.values())
+    _, _, body = source[: source.index("\n}", source.index("size_t decode_workspace("))].rpartition("SIZE_MAX;")
+    assert not re.search(r"\bC\b", body)
+    capacity = STEPS + BEGIN + 3
+    caches = [random.standard_normal((4, capacity, 64), np.float32) for _ in range(2)]
+    wanted = [cache.copy() for cache in caches]
+    for step in range(BEGIN, BEGIN + STEPS):
+        q = random.standard_normal((12, 1, 64), np.float32)
+        rows = [random.standard_normal((4, 1, 64), np.float32) for _ in range(2)]
+        for cache, row in zip(wanted, rows, strict=True):
+            cache[:, step : step + 1] = row
+        found, *after = kernel(step, q, *rows, *caches)
+        assert all(a is b for a, b in zip(after, caches, strict=True))
+        if step % 100 == 0 or step == BEGIN + STEPS - 1:
+            k, v = (np.repeat(cache[:, : step + 1], 3, 0) for cache in wanted)
+            np.testing.assert_allclose(np.asarray(found, np.float64), attention(q, k, v), rtol=1e-5, atol=2e-6)
+    for cache, other in zip(caches, wanted, strict=True):
+        np.testing.assert_array_equal(cache, other)
