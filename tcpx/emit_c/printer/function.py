@@ -28,6 +28,7 @@ from tcpx.payload.sizes import (
     Dim,
     Symbol,
     ceildiv,
+    lower_expression,
     maximum,
     product,
     substitute,
@@ -359,8 +360,14 @@ def _wide_sizes(func: FuncOp, workspace: Dim) -> tuple[Dim, ...]:
         own = {symbol.name: _reach(dim, ranges) for symbol, dim in binding.items()} or ranges
         large = [dim for dim in dict.fromkeys(inner) if magnitude(dim, own) > INT64_MAX]
         sizes += large if held is func else [substitute(dim, binding) for dim in large]
-    found = {to_text(dim): dim for dim in sizes if magnitude(dim, ranges) > INT64_MAX}
+    bounds = [bound for dim in sizes for bound in _without_variables(dim)]
+    found = {to_text(dim): dim for dim in bounds if magnitude(dim, ranges) > INT64_MAX}
     return tuple(found.values())
+
+
+def _without_variables(dim: Dim) -> tuple[Dim, ...]:
+    """A size, or between what one that loop variables change lies: callers know the symbols alone."""
+    return (upper_expression(dim), lower_expression(dim)) if variables(dim) else (dim,)
 
 
 def _reach(size: Dim, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
