@@ -145,3 +145,61 @@ def test_what_was_asked_for_is_not_left_out() -> None:
     module = tcpx.parse(VECTORS["init is a fill"])
     with pytest.raises(tcpx.ScheduleError, match="not in its domain"):
         tcpx.compile(module, target="generic", params={"mr": 99})
+
+
+UNIT = {
+    "a batch of one": (
+        {"x": typed("1", "[M]", "[K]"), "w": typed("1", "[K]", "[N]"), "b": typed("[N]")},
+        ("1", "[M]", "[N]"),
+        "batch_matmul",
+        "direct_gemm.mr",
+    ),
+    "one column": (
+        {"x": typed("[M]", "[K]"), "w": typed("[K]", "1"), "b": typed("1")},
+        ("[M]", "1"),
+        "matmul",
+        "matvec.nt",
+    ),
+    "one row": (
+        {"x": typed("1", "[K]"), "w": typed("[K]", "[N]"), "b": typed("[N]")},
+        ("1", "[N]"),
+        "matmul",
+        "stream_gemm.kb",
+    ),
+}
+"""Products with a dim of one index: arguments, result, operation, and a knob of the recipe of what is left."""
+
+
+def product_of(name: str) -> str:
+    arguments, result, opcode, _ = UNIT[name]
+    last = len(result) - 1
+    body = (
+        f"  %mm = tcp.{opcode}(%x, %w) : {typed(*result)}\n"
+        f"  %bb = tcp.broadcast(%b) {{dims = [{last}]}} : {typed(*result)}\n"
+        f"  %s = tcp.add(%mm, %bb) : {typed(*result)}\n  %r = tcp.max(%s, 0.0) : {typed(*result)}"
+    )
+    return func(arguments, typed(*result), body)
+
+
+@pytest.mark.parametrize("name", UNIT)
+def test_products_are_computed_without_dims_of_one_index(name: str) -> None:
+    module = tcpx.parse(product_of(name))
+    kernel = tcpx.compile(module, target="x86_avx2")
+    assert kernel.remarks == ()
+    assert isinstance(kernel.trace, Trace)
+    steps = [entry.transform for entry in kernel.trace.entries]
+    assert steps[: steps.index("tile")].count("fold_unit_dims") >= 3, "the product, its bias and the maximum"
+    knobs = tcpx.apply_schedule(tcpx.parse(product_of(name)), None, target="x86_avx2").knobs
+    assert any(knob.path.endswith(UNIT[name][3]) for knob in knobs)
+    check(kernel, module)
+
+
+def test_beside_reductions_dims_of_one_index_stay() -> None:
+    module = tcpx.parse(
+        "func @f(%x: tensor<1x7xf32>, %w: tensor<7x[N]xf32>) -> tensor<1x[N]xf32> symbols [N] {\n"
+        "  %mm = tcp.matmul(%x, %w) : tensor<1x[N]xf32>\n  %r = tcp.softmax(%mm) {dim = 1} : tensor<1x[N]xf32>\n"
+        "  tcp.return(%r)\n}\n"
+    )
+    kernel = tcpx.compile(module, target="generic")
+    assert isinstance(kernel.trace, Trace)
+    assert "fold_unit_dims" not in [entry.transform for entry in kernel.trace.entries]

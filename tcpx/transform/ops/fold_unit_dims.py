@@ -47,6 +47,7 @@ class FoldUnitDims(Transform):
         Parameter("dims", DIMS, None, doc="the dims to leave out; all that have one index if not given"),
     )
     results = (Result.OP,)
+    marks = False
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         return (fold_dims(ctx, args.op("target"), args.dims("dims") if args.given("dims") else ()),)
