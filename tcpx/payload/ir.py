@@ -724,6 +724,12 @@ class Module:
         self.entry = ""
         """The name of `main`, once somebody has asked: it stays that, whatever becomes of calls."""
 
+    def __reduce__(self) -> tuple[Callable[..., Module], tuple[object, ...]]:
+        """Pickled as text."""
+        from tcpx.payload.text.pickling import reduced  # imported here: the text knows operations
+
+        return reduced(self)
+
     def add(self, func: FuncOp) -> FuncOp:
         """Enter a function under its name, which is free; rewriting goes through the Rewriter."""
         self.funcs[func.name] = func
