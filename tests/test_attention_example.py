@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -65,3 +66,9 @@ def test_decoding_changes_the_caches_in_place() -> None:
             np.testing.assert_allclose(np.asarray(found, np.float64), attention(q, k, v), rtol=1e-5, atol=2e-6)
     for cache, other in zip(caches, wanted, strict=True):
         np.testing.assert_array_equal(cache, other)
+
+
+def test_the_page_is_what_the_schedule_does() -> None:
+    docs = Path(__file__).parents[1] / "docs"
+    page = runpy.run_path(str(docs / "attention_page.py"))["attention_page"]()
+    assert (docs / "attention.md").read_text(encoding="utf-8") == page, "make docs"
