@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from attention_page import attention_page
-
 from tcpx.transform.reference import reference
 
 NOT_PASSING = Path(__file__).parents[1] / "tests/frontends/onnx/not_passing.txt"
@@ -36,6 +34,8 @@ default domain. All others pass as compiled kernels of the default schedule: 150
 
 
 if __name__ == "__main__":
+    from attention_page import attention_page  # beside this file, which tests run from elsewhere
+
     Path(__file__).with_name("transforms.md").write_text(reference(), encoding="utf-8")
     Path(__file__).with_name("attention.md").write_text(attention_page(), encoding="utf-8")
     Path(__file__).with_name("onnx-node-tests.md").write_text(node_tests(), encoding="utf-8")
