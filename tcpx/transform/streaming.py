@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tcpx.payload.bounds import is_equal, is_less_equal
-from tcpx.payload.ir import Operation
+from tcpx.payload.ir import Block, Operation, Value
 from tcpx.payload.ops.gml_st import STREAM, Loop, StYield
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.ops.memory import CACHE_LINE, Lead
@@ -111,3 +111,31 @@ def _start(loop: Loop) -> tuple[int, tuple[Dim, ...]] | None:
                 if is_equal(moved, 1) is True and not {v for o in first for v in variables(o)} & lowest.keys():
                     return index, first
     return None
+
+
+def changes_in_place(loop: Loop) -> bool:
+    """Whether a loop reads state, and its result is put there in the end."""
+    func = loop.func
+    states = {result: func.args[argument] for argument, result in func.states.items()} if func is not None else {}
+    read = {operand for op in loop.walk() for operand in op.operands}
+    left, seen = [*loop.results], set[Value]()
+    while left and states:
+        value = left.pop()
+        seen.add(value)
+        for user, index in value.uses:
+            for move in user.moves():
+                if move.operand != index:
+                    continue
+                if move.to is None and states.get(index) in read:
+                    return True
+                to = _result_of(move.to) if move.to is not None else None
+                if to is not None and to not in seen:
+                    left.append(to)
+    return False
+
+
+def _result_of(value: Value) -> Value:
+    """Of the destination of a loop its result; else the value."""
+    block = value.owner
+    loop = block.parent if isinstance(block, Block) else None
+    return loop.results[loop.destinations.index(value)] if isinstance(loop, Loop) else value

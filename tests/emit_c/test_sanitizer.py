@@ -112,8 +112,10 @@ def test_strided_arrays_are_blocks_with_gaps(target: Target) -> None:
 def planted(monkeypatch: pytest.MonkeyPatch, change: Callable[[str], str]) -> None:
     """From now on the C of kernels is changed before it is compiled."""
 
-    def print_wrong(requests: Sequence[PrintRequest], target: Target, threads: int) -> PrintedFile:
-        printed = print_file(requests, target, threads)
+    def print_wrong(
+        requests: Sequence[PrintRequest], target: Target, threads: int, *, timed: bool = False
+    ) -> PrintedFile:
+        printed = print_file(requests, target, threads, timed=timed)
         source = change(printed.source)
         assert source != printed.source
         return replace(printed, source=source)

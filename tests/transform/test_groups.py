@@ -320,7 +320,8 @@ def test_the_command_line(tmp_path: Path, blas: tcpx.Target) -> None:
         assert "native code" in done.stderr, done
         done = run([*tool, *words.split(), "--allow-native"], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-    command = done.stdout.strip().splitlines()[-1].strip()
+    lines = done.stdout.strip().splitlines()
+    command = lines[lines.index("to compile it:") + 1].strip()
     assert "libscipy_openblas64_" in command
     run(command, cwd=tmp_path, shell=True, check=True)
 

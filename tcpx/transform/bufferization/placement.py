@@ -122,7 +122,7 @@ class Placement:
         yield from self._overwritten(value)
         if isinstance(op, Loop):
             if self.func.states and self._start_where_results_are(op, op.results.index(value)):
-                yield from self._handed_on(value, (MoveKind.YIELD, MoveKind.RETURN))
+                yield from self._handed_on(value, (MoveKind.YIELD, MoveKind.RETURN, MoveKind.BRANCH))
             yield from self._taken(op, op.results.index(value))
         if op is not None and reshapes:
             yield from self._view(op)

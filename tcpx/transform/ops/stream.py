@@ -12,7 +12,7 @@ from tcpx.transform.declaration import (
     TransformContext,
     register,
 )
-from tcpx.transform.streaming import align, mark, readers, writes
+from tcpx.transform.streaming import align, changes_in_place, mark, readers, writes
 
 
 @register
@@ -23,8 +23,9 @@ class Stream(Transform):
     the loop has whole steps (peel it first) along the innermost dim, they begin where a cache line does, which is known
     when the kernel runs. What lies before, and is left behind, is written in the usual way, by one more iteration at
     each end, which overlaps others: `x.copy("first")` and `x.copy("last")`. Other loops write so what happens to lie
-    right. Each thread waits for its writes to be seen: at the end of an iteration of a parallel loop. A target without
-    such instructions writes in the usual way.
+    right, and so do those that change state (`inout`) in its place, of which no element may be computed twice. Each
+    thread waits for its writes to be seen: at the end of an iteration of a parallel loop. A target without such
+    instructions writes in the usual way.
 
     before:
         func @f(%x: tensor<4096xf32>) -> tensor<4096xf32> {
@@ -96,5 +97,6 @@ class Stream(Transform):
                     found=reader.opcode,
                     fix="hoist the accumulator, or stream a loop round it that writes each element once",
                 )
-        mark(ctx.rewriter, align(ctx.rewriter, loop) or loop)
+        aligned = None if changes_in_place(loop) else align(ctx.rewriter, loop)
+        mark(ctx.rewriter, aligned or loop)
         return ()
