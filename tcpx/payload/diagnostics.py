@@ -14,6 +14,8 @@ _WIDEST_LINE: Final = 110
 """Of a source line, as much as a terminal shows beside the gutter."""
 _WIDEST_CARET: Final = 60
 _CUT: Final = "..."
+_PICTURES: Final = {code: 0x2400 + code for code in range(0x20) if code != ord("\t")}
+"""Control characters as a terminal may show them."""
 
 
 @frozen
@@ -48,6 +50,7 @@ class Location:
         single = self.end_line in (0, self.line) and self.end_column > self.column
         stop = self.end_column if single else len(self.text) + 1
         shown, column = self._excerpt()
+        shown = shown.translate(_PICTURES)
         width = max(1, min(stop - self.column, _WIDEST_CARET, len(shown) + 1 - column))
         gutter = f"{self.line:>5} | "
         return f"{gutter}{shown}\n{' ' * (len(gutter) - 2)}| {' ' * (column - 1)}{'^' * width}"

@@ -37,3 +37,9 @@ def test_a_span_of_several_lines_is_underlined_to_the_end_of_the_first() -> None
 def test_an_end_behind_the_line_has_a_caret() -> None:
     _, carets = Location("f", 1, 4, 1, 5, "let").caret().splitlines()
     assert carets.endswith("|    ^")
+
+
+def test_control_characters_are_shown_as_pictures() -> None:
+    shown, carets = Location("f", 1, 3, 1, 4, "sc\x00hed\x1b[0mule\t1").caret().splitlines()
+    assert shown == "    1 | sc\u2400hed\u241b[0mule\t1"
+    assert carets.index("^") == shown.index("\u2400")
