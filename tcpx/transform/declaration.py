@@ -166,11 +166,13 @@ class Parameter:
 
 
 class Result(Enum):
-    """What a transform returns. LOOPS is one loop per entry of its first DIM_SIZES (or DIMS) argument."""
+    """What a transform returns. LOOPS is one loop per entry of its first DIM_SIZES (or DIMS) argument, TARGET an
+    operation or a loop, as the target is."""
 
     LOOP = "loop"
     LOOPS = "loops"
     OP = "op"
+    TARGET = "target"
     VALUE = "value"
 
 

@@ -95,6 +95,7 @@ def _effects(transform: type[Transform]) -> str:
     results = {
         "loops": "one loop per entry of the map",
         "op": "the operation",
+        "target": "the operation or the loop",
         "loop": "the loop",
         "value": "the value",
     }

@@ -86,6 +86,8 @@ def _kinds(text: str, rng: random.Random) -> str:
     """A token becomes another one of the same kind, or two of a kind change places: most files stay well formed."""
     pieces = TOKEN.findall(text)
     kinds = _kinds_of(pieces)
+    if not kinds:
+        return text
     at = rng.choice([k for k, kind in enumerate(kinds) if kind] or [0])
     other = rng.choice([k for k, kind in enumerate(kinds) if kind == kinds[at]] or [0])
     if kinds[at] == "number" and rng.random() < 0.5:

@@ -55,6 +55,7 @@ _RESULTS = {
     Result.LOOP: Static.LOOP,
     Result.LOOPS: Static.LOOP,
     Result.OP: Static.OP,
+    Result.TARGET: Static.ANY,
     Result.VALUE: Static.VALUE,
 }
 

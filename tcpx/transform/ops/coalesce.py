@@ -60,7 +60,7 @@ class Coalesce(Transform):
             "dims", DIMS, None, doc="the dims, outermost first; all of the operation if not given; none of a loop"
         ),
     )
-    results = (Result.OP,)
+    results = (Result.TARGET,)
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         target, dims = args.op("target"), args.dims("dims") if args.given("dims") else ()
