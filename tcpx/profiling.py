@@ -42,6 +42,21 @@ class ProfileRow:
     l2_bytes: float
     l3_bytes: float
 
+    @property
+    def shown(self) -> str:
+        """What it is, for a person."""
+        return f"call @{self.callee}" if self.callee else self.operation
+
+    @property
+    def gflops(self) -> float:
+        """10^9 operations a second."""
+        return self.operations / self.seconds * 1e-9 if self.seconds else 0.0
+
+    @property
+    def gigabytes(self) -> float:
+        """10^9 bytes a second, from beyond the first cache."""
+        return self.l2_bytes / self.seconds * 1e-9 if self.seconds else 0.0
+
 
 @frozen
 class Profile:

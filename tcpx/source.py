@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from functools import cache
 from pathlib import Path
 
 from tcpx.api import CompileRequest, lowered
@@ -120,5 +121,5 @@ def source_of(
         remarks=remarks,
         link=linked_with(printed.link),
         c_files=tuple(printed.sources),
-        print_files=lambda: contents(files, target, printed.targets),
+        print_files=cache(lambda: contents(files, target, printed.targets)),
     )

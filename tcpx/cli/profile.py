@@ -90,19 +90,17 @@ def _table(found: tcpx.Profile, rows: Sequence[Row]) -> Iterator[str]:
         for held, row in zip(found.rows, rows, strict=True):
             if held.function != function:
                 continue
-            taken = held.seconds or float("inf")
             figures = [
                 f"{found.share(held):6.1%}",
                 f"{_time(held.seconds):>10}",
                 f"{held.runs:6g}",
-                f"{held.operations / taken * 1e-9:8.1f}" if held.operations else " " * 8,
-                f"{held.l2_bytes / taken * 1e-9:7.1f}" if held.l2_bytes else " " * 7,
+                f"{held.gflops:8.1f}" if held.operations else " " * 8,
+                f"{held.gigabytes:7.1f}" if held.l2_bytes else " " * 7,
                 f"{row.fraction:6.0%}" if row.fraction is not None else " " * 6,
             ]
-            what = f"call @{held.callee}" if held.callee else held.operation
             node = f" ({held.node})" if held.node not in ("", held.operation) else ""
             limit = f", {row.limited_by}" if row.limited_by else ""
-            yield f"{' '.join(figures)}  {what}{node}{limit}"
+            yield f"{' '.join(figures)}  {held.shown}{node}{limit}"
     rest = found.seconds - sum(held.seconds for held in found.rows if held.function == found.kernel)
     yield f"{max(0.0, rest) / found.seconds:6.1%} {_time(max(0.0, rest)):>10} {' ' * 31}  the call, checks and clocks"
     yield f"workspace {found.workspace_bytes} bytes, constants {found.constants_bytes} bytes"

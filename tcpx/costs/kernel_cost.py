@@ -11,7 +11,7 @@ from math import prod
 from tcpx.costs.footprint import Sites, Trip
 from tcpx.payload.evaluator import Array, bind_symbols
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import Block, FuncOp, Value
+from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import If, Loop, OnSubset, StYield
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.sizes import evaluate
@@ -71,8 +71,7 @@ def statement_costs(
                 case If():
                     visit(op.then if op.predicate.evaluate(sizes) else op.orelse, name, own, sizes)
                 case _ if op.callee is not None:
-                    bound = {symbol.name: evaluate(size, sizes) for symbol, size in op.binding.items()}
-                    visit(op.callee.body, op.callee.name, target_at(op.callee, target), {**sizes, **bound})
+                    visit(op.callee.body, op.callee.name, target_at(op.callee, target), _in_callee(op, sizes))
                 case Loop():
                     walk = _Walk(target, own, threads, Sites())
                     walk.loop(op, sizes, ())
@@ -85,11 +84,20 @@ def statement_costs(
     return found
 
 
+def _iterations(loop: Loop, sizes: Mapping[str, int]) -> range:
+    """What the variable of a loop is, one after the other."""
+    first, end, step = (evaluate(dim, sizes) for dim in (loop.var.lower, loop.var.upper, loop.var.step))
+    return range(first, end, max(1, step))
+
+
 def _operations_of_loop(loop: Loop, sizes: Mapping[str, int]) -> float:
-    var = loop.var
-    first, end, step = (evaluate(dim, sizes) for dim in (var.lower, var.upper, var.step))
-    count = max(0, -(-(end - first) // max(1, step)))
-    return count * _operations(loop.body, {**sizes, var.name: first}) if count else 0.0
+    values = _iterations(loop, sizes)
+    return len(values) * _operations(loop.body, {**sizes, loop.var.name: values[0]}) if values else 0.0
+
+
+def _in_callee(op: Operation, sizes: Mapping[str, int]) -> Mapping[str, int]:
+    """The sizes in the function that a call runs."""
+    return {**sizes, **{symbol.name: evaluate(size, sizes) for symbol, size in op.binding.items()}}
 
 
 def _bound(op: Bind, sizes: Mapping[str, int]) -> Mapping[str, int]:
@@ -110,8 +118,7 @@ def _operations(block: Block, sizes: Mapping[str, int]) -> float:
             case OnSubset() | StYield():
                 continue
             case _ if op.callee is not None:
-                bound = {symbol.name: evaluate(size, sizes) for symbol, size in op.binding.items()}
-                found += _operations(op.callee.body, {**sizes, **bound})
+                found += _operations(op.callee.body, _in_callee(op, sizes))
             case _ if op.work != 0:
                 found += evaluate(op.work, sizes)
             case Structured() if not op.is_movement and op.operands:
@@ -151,9 +158,8 @@ class _Walk:
                     accesses += 1 if op.work == 0 else 0
                     nested += evaluate(op.work, sizes) * ACCESS / self.target.lanes("f32")
                 case _ if op.callee is not None:
-                    bound = {symbol.name: evaluate(size, sizes) for symbol, size in op.binding.items()}
                     caller, self.target = self.target, target_at(op.callee, self.kernel)
-                    nested += self.block(op.callee.body, {**sizes, **bound}, trips)
+                    nested += self.block(op.callee.body, _in_callee(op, sizes), trips)
                     self.target = caller
                 case _ if op.work != 0:
                     nested += evaluate(op.work, sizes) / self.target.lanes("f32")
@@ -165,13 +171,12 @@ class _Walk:
 
     def loop(self, loop: Loop, sizes: Mapping[str, int], trips: tuple[Trip, ...]) -> float:
         """Slots of all iterations; what threads share is divided by them."""
-        var = loop.var
-        first, end, step = (evaluate(dim, sizes) for dim in (var.lower, var.upper, var.step))
-        count = max(0, -(-(end - first) // max(1, step)))
-        if count == 0:
+        name, values = loop.var.name, _iterations(loop, sizes)
+        if not values:
             return 0.0
-        trip = Trip(loop, var.name, first, first + (count - 1) * step, count)
-        once = self.block(loop.body, {**sizes, var.name: first}, (*trips, trip))
+        count = len(values)
+        trip = Trip(loop, name, values[0], values[-1], count)
+        once = self.block(loop.body, {**sizes, name: values[0]}, (*trips, trip))
         if not any(op.regions for op in loop.body.ops):
             vectors = sum(isinstance(dest.type, VectorType) for dest in loop.destinations)
             self.carried = max(self.carried, vectors)

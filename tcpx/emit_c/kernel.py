@@ -16,7 +16,7 @@ from tcpx.emit_c.binding import Library, Result, constants_block
 from tcpx.emit_c.folder.files import KernelFiles, contents, files_of, write_folder
 from tcpx.emit_c.folder.manifest import read_manifest
 from tcpx.emit_c.kernel_report import KernelReport, report_of
-from tcpx.emit_c.memory import Bytes, aligned_block
+from tcpx.emit_c.memory import Bytes, aligned_copy
 from tcpx.emit_c.printer.file import PrintedFile, PrintRequest, print_file
 from tcpx.emit_c.sanitizer.library import SanitizedLibrary
 from tcpx.emit_c.signature import Clock, KernelSignature
@@ -256,9 +256,8 @@ def kernel_of_files(files: KernelFiles, target: Target) -> Kernel:
 
 def _unpickled(manifest: str, sources: Mapping[str, str], constants: bytes) -> Kernel:
     known = read_manifest(manifest, "a pickled kernel")
-    block = aligned_block(len(constants))
-    block[:] = np.frombuffer(constants, dtype=np.uint8)
-    return kernel_of_files(KernelFiles(known, sources, block), load_target(known.target, known.features))
+    files = KernelFiles(known, sources, aligned_copy(constants))
+    return kernel_of_files(files, load_target(known.target, known.features))
 
 
 @frozen

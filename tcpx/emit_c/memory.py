@@ -42,6 +42,13 @@ def aligned_block(size: int) -> Bytes:
     return block[start : start + size]
 
 
+def aligned_copy(content: bytes) -> Bytes:
+    """A block with these bytes."""
+    block = aligned_block(len(content))
+    block[:] = np.frombuffer(content, dtype=np.uint8)
+    return block
+
+
 def huge_page_bytes(size: int) -> int:
     """How many bytes of a block of this size the system is asked to put on huge pages."""
     return 0 if size < HUGE_PAGE else min(size, MOST_HUGE)

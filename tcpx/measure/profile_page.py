@@ -55,17 +55,15 @@ def profile_page(profile: tcpx.Profile, rows: Sequence[Row], limits: Limits) -> 
 
 def _table(profile: tcpx.Profile, rows: Sequence[Row]) -> Iterator[str]:
     for held, row in sorted(zip(profile.rows, rows, strict=True), key=lambda pair: -pair[0].seconds):
-        taken = held.seconds or float("inf")
-        name = f"call @{held.callee}" if held.callee else held.operation
         cells = [
             f"{profile.share(held):.1%}",
             f"{held.seconds * 1e6:.2f}",
             f"{held.runs:g}",
-            f"{held.operations / taken * 1e-9:.1f}" if held.operations else "",
-            f"{held.l2_bytes / taken * 1e-9:.1f}" if held.l2_bytes else "",
+            f"{held.gflops:.1f}" if held.operations else "",
+            f"{held.gigabytes:.1f}" if held.l2_bytes else "",
             f"{row.fraction:.0%}" if row.fraction is not None else "",
             row.limited_by,
-            f"@{held.function}: {name}{f' ({held.node})' if held.node else ''}",
+            f"@{held.function}: {held.shown}{f' ({held.node})' if held.node else ''}",
         ]
         yield f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
 

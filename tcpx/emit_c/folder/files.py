@@ -7,15 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from tcpx.emit_c.driver import code_flags, linked_with
 from tcpx.emit_c.folder.cmake import cmake_text
 from tcpx.emit_c.folder.fields import unreadable
 from tcpx.emit_c.folder.header import header
 from tcpx.emit_c.folder.main_program import main_program
 from tcpx.emit_c.folder.manifest import Manifest, read_manifest
-from tcpx.emit_c.memory import Bytes, aligned_block
+from tcpx.emit_c.memory import Bytes, aligned_copy
 from tcpx.emit_c.printer.file import PrintedFile
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
@@ -134,13 +132,10 @@ def read_folder(folder: Path) -> KernelFiles:
 
 def _constants(path: Path, manifest: Manifest) -> Bytes:
     size = manifest.signature.constants_bytes
-    block = aligned_block(size)
-    if size:
-        content = _checked(path, manifest)
-        if len(content) != size:
-            raise unreadable(str(path), f"{size} bytes", f"{len(content)} bytes")
-        block[:] = np.frombuffer(content, dtype=np.uint8)
-    return block
+    content = _checked(path, manifest) if size else b""
+    if len(content) != size:
+        raise unreadable(str(path), f"{size} bytes", f"{len(content)} bytes")
+    return aligned_copy(content)
 
 
 def _checked(path: Path, manifest: Manifest) -> bytes:
