@@ -41,14 +41,9 @@ class Expand(Shorthand):
 
     def written_for(self) -> Sequence[Value]:
         self._check_dims()
-        open_dims, ones = list[int](), list[int]()
-        for k, (own, whole) in enumerate(self._extents()):
-            if own == 1:
-                ones.append(k)
-            elif is_equal(own, whole) is not True:
-                open_dims.append(k)
+        ones = [k for k, (own, _) in enumerate(self._extents()) if own == 1]
         block = Block()
-        value = self._shown(block, open_dims, ones)
+        value = self._shown(block, self._open_dims(), ones)
         for op in list(block.ops):
             block.remove(op)
         return [value]
@@ -56,9 +51,9 @@ class Expand(Shorthand):
     def demands(self) -> Sequence[Operation]:
         """One assertion for each dim that may be 1 or not."""
         found: list[Operation] = []
-        for k, (own, whole) in enumerate(self._extents()):
-            if own == 1 or is_equal(own, whole) is True:
-                continue
+        extents = self._extents()
+        for k in self._open_dims():
+            own, whole = extents[k]
             either = dict.fromkeys((Predicate.of("==", own, whole), Predicate.of("==", own, 1)))
             found.append(
                 Assert.of(tuple(either), f"dim {k} of %{self.operand.name} is 1, or as long as what it becomes")
@@ -69,6 +64,11 @@ class Expand(Shorthand):
         """The extent of each dim of the operand, and of the dim that it becomes."""
         shape = shape_of(self.result.type)
         return [(own, shape[d]) for own, d in zip(shape_of(self.operand.type), self.places_of_dims, strict=True)]
+
+    def _open_dims(self) -> list[int]:
+        """The dims of the operand that are not known to be 1, nor to be as long as what they become."""
+        extents = enumerate(self._extents())
+        return [k for k, (own, whole) in extents if own != 1 and is_equal(own, whole) is not True]
 
     def _check_dims(self) -> None:
         places, rank, shape = self.places_of_dims, len(shape_of(self.result.type)), shape_of(self.operand.type)
@@ -85,10 +85,10 @@ class Expand(Shorthand):
             raise self.error(
                 "operand and result have one dtype", str(right), str(self.result.type), fix=f"write `: {right}`"
             )
-        for k, (own, whole) in enumerate(self._extents()):
-            held = f"%{self.operand.name}: {self.operand.type}, %{self.result.name}: {self.result.type}"
-            if own == 1 or is_equal(own, whole) is True:
-                continue
+        extents, open_dims = self._extents(), self._open_dims()
+        held = f"%{self.operand.name}: {self.operand.type}, %{self.result.name}: {self.result.type}"
+        for k in open_dims:
+            own, whole = extents[k]
             if is_less(1, own) is True or is_less_equal(own, 0) is True or isinstance(own, int):
                 raise self.error(
                     f"dim {k} of %{self.operand.name} is never 1, and not known to be as long as dim {places[k]}",
@@ -102,11 +102,11 @@ class Expand(Shorthand):
                     found=held,
                     fix="expand it outside of the loop",
                 )
-        if len(self.demands()) > MOST_OPEN:
+        if len(open_dims) > MOST_OPEN:
             raise self.error(
                 f"%{self.operand.name} has more dims that may be 1 than there are branches for",
                 required=f"at most {MOST_OPEN}",
-                found=str(len(self.demands())),
+                found=str(len(open_dims)),
             )
 
     def _shown(self, block: Block, open_dims: Sequence[int], ones: Collection[int]) -> Value:
