@@ -15,6 +15,7 @@ from tcpx.records import frozen
 from tcpx.transform import new
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.convex import gathered, move_into, replace_outside, used_outside
+from tcpx.transform.elementwise import fills, repeats
 from tcpx.transform.simplification import fold_branches
 
 
@@ -46,7 +47,7 @@ def specialize_when(
     """
     rewriter = ctx.rewriter
     origins = {origin: op for op in targets for origin in op.origins}
-    ops = gathered(ctx, targets)
+    ops = _with_repeated(ctx, gathered(ctx, targets))
     _check_known(ctx, ops[0], predicates)
     if failure is not None:
         _assert(ctx, ops[0], predicates, failure)
@@ -66,6 +67,23 @@ def specialize_when(
     for origin, op in origins.items():
         _check_count(ctx, op, rewriter.origins.get(origin, ()))
     return tuple(versions)
+
+
+def _with_repeated(ctx: TransformContext, ops: Sequence[Operation]) -> list[Operation]:
+    """The operations, and before them the fills and broadcasts that they alone read: in a version these are part of what
+    reads them, and before the versions they would be arrays."""
+    found = list(ops)
+    for op in found:  # grows
+        for value in dict.fromkeys(v for inner in op.walk() for v in inner.operands):
+            made = value.defining_op
+            if not (fills(made) or repeats(made)) or made in found or made.parent is not ops[0].parent:
+                continue
+            if all(any(outer in found for outer in (user, *user.ancestors())) for user in made.result.users):
+                found.append(made)
+    moved = found[len(ops) :][::-1]
+    for op in moved:
+        ctx.rewriter.reorder(op, InsertPoint.before(ops[0]))
+    return [*moved, *ops]
 
 
 def _check_count(ctx: TransformContext, op: Operation, copies: Iterable[Operation]) -> None:

@@ -148,3 +148,12 @@ def test_sizes_in_a_loop_that_never_runs_may_be_anything() -> None:
         "specialize mm when size(mm.m) < 4 { tile(mm, [m: 4], tail: peel) } else { tile(mm, [m: 1], tail: pad) }"
     )
     check(payload, body, [{"K": k} for k in (0, 1, 3)], exact=False)
+
+
+def test_fills_and_broadcasts_that_versions_alone_read_are_part_of_them() -> None:
+    body = 'let r = match one "r" in root\nspecialize [mm, r] when size(mm.n) < 8 { } else { }'
+    done = check(RELU, MM + body, SIZES)
+    assert [op.opcode for op in done.module.main.body.ops] == ["gml_st.if", "tcp.return"]
+    read_elsewhere = RELU.replace("tcp.return(%r)", "%q = tcp.add(%r, %bias) : tensor<[M]x[N]xf32>\n  tcp.return(%q)")
+    done = check(read_elsewhere, MM + body, SIZES)
+    assert [op.opcode for op in done.module.main.body.ops][:2] == ["tcp.broadcast", "gml_st.if"]
