@@ -70,8 +70,8 @@ def specialize_when(
 
 
 def _with_repeated(ctx: TransformContext, ops: Sequence[Operation]) -> list[Operation]:
-    """The operations, and before them the fills and broadcasts that they alone read: in a version these are part of what
-    reads them, and before the versions they would be arrays."""
+    """The operations, and before them the fills and broadcasts that they alone read: in a version these are part of
+    what reads them, and before the versions they would be arrays."""
     found = list(ops)
     for op in found:  # grows
         for value in dict.fromkeys(v for inner in op.walk() for v in inner.operands):
