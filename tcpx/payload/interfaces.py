@@ -21,6 +21,7 @@ from tcpx.payload.indexing_maps import (
     index_operands,
     index_range,
     map_block,
+    map_coefficients,
     map_digit,
     map_dim,
     map_element,
@@ -860,6 +861,15 @@ class Structured(Tileable):
         dims = [it.dim for it in self.iterators()]
         first, start = dict.fromkeys(dims, 0), dict(zip(dims, box.offsets, strict=True))
         origins = [p.at(start) - substitute(p.expression, first) for p in self.positions()]
+        for position in self.positions():
+            begun = [d for d in map_symbols(position.expression) if start[Symbol(d)] != 0]
+            if begun and map_coefficients(position.expression) is None:
+                raise self.error(
+                    f"a tile of dim `{begun[0]}` begins behind its first iteration, and a position is not linear in it",
+                    required="positions that are sums of dims with factors, so that a tile adds where it begins",
+                    found=to_text(position.expression),
+                    fix="compute it in the body, of the position of the dim",
+                )
         if origins:
             made.attributes.update(self.counting_from(origins))
         extents = dict(zip((it.name for it in self.iterators()), box.sizes, strict=True))

@@ -9,17 +9,15 @@ from tcpx.payload.indexing_maps import IndexingMap, index_operands
 from tcpx.payload.interfaces import Elementwise, Group, Structured
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
-from tcpx.payload.sizes import Dim, Size, Symbol, Var, is_equal, maximum, minimum, substitute, to_text, variables
-from tcpx.payload.types import dtype_of, shape_of
+from tcpx.payload.sizes import Dim, Size, Var, is_equal, maximum, minimum, to_text, variables
+from tcpx.payload.types import shape_of
 from tcpx.records import frozen
 from tcpx.transform.algebra import number_of
 from tcpx.transform.arguments import TransformContext
-from tcpx.transform.bodies import Body, applied, combiner_of
+from tcpx.transform.bodies import Body, combiner_of
 from tcpx.transform.peeling import set_range
+from tcpx.transform.positions import Place, compared, places
 from tcpx.transform.separation import start_of
-
-WIDEST = 8
-"""Bytes of an integer that holds every position."""
 
 
 @frozen
@@ -48,9 +46,9 @@ def trim(ctx: TransformContext, op: Structured, loop: Loop) -> None:
     """Let a loop end where a condition on positions in the body of `op` can no longer hold. Raises ScheduleError where
     there is none, or an iteration in which it holds nowhere changes a destination."""
     var, body = loop.var, Body.of(op)
-    places = _places(op, body)
+    known = places(op, body)
     found = [(k, inner) for k, inner in enumerate(body.ops) if isinstance(inner, Elementwise) and inner.holds_for]
-    conditions = [made for k, inner in found for made in _conditions(op, k, inner, places)]
+    conditions = [made for k, inner in found for made in _conditions(op, k, inner, known)]
     ends = [(held, held.most + Size.of(var) + 1) for held in conditions]
     ends = [(held, end) for held, end in ends if var not in variables(end)]
     if not ends:
@@ -88,74 +86,20 @@ def _cut(ctx: TransformContext, op: Structured, loop: Loop, end: Dim) -> None:
     set_range(ctx.rewriter, loop, Var(var.name, var.lower, upper, var.step))
 
 
-def _places(op: Structured, body: Body) -> Mapping[Value, Dim]:
-    """The integers of a body that follow from positions and sizes, by the dims of the operation."""
-    found: dict[Value, Dim] = {}
-    for value, position in zip(body.positions, op.positions(), strict=True):
-        found[value] = position.expression + position.origin
-    for element, value in zip(body.elements, op.inputs, strict=True):
-        size = _size(value)
-        if size is not None and not dtype_of(value.type).is_float:
-            found[element] = size
-    for inner in body.ops:
-        dtype, size = dtype_of(inner.result.type), _size(inner.result)
-        terms = [found[value] for value in inner.operands if value in found]
-        if size is None and isinstance(inner, Elementwise) and 0 < len(terms) == len(inner.operands):
-            size = _sum(inner, terms) if dtype.bytes == WIDEST else None
-        if size is not None and not dtype.is_float:
-            found[inner.result] = size
-    return found
-
-
-def _size(value: Value) -> Dim | None:
-    """What every element of a value is, a number or a size."""
-    made = value.defining_op
-    if not isinstance(made, Structured) or not made.is_movement or len(made.operands) > 1:
-        number = number_of(value)
-        return number if isinstance(number, int) else None
-    held = made.attributes.get("value")
-    return _size(made.operands[0]) if made.operands else held if isinstance(held, Size | int) else None
-
-
-def _sum(op: Elementwise, terms: Sequence[Dim]) -> Dim | None:
-    """What an operation makes of integers, where that is a sum or a difference of them, or the one that there is."""
-    if len(terms) == 1:
-        return terms[0] if op.is_conversion else None
-    if op.homomorphism != (Group.SUM, Group.SUM):
-        return None
-    weights = [int(applied(op, [float(k == j) for j in range(len(terms))])) for k in range(len(terms))]
-    total: Dim = 0
-    for weight, term in zip(weights, terms, strict=True):
-        total = total + weight * term
-    return total
-
-
-def _conditions(op: Structured, at: int, inner: Elementwise, places: Mapping[Value, Dim]) -> list[Condition]:
+def _conditions(op: Structured, at: int, inner: Elementwise, known: Mapping[Value, Place]) -> list[Condition]:
     """The conditions that a comparison, or its opposite, may hold."""
-    sides = [places.get(value) for value in inner.operands]
-    a, b = sides if len(sides) == 2 else (None, None)
-    if a is None or b is None:
+    sides = compared(inner, known)
+    if sides is None:
         return []
+    a, b = sides
+    extents = {it.name: op.size_of(it.name) for it in op.iterators()}
     made: list[Condition] = []
     for number, signs in ((0.0, {*inner.holds_for}), (1.0, {-1, 0, 1} - {*inner.holds_for})):
         for difference, sign in ((a - b, 1), (b - a, -1)):
             if signs in ({sign}, {sign, 0}):
-                most = _most(op, difference)
-                if most is not None:
-                    made.append(Condition(op, at, number, most - (0 if 0 in signs else 1)))
+                _, most = difference.reach(extents)
+                made.append(Condition(op, at, number, most - (0 if 0 in signs else 1)))
     return made
-
-
-def _most(op: Structured, difference: Dim) -> Dim | None:
-    """The largest value of a linear expression in the dims of an operation."""
-    for it in op.iterators():
-        dim = Symbol(it.name)
-        at = [substitute(difference, {dim: k}) for k in (0, 1, 2)]
-        step, again = at[1] - at[0], at[2] - at[1]
-        if not isinstance(step, int) or step != again:
-            return None
-        difference = substitute(difference, {dim: op.size_of(it.name) - 1 if step > 0 else 0})
-    return difference
 
 
 def _changed(loop: Loop, condition: Condition) -> Operation | None:

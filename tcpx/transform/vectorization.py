@@ -24,6 +24,7 @@ from tcpx.transform.arguments import TransformContext
 from tcpx.transform.editing import erase_dead, is_undefined, show_views, source_name
 from tcpx.transform.known_sizes import write_known_sizes
 from tcpx.transform.matching import general, stand_ins
+from tcpx.transform.positions import count_from_tile
 from tcpx.transform.recipes import Recipes
 from tcpx.transform.static_tiles import symbolic_dim, tails_round
 from tcpx.transform.tiling import pad
@@ -47,6 +48,8 @@ def vectorize(ctx: TransformContext, root: Loop) -> None:
             _store_by(ctx.rewriter, op, [op.result_maps()[0]] * len(op.results))
         elif (across := vectorizer.lanes_across(op)) is not None:
             _store_by(ctx.rewriter, op, across)
+        else:
+            count_from_tile(ctx.rewriter, op, facts)
     while (computed := next(filter(vectorizer.pads_what_is_computed, root.walk()), None)) is not None:
         _compute_padding(ctx.rewriter, computed)
     vectorizer.block(root.body)

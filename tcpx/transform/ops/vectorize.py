@@ -23,7 +23,8 @@ class Vectorize(Transform):
 
     Every tile must be static: tile with `tail: pad` or peel the loop before. A padded read becomes a masked read,
     a sliced write a masked write; a tile of which a nested loop reads parts is kept in memory for it. Operations keep
-    their classes; `lower_vectors` later unrolls them to the target's registers.
+    their classes; `lower_vectors` later unrolls them to the target's registers. Positions that are only compared, as a
+    causal mask does, count from where the tile begins: in 32 bits, beside f32 in as many lanes.
 
     An operation need not be tiled before: a tile is as many elements as the target has lanes along the dim that lies
     side by side in the result, or, if only that is side by side in the operands, along a reduction dim; along what an
