@@ -19,6 +19,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_sizes(parser, "a number for a dim that the model names; may be repeated")
     parser.add_argument(
+        "--state",
+        action="store_true",
+        help="change caches in place; how much of them is used is an argument",
+    )
+    parser.add_argument("--capacity", type=int, metavar="N", help="the room of caches; without it, what a call gives")
+    parser.add_argument(
         "-o", "--output", metavar="DIR", required=True, help="folder to write to, made where it is missing"
     )
 
@@ -30,7 +36,9 @@ def _execute(options: argparse.Namespace) -> int:
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"required a folder for --output, found the file {folder}")
     values = {name: tcpx.read_array(path) for name, path in files.items()}
-    model = tcpx.onnx.load(options.file, values=values, sizes=sizes)
+    if options.capacity is not None and not options.state:
+        raise UsageError("required --state beside --capacity, found --capacity alone")
+    model = tcpx.onnx.load(options.file, values=values, sizes=sizes, state=options.state, capacity=options.capacity)
     module = model.module
     folder.mkdir(parents=True, exist_ok=True)
     written = tcpx.onnx.write(model, folder)

@@ -7,7 +7,19 @@ from typing import cast
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
 from tcpx.payload.facts import facts_at, facts_in
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import INOUT, PROMISE, TARGET, Block, CloneMap, FuncOp, Operation, Value, substitute_attribute
+from tcpx.payload.ir import (
+    INOUT,
+    NUMBERS,
+    PROMISE,
+    TARGET,
+    Block,
+    CloneMap,
+    FuncOp,
+    Operation,
+    Value,
+    substitute_attribute,
+)
+from tcpx.payload.memory_effects import MoveKind
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.call import Call, CallBase
 from tcpx.payload.ops.generic import Return
@@ -51,17 +63,14 @@ def outline(
         if not isinstance(value.type, TensorType):
             raise _refused(ops, f"they give %{value.name}", "results that are tensors", repr(value))
     inputs = _inputs(rewriter, ops)
-    symbols = _symbols(ops, inputs, caller)
-    while untold := [symbol for symbol in symbols if not _tell(inputs, symbol)]:
-        told = [value for value in caller.args if _tell([value], untold[0])]
-        if not told:
-            raise _refused(ops, f"no argument tells `{untold[0].name}`", "an argument with this dim", caller.name)
-        inputs.append(told[0])
-        symbols = _symbols(ops, inputs, caller)
+    symbols = _told(ops, inputs, caller)
     name = name or ops[-1].name
     func = FuncOp(_free_name(rewriter, f"{caller.name}.{name}"), [(v.name, v.type) for v in inputs], symbols)
     func.location = ops[0].location
-    states = _states(ops, inputs, used)
+    numbers = tuple(_numbers(caller, inputs).items())
+    if numbers:
+        func.attributes[NUMBERS] = numbers
+    states = _states(caller, ops, inputs, used)
     if states:
         func.attributes[INOUT] = states
     ranges = _ranges(ops, inputs, symbols)
@@ -87,9 +96,39 @@ def outline(
     return call
 
 
-def _states(ops: Sequence[Operation], inputs: Sequence[Value], used: Sequence[Value]) -> tuple[tuple[int, int], ...]:
-    """The inputs that calls among the operations are given for state, and the results that lie in their memory."""
+def _told(ops: Sequence[Operation], inputs: list[Value], caller: FuncOp) -> list[Symbol]:
+    """The symbols in operations; arguments of the caller that tell those that no input does become inputs."""
+    while True:
+        symbols, known = _symbols(ops, inputs, caller), _numbers(caller, inputs).values()
+        untold = next((s for s in symbols if s.name not in known and not _tell(inputs, s)), None)
+        if untold is None:
+            return symbols
+        numbers = [caller.args[k] for k, symbol in caller.numbers.items() if symbol.name == untold.name]
+        told = [*numbers, *(value for value in caller.args if _tell([value], untold))]
+        if not told:
+            raise _refused(ops, f"no argument tells `{untold.name}`", "an argument with this dim", caller.name)
+        inputs.append(told[0])
+
+
+def _numbers(caller: FuncOp, inputs: Sequence[Value]) -> Mapping[int, str]:
+    """The positions of inputs that are numbers, each with the symbol that it is the size of."""
+    named = {caller.args[k]: symbol.name for k, symbol in caller.numbers.items()}
+    return {k: named[value] for k, value in enumerate(inputs) if value in named}
+
+
+def _states(
+    caller: FuncOp, ops: Sequence[Operation], inputs: Sequence[Value], used: Sequence[Value]
+) -> tuple[tuple[int, int], ...]:
+    """The inputs that calls among the operations are given for state, and those that are state of the caller and that
+    loops change, which nothing else reads; with the results that lie in their memory."""
     becomes = {op.operands[k]: op.results[n] for op in ops for k, n in op.gives_up().items()}
+    held = {caller.args[k] for k in caller.states}
+    for op in ops:
+        for move in op.moves():
+            value = op.operands[move.operand]
+            is_own = value in held and all(any(user is o or user.is_in(o) for o in ops) for user in value.users)
+            if is_own and move.kind is MoveKind.INIT and move.to is not None:
+                becomes[value] = move.to
     found: list[tuple[int, int]] = []
     for k, value in enumerate(inputs):
         last = value

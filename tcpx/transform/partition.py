@@ -5,8 +5,9 @@ from itertools import pairwise
 
 from tcpx.limits import LONGEST_FUNCTION, LONGEST_PART
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
-from tcpx.payload.ir import FuncOp, Operation
+from tcpx.payload.ir import Attribute, FuncOp, Operation
 from tcpx.payload.rewriter import Rewriter
+from tcpx.payload.sizes import Var, to_text
 from tcpx.payload.structure import is_data
 from tcpx.payload.text.printer import attribute_text
 from tcpx.transform.cleanup import erase_unused
@@ -96,9 +97,16 @@ def _signature(op: Operation, places: Mapping[Operation, int]) -> Signature:
 
 def signature(op: Operation) -> Signature:
     """What an operation is, wherever its operands come from."""
-    attributes = tuple((key, attribute_text(held)) for key, held in op.attributes.items())
+    attributes = tuple((key, _text(held)) for key, held in op.attributes.items())
     inner = tuple(inside.opcode for inside in op.walk())
     return inner, attributes, tuple(str(v.type) for v in op.results)
+
+
+def _text(held: Attribute) -> str:
+    """An attribute as text, a loop variable without its name."""
+    if isinstance(held, Var):
+        return " ".join(map(to_text, (held.lower, held.upper, held.step)))
+    return attribute_text(held)
 
 
 def crossings(ops: Sequence[Operation]) -> list[int]:

@@ -79,3 +79,16 @@ def test_a_file_that_is_no_model(tmp_path: Path, tcpx_command: Command) -> None:
     done = tcpx_command("import", str(tmp_path / "none.onnx"), "-o", str(tmp_path))
     assert done.status == 1
     assert "No such file" in done.err
+
+
+def test_caches_in_place(tmp_path: Path, tcpx_command: Command) -> None:
+    path, out = tmp_path / "model.onnx", str(tmp_path / "out")
+    text = "f (float[past, 4] c, float[N, 4] x) => (float y) { [join] y = Concat <axis = 0> (c, x) }"
+    onnx.save(model_of(text), path)
+    done = tcpx_command("import", str(path), "--state", "--capacity", "32", "-o", out)
+    assert done.status == 0
+    assert "  in   %past: index\n" in done.out
+    assert "%c: inout tensor<32x4xf32>" in (tmp_path / "out" / "model.tcp").read_text()
+    done = tcpx_command("import", str(path), "--capacity", "32", "-o", out)
+    assert done.status == 2
+    assert "required --state beside --capacity" in done.err

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tcpx.frontends.onnx.errors import BoundedSymbol, Unsupported
-from tcpx.payload.sizes import Dim, Min, Size, as_symbol, is_equal, is_less, maximum, to_text
+from tcpx.frontends.onnx.errors import BoundedSize, Unsupported
+from tcpx.payload.facts import Facts
+from tcpx.payload.predicates import Predicate
+from tcpx.payload.sizes import Dim, Min, Size, is_equal, is_less, maximum, minimum, to_text
 
 Shape = tuple[Dim, ...]
 
@@ -20,16 +22,23 @@ def shown(shape: Sequence[Dim]) -> str:
     return f"[{', '.join(map(to_text, shape))}]"
 
 
+def least(a: Dim, b: Dim, facts: Facts) -> Dim:
+    """The lesser of two sizes, where these facts hold."""
+    if facts.decide(Predicate.of("<=", a, b)):
+        return a
+    return b if facts.decide(Predicate.of("<=", b, a)) else minimum(a, b)
+
+
 def _bound(extents: Sequence[Dim]) -> None:
     """Of min(32, S) beside S, as of a table of 32 positions that is cut, the first one is never 1 where S is more than
-    32: S is at most that. Raises BoundedSymbol."""
+    32: S is at most that. Raises BoundedSize."""
     for cut in extents:
         match cut:
             case Size(terms=(((Min(args=operands),), 1),), constant=0):
                 numbers = [n for n in operands if isinstance(n, int) and n > 1]
-                found = [as_symbol(n) for n in operands if any(same(n, other) for other in extents)]
-                if numbers and len(operands) == 2 and found and found[0] is not None:
-                    raise BoundedSymbol(found[0].name, numbers[0])
+                found = [n for n in operands if any(same(n, other) for other in extents)]
+                if numbers and len(operands) == 2 and found:
+                    raise BoundedSize(found[0], numbers[0])
             case _:
                 pass
 

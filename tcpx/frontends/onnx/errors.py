@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tcpx.payload.diagnostics import Diagnostic, Location, TcpxError
+from tcpx.payload.sizes import Dim, to_text
 from tcpx.records import frozen
 
 _MOST_SHOWN: Final = 40
@@ -70,9 +71,9 @@ class NotConstant(Exception):  # noqa: N818 - the importer asks for the inputs, 
         self.node, self.operator, self.place = node, operator, place
 
 
-class BoundedSymbol(Exception):  # noqa: N818 - the importer begins again with what it learned
-    """A symbol that is known to be no greater than a number: else each call would fail."""
+class BoundedSize(Exception):  # noqa: N818 - the importer begins again with what it learned
+    """A size that is known to be no greater than a number: else each call would fail."""
 
-    def __init__(self, name: str, most: int) -> None:
-        super().__init__(f"{name} is at most {most}")
-        self.name, self.most = name, most
+    def __init__(self, size: Dim, most: int) -> None:
+        super().__init__(f"{to_text(size)} is at most {most}")
+        self.size, self.most = size, most

@@ -16,7 +16,7 @@ from tcpx.frontends.onnx.operators import REFUSED, RULES
 from tcpx.frontends.onnx.reading import DEFAULT_DOMAINS
 from tcpx.frontends.onnx.schemas import body_of, schema_of, with_defaults
 from tcpx.frontends.onnx.shape_arithmetic import folded
-from tcpx.frontends.onnx.table import Result
+from tcpx.frontends.onnx.table import Result, Rule
 from tcpx.frontends.onnx.tidying import rename
 from tcpx.frontends.onnx.values import MOST_ELEMENTS, Tensor, of_array, of_value
 from tcpx.frontends.onnx.writing import Writer
@@ -47,15 +47,17 @@ class Scope:
 
 
 class Importer:
-    """Adds the nodes of a graph to the open function of a builder. `reads` gives the array of a tensor of the file,
+    """Adds the nodes of a graph to the open function of a writer. `reads` gives the array of a tensor of the file,
     `functions` are those that the model declares."""
 
     def __init__(
-        self, builder: Builder, file: str, reads: Reads, functions: Mapping[tuple[str, str], onnx.FunctionProto]
+        self, writer: Writer, file: str, reads: Reads, functions: Mapping[tuple[str, str], onnx.FunctionProto]
     ) -> None:
-        self.writer = Writer(builder)
+        self.writer = writer
         self.file, self.reads, self.functions = file, reads, functions
         self.findings: list[Finding] = []
+        self.special: dict[str, Rule] = {}
+        """Rules of nodes of the graph itself, by their first result, in place of those of their operators."""
         self.count = 0
 
     def run(self, nodes: Iterable[onnx.NodeProto], scope: Scope) -> None:
@@ -145,7 +147,8 @@ class Importer:
         if known is not None:
             return known
         self.writer.place, self.writer.prefix = place, scope.prefix + identifier(next(filter(None, outputs), name))
-        rule = RULES.get(node.operator)
+        special = self.special.get(outputs[0]) if outputs and not scope.depth else None
+        rule = special or RULES.get(node.operator)
         if rule is None:
             body = body_of(schema, proto, attributes, inputs, version)
             if body is None:

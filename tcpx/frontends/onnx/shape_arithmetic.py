@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tcpx.frontends.onnx.broadcasting import least
 from tcpx.frontends.onnx.node import Node, dtype_of_onnx
 from tcpx.frontends.onnx.values import MOST_ELEMENTS, Elements, Tensor, of_sizes
 from tcpx.payload.sizes import Dim, floordiv, is_equal, is_less, is_less_equal, maximum, minimum, mod
@@ -86,8 +87,13 @@ def _quotient(a: Dim, b: Dim) -> Dim:
 
 FOLDS.update({
     "Add": _each(lambda a, b: a + b), "Sub": _each(lambda a, b: a - b), "Mul": _each(lambda a, b: a * b),
-    "Max": _each(maximum), "Min": _each(minimum),
+    "Max": _each(maximum),
 })  # fmt: skip
+
+
+@_fold("Min")
+def _min(n: Node, operands: Sequence[Elements]) -> Elements | list[Elements] | None:
+    return _each(lambda a, b: least(a, b, n.w.facts))(n, operands)
 
 
 @_fold("Div")

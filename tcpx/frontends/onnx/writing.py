@@ -7,15 +7,19 @@ from collections.abc import Callable, Sequence
 from tcpx.frontends.onnx.broadcasting import Shape, broadcast_shape, same
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.tidying import in_place
-from tcpx.payload.builder import Builder
+from tcpx.payload.builder import Builder, tile
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.evaluator import Array
+from tcpx.payload.facts import NOTHING
 from tcpx.payload.ir import Attribute, Block, Operation, Value, operation_class
+from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.expand import Expand
 from tcpx.payload.ops.generic import Generic, Yield
+from tcpx.payload.ops.gml_st import Materialize
 from tcpx.payload.ops.movement import Fill
 from tcpx.payload.ops.views import Reshape
+from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, Size, as_dim, is_less_equal
 from tcpx.payload.types import ScalarType, TensorType, dtype_of, i1, scalar_of_numpy, shape_of
 from tcpx.payload.value_ranges import value_range
@@ -32,6 +36,8 @@ class Writer:
         self.prefix = ""
         self.made: list[Operation] = []
         """The operations of the node at hand."""
+        self.facts = NOTHING
+        """What holds of sizes, beside the ranges of their symbols: the function asserts it."""
 
     # ------------------------------------------------------------ one operation
 
@@ -166,12 +172,32 @@ class Writer:
 
     def slice(self, a: Value, offsets: Sequence[Dim], sizes: Sequence[Dim], strides: Sequence[int] = ()) -> Value:
         """A part of a tensor."""
-        if all(same(x, y) for x, y in zip(shape_of(a.type), sizes, strict=True)):
+        own, steps = shape_of(a.type), strides or (1,) * len(sizes)
+        if all(same(x, y) for x, y in zip(own, sizes, strict=True)):
             return a
+        ends = [(o + (size - 1) * step + 1, n) for o, size, step, n in zip(offsets, sizes, steps, own, strict=True)]
+        open_ = [Predicate.of("<=", end, n) for end, n in ends if is_less_equal(end, n) is not True]
+        if open_ and all(self.facts.decide(held) for held in open_):  # a slice has to end inside by its type alone
+            return self.insert(Materialize.of(a, tile(offsets, sizes, steps)))
         attributes: dict[str, Attribute] = {"offsets": tuple(offsets)}
-        if any(step != 1 for step in strides):
-            attributes["strides"] = tuple(strides)
+        if any(step != 1 for step in steps):
+            attributes["strides"] = tuple(steps)
         return self.several("slice", [a], [(tuple(sizes), None)], **attributes)[0]
+
+    def used(self, a: Value, shape: Shape, name: str) -> Value:
+        """What is in use of a value: its first elements along each dim, that many of which a function asserts."""
+        op = Materialize.of(a, tile([0] * len(shape), shape))
+        op.location = self.place
+        self.made.append(op)
+        return self.builder.insert(op, name).result
+
+    def demand(self, condition: Predicate, message: str) -> None:
+        """Assert something of sizes, once, at the start of the function."""
+        body = next(iter(self.builder.module.funcs.values())).body
+        op, known = Assert.of([condition], message), [op for op in body.ops if isinstance(op, Assert)]
+        op.location = self.place
+        if all(op.attributes != other.attributes for other in known):
+            body.insert(len(known), op)
 
     def part(self, a: Value, axis: int, offset: Dim, size: Dim) -> Value:
         """A part along one dim."""

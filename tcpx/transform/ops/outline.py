@@ -22,7 +22,8 @@ class Outline(Transform):
 
     Their handles denote them in the function; the result is the call. Where there is a function of the same
     structure already, that one is called, and handles to the operations of both denote those of the one. Stored
-    constants become arguments, so that functions differ in them alone no longer. Each function becomes a C function,
+    constants become arguments, so that functions differ in them alone no longer. State of the function round them that
+    they change, such as a cache, is state of the new one, if nothing else reads it. Each function becomes a C function,
     compiled once for all its calls. `inline` is the way back.
 
     before:

@@ -100,3 +100,39 @@ def test_a_transformer_is_one_block_that_packs_each_weight_once(threads: int) ->
         np.testing.assert_allclose(
             *(np.asarray(held, np.float64) for held in (kernel(x), tcpx.evaluate(module, x))), rtol=1e-3, atol=1e-4
         )
+
+
+def test_caches_are_state_of_the_function() -> None:
+    """Each layer writes into a cache at a place that a number says: nothing is copied."""
+    cache = "tensor<[C]x4xf32>"
+    lines, last = [], "x"
+    for k in range(3):
+        lines += [
+            f"  %a{k} = tcp.add(%{last}, %{last}) : tensor<1x4xf32>",
+            f"  %c{k} = gml_st.for %i{k} in 0 to 1 step 1 (%d{k} = %cache{k}) {{",
+            f"    gml_st.yield(%a{k}, %d{k}) tile [T, 0] [1, 4]",
+            f"  }} : {cache}",
+            f"  %s{k} = tcp.reduce_sum(%c{k}) {{dims = [0]}} : tensor<4xf32>",
+            f"  %y{k} = tcp.mul(broadcast(%s{k}, [1]), %a{k}) : tensor<1x4xf32>",
+        ]
+        last = f"y{k}"
+    inputs = ", ".join(f"%cache{k}: inout {cache}" for k in range(3))
+    results = ", ".join(f"%cache{k}: {cache}" for k in range(3))
+    text = f"""func @f(%x: tensor<1x4xf32>, %n: index as [T], {inputs}) -> (tensor<1x4xf32>, {results})
+    symbols [T: 0..31, C: 32..64] {{
+{chr(10).join(lines)}
+  tcp.return(%y2, %c0, %c1, %c2)
+}}
+"""
+    schedule = tcpx.parse_schedule("language 1\nschedule s(root: func) { outline_repeats(root, least: 8) }")
+    module = tcpx.parse(text)
+    done = tcpx.apply_schedule(module, schedule).module
+    assert opcodes(done) == ["call", "call", "call", "return"]
+    assert "(%x: tensor<1x4xf32>, %cache0: inout tensor<[C]x4xf32>, %n: index as [T])" in done.text()
+    kernel = tcpx.compile(module, schedule, target="generic")
+    assert kernel.remarks == ()
+    x, caches = np.ones((1, 4), np.float32), [np.ones((40, 4), np.float32) for _ in range(3)]
+    wanted = tcpx.evaluate(module, x, np.array(5), *caches)
+    found = kernel(x, 5, *caches)
+    for ours, theirs in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tcpx.frontends.onnx.broadcasting import broadcast_shape, same, shown
+from tcpx.frontends.onnx.broadcasting import broadcast_shape, least, same, shown
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node, dtype_of_onnx
 from tcpx.frontends.onnx.table import Result, rule
 from tcpx.frontends.onnx.values import Tensor, of_array
+from tcpx.payload.facts import NOTHING, Facts
 from tcpx.payload.ir import Value
 from tcpx.payload.sizes import Dim, ceildiv, floordiv, is_less_equal, maximum, minimum, product
 from tcpx.payload.types import i1, shape_of, si64
@@ -264,7 +265,7 @@ def slice_(n: Node) -> Result:
         if step == 0:
             raise n.error("a step of a slice is 0", "another number", "0")
         if step > 0:
-            low, high = bounded(start, extent, 0, extent), bounded(end, extent, 0, extent)
+            low, high = (bounded(place, extent, 0, extent, n.w.facts) for place in (start, end))
             size = ceildiv(maximum(0, high - low), step)
         else:
             first, last = bounded(start, extent, -1, extent - 1), bounded(end, extent, -1, extent - 1)
@@ -277,7 +278,7 @@ def slice_(n: Node) -> Result:
     return n.w.slice(turned, whole, sizes, strides)
 
 
-def bounded(place: Dim, extent: Dim, low: Dim, high: Dim) -> Dim:
+def bounded(place: Dim, extent: Dim, low: Dim, high: Dim, facts: Facts = NOTHING) -> Dim:
     """A place that counts from the end where it is negative, between two bounds."""
     if isinstance(place, int) and place >= 1 << 31:
         return high
@@ -287,7 +288,7 @@ def bounded(place: Dim, extent: Dim, low: Dim, high: Dim) -> Dim:
         place = place + extent
     elif is_less_equal(0, place) is not True:
         raise Unsupported(f"a slice from or to {place}, which may be negative")
-    return minimum(maximum(place, low), high)
+    return least(maximum(place, low), high, facts)
 
 
 @rule("Pad")

@@ -1,0 +1,81 @@
+"""The sizes of a model that are known when it is called: what its file calls dims, and what was learned of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Final
+
+import onnx
+
+from tcpx.payload.facts import Facts, as_declared
+from tcpx.payload.predicates import Comparison, Predicate
+from tcpx.payload.size_substitution import with_facts
+from tcpx.payload.sizes import Dim, Symbol, as_symbol, symbols, to_text
+
+_SUM: Final = re.compile(r"\s*(\w+)\s*(\+\s*\w+\s*)+", re.ASCII)
+Bound = tuple[Dim, int]
+"""A size and the greatest number that it may be."""
+
+
+class Symbols:
+    """The symbols of a model. `sizes` are numbers for dims by their names in the file, `bounds` what was learned when
+    its nodes were imported before."""
+
+    def __init__(
+        self, inputs: Iterable[onnx.ValueInfoProto], sizes: Mapping[str, int], bounds: Sequence[Bound]
+    ) -> None:
+        self.sizes, self.bounds = sizes, bounds
+        self._named = {d.dim_param for i in inputs for d in i.type.tensor_type.shape.dim if d.dim_param}
+        self._held: dict[str, Symbol] = {}
+        plain = {s.name: Symbol(s.name, s.lower) for size, _ in bounds for s in symbols(size)}
+        held = Predicate(tuple(Comparison("<=", with_facts(size, plain), most) for size, most in bounds))
+        self._learned = {old.name: new for old, new in held.refine(plain.values()).items()}
+
+    def dim(self, name: str, index: int, dim: onnx.TensorShapeProto.Dimension, least: int) -> Dim:
+        """Dim `index` of the input `name`: a number, a symbol that is `least` or more, or a sum as exporters write it,
+        `past + sequence`, of dims that inputs have alone."""
+        if dim.HasField("dim_value") and dim.dim_value >= 0:
+            return int(dim.dim_value)
+        shown = dim.dim_param or f"{name}_{index}"
+        parts = [part.strip() for part in shown.split("+")]
+        if _SUM.fullmatch(shown) and all(p.isdecimal() or p in self._named or p in self.sizes for p in parts):
+            return sum((int(p) if p.isdecimal() else self.named(p) for p in parts), start=0)
+        return self.named(shown, least)
+
+    def named(self, shown: str, least: int = 1) -> Dim:
+        """What the file calls so."""
+        if shown in self.sizes:
+            return self.sizes[shown]
+        if shown not in self._held:
+            name = re.sub(r"\W", "_", shown, flags=re.ASCII)
+            name = name if name[:1].isalpha() or name[:1] == "_" else f"_{name}"
+            learned = self._learned.get(name)
+            self._held[shown] = Symbol(name, least, learned.upper if learned is not None else None)
+        return self._held[shown].size()
+
+    def new(self, name: str) -> Dim:
+        """A symbol that the file does not have."""
+        while name in self._named or name in self._held:
+            name = f"{name}_"
+        return self.named(name)
+
+    @property
+    def declared(self) -> list[Symbol]:
+        """All that were asked for."""
+        return list(self._held.values())
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What was learned, of the symbols as they are declared."""
+        return Facts(self._predicates(self.bounds))
+
+    def _predicates(self, bounds: Iterable[Bound]) -> list[Predicate]:
+        return [Predicate.of("<=", as_declared(size, self.declared), most) for size, most in bounds]
+
+    def demands(self) -> list[tuple[Predicate, str]]:
+        """What has to be asserted, as the ranges of symbols do not say it, each with a message."""
+        several = [bound for bound in self.bounds if as_symbol(bound[0]) is None]
+        messages = [f"the model has a table of {most} for {to_text(size)}" for size, most in several]
+        return list(zip(self._predicates(several), messages, strict=True))
