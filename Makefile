@@ -17,7 +17,7 @@ PYTHON ?= $(shell for p in python$(firstword $(VERSIONS)) python3 $(patsubst %,p
 WORKERS ?= auto
 PYTEST  := $(BIN)/python -m pytest
 
-.PHONY: help venv demo test test-long test-python errors lint types format docs mutants conformance bench bench-operations accuracy bench-random bench-peers costs perf-check tuner-check
+.PHONY: help venv demo test test-long test-python errors lint types format docs mutants conformance bench bench-models bench-operations accuracy bench-random bench-peers costs perf-check tuner-check
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*##/  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -95,6 +95,9 @@ bench-operations: $(VENV)/.dev compiler  ## each operation without a schedule be
 
 accuracy: $(VENV)/.dev compiler  ## docs/accuracy.md: the errors of real functions; ARGS: those to measure at all patterns of f32
 	$(BIN)/python -m tests.payload.accuracy $(ARGS)
+
+bench-models: $(VENV)/.dev compiler  ## whole models beside other runtimes (bench-peers); ARGS: names, --threads 1,2
+	$(BIN)/python -m benchmarks.models $(ARGS)
 
 bench-random: $(VENV)/.dev compiler  ## measure 50 products of random sizes, on 1 and 2 threads, and judge by their bars
 	$(BIN)/tcpx bench --random --check --threads 1,2 $(ARGS)

@@ -10,7 +10,7 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.tasks import Network, network_of
-from tcpx.measure.protocol import Prepared, Task
+from tcpx.measure.protocol import Array, Prepared, Task
 
 OPSET = 20
 ELEMENTS = {
@@ -29,19 +29,25 @@ def describe(threads: int) -> Mapping[str, str]:
 
 def prepare(task: Task) -> Prepared:
     """A session on the model, its inputs and its output bound to arrays."""
+    if task.kind == "model":
+        return _bound(task, task.attributes["onnx"], task.arrays())
     net = network_of(task, tuple(ELEMENTS))
+    given = {"x": net.x} if net.constant_weights else {"x": net.x, "w0": net.layers[0].weight}
+    return _bound(task, _model(net).SerializeToString(), given)
+
+
+def _bound(task: Task, model: str | bytes, given: Mapping[str, Array]) -> Prepared:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = task.threads, 1
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
     options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(_model(net).SerializeToString(), options, providers=["CPUExecutionProvider"])
-    given = {"x": net.x} if net.constant_weights else {"x": net.x, "w0": net.layers[0].weight}
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     binding = session.io_binding()
     for name, array in given.items():
         binding.bind_cpu_input(name, array)
-    out = session.run(None, given)[0]
-    value = onnxruntime.OrtValue.ortvalue_from_numpy(out)
-    binding.bind_ortvalue_output("y", value)
+    name = session.get_outputs()[0].name
+    value = onnxruntime.OrtValue.ortvalue_from_numpy(session.run([name], {**given})[0])
+    binding.bind_ortvalue_output(name, value)
     return Prepared(lambda: session.run_with_iobinding(binding), lambda _: value.numpy())
 
 

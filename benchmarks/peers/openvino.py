@@ -19,7 +19,13 @@ def describe(threads: int) -> Mapping[str, str]:
 
 def prepare(task: Task) -> Prepared:
     """One infer request whose inputs are the arrays themselves."""
+    if task.kind == "model":
+        return _request(task, openvino.Core().read_model(task.attributes["onnx"]), [*task.arrays().values()])
     net = network_of(task)
+    return _request(task, _model(net), [net.x] if net.constant_weights else [net.x, net.layers[0].weight])
+
+
+def _request(task: Task, model: openvino.Model, given: list[Array]) -> Prepared:
     settings = {
         "INFERENCE_PRECISION_HINT": "f32",
         "INFERENCE_NUM_THREADS": task.threads,
@@ -27,9 +33,7 @@ def prepare(task: Task) -> Prepared:
         "PERFORMANCE_HINT": "LATENCY",
         "ENABLE_CPU_PINNING": False,
     }
-    compiled = openvino.Core().compile_model(_model(net), "CPU", settings)
-    request = compiled.create_infer_request()
-    given = [net.x] if net.constant_weights else [net.x, net.layers[0].weight]
+    request = openvino.Core().compile_model(model, "CPU", settings).create_infer_request()
     for k, array in enumerate(given):
         request.set_input_tensor(k, openvino.Tensor(array, shared_memory=True))
 

@@ -8,7 +8,7 @@ import torch
 import torch._inductor.config as inductor
 from torch.nn import functional
 
-from benchmarks.peers.torch_eager import ACTIVATIONS, describe, reading, tensor
+from benchmarks.peers.torch_eager import ACTIVATIONS, describe, program_of, reading, tensor
 from benchmarks.tasks import Network, expression_of, network_of
 from tcpx.measure.protocol import Array, Prepared, Task
 
@@ -46,10 +46,12 @@ def prepare(task: Task) -> Prepared:
     """The compiled model on its input; its first call compiles."""
     torch.compiler.reset()
     model: Callable[..., torch.Tensor]
-    if task.kind == "expression":
+    as_array: tuple[Callable[[torch.Tensor], Array], str | None] = (lambda y: y.contiguous().numpy(), None)
+    if task.kind == "model":
+        model, given = program_of(task)
+    elif task.kind == "expression":
         model = expression_of(task, "torch", torch=torch, F=functional)
         given = [torch.from_numpy(array) for array in task.arrays().values()]
-        as_array: tuple[Callable[[torch.Tensor], Array], str | None] = (lambda y: y.contiguous().numpy(), None)
     else:
         net = network_of(task, ("f32", "f64", "f16", "bf16"))
         model, as_array = Model(net).eval(), reading(net)

@@ -26,6 +26,9 @@ def describe(threads: int) -> Mapping[str, str]:
 
 def prepare(task: Task) -> Prepared:
     """The model on its input."""
+    if task.kind == "model":
+        program, given = program_of(task)
+        return Prepared(lambda: inference(program, *given), lambda y: y.contiguous().numpy())
     if task.kind == "expression":
         wanted = expression_of(task, "torch", torch=torch, F=functional)
         given = [torch.from_numpy(array) for array in task.arrays().values()]
@@ -33,6 +36,12 @@ def prepare(task: Task) -> Prepared:
     net = network_of(task, ("f32", "f64", "f16", "bf16"))
     model, x = model_of(net), tensor(net.x, net.dtypes[0])
     return Prepared(lambda: inference(model, x), *reading(net))
+
+
+def program_of(task: Task) -> tuple[Callable[..., torch.Tensor], list[torch.Tensor]]:
+    """The program that was exported for a model, and its inputs."""
+    program = torch.export.load(task.attributes["program"]).module()
+    return program, [torch.from_numpy(array) for array in task.arrays().values()]
 
 
 def tensor(array: Array, dtype: str) -> torch.Tensor:

@@ -1,0 +1,131 @@
+"""Whole models beside other runtimes, in turn, each result checked before it is timed: python -m benchmarks.models
+
+The models are exported from PyTorch (`benchmarks/torch_models.py`) to .bench/models; tcpx, ONNX Runtime and OpenVINO
+read the ONNX file, PyTorch runs its own program. Batch 1; one row for each size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+import tcpx
+from benchmarks.registry import ENVIRONMENTS, ROOT, launches, peers
+from tcpx.cli.measuring import add_measuring, plan_of, threads_of
+from tcpx.measure.output import write_results
+from tcpx.measure.protocol import Input, Task
+from tcpx.measure.rows import Row
+from tcpx.measure.session import Session
+from tcpx.measure.table import table
+
+SIZES: Final[Mapping[str, Sequence[int]]] = {
+    "minilm": (16, 128, 512),
+    "bert": (128,),
+    "block": (128,),
+    "attention": (128, 512, 2048, 8192),
+    "attention_causal": (128, 512, 2048, 8192),
+    "attention_6x48": (100,),
+    "attention_6x48_causal": (100,),
+}
+"""The sizes of each model: lengths of sequences."""
+PEERS: Final = ("onnxruntime", "openvino", "torch", "torch_compiled")
+TIMES: Final = 16.0
+"""How much farther a result may be from that in float64 than PyTorch's in float32 is."""
+
+
+def main() -> int:
+    """Measure the models that are named, or all."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.models", description=__doc__)
+    parser.add_argument("models", nargs="*", metavar="MODEL[/SIZE]", help=f"of {', '.join(SIZES)}; default: all")
+    parser.add_argument("-s", "--schedule", metavar="SCHEDULE", help="for tcpx; default: the default schedule")
+    add_measuring(parser)
+    options = parser.parse_args()
+    try:
+        models = wanted(options.models)
+    except tcpx.ArgumentError as error:
+        print(error.diagnostic.render(), file=sys.stderr)
+        return 2
+    chosen = [name for name, spec in peers().items() if name in PEERS and spec.is_set_up]
+    plan, rows = plan_of(options), list[Row]()
+    for cpus in threads_of(options):
+        with Session(launches(options.peers.split(",") if options.peers else chosen), cpus, plan=plan) as session:
+            for model, sizes in models.items():
+                folder = exported(model, sizes)
+                payload = _payload(folder)
+                for size in sizes:
+                    made = _measured(session, payload, folder, f"{model}/{size}", len(cpus), options.schedule)
+                    print(table(made, head=not rows), flush=True)
+                    rows += made
+            finished = session.finished()
+            rows[len(rows) - len(session.rows) :] = finished
+    for path in write_results(rows, options.output):
+        print(f"wrote {path}")
+    return 0
+
+
+def exported(model: str, sizes: Sequence[int]) -> Path:
+    """The folder of a model, written by PyTorch unless it is there."""
+    folder = ENVIRONMENTS / "models" / model
+    if not all((folder / f"{size}.npz").is_file() for size in sizes):
+        torch = str(peers()["torch"].interpreter)
+        command = [torch, "-W", "ignore", "-m", "benchmarks.torch_models", model, str(folder), *map(str, sizes)]
+        subprocess.run(command, cwd=ROOT, check=True)
+    return folder
+
+
+def wanted(words: Sequence[str]) -> Mapping[str, Sequence[int]]:
+    """The sizes of each model that is named. Raises ArgumentError."""
+    found: dict[str, list[int]] = {}
+    for word in words or SIZES:
+        name, _, size = word.partition("/")
+        if name not in SIZES or (size and not size.isdecimal()):
+            required = f"one of {', '.join(SIZES)}, or one with a size, such as minilm/64"
+            raise tcpx.ArgumentError(tcpx.Diagnostic("there is no such model", required=required, found=word))
+        found.setdefault(name, []).extend([int(size)] if size else SIZES[name])
+    return found
+
+
+def _payload(folder: Path) -> str:
+    """The text of the payload; its constants lie beside it."""
+    text, *_ = tcpx.onnx.write(tcpx.onnx.load(folder / "model.onnx"), folder)
+    return text.read_text(encoding="utf-8")
+
+
+def _measured(
+    session: Session, payload: str, folder: Path, name: str, threads: int, schedule: str | None
+) -> Sequence[Row]:
+    size = name.rpartition("/")[2]
+    with np.load(folder / f"{size}.npz") as held:
+        arrays = {key: held[key] for key in held.files}
+    expected, off = arrays.pop("expected"), float(arrays.pop("off"))
+
+    def distance(found: np.ndarray, dtype: str) -> float:
+        del dtype
+        return float(np.abs(found - expected).max()) / (TIMES * off) if found.shape == expected.shape else float("inf")
+
+    with tempfile.TemporaryDirectory(prefix="tcpx-bench-") as place:
+        for key, array in arrays.items():
+            np.save(Path(place, f"{key}.npy"), array)
+        task = Task(
+            name=name,
+            kind="model",
+            threads=threads,
+            folder=place,
+            inputs=tuple(Input(key, str(array.dtype)) for key, array in arrays.items()),
+            attributes={"onnx": str(folder / "model.onnx"), "program": str(folder / f"{size}.pt2")},
+            payload=payload,
+            payload_folder=str(folder),
+            schedule=Path(schedule).read_text(encoding="utf-8") if schedule else None,
+        )
+        return session.measure(task, check=distance)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
