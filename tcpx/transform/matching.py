@@ -160,6 +160,20 @@ def _compared(mine: Structured, other: Structured, order: Sequence[int]) -> tupl
     return (4, reason) if reason is not None else None
 
 
+def difference(op: Structured, other: Structured) -> str | None:
+    """Why an operation, on operands of the types of those of another, does not compute what that does; None if it
+    does."""
+    ranks = [[len(shape_of(value.type)) for value in (*each.operands, each.result)] for each in (op, other)]
+    if ranks[0] != ranks[1] or len(op.inits) != len(other.inits):
+        return f"{op.opcode} of operands of rank {', '.join(map(str, ranks[0][:-1])) or '0'}"
+    shape = shape_of(other.result.type)
+    pair = [general(each.on_tiles(stand_ins(other), shape)) for each in (op, other)]
+    if any(len(each.regions) != 1 for each in pair):
+        return f"{op.opcode}, which combines partial results of its own"
+    miss = _compared(pair[0], pair[1], range(len(op.inputs)))
+    return None if miss is None else miss[1]
+
+
 def inputs_in_order(op: Structured, other: Structured) -> tuple[Value, ...] | str:
     """What an operation reads, in the order in which another one that computes the same takes it, for any sizes that
     the types of the other leave open; else why there is no such order. Operands are read through transposes."""

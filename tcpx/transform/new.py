@@ -14,8 +14,8 @@ from tcpx.payload.ops.index import IndexValue
 from tcpx.payload.ops.memory import Empty
 from tcpx.payload.ops.movement import Broadcast, Fill, Transpose
 from tcpx.payload.ops.reduce import ReduceSum
-from tcpx.payload.ops.select import Equal, Select
-from tcpx.payload.ops.views import FREE, Concat, Pad, Reshape
+from tcpx.payload.ops.select import Equal, GreaterEqual, Select
+from tcpx.payload.ops.views import FREE, Concat, Pad, Reshape, Slice
 from tcpx.payload.sizes import Dim
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import Type, VectorType, like, shape_of, si64
@@ -30,6 +30,7 @@ empty = Empty.of
 equal = Equal.of
 fill = Fill.of
 fma = Fma.of
+greater_equal = GreaterEqual.of
 index_value = IndexValue.of
 literal = Const.literal
 maximum = Max.of
@@ -37,6 +38,7 @@ minimum = Min.of
 multiply = Mul.of
 reshape = Reshape.of
 select = Select.of
+slice_ = Slice.of
 subtract = Sub.of
 transpose = Transpose.of
 

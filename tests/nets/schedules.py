@@ -97,6 +97,8 @@ class RandomSchedule:
             self._accumulate_in_registers()
         if 20 * self.counts.by_transform["fuse_siblings"] <= self.counts.cases:
             self._siblings()
+        if 40 * self.counts.by_transform["merge"] <= self.counts.cases:
+            self._alike()
         if 20 * self.counts.by_transform["clone"] <= self.counts.cases:
             self._layers()
         if 40 * min(self.counts.by_transform[n] for n in ("hoist", "licm")) <= self.counts.cases:
@@ -171,6 +173,21 @@ class RandomSchedule:
             for loop, (name, dim) in zip(loops, chosen, strict=True):
                 self._given("tile", f"let {loop} = tile({name}, [{dim}{rest}")
             self._given("fuse_siblings", f"fuse_siblings({loops[0]}, into: {loops[1]})")
+
+    def _alike(self) -> None:
+        """Two operations of one class as one: chance hardly ever finds them."""
+        known = [(name, op) for name, op in self.session.ops().items() if isinstance(op, Structured) and op.results]
+        pairs = [
+            (a, b, it.name)
+            for (a, first), (b, second) in combinations(known, 2)
+            if first.opcode == second.opcode and first.results[0].type == second.results[0].type
+            for it in first.iterators()
+            if it.kind is IteratorKind.PARALLEL
+        ]
+        if pairs:
+            a, b, dim = self.random.choice(pairs)
+            readers = self.random.choice(("", ", readers: true"))
+            self._given("merge", f"merge([{a}, {b}], {dim}{readers})")
 
     def _scans(self) -> None:
         """Scans whose elements may be combined in any grouping."""

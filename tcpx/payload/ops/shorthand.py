@@ -78,7 +78,7 @@ class Split(Shorthand):
             part = shape_of(result.type)[self.dim : self.dim + 1] or (0,)
             self._check(result, (*shape[: self.dim], *part, *shape[self.dim + 1 :]))
             offsets = tuple(begin if k == self.dim else 0 for k in range(len(shape)))
-            made.append(Slice([self.operand], [result.type], {"offsets": offsets}).result)
+            made.append(Slice.of(self.operand, offsets, shape_of(result.type)).result)
             begin = begin + part[0]
         if is_equal(begin, shape[self.dim]) is not True:
             raise self.error(

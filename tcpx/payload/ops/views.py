@@ -367,6 +367,11 @@ class Slice(View):
     strides = ElementsAttribute(int, "a list of ints", default=())
     """The distance of two elements along each dim, 1 or more; left out, 1."""
 
+    @classmethod
+    def of(cls, operand: Value, offsets: Sequence[Dim], shape: Sequence[Dim]) -> Operation:
+        """A detached slice of this shape, of neighbours."""
+        return cls([operand], [like(operand.type, tuple(shape), dtype_of(operand.type))], {"offsets": tuple(offsets)})
+
     @property
     def shown(self) -> Tile:
         """The part of the operand that the result is."""

@@ -18,6 +18,7 @@ _TABLE: Final[tuple[tuple[str, str], ...]] = (
         "`fuse(x, into: i)`",
     ),
     ("fuse_elementwise_ops linalg_fuse_elementwise_ops fuse_ops", "`fuse_elementwise([mm, x])`"),
+    ("merge_dots dot_merger horizontal_fusion fuse_qkv batch_matmuls combine_parallel_dense", "`merge([mm, x], n)`"),
     ("flatten_elementwise collapse_dims collapse_dimensions fuse_dims", "`coalesce(x, [h, w])`"),
     (
         "collapse_loops coalesce_loops loop_coalesce fuse_loops mult_loops",
