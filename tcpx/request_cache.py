@@ -2,10 +2,16 @@
 
 An entry is a folder as `Kernel.save` writes it, in the directory of the build cache, under a hash of all that the
 kernel depends on: payload, constants, schedule with its imports, knobs, target, threads, and the code of tcpx itself.
+An entry carries the constants of its kernel, so there are only so many bytes of them: those that were used least
+recently go.
 """
 
 import hashlib
+import os
+import shutil
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -25,6 +31,8 @@ from tcpx.transform.language.loader import LIBRARY, Program
 from tcpx.tuned import schedule_hash
 
 FOLDER: Final = "kernels"
+MOST_BYTES: Final = 4 << 30
+"""Of all entries together."""
 _PACKAGE: Final = Path(__file__).parent
 _CODE: Final = (".py", ".lark", ".yaml")
 
@@ -55,12 +63,47 @@ def cached(
     for folder in folders:
         if folder.is_dir():
             try:
-                return kernel_of_files(read_folder(folder), target)
+                found = kernel_of_files(read_folder(folder), target)
             except ArgumentError:  # cut short, or changed
                 continue
+            with suppress(OSError):  # of another user
+                os.utime(folder)
+            return found
     kernel = make()
-    write_folder(folders[-1], stored(kernel.files()))
+    _keep(folders[-1], stored(kernel.files()))
     return kernel
+
+
+def _keep(entry: Path, files: Mapping[str, bytes]) -> None:
+    """Write an entry, and take out others where there are too many bytes. Where it cannot be written, as on a full
+    disk, a warning says so: the kernel is there all the same."""
+    try:
+        write_folder(entry, files)
+    except ArgumentError as error:
+        shutil.rmtree(entry, ignore_errors=True)
+        found = error.diagnostic.found
+        warnings.warn(f"the kernel is not kept for other processes: {found}", RuntimeWarning, stacklevel=2)
+        return
+    rest = MOST_BYTES
+    for other in sorted(entry.parent.iterdir(), key=_last_use, reverse=True):
+        rest -= sum(_bytes(path) for path in other.glob("*"))
+        if rest < 0 and other != entry:
+            shutil.rmtree(other, ignore_errors=True)
+
+
+def _last_use(entry: Path) -> float:
+    """When an entry was read or written; another process may have taken it out meanwhile."""
+    try:
+        return entry.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _bytes(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _key(

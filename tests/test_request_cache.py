@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import tcpx
-from tcpx import api
+from tcpx import api, request_cache
 
 PAYLOAD = """\
 func @f(%x: tensor<[M]x8xf32>) -> tensor<[M]x4xf32> symbols [M] {
@@ -116,6 +117,44 @@ def test_an_entry_that_is_damaged_is_made_anew(made: list[object], tmp_path: Pat
     assert len(made) == 3
     compiled()
     assert len(made) == 3
+
+
+def test_entries_used_least_recently_go(made: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    several = [{"params": {"rows": 4}}, {"params": {"rows": 2}}, {"name": "other"}]
+    folder = tmp_path / "cache" / "kernels"
+    for age, options in enumerate(several[:2]):
+        compiled(**options)
+        for entry in folder.iterdir():
+            os.utime(entry, (1000.0 + age, 1000.0 + age))
+    size = max(sum(path.stat().st_size for path in entry.iterdir()) for entry in folder.iterdir())
+    monkeypatch.setattr(request_cache, "MOST_BYTES", int(2.5 * size))
+    compiled(**several[0])  # used now: the other one is the oldest
+    compiled(**several[2])
+    assert len(list(folder.iterdir())) == 2
+    assert len(made) == 3
+    compiled(**several[0])
+    compiled(**several[2])
+    assert len(made) == 3
+    compiled(**several[1])
+    assert len(made) == 4
+    monkeypatch.setattr(request_cache, "MOST_BYTES", 1)
+    compiled(threads=2)
+    assert len(list(folder.iterdir())) == 1, "the newest stays, however large"
+
+
+def test_a_kernel_that_cannot_be_kept_is_there(made: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the disk is full."""
+
+    def full(*_: object) -> None:
+        raise tcpx.ArgumentError(tcpx.Diagnostic("the kernel cannot be saved", found="No space left on device: f.bin"))
+
+    monkeypatch.setattr(request_cache, "write_folder", full)
+    with pytest.warns(
+        RuntimeWarning, match=r"^the kernel is not kept for other processes: No space left on device: f\.bin$"
+    ):
+        kernel = compiled()
+    assert np.array_equal(kernel(X), X @ np.ones((8, 4), np.float32))
+    assert len(made) == 1
 
 
 def test_the_command_keeps_what_it_ran(made: list[object], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
