@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import pickle
 import subprocess
@@ -182,7 +183,7 @@ def test_what_the_program_refuses(tmp_path: Path) -> None:
     for words, said in {
         "x=x.npy": "k: w: no file is given for it; usage: main [-o FOLDER] x=FILE.npy w=FILE.npy",
         "x=x.npy w=none.npy": "k: none.npy: No such file or directory",
-        "x=x.npy w=f64.npy": "k: f64.npy: required 'descr': '<f4', found {'descr': '<f8'",
+        "x=x.npy w=f64.npy": "k: f64.npy: required 'descr': '<f4', found {'descr': '<f8', 'fortran_order': False, 'shape': (12, 8), }\n",
         "x=x.npy w=flat.npy": f"k: flat.npy: {tensor}, found an array of 1 dims",
         "x=x.npy w=fortran.npy": "k: fortran.npy: required an array in row-major order",
         "x=x.npy w=short.npy": f"k: short.npy: {tensor}, found 8 x 8",
@@ -191,6 +192,7 @@ def test_what_the_program_refuses(tmp_path: Path) -> None:
         "x=x.npy w=cut.npy": "k: cut.npy: the file is cut short",
         "x=x.npy w=text.npy": "k: text.npy: this is no .npy file",
         "y=x.npy": "k: unknown argument y=x.npy",
+        "x=x.npy w=w.npy --repeat 0": "k: --repeat: required a number from 1 on\n",
     }.items():
         done = subprocess.run(
             [folder / "main", *words.split()], cwd=tmp_path, capture_output=True, text=True, check=False
@@ -229,10 +231,13 @@ def test_what_is_emitted_can_be_loaded(tmp_path: Path) -> None:
     subprocess.run(["sh", "-c", source.compile_command], cwd=folder, check=True)
 
 
-def change(folder: Path, key: str, value: object) -> None:
+def change(folder: Path, key: str, value: object, *, is_signed: bool = True) -> None:
     path = folder / "k.json"
     entries = json.loads(path.read_text(encoding="utf-8"))
     entries[key] = value
+    if is_signed:
+        del entries["digest"]
+        entries["digest"] = hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()
     path.write_text(json.dumps(entries), encoding="utf-8")
 
 
@@ -257,6 +262,16 @@ def test_a_manifest_that_cannot_be_read(key: str, value: object, said: str, tmp_
     with pytest.raises(tcpx.ArgumentError) as caught:
         tcpx.load_kernel(folder)
     assert said in str(caught.value)
+
+
+def test_a_manifest_that_has_changed_is_not_loaded(tmp_path: Path) -> None:
+    """A signature that is not that of the C would crash."""
+    folder = compiled(SAMPLES["product"]).save(tmp_path)
+    change(folder, "outputs", [], is_signed=False)
+    with pytest.raises(
+        tcpx.ArgumentError, match=r"k\.json\n  required: the file as it was written\n  found: another digest"
+    ):
+        tcpx.load_kernel(folder)
 
 
 def test_files_that_have_changed_are_not_loaded(tmp_path: Path) -> None:

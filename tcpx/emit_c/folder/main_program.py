@@ -87,7 +87,8 @@ static void read_array(Array *array) {
   }
   char *text = allocate(length + 1);
   if (fread(text, 1, length, file) != length) stop(array->file, "the file is cut short");
-  text[length] = 0;
+  do text[length] = 0; /* spaces and a newline fill it up */
+  while (length > 0 && strchr(" \\n", text[--length]) != NULL);
   snprintf(required, sizeof required, "'descr': '%s'", array->descr);
   if (strstr(text, required) == NULL) {
     fprintf(stderr, "@NAME@: %s: required %s, found %s\\n", array->file, required, text);
@@ -156,6 +157,7 @@ int main(int argc, char **argv) {
     }
     if (strcmp(argv[k], "--repeat") == 0 && k + 1 < argc) {
       repeat = strtol(argv[++k], NULL, 10);
+      if (repeat < 1) stop("--repeat", "required a number from 1 on");
       continue;
     }
     for (int n = 0; value && n < @INPUT_COUNT@; n++)

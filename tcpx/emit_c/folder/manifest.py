@@ -1,5 +1,6 @@
 """`NAME.json`: what has to be known of a kernel to call it, as JSON. Sizes are written as in payloads."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, field
@@ -16,6 +17,7 @@ from tcpx.records import frozen
 
 FORMAT: Final = 1
 """The version of the layout: a folder of another one is refused."""
+DIGEST: Final = "digest"
 _PLACES: Final = ("line", "column", "end_line", "end_column")
 
 
@@ -49,7 +51,7 @@ class Manifest:
             "tuned": self.tuned,
             "digests": dict(self.digests),
         }
-        return json.dumps(entries, indent=1) + "\n"
+        return json.dumps({**entries, DIGEST: _digest(entries)}, indent=1) + "\n"
 
 
 def read_manifest(text: str, where: str) -> Manifest:
@@ -59,7 +61,7 @@ def read_manifest(text: str, where: str) -> Manifest:
         fix = "save the kernel again with this version"
         raise unreadable(where, f"a folder of format {FORMAT}", f"format {held.number('format')}", fix)
     targets, digests = held.fields("targets"), held.fields("digests")
-    return Manifest(
+    found = Manifest(
         _signature(held, where),
         held.text("target"),
         held.texts("features"),
@@ -70,6 +72,14 @@ def read_manifest(text: str, where: str) -> Manifest:
         held.text("tuned"),
         {name: digests.text(name) for name in digests.names},
     )
+    if held.text(DIGEST) != _digest({name: entry for name, entry in json.loads(text).items() if name != DIGEST}):
+        raise unreadable(where, "the file as it was written", "another digest", "save the kernel again")
+    return found
+
+
+def _digest(entries: Mapping[str, object]) -> str:
+    """Of the manifest itself: a signature that is not that of the C crashes."""
+    return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()
 
 
 def _of_signature(signature: KernelSignature) -> dict[str, object]:
