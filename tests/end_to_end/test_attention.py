@@ -87,6 +87,16 @@ def test_sizes_that_are_symbols_and_a_mask_of_truth() -> None:
     check(payload, (3, 3, 20, 70), "truth")
 
 
+def test_register_tiles_are_no_wider_than_values() -> None:
+    """Tiles of 32 and of 80 columns, in two and in three vectors of 16, and no columns beyond them."""
+    for e, row in ((32, 32), (80, 48)):
+        text = composite(2, 2, 32, e).replace("[B, T, U: 1..]", "[B, T: 8.., U: 1..]")
+        source = tcpx.emit(tcpx.parse(text), tcpx.parse_schedule(LIBRARY), target="x86_avx512").c_source
+        (last,) = set(re.findall(r"e1 \+= (\d+)|o/contract\.1/e1, (once)", source))
+        assert last == (("", "once") if e == row else (str(row), ""))
+    check(composite(2, 2, 32, 80), (2, 2, 32, 80))
+
+
 def test_a_product_of_a_softmax_with_values() -> None:
     check(WRITTEN, (3, 3, 48, 48), "numbers", scale=0.125)
 
