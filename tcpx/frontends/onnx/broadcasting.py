@@ -29,9 +29,9 @@ def least(a: Dim, b: Dim, facts: Facts) -> Dim:
     return b if facts.decide(Predicate.of("<=", b, a)) else minimum(a, b)
 
 
-def _bound(extents: Sequence[Dim]) -> None:
-    """Of min(32, S) beside S, as of a table of 32 positions that is cut, the first one is never 1 where S is more than
-    32: S is at most that. Raises BoundedSize."""
+def learn_bounds(extents: Sequence[Dim]) -> None:
+    """Of min(32, S) beside S, as of a table of 32 positions that is cut, the first one is another number, and not 1,
+    where S is more than 32: S is at most that. Raises BoundedSize."""
     for cut in extents:
         match cut:
             case Size(terms=(((Min(args=operands),), 1),), constant=0):
@@ -54,7 +54,7 @@ def broadcast_shape(*shapes: Sequence[Dim]) -> Shape:
         for own in column:
             if own != 1 and not any(same(own, extent) for extent in extents):
                 extents.append(own)
-        _bound(extents)
+        learn_bounds(extents)
         fixed = [extent for extent in extents if is_less(1, extent) is True or same(extent, 0)]
         if len(fixed) > 1:
             met = " and ".join(map(shown, shapes))

@@ -15,11 +15,12 @@ from tcpx.frontends.onnx.table import Result
 WITHOUT_EFFECT: Final = frozenset(
     (
         *("then_branch", "else_branch", "saturate", "round_mode", "storage_order", "count_include_pad"),
-        *("seed", "ratio", "momentum"),
+        *("seed", "ratio", "momentum", "noop_with_empty_axes"),
     )
 )
 """Attributes that are not looked at where they change nothing: of branches that are not taken, of dtypes that payloads
-do not have, of results that are not asked for, of windows without padding, of a model that does not train."""
+do not have, of results that are not asked for, of windows without padding, of a model that does not train, of axes
+that are given."""
 
 
 def check_node(node: Node, schema: onnx.defs.OpSchema) -> None:

@@ -15,7 +15,7 @@ from tcpx.frontends.onnx.graph import Importer, Scope
 from tcpx.frontends.onnx.node import dtype_of_onnx, identifier, value_of
 from tcpx.frontends.onnx.reading import DEFAULT_DOMAINS, TensorReader
 from tcpx.frontends.onnx.symbols import Bound, Symbols
-from tcpx.frontends.onnx.tidying import without_unread
+from tcpx.frontends.onnx.tidying import shared_first, without_unread
 from tcpx.frontends.onnx.values import Tensor, of_array, of_value
 from tcpx.frontends.onnx.writing import Writer
 from tcpx.payload.builder import Builder
@@ -105,6 +105,7 @@ class Import:
         func = next(iter(builder.module.funcs.values()))
         self._mark(func.attributes, ports, numbers)
         without_unread(func)
+        shared_first(func)
         return Imported(builder.finish(), tuple(ports), tuple(o.name for o in self.graph.output))
 
     # ------------------------------------------------------------ inputs

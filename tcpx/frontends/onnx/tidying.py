@@ -46,3 +46,22 @@ def without_unread(func: FuncOp) -> None:
         read = {op.stored_array for op in func.module.walk() if isinstance(op, Const)}
         for name in [name for name in func.module.constants if name not in read]:
             func.module.constants.remove(name)
+
+
+def shared_first(func: FuncOp) -> None:
+    """Put what several operations read, and is computed of arguments alone, before the others: the first one of layers
+    that share a mask is then as the others are."""
+    of_arguments, wanted = set[Operation](), set[Operation]()
+    for op in func.body.ops:
+        made = [value.defining_op for value in op.operands]
+        if op.results and not op.regions and not isinstance(op, Const) and of_arguments.issuperset(filter(None, made)):
+            of_arguments.add(op)
+            if len({user for result in op.results for user in result.users}) > 1:
+                wanted.add(op)
+    for op in reversed(func.body.ops):
+        if op in wanted:
+            wanted.update(value.defining_op for value in op.operands if value.defining_op is not None)
+    first = sum(1 for op in func.body.ops if not op.results and not op.is_terminator)
+    for place, op in enumerate([op for op in func.body.ops if op in wanted], first):
+        func.body.remove(op)
+        func.body.insert(place, op)

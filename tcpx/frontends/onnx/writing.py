@@ -95,9 +95,9 @@ class Writer:
         return self.binary(name, a, b, i1)
 
     def with_number(
-        self, name: str, a: Value, number: float, *, first: bool = False, dtype: ScalarType | None = None
+        self, name: str, a: Value, number: float | Dim, *, first: bool = False, dtype: ScalarType | None = None
     ) -> Value:
-        """A binary operation of a value and a number of its dtype; `first`: of the number and the value."""
+        """A binary operation of a value and a number, or a size, of its dtype; `first`: of that and the value."""
         other = self.fill(number, shape_of(a.type), dtype_of(a.type))
         return self.op(name, *((other, a) if first else (a, other)), dtype=dtype)
 

@@ -295,3 +295,62 @@ def test_comparisons_and_ranges_of_sizes(n: int, m: int) -> None:
     )
     x = np.arange(n * m, dtype=np.float32).reshape(n, m)
     agrees(model, x=x, b=np.ones((1, m), np.float32))
+
+
+def test_a_convolution_over_a_dim_of_one() -> None:
+    """As tf2onnx writes one over a sequence: a loop of one iteration is not what runs along vectors."""
+    model = model_of("""f (float[N, 6, 20, 1] x, float[8, 3, 5, 1] w, float[8] b) => (float y) {
+      y = Conv <group = 2, kernel_shape = [5, 1], pads = [2, 0, 1, 0], strides = [2, 1]> (x, w, b)
+    }""")
+    held = tcpx.onnx.load(model).module
+    (conv,) = (op for op in held.main.body.ops if op.opcode == "tcp.generic")
+    assert str(conv.results[0].type) == "tensor<[N]x2x4x10xf32>"
+    agrees(
+        model,
+        **{
+            name: RNG.standard_normal(shape).astype(np.float32)
+            for name, shape in (("x", (2, 6, 20, 1)), ("w", (8, 3, 5, 1)), ("b", (8,)))
+        },
+    )
+
+
+def test_slices_up_to_far_away() -> None:
+    """As tf2onnx writes those to the end: a size that a reshape says is the same has no more."""
+    model = model_of("""f (float[N, 4] x) => (float[N, 2, 2] y)
+    <int64[2] first = {0, 0}, int64[2] last = {1000000000, 4}, int64[2] axes = {0, 1}> {
+      part = Slice(x, first, last, axes)
+      s = Shape <start = 0, end = 1> (x)
+      two = Constant <value_ints = [2, 2]> ()
+      shape = Concat <axis = 0> (s, two)
+      y = Reshape(part, shape)
+    }""")
+    assert "symbols [N: 1..1000000000]" in tcpx.onnx.load(model).module.text()
+    agrees(model, x=RNG.standard_normal((3, 4)).astype(np.float32))
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (3, 4), (7, 2)])
+def test_a_triangle_by_a_size(n: int, m: int) -> None:
+    model = model_of("""f (float[N, M] x) => (float y, float z) <int64 one = {1}> {
+      s = Shape(x)
+      rows = Gather(s, one)
+      y = Trilu <upper = 1> (x, rows)
+      z = Trilu <upper = 0> (x, rows)
+    }""")
+    agrees(model, x=RNG.standard_normal((n, m)).astype(np.float32))
+
+
+def test_what_layers_share_stands_first() -> None:
+    """An exporter computes a mask once, in the first layer: without it, both are alike."""
+    layer = """
+      q{k} = MatMul(x{k}, w{k})
+      {shared}
+      e{k} = Where(closed, low, q{k})
+      s{k} = Softmax <axis = -1> (e{k})
+      x{n} = Tanh(s{k})"""
+    text = "f (float[N, 4] x0, int64[N, 4] mask, float[4, 4] w0, float[4, 4] w1) => (float[N, 4] x2)"
+    body = layer.format(k=0, n=1, shared="closed = Equal(mask, zero)") + layer.format(k=1, n=2, shared="")
+    model = model_of(f"{text} <int64 zero = {{0}}, float low = {{-100.0}}> {{ {body} }}")
+    module = tcpx.onnx.load(model).module
+    assert next(op.name for op in module.main.body.ops if op.operands) == "closed"
+    schedule = tcpx.parse_schedule("language 1\nschedule s(root: func) { outline_repeats(root, least: 4) }")
+    assert len(tcpx.apply_schedule(module, schedule).module.funcs) == 2

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tcpx.frontends.onnx.broadcasting import broadcast_shape, least, same, shown
+from tcpx.frontends.onnx.broadcasting import broadcast_shape, learn_bounds, least, same, shown
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node, dtype_of_onnx
 from tcpx.frontends.onnx.table import Result, rule
@@ -98,10 +98,8 @@ def numbers(n: Node) -> Result:
         _check_step(n, step)
         count, delta = max(0, int(np.ceil((n.number(1) - start) / step))), step
     at = n.w.cast(n.w.op("iota", shape=(count,), dtype=si64, dim=0), dtype)
-    steps = n.w.with_number("mul", at, delta)
-    if isinstance(start, int | float):
-        return n.w.with_number("add", steps, start)
-    return n.w.binary("add", steps, n.w.fill(start, (count,), dtype))
+    steps = n.w.with_number("mul", at, delta) if delta != 1 else at
+    return n.w.with_number("add", steps, start) if isinstance(start, float) or not same(start, 0) else steps
 
 
 def _check_step(n: Node, delta: float) -> None:
@@ -121,6 +119,7 @@ def reshape(n: Node) -> Result:
     rest = [d for d in wanted if not (isinstance(d, int) and d == -1)]
     made = [quotient(own, rest) if isinstance(d, int) and d == -1 else d for d in wanted]
     if not same(product(own), product(made)):
+        learn_bounds([*own, *made])
         raise n.error("a reshape keeps the number of elements", f"as many as {shown(own)}", shown(made))
     return n.w.reshape(n.value(0), made)
 
@@ -344,9 +343,10 @@ def _repeated(n: Node, x: Value, axis: int, low: Dim, high: Dim, mode: str) -> V
 def trilu(n: Node) -> Result:
     """What is above or below a diagonal, else 0."""
     x, shape = n.value(0), n.ranked(0, 2).shape
-    k = n.number(1) if n.has(1) else 0
+    k = n.dims(1)[0] if n.has(1) else 0
     row, column = (n.w.op("iota", shape=shape[-2:], dtype=si64, dim=d) for d in (0, 1))
-    row = n.w.with_number("add", row, k)
+    if not same(k, 0):
+        row = n.w.with_number("add", row, k)
     kept = n.w.op("less_equal" if n.int("upper", 1) else "greater_equal", row, column, dtype=i1)
     return n.w.select(kept, x, n.w.fill(0, shape, n.dtype()))
 

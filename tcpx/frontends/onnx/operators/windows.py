@@ -33,6 +33,14 @@ class Windows:
     def rank(self) -> int:
         return len(self.kernel)
 
+    def of(self, dims: Sequence[int]) -> Windows:
+        """Those over some of the dims."""
+        kernel, strides, dilations = (
+            tuple(field[k] for k in dims) for field in (self.kernel, self.strides, self.dilations)
+        )
+        low, high, count = (tuple(field[k] for k in dims) for field in (self.low, self.high, self.count))
+        return Windows(kernel, strides, dilations, low, high, count)
+
     def padded(self, n: Node, x: Value, value: float) -> Value:
         """A value with the padding along its last dims."""
         lead = (0,) * (len(shape_of(x.type)) - self.rank)
@@ -114,7 +122,14 @@ def convolved(n: Node, x: Value, weight: Value, dtype: ScalarType, pad: float = 
     if groups < 1 or not same(own[1] * groups, shape[1]) or not same(floordiv(own[0], groups) * groups, own[0]):
         raise n.error("channels are groups", f"{groups} groups of {shown(own[1:2])}", shown(shape[1:2]))
     held = windows_of(n, shape[2:], kernel)
-    x = held.padded(n, x, pad)
+    x, count = held.padded(n, x, pad), held.count
+    padded = shape_of(x.type)
+    kept = [k for k in range(rank) if kernel[k] != 1 or not same(padded[2 + k], 1)]
+    if len(kept) < rank:  # dims of 1 have no window: they come back behind the sums
+        x, weight = (
+            n.w.reshape(v, [*shape_of(v.type)[:2], *(shape_of(v.type)[2 + k] for k in kept)]) for v in (x, weight)
+        )
+        held, padded, own = held.of(kept), shape_of(x.type), shape_of(weight.type)
     read, out, inner = held.places()
     wide = accumulator_of(dtype)
     b, c, f = dims("b", "c", "f")
@@ -129,16 +144,15 @@ def convolved(n: Node, x: Value, weight: Value, dtype: ScalarType, pad: float = 
         iterators = [("b", "parallel"), ("f", "parallel"), *out, ("c", "reduction"), *inner]
         maps = [[b, c, *read], [f, c, *within], [b, f, *spots]]
         made = n.w.generic([x, weight], iterators, maps, ((shape[0], own[0], *held.count), wide), body, "add")
-        return n.w.cast(made, dtype)
+        return n.w.cast(n.w.reshape(made, [shape[0], own[0], *count]), dtype)
     (g,) = dims("g")
-    padded = shape_of(x.type)
     x = n.w.reshape(x, [shape[0], groups, own[1], *padded[2:]])
     weight = n.w.reshape(weight, [groups, floordiv(own[0], groups), *own[1:]])
     iterators = [("b", "parallel"), ("g", "parallel"), ("f", "parallel"), *out, ("c", "reduction"), *inner]
     maps = [[b, g, c, *read], [g, f, c, *within], [b, g, f, *spots]]
     result = (shape[0], groups, floordiv(own[0], groups), *held.count)
     made = n.w.generic([x, weight], iterators, maps, (result, wide), body, "add")
-    return n.w.cast(n.w.reshape(made, [shape[0], own[0], *held.count]), dtype)
+    return n.w.cast(n.w.reshape(made, [shape[0], own[0], *count]), dtype)
 
 
 def with_bias(n: Node, made: Value, bias: Value | None) -> Value:
