@@ -42,6 +42,7 @@ from tcpx.payload.sizes import (
     floordiv,
     is_equal,
     is_less_equal,
+    maximum,
     minimum,
     mod,
     not_negative,
@@ -579,7 +580,8 @@ class Structured(Tileable):
     @property
     def lanes(self) -> tuple[str, int] | None:
         """The parallel dim along which it is computed by vectors, and how many iterations of it these have; None if it
-        is computed element by element, or is itself an operation on vectors. The sequential dim of a scan in lanes."""
+        is computed element by element, or is itself an operation on vectors. The sequential dim of a scan in lanes; any
+        of a scatter whose lanes take turns."""
         match self.attributes.get(LANES):
             case None:
                 return None
@@ -591,12 +593,20 @@ class Structured(Tileable):
     @property
     def scans_in_lanes(self) -> bool:
         """Whether iterations of a sequential dim lie side by side in vectors, and are combined there."""
-        return self.lanes is not None and self.iterator(self.lanes[0]).is_sequential
+        return self.lanes is not None and not self.scatters and self.iterator(self.lanes[0]).is_sequential
 
     @property
     def sums_in_lanes(self) -> bool:
         """Whether each lane of a vector along a reduction dim has an accumulator, and they are combined at last."""
-        return self.lanes is not None and self.iterator(self.lanes[0]).kind is IteratorKind.REDUCTION
+        kind = IteratorKind.REDUCTION
+        return self.lanes is not None and not self.scatters and self.iterator(self.lanes[0]).kind is kind
+
+    def has_lanes_in_turn(self, name: str) -> bool:
+        """Whether lanes along a dim may be combined one after the other where elements say: behind it all is parallel,
+        so that what is combined with one element is so in the order of the iterations."""
+        names = [it.name for it in self.iterators()]
+        behind = self.iterators()[names.index(name) + 1 :]
+        return self.scatters and all(it.kind is IteratorKind.PARALLEL for it in behind)
 
     def counted(self) -> tuple[Dim, ...]:
         """How many iterations of each dim are no padding."""
@@ -961,10 +971,15 @@ class Structured(Tileable):
                 )
 
         is_along = self.lanes is None or self.iterator(self.lanes[0]).kind is IteratorKind.PARALLEL
-        can_sum = self.sums_in_lanes and self.is_commutative and self.neutrals() is not None and not self.scatters
-        if not is_along and not can_sum and not (self.scans_in_lanes and self.is_associative):
-            found = (self.lanes or ("",))[0]
-            raise self.error("lanes lie along a parallel dim, or one of a commutative reduction", "such a dim", found)
+        can_sum = self.sums_in_lanes and self.is_commutative and self.neutrals() is not None
+        can_scan = self.scans_in_lanes and self.is_associative
+        found = (self.lanes or ("",))[0]
+        if not (is_along or can_sum or can_scan or self.has_lanes_in_turn(found)):
+            raise self.error(
+                "lanes lie along a parallel dim, one of a commutative reduction, or the innermost one that scatters",
+                required="such a dim",
+                found=found,
+            )
         self._verify_indices(checked, extents)
 
     def _verify_indices(self, checked: Sequence[tuple[IndexingMap, Value, str]], extents: Mapping[str, Dim]) -> None:
@@ -1034,12 +1049,15 @@ class Structured(Tileable):
         given, known = self.inputs[index], value_range(self.inputs[index])
         inside = known is not None and self._holds_if_read(0, known[0], extents)
         if known is None or not inside or not self._holds_if_read(known[1], extent, extents):
+            is_empty = known is not None and inside and self._holds("<=", known[1], maximum(1, extent)) is True
             raise self.error(
                 f"`in{index}` is an index into dim {dim} of `{role}`, and nothing says that it is inside",
                 required=f"elements of %{given.name} in 0 to {to_text(extent)}",
                 found=f"elements in {to_text(known[0])} to {to_text(known[1])}" if known is not None else "no integers",
                 fix=f"declare the argument: `%{given.name}: {given.type} in 0 to {to_text(extent)}`"
                 if given.defining_op is None
+                else f"let there be an element for each: `symbols [{to_text(extent)}: 1..]`"
+                if is_empty
                 else 'clamp them: {out_of_range = "clamp"}',
                 unproven=True,
             )

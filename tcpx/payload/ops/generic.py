@@ -71,6 +71,8 @@ CLAMP: Final = "clamp"
 """The one with which an index that is outside stands for the nearest that is not."""
 FILL: Final = "fill"
 """The one with which nothing is read or written there; what is read is the number `fill`."""
+SCATTER: Final = "scatter"
+"""The class of operations that write where elements of an input say."""
 _ROLE: Final = re.compile(r"in(0|[1-9][0-9]*)")
 
 
@@ -158,6 +160,8 @@ class Generic(Structured):
     def is_contraction(self) -> bool:
         """Whether it reduces over two inputs that share every reduction dim, as a contract does: the product and the
         sum may be others, such as `+` and `min`."""
+        if self.scatters:
+            return False
         reduced = {it.name for it in self.iterators() if it.is_reduction}
         names = [{map_name(e) for e in m} for m in self.maps()]
         return len(names) == 2 and bool(reduced) and all(reduced <= n and None not in n for n in names)
@@ -168,7 +172,7 @@ class Generic(Structured):
 
     def tree_classes(self) -> tuple[str, ...]:
         known = super().tree_classes()
-        return ("contract", *known) if self.is_contraction else known
+        return ("contract", *known) if self.is_contraction else (SCATTER, *known) if self.scatters else known
 
     def _all_maps(self) -> tuple[IndexingMap, ...]:
         held = self.attributes.get("maps")
@@ -636,9 +640,14 @@ class Generic(Structured):
 def _run(block: Block, args: Sequence[Value], build: Build) -> tuple[Value, ...]:
     """What a block of scalar operations hands out, built on these arguments."""
     values: dict[Value, Value] = dict(zip(block.args, args, strict=True))
-    for op in block.ops[:-1]:
-        values[op.result] = build(_on_lanes(op, [values.get(v, v) for v in op.operands], build))
+    build_again(block.ops[:-1], values, build)
     return tuple(values.get(v, v) for v in block.ops[-1].operands)
+
+
+def build_again(ops: Sequence[Operation], values: dict[Value, Value], build: Build) -> None:
+    """Build scalar operations on what `values` has for their operands, numbers or lanes; it then has their results."""
+    for op in ops:
+        values[op.result] = build(_on_lanes(op, [values.get(v, v) for v in op.operands], build))
 
 
 def _accumulates(value: Value, acc: Value, combiner: type[Operation]) -> bool:

@@ -12,7 +12,7 @@ from tcpx.payload.interfaces import Build, Iterator, Position, Structured, check
 from tcpx.payload.ir import Range, Value, register
 from tcpx.payload.ops.constant import check_literal
 from tcpx.payload.ops.elementwise import Add, cast_to, converted
-from tcpx.payload.ops.generic import CLAMP, ERROR, FILL
+from tcpx.payload.ops.generic import CLAMP, ERROR, FILL, SCATTER
 from tcpx.payload.ops.select import Equal
 from tcpx.payload.types import ScalarType, dtype_of, shape_of, si64
 
@@ -250,8 +250,15 @@ class GatherNd(Gathering):
         return (self._filled(table, self._count)[(*(slice(None),) * self.dim, *places)],)
 
 
+class Scatter(Indexed):
+    """One that writes."""
+
+    __slots__ = ()
+    class_name = SCATTER
+
+
 @register
-class ScatterAdd(Indexed):
+class ScatterAdd(Scatter):
     """`init`, or 0, with the elements of `updates` added along `dim` to where `indices` say, in their order.
 
     Where `out_of_range` is "fill", an index outside adds nothing."""

@@ -132,6 +132,10 @@ class Buffers:
         """Bytes of memory for an operation to work in."""
         return self._own(f"{before.name}/scratch", TensorType((size,), ui8), before)
 
+    def strip(self, name: str, type_: TensorType, before: Operation) -> Place:
+        """Memory for what lanes compute before an operation."""
+        return self._own(name, type_, before)
+
     def _own(self, name: str, type_: TensorType, before: Operation) -> Place:
         storage = Storage(name, type_, StorageKind.VALUE)
         planned, strides = local_buffer_type(type_), row_major(type_.shape)

@@ -1,6 +1,6 @@
 """Operations on tensors as loop nests that read, compute and write one element at a time."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from tcpx.payload.indexing_maps import IndexingMap, dim_symbol, index_operands, map_dim, map_element
@@ -19,11 +19,12 @@ from tcpx.transform import new
 from tcpx.transform.bufferization.buffers import Buffers
 from tcpx.transform.bufferization.effects import Effects
 from tcpx.transform.bufferization.lane_sums import begin_lanes, end_lanes, rounds, where_counted
+from tcpx.transform.bufferization.lanes_in_turn import Elements, Turns
 from tcpx.transform.bufferization.loop_nests import Nest
 from tcpx.transform.bufferization.storage import Place
 from tcpx.transform.bufferization.strips import Index, Strip, element, kind_of
 from tcpx.transform.vectors.lane_dims import lane_step
-from tcpx.transform.vectors.lanes_in_memory import lane_dim_in_memory
+from tcpx.transform.vectors.lanes_in_memory import lane_dim_in_memory, takes_turns
 
 
 class ElementLoops:
@@ -67,14 +68,20 @@ class ElementLoops:
 
         `op` continues as the operation that does its arithmetic. Returns what its scalar results are.
         """
-        carried = [k for k in range(len(op.results)) if self._is_carried(op, k)]
+        turns = Turns.of(op)
+        carried = [k for k in range(len(op.results)) if turns is None and self._is_carried(op, k)]
         self._begin_updating(op, [k for k in range(len(op.results)) if k not in carried and op.has_accumulator(k)])
+        strips = self._strips(op, turns) if turns is not None else ()
         nest, iterators = self._nest(op), op.iterators()
         extents = dict(zip((it.name for it in iterators), op.counted(), strict=True))
         index: dict[Symbol, Dim] = {}
         reductions = [it for it in iterators if it.is_reduction] if carried else []
         for it in _result_order(op, iterators) if carried else iterators:
-            index[it.dim] = self._entered(op, nest, it.name, extents[it.name], index)
+            if turns is None or it.name != turns.dim or not turns.kept:
+                index[it.dim] = self._entered(op, nest, it.name, extents[it.name], index)
+        if turns is not None and turns.kept:
+            bounds = self._ragged(op, nest, turns.dim, extents[turns.dim], index) or (0, extents[turns.dim])
+            return self._finish(op, nest, index, (), (), self._combine_in_turn(op, nest, index, bounds, turns, strips))
         accumulators = self._start(op, nest, index, bool(reductions), carried)
         summed = _summed_lanes(op)
         for it in sorted(reductions, key=lambda it: it.name == summed):
@@ -85,28 +92,74 @@ class ElementLoops:
                 left, anchor = self._sum_in_lanes(op, nest, index, bounds, accumulators)
                 return self._finish(op, nest, index, carried, left, anchor)
             index[it.dim], accumulators = nest.enter_carrying(it.name, bounds, accumulators)
-        args = self._arguments(op, nest, index)
-        before: dict[int, Value] = dict(zip(carried, accumulators, strict=False))
+        args, held = self._arguments(op, nest, index), dict(zip(carried, accumulators, strict=False))
+        updated = [k for k in range(len(op.results)) if k not in carried]
+        made, anchor = self._iteration(op, nest, index, args, held, updated, op.elements)
+        return self._finish(op, nest, index, carried, [made[k] for k in carried], anchor)
+
+    def _iteration(
+        self,
+        op: Structured,
+        nest: Nest,
+        index: Mapping[Symbol, Dim],
+        args: Sequence[Value],
+        carried: Mapping[int, Value],
+        updated: Sequence[int],
+        elements: Elements,
+    ) -> tuple[Sequence[Value], Operation | None]:
+        """What an iteration makes, and the operation that does its arithmetic. There are the accumulators that are
+        `carried`; those of the results that are `updated` are read, and what is made of them is written."""
+        before = dict(carried)
         places: dict[int, tuple[Predicate | None, Callable[[], tuple[Value, Tile]]]] = {}
-        for k, (result, result_map) in enumerate(zip(op.results, op.result_maps(), strict=True)):
-            if k not in carried:
-                at, inside = self._index(op, nest, result_map, shape_of(result.type), index, dict(enumerate(args)))
-                find = partial(self._element, nest, self.effects.place(result), at)
-                if inside is None:
-                    find = partial(tuple[Value, Tile], find())
-                places[k] = inside, find
-                kind = kind_of(at, dtype_of(result.type))
-                rest = splat(nest.build, 0, kind) if inside is not None else None
-                before[k] = nest.only_if(inside, lambda at=find, t=kind: nest.build(Read.of(*at(), t)), rest)
+        for k in updated:
+            result, result_map = op.results[k], op.result_maps()[k]
+            at, inside = self._index(op, nest, result_map, shape_of(result.type), index, dict(enumerate(args)))
+            find = partial(self._element, nest, self.effects.place(result), at)
+            if inside is None:
+                find = partial(tuple[Value, Tile], find())
+            places[k] = inside, find
+            kind = kind_of(at, dtype_of(result.type))
+            rest = splat(nest.build, 0, kind) if inside is not None else None
+            before[k] = nest.only_if(inside, lambda at=find, t=kind: nest.build(Read.of(*at(), t)), rest)
         args = [nest.on_lanes(value) for value in args]
         first = len(nest.made)
-        made = op.elements(nest.build, args, [before[k] for k in range(len(op.results))] if before else [])
+        made = elements(nest.build, args, [before[k] for k in range(len(op.results))] if before else [])
         arithmetic = [o for o in nest.made[first:] if made[0] in o.results and o.operands]
         anchor: Operation | None = arithmetic[0] if arithmetic else None
         for k, (inside, find) in places.items():
             stored = nest.only_if(inside, lambda k=k, find=find: nest.insert(Write.of(made[k], *find())))
             anchor = anchor or (stored if isinstance(stored, Operation) else None)
-        return self._finish(op, nest, index, carried, [made[k] for k in carried], anchor)
+        return made, anchor
+
+    def _strips(self, op: Structured, turns: Turns) -> Sequence[Place]:
+        """Memory for the lanes of what is computed at once, before all loops."""
+        types = [TensorType((turns.width,), dtype_of(value.type)) for value in turns.kept]
+        return [self.buffers.strip(f"{op.name}/{turns.dim}", type_, op) for type_ in types]
+
+    def _combine_in_turn(
+        self, op: Structured, nest: Nest, index: dict[Symbol, Dim], bounds: Range, turns: Turns, strips: Sequence[Place]
+    ) -> Operation | None:
+        """Compute vectors of what no accumulator has to do with, whole ones, then a masked one, into `strips`; each
+        lane is then combined with what is where its indices say, in the order of the iterations. Returns the operation
+        that combines."""
+        begin, end, whole = rounds(bounds, turns.width)
+        outer, anchor = nest.block, None
+        for first, last in ((begin, whole), (whole, end)):
+            at = nest.enter_range(turns.dim, (first, last), turns.width)
+            count = turns.width if last is whole else minimum(turns.width, end - at)
+            index[dim_symbol(turns.dim)] = at
+            nest.lanes = turns.dim, Strip(at, count, 1, turns.width)
+            vectors = turns.on_lanes(nest.build, self._arguments(op, nest, index, turns.inputs))
+            for vector, place in zip(vectors, strips, strict=True):
+                self.write(nest, nest.on_lanes(vector), place, [Strip(0, turns.width, 1, turns.width)])
+            nest.lanes = None
+            lane = nest.enter(f"{turns.dim}.lane", count)
+            index[dim_symbol(turns.dim)] = at + lane
+            args = self._arguments(op, nest, index, turns.inputs_in_turn)
+            elements = turns.combined([self.read(nest, place, [lane]) for place in strips])
+            anchor = self._iteration(op, nest, index, args, {}, range(len(op.results)), elements)[1] or anchor
+            nest.block = outer
+        return anchor
 
     def _finish(
         self,
@@ -200,12 +253,15 @@ class ElementLoops:
             elif not op.inits and neutrals is not None:
                 self.fill(op, neutrals[k], place, shape, "/init")
 
-    def _arguments(self, op: Structured, nest: Nest, index: Mapping[Symbol, Dim]) -> list[Value]:
-        """What the body gets in an iteration: elements of the inputs, those that are indices first, then positions."""
+    def _arguments(
+        self, op: Structured, nest: Nest, index: Mapping[Symbol, Dim], needed: Collection[int] | None = None
+    ) -> list[Value]:
+        """What the body gets in an iteration: elements of the inputs, those that are indices first, then positions. Of
+        inputs that are not `needed`, if that is given, it gets the tensor."""
         known: dict[tuple[Value, tuple[Dim | Strip | Value, ...]], Value] = {}
-        args: dict[int, Value] = {}
+        args: dict[int, Value] = dict(enumerate(op.inputs))
         places = op.index_operands()
-        for k in sorted(range(len(op.inputs)), key=lambda k: k not in places):
+        for k in sorted(range(len(op.inputs)) if needed is None else needed, key=lambda k: k not in places):
             value = op.inputs[k]
             at, inside = self._index(op, nest, op.maps()[k], shape_of(value.type), index, args)
             if (value, at) not in known:
@@ -389,5 +445,6 @@ def _summed_lanes(op: Structured) -> str | None:
 
 
 def _lanes(op: Structured) -> tuple[str, int] | None:
-    """The lanes of what is computed by vectors in memory; a scan in lanes is not, but element by element."""
-    return None if op.scans_in_lanes else op.lanes
+    """The lanes of what is computed by vectors in memory; a scan in lanes is not, but element by element, and so are
+    lanes that take turns."""
+    return None if op.lanes is None or op.scans_in_lanes or takes_turns(op, op.lanes[0]) else op.lanes

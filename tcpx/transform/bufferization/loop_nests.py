@@ -82,9 +82,9 @@ class Nest:
             return 0
         return self._open(dim, (0, extent), (), step)[0]
 
-    def enter_range(self, dim: str, bounds: Range) -> Dim:
+    def enter_range(self, dim: str, bounds: Range, step: int = 1) -> Dim:
         """Open a loop over the numbers of a range; returns its variable."""
-        return self._open(dim, bounds, ())[0]
+        return self._open(dim, bounds, (), step)[0]
 
     def bind(self, dim: str, value: Value, within: Range) -> Dim:
         """A variable of sizes that is a value."""

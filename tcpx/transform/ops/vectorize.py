@@ -39,7 +39,12 @@ class Vectorize(Transform):
 
     Where rows that are ragged have no such dim (sparse rows times a vector), lanes lie along the row itself: whole
     vectors and a masked one at its end, elements that indices say gathered, and the lanes combined at last, if the
-    reduction is commutative. What scatters without such a dim (a histogram) stays a loop over elements: lanes may meet.
+    reduction is commutative.
+
+    Where what scatters has no such dim (a histogram), two lanes may write one element, so lanes take turns: vectors
+    compute all that no accumulator has to do with, elements that indices say gathered, and each lane is then combined
+    with the element that its index says, in the order of the iterations: sums of floats are those of the loop over
+    elements. A body that only combines has nothing for vectors to compute, and stays that loop.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {

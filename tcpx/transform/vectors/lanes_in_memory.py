@@ -2,7 +2,8 @@
 the other dims, ragged and sequential ones too, compute one after the other.
 
 No lane meets what another one writes: the last dim of each result is that dim, and no index has to do with it. Or it is
-a reduction dim, along which each lane has an accumulator of its own.
+a reduction dim, along which each lane has an accumulator of its own. Or lanes take turns: what is written by indices is
+computed in lanes, and combined one lane after the other.
 """
 
 from collections.abc import Collection
@@ -13,6 +14,7 @@ from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import LANES
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.sizes import upper_bound
+from tcpx.payload.types import ScalarType
 from tcpx.target import Target
 from tcpx.transform.vectors.lane_dims import carries, depends, lane_step, streams
 
@@ -46,6 +48,20 @@ def summed_lanes_in_memory(op: Structured) -> str | None:
     return found[-1] if found else None
 
 
+def dim_in_turn(op: Structured) -> str | None:
+    """The dim along which an operation that scatters has lanes that take turns."""
+    return next((it.name for it in reversed(op.iterators()) if takes_turns(op, it.name)), None)
+
+
+def takes_turns(op: Structured, dim: str) -> bool:
+    """Whether iterations of a dim may be the innermost ones, which does not change the order in which any element is
+    combined, and their elements are read in lanes, of which two may write one element of a tensor."""
+    bounds = {k for bounds in op.ragged().values() for k in (bounds.first, bounds.end)}
+    may_meet = op.has_lanes_in_turn(dim) and not op.iterator(dim).is_whole and lane_dim_in_memory(op) != dim
+    in_memory = not any(isinstance(result.type, ScalarType) for result in op.results)
+    return may_meet and in_memory and _sums(op, dim, bounds)
+
+
 def _sums(op: Structured, dim: str, bounds: Collection[int]) -> bool:
     maps = op.maps()
     moves = [m for m in maps if carries(m, dim) or _finds(op, m, dim)]
@@ -71,12 +87,13 @@ def _is_strip(op: Structured, indexing_map: IndexingMap, dim: str) -> bool:
 def give_lanes(rewriter: Rewriter, op: Structured, target: Target) -> bool:
     """Let an operation that elements steer, or whose iterations have an order, have lanes along that dim: as many as a
     tile of it has, if that is a few vectors, else a vector of them. False where it has no such dim."""
-    dim = lane_dim_in_memory(op) or summed_lanes_in_memory(op) if op.is_irregular or op.is_sequential else None
+    found = (lane_dim_in_memory, summed_lanes_in_memory, dim_in_turn) if op.is_irregular or op.is_sequential else ()
+    dim = next((dim for dim in (find(op) for find in found) if dim is not None), None)
     if dim is None:
         return False
     lanes = min(target.lanes(dtype.name) for dtype in op.acc_types)
     most = upper_bound(facts_at(op).attach(op.size_of(dim)))
     width = most if most is not None and most <= MOST_VECTORS * lanes else lanes
-    if width > 1:
+    if width > 1 and op.lanes != (dim, width):
         rewriter.set_attribute(op, LANES, (dim, width))
     return width > 1
