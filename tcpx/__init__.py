@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from tcpx import onnx as onnx
     from tcpx.public import *  # noqa: F403 - what is public is listed there alone
+    from tcpx.tune.kernels import tune_by_kernel as tune_by_kernel
     from tcpx.tune.tuner import tune as tune
 
 

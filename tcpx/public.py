@@ -53,6 +53,7 @@ from tcpx.transform.language.formatter import format_schedule
 from tcpx.transform.language.loader import Program as Schedule
 from tcpx.transform.language.loader import schedule_text
 from tcpx.transform.loop_nest import loop_nest
+from tcpx.tune import tune_by_kernel
 from tcpx.tuned import TunedRecord
 from tcpx.verification import (
     Bisection,
@@ -137,6 +138,7 @@ __all__ = [
     "transform",
     "transforms",
     "tune",
+    "tune_by_kernel",
     "tuned_record",
     "verify_rows",
     "verify_steps",

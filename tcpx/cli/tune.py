@@ -21,6 +21,7 @@ from tcpx.cli.options import (
     tuned_path,
 )
 from tcpx.cli.plain_lines import PlainLines
+from tcpx.cli.tune_by_kernel import processes_of, tune_by_kernel
 from tcpx.cli.tune_commands import how_to_go_on, how_to_record, how_to_use
 from tcpx.cli.tune_ledger import MEBIBYTE, merge, show, size_on_disk
 from tcpx.tune.dispatch import dispatch
@@ -30,13 +31,12 @@ from tcpx.tune.samplers.sampler import CORE, OPTUNA
 from tcpx.tune.slots import Limits
 from tcpx.tune.space_file import read_space_file, seconds_of
 from tcpx.tune.study import Study
-from tcpx.tune.tuner import FINAL_PROCESSES
 
 STORAGE: Final = "tune.db"
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", nargs="?", metavar="FILE", help="payload file (.tcp)")
+    parser.add_argument("file", nargs="?", metavar="FILE", help="payload file (.tcp), or a model (.onnx)")
     add_schedule(parser)
     add_sizes(parser, "the value of a symbolic size; several workloads stand in a --space file")
     search = parser.add_argument_group("search")
@@ -73,6 +73,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write the winner there, for --tuned; without a name: beside the schedule, NAME.tuned.yaml",
     )
     parser.add_argument(
+        "--by-kernel",
+        action="store_true",
+        help="tune each function that the payload calls by itself, with as much of --trials and --budget as it has of "
+        "the time; keep what wins where the payload is not slower with it; write the file of --record",
+    )
+    parser.add_argument(
         "--dispatch",
         metavar="FILE.tcps",
         help="tune for each of the sizes of the --space file apart, and write a schedule that chooses a winner",
@@ -101,6 +107,9 @@ def _execute(options: argparse.Namespace) -> int:
     sizes = [dict(options.size)] if options.size else []
     print(f"ledger: {options.storage}; Ctrl-C ends the search and keeps what it found", flush=True)
     try:
+        if options.by_kernel:
+            with _listener(options.plain) as listener:
+                return tune_by_kernel(options, limits, sizes, listener)
         if options.dispatch is not None:
             return _dispatch(options, limits)
         study = _study(options, limits, sizes)
@@ -186,7 +195,7 @@ def _study(options: argparse.Namespace, limits: Limits, sizes: list[dict[str, in
             early_stop=options.early_stop,
             executor=options.executor,
             effort=QUICK if options.quick else None,
-            processes=options.final if options.final is not None else 2 if options.quick else FINAL_PROCESSES,
+            processes=processes_of(options),
             listener=listener,
         )
 
@@ -212,6 +221,9 @@ TUNE = Subcommand(
     summary="search the knobs of a schedule by measuring",
     description="Try values for the knobs of a schedule, each compiled and run in a process of its own, checked\n"
     "against the reference evaluator, and timed beside the fastest so far. All go into the ledger.\n\n"
+    "With --by-kernel: measure what part of the time each function has that the payload calls, such as the layers of\n"
+    "a model; tune each by itself, at the sizes and with the constants of its calls; compare the payload with the\n"
+    "winner and without. Equal functions are tuned once, and not where the file of records has them already.\n\n"
     "Ctrl-C ends the search when the candidates at hand are through, a second one at once.",
     example="tcpx tune examples/digits/digits.tcp -s schedules/digits.tcps --size B=64 --trials 300 --budget 10m",
     add_arguments=_add_arguments,

@@ -9,15 +9,17 @@ from tcpx.tune.study import Study
 
 def how_to_use(options: argparse.Namespace, study: Study, record: str | None) -> str:
     """The command that emits the winner: from the file that it was recorded in, or else by its params."""
+    if record is not None:
+        return how_to_emit(options, ["--tuned", record])
+    named = ((study.names(path), value) for path, value in study.params.items())
+    return how_to_emit(options, [word for name, value in named for word in ("--param", f"{name}={_word(value)}")])
+
+
+def how_to_emit(options: argparse.Namespace, given: list[str]) -> str:
+    """The command that emits the payload with these options."""
     words = [options.file, *(["-s", options.schedule] if options.schedule is not None else [])]
     words += [] if options.target == "native" else ["--target", options.target]
     words += [] if options.threads == 1 else ["--threads", str(options.threads)]
-    if record is not None:
-        given = ["--tuned", record]
-    else:
-        given = [
-            word for path, value in study.params.items() for word in ("--param", f"{study.names(path)}={_word(value)}")
-        ]
     return f"tcpx emit {shlex.join([*words, *given])}"
 
 

@@ -1,7 +1,7 @@
 """The engine: runs a schedule over a payload, step by step, each step a transaction."""
 
 from tcpx.interp.attempts import left_as_it_is
-from tcpx.interp.called import Called
+from tcpx.interp.called import Called, CalledFunctions
 from tcpx.interp.engine import Coverage, Run, StepHook, check_schedule, run_schedule
 from tcpx.interp.knob_names import KnobNames, reaches
 from tcpx.interp.knobs import KnobUse, ParamValue
@@ -10,6 +10,7 @@ from tcpx.interp.trace import AttemptKey, OutputLine, Trace, TraceEntry
 __all__ = [
     "AttemptKey",
     "Called",
+    "CalledFunctions",
     "Coverage",
     "KnobNames",
     "KnobUse",

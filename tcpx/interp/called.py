@@ -1,5 +1,6 @@
 """Functions that are called, as they are before they are scheduled: what tuned records of functions are of."""
 
+from collections.abc import Mapping
 from hashlib import sha256
 
 from tcpx.payload.ir import FuncOp, Module, Value
@@ -48,6 +49,11 @@ class CalledFunctions:
             self._keys[func] = sha256(f"{known.structure} {fixed}".encode()).hexdigest()[:DIGITS]
             self._asked.setdefault(self._keys[func], known)
         return self._keys[func]
+
+    @property
+    def keys(self) -> Mapping[FuncOp, str]:
+        """Of the functions whose key was asked for: those that have knobs."""
+        return self._keys
 
     def text(self, func: FuncOp) -> str | None:
         """The text that a function had; None for the entry and for rows."""

@@ -28,13 +28,13 @@ def use_paths(outer: Frame, sequence: str, frame: Frame, state: State) -> tuple[
     key, _, place = outer.place.rpartition(":")
     name, number, func = "", "", op.func if op is not None else None
     if op is not None and func is not None:
-        name = source_name(op).split("/")[0]
+        name = state.source_of(source_name(op))
         is_called = func is not state.func
         scope = f"@{func.name}" if is_called else ""
         if state.called is not None:
             key = state.called.key(func) if is_called else ""
             number = state.called.number(func, name) if is_called and op is not func else ""
-    use = "/".join(_extended(path, name, sequence))
+    use = "/".join(_extended(path, name.replace("/", "."), sequence))
     return f"{scope}:{use}" if scope else use, f"{key}:{'/'.join(_extended(place, number, sequence))}"
 
 

@@ -56,12 +56,23 @@ class State:
     marked: dict[Mark, None] = field(default_factory=dict[Mark, None])
     """What steps were applied to, inspection and cleanup aside, in the order of the first time."""
     pure_values: PureValues = field(init=False)
+    slashed: frozenset[str] = field(init=False)
+    """The names of operations of the payload that have slashes, as those of ONNX have."""
     _arguments: dict[tuple[int, int], Mapping[str, ast.Argument]] = field(
         default_factory=dict[tuple[int, int], Mapping[str, ast.Argument]]
     )
 
     def __post_init__(self) -> None:
         self.pure_values = PureValues(self.handles)
+        ops = (op for op in self.module.walk() if "/" in op.name and not isinstance(op, Loop))
+        self.slashed = frozenset(op.name for op in ops)
+
+    def source_of(self, name: str) -> str:
+        """The operation that one was made from: `fc1` of `fc1/n5`, and of `layer/fc1/n5` the `layer/fc1` that the
+        payload has."""
+        parts = name.split("/")
+        stems = ("/".join(parts[:k]) for k in range(len(parts), 1, -1))
+        return next((stem for stem in stems if stem in self.slashed), parts[0])
 
     def arguments_of(self, called: ast.Sequence | ast.Function, call: ast.Call) -> Mapping[str, ast.Argument]:
         """The arguments of a call by parameter name, found once for each call that stands in the schedule."""

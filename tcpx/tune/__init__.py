@@ -1,6 +1,7 @@
 """Tuning: values for the knobs of a schedule, found by measuring. `tcpx.tune(..)` calls this package.
 
 tuner, request, arguments   the entry point
+kernels, model_study, rivals   the functions of a payload one after the other, each by itself: `tcpx.tune_by_kernel(..)`
 search           a study while it runs: candidates claimed, tried, written down
 space            the points that satisfy the constraints: enumerated, sampled, walked
 space_file       a YAML file that narrows the space and says how to search
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tcpx.tune.model_study import ModelStudy
     from tcpx.tune.study import Study
 
 
@@ -40,3 +42,10 @@ class _Callable(ModuleType):
 
 
 sys.modules[__name__].__class__ = _Callable
+
+
+def tune_by_kernel(*arguments: object, **options: object) -> ModelStudy:
+    """`tcpx.tune_by_kernel`, which is in `kernels`."""
+    from tcpx.tune import kernels
+
+    return cast("Callable[..., ModelStudy]", kernels.tune_by_kernel)(*arguments, **options)

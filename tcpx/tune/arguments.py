@@ -29,10 +29,10 @@ class Argument:
 
 
 def check_arguments(given: Mapping[str, object]) -> None:
-    """Raises ArgumentError for the first that `tcpx.tune` cannot use."""
+    """Raises ArgumentError for the first of those given that `tcpx.tune` cannot use."""
     for name, argument in ARGUMENTS.items():
-        value = given[name]
-        if not argument.takes(value):
+        value = given.get(name)
+        if name in given and not argument.takes(value):
             raise tcpx.ArgumentError(
                 tcpx.Diagnostic(f"`{name}` cannot be used", required=argument.required, found=_shown(value))
             )

@@ -290,6 +290,7 @@ class Search:
             seconds=ended - searching,
             measuring=monotonic() - ended,
             trying=self.trying,
+            is_interrupted=self.stopped,
             is_exhausted=self.is_exhausted,
             names=self.space.search.names,
         )

@@ -64,6 +64,8 @@ class SpaceFile:
     budget: float | None = None
     workloads: tuple[Workload, ...] = ()
     text: tuple[str, ...] = field(default=(), repr=False)
+    held: Mapping[str, Value] = field(default_factory=dict[str, Value])
+    """Knobs by their paths that have one value and are not searched. Unlike a param it holds for no other use."""
 
     def narrowed(self, search: tcpx.SearchSpace) -> Space:
         """The space with what the file leaves of it. Raises ArgumentError for a knob that there is not, and for values
@@ -82,6 +84,8 @@ class SpaceFile:
                     added[variable.path] = (*added.get(variable.path, ()), *entry.values)
                 else:
                     allowed[variable.path] = self._allowed(entry, variable)
+        for path in self.held.keys() & {variable.path for variable in search.variables}:
+            allowed[path] = added[path] = (self.held[path],)
         return Space(search, allowed, added)
 
     def _require_type(self, entry: KnobEntry, variable: tcpx.Variable) -> None:

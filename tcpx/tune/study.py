@@ -51,6 +51,8 @@ class Study:
     """How many candidates were asked for at most."""
     cut_off: str = ""
     """Why nobody was left to try more candidates; empty where it came to its end."""
+    is_interrupted: bool = False
+    """Whether Ctrl-C ended it."""
     is_exhausted: bool = False
     """Whether the space has no points beside the candidates."""
     others: tuple[Study, ...] = ()

@@ -95,7 +95,7 @@ def tune(
         executor=executor,
         has_schedule=schedule is not None,
     )
-    _require_cpus(threads)
+    require_cpus(threads)
     listener(
         Progress((), (), None, 0.0, request.budget, request.trials, phase="finding the knobs that these sizes reach")
     )
@@ -166,7 +166,8 @@ def _require_new(ledger: Ledger, study: StudyKey, resume: bool) -> None:
         )
 
 
-def _require_cpus(threads: int) -> None:
+def require_cpus(threads: int) -> None:
+    """Raises ArgumentError where kernels have more threads than this process has CPUs."""
     cpus = len(available_cpus())
     if threads > cpus:
         raise tcpx.ArgumentError(

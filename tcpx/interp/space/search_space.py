@@ -87,7 +87,8 @@ def survey(
     kept = [variable for variable in kept if variable.path in found.taken]
     known = {variable.path for variable in kept}
     constraints = tuple(c for c in found.constraints if c.knobs <= known)
-    names = KnobNames.of([*found.variables, *(_in_any_function(use.path) for use in used)])
+    others = (_in_any_function(use.path) for use in used if use.path not in found.variables)
+    names = KnobNames.of([*found.variables, *others])
     return SearchSpace(tuple(kept), constraints, refusal, untaken, names)
 
 
@@ -98,7 +99,13 @@ def _behind_steps(used: Iterable[KnobUse], found: Surveyed) -> dict[str, Variabl
     for use in used:
         path = _in_any_function(use.path)
         default, items = plain_value(use.default), [plain_value(item) for item in use.domain]
-        if path in found.variables or use.overridden or default is None or len(items) < 2 or None in items:
+        if (
+            {path, use.path} & found.variables.keys()
+            or use.overridden
+            or default is None
+            or len(items) < 2
+            or None in items
+        ):
             continue
         domain = constant(tuple(item for item in items if item is not None), is_guess=True)
         place, _, name = path.rpartition(".")

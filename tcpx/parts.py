@@ -1,0 +1,298 @@
+"""The parts of a scheduled payload that are tuned by themselves: each function that it calls, and its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from math import ceil, prod
+from typing import Final
+
+import numpy as np
+
+from tcpx.api import copy_module
+from tcpx.interp import CalledFunctions, KnobUse, ParamValue, Run, run_schedule
+from tcpx.payload.diagnostics import TcpxError
+from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, OpT
+from tcpx.payload.ops.call import Call
+from tcpx.payload.ops.generic import Return
+from tcpx.payload.ops.gml_st import Loop
+from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.sizes import evaluate
+from tcpx.payload.value_ranges import RANGES, declared_ranges, range_entries
+from tcpx.payload.verifier import verify_module
+from tcpx.records import frozen
+from tcpx.target import Target
+from tcpx.transform import new
+from tcpx.transform.language.loader import Program
+from tcpx.transform.outlining import inline
+
+CALL: Final = f"= {Call.opcode}"
+"""Of what a step made or changed: calls, so that there may be a function that was not there before."""
+MOST_CALLS: Final = 32
+"""Calls of a function in the payload that it is tuned in, at most."""
+CACHES: Final = 2
+"""So many times the last cache is more than what is there when the first of the constants is read again."""
+
+Sizes = tuple[tuple[str, int], ...]
+
+
+@frozen
+class Part:
+    """A function that is called once the schedule has run, or with an empty key what no other function is.
+
+    `functions` are the names that it has then: its own, and those of equal ones and of copies. `payload` is what it is
+    tuned in, and `calls` how often this calls it: with `alone` a function that does nothing else, each time with other
+    constants, so that none is in a cache; else the whole payload, where the schedule says something else of the
+    function than it says there. `fixed` are params for the knobs of other functions, as they are now, and `held` those
+    that are not searched, as a survey of the space calls them.
+    """
+
+    key: str
+    functions: tuple[str, ...]
+    payload: Module
+    alone: bool
+    calls: int
+    sizes: Mapping[Sizes, int]
+    fixed: Mapping[str, ParamValue]
+    held: Mapping[str, ParamValue]
+
+
+@frozen
+class Parts:
+    """Those of a payload: by what a run of the schedule over it found."""
+
+    module: Module
+    program: Program
+    target: Target
+    threads: int
+    params: Mapping[str, ParamValue]
+    run: Run
+    called: CalledFunctions
+    functions: Mapping[str, _CameUp]
+    """By their names: those that there were after some step."""
+
+    @staticmethod
+    def of(
+        module: Module, program: Program, target: Target, threads: int, params: Mapping[str, ParamValue] | None
+    ) -> Parts:
+        """Run the schedule over a copy. Raises ScheduleError."""
+        copy, found = copy_module(module), dict[str, _CameUp]()
+
+        def note() -> None:
+            snapshot: Module | None = None
+            for func in copy.funcs.values():
+                if func is copy.main or func.row is not None or func.clone_of is not None:
+                    continue
+                if func.name not in found:
+                    snapshot = snapshot or copy_module(copy)
+                    found[func.name] = _CameUp(snapshot, {})
+                found[func.name].note(func)
+
+        note()
+        run = run_schedule(
+            copy,
+            program,
+            target,
+            threads=threads,
+            params=params,
+            recorded={},
+            on_step=lambda step: note() if any(CALL in text for text in step.changed) else None,
+        )
+        return Parts(
+            module, program, target, threads, dict(params or {}), run, run.functions or CalledFunctions(copy), found
+        )
+
+    @property
+    def keys(self) -> Mapping[str, str]:
+        """The key of each function that has knobs, by its name."""
+        known = self.called.keys
+        return {func.name: known[func] for func in self.run.module.funcs.values() if func in known}
+
+    def part(
+        self,
+        key: str,
+        sizes: Sequence[Mapping[str, int]],
+        recorded: Mapping[str, ParamValue],
+        own: Mapping[str, ParamValue],
+    ) -> Part:
+        """What a function is tuned in, where the payload is called with these sizes, and other functions have the
+        recorded values, the payload's own its `own`."""
+        origin = self.called.at(key).name if key else ""
+        if origin in self.functions:
+            for inlined in (False, True):
+                found = self._alone(key, origin, inlined, sizes, recorded)
+                if found is not None:
+                    return found
+        run = self._run(self.module, recorded, own if key else {})
+        whole = Counter(tuple(values.items()) for values in sizes)
+        return Part(key, self.named(key), self.module, False, 1, whole, *_held(run, key))
+
+    def with_records(self, recorded: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
+        """Params for the payload whose functions have the recorded values."""
+        return self._set(self._run(self.module, recorded, {})) if recorded else dict(self.params)
+
+    def _set(self, run: Run) -> dict[str, ParamValue]:
+        uses = [use for use in run.knobs if use.overridden and use.place]
+        return {**dict(use.param(use.path) for use in uses), **self.params}
+
+    def knobs(self, key: str) -> list[KnobUse]:
+        """Those of a function."""
+        return [use for use in self.run.knobs if _key(use) == key]
+
+    def named(self, key: str) -> tuple[str, ...]:
+        """The functions of a key."""
+        return tuple(name for name, held in self.keys.items() if held == key)
+
+    def sizes_of_calls(self, key: str, sizes: Sequence[Mapping[str, int]]) -> Counter[Sizes]:
+        """How often a function is called with which sizes, where the payload is called once with each of these."""
+        names, found = self.named(key), Counter[Sizes]()
+        for values in sizes:
+            for (callee, bound), times in calls_of(self.run.module.main, values).items():
+                if callee.name in names:
+                    found[bound] += times
+        return found
+
+    def _alone(
+        self,
+        key: str,
+        origin: str,
+        inlined: bool,
+        sizes: Sequence[Mapping[str, int]],
+        recorded: Mapping[str, ParamValue],
+    ) -> Part | None:
+        """None where the schedule cannot be applied to the function by itself, or does something else there."""
+        found = self.sizes_of_calls(key, sizes)
+        every = sum(
+            _bytes(op, self.run.module) for f in self.functions.values() for row in f.given for op in row.values()
+        )
+        try:
+            payload, calls = self.functions[origin].alone(
+                origin, min(every, CACHES * self.target.l3), self.run.module, inlined
+            )
+            run = self._run(payload, recorded, {})
+        except TcpxError:
+            return None
+        own = [use for use in run.knobs if _key(use) == key]
+        if not found or {use.place for use in own} != {use.place for use in self.knobs(key)}:
+            return None
+        if not inlined and not all(use.path.startswith(f"@{origin}:") for use in own):
+            return None  # the schedule made a function of the function
+        return Part(key, self.named(key), payload, True, calls, found, *_held(run, key))
+
+    def _run(self, module: Module, recorded: Mapping[str, ParamValue], own: Mapping[str, ParamValue]) -> Run:
+        params = {**own, **self.params}
+        copy = copy_module(module)
+        return run_schedule(copy, self.program, self.target, threads=self.threads, params=params, recorded=recorded)
+
+
+def calls_of(func: FuncOp, sizes: Mapping[str, int]) -> Counter[tuple[FuncOp, Sizes]]:
+    """How often a function calls others, directly or not, and with which sizes. A call in a loop counts once, at the
+    start of the loop."""
+    found: Counter[tuple[FuncOp, Sizes]] = Counter()
+    for call, callee in func.calls():
+        known = dict(sizes)
+        for loop in reversed([outer for outer in call.ancestors() if isinstance(outer, Loop)]):
+            known[loop.var.name] = evaluate(loop.var.lower, known)
+        bound = {symbol.name: evaluate(dim, known) for symbol, dim in call.binding.items()}
+        found[callee, tuple(bound.items())] += 1
+        found += calls_of(callee, bound)
+    return found
+
+
+@frozen
+class _CameUp:
+    """A function when it came up: the payload then, and of each of its calls, by what is called the same, the operands
+    that are constants, by their positions."""
+
+    module: Module
+    calls: dict[Operation, dict[int, Operation]]
+
+    def note(self, func: FuncOp) -> None:
+        """Look at its calls again: others may have come."""
+        for call in func.callers():
+            made = enumerate(value.defining_op for value in call.operands)
+            held = {k: op.clone(CloneMap(), str) for k, op in made if op is not None and op.is_fixed}
+            self.calls.setdefault(call, held)
+
+    @property
+    def given(self) -> list[dict[int, Operation]]:
+        """For each call, the operands that are constants in every call."""
+        rows = list(self.calls.values())
+        return [{k: op for k, op in row.items() if all(k in other for other in rows)} for row in rows]
+
+    def alone(self, name: str, wanted_bytes: int, scheduled: Module, inlined: bool) -> tuple[Module, int]:
+        """A payload that does nothing but call the function, and how often: with the constants of its callers, in turn,
+        and where these are few with copies of them, until they have so many bytes. With `inlined` what it does stands
+        in the place of each call, for schedules that make the function of it themselves. `scheduled` has all constants.
+        Raises VerifyError where it takes what only a caller can give, such as state."""
+        made, given = copy_module(self.module), self.given
+        func = made.funcs[name]
+        size = max(sum(_bytes(op, scheduled) for op in row.values()) for row in given)
+        count = min(MOST_CALLS, max(1, ceil(wanted_bytes / size))) if size else 1
+        free = [k for k in range(len(func.inputs)) if k not in given[0]]
+        main = FuncOp(f"{name}.alone", [(func.inputs[k].name, func.inputs[k].type) for k in free], func.symbols)
+        ranges = {free.index(k): held for k, held in declared_ranges(func).items() if k in free}
+        if ranges:
+            main.attributes[RANGES] = range_entries(ranges)
+        made.entry = main.name
+        rewriter = Rewriter(made)
+        rewriter.add_function(main)
+        calls: list[Call] = []
+
+        def insert(op: OpT, name: str = "") -> OpT:
+            return rewriter.insert(op, InsertPoint.end(main.body), name)
+
+        for n in range(count):
+            values = dict(zip(free, main.args, strict=True))
+            for k, op in given[n % len(given)].items():
+                own = _copied(made, op, n // len(given), scheduled)
+                values[k] = insert(own, f"{func.inputs[k].name}.{n}").result
+            calls.append(insert(Call.of(func, [values[k] for k in range(len(func.inputs))]), f"call.{n}"))
+        insert(Return([result for call in calls for result in call.results]))
+        for other in [f for f in made.funcs.values() if f not in made.reached(main)]:
+            made.remove(other)
+        for call in calls if inlined else ():
+            inline(rewriter, call)
+        used = {op.stored_array for op in made.walk()}
+        for stored in [held for held in made.constants if held not in used]:
+            made.constants.remove(stored)
+        verify_module(made)
+        return made, count
+
+
+def _copied(module: Module, op: Operation, number: int, scheduled: Module) -> Operation:
+    """A constant; of a copy, with its rows in another order, so that it lies elsewhere in memory."""
+    name = op.stored_array
+    array = scheduled.constants.get(name) if name is not None else None
+    if name is None or array is None:
+        return op.clone(CloneMap(), str)
+    stored = f"{name}.copy{number}" if number and array.ndim else name
+    if stored not in module.constants:
+        module.constants.keep(stored, np.roll(array, number, axis=0) if number and array.ndim else array)
+    return new.stored(stored, op.result.type)
+
+
+def _bytes(op: Operation, module: Module) -> int:
+    """Of a constant that is stored."""
+    header = module.constants.header(op.stored_array) if op.stored_array is not None else None
+    return prod(header.shape) * header.dtype.itemsize if header is not None else 0
+
+
+def _key(use: KnobUse) -> str:
+    """The function that a knob is in."""
+    return use.place.partition(":")[0]
+
+
+def _held(run: Run, key: str) -> tuple[dict[str, ParamValue], dict[str, ParamValue]]:
+    """What the knobs are that are not of a function, by their paths: those of other functions, and all of them by what
+    they are called where no step is taken, as in a survey of the space, so that functions are not there yet; but for
+    those that the function has too. One that follows from sizes has no other value."""
+    own = {_plain(use.path) for use in run.knobs if _key(use) == key}
+    uses = [use for use in run.knobs if _key(use) != key and isinstance(use.value, int | float | str)]
+    plain = dict(use.param(_plain(use.path)) for use in uses)
+    fixed = dict(use.param(use.path) for use in uses if _key(use))
+    return fixed, {path: value for path, value in plain.items() if path not in own}
+
+
+def _plain(path: str) -> str:
+    return path.rpartition(":")[2]

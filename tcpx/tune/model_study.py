@@ -1,0 +1,114 @@
+"""What tuning a payload function by function came to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from pathlib import Path
+from typing import Final
+
+import tcpx
+from tcpx.records import frozen
+from tcpx.tune.space import Value
+from tcpx.tune.verdicts import Comparison
+
+KEPT: Final = "kept"
+
+
+@frozen
+class Outcome:
+    """What came of a function: `functions` are the names that it and equal ones have, none for what the payload `main`
+    does itself. `share` is its part of the time, without what it calls, and `calls` how often it runs.
+
+    `seconds` are those of a call with the defaults, and `ratio` the winner's part of them, both measured `alone` if the
+    function was, else of the whole payload; `whole` is the payload with the winner beside it without. 0 and None:
+    not measured.
+    """
+
+    main: str
+    functions: tuple[str, ...]
+    share: float
+    calls: int
+    verdict: str = ""
+    candidates: int = 0
+    alone: bool = False
+    seconds: float = 0.0
+    ratio: float | None = None
+    whole: Comparison | None = None
+
+    @property
+    def name(self) -> str:
+        """The function, for a person."""
+        more = f" and {len(self.functions) - 1} equal" if len(self.functions) > 1 else ""
+        return f"@{self.functions[0]}{more}" if self.functions else f"@{self.main} itself"
+
+    @property
+    def provenance(self) -> Mapping[str, str]:
+        """What a record says of it."""
+        return {"whole": f"{_beside(self.whole)} of the time of @{self.main}"} if self.whole is not None else {}
+
+    def line(self) -> str:
+        """A row of the table."""
+        before = f"{self.seconds * 1e3:.4g}" if self.seconds else ""
+        after = f"{self.seconds * self.ratio * 1e3:.4g}" if self.seconds and self.ratio is not None else ""
+        ratio = f"{self.ratio:.3f}" if self.ratio is not None else ""
+        whole = _beside(self.whole) if self.whole is not None else ""
+        tried = str(self.candidates or "")
+        return (
+            f"{self.share:6.1%} {self.calls:5} {before:>10} {after:>10} {ratio:>6} {tried:>5} {whole:>22}  "
+            f"{self.name}: {self.verdict}"
+        )
+
+
+HEAD: Final = (
+    f"{'share':>6} {'calls':>5} {'defaults':>10} {'tuned, ms':>10} {'ratio':>6} {'tried':>5} {'on the whole':>22}"
+    "  function"
+)
+
+
+@frozen
+class ModelStudy:
+    """The outcomes, those of the slowest functions first, and the file of their records. `whole` is the payload with
+    all of them beside its defaults; None where nothing was kept, or where it was not measured. `params` are what
+    `tcpx.compile` takes for the same."""
+
+    module: tcpx.Module
+    path: Path
+    outcomes: tuple[Outcome, ...]
+    whole: Comparison | None = None
+    params: Mapping[str, Value] = field(default_factory=dict[str, Value])
+    is_interrupted: bool = False
+
+    @property
+    def has_records(self) -> bool:
+        """Whether the file has a record of one of the functions."""
+        return any(held.verdict.startswith((KEPT, "recorded")) for held in self.outcomes)
+
+    def text(self) -> str:
+        """A summary for a terminal."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield HEAD
+        for held in self.outcomes:
+            yield held.line()
+        if any(held.candidates and not held.alone for held in self.outcomes):
+            yield "times of functions that are not tuned alone are those of the whole"
+        name, found = f"@{self.module.main.name}", self.whole
+        if self.is_interrupted:
+            yield "interrupted: --resume goes on with it"
+        elif found is not None:
+            before = found.seconds / found.ratio
+            busy = "" if found.steady else "; the machine was busy"
+            yield (
+                f"{name}: {found.seconds * 1e3:.4g} ms, {_beside(found)} of the {before * 1e3:.4g} ms that its defaults"
+                f" take{busy}"
+            )
+            if found.low <= 1 <= found.high:
+                yield "the interval holds 1: that does not tell the two apart"
+        elif not self.has_records:
+            yield f"{name}: the defaults are kept"
+
+
+def _beside(found: Comparison) -> str:
+    return f"{found.ratio:.3f} ({found.low:.3f}..{found.high:.3f})"

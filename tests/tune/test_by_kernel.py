@@ -1,0 +1,212 @@
+"""Functions of a payload, each tuned by itself: kept, reverted, reused, gone on with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tcpx
+from tcpx.cli.command import execute
+from tcpx.parts import Parts
+from tcpx.tune.duel import Effort
+from tcpx.tune.model_study import ModelStudy
+from tcpx.tune.progress import Progress
+from tcpx.tune.rivals import Rivals
+from tcpx.tune.verdicts import Comparison
+from tcpx.tuned import TunedRecord, read_records
+from tests.tune.test_records_of_functions import ROWS, net
+
+TARGET = "generic"
+SCHEDULE = """language 1
+sequence layer(mm: op<contract>) {
+  knob slow: bool = true
+  let i, j = tile(mm, [m: 4, n: 8], tail: pad)
+  fuse(epilogue(mm), into: j)
+  tile(mm, [k: 1])
+  if not slow { vectorize(i) }
+}
+schedule s(root: func) {
+  for mm in match some contract in root { outline([mm, epilogue(mm)]) }
+  for mm in match some contract in root { layer(mm) }
+}
+"""
+PROGRAM = tcpx.parse_schedule(SCHEDULE)
+ONE = net(2, ops=("max",), constant=True)
+TWO = net(3, ops=("max", "sub"), constant=True)
+EFFORT = Effort(rungs=(3, 5), shortest=2e-4, width=1.0, patience=0.0, most=2.0)
+"""Enough to tell one from six times as fast."""
+Tune = Callable[..., ModelStudy]
+
+
+@pytest.fixture
+def tune(tmp_path: Path) -> Tune:
+    """`tune(module, ..)`: with little effort."""
+
+    def run(module: tcpx.Module = ONE, schedule: tcpx.Schedule = PROGRAM, **options: object) -> ModelStudy:
+        held = {
+            "record": tmp_path / "s.tuned.yaml",
+            "storage": tmp_path / "tune.db",
+            "sizes": [{"M": 64}],
+            "trials": 8,
+            "sampler": "grid",
+            "effort": EFFORT,
+            "processes": 0,
+            "target": TARGET,
+            "workers": 1,
+            **options,
+        }
+        return tcpx.tune_by_kernel(module, schedule, **held)
+
+    return run
+
+
+def parts_of(module: tcpx.Module, schedule: tcpx.Schedule = PROGRAM) -> Parts:
+    return Parts.of(module, schedule, tcpx.load_target(TARGET), 1, None)
+
+
+def verdicts(study: ModelStudy) -> dict[str, str]:
+    return {held.name: held.verdict for held in study.outcomes}
+
+
+def test_functions_are_tuned_confirmed_and_used_by_another_payload(tune: Tune, tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    study = tune(processes=2, listener=seen.append)
+    assert verdicts(study) == {"@net.r0": "kept", "@net itself": "no knobs"}
+    first, rest = study.outcomes
+    assert (first.calls, rest.calls) == (2, 1)
+    assert 0.99 < first.share + rest.share < 1.01
+    assert first.alone
+    assert first.ratio is not None
+    assert first.whole is not None
+    assert study.whole == first.whole
+    assert max(first.ratio, first.whole.ratio) < 1
+    phases = [held.phase for held in seen if held.phase]
+    assert "measuring where the time goes, M=64" in phases
+    assert any(text.startswith("1 of 2: @net.r0, ") for text in phases)
+    assert "@net.r0: the whole with its winner, and without" in phases
+    assert "ms that its defaults take" in study.text()
+
+    records = read_records(tmp_path / "s.tuned.yaml")
+    assert [(held.function, held.params) for held in records] == [("net.r0", {"s/%1/layer.slow": False})]
+    assert "of the time of @net" in records[0].provenance["whole"]
+    other = net(5, "other", ops=("sub", "max"), stem="z", constant=True, seed=1)
+    kernel = tcpx.compile(other, PROGRAM, target=TARGET, tuned=tmp_path / "s.tuned.yaml")
+    assert isinstance(kernel.tuned, TunedRecord)
+    assert kernel.tuned.params == {"@other.z1:s/pz1/layer.slow": False}
+    arrays = tcpx.random_inputs(other, sizes={"M": 13})
+    found, wanted = (np.asarray(held, np.float64) for held in (kernel(*arrays), tcpx.evaluate(other, *arrays)))
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
+
+    reused = tune(net(2, "third", ops=("max",), constant=True))
+    assert verdicts(reused) == {
+        "@third.r0": "recorded before, of @net.r0",
+        "@third itself": "no knobs",
+    }
+    assert reused.params == {"@third.r0:s/pr0/layer.slow": False}
+
+
+def test_what_is_slower_on_the_whole_is_reverted(tune: Tune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Rivals, "compared", lambda *_: Comparison(1.1, 1.0, 1.2, 3, 1e-3))
+    study = tune()
+    assert verdicts(study) == {"@net.r0": "reverted: the whole is slower with it", "@net itself": "no knobs"}
+    assert study.params == {}
+    assert not (tmp_path / "s.tuned.yaml").exists()
+    assert study.text().endswith("@net: the defaults are kept")
+    monkeypatch.setattr(Rivals, "compared", lambda *_: "wrong result: 1 of 2 elements")
+    assert verdicts(tune(resume=True))["@net.r0"] == "reverted: wrong result: 1 of 2 elements"
+
+
+def test_an_interrupted_run_is_gone_on_with(tune: Tune, tmp_path: Path) -> None:
+    def stop(progress: Progress) -> None:
+        if progress.phase.startswith("2 of 3"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tune(TWO, listener=stop)
+    assert [held.function for held in read_records(tmp_path / "s.tuned.yaml")] == ["net.r0"]
+    study = tune(TWO, resume=True)
+    assert verdicts(study)["@net.r0"].startswith("recorded before")
+    assert verdicts(study)["@net.r1"] == "kept"
+    assert tcpx.compile(TWO, PROGRAM, target=TARGET, tuned=tmp_path / "s.tuned.yaml").tuned is not None
+
+
+def test_what_is_in_no_function_is_tuned_in_its_place(tune: Tune, tmp_path: Path) -> None:
+    """Also a function that the schedule makes of operations by their names: it is not to be had without the others."""
+    named = "\n".join(f'  let {op} = match one contract in root where name == "p{op}"' for op in ("r0", "r1"))
+    old = "  for mm in match some contract in root { outline([mm, epilogue(mm)]) }"
+    program = tcpx.parse_schedule(
+        SCHEDULE.replace(old, f"{named}\n  outline([r0, epilogue(r0)])\n  layer(r1)\n  layer(r0)").replace(
+            "  for mm in match some contract in root { layer(mm) }\n", ""
+        )
+    )
+    study = tune(ONE, program)
+    assert {held.name: (held.verdict, held.alone) for held in study.outcomes} == {
+        "@net.r0": ("kept", False),
+        "@net itself": ("kept", False),
+    }
+    assert study.text().count("times of functions that are not tuned alone are those of the whole") == 1
+    function, whole = sorted(read_records(tmp_path / "s.tuned.yaml"), key=lambda held: held.function == "")
+    assert function.params == {"s/%1/layer.slow": False}
+    kernel = tcpx.compile(ONE, program, target=TARGET, tuned=tmp_path / "s.tuned.yaml")
+    assert kernel.tuned == whole
+    again = tune(ONE, program)
+    assert verdicts(again) == {"@net.r0": "recorded before, of @net.r0", "@net itself": "recorded before"}
+
+
+def test_a_function_has_the_sizes_of_its_calls_and_other_constants_in_each() -> None:
+    text = (
+        f"func @f(%x: {ROWS}, %w: tensor<16x16xf32>) -> {ROWS} symbols [M] {{\n"
+        f"  %y = tcp.matmul(%x, %w) : {ROWS}\n  tcp.return(%y)\n}}\n"
+        "func @main(%a: tensor<[M]x16xf32>, %b: tensor<[N]x16xf32>) -> (tensor<[M]x16xf32>, tensor<[N]x16xf32>) symbols"
+        ' [M, N] {\n  %v = tcp.const {constant = "v"} : tensor<16x16xf32>\n'
+        '  %w = tcp.const {constant = "w"} : tensor<16x16xf32>\n'
+        "  %c = tcp.call @f(%a, %v) : tensor<[M]x16xf32>\n  %d = tcp.call @f(%c, %w) : tensor<[M]x16xf32>\n"
+        "  %e = tcp.call @f(%b, %w) : tensor<[N]x16xf32>\n  tcp.return(%d, %e)\n}\n"
+    )
+    draw = np.random.default_rng(0)
+    arrays_of = {name: draw.standard_normal((16, 16), np.float32) for name in "vw"}
+    module = tcpx.parse(text, constants=arrays_of)
+    program = tcpx.parse_schedule(
+        "language 1\nschedule s(root: func) {\n  for mm in match some contract in root { row(mm) }\n}\n"
+        "sequence row(mm: op<contract>) {\n  knob mr: int = 4 in 1..6\n  tile(mm, [m: mr])\n}\n"
+    )
+    parts = parts_of(module, program)
+    (key,) = parts.keys.values()
+    part = parts.part(key, [{"M": 5, "N": 9}], {}, {})
+    assert (part.alone, part.calls, dict(part.sizes)) == (True, 3, {(("M", 5),): 2, (("M", 9),): 1})
+    main = part.payload.main
+    assert [value.name for value in main.args] == ["x"]
+    stored = [op.stored_array for op in main.body.ops if op.stored_array is not None]
+    assert stored == ["v", "w", "w"]
+    arrays = tcpx.random_inputs(part.payload, sizes={"M": 5})
+    for found, weights in zip(tcpx.evaluate(part.payload, *arrays), (*"vw", "w"), strict=True):
+        np.testing.assert_allclose(found, np.matmul(arrays[0], arrays_of[weights]), rtol=1e-5, atol=1e-5)
+
+
+def test_a_space_file_of_knobs_is_refused(tune: Tune, tmp_path: Path) -> None:
+    (tmp_path / "space.yaml").write_text("knobs:\n  slow: [true]\n")
+    with pytest.raises(tcpx.ArgumentError, match="a space file of several functions has no knobs"):
+        tune(space=tmp_path / "space.yaml")
+
+
+def test_in_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tcpx.cli.tune_by_kernel.QUICK", EFFORT)
+    payload, schedule = tmp_path / "net.tcp", tmp_path / "s.tcps"
+    payload.write_text(net(2).text())
+    schedule.write_text(SCHEDULE)
+    given = [str(payload), "-s", str(schedule), "--target", TARGET]
+    options = ["--size", "M=64", "--by-kernel", "--quick", "--final", "0", "--storage", str(tmp_path / "tune.db")]
+    assert execute(["tune", *given, *options, "--sampler", "grid"]) == 0
+    shown = capsys.readouterr().out
+    records = tmp_path / "s.tuned.yaml"
+    assert f"records: {records}\n" in shown
+    assert "1 of 2: @net.r0, " in shown
+    assert "@net.r0: kept\n" in shown
+    assert f"tcpx emit {payload} -s {schedule} --target generic --tuned {records}" in shown
+    assert execute(["explain", *given, "--tuned"]) == 0
+    assert "; @net.r0 has the record of @net.r0" in capsys.readouterr().out
+    assert execute(["tune", *given, *options, "--html", "x.html"]) == 2
+    assert "--by-kernel makes several" in capsys.readouterr().err
