@@ -28,13 +28,16 @@ from tcpx.measure.table import table
 SIZES: Final[Mapping[str, Sequence[int]]] = {
     "minilm": (16, 128, 512),
     "bert": (128,),
+    "distilbert": (128,),
+    "gpt2": (128,),
+    "gpt2_decode": (512,),
     "block": (128,),
     "attention": (128, 512, 2048, 8192),
     "attention_causal": (128, 512, 2048, 8192),
     "attention_6x48": (100,),
     "attention_6x48_causal": (100,),
 }
-"""The sizes of each model: lengths of sequences."""
+"""The sizes of each model: lengths of sequences, with the token of a step of decoding."""
 PEERS: Final = ("onnxruntime", "openvino", "torch", "torch_compiled")
 TIMES: Final = 16.0
 """How much farther a result may be from that in float64 than PyTorch's in float32 is."""
@@ -58,9 +61,9 @@ def main() -> int:
         with Session(launches(options.peers.split(",") if options.peers else chosen), cpus, plan=plan) as session:
             for model, sizes in models.items():
                 folder = exported(model, sizes)
-                payload = _payload(folder)
+                read, payload = _model(folder)
                 for size in sizes:
-                    made = _measured(session, payload, folder, f"{model}/{size}", len(cpus), options.schedule)
+                    made = _measured(session, read, payload, folder, f"{model}/{size}", len(cpus), options.schedule)
                     print(table(made, head=not rows), flush=True)
                     rows += made
             finished = session.finished()
@@ -92,19 +95,19 @@ def wanted(words: Sequence[str]) -> Mapping[str, Sequence[int]]:
     return found
 
 
-def _payload(folder: Path) -> str:
-    """The text of the payload; its constants lie beside it."""
-    text, *_ = tcpx.onnx.write(tcpx.onnx.load(folder / "model.onnx"), folder)
-    return text.read_text(encoding="utf-8")
+def _model(folder: Path) -> tuple[tcpx.onnx.Model, str]:
+    """The model, and the text of its payload, whose constants lie beside it."""
+    model = tcpx.onnx.load(folder / "model.onnx")
+    text, *_ = tcpx.onnx.write(model, folder)
+    return model, text.read_text(encoding="utf-8")
 
 
 def _measured(
-    session: Session, payload: str, folder: Path, name: str, threads: int, schedule: str | None
+    session: Session, model: tcpx.onnx.Model, payload: str, folder: Path, name: str, threads: int, schedule: str | None
 ) -> Sequence[Row]:
-    size = name.rpartition("/")[2]
-    with np.load(folder / f"{size}.npz") as held:
-        arrays = {key: held[key] for key in held.files}
-    expected, off = arrays.pop("expected"), float(arrays.pop("off"))
+    with np.load(folder / f"{name.rpartition('/')[2]}.npz") as held:
+        arrays = {port.argument: held[f"arr_{k}"] for k, port in enumerate(model.inputs)}
+        expected, off = held["expected"], float(held["off"])
 
     def distance(found: np.ndarray, dtype: str) -> float:
         del dtype
@@ -119,7 +122,11 @@ def _measured(
             threads=threads,
             folder=place,
             inputs=tuple(Input(key, str(array.dtype)) for key, array in arrays.items()),
-            attributes={"onnx": str(folder / "model.onnx"), "program": str(folder / f"{size}.pt2")},
+            attributes={
+                "onnx": str(folder / "model.onnx"),
+                "program": str(folder / f"{name.rpartition('/')[2]}.pt2"),
+                "names": [port.name for port in model.inputs],
+            },
             payload=payload,
             payload_folder=str(folder),
             schedule=Path(schedule).read_text(encoding="utf-8") if schedule else None,

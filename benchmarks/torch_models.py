@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +20,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from tests.frontends.onnx.bert import Bert, Layer
+from tests.frontends.onnx import bert, distilbert, gpt2
 
 OPSET: Final = 17
 BERT_BASE: Final = {
@@ -33,6 +33,15 @@ BERT_BASE: Final = {
     "type_vocab_size": 2,
     "layer_norm_eps": 1e-12,
 }
+DISTILBERT: Final = {
+    "dim": 768,
+    "n_heads": 12,
+    "hidden_dim": 3072,
+    "n_layers": 6,
+    "vocab_size": 30522,
+    "max_position_embeddings": 512,
+}
+GPT2: Final = {"n_embd": 768, "n_head": 12, "n_positions": 1024, "n_layer": 12, "vocab_size": 50257}
 
 
 class Attention(nn.Module):
@@ -51,7 +60,7 @@ class Block(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.layer = Layer(BERT_BASE)
+        self.layer = bert.Layer(BERT_BASE)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.layer(x, torch.zeros(()))
@@ -59,24 +68,26 @@ class Block(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A model, the names and symbolic dims of its inputs, and arrays for a size."""
+    """A model, what writes it as ONNX, and its inputs for a size."""
 
     model: nn.Module
-    axes: Mapping[str, Mapping[int, str]]
-    arrays: Callable[[int], Mapping[str, np.ndarray]]
+    export: Callable[[str], None]
+    arrays: Callable[[int], Sequence[np.ndarray]]
 
 
-def _sentences(size: int) -> Mapping[str, np.ndarray]:
-    ids = np.random.default_rng(size).integers(1, 30522, (1, size), dtype=np.int64)
-    return {"ids": ids, "mask": np.ones_like(ids)}
+def _ids(size: int, vocabulary: int = 30522) -> np.ndarray:
+    return np.random.default_rng(size).integers(1, vocabulary, (1, size), dtype=np.int64)
+
+
+def _floats(*shape: int) -> np.ndarray:
+    return np.random.default_rng(shape).standard_normal(shape, dtype=np.float32)
 
 
 def _bert(config: Mapping[str, Any], weights: Mapping[str, Any] | None = None) -> Written:
-    model = Bert({**config})
+    model = bert.Bert({**config})
     if weights is not None:
         model.load_state_dict({**weights}, strict=False)
-    axes = {0: "batch", 1: "sequence"}
-    return Written(model, {"ids": axes, "mask": axes}, _sentences)
+    return Written(model, lambda path: bert.exported(model, path), lambda n: (_ids(n), np.ones((1, n), np.int64)))
 
 
 def _minilm() -> Written:
@@ -86,24 +97,66 @@ def _minilm() -> Written:
     return _bert(config, import_module("safetensors.torch").load_file(str(folder / "model.safetensors")))
 
 
-def _attention(heads: int, width: int, is_causal: bool) -> Written:
-    def arrays(size: int) -> Mapping[str, np.ndarray]:
-        draw = np.random.default_rng(size)
-        return {name: draw.standard_normal((1, heads, size, width), dtype=np.float32) for name in ("q", "k", "v")}
+def _distilbert() -> Written:
+    model = distilbert.DistilBert(DISTILBERT)
+    return Written(model, lambda path: distilbert.exported(model, path), lambda n: (_ids(n), np.ones((1, n), np.int64)))
 
-    return Written(Attention(is_causal), {name: {2: "sequence"} for name in ("q", "k", "v")}, arrays)
+
+def _gpt2() -> Written:
+    """A prompt."""
+    model = gpt2.GPT2(GPT2)
+    return Written(model, lambda path: gpt2.exported(model, path, cached=False), lambda n: (_ids(n, 50257),))
+
+
+def _gpt2_decode() -> Written:
+    """One token behind caches, of which each call makes new ones."""
+    model = gpt2.GPT2(GPT2)
+    heads, width = GPT2["n_head"], GPT2["n_embd"] // GPT2["n_head"]
+
+    def arrays(size: int) -> Sequence[np.ndarray]:
+        caches = _floats(2 * GPT2["n_layer"], 1, heads, size - 1, width)
+        return (_ids(1, 50257), *map(np.ascontiguousarray, caches))
+
+    return Written(model, lambda path: gpt2.exported(model, path, cached=True), arrays)
+
+
+def _attention(heads: int, width: int, is_causal: bool) -> Written:
+    model, axes = Attention(is_causal), {name: {2: "sequence"} for name in "qkv"}
+
+    def arrays(size: int) -> Sequence[np.ndarray]:
+        return tuple(_floats(3, 1, heads, size, width))
+
+    return Written(model, lambda path: _exported(model, path, arrays(9), axes), arrays)
 
 
 def _block() -> Written:
-    def arrays(size: int) -> Mapping[str, np.ndarray]:
-        return {"x": np.random.default_rng(size).standard_normal((1, size, 768), dtype=np.float32)}
+    model, axes = Block(), {"x": {0: "batch", 1: "sequence"}}
 
-    return Written(Block(), {"x": {0: "batch", 1: "sequence"}}, arrays)
+    def arrays(size: int) -> Sequence[np.ndarray]:
+        return (_floats(1, size, 768),)
+
+    return Written(model, lambda path: _exported(model, path, arrays(9), axes), arrays)
+
+
+def _exported(model: nn.Module, path: str, arrays: Sequence[np.ndarray], axes: Mapping[str, Mapping[int, str]]) -> None:
+    torch.onnx.export(
+        model.eval(),
+        tuple(map(torch.from_numpy, arrays)),
+        path,
+        input_names=[*axes],
+        output_names=["out"],
+        dynamic_axes={**axes},
+        opset_version=OPSET,
+        dynamo=False,
+    )
 
 
 MODELS: Final[Mapping[str, Callable[[], Written]]] = {
     "minilm": _minilm,
     "bert": lambda: _bert(BERT_BASE),
+    "distilbert": _distilbert,
+    "gpt2": _gpt2,
+    "gpt2_decode": _gpt2_decode,
     "block": _block,
     "attention": lambda: _attention(12, 64, is_causal=False),
     "attention_causal": lambda: _attention(12, 64, is_causal=True),
@@ -118,30 +171,21 @@ def write(name: str, folder: Path, sizes: list[int]) -> None:
     made = MODELS[name]()
     model = made.model.eval()
     folder.mkdir(parents=True, exist_ok=True)
-    first = _tensors(made.arrays(sizes[0]))
-    torch.onnx.export(
-        model,
-        first,
-        str(folder / "model.onnx"),
-        input_names=[*made.axes],
-        output_names=["out"],
-        dynamic_axes={**made.axes},
-        opset_version=OPSET,
-        dynamo=False,
-    )
+    made.export(str(folder / "model.onnx"))
     with torch.no_grad():
         for size in sizes:
             arrays = made.arrays(size)
-            given = _tensors(arrays)
+            given = tuple(map(torch.from_numpy, arrays))
             torch.export.save(torch.export.export(model, given), folder / f"{size}.pt2")
-            single = model(*given).numpy()
-            double = model.double()(*(t.double() if t.is_floating_point() else t for t in given)).numpy()
+            single = _first(model(*given))
+            double = _first(model.double()(*(t.double() if t.is_floating_point() else t for t in given)))
             model.float()
-            np.savez(folder / f"{size}.npz", **arrays, expected=double, off=np.abs(single - double).max())
+            off = float(np.abs(single - double).max())
+            np.savez(folder / f"{size}.npz", *arrays, expected=double, off=np.float64(off))
 
 
-def _tensors(arrays: Mapping[str, np.ndarray]) -> tuple[torch.Tensor, ...]:
-    return tuple(map(torch.from_numpy, arrays.values()))
+def _first(result: torch.Tensor | tuple[torch.Tensor, ...]) -> np.ndarray:
+    return (result[0] if isinstance(result, tuple) else result).numpy()
 
 
 if __name__ == "__main__":

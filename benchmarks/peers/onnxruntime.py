@@ -30,7 +30,8 @@ def describe(threads: int) -> Mapping[str, str]:
 def prepare(task: Task) -> Prepared:
     """A session on the model, its inputs and its output bound to arrays."""
     if task.kind == "model":
-        return _bound(task, task.attributes["onnx"], task.arrays())
+        given = dict(zip(task.attributes["names"], task.arrays().values(), strict=True))
+        return _bound(task, task.attributes["onnx"], given)
     net = network_of(task, tuple(ELEMENTS))
     given = {"x": net.x} if net.constant_weights else {"x": net.x, "w0": net.layers[0].weight}
     return _bound(task, _model(net).SerializeToString(), given)
@@ -45,10 +46,10 @@ def _bound(task: Task, model: str | bytes, given: Mapping[str, Array]) -> Prepar
     binding = session.io_binding()
     for name, array in given.items():
         binding.bind_cpu_input(name, array)
-    name = session.get_outputs()[0].name
-    value = onnxruntime.OrtValue.ortvalue_from_numpy(session.run([name], {**given})[0])
-    binding.bind_ortvalue_output(name, value)
-    return Prepared(lambda: session.run_with_iobinding(binding), lambda _: value.numpy())
+    results = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in session.run(None, {**given})]
+    for output, value in zip(session.get_outputs(), results, strict=True):
+        binding.bind_ortvalue_output(output.name, value)
+    return Prepared(lambda: session.run_with_iobinding(binding), lambda _: results[0].numpy())
 
 
 def _model(net: Network) -> onnx.ModelProto:

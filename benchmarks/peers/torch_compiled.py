@@ -8,7 +8,7 @@ import torch
 import torch._inductor.config as inductor
 from torch.nn import functional
 
-from benchmarks.peers.torch_eager import ACTIVATIONS, describe, program_of, reading, tensor
+from benchmarks.peers.torch_eager import ACTIVATIONS, describe, first, program_of, reading, tensor
 from benchmarks.tasks import Network, expression_of, network_of
 from tcpx.measure.protocol import Array, Prepared, Task
 
@@ -46,7 +46,7 @@ def prepare(task: Task) -> Prepared:
     """The compiled model on its input; its first call compiles."""
     torch.compiler.reset()
     model: Callable[..., torch.Tensor]
-    as_array: tuple[Callable[[torch.Tensor], Array], str | None] = (lambda y: y.contiguous().numpy(), None)
+    as_array: tuple[Callable[[torch.Tensor], Array], str | None] = (first, None)
     if task.kind == "model":
         model, given = program_of(task)
     elif task.kind == "expression":

@@ -28,7 +28,7 @@ def prepare(task: Task) -> Prepared:
     """The model on its input."""
     if task.kind == "model":
         program, given = program_of(task)
-        return Prepared(lambda: inference(program, *given), lambda y: y.contiguous().numpy())
+        return Prepared(lambda: inference(program, *given), first)
     if task.kind == "expression":
         wanted = expression_of(task, "torch", torch=torch, F=functional)
         given = [torch.from_numpy(array) for array in task.arrays().values()]
@@ -42,6 +42,11 @@ def program_of(task: Task) -> tuple[Callable[..., torch.Tensor], list[torch.Tens
     """The program that was exported for a model, and its inputs."""
     program = torch.export.load(task.attributes["program"]).module()
     return program, [torch.from_numpy(array) for array in task.arrays().values()]
+
+
+def first(results: torch.Tensor | tuple[torch.Tensor, ...]) -> Array:
+    """The array of the only result, or of the first."""
+    return (results[0] if isinstance(results, tuple) else results).contiguous().numpy()
 
 
 def tensor(array: Array, dtype: str) -> torch.Tensor:
