@@ -164,3 +164,15 @@ def test_what_is_not_commutative_has_no_lanes() -> None:
     payload = text("where the largest is", "f32").replace(",\n      commutative = true", "")
     found = refusal(payload, 'let v = match one "v" in root\nvectorize(v)')
     assert "does not become vectors on its own" in found.message
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_default_schedule_has_lanes_for_rows_of_8_elements_and_more(name: str) -> None:
+    payload = tcpx.parse(text(name, "f32"))
+    source = tcpx.emit(payload, target="x86_avx512").c_source
+    assert "if (K >= 8 * N)" in source or len(payload.main.outputs) > 1
+    kernel = tcpx.compile(tcpx.parse(text(name, "f32")))
+    for sizes in SIZES:
+        arguments = given(name, "f32", sizes)
+        for found, wanted in zip(run_guarded(kernel, *arguments), CASES[name][1](*arguments), strict=True):
+            assert np.array_equal(found, wanted), sizes
