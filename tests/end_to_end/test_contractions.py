@@ -352,6 +352,21 @@ def test_columns_that_do_not_fill_a_vector(target: Target, dtype: str) -> None:
             np.testing.assert_array_equal(found, x @ w + b + y, err_msg=f"{m} x {n} x {k}")
 
 
+def test_a_constant_beyond_l2_is_asked_for_ahead() -> None:
+    """Of a slow L3, for up to 512 rows: in a version of its own where their number is not known."""
+    text = """
+func @f(%x: tensor<[M]x1536xf32>) -> tensor<[M]x384xf32> symbols [M: 1..] {
+  %w = tcp.const {constant = "w"} : tensor<1536x384xf32>
+  %y = tcp.matmul(%x, %w) : tensor<[M]x384xf32>
+  tcp.return(%y)
+}
+"""
+    constants = {"w": np.zeros((1536, 384), np.float32)}
+    source = tcpx.emit(tcpx.parse(text, constants=constants), target="sapphire_rapids").c_source
+    assert "if (M <= 512)" in source
+    assert "prefetch(y_rhs" in source
+
+
 def test_narrow_vectors_hold_the_columns_beside_whole_vectors() -> None:
     source = tcpx.emit(tcpx.parse(payload("mk,kn->mn", {"m": 40, "k": 5, "n": 18})), target="x86_avx512").c_source
     assert "__m512 r_" in source
