@@ -1,7 +1,7 @@
 """Models of ONNX, read and called: `tcpx.onnx.load`. Needs the extra `onnx`."""
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -10,14 +10,17 @@ import numpy as np
 from tcpx.api import compile
 from tcpx.emit_c.kernel import Kernel
 from tcpx.frontends.onnx import Finding, Model, OnnxError, Port, UnsupportedError, load
+from tcpx.frontends.onnx.reference import RUNTIMES, values_of
+from tcpx.interp import ParamValue
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.evaluator import Array
 from tcpx.payload.safetensors import write_safetensors
 from tcpx.payload.text.printer import print_module
 from tcpx.target import Target
 from tcpx.transform.language.embedded import Schedulable
+from tcpx.verification.values import EVALUATOR, ValueBisection, bisect_values
 
-__all__ = ["Finding", "Model", "OnnxError", "Port", "Session", "UnsupportedError", "load", "write"]
+__all__ = ["Finding", "Model", "OnnxError", "Port", "Session", "UnsupportedError", "bisect", "load", "write"]
 
 MOST_KERNELS: Final = 16
 """Of a session: one for each combination of values of inputs that have to be constant."""
@@ -36,6 +39,37 @@ def write(model: Model, folder: str | Path) -> tuple[Path, ...]:
     finally:
         module.constants.source = source
     return (text, weights) if arrays else (text,)
+
+
+def bisect(
+    model: Model,
+    arrays: Mapping[str, Array],
+    schedule: Schedulable | None = None,
+    *,
+    against: str = "ort",
+    params: Mapping[str, ParamValue] | None = None,
+    target: str | Target = "native",
+    threads: int = 1,
+    on_probe: Callable[[int], None] = lambda count: None,
+) -> ValueBisection:
+    """Find the node whose result is wrong for these inputs, by name: in the payload, against all values that ONNX
+    Runtime (`ort`) or the reference of the package `onnx` (`onnx`) computes, then in the compiled kernel, against the
+    reference evaluator; with `evaluator` only there (`tcpx.bisect_values`). Raises OnnxError and ArgumentError."""
+    missing = [port.name for port in model.inputs if port.name not in arrays]
+    if missing:
+        raise _missing(missing, arrays)
+    others = None if against == "evaluator" else values_of(model, arrays, against)
+    return bisect_values(
+        model.module,
+        schedule,
+        *(np.asarray(arrays[port.name]) for port in model.inputs),
+        others=others,
+        against=RUNTIMES.get(against, EVALUATOR),
+        params=params,
+        target=target,
+        threads=threads,
+        on_probe=on_probe,
+    )
 
 
 class Session:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import ceil, prod
@@ -28,6 +29,7 @@ from tcpx.transform.outlining import inline
 
 CALL: Final = f"= {Call.opcode}"
 """Of what a step made or changed: calls, so that there may be a function that was not there before."""
+_NUMBER: Final = re.compile(r"\.\d+$")
 MOST_CALLS: Final = 32
 """Calls of a function in the payload that it is tuned in, at most."""
 CACHES: Final = 2
@@ -142,6 +144,18 @@ class Parts:
     def named(self, key: str) -> tuple[str, ...]:
         """The functions of a key."""
         return tuple(name for name, held in self.keys.items() if held == key)
+
+    def function_of(self, names: Sequence[str]) -> str:
+        """The function that the first of some operations of the payload became a part of, empty for none: `names` are
+        those of it and of all that follow it. A call has the name of the last operation that it stands for, and a
+        number behind it where that was there."""
+        found = [(call.name, name) for name, held in self.functions.items() for call in held.calls]
+        calls = {**{_NUMBER.sub("", call): name for call, name in found}, **dict(found)}
+        for behind, name in enumerate(names):
+            if name in calls:
+                body = self.functions[calls[name]].module.funcs[calls[name]].body
+                return calls[name] if behind < len(body.ops) - 1 else ""
+        return ""
 
     def sizes_of_calls(self, key: str, sizes: Sequence[Mapping[str, int]]) -> Counter[Sizes]:
         """How often a function is called with which sizes, where the payload is called once with each of these."""

@@ -4,12 +4,16 @@ import argparse
 import sys
 
 import tcpx
+from tcpx.cli.models import model_of
 from tcpx.cli.options import (
     Subcommand,
+    UsageError,
     add_payload,
     add_schedule,
     add_sizes,
     checked_unique,
+    input_file,
+    natural,
     params_of,
     schedule_of,
 )
@@ -18,6 +22,21 @@ from tcpx.cli.options import (
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_payload(parser)
     add_schedule(parser)
+    parser.add_argument(
+        "--against",
+        choices=("evaluator", "ort", "onnx"),
+        help="look for the operation of a whole model that is computed wrong: by the compiled kernel, beside the "
+        "reference evaluator; by the payload, too, beside ONNX Runtime or the reference of the package onnx",
+    )
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        type=input_file,
+        metavar="NAME=FILE.npy",
+        help="with --against: the array for an argument; may be repeated; the others are random",
+    )
+    parser.add_argument("--random", type=natural, default=0, metavar="SEED", help="with --against; default: 0")
     parser.add_argument("--speed", action="store_true", help="look for the step that made the kernel slow")
     add_sizes(
         parser, "try this size; without it, for the numbers: 0, 1, odd ones and those round every tile. May be repeated"
@@ -25,6 +44,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _execute(options: argparse.Namespace) -> int:
+    if options.against is not None:
+        return _values(options)
+    if options.input:
+        raise UsageError("--input needs --against")
     module, schedule = tcpx.load(options.file), schedule_of(options)
     sizes = checked_unique(options.size, "--size")
     if options.speed:
@@ -45,6 +68,55 @@ def _execute(options: argparse.Namespace) -> int:
     print(f"{found.steps} steps and the compiled C keep the numbers, in {len(found.cases)} cases:")
     for case in found.cases:
         print(f"  {case}")
+    return 0
+
+
+def _values(options: argparse.Namespace) -> int:
+    """The operation of a model, or of a payload, that is computed wrong."""
+    if options.speed:
+        raise UsageError("--against is about the numbers, --speed is not")
+    model, files = model_of(options)
+    if model is None and options.against != "evaluator":
+        raise UsageError(f"--against {options.against} needs a model, FILE.onnx")
+    module = tcpx.load(options.file) if model is None else model.module
+    ports = {} if model is None else {port.name: port.argument for port in model.inputs}
+    dtypes = tcpx.argument_dtypes(module)
+    names = {name: ports.get(name, name) for name in files if model is None or name not in model.values}
+    given = {argument: tcpx.read_array(files[name], dtypes.get(argument)) for name, argument in names.items()}
+    arrays = tcpx.random_inputs(module, options.random, given=given, sizes=checked_unique(options.size, "--size"))
+    schedule, params = schedule_of(options), params_of(options)
+
+    def say(count: int) -> None:
+        print(f"kernel {count}: compiled and compared with the reference evaluator", flush=True)
+
+    if model is None:
+        found = tcpx.bisect_values(
+            module,
+            schedule,
+            *arrays,
+            params=params,
+            target=options.target,
+            threads=options.threads,
+            on_probe=say,
+        )
+    else:
+        found = tcpx.onnx.bisect(
+            model,
+            dict(zip(ports, arrays, strict=True)),
+            schedule,
+            against=options.against,
+            params=params,
+            target=options.target,
+            threads=options.threads,
+            on_probe=say,
+        )
+    if found.compared:
+        print(f"{found.compared} values of the payload compared with those of {options.against}")
+    diagnostic = found.diagnostic()
+    if diagnostic is not None:
+        print(diagnostic.render(), file=sys.stderr)
+        return 1
+    print("the compiled kernel gives what the reference evaluator does")
     return 0
 
 
@@ -78,7 +150,10 @@ BISECT = Subcommand(
     "With --speed (and a --size for each symbol): compile the schedule cut after each use of a sequence, then after\n"
     "each step of one use, and time these kernels in turn. The step that is named is the one after which the kernel\n"
     "is never again as fast. A cut is not the whole schedule: a step that only makes later ones slow is not named.\n\n"
-    "The exit status is 1 also where a step is named.",
+    "With --against, at one choice of inputs: name the first operation, of a model the node of ONNX, whose result\n"
+    "deviates although what it reads is right, the function that computes it, the step of the schedule that makes it\n"
+    "wrong by itself, and the largest deviation. Some ten kernels are compiled, which return values on the way.\n\n"
+    "The exit status is 1 also where a step or an operation is named.",
     example="tcpx bisect examples/digits/digits.tcp -s schedules/digits.tcps --size B=7",
     add_arguments=_add_arguments,
     execute=_execute,

@@ -121,6 +121,35 @@ def compare(
     return None
 
 
+@frozen
+class Deviation:
+    """Where an array deviates most from what it should be, and how many of its elements do by more than rounding."""
+
+    index: tuple[int, ...]
+    found: float
+    wanted: float
+    wrong: int
+    total: int
+
+    def __str__(self) -> str:
+        most = f"the largest deviation is {abs(self.found - self.wanted):.4g}: element {list(self.index)}"
+        return f"{self.wrong} of {self.total} elements; {most} is {self.found!r}, not {self.wanted!r}"
+
+
+def deviation(found: Array, wanted: Array) -> Deviation | None:
+    """None where all elements are what `compare` takes. Raises ValueError for arrays of other shapes."""
+    if found.shape != wanted.shape:
+        raise ValueError(f"required an array of shape {wanted.shape}, found {found.shape}")
+    wrong = _wrong(found, wanted)
+    if not wrong.any():
+        return None
+    a, b = found.astype(np.float64), wanted.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        apart = np.where(wrong, np.nan_to_num(np.abs(a - b), nan=np.inf), -1.0)
+    index = tuple(int(k) for k in np.unravel_index(int(apart.argmax()), apart.shape))
+    return Deviation(index, float(found[index]), float(wanted[index]), int(wrong.sum()), int(wrong.size))
+
+
 def is_same(found: Array, wanted: Array) -> bool:
     """Whether arrays are the same as `compare` means it."""
     return found.shape == wanted.shape and not bool(_wrong(found, wanted).any())
