@@ -183,7 +183,8 @@ def test_what_the_program_refuses(tmp_path: Path) -> None:
     for words, said in {
         "x=x.npy": "k: w: no file is given for it; usage: main [-o FOLDER] x=FILE.npy w=FILE.npy",
         "x=x.npy w=none.npy": "k: none.npy: No such file or directory",
-        "x=x.npy w=f64.npy": "k: f64.npy: required 'descr': '<f4', found {'descr': '<f8', 'fortran_order': False, 'shape': (12, 8), }\n",
+        "x=x.npy w=f64.npy": "k: f64.npy: required 'descr': '<f4', found {'descr': '<f8', 'fortran_order': False,"
+        " 'shape': (12, 8), }\n",
         "x=x.npy w=flat.npy": f"k: flat.npy: {tensor}, found an array of 1 dims",
         "x=x.npy w=fortran.npy": "k: fortran.npy: required an array in row-major order",
         "x=x.npy w=short.npy": f"k: short.npy: {tensor}, found 8 x 8",
