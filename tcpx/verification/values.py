@@ -90,10 +90,11 @@ def bisect_values(
 
     First the values that the reference evaluator computes are compared with `others`, those of another implementation
     by their names in the payload, in the order of the operations. Then the compiled kernel is compared with the
-    evaluator; where it deviates, kernels are compiled that also return the values at a cut between two operations, by
-    binary search over cuts: all are right at one and some are wrong at the next. About log2(n) kernels for n
-    operations. The operation in between is run through `bisect` by itself, which finds a step that makes it wrong.
-    Raises what compilation and calls raise.
+    evaluator; where it deviates, kernels of parts of the payload are compiled, which start with values that are right,
+    by binary search over cuts between operations: about log2(n) for n of them, each for half as many operations. Where
+    parts are right by themselves, or the schedule cannot be applied to them, kernels of all of it are, which also
+    return the values at a cut. The operation is run through `bisect` by itself, which finds a step that makes it
+    wrong. Raises what compilation and calls raise.
     """
     setting = Setting.of(module, schedule, params, target, threads)
     ops = [op for op in module.main.body.ops if not op.is_terminator]
@@ -113,14 +114,31 @@ def bisect_values(
     kernels = _Kernels(setting, ops, arrays, values, on_probe)
     if not cuts or kernels.wrong_at(cuts[-1]) is None:
         return ValueBisection(compared, kernels.count, None)
-    right, wrong = -1, len(cuts) - 1
-    while wrong - right > 1:
-        middle = (right + wrong) // 2
-        if kernels.wrong_at(cuts[middle]) is None:
-            right = middle
-        else:
-            wrong = middle
-    return ValueBisection(compared, kernels.count, kernels.named(cuts[wrong], seed))
+    cut = _found(cuts, kernels.part_wrong) or _found(cuts, lambda _, end: kernels.wrong_at(end))
+    return ValueBisection(compared, kernels.count, kernels.named(cut, seed) if cut is not None else None)
+
+
+Probe = Callable[[int, int], "tuple[Value, Deviation] | None"]
+
+
+def _found(cuts: Sequence[int], probe: Probe) -> tuple[int, tuple[Value, Deviation]] | None:
+    """The first cut behind which something is wrong, and what, by binary search: `probe` looks at what is between a
+    cut behind which all is right and a later one. None where it finds nothing, or cannot be asked."""
+    right, wrong, found = -1, len(cuts) - 1, None
+    try:
+        while wrong - right > 1:
+            middle = (right + wrong) // 2
+            tried = probe(cuts[right] if right >= 0 else 0, cuts[middle])
+            if tried is None:
+                right = middle
+            else:
+                wrong, found = middle, (cuts[middle], tried)
+        if found is None or found[0] != cuts[wrong]:
+            tried = probe(cuts[right] if right >= 0 else 0, cuts[wrong])
+            found = (cuts[wrong], tried) if tried is not None else None
+    except TcpxError:  # a part to which the schedule cannot be applied
+        return None
+    return found
 
 
 def _evaluated(module: Module, arrays: Sequence[Array], seed: int) -> Mapping[Value, Array]:
@@ -150,20 +168,30 @@ class _Kernels:
         if cut not in self.found:
             live, end = self._live(cut), self.setting.module.main.returned
             returned = list(dict.fromkeys([*end, *live])) if len(set(end)) == len(end) else [*end, *live]
-            self.count += 1
-            self.on_probe(self.count)
-            made = compile(
-                _returning(self.setting.module, returned[len(end) :]),
-                self.setting.program,
-                params=self.setting.params,
-                target=self.setting.target,
-                threads=self.setting.threads,
-            )
-            results = made(*(array.copy() for array in self.arrays))
-            pairs = zip(returned, results if isinstance(results, tuple) else (results,), strict=True)
+            results = self._run(_returning(self.setting.module, returned[len(end) :]), self.arrays)
+            pairs = zip(returned, results, strict=True)
             deviations = [(v, deviation(array, self.values[v])) for v, array in pairs if v in live]
             self.found[cut] = next(((v, apart) for v, apart in reversed(deviations) if apart is not None), None)
         return self.found[cut]
+
+    def part_wrong(self, start: int, end: int) -> tuple[Value, Deviation] | None:
+        """The same of the values behind `end`, of a kernel that computes nothing but what is between, from values that
+        are right. Raises TcpxError where the schedule cannot be applied to that."""
+        live = [v for v in self._live(end) if v.defining_op in self.ops[start:end]]
+        if not live:
+            return None
+        module, given = segment(self.setting.module, self.ops[start:end], live)
+        results = self._run(module, [self.values[value] for value in given])
+        deviations = [(v, deviation(array, self.values[v])) for v, array in zip(live, results, strict=True)]
+        return next(((v, apart) for v, apart in reversed(deviations) if apart is not None), None)
+
+    def _run(self, module: Module, arrays: Sequence[Array]) -> tuple[Array, ...]:
+        self.count += 1
+        self.on_probe(self.count)
+        setting = self.setting
+        kernel = compile(module, setting.program, params=setting.params, target=setting.target, threads=setting.threads)
+        results = kernel(*(array.copy() for array in arrays))
+        return results if isinstance(results, tuple) else (results,)
 
     def _live(self, cut: int) -> list[Value]:
         """What is computed before and read behind, in the order of the operations; at the end what is returned."""
@@ -172,12 +200,9 @@ class _Kernels:
         read = {value for op in later for inner in op.walk() for value in inner.operands}
         return [v for op in self.ops[:cut] if not op.is_fixed for v in op.results if v in read]
 
-    def named(self, cut: int, seed: int) -> WrongValue | None:
+    def named(self, found: tuple[int, tuple[Value, Deviation]], seed: int) -> WrongValue:
         """What is wrong behind so many operations, and right before."""
-        found = self.wrong_at(cut)
-        if found is None:
-            return None
-        value, apart = found
+        cut, (value, apart) = found
         op = value.defining_op or self.ops[cut - 1]
         setting = self.setting
         parts = Parts.of(setting.module, setting.program, setting.target, setting.threads, setting.params)
@@ -190,7 +215,7 @@ class _Kernels:
         """The step that makes an operation wrong without the others, or what is known instead."""
         setting = self.setting
         try:
-            alone = isolated(setting.module, op)
+            alone, _ = segment(setting.module, [op], op.results)
             found = bisect(
                 alone, setting.program, params=setting.params, target=setting.target, threads=setting.threads, seed=seed
             )
@@ -220,23 +245,25 @@ def _returning(module: Module, values: Sequence[Value]) -> Module:
     return copy
 
 
-def isolated(module: Module, op: Operation) -> Module:
-    """A payload that does one operation of another: what it reads is given, but for constants. Raises VerifyError where
-    that tells too little, such as a size."""
-    given = list(dict.fromkeys(v for v in op.operands if v.defining_op is None or not v.defining_op.is_fixed))
+def segment(module: Module, ops: Sequence[Operation], returned: Sequence[Value]) -> tuple[Module, list[Value]]:
+    """A payload that does some operations of another, which follow each other, and the values that it is given: what
+    they read, but for constants. Raises VerifyError where these tell too little, such as a size."""
+    made = {value for op in ops for inner in op.walk() for value in inner.defined}
+    read = dict.fromkeys(v for op in ops for inner in op.walk() for v in inner.operands if v not in made)
+    given = [v for v in read if v.defining_op is None or not v.defining_op.is_fixed]
     told = {symbol for value in given for dim in shape_of(value.type) for symbol in symbols(dim)}
     copy = copy_module(module)
     func = FuncOp(module.main.name, [(v.name, v.type) for v in given], [s for s in module.main.symbols if s in told])
     mapping = CloneMap(dict(zip(given, func.args, strict=True)))
-    for value in dict.fromkeys(op.operands):
-        if value not in given and value.defining_op is not None:
-            func.body.append(value.defining_op.clone(mapping, str))
-    made = func.body.append(op.clone(mapping, str))
-    func.body.append(Return(made.results))
+    constants = [v.defining_op for v in read if v not in given and v.defining_op is not None]
+    for op in [*constants, *ops]:
+        func.body.append(op.clone(mapping, str))
+    func.body.append(Return([mapping.value(value) for value in returned]))
     copy.remove(copy.main)
     copy.add(func)
     copy.entry = func.name
-    for other in [held for held in copy.funcs.values() if held not in copy.reached(func)]:
+    kept = copy.reached(func)
+    for other in [held for held in copy.funcs.values() if held not in kept]:
         copy.remove(other)
     verify_module(copy)
-    return copy
+    return copy, given

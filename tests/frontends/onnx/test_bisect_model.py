@@ -144,3 +144,17 @@ def test_in_the_shell(path: Path, arrays: dict[str, Any], capsys: pytest.Capture
     assert "the compiled kernel gives what the reference evaluator does" in capsys.readouterr().out
     assert execute(["bisect", str(payload), "--against", "ort"]) == 2
     assert "--against ort needs a model" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("skew")
+def test_a_schedule_that_needs_the_whole(path: Path, arrays: dict[str, Any]) -> None:
+    """It names an operation that parts of the model do not have: the whole is compiled, with values on the way."""
+    program = schedule(
+        'let last = match one op in root where name == "model/y/Neg"\n'
+        '  for x in match any op in root where name == "model/p4/MatMul" { skew(x) }'
+    )
+    found = tcpx.onnx.bisect(tcpx.onnx.load(path), arrays, program, against="evaluator", target="generic")
+    assert found.wrong is not None
+    assert found.wrong.operation.name == "model/p4/MatMul"
+    assert found.wrong.step is None
+    assert found.wrong.notes[0].startswith("the schedule cannot be applied to it by itself: ")
