@@ -98,6 +98,8 @@ INOUT: Final = "inout"
 NUMBERS: Final = "numbers"
 """The attribute of a function that holds, in pairs, the positions of arguments that are numbers and the symbols that
 they are the sizes of."""
+RESULT_NAMES: Final = "result_names"
+"""The attribute of a function that holds what its results are called in C and Python, "" for those that are not."""
 NO_NOTES: Mapping[str, str] = {}
 
 
@@ -671,6 +673,13 @@ class FuncOp(Operation):
             for k, n in [pair]
             if isinstance(k, int) and isinstance(n, int) and 0 <= k < len(self.args)
         }
+
+    @property
+    def names_of_results(self) -> tuple[str, ...]:
+        """What each result is called, "" where nothing is said: state by the name of its argument."""
+        held = self.attributes.get(RESULT_NAMES, ())
+        names = [name if isinstance(name, str) else "" for name in held] if isinstance(held, tuple) else []
+        return (*names, *[""] * (len(self.returned) - len(names)))
 
     @property
     def inputs(self) -> list[Value]:

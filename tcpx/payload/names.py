@@ -1,6 +1,6 @@
 """Names that are free in a function."""
 
-from tcpx.payload.ir import Block, FuncOp, Module, Operation
+from tcpx.payload.ir import Block, FuncOp, Module, Operation, Value
 from tcpx.payload.journal import Journal
 from tcpx.payload.sizes import Var
 from tcpx.payload.value_names import as_value_name
@@ -23,6 +23,18 @@ class Names(Journal):
         names.add(name)
         self.record(lambda: names.discard(name))
         return name
+
+    def take_name(self, func: FuncOp, value: Value, name: str) -> None:
+        """Call a value so; another one of the function that was is called by it and a number."""
+        for op in func.walk():
+            for other in op.defined:
+                if other.name == name and other is not value:
+                    self._rename(other, self.fresh_name(func, name))
+        self._rename(value, name)
+
+    def _rename(self, value: Value, name: str) -> None:
+        old, value.name = value.name, name
+        self.record(lambda: setattr(value, "name", old))
 
     def ordinal_name(self, place: Operation | Block, base: str) -> str:
         """`base1`, `base2`, ... : the first that is free in the function; it is reserved."""

@@ -1,7 +1,8 @@
 """Which arguments of a function are state, `inout` in the text: the result with the name of one is put into its memory.
+Other names of results are what they are called in C.
 What a call is given for state is given up: nothing reads it afterwards."""
 
-from tcpx.payload.ir import INOUT, NUMBERS, Block, FuncOp, Operation, Value
+from tcpx.payload.ir import INOUT, NUMBERS, RESULT_NAMES, Block, FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.sizes import is_equal
 from tcpx.payload.types import BufferType, TensorType, dtype_of, index, shape_of
@@ -50,6 +51,23 @@ def check_numbers(func: FuncOp) -> None:
                 required=f"%{func.args[k].name}: index",
                 found=str(func.args[k].type),
             )
+
+
+def check_result_names(func: FuncOp) -> None:
+    """Raise VerifyError unless each result has at most one name, which nothing else that a caller gives or gets has."""
+    held = func.attributes.get(RESULT_NAMES)
+    if held is None or "results" in func.attributes:
+        return
+    names = [name for name in func.names_of_results if name]
+    taken = [value.name for value in func.args]
+    states = [name for k, name in enumerate(func.names_of_results) if name and k in func.states.values()]
+    fits = isinstance(held, tuple) and held == func.names_of_results[: len(func.returned)][: len(held)]
+    if not fits or states or len({*names, *taken}) != len(names) + len(taken):
+        raise func.error(
+            f"`{RESULT_NAMES}` is what results are called",
+            required="a text for each of the first results, none of state, all different, and no name of an argument",
+            found=str(held),
+        )
 
 
 def check_given_up(op: Operation) -> None:

@@ -16,7 +16,7 @@ from tcpx.payload.predicates import Predicate
 from tcpx.payload.size_excess import Excess, excess, excess_of_memory
 from tcpx.payload.size_expressions import atoms
 from tcpx.payload.sizes import Dim, Size, Symbol, Var, to_text
-from tcpx.payload.state import check_given_up, check_numbers, check_reads, check_states
+from tcpx.payload.state import check_given_up, check_numbers, check_reads, check_result_names, check_states
 from tcpx.payload.strided import check_strided
 from tcpx.payload.subsets import Tile
 from tcpx.payload.text.scope import DIM_ATTRIBUTES, RESERVED
@@ -41,6 +41,7 @@ def verify_module(module: Module) -> None:
         check_ranges(func)
         check_states(func)
         check_numbers(func)
+        check_result_names(func)
         checker.check_names(func.body, set())
         for op in func.walk():
             checker.check_structure(op)

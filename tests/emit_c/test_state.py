@@ -476,3 +476,44 @@ def test_arrays_that_cannot_be_state() -> None:
     both = np.zeros(50, np.float32)
     assert misfit(kernel, x, both[:25].reshape(5, 5), w, u, out=both[:5]).found == "memory that overlaps `h`"
     assert kernel(x, both[:25].reshape(5, 5), w, u, out=both[45:])[0].base is both
+
+
+NAMED = """\
+func @f(%x: tensor<[N]x4xf32>, %h: inout tensor<[N]x4xf32>) -> (%logits: tensor<[N]x4xf32>, %h: tensor<[N]x4xf32>, tensor<[N]xf32>, %past.0.key: tensor<4x[N]xf32>) symbols [N] {
+  %logits = tcp.add(%x, %x) : tensor<[N]x4xf32>
+  %n = tcp.mul(%h, %logits) : tensor<[N]x4xf32>
+  %s = tcp.reduce_sum(%n) {dims = [1]} : tensor<[N]xf32>
+  %t = tcp.transpose(%x) {permutation = [1, 0]} : tensor<4x[N]xf32>
+  tcp.return(%logits, %n, %s, %t)
+}
+"""  # noqa: E501 - the head of a function is one line
+
+
+def test_results_have_names() -> None:
+    """In the text, in C and in Python; those that are not named are `out`."""
+    module = tcpx.parse(NAMED)
+    assert module.text() == NAMED
+    source = emit(module)
+    assert "int f(const float *x, float *h, float *logits, float *out, float *past_0_key, int64_t N," in source.header
+    kernel = tcpx.compile(module)
+    assert [held.name for held in kernel.signature.results] == ["logits", "h", "out", "past.0.key"]
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    found = kernel(x, x.copy())
+    np.testing.assert_array_equal(found[0], x + x)
+    np.testing.assert_array_equal(found[3], x.T)
+    schedule = tcpx.parse_schedule("language 1\nschedule s(root: func) { bufferize(root) }")
+    bufferized = tcpx.apply_schedule(module, schedule)
+    assert tcpx.parse(bufferized.module.text()).text() == bufferized.module.text()
+
+
+@pytest.mark.parametrize(
+    ("results", "message"),
+    [
+        ("(%y: tensor<4xf32>, %y: tensor<4xf32>)", "two results are called %y"),
+        ("(%x: tensor<4xf32>, tensor<4xf32>)", "no argument is `inout` that is called %x"),
+        ('(tensor<4xf32>, tensor<4xf32>) {result_names = ["y", "", ""]}', "`result_names` is what results are called"),
+        ('(tensor<4xf32>, tensor<4xf32>) {result_names = ["x", ""]}', "`result_names` is what results are called"),
+    ],
+)
+def test_names_that_are_refused(results: str, message: str) -> None:
+    assert message in refused(f"func @f(%x: tensor<4xf32>) -> {results} {{\n  tcp.return(%x, %x)\n}}\n").message

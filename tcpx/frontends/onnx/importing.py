@@ -21,9 +21,10 @@ from tcpx.frontends.onnx.writing import Writer
 from tcpx.payload.builder import Builder
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.evaluator import Array
-from tcpx.payload.ir import INOUT, NUMBERS, Attribute, Module, Value
+from tcpx.payload.ir import INOUT, NUMBERS, RESULT_NAMES, FuncOp, Module, Value
 from tcpx.payload.sizes import Dim, Symbol, as_symbol
 from tcpx.payload.types import TensorType, Type, index, shape_of
+from tcpx.payload.value_ranges import RANGES, Declared, range_entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ class Import:
                 return self._needing(error, ports)
             builder.returns(*results)
         func = next(iter(builder.module.funcs.values()))
-        self._mark(func.attributes, ports, numbers)
+        self._mark(w, func, ports, numbers)
         without_unread(func)
         shared_first(func)
         return Imported(builder.finish(), tuple(ports), tuple(o.name for o in self.graph.output))
@@ -215,15 +216,31 @@ class Import:
             raise OnnxError.at(self.model.file, message, f"{shown(own)}, or a Concat of it", shown(tensor.shape))
         return made
 
-    def _mark(self, attributes: dict[str, Attribute], ports: Sequence[Port], numbers: Sequence[Symbol]) -> None:
-        """Say which arguments are numbers, and which are state."""
+    def _mark(self, w: Writer, func: FuncOp, ports: Sequence[Port], numbers: Sequence[Symbol]) -> None:
+        """Say what results are called, which arguments are numbers, which are state, and what indices may be."""
+        attributes, given = func.attributes, func.args
         places = {p.name: k for k, p in enumerate(ports) if k >= len(numbers)}
         outputs = [o.name for o in self.graph.output]
+        states = {s.output for s in self.states.values()}
+        taken = {p.argument for p in ports}
+        names = ["" if name in states else self._result(identifier(name), taken) for name in outputs]
+        if any(names):
+            attributes[RESULT_NAMES] = tuple(names)
+        ranges = {given.index(value): Declared(*held) for value, held in w.ranges.items() if value in given}
+        if ranges:
+            attributes[RANGES] = range_entries(ranges)
         if numbers:
             attributes[NUMBERS] = tuple((k, symbol.name) for k, symbol in enumerate(numbers))
         if self.states:
             pairs = ((places[s.input], outputs.index(s.output)) for s in self.states.values())
             attributes[INOUT] = tuple(sorted(pairs))
+
+    def _result(self, name: str, taken: set[str]) -> str:
+        """What a result is called: like the output, unless an argument or another result is."""
+        while name in taken:
+            name = f"{name}.out"
+        taken.add(name)
+        return name
 
     def _needing(self, error: NotConstant, ports: Sequence[Port]) -> Imported:
         """The inputs that decide a value that has to be known. Raises UnsupportedError where they are data."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from tcpx.frontends.onnx.broadcasting import Shape, broadcast_shape, same
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.tidying import in_place
+from tcpx.limits import INT64_MAX
 from tcpx.payload.builder import Builder, tile
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.evaluator import Array
@@ -14,13 +15,14 @@ from tcpx.payload.facts import NOTHING
 from tcpx.payload.ir import Attribute, Block, Operation, Value, operation_class
 from tcpx.payload.ops.assertion import Assert
 from tcpx.payload.ops.constant import Const
+from tcpx.payload.ops.elementwise import Cast
 from tcpx.payload.ops.expand import Expand
 from tcpx.payload.ops.generic import Generic, Yield
 from tcpx.payload.ops.gml_st import Materialize
 from tcpx.payload.ops.movement import Fill
-from tcpx.payload.ops.views import Reshape
+from tcpx.payload.ops.views import Reshape, View
 from tcpx.payload.predicates import Predicate
-from tcpx.payload.sizes import Dim, Size, as_dim, is_less_equal
+from tcpx.payload.sizes import Dim, Size, as_dim, is_less_equal, maximum, minimum
 from tcpx.payload.types import ScalarType, TensorType, dtype_of, i1, scalar_of_numpy, shape_of
 from tcpx.payload.value_ranges import value_range
 
@@ -36,6 +38,10 @@ class Writer:
         self.prefix = ""
         self.made: list[Operation] = []
         """The operations of the node at hand."""
+        self.is_certain = True
+        """Whether what is written is computed whatever the arguments are: not in a branch."""
+        self.ranges: dict[Value, tuple[Dim, Dim]] = {}
+        """Between what the elements of arguments have to lie that are indices."""
         self.facts = NOTHING
         """What holds of sizes, beside the ranges of their symbols: the function asserts it."""
 
@@ -279,6 +285,7 @@ class Writer:
 
     def from_start(self, indices: Value, extent: Dim) -> Value:
         """Indices of which negative ones count from the end, as indices from the start."""
+        self._index(indices, extent)
         known = value_range(indices)
         if not dtype_of(indices.type).minimum or (known is not None and is_less_equal(0, known[0]) is True):
             return indices
@@ -286,6 +293,17 @@ class Writer:
         return self.op(
             "select", self.with_number("less", indices, 0, dtype=i1), behind, indices, dtype=dtype_of(indices.type)
         )
+
+    def _index(self, indices: Value, extent: Dim) -> None:
+        """Note of an argument whose elements are indices between what they have to lie."""
+        value = indices
+        while isinstance(value.defining_op, View | Cast) and len(value.defining_op.operands) == 1:
+            value = value.defining_op.operands[0]
+        dtype = dtype_of(value.type)
+        if not self.is_certain or value.defining_op is not None or not dtype.is_integer or dtype.maximum > INT64_MAX:
+            return
+        first, end = self.ranges.get(value, (0 - extent, extent))
+        self.ranges[value] = maximum(first, 0 - extent), minimum(end, extent)
 
     def generic(
         self,

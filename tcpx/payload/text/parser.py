@@ -11,7 +11,19 @@ from lark import Token
 from tcpx.payload.constants import Constants, NumpyArray
 from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, TcpxError, check_text, counted
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import CALLEE, GIVEN, INOUT, NUMBERS, Block, FuncOp, Module, Operation, Value, operation_class
+from tcpx.payload.ir import (
+    CALLEE,
+    GIVEN,
+    INOUT,
+    NUMBERS,
+    RESULT_NAMES,
+    Block,
+    FuncOp,
+    Module,
+    Operation,
+    Value,
+    operation_class,
+)
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.other_names import advice
@@ -207,19 +219,26 @@ class _ModuleParser(SubsetReader):
             func.attributes[RANGES] = range_entries(found)
 
     def _mark_states(self, func: FuncOp, arguments: Node | None, results: Node | None) -> None:
-        """Note which arguments are state, and which results are put into their memory: those of their names."""
+        """Note which arguments are state, which results are put into their memory: those of their names; and what
+        other results are called."""
         entries = list(children(arguments, "argument")) if arguments is not None else []
         states = {tokens(n)[0]: k for k, n in enumerate(entries) if child(n, "inout") is not None}
         named = list(enumerate(children(results, "func_result"))) if results is not None else []
         found: dict[int, int] = {}
+        called = [""] * len(named)
+        taken = {value.name for value in func.args}
         for number, entry in named:
             for name in tokens(entry)[:1]:
+                if name not in states and name[1:] not in taken and name[1:] not in called:
+                    called[number] = name[1:]
+                    continue
                 if name not in states or states[name] in found:
-                    message = "two results are called" if name in states else "no argument is `inout` that is called"
+                    is_twice = name in states or name[1:] in called
+                    message = "two results are called" if is_twice else "no argument is `inout` that is called"
                     raise self.source.error(
                         name,
                         f"{message} {name}",
-                        required="the name of an argument that is `inout`, each once",
+                        required="the name of an argument that is `inout`, or one of its own, each once",
                         found=str(name),
                     )
                 found[states[name]] = number
@@ -234,6 +253,8 @@ class _ModuleParser(SubsetReader):
                 )
         if found:
             func.attributes[INOUT] = tuple(sorted(found.items()))
+        if any(called):
+            func.attributes[RESULT_NAMES] = tuple(called)
 
     def _mark_numbers(self, func: FuncOp, arguments: Node | None, scope: Scope) -> None:
         """Note which arguments are numbers that sizes are known by."""

@@ -2,8 +2,21 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 
-from tcpx.payload.ir import CALLEE, GIVEN, INOUT, NUMBERS, Attribute, Block, FuncOp, Module, Operation, Value
+from tcpx.payload.ir import (
+    CALLEE,
+    GIVEN,
+    INOUT,
+    NUMBERS,
+    RESULT_NAMES,
+    Attribute,
+    Block,
+    FuncOp,
+    Module,
+    Operation,
+    Value,
+)
 from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.predicates import Predicate
@@ -37,13 +50,15 @@ def print_func(func: FuncOp) -> str:
     args = ", ".join(f"{_name(a)}: {kind}{a.type}{m}" for a, kind, m in zip(func.args, kinds, marks, strict=False))
     head = f"func @{func.name}({args})"
     types = [f"{v.type}{mark}" for v, mark in zip(func.returned, marks[len(func.args) :], strict=True)]
+    named = () if "results" in func.attributes else func.names_of_results
+    types = [f"%{name}: {text}" if name else text for name, text in zip_longest(named, types, fillvalue="")]
     for argument, result in states.items():
         types[result] = f"{_name(func.args[argument])}: {types[result]}"
     if types:
         head += f" -> {types[0]}" if len(types) == 1 else f" -> ({', '.join(types)})"
     if func.symbols:
         head += f" symbols [{', '.join(map(_symbol, func.symbols))}]"
-    said = {STRIDED, RANGES, NUMBERS, *([INOUT] if states else [])}
+    said = {STRIDED, RANGES, NUMBERS, *([INOUT] if states else []), *([RESULT_NAMES] if named else [])}
     head += _attributes((k, a) for k, a in func.attributes.items() if k not in said)
     return "\n".join([f"{head} {{", *_statements(func.body.ops, INDENT), "}", ""])
 

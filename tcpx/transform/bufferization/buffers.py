@@ -76,7 +76,10 @@ class Buffers:
                 self._make_strided(storage, storage.value)
                 return storage.value
             case StorageKind.RESULT:
-                made = rewriter.add_block_arg(self.func.body, buffer_type(storage.type, "result"), "out")
+                type_ = buffer_type(storage.type, "result")
+                made = rewriter.add_block_arg(self.func.body, type_, storage.called or "out")
+                if storage.called:
+                    rewriter.take_name(self.func, made, storage.called)
                 self._make_strided(storage, made)
                 return made
             case _:

@@ -69,7 +69,8 @@ class Effects:
             self._define(op)
         for k, value in enumerate(func.returned, len(func.args)):
             type_ = TensorType(shape_of(value.type), dtype_of(value.type))
-            self.results.append(Storage(value.name, type_, StorageKind.RESULT, strided=k in strided))
+            called = func.names_of_results[k - len(func.args)]
+            self.results.append(Storage(value.name, type_, StorageKind.RESULT, strided=k in strided, called=called))
         self.places = Places([*dict.fromkeys(self.of_value.values()), *self.results])
         for op in ops:
             self.writes += self._written(op)

@@ -79,6 +79,8 @@ class Storage:
     link: Link | None = None
     strided: bool = False
     own: bool = False
+    called: str = ""
+    """What a result is called in C and Python."""
 
     @property
     def block(self) -> Block | None:

@@ -82,6 +82,8 @@ class GPT2(nn.Module):
         self.config = config
         width = config["n_embd"]
         self.wte, self.wpe = nn.Embedding(config["vocab_size"], width), nn.Embedding(config["n_positions"], width)
+        for table in (self.wte, self.wpe):
+            nn.init.normal_(table.weight, std=0.02)
         self.h = nn.ModuleList(Block(config) for _ in range(config["n_layer"]))
         self.ln_f = nn.LayerNorm(width)
 

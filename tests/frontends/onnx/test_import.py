@@ -354,3 +354,36 @@ def test_what_layers_share_stands_first() -> None:
     assert next(op.name for op in module.main.body.ops if op.operands) == "closed"
     schedule = tcpx.parse_schedule("language 1\nschedule s(root: func) { outline_repeats(root, least: 4) }")
     assert len(tcpx.apply_schedule(module, schedule).module.funcs) == 2
+
+
+def test_results_are_called_like_the_outputs() -> None:
+    text = "f (float[N, 4] x) => (float[N, 4] x.1, float[N, 4] same) { [a] x.1 = Exp(x)\n [b] same = Identity(x) }"
+    module = tcpx.onnx.load(model_of(text.replace("x.1", "sum"))).module
+    assert "-> (%sum: tensor<[N]x4xf32>, %same: tensor<[N]x4xf32>)" in module.text()
+    kernel = tcpx.compile(module, target="generic")
+    assert [held.name for held in kernel.signature.results] == ["sum", "same"]
+    assert "float *sum, float *same" in tcpx.emit(module, target="generic").header
+
+
+def test_indices_outside_are_an_error() -> None:
+    model = model_of("""f (float[9, 2] table, int32[B, S] ids, float[K, 3] t, int64[M] k, bool c)
+      => (float y, float z, float v) <int64[1] all = {-1}> {
+      wide = Cast <to = 7> (ids)
+      flat = Reshape(wide, all)
+      y = Gather(table, flat)
+      z = Gather(t, k)
+      v = If(c) <then_branch = a () => (float[M, 2] p) { p = Gather(table, k) },
+        else_branch = b () => (float[M, 2] q) { q = Gather(table, k) }>
+    }""")
+    module = tcpx.onnx.load(model).module
+    assert "%ids: tensor<[B]x[S]xsi32> in -9 to 9" in module.text()
+    assert "%k: tensor<[M]xsi64> in -K to K" in module.text(), "of a branch, nothing is demanded"
+    kernel = tcpx.compile(module, target="generic")
+    table, t, c = np.ones((9, 2), np.float32), np.ones((4, 3), np.float32), np.array(True)
+    good, k = np.array([[-9, 8]], np.int32), np.array([-4, 3])
+    kernel(table, good, t, k, c)
+    for ids, places, found in ((good + 1, k, "9"), (good - 1, k, "-10"), (good, k + 1, "4")):
+        with pytest.raises(tcpx.ArgumentError, match=rf"found: .*{found}"):
+            kernel(table, ids, t, places, c)
+        with pytest.raises(tcpx.ArgumentError, match=rf"found: .*{found}"):
+            tcpx.evaluate(module, table, ids, t, places, c)

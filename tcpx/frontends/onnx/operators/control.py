@@ -24,7 +24,9 @@ def branch(n: Node) -> Sequence[Result]:
     if condition.array is not None:
         taken = bool(np.asarray(condition.array).ravel()[0])
         return list(n.subgraph(n.graph("then_branch" if taken else "else_branch"), []))
+    certain, n.w.is_certain = n.w.is_certain, False
     results = [n.subgraph(n.graph(key), []) for key in ("then_branch", "else_branch")]
+    n.w.is_certain = certain
     holds = n.w.reshape(n.value(0), ())
     made: list[Result] = []
     for a, b in zip(*results, strict=True):
