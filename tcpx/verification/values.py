@@ -13,7 +13,7 @@ from tcpx.payload.evaluator import Array, Evaluation, check_arguments
 from tcpx.payload.ir import CloneMap, FuncOp, Module, Operation, Value
 from tcpx.payload.ops.generic import Return
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import symbols
+from tcpx.payload.sizes import Symbol, as_symbol, symbols
 from tcpx.payload.types import shape_of
 from tcpx.payload.verifier import verify_module
 from tcpx.records import frozen
@@ -247,10 +247,13 @@ def _returning(module: Module, values: Sequence[Value]) -> Module:
 
 def segment(module: Module, ops: Sequence[Operation], returned: Sequence[Value]) -> tuple[Module, list[Value]]:
     """A payload that does some operations of another, which follow each other, and the values that it is given: what
-    they read, but for constants. Raises VerifyError where these tell too little, such as a size."""
+    they read, but for constants, and arguments that tell the sizes. Raises VerifyError where that is too little."""
     made = {value for op in ops for inner in op.walk() for value in inner.defined}
     read = dict.fromkeys(v for op in ops for inner in op.walk() for v in inner.operands if v not in made)
     given = [v for v in read if v.defining_op is None or not v.defining_op.is_fixed]
+    for symbol in module.main.symbols:
+        if not any(_tells(value, symbol) for value in given):
+            given += [value for value in module.main.args if _tells(value, symbol)][:1]
     told = {symbol for value in given for dim in shape_of(value.type) for symbol in symbols(dim)}
     copy = copy_module(module)
     func = FuncOp(module.main.name, [(v.name, v.type) for v in given], [s for s in module.main.symbols if s in told])
@@ -267,3 +270,8 @@ def segment(module: Module, ops: Sequence[Operation], returned: Sequence[Value])
         copy.remove(other)
     verify_module(copy)
     return copy, given
+
+
+def _tells(value: Value, symbol: Symbol) -> bool:
+    """Whether a value has a symbol as a dim by itself."""
+    return any(as_symbol(dim) == symbol for dim in shape_of(value.type))
