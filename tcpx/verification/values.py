@@ -224,9 +224,7 @@ class _Kernels:
         if found.wrong is not None:
             return found.wrong, ()
         if found.kernel is not None:
-            return None, (
-                "by itself its steps are right and its C is wrong: emission, a row of the target, the compiler",
-            )
+            return None, ("by itself it is wrong too; no step that was evaluated is: those of large sizes are not",)
         return None, ("by itself, at small sizes, it is right: what is fused with it, or its size, matters",)
 
 
