@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from math import inf
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from tcpx.payload.ops.exponential import Exp
 from tcpx.payload.ops.generic import Generic, Return, Yield
 from tcpx.payload.ops.indexing import Iota
 from tcpx.payload.ops.movement import Broadcast, Fill
+from tcpx.payload.ops.normalization import Softmax
 from tcpx.payload.ops.reduce import ReduceMax, ReduceSum
 from tcpx.payload.ops.scan import CumMax
 from tcpx.payload.ops.select import GreaterEqual, Select
@@ -196,7 +198,8 @@ class RandomPayload:
 
     def _add_rows(self) -> None:
         """The powers of rows below their maximum, summed; the rows over that, negated: it is sums and a quotient that
-        may be moved. The largest up to each element: a scan. The sums of rows up to their diagonal."""
+        may be moved. The largest up to each element: a scan. The sums of rows up to their diagonal, and a softmax of
+        what is there."""
         m, n = (self._extent(new=True) for _ in range(2))
         x, row = self._value(TensorType((m, n), f32)), TensorType((m,), f32)
         largest = self._append(ReduceMax([x], [row], {"dims": (1,)}))
@@ -207,9 +210,14 @@ class RandomPayload:
         spread = self._append(Broadcast.of(total, (0,), x.type))
         self._append(Neg.of(self._append(Div.of(x, spread))))
         self._append(CumMax([x], [x.type, row], {"dim": 1}))
-        own, other = (self._append(Iota([], [TensorType((m, n), si64)], {"dim": k})) for k in (0, 1))
-        kept = Select.of(self._append(GreaterEqual.of(own, other)), x, self._append(Fill.of(0.0, x.type)))
-        self._append(ReduceSum([self._append(kept)], [row], {"dims": (1,)}))
+        self._append(ReduceSum([self._behind(x, 0.0)], [row], {"dims": (1,)}))
+        self._append(Softmax([self._behind(x, -inf)], [x.type], {"dim": 1}))
+
+    def _behind(self, x: Value, number: float) -> Value:
+        """The elements up to the diagonal, and a number."""
+        own, other = (self._append(Iota([], [TensorType(shape_of(x.type), si64)], {"dim": k})) for k in (0, 1))
+        kept = Select.of(self._append(GreaterEqual.of(own, other)), x, self._append(Fill.of(number, x.type)))
+        return self._append(kept)
 
     def _add_layers(self) -> None:
         """Four operations on two values, one of which the layer before has made."""

@@ -97,6 +97,8 @@ class RandomSchedule:
             self._accumulate_in_registers()
         if 20 * self.counts.by_transform["fuse_siblings"] <= self.counts.cases:
             self._siblings()
+        if 40 * self.counts.by_transform["recognize_mask"] <= self.counts.cases:
+            self._masks()
         if 40 * self.counts.by_transform["merge"] <= self.counts.cases:
             self._alike()
         if 20 * self.counts.by_transform["clone"] <= self.counts.cases:
@@ -173,6 +175,12 @@ class RandomSchedule:
             for loop, (name, dim) in zip(loops, chosen, strict=True):
                 self._given("tile", f"let {loop} = tile({name}, [{dim}{rest}")
             self._given("fuse_siblings", f"fuse_siblings({loops[0]}, into: {loops[1]})")
+
+    def _masks(self) -> None:
+        """Softmaxes of what may be masked."""
+        for name, op in self.session.ops().items():
+            if "softmax" in op.tree_classes():
+                self._given("recognize_mask", f"recognize_mask({name})")
 
     def _alike(self) -> None:
         """Two operations of one class as one: chance hardly ever finds them."""

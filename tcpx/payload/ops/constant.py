@@ -107,10 +107,15 @@ class Const(Operation):
         return (array,)
 
 
+def least_number(dtype: ScalarType) -> float:
+    """The least finite number of a float."""
+    return -float(cast("_Limits", ml_dtypes.finfo(dtype.numpy)).max)
+
+
 def check_literal(op: Operation, value: Attribute, dtype: ScalarType) -> None:
     """Raise VerifyError where a number that an operation holds is none of its dtype."""
     if dtype.is_float:
-        most = float(cast("_Limits", ml_dtypes.finfo(dtype.numpy)).max)
+        most = -least_number(dtype)
         fits = isinstance(value, int | float) and (not isfinite(value) or abs(value) <= most)
         required = f"a number from {-most:g} to {most:g}, inf, -inf or nan"
     else:

@@ -12,6 +12,7 @@ _TABLE: Final[tuple[tuple[str, str], ...]] = (
         "`tile(mm, [m: 8, n: 16])`, with `parallel: true` for threads",
     ),
     ("split_at split_loop cut_loop loop_partition", "`split(i, at: 12)`"),
+    ("find_mask match_mask causal_mask fuse_attention_mask detect_mask", "`recognize_mask(x)`, of a softmax"),
     ("trim_loop trim_loops skip_masked skip_blocks cut_causal", "`trim(kk, x)`"),
     (
         "compute_at reverse_compute_at compute_inline fuse_into fuse_into_containing_op tile_and_fuse",

@@ -15,6 +15,8 @@ from tcpx.payload.text.parser import parse
 from tcpx.target import load_target
 from tcpx.transform.declaration import transforms
 from tests.transform.ops.test_merge import PAIR as TWO_PRODUCTS
+from tests.transform.ops.test_recognize_mask import ROWS as ROWS_OF_MASKS
+from tests.transform.ops.test_recognize_mask import payload as masked
 from tests.transform.ops.test_trim import BEHIND, ROWS_IN_TILES
 from tests.transform.payloads import INTEGERS, MM, RELU, SOFTMAX, run
 
@@ -154,6 +156,7 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "fuse_siblings": (PAIR, PAIR_LOOPS, "fuse_siblings(j, into: i)"),
     "fuse_dependent": (ROWS_BELOW_MAXIMA, SUMS_OF_ROWS, "fuse_dependent(j, into: i)"),
     "merge": (TWO_PRODUCTS, P + 'let q = match one "q" in root\n', "merge([p, q], n)"),
+    "recognize_mask": (masked(ROWS_OF_MASKS["a window"]), P, "recognize_mask(p)"),
     "sink": (ROWS_BELOW_MAXIMA, OF_ROWS, "sink(p, behind: y)"),
     "scan_in_lanes": (SCAN, 'let c = match one "c" in root\n', "scan_in_lanes(c, d0)"),
     "pack": (RELU, MM + NEST, "pack(mm.rhs, [k, n], at: kc)"),
