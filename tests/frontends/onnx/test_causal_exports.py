@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,12 +28,13 @@ def test_beside_pytorch(name: str, tmp_path: Path) -> None:
     causal.exported(model, str(path))
     module = tcpx.onnx.load(path).module
     after = run(tcpx.onnx.load(path).module, "recognize_mask(match one softmax in root)\noptional dce(root)").module
-    found = [op.opcode.removeprefix("tcp.") for op in after.main.body.ops]
-    assert {"generic", "softmax"} <= {*found}
-    assert not {"select", "iota", "isnan"} & {*found}
+    opcodes = [op.opcode.removeprefix("tcp.") for op in after.main.body.ops]
+    assert {"generic", "softmax"} <= {*opcodes}
+    assert not {"select", "iota", "isnan"} & {*opcodes}
     kernel = tcpx.compile(module)
     draw = np.random.default_rng(0)
     for batch, length in ((1, 1), (2, 9), (1, 60)):
         args = [draw.standard_normal((batch, 3, length, 8), np.float32) for _ in range(3)]
         wanted = model(*map(torch.from_numpy, args)).numpy()
-        np.testing.assert_allclose(kernel(*args), wanted, rtol=2e-5, atol=2e-6)
+        found: Any = kernel(*args)
+        np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-6)
