@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 
 import tcpx
+from tcpx import api
 from tests.structural.test_attention import reference
 
 Array = npt.NDArray[Any]
@@ -107,3 +108,11 @@ def test_memory_does_not_grow_with_the_keys(payload: str) -> None:
     source = tcpx.emit(tcpx.parse(text), tcpx.parse_schedule(LIBRARY)).c_source
     _, _, body = source[: source.index("\n}", source.index("size_t f_workspace("))].rpartition("SIZE_MAX;")
     assert re.findall(r".*= (.*\bU\b.*);", body) == ["tcpx_size_min(64, U)"]
+
+
+@pytest.mark.parametrize("payload", [WRITTEN, composite(4, 2, 48, 48, given="{causal = true}")])
+def test_few_queries_are_computed_in_vectors_too(payload: str) -> None:
+    """A step of decoding where the number of queries is not known before."""
+    schedule = tcpx.load_schedule(api.library_folder() / "default.tcps")
+    found = tcpx.check(schedule, tcpx.parse(payload), target="x86_avx512")
+    assert [d.message for d in found if "one element at a time" in d.message] == []
