@@ -9,6 +9,7 @@ from itertools import combinations
 
 import tcpx
 from tcpx.payload.diagnostics import TcpxError
+from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import IteratorKind, Structured, Tileable
 from tcpx.payload.sizes import Dim
 from tcpx.transform.declaration import Result, Transform, is_own
@@ -101,6 +102,8 @@ class RandomSchedule:
             self._masks()
         if 40 * self.counts.by_transform["merge"] <= self.counts.cases:
             self._alike()
+        if 40 * self.counts.by_transform["fold_transpose"] <= self.counts.cases:
+            self._turned()
         if 20 * self.counts.by_transform["clone"] <= self.counts.cases:
             self._layers()
         if 40 * min(self.counts.by_transform[n] for n in ("hoist", "licm")) <= self.counts.cases:
@@ -196,6 +199,31 @@ class RandomSchedule:
             a, b, dim = self.random.choice(pairs)
             readers = self.random.choice(("", ", readers: true"))
             self._given("merge", f"merge([{a}, {b}], {dim}{readers})")
+
+    def _turned(self) -> None:
+        """A result in another order, and a reader that does without the transpose: chance seldom has one."""
+        known = self.session.ops()
+        read = [
+            (name, op.result_map())
+            for name, op in known.items()
+            if isinstance(op, Structured) and len(op.results) == 1 and len(op.result_map()) > 1
+            if map_dim(op.result_map()[-1]) and any(isinstance(user, Structured) for user in op.results[0].users)
+        ]
+        if not read:
+            return
+        name, layout = self.random.choice(read)
+        self._given("transpose_result", f"transpose_result({name}, [{map_dim(layout[-1])}])")
+        found = [
+            (reader, op.operand_roles[k])
+            for reader, op in self.session.ops().items()
+            if isinstance(op, Structured)
+            for k, value in enumerate(op.inputs)
+            if value.defining_op is not None
+            and value.defining_op.opcode == "tcp.transpose"
+            and k < len(op.operand_roles)
+        ]
+        if found:
+            self._given("fold_transpose", "fold_transpose({}.{})".format(*self.random.choice(found)))
 
     def _scans(self) -> None:
         """Scans whose elements may be combined in any grouping."""

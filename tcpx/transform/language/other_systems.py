@@ -20,6 +20,7 @@ _TABLE: Final[tuple[tuple[str, str], ...]] = (
     ),
     ("fuse_elementwise_ops linalg_fuse_elementwise_ops fuse_ops", "`fuse_elementwise([mm, x])`"),
     ("merge_dots dot_merger horizontal_fusion fuse_qkv batch_matmuls combine_parallel_dense", "`merge([mm, x], n)`"),
+    ("transpose_folding absorb_transpose fold_transposes remove_transpose", "`fold_transpose(mm.rhs)`"),
     ("flatten_elementwise collapse_dims collapse_dimensions fuse_dims", "`coalesce(x, [h, w])`"),
     (
         "collapse_loops coalesce_loops loop_coalesce fuse_loops mult_loops",

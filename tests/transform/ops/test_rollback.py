@@ -173,6 +173,11 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "unroll": (RELU, MM + NEST + "peel(kc)\n", 'unroll(k.copy("main"), factor: 2)'),
     "pack by digits": (RELU, MM + NEST, "pack(mm.rhs, [n/4, k, n%4], at: kc)"),
     "fold_cast": (BYTES, MM, "fold_cast(mm.lhs)"),
+    "fold_transpose": (
+        RELU,
+        MM + "transpose_result(mm, [n])\nlet z = match one add in root\n",
+        "fold_transpose(z.lhs)",
+    ),
     "unfold_cast": (RELU, MM, "unfold_cast(mm.rhs, to: f64)"),
     "fold_offset": (BYTES, MM, "fold_offset(mm.rhs)"),
     "shift_factor": (INTEGERS, MM, "shift_factor(mm.lhs, by: 128, to: ui8)"),

@@ -1,0 +1,97 @@
+"""fold_transpose: an operation that reads an operand in the order in which it lies."""
+
+from __future__ import annotations
+
+from tcpx.payload.indexing_maps import IndexingMap, map_dim
+from tcpx.payload.interfaces import Structured
+from tcpx.payload.ir import Operation
+from tcpx.transform.arguments import OperandRef
+from tcpx.transform.declaration import (
+    VALUE,
+    Arguments,
+    Category,
+    Parameter,
+    Result,
+    Results,
+    Transform,
+    TransformContext,
+    register,
+)
+from tcpx.transform.digits import reread
+from tcpx.transform.editing import erase_dead
+from tcpx.transform.tiling import check_on_tensors
+
+
+@register
+class FoldTranspose(Transform):
+    """Let an operation read an operand without the transpose that it comes from, in the order in which that one's
+    operand lies.
+
+    The operation keeps its dims, and becomes the nearest class that can say how it reads. Transposes of transposes are
+    folded at once. It is the inverse of what `transpose_result` does to the operand's producer, without that one.
+
+    before:
+        func @f(%q: tensor<[M]x64xf32>, %k: tensor<[N]x64xf32>) -> tensor<[M]x[N]xf32> symbols [M, N] {
+          %kt = tcp.transpose(%k) {permutation = [1, 0]} : tensor<64x[N]xf32>
+          %s = tcp.matmul(%q, %kt) : tensor<[M]x[N]xf32>
+          tcp.return(%s)
+        }
+    statement:
+        fold_transpose(s.rhs)
+    after:
+        func @f(%q: tensor<[M]x64xf32>, %k: tensor<[N]x64xf32>) -> tensor<[M]x[N]xf32> symbols [M, N] {
+          %s.1 = tcp.contract(%q, %k) {lhs = ["m", "k"], rhs = ["n", "k"], out = ["m", "n"]}
+              : tensor<[M]x[N]xf32> name "s"
+          tcp.return(%s.1)
+        }
+    """
+
+    name = "fold_transpose"
+    category = Category.FUSION
+    parameters = (Parameter("operand", VALUE, doc="an operand that a transpose computes: `mm.rhs`"),)
+    results = (Result.OP,)
+    marks = False
+
+    def apply(self, ctx: TransformContext, args: Arguments) -> Results:
+        given = args.value("operand")
+        if not isinstance(given, OperandRef):
+            raise ctx.fail(
+                "what is read is an operand, not a value",
+                op=given.defining_op,
+                required="an operand such as `mm.rhs`",
+                found=f"%{given.name}",
+            )
+        op, index = given.op, given.index
+        if not isinstance(op, Structured) or len(op.results) != 1 or index >= len(op.inputs):
+            raise ctx.fail(
+                f"%{op.name} does not read the operand by a map",
+                op=op,
+                required="an input of a structured operation with one result",
+                found=op.opcode,
+            )
+        check_on_tensors(ctx, op)
+        old = op.inputs[index]
+        value, layout = old, op.maps()[index]
+        while (turned := _turned(value.defining_op, layout)) is not None and value.defining_op is not None:
+            value, layout = value.defining_op.operands[0], turned
+        if value is old:
+            made = old.defining_op
+            raise ctx.fail(
+                f"%{old.name} is no transpose",
+                op=op,
+                required="an operand that a transpose computes",
+                found=made.opcode if made is not None else "an argument of the function",
+            )
+        made = reread(ctx.rewriter, op, index, value, layout)
+        erase_dead(ctx.rewriter, [old])
+        return (made,)
+
+
+def _turned(op: Operation | None, layout: IndexingMap) -> IndexingMap | None:
+    """The map that reads what a transpose reads, where `layout` reads its result; None of anything else."""
+    if not isinstance(op, Structured) or not op.is_movement or len(op.operands) != 1 or len(op.inputs) != 1:
+        return None
+    read, written = ([map_dim(entry) for entry in m] for m in (op.maps()[0], op.result_map()))
+    if None in read or len({*read}) != len(read) or len(written) != len(read) or {*read} != {*written}:
+        return None
+    return tuple(layout[written.index(name)] for name in read)
