@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache, lru_cache
 
 from tcpx.payload.sizes import (
@@ -119,6 +119,15 @@ def map_coefficients(expression: Dim) -> Mapping[str, int] | None:
             case _:
                 return None
     return found
+
+
+def is_linear_in(expression: Dim, dims: Collection[str]) -> bool:
+    """Whether an expression is linear in these dims; their factors may be sizes."""
+    for atoms, _ in () if isinstance(expression, int) else expression.terms:
+        moving = [atom for atom in atoms if not {*map_symbols(atom.size())}.isdisjoint(dims)]
+        if len(moving) > 1 or not all(isinstance(atom, Symbol) for atom in moving):
+            return False
+    return True
 
 
 def grows(expression: Dim) -> bool:

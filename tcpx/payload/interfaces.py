@@ -20,8 +20,8 @@ from tcpx.payload.indexing_maps import (
     grows,
     index_operands,
     index_range,
+    is_linear_in,
     map_block,
-    map_coefficients,
     map_digit,
     map_dim,
     map_element,
@@ -872,8 +872,8 @@ class Structured(Tileable):
         first, start = dict.fromkeys(dims, 0), dict(zip(dims, box.offsets, strict=True))
         origins = [p.at(start) - substitute(p.expression, first) for p in self.positions()]
         for position in self.positions():
-            begun = [d for d in map_symbols(position.expression) if start[Symbol(d)] != 0]
-            if begun and map_coefficients(position.expression) is None:
+            begun = [d.name for d in dims if d.name in map_symbols(position.expression) and start[d] != 0]
+            if begun and not is_linear_in(position.expression, [d.name for d in dims]):
                 raise self.error(
                     f"a tile of dim `{begun[0]}` begins behind its first iteration, and a position is not linear in it",
                     required="positions that are sums of dims with factors, so that a tile adds where it begins",

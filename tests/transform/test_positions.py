@@ -50,7 +50,7 @@ def test_positions_of_any_linear_kind(positions: str) -> None:
     assert "si64" not in check(payload(positions=positions), TILED, SIZES).module.text()
 
 
-@pytest.mark.parametrize("positions", ["floordiv(d0, 2), d1", "d0, mod(d1, 3)"])
+@pytest.mark.parametrize("positions", ["floordiv(d0, 2), d1", "d0, mod(d1, 3)", "d0*d1, d1"])
 def test_tiles_of_what_is_not_linear_are_refused(positions: str) -> None:
     """They had the positions of other elements."""
     found = refusal(payload(positions=positions), TILED)

@@ -154,7 +154,7 @@ def test_the_payload_computes_the_same_and_is_read_again_as_it_is_printed(name: 
 @pytest.mark.parametrize(("target", "loads"), [("x86_avx2", 3), ("x86_avx512", 2)])
 def test_whole_vectors_have_no_mask(target: str, loads: int) -> None:
     source = tcpx.emit(parse(text("sums by short indices", "f32")), target=target).c_source
-    loop = source.split("/* v/k.2 */")[1].split("}")[0]
+    loop = source.split("/* v~when0/k.2 */")[1].split("}")[0]
     assert "mask" not in loop
     assert "gather" in loop
     assert loop.count("loadu") <= loads
