@@ -5,6 +5,7 @@ What a call is given for state is given up: nothing reads it afterwards."""
 from tcpx.payload.ir import INOUT, NUMBERS, RESULT_NAMES, Block, FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.sizes import is_equal
+from tcpx.payload.text.printer import attribute_text
 from tcpx.payload.types import BufferType, TensorType, dtype_of, index, shape_of
 
 
@@ -66,7 +67,7 @@ def check_result_names(func: FuncOp) -> None:
         raise func.error(
             f"`{RESULT_NAMES}` is what results are called",
             required="a text for each of the first results, none of state, all different, and no name of an argument",
-            found=str(held),
+            found=attribute_text(held),
         )
 
 

@@ -104,6 +104,7 @@ class Import:
                 return self._needing(error, ports)
             builder.returns(*results)
         func = next(iter(builder.module.funcs.values()))
+        func.location = Location(self.model.file, 1, 1, text=f"graph {self.graph.name}")
         self._mark(w, func, ports, numbers)
         without_unread(func)
         shared_first(func)
