@@ -47,18 +47,27 @@ def merge(ctx: TransformContext, targets: Sequence[Operation], along: str, reade
                 found=reason,
             )
     between = gathered(ctx, ops)
-    if len(between) > len(ops):
-        other = next(op for op in between if op not in ops)
+    other = next((op for op in between if op not in ops), _needing(ops))
+    if other is not None:
+        leads = "needs another of the operations" if other in ops else "leads from one of the operations to another"
         raise ctx.fail(
-            f"%{other.name} leads from one of the operations to another",
+            f"%{other.name} {leads}",
             op=other,
             required="operations that do not need one another",
             found=", ".join(f"%{op.name}" for op in ops),
         )
     made, parts = _Merger(ctx, between[0]).merged(ops, place)
-    while readers and (ops := _readers(parts, place)) and len(between := gathered(ctx, ops)) == len(ops):
+    while readers and (ops := _readers(parts, place)):
+        between = gathered(ctx, ops)
+        if len(between) > len(ops) or _needing(ops) is not None:
+            break
         made, parts = _Merger(ctx, between[0]).merged(ops, place)
     return made
+
+
+def _needing(ops: Sequence[Operation]) -> Operation | None:
+    """One of the operations that reads another of them."""
+    return next((op for op in ops if any(value.defining_op in ops for value in op.operands)), None)
 
 
 def _readers(parts: Sequence[Operation], place: int) -> list[Structured]:

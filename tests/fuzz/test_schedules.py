@@ -32,6 +32,7 @@ CALLS = {
     "{ windows(x) }\n}\n",
     "elementwise": "schedule s(root: func) {\n  for ops in clusters(match any max in root) { nest(ops) }\n}\n",
     "attention": "schedule s(root: func) {\n  attention(root)\n}\n",
+    "transformer": "schedule s(root: func) {\n  transformer(root)\n}\n",
     "rows": "schedule s(root: func) {\n  softmax_rows(match one softmax in root)\n}\n",
 }
 """A schedule behind each library file, so that its sequences run."""

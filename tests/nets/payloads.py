@@ -208,10 +208,11 @@ class RandomPayload:
         )
         total = self._append(ReduceSum([powers], [row], {"dims": (1,)}))
         spread = self._append(Broadcast.of(total, (0,), x.type))
-        self._append(Neg.of(self._append(Div.of(x, spread))))
+        negated = self._append(Neg.of(self._append(Div.of(x, spread))))
+        weights = self._append(Softmax([self._behind(x, -inf)], [x.type], {"dim": 1}))
+        self._append(Add([negated, weights], [x.type]))
         self._append(CumMax([x], [x.type, row], {"dim": 1}))
         self._append(ReduceSum([self._behind(x, 0.0)], [row], {"dims": (1,)}))
-        self._append(Softmax([self._behind(x, -inf)], [x.type], {"dim": 1}))
 
     def _behind(self, x: Value, number: float) -> Value:
         """The elements up to the diagonal, and a number."""

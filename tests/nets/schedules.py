@@ -88,6 +88,8 @@ class RandomSchedule:
                 self.prefix.append(f'let {name} = match one "{op.name}" in root')
                 self.session.run(self.prefix[-1])
         wanted = self.random.choice((3, 5, 6, 7, 8, 9, 10, 12))
+        if 20 * self.counts.by_transform["recognize_mask"] <= self.counts.cases:
+            self._masks()
         if 20 * self.counts.by_transform["scan_in_lanes"] <= self.counts.cases:
             self._scans()
         if 20 * min(self.counts.by_transform[n] for n in ("fuse_dependent", "sink")) <= self.counts.cases:
@@ -98,8 +100,6 @@ class RandomSchedule:
             self._accumulate_in_registers()
         if 20 * self.counts.by_transform["fuse_siblings"] <= self.counts.cases:
             self._siblings()
-        if 40 * self.counts.by_transform["recognize_mask"] <= self.counts.cases:
-            self._masks()
         if 40 * self.counts.by_transform["merge"] <= self.counts.cases:
             self._alike()
         if 40 * self.counts.by_transform["fold_transpose"] <= self.counts.cases:

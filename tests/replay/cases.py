@@ -160,6 +160,7 @@ LIBRARY_CALLS = {
     "lib/rows.tcps:softmax_rows": ("softmax", "softmax_rows(it)"),
     "lib/movement.tcps:transposed": ("transpose", "transposed(it)"),
     "lib/windows.tcps:windows": ("windows", "windows(it)"),
+    "models/transformer.tcps:transformer": ("softmax", "transformer(root)"),
 }
 """For every sequence of the library: what it is for, and its call."""
 PRODUCTS = {
@@ -249,6 +250,7 @@ def cases() -> Iterator[Case]:
     wanted = [("default.tcps", "", name, text) for name, text in {"digits": DIGITS, **PRODUCTS}.items()]
     wanted.append(("default.tcps", "", "interleaved", heads("hmk", "hkn", "mnh")))
     wanted.append(("digits.tcps", "", "digits", DIGITS))
+    wanted += [(f"models/{name}.tcps", "", "softmax", SOFTMAX_SYMBOLIC) for name in ("bert", "gpt2", "minilm")]
     for key, (kind, _) in LIBRARY_CALLS.items():
         file, _, sequence = key.partition(":")
         wanted += [(file, sequence, name, text) for name, text in PAYLOADS[kind].items()]

@@ -164,3 +164,28 @@ func @f(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>) -> tensor<4x4xf32> {
 """
     diagnostic = refusal(payload, HANDLES + "merge([p, q], d1)")
     assert (diagnostic.message, diagnostic.found) == ("%e leads from one of the operations to another", "%p, %q")
+
+
+def test_one_reads_the_other() -> None:
+    payload = """\
+func @f(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %p = tcp.add(%x, %y) : tensor<4x4xf32>
+  %q = tcp.add(%p, %x) : tensor<4x4xf32>
+  tcp.return(%q)
+}
+"""
+    diagnostic = refusal(payload, HANDLES + "merge([p, q], d1)")
+    assert (diagnostic.message, diagnostic.found) == ("%q needs another of the operations", "%p, %q")
+
+
+def test_readers_of_which_one_reads_the_other_stay() -> None:
+    payload = """\
+func @f(%x: tensor<[M]x4xf32>, %y: tensor<[M]x4xf32>) -> tensor<[M]x4xf32> symbols [M: 0..] {
+  %p = tcp.exp(%x) : tensor<[M]x4xf32>
+  %q = tcp.exp(%y) : tensor<[M]x4xf32>
+  %a = tcp.add(%p, %x) : tensor<[M]x4xf32>
+  %b = tcp.add(%q, %a) : tensor<[M]x4xf32>
+  tcp.return(%b)
+}
+"""
+    check(payload, HANDLES + "merge([p, q], d0, readers: true)", [{"M": 0}, {"M": 3}])
