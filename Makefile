@@ -52,7 +52,7 @@ demo: $(VENV)/.core compiler  ## classify handwritten digits with a compiled ker
 # Which tests are long is said in tests/long_tests.txt; which are slow, by the mark `slow` on them.
 BOTH := not slow
 
-test: $(VENV)/.dev compiler  ## the tests, within 12 minutes on 2 cores; every message keeps to the rules
+test: $(VENV)/.dev compiler  ## the tests, up to half an hour on 2 cores; every message keeps to the rules
 	@mkdir -p build
 	$(PYTEST) -n $(WORKERS) --dist worksteal --errors-page=build/errors.md $(ARGS)
 
