@@ -387,3 +387,11 @@ def test_indices_outside_are_an_error() -> None:
             kernel(table, ids, t, places, c)
         with pytest.raises(tcpx.ArgumentError, match=rf"found: .*{found}"):
             tcpx.evaluate(module, table, ids, t, places, c)
+
+
+def test_a_batch_of_one_keeps_its_dim_beside_heads() -> None:
+    """Attention is then what it is of any batch."""
+    model = loaded("g (float[1, 2, N, 8] q, float[1, 2, 8, N] k) => (float[1, 2, N, N] s) { s = MatMul(q, k) }")
+    text = model.module.text()
+    assert "tcp.reshape" not in text
+    assert 'out = ["b0", "b1", "m", "n"]' in text

@@ -31,7 +31,12 @@ def multiplied(n: Node, a: Value, b: Value, dtype: ScalarType) -> Value:
     if len(lhs) == 2 and len(rhs) == 2:
         return n.w.op("matmul", a, b, shape=(lhs[0], rhs[1]), dtype=dtype)
     batch = broadcast_shape(lhs[:-2], rhs[:-2])
-    left, right = _batch(n, a, batch, 2), _batch(n, b, batch, 2)
+    # A batch of 1 stays beside heads: attention is then what it is of any batch.
+    shared = [lhs[:-2], rhs[:-2]] if len(lhs) == len(rhs) and any(not same(d, 1) for d in batch) else [(), ()]
+    ones = [
+        k for k, (d, e) in enumerate(zip(*shared, strict=True)) if same(d, 1) and same(e, 1)
+    ]  # heads lie beside them
+    left, right = _batch(n, a, batch, 2, ones), _batch(n, b, batch, 2, ones)
     rows, columns = (["m"] if len(lhs) > 1 else []), (["n"] if len(rhs) > 1 else [])
     names = [f"b{k}" for k in range(len(batch))]
     made = n.w.contract(
@@ -41,15 +46,17 @@ def multiplied(n: Node, a: Value, b: Value, dtype: ScalarType) -> Value:
     return n.w.reshape(made, [*batch, *(lhs[-2:-1] if rows else ()), *(rhs[-1:] if columns else ())])
 
 
-def _batch(n: Node, value: Value, batch: Sequence[Dim], matrix: int) -> tuple[Value, list[str]]:
-    """A value without the batch dims along which it is repeated, and the names of those it has."""
+def _batch(
+    n: Node, value: Value, batch: Sequence[Dim], matrix: int, ones: Sequence[int] = ()
+) -> tuple[Value, list[str]]:
+    """A value without the batch dims along which it is repeated, and the names of those it has: `ones` stay, of 1."""
     own = shape_of(value.type)
     lead = own[:-matrix]
     if any(d != 1 and not same(d, batch[k - len(lead)]) for k, d in enumerate(lead)):
         value = n.w.expand(value, [*batch, *own[len(lead) :]])  # dims of which only a call says whether they are 1
         own, lead = shape_of(value.type), tuple(batch)
     first = len(batch) - len(lead)
-    kept = [k for k, extent in enumerate(lead) if not same(extent, 1)]
+    kept = [k for k, extent in enumerate(lead) if k in ones or not same(extent, 1)]
     return n.w.reshape(value, [*(lead[k] for k in kept), *own[len(lead) :]]), [f"b{first + k}" for k in kept]
 
 
