@@ -21,8 +21,8 @@ from torch import nn
 from torch.nn import functional
 
 from tests.frontends.onnx import bert, distilbert, gpt2
+from tests.frontends.onnx.exporting import export
 
-OPSET: Final = 17
 BERT_BASE: Final = {
     "hidden_size": 768,
     "intermediate_size": 3072,
@@ -126,7 +126,7 @@ def _attention(heads: int, width: int, is_causal: bool) -> Written:
     def arrays(size: int) -> Sequence[np.ndarray]:
         return tuple(_floats(3, 1, heads, size, width))
 
-    return Written(model, lambda path: _exported(model, path, arrays(9), axes), arrays)
+    return Written(model, lambda path: export(model, path, _tensors(arrays(9)), [*axes], ["out"], axes), arrays)
 
 
 def _block() -> Written:
@@ -135,20 +135,7 @@ def _block() -> Written:
     def arrays(size: int) -> Sequence[np.ndarray]:
         return (_floats(1, size, 768),)
 
-    return Written(model, lambda path: _exported(model, path, arrays(9), axes), arrays)
-
-
-def _exported(model: nn.Module, path: str, arrays: Sequence[np.ndarray], axes: Mapping[str, Mapping[int, str]]) -> None:
-    torch.onnx.export(
-        model.eval(),
-        tuple(map(torch.from_numpy, arrays)),
-        path,
-        input_names=[*axes],
-        output_names=["out"],
-        dynamic_axes={**axes},
-        opset_version=OPSET,
-        dynamo=False,
-    )
+    return Written(model, lambda path: export(model, path, _tensors(arrays(9)), [*axes], ["out"], axes), arrays)
 
 
 MODELS: Final[Mapping[str, Callable[[], Written]]] = {
@@ -175,13 +162,17 @@ def write(name: str, folder: Path, sizes: list[int]) -> None:
     with torch.no_grad():
         for size in sizes:
             arrays = made.arrays(size)
-            given = tuple(map(torch.from_numpy, arrays))
+            given = _tensors(arrays)
             torch.export.save(torch.export.export(model, given), folder / f"{size}.pt2")
             single = _first(model(*given))
             double = _first(model.double()(*(t.double() if t.is_floating_point() else t for t in given)))
             model.float()
             off = float(np.abs(single - double).max())
             np.savez(folder / f"{size}.npz", *arrays, expected=double, off=np.float64(off))
+
+
+def _tensors(arrays: Sequence[np.ndarray]) -> tuple[torch.Tensor, ...]:
+    return tuple(map(torch.from_numpy, arrays))
 
 
 def _first(result: torch.Tensor | tuple[torch.Tensor, ...]) -> np.ndarray:

@@ -15,17 +15,15 @@ from tcpx.cli.options import (
     add_schedule,
     add_sizes,
     natural,
-    params_of,
     positive,
     schedule_of,
     tuned_path,
 )
 from tcpx.cli.plain_lines import PlainLines
-from tcpx.cli.tune_by_kernel import processes_of, tune_by_kernel
+from tcpx.cli.tune_by_kernel import search_of, tune_by_kernel
 from tcpx.cli.tune_commands import how_to_go_on, how_to_record, how_to_use
-from tcpx.cli.tune_ledger import MEBIBYTE, merge, show, size_on_disk
+from tcpx.cli.tune_ledger import merge, show, size_on_disk
 from tcpx.tune.dispatch import dispatch
-from tcpx.tune.duel import QUICK
 from tcpx.tune.executor import LOCAL
 from tcpx.tune.samplers.sampler import CORE, OPTUNA
 from tcpx.tune.slots import Limits
@@ -178,25 +176,8 @@ def _study(options: argparse.Namespace, limits: Limits, sizes: list[dict[str, in
         return tcpx.tune(
             tcpx.load(options.file),
             schedule_of(options),
-            trials=options.trials,
-            budget=options.budget,
-            storage=options.storage,
-            resume=options.resume,
-            sampler=options.sampler,
-            seed=options.seed,
-            params=params_of(options),
-            sizes=sizes,
-            space=options.space,
-            target=options.target,
-            threads=options.threads,
-            workers=options.workers,
-            limits=limits,
-            memory=options.memory * MEBIBYTE,
-            early_stop=options.early_stop,
             executor=options.executor,
-            effort=QUICK if options.quick else None,
-            processes=processes_of(options),
-            listener=listener,
+            **search_of(options, limits, sizes, listener),
         )
 
 

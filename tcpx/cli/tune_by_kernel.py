@@ -1,6 +1,7 @@
 """tcpx tune --by-kernel: the functions of a payload, each by itself."""
 
 import argparse
+from typing import Any
 
 import tcpx
 from tcpx.cli.options import UsageError, params_of, schedule_of, tuned_path
@@ -18,6 +19,32 @@ def processes_of(options: argparse.Namespace) -> int:
     return options.final if options.final is not None else 2 if options.quick else FINAL_PROCESSES
 
 
+def search_of(
+    options: argparse.Namespace, limits: Limits, sizes: list[dict[str, int]], listener: Listener
+) -> dict[str, Any]:
+    """How to search, as `tcpx.tune` and `tcpx.tune_by_kernel` take it."""
+    return {
+        "trials": options.trials,
+        "budget": options.budget,
+        "storage": options.storage,
+        "resume": options.resume,
+        "sampler": options.sampler,
+        "seed": options.seed,
+        "params": params_of(options),
+        "sizes": sizes,
+        "space": options.space,
+        "target": options.target,
+        "threads": options.threads,
+        "workers": options.workers,
+        "limits": limits,
+        "memory": options.memory * MEBIBYTE,
+        "early_stop": options.early_stop,
+        "effort": QUICK if options.quick else None,
+        "processes": processes_of(options),
+        "listener": listener,
+    }
+
+
 def tune_by_kernel(options: argparse.Namespace, limits: Limits, sizes: list[dict[str, int]], listener: Listener) -> int:
     """Tune, print the table, say how to use the records and how to go on."""
     if options.dispatch is not None or options.html is not None or options.executor != LOCAL:
@@ -28,24 +55,7 @@ def tune_by_kernel(options: argparse.Namespace, limits: Limits, sizes: list[dict
         tcpx.load(options.file),
         schedule_of(options),
         record=path,
-        trials=options.trials,
-        budget=options.budget,
-        storage=options.storage,
-        resume=options.resume,
-        sampler=options.sampler,
-        seed=options.seed,
-        params=params_of(options),
-        sizes=sizes,
-        space=options.space,
-        target=options.target,
-        threads=options.threads,
-        workers=options.workers,
-        limits=limits,
-        memory=options.memory * MEBIBYTE,
-        early_stop=options.early_stop,
-        effort=QUICK if options.quick else None,
-        processes=processes_of(options),
-        listener=listener,
+        **search_of(options, limits, sizes, listener),
     )
     print(study.text())
     print(size_on_disk(options.storage))

@@ -9,7 +9,7 @@ import numpy as np
 from tcpx.payload.constants import Constants
 from tcpx.payload.evaluator import Evaluation
 from tcpx.payload.indexing_maps import dims, map_dim
-from tcpx.payload.interfaces import Build, Elementwise, Iterator, IteratorKind, Structured
+from tcpx.payload.interfaces import Build, Elementwise, Group, Iterator, IteratorKind, Structured
 from tcpx.payload.ir import Attribute, Block, Operation, Value
 from tcpx.payload.types import TensorType, dtype_of
 from tcpx.records import frozen
@@ -58,6 +58,15 @@ def applied(op: Operation, numbers: Sequence[float]) -> float:
     arrays = [np.asarray(number, dtype_of(v.type).numpy) for number, v in zip(numbers, op.operands, strict=True)]
     with np.errstate(all="ignore"):
         return float(op.evaluate(arrays, Evaluation(Constants(), {}))[0])
+
+
+def factors_of_sum(op: Elementwise) -> tuple[int, ...] | None:
+    """The factors of its operands in the sum that an operation makes of them: 1 and -1 of a difference. None of
+    anything else."""
+    if op.homomorphism != (Group.SUM, Group.SUM):
+        return None
+    count = len(op.operands)
+    return tuple(int(applied(op, [float(k == j) for j in range(count)])) for k in range(count))
 
 
 def combiner_of(op: Structured) -> Elementwise | None:

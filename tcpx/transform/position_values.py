@@ -8,13 +8,13 @@ import numpy as np
 
 from tcpx.payload.constants import Constants
 from tcpx.payload.indexing_maps import IndexingMap, dim_symbol, map_dim
-from tcpx.payload.interfaces import Elementwise, Group, Structured, pieces_of_all
+from tcpx.payload.interfaces import Elementwise, Structured, pieces_of_all
 from tcpx.payload.ir import Operation, Value
 from tcpx.payload.sizes import Dim, Symbol, is_less_equal, substitute
 from tcpx.payload.types import dtype_of, i1, shape_of, si64
 from tcpx.records import frozen
 from tcpx.transform.algebra import number_of
-from tcpx.transform.bodies import Body, applied
+from tcpx.transform.bodies import Body, applied, factors_of_sum
 from tcpx.transform.elementwise import is_pointwise
 
 
@@ -261,10 +261,11 @@ def _of_indices(op: Elementwise, forms: Sequence[Form | None]) -> Form | None:
         return None
     if op.is_conversion:
         return Index(terms[0])
-    if op.homomorphism == (Group.SUM, Group.SUM):
+    factors = factors_of_sum(op)
+    if factors is not None:
         total: Dim = 0
-        for k, term in enumerate(terms):
-            total = total + int(applied(op, [float(j == k) for j in range(len(terms))])) * term
+        for number, term in zip(factors, terms, strict=True):
+            total = total + number * term
         return Index(total)
     factor = next((k for k, term in enumerate(terms) if isinstance(term, int)), None)
     if op.semantics == "a * b" and factor is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tcpx.payload.facts import Facts
 from tcpx.payload.indexing_maps import index_range, map_coefficients
-from tcpx.payload.interfaces import Elementwise, Group, Position, Structured
+from tcpx.payload.interfaces import Elementwise, Position, Structured
 from tcpx.payload.ir import Attribute, Block, Operation, Value
 from tcpx.payload.rewriter import InsertPoint, Rewriter
 from tcpx.payload.sizes import Dim, Size, maximum, minimum
@@ -14,7 +14,7 @@ from tcpx.payload.types import dtype_of, i1, si32
 from tcpx.records import frozen
 from tcpx.transform import new
 from tcpx.transform.algebra import number_of
-from tcpx.transform.bodies import Body, applied
+from tcpx.transform.bodies import Body, factors_of_sum
 from tcpx.transform.editing import rename_inside, source_name
 from tcpx.transform.elementwise import is_pointwise
 
@@ -79,12 +79,8 @@ def _sum(op: Elementwise, terms: Sequence[Place]) -> Place | None:
     """What an operation makes of integers, where that is a sum or a difference of them, or the one that there is."""
     if len(terms) == 1:
         return terms[0] if op.is_conversion else None
-    if op.homomorphism != (Group.SUM, Group.SUM):
-        return None
-    total = Place(0, 0)
-    for k, term in enumerate(terms):
-        total = total + int(applied(op, [float(k == j) for j in range(len(terms))])) * term
-    return total
+    factors = factors_of_sum(op)
+    return None if factors is None else sum((f * t for f, t in zip(factors, terms, strict=True)), start=Place(0, 0))
 
 
 def compared(inner: Operation, known: Mapping[Value, Place]) -> tuple[Place, Place] | None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from tcpx.payload.indexing_maps import IndexingMap, map_dim
 from tcpx.payload.interfaces import Structured
-from tcpx.payload.ir import Operation
 from tcpx.transform.arguments import OperandRef
 from tcpx.transform.declaration import (
     VALUE,
@@ -20,6 +18,7 @@ from tcpx.transform.declaration import (
 from tcpx.transform.digits import reread
 from tcpx.transform.editing import erase_dead
 from tcpx.transform.tiling import check_on_tensors
+from tcpx.transform.vectors.pieces import transposed
 
 
 @register
@@ -72,8 +71,9 @@ class FoldTranspose(Transform):
         check_on_tensors(ctx, op)
         old = op.inputs[index]
         value, layout = old, op.maps()[index]
-        while (turned := _turned(value.defining_op, layout)) is not None and value.defining_op is not None:
-            value, layout = value.defining_op.operands[0], turned
+        while (shown := transposed(value.defining_op)) is not None:
+            value, order = shown
+            layout = tuple(layout[order.index(k)] for k in range(len(order)))
         if value is old:
             made = old.defining_op
             raise ctx.fail(
@@ -85,13 +85,3 @@ class FoldTranspose(Transform):
         made = reread(ctx.rewriter, op, index, value, layout)
         erase_dead(ctx.rewriter, [old])
         return (made,)
-
-
-def _turned(op: Operation | None, layout: IndexingMap) -> IndexingMap | None:
-    """The map that reads what a transpose reads, where `layout` reads its result; None of anything else."""
-    if not isinstance(op, Structured) or not op.is_movement or len(op.operands) != 1 or len(op.inputs) != 1:
-        return None
-    read, written = ([map_dim(entry) for entry in m] for m in (op.maps()[0], op.result_map()))
-    if None in read or len({*read}) != len(read) or len(written) != len(read) or {*read} != {*written}:
-        return None
-    return tuple(layout[written.index(name)] for name in read)

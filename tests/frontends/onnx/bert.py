@@ -8,6 +8,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from tests.frontends.onnx.exporting import export_encoder as exported
+
+__all__ = ["Bert", "Layer", "exported"]
+
 
 class Embeddings(nn.Module):
     def __init__(self, config: dict[str, Any]) -> None:
@@ -81,19 +85,3 @@ class Bert(nn.Module):
         for layer in self.encoder.layer:
             x = layer(x, added)
         return x
-
-
-def exported(model: Bert, path: str, opset: int = 17) -> None:
-    """Write a model as ONNX, for any batch and length."""
-    given = torch.ones(2, 9, dtype=torch.int64)
-    axes = {0: "batch", 1: "sequence"}
-    torch.onnx.export(
-        model.eval(),
-        (given, given),
-        path,
-        input_names=["ids", "mask"],
-        output_names=["out"],
-        dynamic_axes={"ids": axes, "mask": axes, "out": axes},
-        opset_version=opset,
-        dynamo=False,
-    )

@@ -8,6 +8,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from tests.frontends.onnx.exporting import export_encoder as exported
+
+__all__ = ["DistilBert", "exported"]
+
 
 class Embeddings(nn.Module):
     def __init__(self, config: dict[str, Any]) -> None:
@@ -78,19 +82,3 @@ class DistilBert(nn.Module):
         for layer in self.transformer.layer:
             x = layer(x, mask)
         return x
-
-
-def exported(model: DistilBert, path: str, opset: int = 17) -> None:
-    """Write a model as ONNX, for any batch and length."""
-    given = torch.ones(2, 9, dtype=torch.int64)
-    axes = {0: "batch", 1: "sequence"}
-    torch.onnx.export(
-        model.eval(),
-        (given, given),
-        path,
-        input_names=["ids", "mask"],
-        output_names=["out"],
-        dynamic_axes={"ids": axes, "mask": axes, "out": axes},
-        opset_version=opset,
-        dynamo=False,
-    )

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from tests.frontends.onnx.exporting import OPSET, export
+
 Cache = list[tuple[torch.Tensor, torch.Tensor]]
 
 
@@ -99,7 +101,7 @@ class GPT2(nn.Module):
         return (logits, *presents) if past else (logits,)
 
 
-def exported(model: GPT2, path: str, *, cached: bool, opset: int = 17) -> None:
+def exported(model: GPT2, path: str, *, cached: bool, opset: int = OPSET) -> None:
     """Write a model as ONNX, for any batch and length: without a cache, or with one (`past_key_values.0.key` to
     `present.0.key`, as exporters call them)."""
     config = model.config
@@ -114,13 +116,4 @@ def exported(model: GPT2, path: str, *, cached: bool, opset: int = 17) -> None:
                 inputs.append(f"past_key_values.{k}.{word}")
                 outputs.append(f"present.{k}.{word}")
                 axes[inputs[-1]], axes[outputs[-1]] = {0: "batch", 2: "past"}, {0: "batch", 2: "total"}
-    torch.onnx.export(
-        model.eval(),
-        tuple(given),
-        path,
-        input_names=inputs,
-        output_names=outputs,
-        dynamic_axes=axes,
-        opset_version=opset,
-        dynamo=False,
-    )
+    export(model, path, given, inputs, outputs, axes, opset)

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from tests.frontends.onnx.exporting import OPSET, export
+
 
 class RMSNorm(nn.Module):
     def __init__(self, width: int) -> None:
@@ -103,7 +105,7 @@ class Llama(nn.Module):
         return (self.norm(x), *presents)
 
 
-def exported(model: Llama, path: str, opset: int = 17) -> None:
+def exported(model: Llama, path: str, opset: int = OPSET) -> None:
     """Write a model as ONNX, for any batch, length and cache."""
     config = model.config
     ids = torch.ones(2, 3, dtype=torch.int64)
@@ -117,13 +119,4 @@ def exported(model: Llama, path: str, opset: int = 17) -> None:
             inputs.append(f"past_key_values.{k}.{word}")
             outputs.append(f"present.{k}.{word}")
             axes[inputs[-1]], axes[outputs[-1]] = {0: "batch", 2: "past"}, {0: "batch", 2: "total"}
-    torch.onnx.export(
-        model.eval(),
-        tuple(given),
-        path,
-        input_names=inputs,
-        output_names=outputs,
-        dynamic_axes=axes,
-        opset_version=opset,
-        dynamo=False,
-    )
+    export(model, path, given, inputs, outputs, axes, opset)
