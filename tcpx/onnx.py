@@ -55,14 +55,12 @@ def bisect(
     """Find the node whose result is wrong for these inputs, by name: in the payload, against all values that ONNX
     Runtime (`ort`) or the reference of the package `onnx` (`onnx`) computes, then in the compiled kernel, against the
     reference evaluator; with `evaluator` only there (`tcpx.bisect_values`). Raises OnnxError and ArgumentError."""
-    missing = [port.name for port in model.inputs if port.name not in arrays]
-    if missing:
-        raise _missing(missing, arrays)
+    given = _in_order(model, arrays)
     others = None if against == "evaluator" else values_of(model, arrays, against)
     return bisect_values(
         model.module,
         schedule,
-        *(np.asarray(arrays[port.name]) for port in model.inputs),
+        *(np.asarray(array) for array in given),
         others=others,
         against=RUNTIMES.get(against, EVALUATOR),
         params=params,
@@ -119,15 +117,28 @@ class Session:
         """The outputs by name. Raises OnnxError and ArgumentError."""
         held = {name: np.asarray(array) for name, array in arrays.items()}
         model, kernel = self.kernel(held)
-        missing = [port.name for port in model.inputs if port.name not in held]
-        if missing:
-            raise _missing(missing, held)
-        results = kernel(*(held[port.name] for port in model.inputs))
+        results = kernel(*_in_order(model, held))
         return dict(zip(model.outputs, results if isinstance(results, tuple) else (results,), strict=True))
 
 
 def _bytes(array: Array | None) -> bytes:
     return b"" if array is None else str((array.dtype, array.shape)).encode() + np.ascontiguousarray(array).tobytes()
+
+
+def _in_order(model: Model, arrays: Mapping[str, Array]) -> list[Array]:
+    """The arrays of the arguments. Raises ArgumentError where one is not given, or a name is none of the model's."""
+    names = [port.name for port in model.inputs]
+    missing = [name for name in names if name not in arrays]
+    if missing:
+        raise _missing(missing, arrays)
+    unknown = [name for name in arrays if name not in names and name not in model.values]
+    if unknown:
+        found = f"`{unknown[0]}`"
+        constant = unknown[0] in (port.name for port in model.proto.graph.input)
+        fix = f'model.specialized({{"{unknown[0]}": value}})' if constant else None
+        message = f"{found} is a constant of the model" if constant else f"the model has no input {found}"
+        raise ArgumentError(Diagnostic(message, required=f"arrays for {', '.join(names)}", found=found, fix=fix))
+    return [arrays[name] for name in names]
 
 
 def _missing(names: list[str], arrays: Mapping[str, Array]) -> ArgumentError:

@@ -13,7 +13,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 
 from tcpx.payload.constants import Constants, NumpyArray
-from tcpx.payload.diagnostics import Diagnostic, VerifyError
+from tcpx.payload.diagnostics import Diagnostic, Location, VerifyError
 from tcpx.payload.ir import Attribute, Block, FuncOp, Module, Operation, OpT, Value
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.generic import Return, Yield
@@ -111,15 +111,15 @@ class Builder:
         """Add a detached operation and hand out its result; a `Build` function."""
         return self.values(op)[0]
 
-    def values(self, op: Operation, *names: str) -> Sequence[Value]:
+    def values(self, op: Operation, *names: str, place: Location | None = None) -> Sequence[Value]:
         """Add a detached operation, or those that it is written for, and hand out its results:
-        `b.values(Split([x], [part, rest], {"dim": 0}), "part", "rest")`."""
+        `b.values(Split([x], [part, rest], {"dim": 0}), "part", "rest")`. They come from `place`, or this call."""
         if not isinstance(op, Shorthand):
             return self.insert(op, *names).results
         made = op.expanded()
         for demand in op.demands():
             if all(demand.attributes != known.attributes for known in self._blocks[0].ops):
-                demand.location = location_outside(__name__, "contextlib")
+                demand.location = place or location_outside(__name__, "contextlib")
                 known = [op for op in self._blocks[0].ops if isinstance(op, type(demand))]
                 self._blocks[0].insert(len(known), demand)
         for index, value in enumerate(made):
@@ -130,6 +130,7 @@ class Builder:
                     inner.name = inner.result.name = self.fresh_name(inner.result.name)
                 part.name = ""
                 self.insert(part, shown[0] if part is top else f"{shown[0]}.wide")
+                part.location = place or part.location
         return made
 
     def op(

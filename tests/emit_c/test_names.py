@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tcpx
 from tcpx.emit_c.kernel import build_kernel
 from tcpx.emit_c.printer.names import Names, in_comment, mangle
 from tcpx.emit_c.printer.reserved import RESERVED
@@ -87,3 +88,13 @@ def test_a_function_keeps_a_short_name() -> None:
     for name in ("f", "u", "L", "e5"):
         payload.main.name = name
         assert build_kernel(payload, GENERIC).signature.c_name == name
+
+
+def test_sizes_that_are_called_like_arguments() -> None:
+    """The sizes that are checked are those of the call."""
+    text = """func @g(%x: tensor<[a]x[x]xf32>, %y: tensor<[x]x[y]xf32>) -> tensor<[a]x[y]xf32> symbols [a, x, y: 1..] {
+      %z = tcp.matmul(%x, %y) : tensor<[a]x[y]xf32>
+      tcp.return(%z)
+    }"""
+    x, y = np.ones((2, 3), np.float32), np.ones((3, 5), np.float32)
+    np.testing.assert_array_equal(tcpx.compile(tcpx.parse(text))(x, y), np.full((2, 5), 3))

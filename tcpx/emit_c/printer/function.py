@@ -100,7 +100,7 @@ def print_kernel(
         clocks=tuple(kernel.clocks or ()),
         times_name=kernel.times_name,
     )
-    checks, call = _size_checks(func, signature, context, reserved)
+    checks, call = _size_checks(func, signature, body, reserved)
     prologue: list[str] = []
     if call:
         prologue = [f"const int {(status := names.fresh('status'))} = {call};", f"if ({status} != 0) return {status};"]
@@ -213,13 +213,13 @@ def _size_scope(symbols: Sequence[Symbol], reserved: frozenset[str]) -> tuple[Sc
 
 
 def _size_checks(
-    func: FuncOp, signature: KernelSignature, context: FunctionContext, reserved: frozenset[str]
+    func: FuncOp, signature: KernelSignature, body: Scope, reserved: frozenset[str]
 ) -> tuple[list[str], str]:
     """The function that checks the symbols, and its call with the kernel's parameters; nothing without symbols."""
     if not func.symbols:
         return [], ""
     checked = (*signature.symbols, *signature.strides)
-    scope, printer, parameters, arguments = _size_scope(checked, reserved)
+    scope, printer, parameters, _ = _size_scope(checked, reserved)
     for symbol in checked:
         _check_range(symbol, scope)
     for shape, width in [*_symbolic_shapes(func), *_strided_extents(signature)]:
@@ -230,9 +230,9 @@ def _size_checks(
         fails = " && ".join(f"!({condition})" for condition in conditions)
         scope.statement(f"if ({fails}) return {FIRST_ASSERTION + number};")
     name = f"{signature.c_name}_check"
-    body = [line.indented().text for line in without_unused(scope.lines())]
-    call = f"{name}({', '.join(arguments)})"
-    return [f"static int {name}({parameters}) {{", *body, f"{INDENT}return 0;", "}", ""], call
+    lines = [line.indented().text for line in without_unused(scope.lines())]
+    call = f"{name}({', '.join(body.names[symbol.text] for symbol in checked)})"
+    return [f"static int {name}({parameters}) {{", *lines, f"{INDENT}return 0;", "}", ""], call
 
 
 def _range_check(

@@ -82,9 +82,13 @@ class Import:
         if self.graph.sparse_initializer:
             self.findings.append(Finding(self.graph.name, "sparse_initializer", "sparse tensors"))
         for name, array in self.model.values.items():
-            values.setdefault(name, of_array(name, array))
+            values[name] = of_array(name, array)
         types = {i.name: self._type(i) for i in self.free if i.name not in values}
         numbers = self._capacities(types)
+        unknown = self.symbols.unknown
+        if unknown:
+            known = f"one of {', '.join(self.symbols.asked)}" if self.symbols.asked else "no size: all dims are numbers"
+            raise OnnxError.at(self.model.file, f"no dim is called `{unknown[0]}`", known, unknown[0])
         ports = self._ports(numbers, types)
         builder = Builder()
         name = identifier(self.graph.name).replace(".", "_").replace("/", "_").replace("~", "_") or "main"

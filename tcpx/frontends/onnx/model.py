@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
+from operator import index
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,7 @@ import onnx
 
 from tcpx.frontends.onnx.errors import BoundedSize, Finding, OnnxError, UnsupportedError
 from tcpx.frontends.onnx.importing import Import, Imported, Port, Source
+from tcpx.frontends.onnx.node import misfit_of
 from tcpx.frontends.onnx.reading import parsed, read_model
 from tcpx.frontends.onnx.symbols import Bound
 from tcpx.payload.evaluator import Array
@@ -78,15 +80,18 @@ class Model(Source):
 
     def specialized(self, values: Mapping[str, Array]) -> Model:
         """The same model with inputs that are constant. Raises OnnxError."""
-        known = {port.name for port in self.proto.graph.input}
-        for name, array in values.items():
+        known = {port.name: port.type.tensor_type for port in self.proto.graph.input}
+        held = {name: np.asarray(array) for name, array in values.items()}
+        for name, array in held.items():
             if name not in known:
                 raise OnnxError.at(self.file, f"there is no input `{name}`", f"one of {', '.join(sorted(known))}", name)
-            size = np.asarray(array).size
-            if size > MOST_SPECIALIZED:
+            if array.size > MOST_SPECIALIZED:
                 most = f"{MOST_SPECIALIZED} elements at most"
-                raise OnnxError.at(self.file, f"the input `{name}` is too large for a constant", most, str(size))
-        held = {name: np.asarray(array) for name, array in values.items()}
+                raise OnnxError.at(self.file, f"the input `{name}` is too large for a constant", most, str(array.size))
+            wanted = misfit_of(known[name], array)
+            if wanted:
+                found = f"{array.dtype} of shape {array.shape}"
+                raise OnnxError.at(self.file, f"the input `{name}` is another array", wanted, found)
         return replace(self, values={**self.values, **held})
 
 
@@ -105,7 +110,8 @@ def load(
     are inputs, each with the output that is its new value and is put where it lies: `{"h0": "hn"}`. Where that is the
     input with more behind it, by a Concat, the input is a cache with room for `capacity` there, or for as much as a
     call gives, and how much of it is used is an argument of its own, called like that dim. True: all caches. Raises
-    OnnxError for what is no model; its nodes are imported when `module` is first asked for.
+    OnnxError for what is no model, and for what no model takes; its nodes are imported when `module` is first asked
+    for, and names are looked up then.
     """
     if isinstance(source, str | Path):
         path = Path(source)
@@ -114,8 +120,15 @@ def load(
         proto, file, base = parsed(source, Path("<model>")), "<model>", Path()
     else:
         proto, file, base = source, source.graph.name or "<model>", Path()
+    numbers = {name: index(number) for name, number in (sizes or {}).items()}
+    low = next((name for name, number in numbers.items() if number < 0), None)
+    if low is not None:
+        raise OnnxError.at(file, f"the size of `{low}` is negative", "0 or more", str(numbers[low]))
+    if capacity is not None and (not state or index(capacity) < 1):
+        found = f"capacity={capacity}{'' if state else ' without state'}"
+        raise OnnxError.at(file, "no cache has this capacity", "a number from 1 on, beside `state`", found)
     where = Path(folder) if folder is not None else base
-    model = Model(proto, file, where, {}, dict(sizes or {}), state, capacity)
+    model = Model(proto, file, where, {}, numbers, state, capacity)
     return model.specialized(values) if values else model
 
 

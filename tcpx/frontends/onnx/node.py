@@ -40,6 +40,18 @@ def dtype_of_onnx(number: int) -> ScalarType:
     return found
 
 
+def misfit_of(declared: onnx.TypeProto.Tensor, array: Array) -> str:
+    """What an input wants of an array that it does not have, empty of one that fits."""
+    held = _NUMPY_OF_ONNX.get(declared.elem_type)
+    if held is not None and np.dtype(held) != array.dtype:
+        return f"dtype {np.dtype(held)}"
+    if not declared.HasField("shape"):
+        return ""
+    dims = [d.dim_value if d.HasField("dim_value") else d.dim_param or "?" for d in declared.shape.dim]
+    fits = len(dims) == array.ndim and all(isinstance(d, str) or d == n for d, n in zip(dims, array.shape, strict=True))
+    return "" if fits else f"shape [{', '.join(map(str, dims))}]"
+
+
 @dataclass(eq=False, slots=True)
 class Node:
     """A node with its operands, None for those that are left out."""

@@ -29,6 +29,8 @@ class Symbols:
         self.sizes, self.bounds = sizes, bounds
         self._named = {d.dim_param for i in inputs for d in i.type.tensor_type.shape.dim if d.dim_param}
         self._held: dict[str, Symbol] = {}
+        self.asked: dict[str, None] = {}
+        """What the file calls them."""
         plain = {s.name: Symbol(s.name, s.lower) for size, _ in bounds for s in symbols(size)}
         held = Predicate(tuple(Comparison("<=", with_facts(size, plain), most) for size, most in bounds))
         self._learned = {old.name: new for old, new in held.refine(plain.values()).items()}
@@ -38,7 +40,7 @@ class Symbols:
         `past + sequence`, of dims that inputs have alone."""
         if dim.HasField("dim_value") and dim.dim_value >= 0:
             return int(dim.dim_value)
-        shown = dim.dim_param or f"{name}_{index}"
+        shown = dim.dim_param or self._unnamed(f"{name}_{index}")
         parts = [part.strip() for part in shown.split("+")]
         if _SUM.fullmatch(shown) and all(p.isdecimal() or p in self._named or p in self.sizes for p in parts):
             return sum((int(p) if p.isdecimal() else self.named(p) for p in parts), start=0)
@@ -46,20 +48,34 @@ class Symbols:
 
     def named(self, shown: str, least: int = 1) -> Dim:
         """What the file calls so."""
+        self.asked[shown] = None
         if shown in self.sizes:
             return self.sizes[shown]
         if shown not in self._held:
             name = re.sub(r"\W", "_", shown, flags=re.ASCII)
             name = name if name[:1].isalpha() or name[:1] == "_" else f"_{name}"
+            while name in {s.name for s in self._held.values()}:  # `a b` and `a-b` are two dims
+                name = f"{name}_"
             learned = self._learned.get(name)
             self._held[shown] = Symbol(name, least, learned.upper if learned is not None else None)
         return self._held[shown].size()
 
     def new(self, name: str) -> Dim:
         """A symbol that the file does not have."""
-        while name in self._named or name in self._held:
+        while name in self._held:
             name = f"{name}_"
-        return self.named(name)
+        return self.named(self._unnamed(name))
+
+    def _unnamed(self, name: str) -> str:
+        """`name`, or one like it that is none of the file's."""
+        while name in self._named:
+            name = f"{name}_"
+        return name
+
+    @property
+    def unknown(self) -> list[str]:
+        """The names of `sizes` that no dim so far has."""
+        return [name for name in self.sizes if name not in self.asked]
 
     @property
     def declared(self) -> list[Symbol]:

@@ -163,9 +163,9 @@ class Writer:
     def _open(self, a: Value, wide: Shape, lead: int) -> Value:
         """Broadcast along dims of which only a call says whether they are 1."""
         places = range(lead, len(wide))
-        made = self.builder.values(Expand.of(a, places, TensorType(wide, dtype_of(a.type))), f"{self.prefix}.expand")[0]
+        expand = Expand.of(a, places, TensorType(wide, dtype_of(a.type)))
+        made = self.builder.values(expand, f"{self.prefix}.expand", place=self.place)[0]
         if made.defining_op is not None:
-            made.defining_op.location = self.place
             self.made.append(made.defining_op)
         return made
 
