@@ -1,10 +1,12 @@
 """What an import may end with, beside a module."""
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
-from tcpx.payload.diagnostics import Diagnostic, Location, TcpxError
-from tcpx.payload.sizes import Dim, to_text
+from tcpx.payload.diagnostics import Diagnostic, Location, TcpxError, VerifyError
+from tcpx.payload.sizes import Dim, as_symbol, symbols, to_text
 from tcpx.records import frozen
 
 _MOST_SHOWN: Final = 40
@@ -18,6 +20,26 @@ class OnnxError(TcpxError):
         """An error at a node, or about a whole file."""
         where = Location(place, 1, 1) if isinstance(place, str) else place
         return cls(Diagnostic(message, payload=where, required=required, found=found, fix=fix))
+
+
+def numbers_for(sizes: Sequence[Dim]) -> str | None:
+    """How numbers are given to the dims that sizes depend on, that very number where a dim and a number differ; None
+    where they are numbers."""
+    names = sorted({symbol.name for size in sizes for symbol in symbols(size)})
+    known = [size for size in sizes if isinstance(size, int)]
+    is_pair = len(sizes) == 2 and len(known) == 1 and any(as_symbol(size) for size in sizes)
+    value = str(known[0]) if is_pair else "N"
+    python, shell = ", ".join(f'"{name}": {value}' for name in names), " ".join(f"--size {n}={value}" for n in names)
+    return f"sizes={{{python}}}, or {shell}" if names else None
+
+
+def with_numbers(error: VerifyError, sizes: Sequence[Dim]) -> VerifyError:
+    """What the payload refuses of a node, with how to give numbers to those of these dims that it names."""
+    known = error.diagnostic
+    named = {symbol.name: size for size in sizes if (symbol := as_symbol(size)) is not None}
+    words = set(re.findall(r"\w+", f"{known.required} {known.found}"))
+    fix = known.fix or numbers_for([size for name, size in named.items() if name in words])
+    return type(error)(replace(known, fix=fix))
 
 
 @frozen
@@ -58,7 +80,11 @@ class UnsupportedError(OnnxError):
 
 
 class Unsupported(Exception):  # noqa: N818 - a rule says so of one node; the importer collects them
-    """A node that a rule cannot state; the text says why."""
+    """A node that a rule cannot state; the text says why. With numbers for the dims of `sizes` it could."""
+
+    def __init__(self, reason: str, sizes: Sequence[Dim] = ()) -> None:
+        fix = numbers_for(sizes)
+        super().__init__(f"{reason}; say numbers: {fix}" if fix else reason)
 
 
 class NotConstant(Exception):  # noqa: N818 - the importer asks for the inputs, or lists the node

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from tcpx.frontends.onnx.checks import check_node, check_whole
-from tcpx.frontends.onnx.errors import Finding, NotConstant, OnnxError, Unsupported
+from tcpx.frontends.onnx.errors import Finding, NotConstant, OnnxError, Unsupported, with_numbers
 from tcpx.frontends.onnx.node import Node, identifier
 from tcpx.frontends.onnx.operators import REFUSED, RULES
 from tcpx.frontends.onnx.reading import DEFAULT_DOMAINS
@@ -21,7 +21,7 @@ from tcpx.frontends.onnx.tidying import rename
 from tcpx.frontends.onnx.values import MOST_ELEMENTS, Tensor, of_array, of_value
 from tcpx.frontends.onnx.writing import Writer
 from tcpx.payload.builder import Builder
-from tcpx.payload.diagnostics import Location, TcpxError
+from tcpx.payload.diagnostics import Location, TcpxError, VerifyError
 from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.ir import Value
 from tcpx.payload.types import TensorType
@@ -89,6 +89,9 @@ class Importer:
                 made = self._import(proto, name, place, inputs, outputs, scope)
             except Unsupported as error:
                 self.findings.append(Finding(name, proto.op_type, str(error), place))
+            except VerifyError as error:
+                sizes = [d for t in inputs if t is not None for d in t.shape]
+                raise with_numbers(error, sizes).with_places(payload=place) from error
             except TcpxError as error:
                 raise error.with_places(payload=place) from error
         for index, output in enumerate(outputs):
@@ -116,39 +119,38 @@ class Importer:
         version = scope.versions.get(domain)
         if local is not None:
             return self._body(local, inputs, attributes, scope, name)
-        if domain or version is None:
-            raise Unsupported(
-                f"the domain {proto.domain or 'ai.onnx'}, whose operators are not known here"
-                if domain
-                else "no opset of the default domain"
-            )
-        schema = schema_of(proto.op_type, version)
+        operator = f"{domain}.{proto.op_type}" if domain else proto.op_type
+        if version is None:
+            raise Unsupported(f"no opset of the {f'domain {domain}' if domain else 'default domain'}")
+        schema = schema_of(proto.op_type, version, domain)
         node = Node(
             name,
             proto.op_type,
             schema.since_version if schema is not None else version,
             inputs,
             outputs,
-            attributes,
+            with_defaults(schema, attributes) if domain and schema is not None else attributes,
             self.writer,
             place,
             self.reads,
             lambda graph, given: self._subgraph(graph, given, scope),
         )
         if schema is None:
-            raise Unsupported(f"no operator of opset {version}")
+            raise Unsupported(
+                f"no operator {operator} that is known here" if domain else f"no operator of opset {version}"
+            )
         check_node(node, schema)
-        if proto.op_type in REFUSED:
-            raise Unsupported(REFUSED[proto.op_type])
+        if operator in REFUSED:
+            raise Unsupported(REFUSED[operator])
         if node.operator == "CastLike":  # of the other operand only the dtype is read
             to = onnx.helper.np_dtype_to_tensor_dtype(node.dtype(1).numpy)
             node = replace(node, operator="Cast", inputs=inputs[:1], attributes={"to": to})
-        known = folded(node)
+        known = None if domain else folded(node)
         if known is not None:
             return known
         self.writer.place, self.writer.prefix = place, scope.prefix + identifier(next(filter(None, outputs), name))
         special = self.special.get(outputs[0]) if outputs and not scope.depth else None
-        rule = special or RULES.get(node.operator)
+        rule = special or RULES.get(operator if domain else node.operator)
         if rule is None:
             body = body_of(schema, proto, attributes, inputs, version)
             if body is None:

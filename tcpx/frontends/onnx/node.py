@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from tcpx.frontends.onnx.broadcasting import Shape
-from tcpx.frontends.onnx.errors import NotConstant, OnnxError, Unsupported
+from tcpx.frontends.onnx.errors import NotConstant, OnnxError, Unsupported, numbers_for
 from tcpx.frontends.onnx.values import Elements, Tensor, objects
 from tcpx.frontends.onnx.writing import Writer
 from tcpx.payload.diagnostics import Location
@@ -239,9 +239,10 @@ class Node:
         """A tensor type."""
         return TensorType(tuple(shape), dtype)
 
-    def error(self, message: str, required: str, found: str) -> OnnxError:
-        """An error at this node."""
-        return OnnxError.at(self.place, f"{self.operator} `{self.name}`: {message}", required, found)
+    def error(self, message: str, required: str, found: str, sizes: Sequence[Dim] = ()) -> OnnxError:
+        """An error at this node. It may be none where the dims of `sizes` are numbers."""
+        message = f"{self.operator} `{self.name}`: {message}"
+        return OnnxError.at(self.place, message, required, found, numbers_for(sizes))
 
 
 def value_of(w: Writer, tensor: Tensor) -> Value:

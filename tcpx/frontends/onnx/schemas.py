@@ -29,6 +29,10 @@ class _Kind(Protocol):
     name: str
 
 
+Default = int | float | str | tuple[int, ...] | type[int]
+"""What an attribute is where a node leaves it out, or `int` where it may not."""
+_DECLARED: Final[dict[tuple[str, str], onnx.defs.OpSchema]] = {}
+"""By domain and operator."""
 _PYTHON: Final = {
     "INT": int,
     "FLOAT": (int, float),
@@ -38,12 +42,43 @@ _PYTHON: Final = {
 }
 
 
-def schema_of(operator: str, version: int) -> onnx.defs.OpSchema | None:
-    """What ONNX declares of an operator in a version of the default domain, None if nothing."""
+def schema_of(operator: str, version: int, domain: str = "") -> onnx.defs.OpSchema | None:
+    """What ONNX declares of an operator in a version of a domain, or what is declared here, None if nothing."""
     try:
-        return onnx.defs.get_schema(operator, version, "")
+        return onnx.defs.get_schema(operator, version, domain)
     except onnx.defs.SchemaError:
-        return None
+        return _DECLARED.get((domain, operator))
+
+
+def declare(operator: str, operands: Sequence[str], results: Sequence[str], attributes: Mapping[str, Default]) -> None:
+    """Declare version 1 of an operator, of another domain than the default one by `DOMAIN.OPERATOR`."""
+    domain, _, name = operator.rpartition(".")
+    schema = onnx.defs.OpSchema
+    _DECLARED[domain, name] = schema(
+        name,
+        domain,
+        1,
+        inputs=[_parameter(operand) for operand in operands],
+        outputs=[_parameter(result) for result in results],
+        type_constraints=[("T", ["tensor(float)"], "any: rules look at dtypes")],
+        attributes=[
+            schema.Attribute(key, schema.AttrType.INT, required=True)
+            if isinstance(default, type)
+            else schema.Attribute(key, onnx.helper.make_attribute(key, default, attr_type=_kind_of(default)))
+            for key, default in attributes.items()
+        ],
+    )
+
+
+def _parameter(name: str) -> onnx.defs.OpSchema.FormalParameter:
+    schema, bare = onnx.defs.OpSchema, name.strip("[]")
+    option = schema.FormalParameterOption.Single if bare == name else schema.FormalParameterOption.Optional
+    return schema.FormalParameter(bare, "T", param_option=option)
+
+
+def _kind_of(default: float | str | tuple[int, ...]) -> int | None:
+    """The type of an attribute that is a list, of which an empty one says none."""
+    return onnx.AttributeProto.INTS if isinstance(default, tuple) else None
 
 
 def fits(schema: onnx.defs.OpSchema, name: str, value: object) -> str | None:

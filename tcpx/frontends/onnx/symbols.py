@@ -29,6 +29,7 @@ class Symbols:
         self.sizes, self.bounds = sizes, bounds
         self._named = {d.dim_param for i in inputs for d in i.type.tensor_type.shape.dim if d.dim_param}
         self._held: dict[str, Symbol] = {}
+        self._names: dict[str, str] = {}
         self.asked: dict[str, None] = {}
         """What the file calls them."""
         plain = {s.name: Symbol(s.name, s.lower) for size, _ in bounds for s in symbols(size)}
@@ -47,18 +48,26 @@ class Symbols:
         return self.named(shown, least)
 
     def named(self, shown: str, least: int = 1) -> Dim:
-        """What the file calls so."""
-        self.asked[shown] = None
-        if shown in self.sizes:
-            return self.sizes[shown]
+        """What the file calls so; `sizes` may also call it as the payload does."""
+        name = self._name(shown)
+        known = name if name in self.sizes and shown not in self.sizes and name not in self._named else shown
+        self.asked[known] = None
+        if known in self.sizes:
+            return self.sizes[known]
         if shown not in self._held:
-            name = re.sub(r"\W", "_", shown, flags=re.ASCII)
-            name = name if name[:1].isalpha() or name[:1] == "_" else f"_{name}"
-            while name in {s.name for s in self._held.values()}:  # `a b` and `a-b` are two dims
-                name = f"{name}_"
             learned = self._learned.get(name)
             self._held[shown] = Symbol(name, least, learned.upper if learned is not None else None)
         return self._held[shown].size()
+
+    def _name(self, shown: str) -> str:
+        """What the payload calls it."""
+        if shown not in self._names:
+            name = re.sub(r"\W", "_", shown, flags=re.ASCII)
+            name = name if name[:1].isalpha() or name[:1] == "_" else f"_{name}"
+            while name in self._names.values():  # `a b` and `a-b` are two dims
+                name = f"{name}_"
+            self._names[shown] = name
+        return self._names[shown]
 
     def new(self, name: str) -> Dim:
         """A symbol that the file does not have."""

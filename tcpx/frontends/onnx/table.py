@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from tcpx.frontends.onnx.node import Node
+from tcpx.frontends.onnx.schemas import Default, declare
 from tcpx.frontends.onnx.values import Tensor
 from tcpx.payload.ir import Value
 
@@ -11,7 +12,7 @@ Result = Value | Tensor
 Rule = Callable[[Node], Result | Sequence[Result]]
 
 RULES: Final[dict[str, Rule]] = {}
-"""By operator of the default domain."""
+"""By operator; those of another domain than the default one by `DOMAIN.OPERATOR`."""
 REFUSED: Final[dict[str, str]] = {}
 """Operators that no payload can state yet, and why."""
 
@@ -19,12 +20,20 @@ REFUSED: Final[dict[str, str]] = {}
 def rule(*operators: str) -> Callable[[Rule], Rule]:
     """Declare the rule of operators."""
 
-    def declare(found: Rule) -> Rule:
+    def add(found: Rule) -> Rule:
         for operator in operators:
             RULES[operator] = found
         return found
 
-    return declare
+    return add
+
+
+def contributed(operator: str, operands: str, results: str, **attributes: Default) -> Callable[[Rule], Rule]:
+    """Declare an operator that the package `onnx` does not know, and its rule. Operands and results are names with
+    spaces between them, those in brackets may be left out. Attributes have a default, or are a type where they have
+    to be there."""
+    declare(operator, operands.split(), results.split(), attributes)
+    return rule(operator)
 
 
 def refused(reason: str, *operators: str) -> None:

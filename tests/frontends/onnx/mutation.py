@@ -37,7 +37,10 @@ def _node(model: onnx.ModelProto, rng: random.Random) -> onnx.NodeProto:
 
 
 def _operator(model: onnx.ModelProto, rng: random.Random) -> None:
-    _node(model, rng).op_type = rng.choice(sorted(RULES))
+    node = _node(model, rng)
+    node.domain, _, node.op_type = rng.choice(sorted(RULES)).rpartition(".")
+    if node.domain:
+        model.opset_import.append(helper.make_opsetid(node.domain, 1))
 
 
 def _operand(model: onnx.ModelProto, rng: random.Random) -> None:

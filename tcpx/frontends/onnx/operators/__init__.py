@@ -1,9 +1,12 @@
 """The rules of operators, one file for each family; importing it declares them."""
 
 from tcpx.frontends.onnx.operators import (
+    attention,
     control,
     elementwise,
     fourier,
+    fused,
+    grouped,
     indexing,
     linear,
     movement,
@@ -13,6 +16,7 @@ from tcpx.frontends.onnx.operators import (
     reductions,
     refusals,
     resizing,
+    rotary,
     windows,
 )
 from tcpx.frontends.onnx.table import REFUSED, RULES
@@ -20,9 +24,12 @@ from tcpx.frontends.onnx.table import REFUSED, RULES
 __all__ = [
     "REFUSED",
     "RULES",
+    "attention",
     "control",
     "elementwise",
     "fourier",
+    "fused",
+    "grouped",
     "indexing",
     "linear",
     "movement",
@@ -32,5 +39,6 @@ __all__ = [
     "reductions",
     "refusals",
     "resizing",
+    "rotary",
     "windows",
 ]

@@ -62,7 +62,7 @@ def loop(n: Node) -> Sequence[Result]:
     count = 0
     while going and count < most:
         if count >= MOST_ITERATIONS:
-            raise Unsupported(f"a loop of more than {MOST_ITERATIONS} iterations, or of an unknown number")
+            raise Unsupported(f"a loop of more than {MOST_ITERATIONS} iterations, or of a number that a call decides")
         at = of_array("iteration", np.array(count, np.int64))
         holds = of_array("condition", np.array(True))
         results = list(n.subgraph(body, [t for t in (at, holds) if t is not None] + state))
@@ -87,8 +87,11 @@ def scan(n: Node) -> Sequence[Result]:
     back = n.ints("scan_input_directions", [0] * count)
     outputs = len(body.output) - len(state)
     length = given[0].shape[axes[0]]
-    if not isinstance(length, int) or length > MOST_ITERATIONS:
-        raise Unsupported(f"a scan of more than {MOST_ITERATIONS} iterations, or of an unknown number")
+    if not isinstance(length, int):
+        what = "a scan whose length a call decides: iterations are unrolled, as no operation is a loop with state"
+        raise Unsupported(what, [length])
+    if length > MOST_ITERATIONS:
+        raise Unsupported(f"a scan of {length} iterations: they are unrolled, {MOST_ITERATIONS} of them at most")
     columns: list[list[Tensor]] = [[] for _ in range(outputs)]
     for step in range(length):
         slices: list[Tensor] = []

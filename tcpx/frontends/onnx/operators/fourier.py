@@ -24,7 +24,7 @@ def dft(n: Node) -> Result:
     if axis == rank - 1 or parts not in (1, 2):
         raise n.error("numbers or pairs along the last dim, and another axis", "1 or 2", str(n.input(0)))
     if not isinstance(extent, int):
-        raise Unsupported("a transform of a dim that is known when called")
+        raise Unsupported("a transform of a dim that is known when called", [extent])
     count = int(n.number(1)) if n.has(1) else 2 * (extent - 1) if back and half else extent
     if not 1 <= count <= MOST_POINTS:
         raise Unsupported(f"a transform of {count} points")

@@ -58,7 +58,7 @@ def gather_nd(n: Node) -> Result:
     if not 0 <= batch <= len(rest) or batch >= len(shape):
         raise n.error("the batch dims", f"0 to {len(rest)}", str(batch))
     if not all(same(a, b) for a, b in zip(shape[:batch], rest, strict=False)):
-        raise n.error("the batch dims differ", shown(shape[:batch]), shown(rest[:batch]))
+        raise n.error("the batch dims differ", shown(shape[:batch]), shown(rest[:batch]), [*shape[:batch], *rest])
     places = columns(n, indices, shape[batch:])
     if not places:
         return n.w.expand(table, (*rest, *shape))

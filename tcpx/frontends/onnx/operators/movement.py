@@ -14,6 +14,7 @@ from tcpx.frontends.onnx.table import Result, rule
 from tcpx.frontends.onnx.values import Tensor, of_array
 from tcpx.payload.facts import NOTHING, Facts
 from tcpx.payload.ir import Value
+from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim, ceildiv, floordiv, is_less_equal, maximum, minimum, product
 from tcpx.payload.types import i1, shape_of, si64
 
@@ -120,7 +121,7 @@ def reshape(n: Node) -> Result:
     made = [quotient(own, rest) if isinstance(d, int) and d == -1 else d for d in wanted]
     if not same(product(own), product(made)):
         learn_bounds([*own, *made])
-        raise n.error("a reshape keeps the number of elements", f"as many as {shown(own)}", shown(made))
+        raise n.error("a reshape keeps the number of elements", f"as many as {shown(own)}", shown(made), [*own, *made])
     return n.w.reshape(n.value(0), made)
 
 
@@ -212,8 +213,10 @@ def concat(n: Node) -> Result:
     axis = n.axis(rank, default=1 if n.version < 4 else None)
     for k in range(1, len(n.inputs)):
         other = n.ranked(k, rank, rank).shape
-        if any(d != axis and not same(a, b) for d, (a, b) in enumerate(zip(n.shape(), other, strict=True))):
-            raise n.error("dims beside the axis differ", shown(n.shape()), shown(other))
+        pairs = [pair for d, pair in enumerate(zip(n.shape(), other, strict=True)) if d != axis]
+        unequal = next((pair for pair in pairs if not same(*pair)), None)
+        if unequal is not None:
+            raise n.error("dims beside the axis differ", shown(n.shape()), shown(other), unequal)
     return n.w.concat(n.values(), axis)
 
 
@@ -236,7 +239,7 @@ def split(n: Node) -> Sequence[Result]:
         made.append(n.w.part(n.value(0), axis, offset, size))
         offset = offset + size
     if not same(offset, own[axis]):
-        raise n.error("the parts are not as long as the dim", shown([own[axis]]), shown([offset]))
+        raise n.error("the parts are not as long as the dim", shown([own[axis]]), shown([offset]), [own[axis], offset])
     return made
 
 
@@ -256,8 +259,9 @@ def slice_(n: Node) -> Result:
         raise n.error(
             "starts, ends, axes and steps", f"{len(starts)} of each", f"{len(ends)}, {len(axes)}, {len(steps)}"
         )
-    offsets, sizes, strides = [0] * len(own), list(own), [1] * len(own)
-    whole: list[Dim] = list(offsets)
+    sizes, strides = list(own), [1] * len(own)
+    offsets: list[Dim] = [0] * len(own)
+    parts: list[tuple[Dim, Dim]] = [(0, extent) for extent in own]
     back: list[int] = []
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         extent = own[axis]
@@ -266,15 +270,23 @@ def slice_(n: Node) -> Result:
         if step > 0:
             low, high = (bounded(place, extent, 0, extent, n.w.facts) for place in (start, end))
             size = ceildiv(maximum(0, high - low), step)
+            parts[axis] = low, maximum(low, high) - low
         else:
             first, last = bounded(start, extent, -1, extent - 1), bounded(end, extent, -1, extent - 1)
             size = ceildiv(maximum(0, first - last), -step)
             low = extent - 1 - first
+            parts[axis] = last + 1, maximum(first, last) - last
             back.append(axis)
-        whole[axis], sizes[axis], strides[axis] = (0 if same(size, 0) else low), size, abs(step)
+        offsets[axis], sizes[axis], strides[axis] = (0 if same(size, 0) else low), size, abs(step)
     x = n.value(0)
+    ends = (o + (size - 1) * step + 1 for o, size, step in zip(offsets, sizes, strides, strict=True))
+    known = [Predicate.of("<=", 0, o) & Predicate.of("<=", e, d) for o, e, d in zip(offsets, ends, own, strict=True)]
+    if not all(map(n.w.facts.decide, known)):  # a part, and steps in it: of each of them the end is known to be inside
+        x = n.w.slice(x, [offset for offset, _ in parts], [extent for _, extent in parts])
+        offsets = [0] * len(own)
+        sizes = [ceildiv(extent, step) for (_, extent), step in zip(parts, strides, strict=True)]
     turned = n.w.op("reverse", x, dims=tuple(sorted(back))) if back else x
-    return n.w.slice(turned, whole, sizes, strides)
+    return n.w.slice(turned, offsets, sizes, strides)
 
 
 def bounded(place: Dim, extent: Dim, low: Dim, high: Dim, facts: Facts = NOTHING) -> Dim:
@@ -286,7 +298,7 @@ def bounded(place: Dim, extent: Dim, low: Dim, high: Dim, facts: Facts = NOTHING
     if is_less_equal(place, -1) is True:
         place = place + extent
     elif is_less_equal(0, place) is not True:
-        raise Unsupported(f"a slice from or to {place}, which may be negative")
+        raise Unsupported(f"a slice from or to {place}, which may be negative", [place])
     return least(maximum(place, low), high, facts)
 
 
@@ -325,7 +337,7 @@ def _repeated(n: Node, x: Value, axis: int, low: Dim, high: Dim, mode: str) -> V
         return x
     extent = shape_of(x.type)[axis]
     if not (isinstance(extent, int) and isinstance(low, int) and isinstance(high, int)):
-        raise Unsupported(f"padding by {mode} along a dim that is known when called")
+        raise Unsupported(f"padding by {mode} along a dim that is known when called", [extent, low, high])
     if extent == 0:
         raise n.error("nothing can be repeated of an empty dim", "1 element or more", "0")
     at = np.arange(-low, extent + high, dtype=np.int64)

@@ -27,8 +27,11 @@ def recurrent(n: Node) -> Sequence[Result]:
     if n.int("layout", 0):
         x = w.transpose(x, (1, 0, 2))
     length = n.ranked(0, 3, 3).shape[1 if n.int("layout", 0) else 0]
-    if not isinstance(length, int) or not 1 <= length <= MOST_STEPS:
-        raise Unsupported(f"a sequence of no steps, of more than {MOST_STEPS}, or of an unknown number")
+    if not isinstance(length, int):
+        what = "a sequence whose length a call decides: steps are unrolled, as no operation is a loop with state"
+        raise Unsupported(what, [length])
+    if not 1 <= length <= MOST_STEPS:
+        raise Unsupported(f"a sequence of {length} steps: they are unrolled, 1 to {MOST_STEPS} of them")
     if n.raw("clip") is not None or n.raw("activation_alpha") is not None or n.raw("activation_beta") is not None:
         raise Unsupported("functions with bounds or parameters")
     directions = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}.get(

@@ -83,7 +83,7 @@ def windows_of(n: Node, spatial: Sequence[Dim], kernel: Sequence[int]) -> Window
             many = ceildiv(size, strides[k])
             missing = (many - 1) * strides[k] + extent[k] - size
             if not isinstance(missing, int):
-                raise Unsupported(f"auto_pad of a dim that is known when called: {shown([size])}")
+                raise Unsupported(f"auto_pad of a dim that is known when called: {shown([size])}", [size])
             missing = max(0, missing)
             low[k] = missing // 2 if auto == "SAME_UPPER" else missing - missing // 2
             high[k] = missing - low[k]
@@ -95,7 +95,7 @@ def windows_of(n: Node, spatial: Sequence[Dim], kernel: Sequence[int]) -> Window
         many = (ceildiv(reach, strides[k]) if ceil else floordiv(reach, strides[k])) + 1
         if ceil:
             if not isinstance(many, int) or not isinstance(size, int) or not isinstance(reach, int):
-                raise Unsupported("ceil_mode of a dim that is known when called")
+                raise Unsupported("ceil_mode of a dim that is known when called", [size])
             before = low[k]
             if isinstance(before, int) and (many - 1) * strides[k] >= size + before:
                 many -= 1
@@ -120,7 +120,8 @@ def convolved(n: Node, x: Value, weight: Value, dtype: ScalarType, pad: float = 
     if n.raw("kernel_shape") is not None and n.ints("kernel_shape") != kernel:
         raise n.error("`kernel_shape` is that of w", str(kernel), str(n.ints("kernel_shape")))
     if groups < 1 or not same(own[1] * groups, shape[1]) or not same(floordiv(own[0], groups) * groups, own[0]):
-        raise n.error("channels are groups", f"{groups} groups of {shown(own[1:2])}", shown(shape[1:2]))
+        both = own[1] * groups, shape[1]
+        raise n.error("channels are groups", f"{groups} groups of {shown(own[1:2])}", shown(shape[1:2]), both)
     held = windows_of(n, shape[2:], kernel)
     x, count = held.padded(n, x, pad), held.count
     padded = shape_of(x.type)
@@ -192,6 +193,7 @@ def conv_transpose(n: Node) -> Result:
             "x and w have channels and dims",
             f"w of {len(shape)} dims, {groups} groups",
             f"{shown(shape)} and {shown(own)}",
+            [shape[1], own[0]],
         )
     if n.ints("kernel_shape", kernel) != kernel:
         raise n.error("`kernel_shape` is that of w", str(kernel), str(n.ints("kernel_shape")))
@@ -209,7 +211,7 @@ def conv_transpose(n: Node) -> Result:
         if wanted or auto in ("SAME_UPPER", "SAME_LOWER"):
             cut = whole - (wanted[k] if wanted else shape[2 + k] * strides[k])
             if not isinstance(cut, int):
-                raise Unsupported("padding of a dim that is known when called")
+                raise Unsupported("padding of a dim that is known when called", [cut])
             half = cut // 2 if auto == "SAME_UPPER" else cut - cut // 2
             before, behind = half, cut - half
         low.append(reach - before)

@@ -1,0 +1,92 @@
+"""Dims that a call decides: parts of them by steps, and what is said where they have to be numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import tcpx
+from tests.frontends.onnx.models import loaded, model_of
+
+FAR = 1 << 62
+FORMS = list(product((1, 2, 3, -1, -2, -3), (0, 1, -1, -3, 3, 100, -100), (0, 1, 2, -1, -2, 100, -100, FAR, -FAR)))
+
+
+def slices(forms: Sequence[tuple[int, int, int]]) -> onnx.ModelProto:
+    """One slice for each form: step, start and end."""
+    numbers = sorted({n for form in forms for n in form} | {0})
+    nodes = [
+        helper.make_node("Slice", ["x", f"n{start}", f"n{end}", "n0", f"n{step}"], [f"y{k}"])
+        for k, (step, start, end) in enumerate(forms)
+    ]
+    held = [numpy_helper.from_array(np.array([n]), f"n{n}") for n in numbers]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N"])]
+    outputs = [helper.make_tensor_value_info(f"y{k}", TensorProto.FLOAT, None) for k in range(len(forms))]
+    graph = helper.make_graph(nodes, "slices", inputs, outputs, held)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+def test_slices_of_a_dim_that_a_call_decides() -> None:
+    module = tcpx.onnx.load(slices(FORMS)).module
+    for extent in (1, 2, 3, 4, 7, 101):
+        x = np.arange(extent, dtype=np.float32)
+        for (step, start, end), found in zip(FORMS, tcpx.evaluate(module, x), strict=True):
+            np.testing.assert_array_equal(found, x[start:end:step], err_msg=f"{start}:{end}:{step} of {extent}")
+
+
+def test_slices_that_go_back_compiled() -> None:
+    forms = [(-3, 100, -100), (-2, 3, 0), (3, -3, FAR), (-1, -2, -FAR)]
+    kernel = tcpx.compile(tcpx.onnx.load(slices(forms)).module)
+    for extent in (1, 4, 101):
+        x = np.arange(extent, dtype=np.float32)
+        found: Any = kernel(x)
+        for (step, start, end), part in zip(forms, found, strict=True):
+            np.testing.assert_array_equal(part, x[start:end:step])
+
+
+NUMBERS = [
+    ("f (float[N, hidden] x, float[8, 4] w) => (float y) { y = MatMul(x, w) }", "hidden", 8),
+    ("f (float[N, hidden] x, float[8, 4] w) => (float y) { y = Gemm(x, w) }", "hidden", 8),
+    ("f (float[N, c, 9] x, float[4, 3, 2] w) => (float y) { y = Conv(x, w) }", "c", 3),
+    ("f (float[N, c, 9] x, float[3, 4, 2] w) => (float y) { y = ConvTranspose(x, w) }", "c", 3),
+    ("f (float[c, 2] x, float[3, 2] w) => (float y) { y = Concat <axis = 1> (x, w) }", "c", 3),
+]
+
+
+@pytest.mark.parametrize(("text", "name", "number"), NUMBERS)
+def test_a_dim_that_has_to_be_a_number(text: str, name: str, number: int) -> None:
+    with pytest.raises(tcpx.onnx.OnnxError) as error:
+        _ = loaded(text).module
+    assert error.value.diagnostic.fix == f'sizes={{"{name}": {number}}}, or --size {name}={number}'
+    assert loaded(text, sizes={name: number}).module.main.returned
+
+
+def test_a_dim_by_its_name_in_the_payload() -> None:
+    model = model_of(NUMBERS[0][0])
+    model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "the hidden-size"
+    with pytest.raises(tcpx.onnx.OnnxError) as error:
+        _ = tcpx.onnx.load(model).module
+    assert error.value.diagnostic.fix == 'sizes={"the_hidden_size": 8}, or --size the_hidden_size=8'
+    for name in ("the hidden-size", "the_hidden_size"):
+        assert tcpx.onnx.load(model, sizes={name: 8}).module.main.returned
+
+
+@pytest.mark.parametrize("operator", ["RNN", "GRU", "LSTM"])
+def test_sequences_need_a_length(operator: str) -> None:
+    rows = 5 * {"RNN": 1, "GRU": 3, "LSTM": 4}[operator]
+    text = f"""f (float[T, B, 3] x, float[1, {rows}, 3] w, float[1, {rows}, 5] r) => (float[T, 1, B, 5] y) {{
+      [steps] y = {operator} <hidden_size = 5> (x, w, r)
+    }}"""
+    with pytest.raises(tcpx.onnx.UnsupportedError) as error:
+        _ = loaded(text).module
+    assert [str(finding) for finding in error.value.findings] == [
+        f"{operator} `steps`: a sequence whose length a call decides: steps are unrolled, as no operation is a loop "
+        'with state; say numbers: sizes={"T": N}, or --size T=N'
+    ]
+    assert loaded(text, sizes={"T": 3}).module.main.returned
