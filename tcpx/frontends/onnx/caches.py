@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import onnx
 
-from tcpx.frontends.onnx.broadcasting import same, shown
 from tcpx.frontends.onnx.errors import OnnxError
-from tcpx.frontends.onnx.node import Node
+from tcpx.frontends.onnx.reading import DEFAULT_DOMAINS
+from tcpx.frontends.onnx.table import GROWING
+from tcpx.frontends.onnx.writing import Writer
 from tcpx.payload.builder import tile
 from tcpx.payload.ir import Value
 from tcpx.payload.ops.gml_st import For
@@ -21,27 +22,21 @@ from tcpx.payload.types import shape_of
 @dataclass(eq=False, slots=True)
 class State:
     """An input that lies where its new value does, the output. Of a cache, `axis` is the dim along which the output,
-    made by `producer`, is the input with more behind; its memory has room for `capacity` there."""
+    which a node calls `result`, is the input with more behind; its memory has room for `capacity` there."""
 
     input: str
     output: str
     axis: int | None = None
-    producer: str = ""
+    result: str = ""
     capacity: Dim = 0
     value: Value | None = None
     """The argument, and once the output is imported what becomes of it."""
 
-    def appended(self, n: Node) -> Value:
-        """What is behind the cache, written there: the part that is used after it."""
-        whole, used = self.value, n.shape()
-        axis = n.axis(len(used))
+    def append(self, w: Writer, old: Value, new: Value, axis: int) -> Value:
+        """What is new, written behind what is used of the cache: the part that is used after it."""
+        whole, used = self.value, shape_of(old.type)
         if whole is None:
             raise AssertionError(f"the cache {self.input} has no argument")
-        for k in range(1, len(n.inputs)):
-            other = n.ranked(k, len(used), len(used)).shape
-            if any(d != axis and not same(a, b) for d, (a, b) in enumerate(zip(used, other, strict=True))):
-                raise n.error("dims beside the axis differ", shown(used), shown(other))
-        w, new = n.w, n.w.concat(n.values()[1:], axis)
         place = tile([used[axis] if d == axis else 0 for d in range(len(used))], shape_of(new.type))
         with w.builder.loop(For, "step", (0, 1, 1), {"cache": whole}, [f"{w.prefix}.cache"]) as step:
             w.builder.yields(new, step.destinations[0], place)
@@ -55,14 +50,9 @@ class State:
 def states_of(graph: onnx.GraphProto, wanted: Mapping[str, str] | bool, file: str) -> dict[str, State]:
     """The state of a graph by input: these inputs with their outputs, or all caches. Raises OnnxError."""
     inputs = {i.name: i for i in graph.input} if wanted else {}
-    producers = {output: node for node in graph.node for output in node.output}
+    caches = _caches(graph) if wanted else {}
     if wanted is True:
-        joined = {o.name: _producer(o.name, producers) for o in graph.output}
-        wanted = {
-            node.input[0]: output
-            for output, node in joined.items()
-            if node is not None and node.op_type == "Concat" and node.input[0] in inputs
-        }
+        wanted = {state.input: output for output, state in caches.items() if state.input in inputs}
         if not wanted:
             raise OnnxError.at(file, "no output is an input with more behind it", "a Concat of an input", "none")
     found: dict[str, State] = {}
@@ -70,18 +60,28 @@ def states_of(graph: onnx.GraphProto, wanted: Mapping[str, str] | bool, file: st
         for name, known, what in ((given, inputs, "input"), (output, {o.name for o in graph.output}, "output")):
             if name not in known:
                 raise OnnxError.at(file, f"there is no {what} `{name}`", f"one of {', '.join(sorted(known))}", name)
-        node = _producer(output, producers)
+        cache = caches.get(output)
         found[given] = State(given, output)
-        if node is not None and node.op_type == "Concat" and node.input[0] == given:
-            axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
+        if cache is not None and cache.input == given and cache.axis is not None:
             rank = len(inputs[given].type.tensor_type.shape.dim)
-            found[given] = State(given, output, axis % max(rank, 1), node.output[0])
+            found[given] = State(given, output, cache.axis % max(rank, 1), cache.result)
     return found
 
 
-def _producer(name: str, producers: Mapping[str, onnx.NodeProto]) -> onnx.NodeProto | None:
-    """The node that computes a value, behind those that only hand it on."""
-    node = producers.get(name)
-    while node is not None and node.op_type == "Identity":
-        node = producers.get(node.input[0])
-    return node
+def _caches(graph: onnx.GraphProto) -> dict[str, State]:
+    """The outputs of a graph that are a value with more behind it, also behind nodes that only hand it on."""
+    producers = {output: node for node in graph.node for output in node.output}
+    found: dict[str, State] = {}
+    for output in graph.output:
+        name, node = output.name, producers.get(output.name)
+        while node is not None and node.op_type == "Identity":
+            name, node = node.input[0], producers.get(node.input[0])
+        if node is None:
+            continue
+        operator = node.op_type if node.domain in DEFAULT_DOMAINS else f"{node.domain}.{node.op_type}"
+        dim, operands = GROWING.get(operator, (None, {}))
+        index = operands.get(list(node.output).index(name), len(node.input))
+        if index < len(node.input):
+            axis = dim if dim is not None else next((a.i for a in node.attribute if a.name == "axis"), 0)
+            found[output.name] = State(node.input[index], output.name, axis, name)
+    return found

@@ -16,7 +16,7 @@ from tcpx.frontends.onnx.operators import REFUSED, RULES
 from tcpx.frontends.onnx.reading import DEFAULT_DOMAINS
 from tcpx.frontends.onnx.schemas import body_of, schema_of, with_defaults
 from tcpx.frontends.onnx.shape_arithmetic import folded
-from tcpx.frontends.onnx.table import Result, Rule
+from tcpx.frontends.onnx.table import Result
 from tcpx.frontends.onnx.tidying import rename
 from tcpx.frontends.onnx.values import MOST_ELEMENTS, Tensor, of_array, of_value
 from tcpx.frontends.onnx.writing import Writer
@@ -56,8 +56,6 @@ class Importer:
         self.writer = writer
         self.file, self.reads, self.functions = file, reads, functions
         self.findings: list[Finding] = []
-        self.special: dict[str, Rule] = {}
-        """Rules of nodes of the graph itself, by their first result, in place of those of their operators."""
         self.count = 0
 
     def run(self, nodes: Iterable[onnx.NodeProto], scope: Scope) -> None:
@@ -149,8 +147,7 @@ class Importer:
         if known is not None:
             return known
         self.writer.place, self.writer.prefix = place, scope.prefix + identifier(next(filter(None, outputs), name))
-        special = self.special.get(outputs[0]) if outputs and not scope.depth else None
-        rule = special or RULES.get(operator if domain else node.operator)
+        rule = RULES.get(operator if domain else node.operator)
         if rule is None:
             body = body_of(schema, proto, attributes, inputs, version)
             if body is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import onnx
@@ -193,7 +194,7 @@ class Import:
         functions = {(f.domain, f.name): f for f in model.proto.functions}
         importer = Importer(w, model.file, self.reads, functions)
         importer.findings = self.findings
-        importer.special = {s.producer: s.appended for s in self.states.values() if s.producer}
+        w.caches = {(s.input, s.result): partial(s.append, w) for s in self.states.values() if s.result}
         importer.run(graph.node, Scope(values, versions))
         if self.findings:
             raise UnsupportedError.of(model.file, self.findings)

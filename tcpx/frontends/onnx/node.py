@@ -12,7 +12,7 @@ import onnx
 from tcpx.frontends.onnx.broadcasting import Shape
 from tcpx.frontends.onnx.errors import NotConstant, OnnxError, Unsupported, numbers_for
 from tcpx.frontends.onnx.values import Elements, Tensor, objects
-from tcpx.frontends.onnx.writing import Writer
+from tcpx.frontends.onnx.writing import Append, Writer
 from tcpx.payload.diagnostics import Location
 from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Value
@@ -151,6 +151,18 @@ class Node:
     def dtype(self, index: int = 0) -> ScalarType:
         """The dtype of an operand."""
         return self.input(index).dtype
+
+    def joined(self, index: int, new: Sequence[Value], axis: int, result: int = 0) -> Value:
+        """An operand with what is new behind it, one behind another; in its place, where it is a cache of which that
+        result is the new value."""
+        append = self.in_place(index, result)
+        if append is None:
+            return self.w.concat([self.value(index), *new], axis)
+        return append(self.value(index), self.w.concat(new, axis), axis)
+
+    def in_place(self, index: int, result: int) -> Append | None:
+        """What writes behind an operand that is a cache of which a result is the new value; None where it is none."""
+        return self.w.caches.get((self.input(index).name, self.outputs[result] if self.wants(result) else ""))
 
     # ------------------------------------------------------------ attributes
 

@@ -205,7 +205,8 @@ def _slice(n: Node, operands: Sequence[Elements]) -> Elements | None:
     for axis, start, end, step in zip(n.axes(axes, table.ndim), starts, ends, steps, strict=True):
         if step == 0:
             raise n.error("a step of a slice is 0", "another number", "0")
-        key[axis] = slice(start, None if step < 0 and end < -table.shape[axis] else end, step)
+        first = max(start, -table.shape[axis]) if step < 0 else start  # as ONNX says, unlike NumPy
+        key[axis] = slice(first, None if step < 0 and end < -table.shape[axis] else end, step)
     return table[tuple(key)]
 
 

@@ -27,6 +27,8 @@ from tcpx.payload.types import ScalarType, TensorType, dtype_of, i1, scalar_of_n
 from tcpx.payload.value_ranges import value_range
 
 Build = Callable[..., Value]
+Append = Callable[[Value, Value, int], Value]
+"""Of what is used of a cache, what is new, and a dim: both, one behind the other."""
 
 
 class Writer:
@@ -40,6 +42,8 @@ class Writer:
         """The operations of the node at hand."""
         self.is_certain = True
         """Whether what is written is computed whatever the arguments are: not in a branch."""
+        self.caches: dict[tuple[str, str], Append] = {}
+        """By the name of an operand and that of a result: what writes behind what is used of a cache."""
         self.ranges: dict[Value, tuple[Dim, Dim]] = {}
         """Between what the elements of arguments have to lie that are indices."""
         self.facts = NOTHING

@@ -15,6 +15,7 @@ import tcpx
 from tcpx.payload.types import TensorType
 from tests.frontends.onnx import fused, fused_attention
 from tests.frontends.onnx.fused import DOMAIN, Case, draw
+from tests.frontends.onnx.fused_attention import attention, causal, heads
 from tests.frontends.onnx.transformer import HEADS, HIDDEN, VOCABULARY, encoder
 from tests.optional_tools import ONNXRUNTIME
 
@@ -93,6 +94,81 @@ def _quadratic(module: tcpx.Module) -> list[str]:
     ops = [op for func in module.funcs.values() for op in func.walk()]
     types = [(op, value.type) for op in ops for value in op.results]
     return [str(op) for op, t in types if isinstance(t, TensorType) and list(t.shape).count(LENGTH) > 1]
+
+
+def test_caches_of_attention_are_changed_in_place() -> None:
+    """Some tokens at once, then one by one: each call writes behind what is used."""
+    sizes = {"x": ["batch", "length", 12], "key": ["batch", 2, "past", 6], "value": ["batch", 2, "past", 6]}
+    operands = ["x", "x", "x", "", "", "", "key", "value"]
+    node = helper.make_node(
+        "MultiHeadAttention",
+        operands,
+        ["y", "new_key", "new_value"],
+        "node",
+        domain=DOMAIN,
+        num_heads=2,
+        unidirectional=1,
+    )
+    inputs = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in sizes.items()]
+    outputs = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in node.output]
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(DOMAIN, 1)]
+    proto = helper.make_model(helper.make_graph([node], "step", inputs, outputs), opset_imports=opsets)
+    model = tcpx.onnx.load(proto, state=True)
+    assert [port.name for port in model.inputs] == ["past", "x", "key", "value"]
+    kernel, x = tcpx.compile(model.module), draw(1, 7, 12)
+    caches = [np.full((1, 2, 9, 6), np.nan, np.float32) for _ in range(2)]
+    own = heads(x, 2)
+    wanted = attention(own, own, own, keep=causal(7, 7))
+    for start, end in ((0, 3), (3, 4), (4, 7)):
+        found: Any = kernel(start, x[:, start:end], *caches)
+        assert all(a is b for a, b in zip(found[1:], caches, strict=True))
+        np.testing.assert_allclose(found[0], wanted[:, start:end], rtol=2e-5, atol=2e-6)
+    np.testing.assert_array_equal(caches[0][:, :, :7], own.astype(np.float32))
+    assert all(np.isnan(cache[:, :, 7:]).all() for cache in caches), "nothing is written behind"
+    with pytest.raises(tcpx.ArgumentError, match="the cache is full"):
+        kernel(8, x[:, :2], *caches)
+
+
+def grouped_step() -> onnx.ModelProto:
+    """A step of a decoder, whose number of keys is the length of its mask."""
+    shapes: dict[str, list[int | str]] = {
+        "x": ["batch", "length", 32], "y": ["batch", "length", 16],
+        "key": ["batch", 1, "past", 16], "value": ["batch", 1, "past", 16], "last": ["batch"],
+        "mask": ["batch", "past + length"],
+    }  # fmt: skip
+    kinds = {"last": onnx.TensorProto.INT32, "mask": onnx.TensorProto.INT64}
+    inputs = [helper.make_tensor_value_info(k, kinds.get(k, onnx.TensorProto.FLOAT), v) for k, v in shapes.items()]
+    names = ["z", "new_key", "new_value"]
+    nodes = [
+        helper.make_node("Shape", ["mask"], ["both"], start=1, end=2),
+        helper.make_node("Cast", ["both"], ["total"], to=onnx.TensorProto.INT32),
+        helper.make_node(
+            "GroupQueryAttention", ["x", "y", "y", "key", "value", "last", "total"], names, "node",
+            domain=DOMAIN, num_heads=2, kv_num_heads=1,
+        ),
+    ]  # fmt: skip
+    outputs = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in names]
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(DOMAIN, 1)]
+    return helper.make_model(helper.make_graph(nodes, "step", inputs, outputs), opset_imports=opsets)
+
+
+def test_caches_of_grouped_heads() -> None:
+    """Sequences of several lengths have each their own end, so that none is where an argument ends."""
+    model = tcpx.onnx.load(grouped_step(), state=True, sizes={"batch": 1})
+    assert model.inputs[0].name == "past"
+    assert "gather" not in model.module.text()
+    with pytest.raises(tcpx.onnx.UnsupportedError, match=r"of several sequences .* --size batch=N"):
+        _ = tcpx.onnx.load(grouped_step(), state=True).module
+    module = tcpx.onnx.load(grouped_step()).module
+    x, y, old, last = draw(2, 1, 32), draw(2, 1, 16), draw(2, 1, 4, 16), np.array([4, 2], np.int32)
+    found: Any = tcpx.evaluate(module, x, y, old, old, last, np.ones((2, 5), np.int64))
+    whole = np.concatenate([old, np.zeros((2, 1, 1, 16))], 2)
+    for b, at in enumerate(last):
+        whole[b, 0, at:] = 0
+        whole[b, 0, at] = y[b, 0]
+    np.testing.assert_array_equal(found[1], whole.astype(np.float32))
+    keep = np.arange(5) <= last[:, None, None, None]
+    np.testing.assert_allclose(found[0], attention(heads(x, 2), whole, whole, keep=keep), rtol=2e-5, atol=2e-6)
 
 
 # ------------------------------------------------------------ what is not supported

@@ -32,12 +32,17 @@ def slices(forms: Sequence[tuple[int, int, int]]) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
 
 
+def part(x: np.ndarray, step: int, start: int, end: int) -> np.ndarray:
+    """As ONNX says: unlike NumPy, what goes back from before the first element has that."""
+    return x[max(start, -len(x)) if step < 0 else start : end : step]
+
+
 def test_slices_of_a_dim_that_a_call_decides() -> None:
     module = tcpx.onnx.load(slices(FORMS)).module
     for extent in (1, 2, 3, 4, 7, 101):
         x = np.arange(extent, dtype=np.float32)
-        for (step, start, end), found in zip(FORMS, tcpx.evaluate(module, x), strict=True):
-            np.testing.assert_array_equal(found, x[start:end:step], err_msg=f"{start}:{end}:{step} of {extent}")
+        for form, found in zip(FORMS, tcpx.evaluate(module, x), strict=True):
+            np.testing.assert_array_equal(found, part(x, *form), err_msg=f"{form} of {extent}")
 
 
 def test_slices_that_go_back_compiled() -> None:
@@ -46,8 +51,8 @@ def test_slices_that_go_back_compiled() -> None:
     for extent in (1, 4, 101):
         x = np.arange(extent, dtype=np.float32)
         found: Any = kernel(x)
-        for (step, start, end), part in zip(forms, found, strict=True):
-            np.testing.assert_array_equal(part, x[start:end:step])
+        for form, ours in zip(forms, found, strict=True):
+            np.testing.assert_array_equal(ours, part(x, *form))
 
 
 NUMBERS = [

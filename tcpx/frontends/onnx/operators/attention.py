@@ -10,7 +10,7 @@ from tcpx.frontends.onnx.broadcasting import same, shown
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node, identifier
 from tcpx.frontends.onnx.operators.linear import multiplied
-from tcpx.frontends.onnx.table import Result, contributed
+from tcpx.frontends.onnx.table import Result, contributed, grows
 from tcpx.payload.ir import Value
 from tcpx.payload.sizes import Dim, floordiv
 from tcpx.payload.types import dtype_of, i1, shape_of, si64
@@ -148,7 +148,11 @@ def multi_head_attention(n: Node) -> Sequence[Result]:
     k, v = parts[1:] if are_heads else (heads(n, part, count) for part in parts[1:])
     if not all(same(shape_of(part.type)[1], count) for part in (k, v)):
         raise n.error("heads of keys and values", f"{count}, as of queries", shown(shape_of(k.type)))
-    return _attended(n, q, k, v, mask=4, added=5, past=past_of(n, 6, 7))
+    before, k, v = with_past(n, k, v, 6)
+    return [_attended(n, q, k, v, before, mask=4, added=5), k, v]
+
+
+grows("com.microsoft.MultiHeadAttention", 2, {1: 6, 2: 7})
 
 
 def _parts(n: Node) -> tuple[list[Value], bool]:
@@ -202,27 +206,28 @@ def _columns(n: Node, index: int, offset: Dim, size: Dim) -> Value:
     return n.w.constant(f"{identifier(tensor.name)}.{offset}", tensor.array[..., offset : offset + size])
 
 
-def past_of(n: Node, key: int, value: int) -> tuple[Value, Value] | None:
-    """Keys and values of steps before."""
-    if n.has(key) != n.has(value):
+def with_past(n: Node, k: Value, v: Value, index: int) -> tuple[Dim, Value, Value]:
+    """How many keys there are of steps before, and keys and values with these: operands from this one on, results 1
+    and 2."""
+    room = past_room(n, index)
+    if room is None:
+        return 0, k, v
+    return room, n.joined(index, [k], 2, 1), n.joined(index + 1, [v], 2, 2)
+
+
+def past_room(n: Node, index: int) -> Dim | None:
+    """How many keys operands from this one on have of steps before; None without these."""
+    if n.has(index) != n.has(index + 1):
         raise n.error("keys and values of steps before", "both, or none", "one of them")
-    if not n.has(key):
-        return None
-    return n.value_of(n.ranked(key, 4, 4)), n.value_of(n.ranked(value, 4, 4))
+    return next(n.ranked(k, 4, 4).shape[2] for k in (index, index + 1)) if n.has(index) else None
 
 
-def _attended(
-    n: Node, q: Value, k: Value, v: Value, mask: int, added: int, past: tuple[Value, Value] | None
-) -> tuple[Value, Value, Value]:
-    """The result, and keys and values with those of steps before."""
-    before: Dim = 0
-    if past is not None:
-        before = shape_of(past[0].type)[2]
-        k, v = (n.w.concat([old, new], 2) for old, new in zip(past, (k, v), strict=True))
+def _attended(n: Node, q: Value, k: Value, v: Value, before: Dim, mask: int, added: int) -> Value:
+    """The result, of keys of which so many are of steps before."""
     batch, rows, keys = shape_of(q.type)[0], shape_of(q.type)[2], shape_of(k.type)[2]
     masked = [*_mask(n, mask, batch, rows, keys), *added_to(n, added)]
     keep = causal(n, rows, keys, before) if n.int("unidirectional") else None
-    return weighted(n, q, k, v, masked, keep), k, v
+    return weighted(n, q, k, v, masked, keep)
 
 
 @contributed(
@@ -248,13 +253,14 @@ def attention(n: Node) -> Sequence[Result]:
             made = n.w.binary("add", made, _columns(n, 2, offset, size))
         parts.append(heads(n, made, count))
         offset = offset + size
-    past = None
-    if n.has(4):
-        own = n.ranked(4, 5, 5).shape[1:]
-        old = [n.w.reshape(n.w.part(n.value(4), 0, k, 1), own) for k in range(2)]
-        past = old[0], old[1]
-    made, k, v = _attended(n, parts[0], parts[1], parts[2], mask=3, added=5, past=past)
-    if not n.wants(1):
-        return [made]
-    both = [n.w.reshape(part, [1, *shape_of(part.type)]) for part in (k, v)]
-    return [made, n.w.concat(both, 0)]
+    q, k, v = parts
+    if not n.has(4) and not n.wants(1):
+        return [_attended(n, q, k, v, 0, mask=3, added=5)]
+    before = n.ranked(4, 5, 5).shape[3] if n.has(4) else 0
+    both = n.w.concat([n.w.reshape(part, [1, *shape_of(part.type)]) for part in (k, v)], 0)
+    both = n.joined(4, [both], 3, 1) if n.has(4) else both
+    k, v = (n.w.reshape(n.w.part(both, 0, at, 1), shape_of(both.type)[1:]) for at in range(2))
+    return [_attended(n, q, k, v, before, mask=3, added=5), both]
+
+
+grows("com.microsoft.Attention", 3, {1: 4})

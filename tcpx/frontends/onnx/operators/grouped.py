@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from tcpx.frontends.onnx.broadcasting import same, shown
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node
-from tcpx.frontends.onnx.operators.attention import added_to, causal, heads, past_of, weighted, without
+from tcpx.frontends.onnx.operators.attention import added_to, causal, heads, past_room, weighted, with_past, without
 from tcpx.frontends.onnx.operators.rotary import turned
-from tcpx.frontends.onnx.table import Result, contributed
+from tcpx.frontends.onnx.table import Result, contributed, grows
 from tcpx.payload.ir import Value
 from tcpx.payload.sizes import Dim, floordiv, maximum
 from tcpx.payload.types import i1, shape_of, si64
@@ -31,9 +31,8 @@ def group_query_attention(n: Node) -> Sequence[Result]:
     without(n, query_seqlens=16)
     q, k, v = _parts(n)
     w, (batch, _, length, _) = n.w, shape_of(q.type)
-    past = past_of(n, 3, 4)
-    total = _total(n)
-    room: Dim = 0 if past is None else shape_of(past[0].type)[2]
+    past, total = past_room(n, 3), _total(n)
+    room: Dim = 0 if past is None else past
     is_even = same(total, room + length) and (past is None or same(batch, 1))
     if past is None and not is_even:
         raise Unsupported(f"{total} keys without those of steps before, beside {length} new ones", [total, length])
@@ -44,9 +43,11 @@ def group_query_attention(n: Node) -> Sequence[Result]:
         tables, columns = [n.value_of(n.ranked(index, 2, 2)) for index in (7, 8)], n.shape(7)[1] * 2
         q, k = (turned(n, x, 1, places, tables, bool(n.int("rotary_interleaved")), columns) for x in (q, k))
     if first is None:
-        k, v = (w.concat([old, new], 2) for old, new in zip(past, (k, v), strict=True)) if past else (k, v)
-    elif past is not None:
-        k, v = (_placed(n, old, new, first, maximum(room, total)) for old, new in zip(past, (k, v), strict=True))
+        _, k, v = with_past(n, k, v, 3)
+    elif any(n.in_place(3 + at, 1 + at) for at in range(2)):
+        raise Unsupported("a cache that is state, of several sequences or of another number of keys", [batch])
+    else:
+        k, v = (_placed(n, n.value(3 + at), new, first, maximum(room, total)) for at, new in enumerate((k, v)))
     keys, window = shape_of(k.type)[2], n.int("local_window_size")
     if not window:
         raise n.error("the keys that a query reads", "1 or more, or -1: all", "0")
@@ -59,6 +60,9 @@ def group_query_attention(n: Node) -> Sequence[Result]:
     else:
         keep = _before(n, _plus_each(n, first, length), keys, window)
     return [weighted(n, q, k, v, added_to(n, 10), keep, n.float("softcap")), k, v]
+
+
+grows("com.microsoft.GroupQueryAttention", 2, {1: 3, 2: 4})
 
 
 def _parts(n: Node) -> tuple[Value, Value, Value]:

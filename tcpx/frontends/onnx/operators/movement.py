@@ -10,7 +10,7 @@ import numpy as np
 from tcpx.frontends.onnx.broadcasting import broadcast_shape, learn_bounds, least, same, shown
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node, dtype_of_onnx
-from tcpx.frontends.onnx.table import Result, rule
+from tcpx.frontends.onnx.table import Result, grows, rule
 from tcpx.frontends.onnx.values import Tensor, of_array
 from tcpx.payload.facts import NOTHING, Facts
 from tcpx.payload.ir import Value
@@ -217,7 +217,10 @@ def concat(n: Node) -> Result:
         unequal = next((pair for pair in pairs if not same(*pair)), None)
         if unequal is not None:
             raise n.error("dims beside the axis differ", shown(n.shape()), shown(other), unequal)
-    return n.w.concat(n.values(), axis)
+    return n.joined(0, n.values()[1:], axis) if len(n.inputs) > 1 else n.input(0)
+
+
+grows("Concat", None, {0: 0})
 
 
 @rule("Split")
@@ -272,7 +275,7 @@ def slice_(n: Node) -> Result:
             size = ceildiv(maximum(0, high - low), step)
             parts[axis] = low, maximum(low, high) - low
         else:
-            first, last = bounded(start, extent, -1, extent - 1), bounded(end, extent, -1, extent - 1)
+            first, last = bounded(start, extent, 0, extent - 1), bounded(end, extent, -1, extent - 1)
             size = ceildiv(maximum(0, first - last), -step)
             low = extent - 1 - first
             parts[axis] = last + 1, maximum(first, last) - last
