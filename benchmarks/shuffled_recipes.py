@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import tcpx
-from tcpx.api import library_folder
+from tcpx.installed import LIBRARY
 
 FOLDER: Final = "shuffled"
 _CHOICE: Final = re.compile(
@@ -23,7 +23,7 @@ def shuffled_default(folder: Path, seed: int) -> tcpx.Schedule:
     """The default schedule with the alternatives of each `tune` by name in a random order, and no default but the
     first of them: nothing is known of what costs what. Written into a folder that is empty."""
     generator = random.Random(seed)
-    library = library_folder()
+    library = LIBRARY
     files = [library / "default.tcps", *sorted((library / "lib").glob("*.tcps"))]
     (folder / FOLDER).mkdir()
     count = 0

@@ -25,7 +25,7 @@ import numpy as np
 
 import tcpx
 from benchmarks.shuffled_recipes import payloads, shuffled_default
-from tcpx.api import library_folder
+from tcpx.installed import LIBRARY
 from tcpx.measure.calibration import Calibration
 from tcpx.measure.limits import Machine
 from tcpx.measure.pinned_threads import PinnedThreads, available_cpus
@@ -94,7 +94,7 @@ def product(folder: Path, shape: str, factor: str) -> tcpx.Module:
 
 def badly_set(folder: Path) -> tcpx.Schedule:
     """`packed_gemm` of the library with the worst defaults that its domains hold."""
-    text = (library_folder() / "lib" / "gemm.tcps").read_text(encoding="utf-8")
+    text = (LIBRARY / "lib" / "gemm.tcps").read_text(encoding="utf-8")
     head, name, rest = text.partition("sequence packed_gemm(")
     body, end, tail = rest.partition("\n}\n")
     for knob, value in BAD_DEFAULTS.items():
@@ -225,7 +225,7 @@ def bursts(options: argparse.Namespace) -> list[Row]:
 def digits() -> tuple[tcpx.Module, tcpx.Schedule, dict[str, int]]:
     """The digits model for 64 images."""
     module = tcpx.load(ROOT / "examples" / "digits" / "digits.tcp")
-    return module, tcpx.load_schedule(library_folder() / "digits.tcps"), {"B": 64}
+    return module, tcpx.load_schedule(LIBRARY / "digits.tcps"), {"B": 64}
 
 
 @contextmanager

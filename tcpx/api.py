@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from tcpx.emit_c.kernel import Kernel, KernelRequest, build_many
+from tcpx.installed import LIBRARY
 from tcpx.interp import ParamValue, Run, StepHook, check_schedule, run_schedule
 from tcpx.interp.settable_names import unknown_params
 from tcpx.interp.space.search_space import SearchSpace, survey
@@ -21,6 +22,7 @@ from tcpx.payload.strided import mark_strided
 from tcpx.payload.structure import fingerprint as function_fingerprint
 from tcpx.payload.text.parser import load as load_text
 from tcpx.payload.text.parser import parse
+from tcpx.phases import phase
 from tcpx.records import frozen
 from tcpx.request_cache import cached
 from tcpx.target import Target, load_target
@@ -47,15 +49,6 @@ __all__ = [
     "tuned_record",
 ]
 
-LIBRARY = Path(__file__).parent / "schedules"
-"""The schedule library, where it is installed."""
-CHECKOUT_LIBRARY = Path(__file__).parents[1] / "schedules"
-
-
-def library_folder() -> Path:
-    """The folder of the schedules that come with tcpx."""
-    return LIBRARY if LIBRARY.is_dir() else CHECKOUT_LIBRARY
-
 
 def load(path: str | Path) -> Module:
     """The module in a payload file; its constants lie beside it. Of an `.onnx` file that of the model (`tcpx.onnx`).
@@ -70,12 +63,12 @@ def load(path: str | Path) -> Module:
 def parse_schedule(text: str, file: str = "<schedule>") -> Program:
     """The program of a schedule text. Raises ParseError and ScheduleError, and ArgumentError for a path."""
     check_text("schedule", text, "load_schedule")
-    return program_of_text(text, file, [library_folder()])
+    return program_of_text(text, file, [LIBRARY])
 
 
 def load_schedule(path: str | Path) -> Program:
     """Read a `.tcps` file and what it imports. Raises ParseError and ScheduleError."""
-    return load_program(path, [library_folder()])
+    return load_program(path, [LIBRARY])
 
 
 def check(
@@ -137,7 +130,7 @@ def program_or_default(schedule: Schedulable | None) -> Program:
     """The program of a schedule; for None that of `schedules/default.tcps`."""
     if schedule is not None:
         return program_of(schedule)
-    return replace(load_schedule(library_folder() / "default.tcps"), is_default=True)
+    return replace(load_schedule(LIBRARY / "default.tcps"), is_default=True)
 
 
 def apply_schedule(
@@ -196,7 +189,8 @@ def lowered(request: CompileRequest, target: Target, threads: int) -> Run:
     """Schedule a copy of a payload and lower it to what emission takes."""
     module = with_strides(request.module) if request.strided else copy_module(request.module)
     program = program_or_default(request.schedule)
-    return run_and_lower(module, program, target, threads=threads, params=request.params)
+    with phase("schedule"):
+        return run_and_lower(module, program, target, threads=threads, params=request.params)
 
 
 @collector_paused()

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from math import isqrt
 from pathlib import Path
 
-from tcpx.api import apply_schedule, library_folder, program_or_default
+from tcpx.api import apply_schedule, program_or_default
 from tcpx.frozen import Frozen, freeze
+from tcpx.installed import LIBRARY
 from tcpx.interp import ParamValue
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 from tcpx.payload.interfaces import Tileable
@@ -57,7 +58,7 @@ def freeze_dispatch(
         start = f"  {'else ' if k else 'specialize everything '}{f'when {condition} ' if bounds else ''}"
         lines.append(f"{start}{{ {name}{suffixes[version]}(root) }}")
     text = format_schedule("\n".join([*lines, "}", ""]))
-    made = program_of_text(text, str(Path(folder, "<dispatch>")), [library_folder()], folder)
+    made = program_of_text(text, str(Path(folder, "<dispatch>")), [LIBRARY], folder)
     emit(module, made, target=chosen, threads=threads)
     return text
 

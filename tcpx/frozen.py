@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tcpx.api import apply_schedule, library_folder, program_or_default
+from tcpx.api import apply_schedule, program_or_default
+from tcpx.installed import LIBRARY
 from tcpx.interp import KnobUse, ParamValue
 from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
 from tcpx.payload.ir import Module
@@ -48,7 +49,7 @@ def freeze(
     file = Frozen(program, run.knobs, Path(folder)).file()
     header = [f"// {name}: {' '.join(text.split())}" for name, text in (provenance or {}).items()]
     text = "\n".join([*header, print_file(file)])
-    made = program_of_text(text, str(Path(folder, "<frozen>")), [library_folder()], folder)
+    made = program_of_text(text, str(Path(folder, "<frozen>")), [LIBRARY], folder)
     before, after = (
         _COMMENT.sub("", emit(module, held, params=given, target=target, threads=threads).c_source)
         for held, given in ((program, params), (made, None))

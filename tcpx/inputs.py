@@ -5,15 +5,17 @@ from pathlib import Path
 
 import numpy as np
 
+from tcpx.emit_c.arguments import Array
+from tcpx.emit_c.signature import Argument, Number
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic
-from tcpx.payload.evaluator import Array
-from tcpx.payload.ir import FuncOp, Module, Value
+from tcpx.payload.ir import Module
 from tcpx.payload.size_values import size_values
 from tcpx.payload.sizes import Dim, Symbol, evaluate, symbols
 from tcpx.payload.stored_arrays import UnreadableArrayError, read_npy
-from tcpx.payload.types import ScalarType, dtype_of, shape_of
-from tcpx.payload.value_ranges import SORTED, SPANNING, UNIQUE, Declared, declared_ranges
-from tcpx.transform.suggestions import did_you_mean
+from tcpx.payload.types import ScalarType, TensorType, dtype_of, shape_of
+from tcpx.payload.value_ranges import SORTED, SPANNING, UNIQUE, declared_ranges
+from tcpx.records import frozen
+from tcpx.suggestions import did_you_mean
 
 INTEGER_RANGE = 8
 """Random integers are below this, and at least minus this where the dtype has a sign: products stay small."""
@@ -47,59 +49,98 @@ def random_inputs(
     are standard normal, integers small or in the range that they declare, booleans fair. Raises ArgumentError for a
     name that the payload does not have, and for a size that nothing tells.
     """
-    func, held = module.main, dict(given or {})
-    names = [value.name for value in func.args]
-    for name in held:
-        _check_known(name, names, f"@{func.name} has no argument `{name}`")
-    known = _sizes(func, held, size_values(sizes or {}))
-    generator, ranges = np.random.default_rng(seed), declared_ranges(func)
+    return drawn_arguments(parameters_of(module), seed, given or {}, sizes or {})
+
+
+@frozen
+class Parameters:
+    """What a function of this name takes."""
+
+    name: str
+    arguments: tuple[Argument | Number, ...]
+    symbols: tuple[Symbol, ...]
+
+    @property
+    def dtypes(self) -> dict[str, np.dtype[np.generic]]:
+        """Of the arrays, by name."""
+        return {held.name: held.dtype.numpy for held in self.arguments if isinstance(held, Argument)}
+
+
+def parameters_of(module: Module) -> Parameters:
+    """Those of the payload."""
+    func = module.main
+    numbers, ranges = func.numbers, declared_ranges(func)
+    arguments = [
+        Number(value.name, k, numbers[k])
+        if k in numbers
+        else Argument(value.name, dtype_of(value.type), shape_of(value.type), range=ranges.get(k))
+        for k, value in enumerate(func.args)
+    ]
+    return Parameters(func.name, tuple(arguments), tuple(func.symbols))
+
+
+def drawn_arguments(
+    wanted: Parameters, seed: int, given: Mapping[str, Array], sizes: Mapping[str, int]
+) -> tuple[Array, ...]:
+    """What `random_inputs` gives, for these parameters."""
+    for name in given:
+        _check_known(name, [held.name for held in wanted.arguments], f"@{wanted.name} has no argument `{name}`")
+    known = _sizes(wanted, given, size_values(sizes))
+    generator = np.random.default_rng(seed)
     arrays: list[Array] = []
-    for value in func.args:
-        drawn = held.get(value.name)
-        position = func.args.index(value)
-        if drawn is None and position in func.numbers:
-            drawn = np.array(_extent(func.numbers[position].size(), known, value), np.int64)
-        if drawn is None:
-            shape = tuple(_extent(dim, known, value) for dim in shape_of(value.type))
-            try:
-                declared = ranges.get(position, Declared(0, 0))
-                range_ = [_extent(d, known, value) for d in declared[:2]] if position in ranges else []
-                drawn = _draw(shape, dtype_of(value.type), generator, range_, declared.order)
-            except (MemoryError, ValueError) as error:  # NumPy's, for arrays that it cannot make
-                raise ArgumentError(
-                    Diagnostic(
-                        f"argument `{value.name}` does not fit into memory",
-                        required="smaller sizes",
-                        found=f"{value.type} of shape {shape}: {error}",
-                    )
-                ) from error
-        arrays.append(drawn)
+    for argument in wanted.arguments:
+        if argument.name in given:
+            arrays.append(given[argument.name])
+        elif isinstance(argument, Number):
+            arrays.append(np.array(_extent(argument.symbol.size(), known, argument), np.int64))
+        else:
+            arrays.append(_drawn(argument, known, generator))
     return tuple(arrays)
 
 
-def _sizes(func: FuncOp, given: Mapping[str, Array], sizes: Mapping[str, int]) -> dict[str, int]:
+def _drawn(argument: Argument, known: Mapping[str, int], generator: np.random.Generator) -> Array:
+    shape = tuple(_extent(dim, known, argument) for dim in argument.shape)
+    try:
+        range_ = argument.range
+        span = [] if range_ is None else [_extent(d, known, argument) for d in range_[:2]]
+        return _draw(shape, argument.dtype, generator, span, range_.order if range_ is not None else ())
+    except (MemoryError, ValueError) as error:  # NumPy's, for arrays that it cannot make
+        raise ArgumentError(
+            Diagnostic(
+                f"argument `{argument.name}` does not fit into memory",
+                required="smaller sizes",
+                found=f"{_type_text(argument)} of shape {shape}: {error}",
+            )
+        ) from error
+
+
+def _sizes(wanted: Parameters, given: Mapping[str, Array], sizes: Mapping[str, int]) -> dict[str, int]:
     """The symbols by name, from what was said and from the shapes of the given arrays."""
-    declared = {symbol.name: symbol for symbol in func.symbols}
-    for name in sizes:
-        _check_known(name, list(declared), f"@{func.name} has no size `{name}`")
-    known = {s.name: s.lower for s in func.symbols if s.lower == s.upper} | dict(sizes)
-    for value in func.args:
-        if value.name in given:
-            for dim, extent in zip(shape_of(value.type), given[value.name].shape, strict=False):
+    declared = {symbol.name: symbol for symbol in wanted.symbols}
+    for said in sizes:
+        _check_known(said, list(declared), f"@{wanted.name} has no size `{said}`")
+    known = {s.name: s.lower for s in wanted.symbols if s.lower == s.upper} | dict(sizes)
+    for argument in wanted.arguments:
+        if argument.name in given and isinstance(argument, Argument):
+            for dim, extent in zip(argument.shape, given[argument.name].shape, strict=False):
                 for symbol in symbols(dim):
                     if dim == symbol.size():
                         if sizes.get(symbol.name, extent) != extent:
-                            raise _contradiction(symbol, sizes[symbol.name], value, extent)
+                            raise _contradiction(symbol, sizes[symbol.name], argument, extent)
                         known.setdefault(symbol.name, extent)
-    for position, symbol in func.numbers.items():
-        if func.args[position].name in given:
-            known.setdefault(symbol.name, int(given[func.args[position].name]))
-    for name, extent in known.items():
-        _check_range(declared[name], extent)
+    for argument in wanted.arguments:
+        if argument.name in given and isinstance(argument, Number):
+            known.setdefault(argument.symbol.name, int(given[argument.name]))
+    for said, extent in known.items():
+        _check_range(declared[said], extent)
     return known
 
 
-def _contradiction(symbol: Symbol, said: int, value: Value, extent: int) -> ArgumentError:
+def _type_text(argument: Argument | Number) -> str:
+    return "index" if isinstance(argument, Number) else str(TensorType(argument.shape, argument.dtype))
+
+
+def _contradiction(symbol: Symbol, said: int, value: Argument, extent: int) -> ArgumentError:
     return ArgumentError(
         Diagnostic(
             f"the size `{symbol.name}` is not that of argument `{value.name}`",
@@ -130,13 +171,13 @@ def _check_range(symbol: Symbol, extent: int) -> None:
         )
 
 
-def _extent(dim: Dim, known: Mapping[str, int], value: Value) -> int:
+def _extent(dim: Dim, known: Mapping[str, int], value: Argument | Number) -> int:
     for symbol in symbols(dim):
         if symbol.name not in known:
             raise ArgumentError(
                 Diagnostic(
                     f"the size `{symbol.name}` of argument `{value.name}` is not known",
-                    required=f"a number for {symbol.name}: {value.type}",
+                    required=f"a number for {symbol.name}: {_type_text(value)}",
                     found=", ".join(f"{name} = {extent}" for name, extent in known.items()) or "no sizes",
                     fix=f"say the size: sizes={{'{symbol.name}': 64}}, or --size {symbol.name}=64",
                 )

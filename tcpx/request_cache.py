@@ -19,22 +19,22 @@ from typing import Final
 import numpy as np
 
 from tcpx.emit_c.build_cache import build_directories
-from tcpx.emit_c.folder.files import read_folder, stored, write_folder
+from tcpx.emit_c.folder.files import Content, read_folder, stored, write_folder
 from tcpx.emit_c.kernel import Kernel, kernel_of_files
+from tcpx.installed import CODE, LIBRARY, PACKAGE
 from tcpx.interp import ParamValue
 from tcpx.payload.diagnostics import ArgumentError
 from tcpx.payload.ir import Module
 from tcpx.payload.text.printer import print_module
+from tcpx.phases import phase
 from tcpx.target import Target, is_installed
 from tcpx.transform.declaration import transforms
-from tcpx.transform.language.loader import LIBRARY, Program
+from tcpx.transform.language.loader import Program
 from tcpx.tuned import schedule_hash
 
 FOLDER: Final = "kernels"
 MOST_BYTES: Final = 4 << 30
 """Of all entries together."""
-_PACKAGE: Final = Path(__file__).parent
-_CODE: Final = (".py", ".lark", ".yaml")
 
 
 def cached(
@@ -58,7 +58,8 @@ def cached(
         modules |= {held.__module__ for held in transforms().values()}
     if not is_installed(target) or not all(name.startswith("tcpx.") for name in modules):
         return make()
-    key = _key(module, program, params, target, threads, name)
+    with phase("hash"):
+        key = _key(module, program, params, target, threads, name)
     folders = [folder / FOLDER / key for folder in build_directories()]
     for folder in folders:
         if folder.is_dir():
@@ -68,27 +69,31 @@ def cached(
                 continue
             with suppress(OSError):  # of another user
                 os.utime(folder)
+            found.kept_in = folder
             return found
     kernel = make()
-    _keep(folders[-1], stored(kernel.files()))
+    with phase("cache"):
+        if _keep(folders[-1], stored(kernel.files())):
+            kernel.kept_in = folders[-1]
     return kernel
 
 
-def _keep(entry: Path, files: Mapping[str, bytes]) -> None:
+def _keep(entry: Path, files: Mapping[str, Content]) -> bool:
     """Write an entry, and take out others where there are too many bytes. Where it cannot be written, as on a full
-    disk, a warning says so: the kernel is there all the same."""
+    disk, a warning says so, and it is False: the kernel is there all the same."""
     try:
         write_folder(entry, files)
     except ArgumentError as error:
         shutil.rmtree(entry, ignore_errors=True)
         found = error.diagnostic.found
         warnings.warn(f"the kernel is not kept for other processes: {found}", RuntimeWarning, stacklevel=2)
-        return
+        return False
     rest = MOST_BYTES
     for other in sorted(entry.parent.iterdir(), key=_last_use, reverse=True):
         rest -= sum(_bytes(path) for path in other.glob("*"))
         if rest < 0 and other != entry:
             shutil.rmtree(other, ignore_errors=True)
+    return True
 
 
 def _last_use(entry: Path) -> float:
@@ -147,7 +152,7 @@ def _texts(paths: Iterable[Path]) -> Iterator[str]:
 def _code_digest() -> str:
     """A hash of the code of tcpx."""
     digest = hashlib.sha256()
-    for path in sorted(_PACKAGE.rglob("*")):
-        if path.suffix in _CODE:
-            digest.update(f"{path.relative_to(_PACKAGE)}:".encode() + path.read_bytes())
+    for path in sorted(PACKAGE.rglob("*")):
+        if path.suffix in CODE:
+            digest.update(f"{path.relative_to(PACKAGE)}:".encode() + path.read_bytes())
     return digest.hexdigest()

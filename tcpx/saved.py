@@ -5,8 +5,8 @@ from pathlib import Path
 from tcpx.emit_c.folder.fields import unreadable
 from tcpx.emit_c.folder.files import read_folder
 from tcpx.emit_c.kernel import Kernel, kernel_of_files
+from tcpx.processor import cpu_flags
 from tcpx.target import Target, available_targets, load_target
-from tcpx.target.detection import cpu_flags
 
 
 def load_kernel(folder: str | Path, target: str | Target | None = None) -> Kernel:

@@ -121,5 +121,7 @@ def source_of(
         remarks=remarks,
         link=linked_with(printed.link),
         c_files=tuple(printed.sources),
-        print_files=cache(lambda: contents(files, target, printed.targets)),
+        print_files=cache(
+            lambda: {file: bytes(held) for file, held in contents(files, target, printed.targets).items()}
+        ),
     )

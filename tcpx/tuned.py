@@ -16,7 +16,8 @@ from typing import Any, Final, cast
 
 import yaml
 
-from tcpx.emit_c.driver import compiler_flags, find_compiler
+from tcpx.emit_c.compiler import find_compiler
+from tcpx.emit_c.driver import compiler_flags
 from tcpx.interp import Called, ParamValue, Run, reaches, run_schedule
 from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import ArgumentError, Diagnostic, TcpxError

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from tcpx.emit_c.driver import SANITIZERS
+from tcpx.processor import cpu_flags
 from tcpx.target import Target
-from tcpx.target.detection import cpu_flags
 
 
 @dataclass(frozen=True, slots=True)

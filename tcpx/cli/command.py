@@ -5,28 +5,23 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from importlib import import_module
 from io import TextIOWrapper
 from typing import Final, TextIO
 
 import tcpx
 from tcpx.cli import INTERRUPTED
-from tcpx.cli.bench import BENCH
-from tcpx.cli.bisect import BISECT
-from tcpx.cli.check import CHECK
-from tcpx.cli.diff import DIFF
-from tcpx.cli.emit import EMIT
-from tcpx.cli.explain import EXPLAIN
-from tcpx.cli.fmt import FMT
-from tcpx.cli.freeze import FREEZE
-from tcpx.cli.import_model import IMPORT
-from tcpx.cli.ops import OPS
 from tcpx.cli.options import Subcommand, UsageError, load_table
-from tcpx.cli.profile import PROFILE
-from tcpx.cli.run import RUN
 from tcpx.cli.system_errors import diagnostic_of
-from tcpx.cli.tune import TUNE
 
-SUBCOMMANDS: Final = (RUN, IMPORT, EMIT, CHECK, EXPLAIN, PROFILE, BISECT, BENCH, TUNE, FREEZE, DIFF, FMT, OPS)
+SUBCOMMANDS: Final = (
+    *("run", "import", "emit", "check", "explain", "profile", "bisect", "bench", "tune", "freeze", "diff", "fmt"),
+    "ops",
+)
+"""Each is in the module of its name, as a `Subcommand` of that name in capitals."""
+_MODULES: Final = {"import": "import_model"}
+"""Those of another name."""
+EXAMPLE: Final = "tcpx run examples/digits/digits.tcp -s schedules/digits.tcps --random 0 --size B=64 --check"
 DONE, DIAGNOSTIC, USAGE = 0, 1, 2
 STATUSES: Final = (
     f"exit status: {DONE} done, {DIAGNOSTIC} a diagnostic (on stderr), {USAGE} a wrong command line, "
@@ -43,7 +38,8 @@ def execute(arguments: Sequence[str] | None = None) -> int:
     output: TextIO = sys.stdout
     if isinstance(output, TextIOWrapper):
         output.reconfigure(errors="backslashreplace")  # a name that it cannot encode is no reason to stop
-    parser = _parser()
+    words = sys.argv[1:] if arguments is None else arguments
+    parser = _parser([words[0]] if words and words[0] in SUBCOMMANDS else SUBCOMMANDS)
     options = parser.parse_args(arguments)
     subcommand: Subcommand = options.subcommand
     try:
@@ -80,17 +76,26 @@ def _show_warning(
     print(text if text.startswith("warning: ") else f"warning: {text}", file=file or sys.stderr)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _subcommand(name: str) -> Subcommand:
+    """The subcommand of this name: what others need is not imported."""
+    found: object = getattr(import_module(f"tcpx.cli.{_MODULES.get(name, name)}"), name.upper())
+    if not isinstance(found, Subcommand):
+        raise TypeError(f"required a Subcommand, found {found!r}")
+    return found
+
+
+def _parser(names: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser of command lines that begin with one of these names."""
     parser = argparse.ArgumentParser(
         prog="tcpx",
         description="Compile tensor programs (.tcp) to C, as a schedule (.tcps) says.",
-        epilog=f"example:\n  {RUN.example}\n\n{STATUSES}",
+        epilog=f"example:\n  {EXAMPLE}\n\n{STATUSES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"tcpx {tcpx.__version__}")
     subparsers = parser.add_subparsers(title="subcommands", metavar="COMMAND", required=True)
-    for subcommand in SUBCOMMANDS:
+    for subcommand in map(_subcommand, names):
         made = subparsers.add_parser(
             subcommand.name,
             help=subcommand.summary,

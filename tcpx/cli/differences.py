@@ -1,5 +1,7 @@
 """How far results are from those of the reference evaluator."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np

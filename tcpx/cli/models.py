@@ -1,26 +1,42 @@
 """Models of ONNX where a command takes a payload: the inputs that have to be constant come from files."""
 
+from __future__ import annotations
+
 import argparse
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 
 import tcpx
 from tcpx.cli.options import checked_unique
+from tcpx.records import frozen
 
 SUFFIX = ".onnx"
 
 
-def payload_of(options: argparse.Namespace) -> tuple[tcpx.Module, Mapping[str, str]]:
-    """The payload of a command, and the files of `--input` by argument: of a model without those that became constants,
-    by its own names for the rest."""
-    model, files = model_of(options)
+@frozen
+class CommandPayload:
+    """The payload of a command. Of a model, `names` are its arguments by its own names for them, and `values` those of
+    its inputs that became constants."""
+
+    module: tcpx.Module
+    names: Mapping[str, str]
+    values: tuple[str, ...]
+
+
+def payload_of(options: argparse.Namespace) -> CommandPayload:
+    """The payload of a command."""
+    model, _ = model_of(options)
     if model is None:
-        return tcpx.load(options.file), files
-    arguments = {port.name: port.argument for port in model.inputs}
-    return model.module, {arguments.get(n, n): file for n, file in files.items() if n not in model.values}
+        return CommandPayload(tcpx.load(options.file), {}, ())
+    return CommandPayload(model.module, {port.name: port.argument for port in model.inputs}, tuple(model.values))
 
 
-def model_of(options: argparse.Namespace) -> tuple["tcpx.onnx.Model | None", Mapping[str, str]]:
+def argument_files(files: Mapping[str, str], names: Mapping[str, str], values: Container[str]) -> dict[str, str]:
+    """The files of `--input` by argument: of a model without those that became constants."""
+    return {names.get(name, name): file for name, file in files.items() if name not in values}
+
+
+def model_of(options: argparse.Namespace) -> tuple[tcpx.onnx.Model | None, Mapping[str, str]]:
     """The model of a command, specialised on what is given for inputs that have to be constant, None for a payload, and
     the files of `--input`."""
     files: dict[str, str] = checked_unique(options.input, "--input")

@@ -1,13 +1,16 @@
 """What a subcommand is, and what several of them take: schedule, target, threads, parameters, `NAME=VALUE` words."""
 
+from __future__ import annotations
+
 import argparse
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from math import isfinite
 from pathlib import Path
 from typing import TypeVar
 
 import tcpx
+from tcpx.installed import available_targets
 from tcpx.records import frozen
 
 ParamValue = int | float | bool | str
@@ -27,15 +30,17 @@ class Subcommand:
 
 
 TABLE_SUFFIXES = (".yaml", ".yml")
+NATIVE = "native"
 
 
-class _Targets(tuple[str, ...]):
+class _Targets:
     """The names of targets, among which the name of every file of a table counts."""
 
-    __slots__ = ()
+    def __iter__(self) -> Iterator[str]:
+        return iter((*available_targets(), NATIVE))
 
     def __contains__(self, word: object) -> bool:
-        return super().__contains__(word) or (isinstance(word, str) and word.endswith(TABLE_SUFFIXES))
+        return word in (NATIVE, *available_targets()) or (isinstance(word, str) and word.endswith(TABLE_SUFFIXES))
 
 
 def load_table(options: argparse.Namespace) -> None:
@@ -58,10 +63,10 @@ def add_schedule(parser: argparse.ArgumentParser, default: str = "the default po
     )
     parser.add_argument(
         "--target",
-        choices=_Targets((*tcpx.targets(), "native")),
-        default="native",
+        choices=_Targets(),
+        default=NATIVE,
         metavar="TARGET",
-        help=f"{', '.join(tcpx.targets())}, native, the widest that this CPU has, or a table (.yaml); default: native",
+        help="%(choices)s, the widest that this CPU has, or a table (.yaml); default: native",
     )
     parser.add_argument(
         "--allow-native", action="store_true", help="compile and run the C, headers and flags that a table brings"

@@ -1,8 +1,11 @@
 """tcpx run: compile a payload, call the kernel once, say what came out."""
 
+from __future__ import annotations
+
 import argparse
+import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
 
@@ -11,8 +14,9 @@ import numpy.typing as npt
 
 import tcpx
 from tcpx.cli.differences import Tolerance, compare
-from tcpx.cli.models import payload_of
+from tcpx.cli.models import argument_files, payload_of
 from tcpx.cli.options import (
+    ParamValue,
     Subcommand,
     UsageError,
     add_payload,
@@ -29,6 +33,11 @@ from tcpx.cli.options import (
     tuned_of,
 )
 from tcpx.cli.progress import showing, time_left
+from tcpx.files_read import FilesRead, noting
+from tcpx.inputs import Parameters, drawn_arguments, parameters_of, read_array
+from tcpx.phases import measured_phases, phase
+from tcpx.records import frozen
+from tcpx.reruns import KernelFacts, Request
 
 Array = npt.NDArray[np.generic]
 
@@ -93,47 +102,103 @@ def _execute(options: argparse.Namespace) -> int:
         raise UsageError(f"required --output FILE.npy or FILE.npz, found {output!r}")
     if allowed is not None and not options.check:
         raise UsageError("--tolerance and --relative-tolerance need --check")
-    module, files = payload_of(options)
-    _check_single(module, output)
-    arrays = _inputs(module, files, options)
     started = perf_counter()
-    with showing(lambda seconds: f"schedule, lowering and C compiler: {seconds:.0f} s so far"):
-        kernel = tcpx.compile(
-            module,
-            schedule_of(options),
-            params=params_of(options),
-            target=options.target,
-            threads=options.threads,
-            strided=options.strided,
-            sanitize=options.sanitize,
-            tuned=tuned_of(options),
-            cache=options.cache,
-        )
-    compiled = perf_counter()
-    results = _as_tuple(kernel(*arrays))
+    files: dict[str, str] = checked_unique(options.input, "--input")
+    request = _request(options)
+    ready = _again(request, files, options) or _compiled(request, files, options)
+    facts, arrays = ready.facts, ready.arrays
     called = perf_counter()
+    results = _as_tuple(ready.kernel(*arrays))
+    done = perf_counter()
 
-    signature = kernel.signature
-    print(f"@{signature.name} for {kernel.target.name}, {kernel.threads} thread(s)")
+    signature = facts.signature
+    print(f"@{signature.name} for {facts.target}, {signature.threads} thread(s)")
     for argument, array in zip(signature.arguments, arrays, strict=True):
         print(f"  in   %{argument.name}: {_shown(array)}")
     for argument, array in zip(signature.results, results, strict=True):
         print(f"  out  %{argument.name}: {_shown(array)}, {_summary(array)}")
-    if isinstance(kernel.tuned, tcpx.TunedRecord):
-        print(f"  tuned: {', '.join(f'{name}={value}' for name, value in kernel.tuned.params.items())}")
-    lines = kernel.c_source.count("\n")
-    print(f"  {lines} lines of C, ready in {compiled - started:.2f} s, first call {(called - compiled) * 1e6:.0f} us")
-    for remark in kernel.remarks:
+    if ready.tuned is not None:
+        print(f"  tuned: {', '.join(f'{name}={value}' for name, value in ready.tuned.items())}")
+    seconds = f"{called - started:.2f} s{f' ({ready.phases})' if ready.phases else ''}"
+    print(f"  {facts.lines} lines of C, ready in {seconds}, first call {(done - called) * 1e6:.0f} us")
+    for remark in facts.remarks:
         print(remark.render(), file=sys.stderr)
     if options.sanitize:
         print("  sanitizers (address, undefined): nothing found")
     if output is not None:
         _save(output, [argument.name for argument in signature.results], results)
         print(f"  saved to {output}")
-    if options.check:
+    if ready.module is not None and options.check:
         names = [argument.name for argument in signature.results]
-        compare(names, results, _reference(module, arrays), allowed)
+        compare(names, results, _reference(ready.module, arrays), allowed)
     return 0
+
+
+@frozen
+class _Ready:
+    """A kernel, and what it is called with; `module`, the tuned values and the phases are those of one that was not run
+    before."""
+
+    kernel: Callable[..., Array | tuple[Array, ...]]
+    facts: KernelFacts
+    arrays: tuple[Array, ...]
+    module: tcpx.Module | None = None
+    tuned: Mapping[str, ParamValue] | None = None
+    phases: str = ""
+
+
+def _request(options: argparse.Namespace) -> Request | None:
+    """What the kernel depends on, beside the files that are read; None for one that is not kept."""
+    target: object = options.target
+    if not options.cache or options.sanitize or options.tuned is not None or not isinstance(target, str):
+        return None
+    paths = [path for path in (options.file, options.schedule) if path is not None]
+    words = (*paths, *map(os.path.abspath, paths), sorted(params_of(options).items()))
+    return Request((*words, target, options.threads, options.strided))
+
+
+def _again(request: Request | None, files: Mapping[str, str], options: argparse.Namespace) -> _Ready | None:
+    """The kernel as it was run before, if it was and nothing changed since; --check needs the payload."""
+    found = None if request is None or options.check else request.found(files)
+    if found is None:
+        return None
+    kernel, facts = found
+    signature = facts.signature
+    _check_single(len(signature.results), options)
+    taken = Parameters(signature.name, signature.arguments, signature.symbols)
+    return _Ready(kernel, facts, _inputs(taken, argument_files(files, facts.names, facts.values), options))
+
+
+def _compiled(request: Request | None, files: Mapping[str, str], options: argparse.Namespace) -> _Ready:
+    """The kernel, compiled, or loaded where one of the same content was."""
+    read = FilesRead()
+    with (
+        measured_phases() as phases,
+        showing(lambda seconds: f"{phases.current or 'compiling'}: {seconds:.0f} s so far"),
+    ):
+        with noting(read), phase("model"):
+            payload = payload_of(options)
+        module = payload.module
+        _check_single(len(module.main.returned), options)
+        arrays = _inputs(parameters_of(module), argument_files(files, payload.names, payload.values), options)
+        with noting(read):
+            kernel = tcpx.compile(
+                module,
+                schedule_of(options),
+                params=params_of(options),
+                target=options.target,
+                threads=options.threads,
+                strided=options.strided,
+                sanitize=options.sanitize,
+                tuned=tuned_of(options),
+                cache=options.cache,
+            )
+    lines, values = kernel.c_source.count("\n"), {name: files[name] for name in payload.values}
+    facts = KernelFacts(kernel.signature, kernel.target.name, lines, kernel.remarks, payload.names, values)
+    if request is not None and kernel.kept_in is not None:
+        request.note(read, facts, kernel.library_path, kernel.kept_in)
+    tuned = kernel.tuned.params if isinstance(kernel.tuned, tcpx.TunedRecord) else None
+    return _Ready(kernel, facts, arrays, module, tuned, str(phases))
 
 
 def _reference(module: tcpx.Module, arrays: Sequence[Array]) -> tuple[Array, ...]:
@@ -154,30 +219,30 @@ def _tolerance(options: argparse.Namespace) -> Tolerance | None:
     return None if absolute is None and relative is None else Tolerance(absolute or 0.0, relative or 0.0)
 
 
-def _inputs(module: tcpx.Module, files: Mapping[str, str], options: argparse.Namespace) -> tuple[Array, ...]:
+def _inputs(taken: Parameters, files: Mapping[str, str], options: argparse.Namespace) -> tuple[Array, ...]:
     """The arrays of the files, and random ones for the rest where --random says so."""
     sizes: dict[str, int] = checked_unique(options.size, "--size")
     chosen: int | None = options.random
     if chosen is None and sizes:
         raise UsageError("--size needs --random")
-    dtypes = tcpx.argument_dtypes(module)
-    given = {name: tcpx.read_array(path, dtypes.get(name)) for name, path in files.items()}
-    missing = [name for name in dtypes if name not in files]
+    names = [argument.name for argument in taken.arguments]
+    given = {name: read_array(path, taken.dtypes.get(name)) for name, path in files.items()}
+    missing = [name for name in names if name not in files]
     if chosen is None and missing:
         raise tcpx.ArgumentError(
             tcpx.Diagnostic(
                 f"nothing is given for {', '.join(f'`{name}`' for name in missing)}",
-                required=f"an array for each of {', '.join(dtypes)}",
+                required=f"an array for each of {', '.join(names)}",
                 found=", ".join(files) or "no --input",
                 fix=f"add --input {missing[0]}=FILE.npy, or --random 0",
             )
         )
-    return tcpx.random_inputs(module, chosen or 0, given=given, sizes=sizes)
+    return drawn_arguments(taken, chosen or 0, given, sizes)
 
 
-def _check_single(module: tcpx.Module, output: str | None) -> None:
+def _check_single(count: int, options: argparse.Namespace) -> None:
     """Found out before anything is computed: a .npy file holds one array."""
-    count = len(module.main.returned)
+    output: str | None = options.output
     if output is not None and output.endswith(".npy") and count != 1:
         raise UsageError(f"a .npy file holds one array, the payload has {count} results: required --output FILE.npz")
 

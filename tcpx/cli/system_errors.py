@@ -1,5 +1,7 @@
 """What the system refuses, files above all, in the words of a diagnostic."""
 
+from __future__ import annotations
+
 import errno
 from pathlib import Path
 from typing import Final

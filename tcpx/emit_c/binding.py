@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Final, Protocol, cast
 
@@ -13,18 +13,14 @@ import numpy as np
 from cffi import FFI
 
 from tcpx.emit_c.arguments import ArgumentCheck, Array
-from tcpx.emit_c.build_cache import discard
-from tcpx.emit_c.driver import build_library
 from tcpx.emit_c.memory import Bytes, WorkspacePool, aligned_block
 from tcpx.emit_c.openmp import Serial, Team, brief_waits, team_of
-from tcpx.emit_c.printer.file import PrintedFile
 from tcpx.emit_c.signature import KernelSignature
 from tcpx.emit_c.strides import is_writable_in_rows, outer_strides, overlap
 from tcpx.emit_c.wrapper import wrapper_source
 from tcpx.payload.constants import Constants
 from tcpx.payload.diagnostics import CompileError, Diagnostic
 from tcpx.records import frozen
-from tcpx.target import Target
 
 Result = Array | tuple[Array, ...]
 
@@ -87,32 +83,6 @@ class Library:
             return Serial()
         function = getattr(self._library, "omp_set_max_active_levels", None)
         return Serial() if function is None else team_of(int(self._ffi.cast("intptr_t", function)), function)
-
-    @classmethod
-    def build(cls, printed: PrintedFile, target: Target, threads: int) -> Library:
-        """Of the kernels of a C file, each with the function behind `Kernel.bind`. Raises CompileError.
-
-        A library that cannot be loaded leaves the cache; it may come from another machine, so it is built again, once.
-        """
-        (_, first), *others = printed.sources.items()
-        source = "\n".join([first, *map(_bound_function, printed.kernels)])
-        name = printed.kernels[0].c_name
-
-        def built() -> Path:
-            return build_library(source, target, threads, name, dict(others), printed.targets, printed.link)
-
-        path = built()
-        with suppress(CompileError):
-            return cls._loaded(path, printed.kernels)
-        return cls._loaded(built(), printed.kernels)
-
-    @classmethod
-    def _loaded(cls, path: Path, kernels: Sequence[KernelSignature]) -> Library:
-        try:
-            return cls(path, kernels)
-        except CompileError:
-            discard(path)
-            raise
 
     def wrapper(self, kernel: KernelSignature, constants: Bytes) -> Wrapper:
         """The checked calls of a kernel on arrays. `constants` stays alive as long as the wrapper."""
@@ -215,7 +185,7 @@ def constants_block(kernel: KernelSignature, constants: Constants) -> Bytes:
     for slot in kernel.constants:
         array = constants.get(slot.name)
         if array is not None:
-            block[slot.offset : slot.offset + slot.bytes] = np.frombuffer(array.tobytes(), dtype=np.uint8)
+            block[slot.offset : slot.offset + slot.bytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return block
 
 
@@ -263,7 +233,7 @@ def _declaration(kernel: KernelSignature) -> str:
     )
 
 
-def _bound_function(kernel: KernelSignature) -> str:
+def bound_function(kernel: KernelSignature) -> str:
     """C of the kernel on words that lie side by side: cffi takes 35 ns for each argument that it passes."""
     arrays, numbers = _parameters(kernel)
     pointer, number = "(void *)(intptr_t)words[{}]", "words[{}]"

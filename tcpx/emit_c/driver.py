@@ -7,23 +7,19 @@ library that is there is never stale; `build_cache.py` says where.
 import hashlib
 import os
 import shlex
-import shutil
-import subprocess
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from tcpx.emit_c.build_cache import build_directories, executable_fault, is_intact, put, seal
+from tcpx.emit_c.compiler import Compiler, find_compiler, output_of
 from tcpx.payload.diagnostics import CompileError, Diagnostic
-from tcpx.records import frozen
+from tcpx.processor import cpu_flags
 from tcpx.target import Target
-from tcpx.target.detection import cpu_flags
 
-COMPILERS: Final = ("gcc", "cc", "clang")
 LIBRARIES: Final = ("-lm",)
 _SHARED: Final = ("-shared", "-fPIC")
 _DECLARED: Final = "-Werror=implicit-function-declaration"
@@ -46,57 +42,8 @@ SANITIZERS: Final = (
 CAREFUL: Final = ("-O1",)
 """What a compiler is told that breaks down: gcc 12 does so in a pass of -O2 on some vectors of C's own (isel)."""
 BROKEN_DOWN: Final = "internal compiler error"
-_EXCERPT_LINES: Final = 20
 NO_PARTS: Final[Mapping[str, str]] = {}
 NO_TARGETS: Final[Mapping[str, Target]] = {}
-
-
-@frozen
-class Compiler:
-    """A C compiler: the command, with any arguments $CC gives, and what it says about its version."""
-
-    command: tuple[str, ...]
-    version: str
-
-
-def find_compiler(environment: Mapping[str, str] | None = None) -> Compiler:
-    """The compiler named by $CC, else the first of `COMPILERS` that is installed. Raises CompileError."""
-    known = os.environ if environment is None else environment
-    wanted = _words(known.get("CC", ""))
-    path = known.get("PATH")
-    for command in [wanted] if wanted else [[name] for name in COMPILERS]:
-        found = shutil.which(command[0], path=path)
-        if found is not None:
-            return _compiler((found, *command[1:]), os.stat(found).st_mtime_ns)
-    raise CompileError(
-        Diagnostic(
-            "there is no C compiler",
-            required=f"the compiler that $CC names: {wanted[0]}" if wanted else f"one of {', '.join(COMPILERS)}",
-            found=f"none of that name in {path}",
-            fix="install gcc (Debian: apt-get install gcc libc6-dev), or set CC to a C compiler",
-        )
-    )
-
-
-def _words(command: str) -> list[str]:
-    try:
-        return shlex.split(command)
-    except ValueError as error:
-        raise CompileError(
-            Diagnostic(
-                "$CC cannot be split into words",
-                required="a command in the syntax of a shell, with its quotes closed",
-                found=f"{command}: {error}",
-                fix="quote a path that has spaces: CC='\"/opt/my tools/gcc\" -O2'",
-            )
-        ) from error
-
-
-@lru_cache(maxsize=16)
-def _compiler(command: tuple[str, ...], modified: int) -> Compiler:
-    """Asked once as long as the file is the same: `modified` is its time in nanoseconds."""
-    del modified
-    return Compiler(command, _run([*command, "--version"]))
 
 
 def compiler_flags(target: Target, threads: int) -> tuple[str, ...]:
@@ -175,7 +122,7 @@ def _require_sanitizers(compiler: Compiler) -> None:
         text = Path(scratch, "empty.c")
         text.write_text("int main(void) { return 0; }\n", encoding="ascii")
         try:
-            _run([*compiler.command, *SANITIZERS, "-o", str(Path(scratch, "empty")), str(text)])
+            output_of([*compiler.command, *SANITIZERS, "-o", str(Path(scratch, "empty")), str(text)])
         except CompileError as error:
             raise CompileError(
                 Diagnostic(
@@ -237,12 +184,12 @@ def _build(
 def _compile(command: Sequence[str]) -> None:
     """Run the compiler. One that breaks down itself is run again with `CAREFUL`, and a warning says so."""
     try:
-        _run(command)
+        output_of(command)
     except CompileError as error:
         broken = [note for note in error.diagnostic.notes if BROKEN_DOWN in note]
         if not broken:
             raise
-        _run([*command, *CAREFUL])
+        output_of([*command, *CAREFUL])
         warnings.warn(
             f"the C compiler broke down, and compiled the kernel with {shlex.join(CAREFUL)} instead: "
             f"{broken[0].strip()}",
@@ -271,27 +218,3 @@ def _key(source: str, compiler: Compiler, flags: Sequence[str]) -> str:
     for text in depends:
         digest.update(f"{len(text)}:{text}".encode())
     return digest.hexdigest()[:24]
-
-
-def _run(command: Sequence[str]) -> str:
-    """The standard output of a command that succeeds. Messages are asked for in English."""
-    environment = {**os.environ, "LC_ALL": "C"}
-    shown = shlex.join(command)
-    try:
-        done = subprocess.run(command, capture_output=True, check=False, env=environment, stdin=subprocess.DEVNULL)
-    except OSError as error:
-        raise CompileError(
-            Diagnostic("the C compiler cannot be run", required=f"a program: {shown}", found=str(error))
-        ) from error
-    if done.returncode != 0:
-        lines = done.stderr.decode(errors="replace").strip().splitlines()
-        more = [f".. and {len(lines) - _EXCERPT_LINES} more lines"] if len(lines) > _EXCERPT_LINES else []
-        raise CompileError(
-            Diagnostic(
-                "the C compiler refused the code",
-                required=f"success of: {shown}",
-                found=f"exit status {done.returncode}",
-                notes=(*lines[:_EXCERPT_LINES], *more),
-            )
-        )
-    return done.stdout.decode(errors="replace")

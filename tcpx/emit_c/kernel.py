@@ -13,6 +13,7 @@ import numpy as np
 
 from tcpx.emit_c.arguments import Array, in_order
 from tcpx.emit_c.binding import Library, Result, constants_block
+from tcpx.emit_c.building import built_library
 from tcpx.emit_c.folder.files import KernelFiles, contents, files_of, write_folder
 from tcpx.emit_c.folder.manifest import read_manifest
 from tcpx.emit_c.kernel_report import KernelReport, report_of
@@ -24,6 +25,7 @@ from tcpx.payload.diagnostics import ArgumentError, CompileError, Diagnostic, Ve
 from tcpx.payload.ir import Module
 from tcpx.payload.size_values import size_values
 from tcpx.payload.sizes import evaluate
+from tcpx.phases import phase
 from tcpx.records import frozen
 from tcpx.target import Target, is_installed, load_target, own_target
 
@@ -93,6 +95,7 @@ class Kernel:
         "_library",
         "_printed",
         "c_source",
+        "kept_in",
         "remarks",
         "schedule",
         "signature",
@@ -131,6 +134,8 @@ class Kernel:
         self.remarks = remarks
         """What the schedule left as it is where it could, and why: warnings."""
         self.tuned: object = None
+        self.kept_in: Path | None = None
+        """The folder of the cache of kernels that it is kept in."""
 
     def __call__(self, /, *arrays: object, out: Array | tuple[Array, ...] | None = None, **named: object) -> Result:
         if named:
@@ -248,7 +253,7 @@ def kernel_of_files(files: KernelFiles, target: Target) -> Kernel:
     if files.library is not None:
         with suppress(CompileError):  # from another machine: compiled here
             library = Library(files.library, printed.kernels)
-    library = library or Library.build(printed, target, known.signature.threads)
+    library = library or built_library(printed, target, known.signature.threads)
     kernel = Kernel(library, known.signature, files.constants, printed, target, remarks=known.remarks)
     kernel.tuned = known.tuned or None
     return kernel
@@ -310,7 +315,8 @@ def build_many(
     """
     if not requests:
         return []
-    printed = printed_kernels(requests, target, threads, timed=timed)
+    with phase("C"):
+        printed = printed_kernels(requests, target, threads, timed=timed)
     return build_printed(printed, requests, target, threads, sanitize=sanitize)
 
 
@@ -319,7 +325,7 @@ def build_printed(
 ) -> list[Kernel]:
     """The kernels of a C file that was printed for these requests. Raises CompileError, and VerifyError for a kernel
     that cannot be called from Python: with a size that no argument tells."""
-    library = SanitizedLibrary(printed, target, threads) if sanitize else Library.build(printed, target, threads)
+    library = SanitizedLibrary(printed, target, threads) if sanitize else built_library(printed, target, threads)
     made: list[Kernel] = []
     for request, signature in zip(requests, printed.kernels, strict=True):
         constants = constants_block(signature, request.module.constants)

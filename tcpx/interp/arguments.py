@@ -29,6 +29,7 @@ from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.sizes import Dim
 from tcpx.payload.types import ScalarType
+from tcpx.suggestions import did_you_mean
 from tcpx.transform.declaration import (
     Arguments,
     ArgumentValue,
@@ -40,7 +41,6 @@ from tcpx.transform.declaration import (
     Transform,
 )
 from tcpx.transform.language import syntax as ast
-from tcpx.transform.suggestions import did_you_mean
 
 _HANDLES = (
     ParameterKind.OP,

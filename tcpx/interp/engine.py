@@ -22,11 +22,11 @@ from tcpx.payload.ir import FuncOp, Module
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.verifier import verify_module
 from tcpx.records import frozen
+from tcpx.suggestions import did_you_mean
 from tcpx.target import Target
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.checker import check_program, require_checked, warn_of
 from tcpx.transform.language.loader import Program
-from tcpx.transform.suggestions import did_you_mean
 from tcpx.transform.wide_accumulators import widen_accumulators
 
 __all__ = ["Coverage", "Run", "StepHook", "check_schedule", "run_schedule"]

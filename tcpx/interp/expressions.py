@@ -22,13 +22,13 @@ from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.types import SCALARS
+from tcpx.suggestions import did_you_mean
 from tcpx.target import Target, target_at
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import FunctionCallee, find_callee, find_matcher, is_import
 from tcpx.transform.language.builtins import METHODS, Function, Method
 from tcpx.transform.language.printed_expressions import print_expression
 from tcpx.transform.language.views import RoleOf
-from tcpx.transform.suggestions import did_you_mean
 
 
 def evaluate(expression: ast.Expression, state: State, frame: Frame) -> RuntimeValue:

@@ -15,7 +15,7 @@ from tcpx.payload.diagnostics import ArgumentError, Diagnostic, Location, Schedu
 from tcpx.payload.types import ScalarType
 from tcpx.payload.uses import Ticketed
 from tcpx.records import frozen
-from tcpx.transform.suggestions import did_you_mean, nearest
+from tcpx.suggestions import did_you_mean, nearest
 
 ParamValue = int | float | bool | str
 _LONGEST_LIST = 100

@@ -14,10 +14,10 @@ from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import FuncOp, Operation
 from tcpx.payload.lookup import is_a, source_name
 from tcpx.records import frozen
+from tcpx.suggestions import did_you_mean
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.printed_expressions import print_pattern
 from tcpx.transform.language.vocabulary import is_declared, known_names
-from tcpx.transform.suggestions import did_you_mean
 
 SHOWN_MISSES = 5
 WHERE_RANK = 1 << 16

@@ -13,9 +13,9 @@ from tcpx.payload.ir import Attribute, Operation
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.payload.sizes import Size
 from tcpx.payload.types import ScalarType
+from tcpx.suggestions import did_you_mean
 from tcpx.transform.editing import loops_stepping
 from tcpx.transform.language import syntax as ast
-from tcpx.transform.suggestions import did_you_mean
 
 
 def loops_of(base: OpHandle, dim: str, state: State, frame: Frame, node: ast.Node) -> tuple[OpHandle, ...]:

@@ -13,10 +13,10 @@ from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.lookup import source_name
 from tcpx.payload.ops.gml_st import Loop, Materialize, StYield
+from tcpx.suggestions import did_you_mean
 from tcpx.transform import new
 from tcpx.transform.arguments import OperandRef, ValueRef, value_of
 from tcpx.transform.language import syntax as ast
-from tcpx.transform.suggestions import did_you_mean
 from tcpx.transform.tiling import first_value, starts_of
 
 RESULTS = ("out", "result")

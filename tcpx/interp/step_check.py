@@ -12,11 +12,11 @@ from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError, TcpxError
 from tcpx.payload.interfaces import Tileable
 from tcpx.payload.ir import Operation
 from tcpx.payload.sizes import Dim, is_less_equal
+from tcpx.suggestions import did_you_mean
 from tcpx.transform.declaration import ArgumentValue, Digit, DimStep, Parameter, ParameterKind, Transform
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import transform_arguments
 from tcpx.transform.language.kinds import MAPS
-from tcpx.transform.suggestions import did_you_mean
 
 _DIM_KINDS = (ParameterKind.DIM, ParameterKind.DIMS, *MAPS, ParameterKind.LAYOUT)
 

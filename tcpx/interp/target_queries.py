@@ -2,10 +2,10 @@
 
 from tcpx.interp.frame import Frame
 from tcpx.interp.values import RuntimeValue
+from tcpx.suggestions import did_you_mean
 from tcpx.target import Target, known_features
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.builtins import TARGET_SIZES
-from tcpx.transform.suggestions import did_you_mean
 
 
 def target_attribute(target: Target, expression: ast.Attribute, frame: Frame) -> RuntimeValue:

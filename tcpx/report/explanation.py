@@ -12,10 +12,10 @@ from tcpx.payload.ir import Module
 from tcpx.records import frozen
 from tcpx.source import LineOrigin, Source, source_of
 from tcpx.stepwise import run_stepwise
+from tcpx.suggestions import did_you_mean
 from tcpx.target import Target, load_target
 from tcpx.transform.language.embedded import Schedulable
 from tcpx.transform.loop_nest import Nest, Nests
-from tcpx.transform.suggestions import did_you_mean
 
 
 @frozen

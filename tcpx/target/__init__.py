@@ -1,8 +1,9 @@
 """Targets: what a machine can do, as tables (`*.yaml`) of instruction rows. Imports the payload alone."""
 
+from tcpx.installed import available_targets
 from tcpx.target.errors import TargetError
 from tcpx.target.kernels import KernelRow
-from tcpx.target.loader import available_targets, is_installed, known_features, load_target
+from tcpx.target.loader import is_installed, known_features, load_target
 from tcpx.target.own import own_target, target_at
 from tcpx.target.rows import InstructionRow, LaneType, parse_lane_type
 from tcpx.target.target import Target

@@ -24,7 +24,8 @@ from math import log2
 from pathlib import Path
 from types import MappingProxyType
 
-from tcpx.target.detection import cpu_flags
+from tcpx.installed import TABLES, available_targets
+from tcpx.processor import cpu_flags
 from tcpx.target.errors import TargetError, unknown_name
 from tcpx.target.kernels import KernelRow, read_kernel
 from tcpx.target.recipe_costs import Costs, read_costs
@@ -40,8 +41,6 @@ from tcpx.target.semantics import FUNCTIONS, normalize, operand_count, parse_sem
 from tcpx.target.table import Node, Variables, bindings, read_table, substitute
 from tcpx.target.target import Target
 
-TABLES = Path(__file__).parent
-
 _SIZES = ("vector_bits", "vector_registers", "l1", "l2", "l3", "l3_rate", "parallel_threshold")
 _SHARED_KEYS = ("types", "rows", "helpers", "kernels", "tolerances")
 _DERIVED_KEYS = ("name", "base", "flags", "headers", "cpu_flags", "found_on", "slow", "costs", *_SIZES, *_SHARED_KEYS)
@@ -51,11 +50,6 @@ _NATIVE_KEYS = ("types", "rows", "helpers", "kernels", "headers", "flags", "feat
 _SUFFIXES = (".yaml", ".yml")
 _ROW_KEYS = ("name", "kind", "type", "semantics", "c", "requires", "condition", "alignment", "lanes", "slow")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
-
-
-def available_targets() -> tuple[str, ...]:
-    """Names of the installed tables, in alphabetical order. `native` stands for one of them."""
-    return tuple(sorted(path.stem for path in TABLES.glob("*.yaml")))
 
 
 def load_target(

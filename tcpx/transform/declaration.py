@@ -34,6 +34,7 @@ from typing import ClassVar, TypeVar
 from tcpx.payload.diagnostics import Diagnostic, ScheduleError
 from tcpx.payload.ir import Operation, Value
 from tcpx.records import frozen
+from tcpx.suggestions import did_you_mean
 from tcpx.transform.arguments import (
     Arguments,
     ArgumentValue,
@@ -45,7 +46,6 @@ from tcpx.transform.arguments import (
     ValueRef,
     value_of,
 )
-from tcpx.transform.suggestions import did_you_mean
 
 __all__ = [
     "BOOL", "DIM", "DIMS", "DIM_SIZES", "DIM_STEPS", "DTYPE", "FLOAT", "FUNC", "INT", "INTS", "LAYOUT", "LOOP", "LOOPS",

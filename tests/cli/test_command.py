@@ -201,19 +201,14 @@ def test_interrupted(tcpx_command: Command, monkeypatch: pytest.MonkeyPatch) -> 
 def test_ctrl_c_in_a_kernel_counts_when_it_ends(
     files: SimpleNamespace, tcpx_command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    compile_kernel = tcpx.compile
+    call = tcpx.Kernel.__call__
 
-    def compiled(*arguments: Any, **named: Any) -> object:
-        kernel = compile_kernel(*arguments, **named)
+    def interrupted(kernel: tcpx.Kernel, *arrays: Any) -> object:
+        results = call(kernel, *arrays)
+        signal.raise_signal(signal.SIGINT)
+        return results
 
-        def call(*arrays: Any) -> object:
-            results = kernel(*arrays)
-            signal.raise_signal(signal.SIGINT)
-            return results
-
-        return call
-
-    monkeypatch.setattr("tcpx.compile", compiled)
+    monkeypatch.setattr(tcpx.Kernel, "__call__", interrupted)
     saved = tmp_path / "out.npy"
     done = tcpx_command("run", files.payload, "--random", "0", "--size", "N=3", "-o", str(saved))
     assert (done.status, done.out, done.err) == (130, "", "tcpx: interrupted\n")

@@ -18,7 +18,8 @@ import pytest
 
 import tcpx
 from tcpx.emit_c import build_cache
-from tcpx.emit_c.driver import build_library, find_compiler
+from tcpx.emit_c.compiler import find_compiler
+from tcpx.emit_c.driver import build_library
 from tcpx.payload.diagnostics import CompileError
 from tests.emit_c.payloads import GENERIC
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tcpx.emit_c.build_cache import cache_directory
-from tcpx.emit_c.driver import build_library, find_compiler
+from tcpx.emit_c.compiler import find_compiler
+from tcpx.emit_c.driver import build_library
 from tcpx.payload.diagnostics import CompileError
 from tcpx.target import load_target
 from tests.emit_c.payloads import GENERIC

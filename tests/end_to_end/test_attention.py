@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 import tcpx
-from tcpx import api
+from tcpx.installed import LIBRARY as INSTALLED
 from tests.structural.test_attention import reference
 
 Array = npt.NDArray[Any]
@@ -113,6 +113,6 @@ def test_memory_does_not_grow_with_the_keys(payload: str) -> None:
 @pytest.mark.parametrize("payload", [WRITTEN, composite(4, 2, 48, 48, given="{causal = true}")])
 def test_few_queries_are_computed_in_vectors_too(payload: str) -> None:
     """A step of decoding where the number of queries is not known before."""
-    schedule = tcpx.load_schedule(api.library_folder() / "default.tcps")
+    schedule = tcpx.load_schedule(INSTALLED / "default.tcps")
     found = tcpx.check(schedule, tcpx.parse(payload), target="x86_avx512")
     assert [d.message for d in found if "one element at a time" in d.message] == []

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 
 import tcpx
-from tcpx.api import library_folder
+from tcpx.installed import LIBRARY
 from tcpx.interp import run_schedule
 from tcpx.payload.types import VectorType
 from tcpx.target import Target
@@ -48,7 +48,7 @@ def test_an_outer_product(target: Target) -> None:
         '  %mm = tcp.contract(%x, %w) {lhs = ["m"], rhs = ["n"], out = ["m", "n"]} : tensor<[M]x[N]xf32>\n'
         "  tcp.return(%mm)\n}\n"
     )
-    run = run_schedule(outer, tcpx.load_schedule(library_folder() / "default.tcps"), target)
+    run = run_schedule(outer, tcpx.load_schedule(LIBRARY / "default.tcps"), target)
     assert run.coverage.untouched == ()
     assert any(
         isinstance(r.type, VectorType) and op.opcode == "tcp.generic" for op in run.module.walk() for r in op.results
@@ -66,5 +66,5 @@ def test_what_is_left_is_said(target: Target) -> None:
         "  %sums, %all = tcp.cumsum(%x) {dim = 0} : tensor<[N]xf32>, tensor<f32>\n"
         "  tcp.return(%sums)\n}\n"
     )
-    default = tcpx.load_schedule(library_folder() / "default.tcps")
+    default = tcpx.load_schedule(LIBRARY / "default.tcps")
     assert run_schedule(scan, default, target).coverage.untouched == ("sums",)

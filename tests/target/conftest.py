@@ -24,9 +24,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tcpx.installed import TABLES
+from tcpx.processor import cpu_flags
 from tcpx.target import InstructionRow, LaneType, Target, available_targets, load_target
-from tcpx.target.detection import cpu_flags
-from tcpx.target.loader import TABLES
 from tcpx.target.table import read_table
 from tests.optional_tools import CLANG, GCC, require_cpu_of
 

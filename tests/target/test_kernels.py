@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import tcpx
+from tcpx.installed import TABLES
 from tcpx.target import TargetError, load_target
 from tcpx.target.kernels import placeholders_of
-from tcpx.target.loader import TABLES
 
 TABLE = """\
 name: mine

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tcpx
-from tcpx.api import library_folder
+from tcpx.installed import LIBRARY
 from tcpx.target import TargetError, available_targets, load_target
 from tcpx.target.recipe_costs import Line, Region, read_costs, regions
 from tcpx.target.table import Node
@@ -80,7 +80,7 @@ func @f(%x: tensor<[M]x512xf32>, %w: tensor<512x512xf32>) -> tensor<[M]x512xf32>
 
 
 def test_the_default_schedule_goes_by_the_table(tmp_path: Path) -> None:
-    default, table = tcpx.load_schedule(library_folder() / "default.tcps"), tmp_path / "mine.yaml"
+    default, table = tcpx.load_schedule(LIBRARY / "default.tcps"), tmp_path / "mine.yaml"
     head = "name: mine\nbase: x86_avx512.yaml\ncosts:\n  made: [{large: [0, 1]}]\n  depths: [{large: [0, 1]}]\n"
     rest = "  batch: [{large: [0, 1]}]\n  batch_columns: [{large: [0, 1]}]\n"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tcpx.payload.diagnostics import TcpxError
+from tcpx.processor import parse_cpu_information
 from tcpx.target import LaneType, TargetError, available_targets, load_target, parse_lane_type
-from tcpx.target.detection import parse_cpu_information
 from tcpx.target.loader import native_target, read_target
 from tcpx.target.rows import KINDS
 

@@ -8,7 +8,7 @@ from itertools import islice
 import pytest
 
 import tcpx
-from tcpx.api import library_folder
+from tcpx.installed import LIBRARY
 from tcpx.tune.space import Space, Value, point_key
 from tests.tune.conftest import MakeSpace, is_allowed, schedule_text
 
@@ -307,7 +307,7 @@ func @f(%x: tensor<64x512xf32>) -> tensor<64x512xf32> {
   tcp.return(%y)
 }
 """)
-    default = tcpx.load_schedule(library_folder() / "default.tcps")
+    default = tcpx.load_schedule(LIBRARY / "default.tcps")
     found = {v.path.rpartition("/")[2]: (v.items({}), v.default_value({})) for v in
              tcpx.search_space(module, default, target="x86_avx512").variables}  # fmt: skip
     assert found == {"reduce_row.nv": ((1, 2, 4, 8), 4), "in_vectors.nv": ((1, 2, 4, 8), 4)}

@@ -22,6 +22,7 @@ from tcpx.target import Target
 
 MAIN: Final = "main.c"
 CMAKE: Final = "CMakeLists.txt"
+Content = bytes | memoryview
 
 
 @frozen
@@ -55,7 +56,7 @@ def files_of(
     return KernelFiles(known, printed.sources, constants)
 
 
-def contents(files: KernelFiles, target: Target, targets: Mapping[str, Target]) -> dict[str, bytes]:
+def contents(files: KernelFiles, target: Target, targets: Mapping[str, Target]) -> dict[str, Content]:
     """All that is written of a kernel, by file name: a C library that CMake builds, a program that runs it, and what
     is `stored`; `targets` are those of files that are for another target."""
     signature = files.manifest.signature
@@ -68,24 +69,24 @@ def contents(files: KernelFiles, target: Target, targets: Mapping[str, Target]) 
     return {**stored(files), **{file: text.encode() for file, text in texts.items()}}
 
 
-def stored(files: KernelFiles) -> dict[str, bytes]:
+def stored(files: KernelFiles) -> dict[str, Content]:
     """What a kernel is loaded from, by file name: its C, its constants, its library if it is given, the manifest."""
     name = files.name
-    made = {file: text.encode() for file, text in files.sources.items()}
+    made: dict[str, Content] = {file: text.encode() for file, text in files.sources.items()}
     if files.constants.size:
-        made[f"{name}.bin"] = files.constants.tobytes()
+        made[f"{name}.bin"] = files.constants.data  # as they are: weights take most of the memory
     if files.library is not None:
         made[f"{name}.so"] = files.library.read_bytes()
     digests = {file: hashlib.sha256(content).hexdigest() for file, content in made.items()}
     return {**made, f"{name}.json": replace(files.manifest, digests=digests).text().encode()}
 
 
-def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+def write_folder(folder: Path, files: Mapping[str, Content]) -> None:
     """Write the files of a kernel, each in one step, the manifest last: who reads it finds the others. Raises
     ArgumentError where that cannot be, or a file in the way was not written for the same kernel."""
     for name in (MAIN, CMAKE):
         taken = folder / name
-        if name in files and taken.is_file() and _first_line(taken.read_bytes()) != _first_line(files[name]):
+        if name in files and taken.is_file() and _first_line(taken.read_bytes()) != _first_line(bytes(files[name])):
             raise _unwritable(
                 f"a folder without a {name}, or with that of the same kernel", f"another in {folder}", "another folder"
             )

@@ -15,9 +15,9 @@ from tcpx.interp.space.variables import Constraint, Surveyed, Variable
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
 from tcpx.payload.ir import Module
 from tcpx.records import frozen
+from tcpx.suggestions import did_you_mean
 from tcpx.target import Target
 from tcpx.transform.language.loader import Program
-from tcpx.transform.suggestions import did_you_mean
 
 _NUMBERED: Final = re.compile(r"tune\d+")
 """The names of choices without a name: a run numbers those that it takes, the space all that there are."""

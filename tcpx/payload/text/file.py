@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
+from tcpx.files_read import note_followed, note_missed, note_opened
 from tcpx.limits import LARGEST_TEXT
 from tcpx.payload.diagnostics import Diagnostic, Location
 
@@ -33,12 +34,22 @@ def printable(character: str) -> str:
 def open_regular(path: str | Path) -> BinaryIO:
     """A file opened for reading its bytes. Raises OSError, also for what is no file: a pipe may never end."""
     number = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
-    if stat.S_ISREG(os.fstat(number).st_mode):
+    status = os.fstat(number)
+    if stat.S_ISREG(status.st_mode):
+        note_opened(path, status)
         return os.fdopen(number, "rb")
-    is_folder = stat.S_ISDIR(os.fstat(number).st_mode)
+    is_folder = stat.S_ISDIR(status.st_mode)
     os.close(number)
     code = errno.EISDIR if is_folder else errno.EINVAL
     raise OSError(code, os.strerror(code) if is_folder else "Not a regular file", str(path))
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is such a file: where there is none, one that comes to be there changes what is read."""
+    found = path.is_file()
+    if not found:
+        note_missed(path)
+    return found
 
 
 def file_below(folder: Path, name: str) -> Path:
@@ -50,6 +61,7 @@ def file_below(folder: Path, name: str) -> Path:
         raise OSError(errno.EINVAL, str(error), name) from error
     if Path(name).is_absolute() or not found.is_relative_to(base):
         raise OSError(errno.EACCES, f"{found} is not below {base}", name)
+    note_followed(folder / name)
     return found
 
 

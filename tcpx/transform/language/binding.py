@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
 from tcpx.records import frozen
+from tcpx.suggestions import did_you_mean
 from tcpx.transform.declaration import Transform, known_transform, plugin_notes, transforms
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.builtins import FUNCTIONS, Function
@@ -11,7 +12,6 @@ from tcpx.transform.language.hints import FOREIGN_CALLS
 from tcpx.transform.language.kinds import MAPS
 from tcpx.transform.language.loader import Unit
 from tcpx.transform.language.other_systems import OTHER_SYSTEMS
-from tcpx.transform.suggestions import did_you_mean
 
 
 @frozen

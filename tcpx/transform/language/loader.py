@@ -8,22 +8,19 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
 
+from tcpx.installed import LIBRARY
 from tcpx.limits import DEEPEST_NESTING
 from tcpx.payload.diagnostics import Diagnostic, Location, ScheduleError
-from tcpx.payload.text.file import UnreadableError, read_text, unusual_path
+from tcpx.payload.text.file import UnreadableError, is_file, read_text, unusual_path
 from tcpx.records import frozen
+from tcpx.suggestions import did_you_mean
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.kinds import Static
 from tcpx.transform.language.parser import parse_schedule
-from tcpx.transform.suggestions import did_you_mean
 
 VERSION = 1
 REMEMBERED: Final = 64
 """Files whose syntax trees are kept: most schedules import the same few."""
-_PACKAGE = Path(__file__).resolve().parents[2]
-_INSTALLED = _PACKAGE / "schedules"
-LIBRARY = _INSTALLED if _INSTALLED.is_dir() else _PACKAGE.parent / "schedules"
-"""The installed schedule library; in a checkout it stands beside the package."""
 
 
 @dataclass(slots=True)
@@ -200,7 +197,7 @@ class _Loader:
     def _find(self, item: ast.Import, folder: Path) -> Path:
         places = [folder, *self._path, LIBRARY]
         try:
-            found = list(dict.fromkeys((p / item.path).resolve() for p in places if (p / item.path).is_file()))
+            found = list(dict.fromkeys((p / item.path).resolve() for p in places if is_file(p / item.path)))
             strange = unusual_path(item.path, found, ".tcps")
         except (OSError, ValueError, RuntimeError) as error:  # a NUL in the path; links in a circle
             message, required = "this cannot be the path of a file", "the path of a schedule"

@@ -14,13 +14,13 @@ from tcpx.payload.diagnostics import Diagnostic, Location, ParseError, either
 from tcpx.payload.text.file import printable
 from tcpx.payload.text.tables import tables_file
 from tcpx.records import frozen
+from tcpx.suggestions import closest
 from tcpx.transform.language.blocks import unclosed_block
 from tcpx.transform.language.builder import Builder
 from tcpx.transform.language.hints import FOREIGN_WORDS, ITEM_FORMS, hint, number_fix
 from tcpx.transform.language.source import Source
 from tcpx.transform.language.syntax import File
 from tcpx.transform.language.tokens import Comment, TokenFilter, UnclosedBracketError
-from tcpx.transform.suggestions import closest
 
 GRAMMAR = Path(__file__).with_name("grammar.lark")
 

@@ -10,6 +10,7 @@ from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.ops.call import Call
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.types import TensorType
+from tcpx.suggestions import did_you_mean
 from tcpx.target.kernels import KernelRow
 from tcpx.transform import new
 from tcpx.transform.declaration import (
@@ -26,7 +27,6 @@ from tcpx.transform.declaration import (
 )
 from tcpx.transform.editing import erase_dead, replace_with, source_name
 from tcpx.transform.matching import inputs_in_order
-from tcpx.transform.suggestions import did_you_mean
 
 
 @register

@@ -9,14 +9,14 @@ import onnx.reference
 import pytest
 
 import tcpx
-from tcpx.api import library_folder
+from tcpx.installed import LIBRARY
 from tests.frontends.onnx import decoder, transformer
 
 MODELS = {"bert": transformer.encoder, "minilm": transformer.encoder, "gpt2": lambda: decoder.decoder(cached=False)}
 
 
 def schedule(name: str) -> Any:
-    return tcpx.load_schedule(library_folder() / "models" / f"{name}.tcps")
+    return tcpx.load_schedule(LIBRARY / "models" / f"{name}.tcps")
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -1,6 +1,7 @@
 """Checking calls of transforms and sequences: names, arity, types, bare words."""
 
 from tcpx.payload.diagnostics import ScheduleError
+from tcpx.suggestions import did_you_mean
 from tcpx.transform.declaration import Parameter, ParameterKind, Result, Transform
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import SequenceCallee, find_callee, transform_arguments
@@ -12,7 +13,6 @@ from tcpx.transform.language.checker.patterns import check_type
 from tcpx.transform.language.checker.scope import Problems, Scope
 from tcpx.transform.language.kinds import MAPS, TYPE_NAMES, Static, parameter_accepts, static_of_result
 from tcpx.transform.language.printed_expressions import print_expression
-from tcpx.transform.suggestions import did_you_mean
 
 
 def check_call_statement(statement: ast.Do, scope: Scope) -> None:

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping
 
 from tcpx.payload.diagnostics import counted
+from tcpx.suggestions import did_you_mean
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.checker.scope import Scope
 from tcpx.transform.language.kinds import HANDLES, Static
 from tcpx.transform.language.printed_expressions import print_shape
 from tcpx.transform.language.vocabulary import operands_of
-from tcpx.transform.suggestions import did_you_mean
 
 
 def names_of_pattern(pattern: ast.Pattern, scope: Scope) -> Mapping[str, Static]:

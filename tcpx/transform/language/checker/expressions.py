@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from tcpx.payload.diagnostics import ScheduleError
+from tcpx.suggestions import did_you_mean
 from tcpx.transform.declaration import known_transform
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import (
@@ -31,7 +32,6 @@ from tcpx.transform.language.checker.scope import Problems, Scope
 from tcpx.transform.language.kinds import HANDLES, Static, declared_accepts
 from tcpx.transform.language.printed_expressions import print_expression
 from tcpx.transform.language.views import RoleOf, ViewOf
-from tcpx.transform.suggestions import did_you_mean
 
 _HAS = Method("has", "string", Static.BOOL, "whether the target has a feature")
 

@@ -1,13 +1,13 @@
 """Checking names: bound ones, those of the candidate of a `where`, dims and imports that are read by naming them."""
 
 from tcpx.payload.ir import operation_classes
+from tcpx.suggestions import did_you_mean
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.builtins import ALWAYS_ASKED, CANDIDATE, CONSTANTS, FUNCTIONS, NAVIGATION
 from tcpx.transform.language.checker.scope import Scope
 from tcpx.transform.language.hints import FOREIGN_VALUES
 from tcpx.transform.language.kinds import Static
 from tcpx.transform.language.vocabulary import known_names, may_have
-from tcpx.transform.suggestions import did_you_mean
 
 
 def check_name(expression: ast.Name, scope: Scope) -> Static:

@@ -5,13 +5,13 @@ from functools import lru_cache
 
 from tcpx.payload.diagnostics import ScheduleError
 from tcpx.payload.ir import Operation, operation_classes
+from tcpx.suggestions import did_you_mean
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.binding import find_matcher
 from tcpx.transform.language.checker.equations import check_names, check_operands, names_of_pattern, shapes_of
 from tcpx.transform.language.checker.scope import Problems, Scope
 from tcpx.transform.language.kinds import TYPE_NAMES, Static
 from tcpx.transform.language.views import view_of, without_view
-from tcpx.transform.suggestions import did_you_mean
 
 _CLASSES_BESIDE_THE_TREE = ("loop", "op")
 

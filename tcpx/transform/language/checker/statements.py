@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tcpx.payload.diagnostics import counted
+from tcpx.suggestions import did_you_mean
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.checker.calls import check_call_statement, result_types
 from tcpx.transform.language.checker.conversions import conversion
@@ -13,7 +14,6 @@ from tcpx.transform.language.checker.patterns import candidate_class, check_patt
 from tcpx.transform.language.checker.reachability import check_alternatives, check_arms, check_conditions
 from tcpx.transform.language.checker.scope import Scope
 from tcpx.transform.language.kinds import HANDLES, PARAMETERS, Static, declared_accepts
-from tcpx.transform.suggestions import did_you_mean
 
 Results = tuple[Static, ...]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import tcpx
-from tcpx.api import library_folder
+from tcpx.installed import LIBRARY
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.builtins import CONSTANTS, FUNCTIONS
 from tcpx.transform.language.embedded import Body
@@ -66,7 +66,7 @@ def functions_of(file: ast.File, folders: Sequence[Path]) -> frozenset[str]:
     found = {item.name for item in file.items if isinstance(item, ast.Function)}
     for item in file.items:
         if isinstance(item, ast.Import):
-            there = [folder / item.path for folder in (*folders, library_folder()) if (folder / item.path).is_file()]
+            there = [folder / item.path for folder in (*folders, LIBRARY) if (folder / item.path).is_file()]
             read = [parse_schedule(path.read_text(encoding="utf-8"), str(path)) for path in there[:1]]
             alias = item.alias or Path(item.path).stem
             found |= {f"{alias}.{f.name}" for tree in read for f in tree.items if isinstance(f, ast.Function)}

@@ -1,0 +1,223 @@
+"""Kernels by the files that they were made of: what `tcpx run` ran runs again without a model being read.
+
+A note says which kernel a command line gave, and what every file was like that was read meanwhile: where its links end,
+device, inode, size, and when content and inode changed, in nanoseconds. Git's index and the manifests of ccache go by
+the same. Where anything differs, the files are read again and the kernel is found by their content (`request_cache`).
+
+A file may change twice within a tick of its file system's clock. So nothing is noted of a run that read files which had
+changed less than two seconds before, the longest tick there is (FAT's): Git reads such files again, too.
+"""
+
+import hashlib
+import os
+import pickle
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from threading import get_ident
+from typing import Final
+
+import numpy as np
+
+from tcpx.emit_c.binding import Library, Result
+from tcpx.emit_c.build_cache import build_directories
+from tcpx.emit_c.compiler import find_compiler
+from tcpx.emit_c.memory import Bytes
+from tcpx.emit_c.signature import KernelSignature
+from tcpx.files_read import FilesRead
+from tcpx.installed import CODE, LIBRARY, PACKAGE
+from tcpx.payload.diagnostics import CompileError, Diagnostic
+from tcpx.processor import cpu_flags
+from tcpx.records import frozen
+
+FOLDER: Final = "runs"
+MOST_NOTES: Final = 1000
+"""Those that were used least recently go."""
+TICK: Final = 2_000_000_000
+"""Nanoseconds in which a file may change twice without its times telling."""
+
+
+@frozen
+class KernelFacts:
+    """What a command shows of a kernel. `names` are those of its arguments by the model's, `values` the files of inputs
+    of the model that are constants of the kernel."""
+
+    signature: KernelSignature
+    target: str
+    lines: int
+    remarks: tuple[Diagnostic, ...]
+    names: Mapping[str, str]
+    values: Mapping[str, str]
+
+
+@frozen
+class FileState:
+    """What a file was like; `place` is its path without links."""
+
+    path: str
+    place: str
+    device: int
+    inode: int
+    size: int
+    modified: int
+    changed: int
+
+    @property
+    def newest(self) -> int:
+        """When it last changed, in nanoseconds."""
+        return max(self.modified, self.changed)
+
+
+@frozen
+class _Note:
+    """A run. `files` are those of the kernel as well; at `missing` there was none."""
+
+    facts: KernelFacts
+    files: tuple[FileState, ...]
+    missing: tuple[str, ...]
+    library: str
+    constants: str
+    entry: str
+
+    def holds(self, given: Mapping[str, str]) -> bool:
+        """Whether everything is as it was, for these files of inputs by name."""
+        return (
+            all(os.path.abspath(given.get(name, "")) == path for name, path in self.facts.values.items())
+            and all(state_of(held.path) == held for held in self.files)
+            and not any(os.path.lexists(path) for path in self.missing)
+        )
+
+    def kernel(self) -> Callable[..., Result]:
+        """The kernel, whose constants are mapped. Raises CompileError and OSError where that cannot be."""
+        signature = self.facts.signature
+        library = Library(Path(self.library), [signature])
+        is_there = signature.constants_bytes > 0
+        constants: Bytes = np.memmap(self.constants, np.uint8, "r") if is_there else np.empty(0, np.uint8)
+        call = library.wrapper(signature, constants).call
+        return lambda *arrays: call(arrays, None)
+
+
+def state_of(path: str | Path, status: os.stat_result | None = None) -> FileState | None:
+    """What a file is like now, or was when it had this status; None where there is none."""
+    try:
+        found = os.stat(path) if status is None else status
+    except (OSError, ValueError):
+        return None
+    times = found.st_mtime_ns, found.st_ctime_ns
+    return FileState(str(path), os.path.realpath(path), found.st_dev, found.st_ino, found.st_size, *times)
+
+
+class Request:
+    """A command line, as far as a kernel depends on it; made before anything is read."""
+
+    def __init__(self, words: Sequence[object]) -> None:
+        """Raises CompileError without a compiler."""
+        self._started = time.time_ns()
+        code = [(path, os.stat(path)) for path in _code()]
+        self._newest = max(max(status.st_mtime_ns, status.st_ctime_ns) for _, status in code)
+        states = [(path, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for path, s in code]
+        digest = hashlib.sha256()
+        for word in (*words, *sorted(cpu_flags()), find_compiler(), *states):
+            text = repr(word)
+            digest.update(f"{len(text)}:{text}".encode(errors="surrogateescape"))
+        self._key = digest.hexdigest()[:32]
+
+    def found(self, given: Mapping[str, str]) -> tuple[Callable[..., Result], KernelFacts] | None:
+        """The kernel of a run before, for these files of inputs by name, if nothing has changed since."""
+        for folder in build_directories():
+            path = folder / FOLDER / self._key
+            note = _read(path)
+            if note is None or not note.holds(given):
+                continue
+            try:
+                kernel = note.kernel()
+            except (CompileError, OSError):  # of another machine, or taken out just now
+                continue
+            for used in (path, note.entry):
+                with suppress(OSError):  # of another user
+                    os.utime(used)
+            return kernel, note.facts
+        return None
+
+    def note(self, read: FilesRead, facts: KernelFacts, library: Path, entry: Path) -> None:
+        """Note a run, whose kernel is kept in the folder `entry`, unless a file has just changed. Where that cannot be
+        written, as on a full disk, a warning says so."""
+        name, has_constants = facts.signature.c_name, facts.signature.constants_bytes > 0
+        constants = entry / f"{name}.bin"
+        kernel = [library, entry / f"{name}.json", *([constants] if has_constants else [])]
+        made_of = [state_of(path, status) for path, status in read.opened.items()]
+        others = [state_of(path) for path in (*read.followed, *_packages())]
+        files = [*made_of, *others, *map(state_of, kernel)]
+        states = tuple(state for state in files if state is not None)
+        newest = max([self._newest, *(state.newest for state in (*made_of, *others) if state is not None)])
+        has_changed = len(states) < len(files) or any(state_of(state.path) != state for state in states)
+        if has_changed or newest > self._started - TICK:
+            return
+        facts = replace(facts, values={key: os.path.abspath(path) for key, path in facts.values.items()})
+        note = _Note(facts, states, tuple(sorted(read.missed)), str(library), str(constants), str(entry))
+        body = pickle.dumps(note)
+        *_, folder = build_directories()
+        _write(folder / FOLDER / self._key, hashlib.sha256(body).digest() + body)
+
+
+def _code() -> Iterable[str]:
+    """The files of tcpx itself."""
+    for folder, suffixes in ((PACKAGE, CODE), (LIBRARY, (".tcps",))):
+        for place, folders, names in os.walk(folder):
+            folders.sort()
+            yield from (os.path.join(place, name) for name in sorted(names) if name.endswith(suffixes))
+
+
+def _packages() -> Iterable[str]:
+    """A file of each package that is in use and neither Python's nor tcpx: another version is another file."""
+    for name, module in tuple(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file is not None and "." not in name and name not in sys.stdlib_module_names | {"__main__", "tcpx"}:
+            yield os.path.abspath(file)
+
+
+def _read(path: Path) -> _Note | None:
+    """A note, if it is whole. It is a pickle, which runs what it says: the directory is the user's alone, as the
+    libraries in it, which run too."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    body = content[hashlib.sha256().digest_size :]
+    if hashlib.sha256(body).digest() + body != content:
+        return None
+    try:
+        held: object = pickle.loads(body)
+    except (ImportError, AttributeError, pickle.UnpicklingError):  # from before another version of NumPy came
+        return None
+    return held if isinstance(held, _Note) else None
+
+
+def _write(path: Path, content: bytes) -> None:
+    made = path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}")
+    try:
+        path.parent.mkdir(exist_ok=True)
+        made.write_bytes(content)
+        made.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            made.unlink()
+        found = error.strerror or str(error)
+        warnings.warn(f"the run is not noted for other processes: {found}", RuntimeWarning, stacklevel=2)
+        return
+    notes = sorted(path.parent.iterdir(), key=_last_use, reverse=True)
+    for old in notes[MOST_NOTES:]:
+        with suppress(OSError):
+            old.unlink()
+
+
+def _last_use(note: Path) -> float:
+    """When a note was read or written; another process may have taken it out meanwhile."""
+    try:
+        return note.stat().st_mtime
+    except OSError:
+        return 0.0
