@@ -202,6 +202,22 @@ def test_what_the_program_refuses(tmp_path: Path) -> None:
         assert done.stderr.startswith(said), done.stderr
 
 
+def test_files_of_results_whose_names_are_paths(tmp_path: Path) -> None:
+    text = """func @k(%x: tensor<[N]xf32>) -> (%a/b: tensor<[N]xf32>, %a_b: tensor<[N]xf32>) symbols [N: 1..] {
+      %y = tcp.neg(%x) : tensor<[N]xf32>
+      %z = tcp.abs(%x) : tensor<[N]xf32>
+      tcp.return(%y, %z)
+    }"""
+    kernel = tcpx.compile(tcpx.parse(text))
+    folder = kernel.save(tmp_path / "kernel")
+    subprocess.run(["cc", *kernel.target.flags, "main.c", "k.c", "-lm", "-o", "main"], cwd=folder, check=True)
+    x = floats(7)
+    np.save(tmp_path / "x.npy", x)
+    subprocess.run([folder / "main", "x=x.npy"], cwd=tmp_path, check=True)
+    for name, wanted in (("a_b_", -x), ("a_b", abs(x))):
+        np.testing.assert_array_equal(np.load(tmp_path / f"{name}.npy"), wanted)
+
+
 def test_without_its_library_or_for_another_machine_it_is_compiled(tmp_path: Path) -> None:
     sample = SAMPLES["product"]
     kernel = compiled(sample)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -42,6 +42,7 @@ typedef struct {
   size_t width;            /* bytes of an element */
   int rank;
   int64_t shape[@RANK@];
+  const char *stem; /* of the file that it is written to */
   const char *file;
   void *data;
 } Array;
@@ -124,7 +125,7 @@ static void write_array(const Array *array, const char *folder) {
     used += (size_t)snprintf(shape + used, sizeof shape - used, "%lld, ", (long long)array->shape[k]);
   snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", array->descr, shape);
   const size_t length = (strlen(text) + 11 + 63) / 64 * 64 - 10;
-  snprintf(path, sizeof path, "%s/%s.npy", folder, array->name);
+  snprintf(path, sizeof path, "%s/%s.npy", folder, array->stem);
   FILE *file = fopen(path, "wb");
   if (file == NULL) stop(path, strerror(errno));
   fwrite("\\x93NUMPY\\x01", 1, 8, file);
@@ -214,13 +215,14 @@ def main_program(signature: KernelSignature) -> str:
             if argument.range and argument.range.order
             else []
         )
+    stems = stems_of([argument.name for argument in signature.results])
     known = {
         "USAGE": f"     main [-o FOLDER] [--repeat TIMES]{arguments}",
         "RANK": str(max([1, *(len(a.shape) for a in (*signature.inputs, *signature.outputs))])),
         "LARGEST": str(LARGEST_EXTENT),
         "FUNCTIONS": f"{SIZE_FUNCTIONS}\n{MAGNITUDE_FUNCTIONS}\n",
-        "INPUTS": _table(signature.inputs),
-        "OUTPUTS": _table(signature.outputs),
+        "INPUTS": _table(signature.inputs, stems),
+        "OUTPUTS": _table(signature.outputs, stems),
         "INPUT_COUNT": str(len(signature.inputs)),
         "OUTPUT_COUNT": str(len(signature.outputs)),
         "NUMBERS": _lines(f"  int64_t {name} = -1;" for name in numbers),
@@ -263,14 +265,26 @@ def _quoted(text: str) -> str:
     return json.dumps("".join(c if " " <= c <= "~" else "_" for c in text))
 
 
-def _table(arguments: tuple[Argument, ...]) -> str:
+def stems_of(names: Sequence[str]) -> dict[str, str]:
+    """What files of results are called: like the results, whose `/` are no folders."""
+    stems: dict[str, str] = {}
+    for name in names:
+        stem = name.replace("/", "_")
+        while stem in stems.values() or (stem != name and stem in names):
+            stem = f"{stem}_"
+        stems[name] = stem
+    return stems
+
+
+def _table(arguments: tuple[Argument, ...], stems: Mapping[str, str]) -> str:
     entries: list[str] = []
     for argument in arguments:
         dtype = argument.dtype.numpy
         kind = str(argument).partition(": ")[2].replace("inout ", "")
         descr = np.lib.format.dtype_to_descr(dtype)
         words = (_quoted(argument.name), _quoted(kind), _quoted(str(descr)))
-        entries.append(f"{{{', '.join(words)}, {dtype.itemsize}, {len(argument.shape)}, {{0}}, NULL, NULL}}")
+        stem = _quoted(stems[argument.name]) if argument.name in stems else "NULL"
+        entries.append(f"{{{', '.join(words)}, {dtype.itemsize}, {len(argument.shape)}, {{0}}, {stem}, NULL, NULL}}")
     return ",\n    ".join(entries) if entries else "{0}"
 
 

@@ -9,11 +9,11 @@ from typing import Any, Final
 import numpy as np
 import onnx
 
-from tcpx.frontends.onnx.checks import check_node, check_whole
+from tcpx.frontends.onnx.checks import check_age, check_node, check_whole
 from tcpx.frontends.onnx.errors import Finding, NotConstant, OnnxError, Unsupported, with_numbers
 from tcpx.frontends.onnx.node import Node, identifier
 from tcpx.frontends.onnx.operators import REFUSED, RULES
-from tcpx.frontends.onnx.reading import DEFAULT_DOMAINS
+from tcpx.frontends.onnx.reading import DEFAULT_DOMAINS, versions_of
 from tcpx.frontends.onnx.schemas import body_of, schema_of, with_defaults
 from tcpx.frontends.onnx.shape_arithmetic import folded
 from tcpx.frontends.onnx.table import Result
@@ -26,7 +26,6 @@ from tcpx.payload.evaluator import Array, evaluate_func
 from tcpx.payload.ir import Value
 from tcpx.payload.types import TensorType
 
-OLDEST_OPSET: Final = 7
 DEEPEST: Final = 16
 """Functions and branches within one another."""
 _DEEPEST: Final = f"{DEEPEST} functions and branches within one another at most"
@@ -44,6 +43,8 @@ class Scope:
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     prefix: str = ""
     depth: int = 0
+    own: set[str] = field(default_factory=set[str])
+    """The names of values that are of this graph, and not of one around it."""
 
 
 class Importer:
@@ -93,7 +94,11 @@ class Importer:
             except TcpxError as error:
                 raise error.with_places(payload=place) from error
         for index, output in enumerate(outputs):
+            if output in scope.own:
+                message = f"{proto.op_type} `{name}` computes a value that is there already"
+                raise OnnxError.at(place, message, "a name for each value", f"`{output}`")
             if output:
+                scope.own.add(output)
                 scope.values[output] = made[index] if index < len(made) else None
 
     def _place(self, proto: onnx.NodeProto, name: str) -> Location:
@@ -137,6 +142,7 @@ class Importer:
             raise Unsupported(
                 f"no operator {operator} that is known here" if domain else f"no operator of opset {version}"
             )
+        check_age(schema, version)
         check_node(node, schema)
         if operator in REFUSED:
             raise Unsupported(REFUSED[operator])
@@ -203,7 +209,7 @@ class Importer:
                 self.file, f"`{name}` stands too deep", _DEEPEST, "more, or a function that calls itself"
             )
         defaults = {a.name: onnx.helper.get_attribute_value(a) for a in body.attribute_proto}
-        versions = {"" if o.domain in DEFAULT_DOMAINS else o.domain: o.version for o in body.opset_import}
+        versions = versions_of(body.opset_import, self.file)
         values = dict(zip(body.input, [*inputs, *[None] * len(body.input)], strict=False))
         absent = {given for given, held in values.items() if held is None}
         inner = Scope(
@@ -212,6 +218,7 @@ class Importer:
             {**defaults, **attributes},
             f"{scope.prefix}{identifier(name)}.",
             scope.depth + 1,
+            set(values),
         )
         nodes = [_without(node, absent) for node in body.node]
         before = len(self.findings)
@@ -225,11 +232,10 @@ class Importer:
         """A branch or the body of a loop, which reads the values around it."""
         if scope.depth >= DEEPEST:
             raise OnnxError.at(self.file, "a branch stands too deep", _DEEPEST, "more")
-        values = dict(scope.values)
-        for tensor in graph.initializer:
-            values[tensor.name] = of_array(tensor.name, self.reads(tensor))
-        values.update(zip((i.name for i in graph.input), given, strict=False))
-        inner = Scope(values, scope.versions, scope.attributes, scope.prefix, scope.depth + 1)
+        own: dict[str, Tensor | None] = {t.name: of_array(t.name, self.reads(t)) for t in graph.initializer}
+        own.update(zip((i.name for i in graph.input), given, strict=False))
+        values = {**scope.values, **own}
+        inner = Scope(values, scope.versions, scope.attributes, scope.prefix, scope.depth + 1, set(own))
         self.run(graph.node, inner)
         found = [inner.values.get(output.name) for output in graph.output]
         held = [f for f in found if f is not None]

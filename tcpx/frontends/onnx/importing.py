@@ -14,7 +14,7 @@ from tcpx.frontends.onnx.caches import State, states_of
 from tcpx.frontends.onnx.errors import Finding, NotConstant, OnnxError, Unsupported, UnsupportedError
 from tcpx.frontends.onnx.graph import Importer, Scope
 from tcpx.frontends.onnx.node import dtype_of_onnx, identifier, value_of
-from tcpx.frontends.onnx.reading import DEFAULT_DOMAINS, TensorReader
+from tcpx.frontends.onnx.reading import TensorReader, versions_of
 from tcpx.frontends.onnx.symbols import Bound, Symbols
 from tcpx.frontends.onnx.tidying import shared_first, without_unread
 from tcpx.frontends.onnx.values import Tensor, of_array, of_value
@@ -78,6 +78,10 @@ class Import:
     def run(self) -> Imported:
         """Import the graph. Raises OnnxError, UnsupportedError, and BoundedSize for what has to be known of a size."""
         values: dict[str, Tensor | None] = {}
+        for names in ([t.name for t in self.graph.initializer], [i.name for i in self.graph.input]):
+            if len(set(names)) < len(names):
+                twice = next(name for k, name in enumerate(names) if name in names[:k])
+                raise OnnxError.at(self.model.file, f"`{twice}` stands twice", "a name for each value", f"`{twice}`")
         for tensor in self.graph.initializer:
             self._constant(values, tensor)
         if self.graph.sparse_initializer:
@@ -190,12 +194,12 @@ class Import:
 
     def _body(self, w: Writer, values: dict[str, Tensor | None]) -> list[Value]:
         model, graph = self.model, self.graph
-        versions = {"" if o.domain in DEFAULT_DOMAINS else o.domain: o.version for o in model.proto.opset_import}
+        versions = versions_of(model.proto.opset_import, model.file)
         functions = {(f.domain, f.name): f for f in model.proto.functions}
         importer = Importer(w, model.file, self.reads, functions)
         importer.findings = self.findings
         w.caches = {(s.input, s.result): partial(s.append, w) for s in self.states.values() if s.result}
-        importer.run(graph.node, Scope(values, versions))
+        importer.run(graph.node, Scope(values, versions, own=set(values)))
         if self.findings:
             raise UnsupportedError.of(model.file, self.findings)
         by_output = {s.output: s for s in self.states.values()}

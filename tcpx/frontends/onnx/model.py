@@ -15,7 +15,7 @@ import onnx
 from tcpx.frontends.onnx.errors import BoundedSize, Finding, OnnxError, UnsupportedError
 from tcpx.frontends.onnx.importing import Import, Imported, Port, Source
 from tcpx.frontends.onnx.node import misfit_of
-from tcpx.frontends.onnx.reading import parsed, read_model
+from tcpx.frontends.onnx.reading import checked, parsed, read_model
 from tcpx.frontends.onnx.symbols import Bound
 from tcpx.payload.evaluator import Array
 from tcpx.payload.ir import Module
@@ -119,7 +119,8 @@ def load(
     elif isinstance(source, bytes):
         proto, file, base = parsed(source, Path("<model>")), "<model>", Path()
     else:
-        proto, file, base = source, source.graph.name or "<model>", Path()
+        file, base = source.graph.name or "<model>", Path()
+        proto = checked(source, Path(file))
     numbers = {name: index(number) for name, number in (sizes or {}).items()}
     low = next((name for name, number in numbers.items() if number < 0), None)
     if low is not None:

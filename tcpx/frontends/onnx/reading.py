@@ -39,19 +39,33 @@ def parsed(content: bytes, path: Path) -> onnx.ModelProto:
         model.ParseFromString(content)
     except (DecodeError, ValueError, RuntimeError) as error:
         raise _unreadable(path, "a message of the type ModelProto", str(error)) from error
+    return checked(model, path)
+
+
+def checked(model: onnx.ModelProto, path: Path) -> onnx.ModelProto:
+    """A message that is a model. Raises OnnxError."""
     if not model.HasField("graph") or not model.opset_import:
         found = "no graph" if not model.HasField("graph") else "no opset_import"
         raise _unreadable(path, "a model with a graph and its opsets", found)
-    newest = onnx.defs.onnx_opset_version()
-    for opset in model.opset_import:
-        if opset.domain in DEFAULT_DOMAINS and not 1 <= opset.version <= newest:
-            raise _unreadable(
-                path, f"an opset up to {newest}, the newest of the package onnx", f"opset {opset.version}"
-            )
+    for imported in (model.opset_import, *(f.opset_import for f in model.functions)):
+        versions_of(imported, str(path))
     names = (*_names_of(model.graph), *(name for f in model.functions for name in _names_in(f.node)))
     if not all(isinstance(name, str) for name in names):
         raise _unreadable(path, "names in UTF-8", "bytes that are no characters")
     return model
+
+
+def versions_of(imported: Iterable[onnx.OperatorSetIdProto], file: str) -> dict[str, int]:
+    """The versions of the operators by domain, of which the default is "". Raises OnnxError."""
+    newest, found = onnx.defs.onnx_opset_version(), dict[str, int]()
+    for opset in imported:
+        domain = "" if opset.domain in DEFAULT_DOMAINS else opset.domain
+        if not domain and not 1 <= opset.version <= newest:
+            wanted = f"an opset up to {newest}, the newest of the package onnx"
+            raise _unreadable(Path(file), wanted, f"opset {opset.version}")
+        if found.setdefault(domain, opset.version) != opset.version:
+            raise _unreadable(Path(file), "one opset of a domain", f"opsets {found[domain]} and {opset.version}")
+    return found
 
 
 def _names_of(graph: onnx.GraphProto) -> Iterator[object]:

@@ -287,9 +287,10 @@ class Writer:
         shape = (*own[:axis], *rest, *own[axis + 1 :])
         return self.op("gather", table, self.from_start(indices, own[axis]), shape=shape, dim=axis, out_of_range="fill")
 
-    def from_start(self, indices: Value, extent: Dim) -> Value:
-        """Indices of which negative ones count from the end, as indices from the start."""
-        self._index(indices, extent)
+    def from_start(self, indices: Value, extent: Dim, *, others: bool = False) -> Value:
+        """Indices of which negative ones count from the end, as indices from the start; `others` may be among them."""
+        if not others:
+            self._index(indices, extent)
         known = value_range(indices)
         if not dtype_of(indices.type).minimum or (known is not None and is_less_equal(0, known[0]) is True):
             return indices

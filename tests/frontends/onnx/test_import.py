@@ -389,6 +389,11 @@ def test_indices_outside_are_an_error() -> None:
             tcpx.evaluate(module, table, ids, t, places, c)
 
 
+def test_an_index_outside_of_one_hot_says_nothing() -> None:
+    text = "f (int64[n] i) => (float[3, n] y) <int64 d = {3}, float[2] v = {2, 7}> { y = OneHot <axis = 0> (i, d, v) }"
+    agrees(model_of(text), i=np.array([0, -1, 5, 2, -3, -4, 3, 2**40, -(2**63)]))
+
+
 def test_a_batch_of_one_keeps_its_dim_beside_heads() -> None:
     """Attention is then what it is of any batch."""
     model = loaded("g (float[1, 2, N, 8] q, float[1, 2, 8, N] k) => (float[1, 2, N, N] s) { s = MatMul(q, k) }")
