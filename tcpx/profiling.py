@@ -5,6 +5,8 @@ from dataclasses import asdict
 from time import perf_counter
 from typing import Final
 
+import numpy as np
+
 from tcpx.api import CompileRequest, lowered
 from tcpx.costs.kernel_cost import statement_costs
 from tcpx.emit_c.kernel import Kernel, KernelRequest, Timing, build_many
@@ -84,7 +86,7 @@ class Profile:
 def profile(
     module: Module,
     schedule: Schedulable | None = None,
-    *arrays: Array,
+    *arrays: Array | int,
     params: Mapping[str, ParamValue] | None = None,
     target: str | Target = "native",
     threads: int = 1,
@@ -99,7 +101,8 @@ def profile(
     chosen = load_target(target)
     run = lowered(CompileRequest(module, schedule, params), chosen, threads)
     (kernel,) = build_many([KernelRequest(run.module, schedule=schedule)], chosen, threads, timed=True)
-    costs = statement_costs(run.module.main, chosen, threads, arrays)
+    given = [np.asarray(array) for array in arrays]
+    costs = statement_costs(run.module.main, chosen, threads, given)
     calls, taken, timings = _measured(kernel, arrays, seconds, clock)
     names = {func.name: [op.name for op in func.walk() if op.name] for func in module.funcs.values()}
     every = [name for held in names.values() for name in held]
@@ -121,13 +124,13 @@ def profile(
             )
         )
     signature = kernel.signature
-    workspace = evaluate(signature.workspace_bytes, bind_symbols(run.module.main, arrays))
+    workspace = evaluate(signature.workspace_bytes, bind_symbols(run.module.main, given))
     memory = workspace, signature.constants_bytes
     return Profile(signature.name, chosen.name, threads, calls, taken, *memory, tuple(rows))
 
 
 def _measured(
-    kernel: Kernel, arrays: Sequence[Array], seconds: float, clock: Callable[[], float]
+    kernel: Kernel, arrays: Sequence[Array | int], seconds: float, clock: Callable[[], float]
 ) -> tuple[int, float, tuple[Timing, ...]]:
     """How many calls there were, and the seconds and the statements of the one that took least; the first, which brings
     everything into the caches, does not count."""

@@ -68,6 +68,21 @@ def test_decoding_changes_the_caches_in_place() -> None:
         np.testing.assert_array_equal(cache, other)
 
 
+def test_a_step_moves_the_keys_and_values_that_are_used() -> None:
+    """Bytes as the profile reports them: they grow with the steps, not with what the caches have room for."""
+    module, random = tcpx.load(EXAMPLE / "decode.tcp"), np.random.default_rng(0)
+
+    def moved(used: int, capacity: int) -> float:
+        given = [random.standard_normal(shape, np.float32) for shape in ((12, 1, 64), (4, 1, 64), (4, 1, 64))]
+        caches = [random.standard_normal((4, capacity, 64), np.float32) for _ in range(2)]
+        return sum(row.l2_bytes for row in tcpx.profile(module, None, used, *given, *caches, seconds=0.0).rows)
+
+    few, many = moved(255, 300), moved(511, 3000)
+    assert moved(511, 512) == many
+    for keys, found in ((256, few), (512, many)):
+        assert 2 * 12 * keys * 64 * 4 <= found <= 1.05 * 2 * 12 * keys * 64 * 4
+
+
 def test_the_page_is_what_the_schedule_does() -> None:
     docs = Path(__file__).parents[1] / "docs"
     page = runpy.run_path(str(docs / "attention_page.py"))["attention_page"]()

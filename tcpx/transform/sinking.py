@@ -7,6 +7,7 @@ from tcpx.payload.ir import DIM_NAMES, Operation, Value
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.types import TensorType, dtype_of, shape_of
 from tcpx.transform import new
+from tcpx.transform.algebra import number_of
 from tcpx.transform.arguments import TransformContext
 from tcpx.transform.editing import erase_dead, source_name
 from tcpx.transform.elementwise import repeats
@@ -50,7 +51,9 @@ def sink(ctx: TransformContext, scale: Operation, reader: Operation) -> Operatio
     along = factor
     if places != sorted(places):
         along = add(new.transpose(factor, sorted(range(len(places)), key=places.__getitem__)), name)
-    by = add(new.broadcast(along, sorted(places), TensorType(shape, dtype_of(factor.type))), name)
+    wide = TensorType(shape, dtype_of(factor.type))
+    number = number_of(factor)
+    by = add(new.broadcast(along, sorted(places), wide) if number is None else new.fill(number, wide), name)
     if dtype_of(by.type) != dtype:
         by = add(new.cast(by, dtype), name)
     rewriter.replace_uses(value, scale.operands[index], lambda user: user is reader)
@@ -70,14 +73,19 @@ def _parts(ctx: TransformContext, scale: Operation) -> tuple[int, Value, tuple[i
     """The position of the operand that an operation scales, what it scales it by, and the dims along which that
     lies."""
     for index in scale.linear if isinstance(scale, Elementwise) and len(scale.operands) == 2 else ():
-        made = scale.operands[1 - index].defining_op
+        value = scale.operands[1 - index]
+        made = value.defining_op
+        if (number := number_of(value)) is not None:
+            scalar = new.fill(number, TensorType((), dtype_of(value.type)))
+            scalar.stand_for(scale)
+            return index, ctx.rewriter.insert(scalar, InsertPoint.before(scale), f"{source_name(scale)}.by").result, ()
         if repeats(made):
             own = made.result_maps()[0]
             return index, made.inputs[0], tuple(own.index(entry) for entry in made.maps()[0])
     raise ctx.fail(
         f"%{scale.name} is no scale",
         op=scale,
-        required="a product or quotient with what is repeated along some dims",
+        required="a product or quotient with a number, or with what is repeated along some dims",
         found=f"{scale.opcode}({', '.join(f'%{v.name}' for v in scale.operands)})",
         fix="`tcp.broadcast` of what has less dims",
     )

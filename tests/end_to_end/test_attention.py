@@ -11,6 +11,7 @@ import pytest
 
 import tcpx
 from tcpx.installed import LIBRARY as INSTALLED
+from tcpx.payload.sizes import evaluate
 from tests.structural.test_attention import reference
 
 Array = npt.NDArray[Any]
@@ -40,6 +41,30 @@ func @f(%q: tensor<[B]x3x[T]x48xf32>, %k: tensor<[B]x3x[U]x48xf32>, %v: tensor<[
 }
 """
 
+EXPORTED = """
+func @f(%q: tensor<[B]x3x[T]x48xf32>, %k: tensor<[B]x3x[U]x48xf32>, %v: tensor<[B]x3x[U]x48xf32>)
+    -> tensor<[B]x3x[T]x48xf32> symbols [B, T, U: 1..] {
+  %r = tcp.transpose(%k) {permutation = [0, 1, 3, 2]} : tensor<[B]x3x48x[U]xf32>
+  %a = tcp.mul(%q, 0.5) : tensor<[B]x3x[T]x48xf32>
+  %b = tcp.mul(%r, 0.25) : tensor<[B]x3x48x[U]xf32>
+  %s = tcp.contract(%a, %b) {lhs = ["b", "h", "t", "d"], rhs = ["b", "h", "d", "u"], out = ["b", "h", "t", "u"]}
+    : tensor<[B]x3x[T]x[U]xf32>
+  %p = tcp.softmax(%s) {dim = 3} : tensor<[B]x3x[T]x[U]xf32>
+  %o = tcp.contract(%p, %v) {lhs = ["b", "h", "t", "u"], rhs = ["b", "h", "u", "d"], out = ["b", "h", "t", "d"]}
+    : tensor<[B]x3x[T]x48xf32>
+  tcp.return(%o)
+}
+"""
+"""The scale stands in both factors, of which one was transposed before: so PyTorch writes it."""
+SIDE_BY_SIDE = """
+func @f(%x: tensor<[B]x[T]x3x48xf32>, %y: tensor<[B]x[U]x3x48xf32>, %z: tensor<[B]x[U]x3x48xf32>)
+    -> tensor<[B]x3x[T]x48xf32> symbols [B, T, U: 1..] {
+  %q = tcp.transpose(%x) {permutation = [0, 2, 1, 3]} : tensor<[B]x3x[T]x48xf32>
+  %r = tcp.transpose(%y) {permutation = [0, 2, 3, 1]} : tensor<[B]x3x48x[U]xf32>
+  %v = tcp.transpose(%z) {permutation = [0, 2, 1, 3]} : tensor<[B]x3x[U]x48xf32>
+""" + EXPORTED[EXPORTED.index("  %a = ") :]
+"""Heads that lie side by side in a row, as products leave them."""
+
 
 def composite(
     h: int | str, g: int | str, d: int | str, e: int | str, t: str = "f32", given: str = "", mask: str = ""
@@ -55,10 +80,20 @@ SIZES = ((2, 5, 7), (1, 1, 1), (1, 37, 100), (0, 3, 2), (1, 64, 64), (1, 4, 33))
 """Batches, queries and keys: below, at and beyond blocks of 16 and 32."""
 
 
-def check(payload: str, heads: tuple[int, int, int, int], kind: str = "", target: str = "native", **known: Any) -> None:
+def check(
+    payload: str,
+    heads: tuple[int, int, int, int],
+    kind: str = "",
+    target: str = "native",
+    threads: int = 2,
+    is_side_by_side: bool = False,
+    **known: Any,
+) -> tcpx.Kernel:
     h, g, d, e = heads
     params = {"ti": 16, "tj": 32}
-    kernel = tcpx.compile(tcpx.parse(payload), tcpx.parse_schedule(LIBRARY), target=target, threads=2, params=params)
+    schedule = tcpx.parse_schedule(LIBRARY)
+    kernel = tcpx.compile(tcpx.parse(payload), schedule, target=target, threads=threads, params=params)
+    assert not [remark for remark in kernel.remarks if "left as it is" in remark.message]
     draw = np.random.default_rng(0)
     for b, t, u in SIZES:
         shapes = ((b, h, t, d), (b, g, u, d), (b, g, u, e))
@@ -71,7 +106,10 @@ def check(payload: str, heads: tuple[int, int, int, int], kind: str = "", target
         if mask is not None:
             args.append(mask)
         (wanted,) = reference(args[:3], mask[:, None, None, :] if mask is not None else None, **known)
+        if is_side_by_side:
+            args = [np.ascontiguousarray(x.swapaxes(1, 2)) for x in args]
         np.testing.assert_allclose(np.asarray(kernel(*args), np.float64), wanted, rtol=2e-5, atol=2e-6)
+    return kernel
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -100,6 +138,22 @@ def test_register_tiles_are_no_wider_than_values() -> None:
 
 def test_a_product_of_a_softmax_with_values() -> None:
     check(WRITTEN, (3, 3, 48, 48), "numbers", scale=0.125)
+
+
+@pytest.mark.parametrize(("payload", "threads"), [(EXPORTED, 1), (SIDE_BY_SIDE, 1), (SIDE_BY_SIDE, 2)])
+def test_keys_that_lie_otherwise(payload: str, threads: int) -> None:
+    """Rows of one head at a time are put one behind the other; of all heads where threads share them. There is never a
+    matrix of all scores."""
+    kernel = check(payload, (3, 3, 48, 48), threads=threads, is_side_by_side=payload == SIDE_BY_SIDE, scale=0.125)
+    size = kernel.signature.workspace_bytes
+    short, long = (evaluate(size, {"B": 2, "T": n, "U": n}) for n in (512, 4096))
+    assert long <= 8 * short
+
+
+def test_blocks_that_cannot_be_are_refused() -> None:
+    """A block that was asked for and cannot be is an error."""
+    with pytest.raises(tcpx.ScheduleError, match="48"):
+        tcpx.emit(tcpx.parse(EXPORTED), params={"tj": 48})
 
 
 @pytest.mark.parametrize("payload", [composite(3, 3, 64, 64, given="{causal = true}"), WRITTEN])

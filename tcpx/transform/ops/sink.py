@@ -17,7 +17,8 @@ from tcpx.transform.sinking import sink
 
 @register
 class Sink(Transform):
-    """Move a product or quotient with what lies along some dims behind an operation that is linear in it.
+    """Move a product or quotient with a number, or with what lies along some dims, behind an operation that is linear
+    in it.
 
     A sum of x / l is the sum of x, divided by l where l does not vary along what is summed. The division of a softmax
     moves so behind the product that reads it: there are less elements to divide, and the sums of the rows are not

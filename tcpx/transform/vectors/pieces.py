@@ -240,7 +240,10 @@ class Pieces:
         return made[index[-1]]
 
     def _shuffled(self, value: Value) -> Callable[[Value, Value, Sequence[int]], Value]:
-        return lambda a, b, chosen: self.insert(Shuffle.of(a, b, chosen), f"{value.name}.t")
+        """Lanes of two vectors; those of one scalar in every lane are that."""
+        return lambda a, b, chosen: (
+            a if a is b and is_splat(a.defining_op) else self.insert(Shuffle.of(a, b, chosen), f"{value.name}.t")
+        )
 
     def rows_of_columns(self, value: Value, to: Operation, subset: Tile) -> Mapping[Index, Value] | None:
         """Vectors of several rows of a value, by the index of the first, where its columns are vectors and its rows lie

@@ -27,6 +27,8 @@ def _reads(reader: str, result: str = "tensor<[M]xf32>") -> str:
 CASES = {
     "product": PAYLOAD,
     "the other operand": PAYLOAD.replace("tcp.mul(%e, %b)", "tcp.mul(%b, %e)"),
+    "a number": PAYLOAD.replace("tcp.mul(%e, %b)", "tcp.mul(%e, 0.5)"),
+    "a number that divides": PAYLOAD.replace("tcp.mul(%e, %b)", "tcp.div(%e, 4.0)"),
     "sum": _reads("tcp.reduce_sum(%p) {dims = [1]}"),
     "transpose": _reads("tcp.transpose(%p) {permutation = [1, 0]}", "tensor<[N]x[M]xf32>"),
     "negative": _reads("tcp.neg(%p)", "tensor<[M]x[N]xf32>"),
