@@ -49,13 +49,23 @@ class Wrapper:
     bind: Bind
 
 
+def stamp_of(path: Path) -> tuple[int, ...]:
+    """What tells a file from another one of its name; empty where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
 class Library:
     """An opened shared library of kernels."""
 
-    __slots__ = ("_ffi", "_library", "_team", "path")
+    __slots__ = ("_ffi", "_library", "_team", "path", "stamp")
 
     def __init__(self, path: Path, kernels: Sequence[KernelSignature]) -> None:
         self.path = path
+        self.stamp = stamp_of(path)
         self._ffi = FFI()
         self._ffi.cdef("\n".join(map(_declaration, kernels)))
         flags = os.RTLD_NOW | os.RTLD_LOCAL

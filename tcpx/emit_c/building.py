@@ -1,10 +1,12 @@
 """From printed C to an opened library."""
 
+import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
-from tcpx.emit_c.binding import Library, bound_function
+from tcpx.emit_c.binding import Library, bound_function, stamp_of
 from tcpx.emit_c.build_cache import discard
 from tcpx.emit_c.driver import build_library
 from tcpx.emit_c.printer.file import PrintedFile
@@ -12,6 +14,9 @@ from tcpx.emit_c.signature import KernelSignature
 from tcpx.payload.diagnostics import CompileError
 from tcpx.phases import phase
 from tcpx.target import Target
+
+_OPENED: Final[dict[str, str]] = {}
+"""The digests of the libraries of folders that this process has opened, by path."""
 
 
 def built_library(printed: PrintedFile, target: Target, threads: int) -> Library:
@@ -31,6 +36,33 @@ def built_library(printed: PrintedFile, target: Target, threads: int) -> Library
     with suppress(CompileError):
         return _opened(path, printed.kernels)
     return _opened(built(), printed.kernels)
+
+
+def kept_library(path: Path, digest: str, kernels: Sequence[KernelSignature]) -> Library | None:
+    """The library of a folder, if it has this digest and can be opened here, else None.
+
+    The loader of a system hands out what it opened before under the same name, and another process may put a file in
+    place of this one between two looks at it: then it is None, too.
+    """
+    path = path.absolute()
+    stamp = stamp_of(path)
+    if digest_of(path) != digest or _OPENED.setdefault(str(path), digest) != digest:
+        return None
+    with suppress(CompileError):  # from another machine
+        library = Library(path, kernels)
+        if library.stamp == stamp == stamp_of(path):
+            return library
+    _OPENED[str(path)] = ""
+    return None
+
+
+def digest_of(path: Path) -> str:
+    """Of a library; empty where there is none."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
 
 
 def _opened(path: Path, kernels: Sequence[KernelSignature]) -> Library:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -12,8 +11,8 @@ from weakref import ref
 import numpy as np
 
 from tcpx.emit_c.arguments import Array, in_order
-from tcpx.emit_c.binding import Library, Result, constants_block
-from tcpx.emit_c.building import built_library
+from tcpx.emit_c.binding import Library, Result, constants_block, stamp_of
+from tcpx.emit_c.building import built_library, kept_library
 from tcpx.emit_c.folder.files import KernelFiles, contents, files_of, write_folder
 from tcpx.emit_c.folder.manifest import read_manifest
 from tcpx.emit_c.kernel_report import KernelReport, report_of
@@ -21,7 +20,7 @@ from tcpx.emit_c.memory import Bytes, aligned_copy
 from tcpx.emit_c.printer.file import PrintedFile, PrintRequest, print_file
 from tcpx.emit_c.sanitizer.library import SanitizedLibrary
 from tcpx.emit_c.signature import Clock, KernelSignature
-from tcpx.payload.diagnostics import ArgumentError, CompileError, Diagnostic, VerifyError
+from tcpx.payload.diagnostics import ArgumentError, Diagnostic, VerifyError
 from tcpx.payload.ir import Module
 from tcpx.payload.size_values import size_values
 from tcpx.payload.sizes import evaluate
@@ -198,7 +197,10 @@ class Kernel:
         compiling. Returns the folder. Raises ArgumentError where it cannot be written, also where it has a `main.c` or
         a `CMakeLists.txt` of something else, and for a sanitized kernel."""
         place = Path(folder)
-        files = replace(self.files(), library=self.library_path)
+        files, library = self.files(), self._library
+        if isinstance(library, Library) and library.stamp != stamp_of(library.path):  # it is gone, or another one
+            library = built_library(self._printed, self.target, self.threads)
+        files = replace(files, library=library.path)
         write_folder(place, contents(files, self.target, self._printed.targets))
         return place
 
@@ -251,8 +253,7 @@ def kernel_of_files(files: KernelFiles, target: Target) -> Kernel:
     printed = PrintedFile(source, (known.signature,), {}, files.sources, targets, known.link)
     library: Library | None = None
     if files.library is not None:
-        with suppress(CompileError):  # from another machine: compiled here
-            library = Library(files.library, printed.kernels)
+        library = kept_library(files.library, known.digests[files.library.name], printed.kernels)
     library = library or built_library(printed, target, known.signature.threads)
     kernel = Kernel(library, known.signature, files.constants, printed, target, remarks=known.remarks)
     kernel.tuned = known.tuned or None

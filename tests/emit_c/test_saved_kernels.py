@@ -230,6 +230,22 @@ def test_without_its_library_or_for_another_machine_it_is_compiled(tmp_path: Pat
         assert_same(results(loaded, sample.arguments), results(kernel, sample.arguments))
 
 
+def test_a_folder_to_which_another_kernel_is_saved(tmp_path: Path) -> None:
+    """The loader hands out the library that it opened before under a name; and what was loaded can be saved again."""
+    text = "func @k(%x: tensor<4xf32>) -> tensor<4xf32> {{ %y = tcp.{op}(%x) : tensor<4xf32> tcp.return(%y) }}"
+    first, second = (tcpx.compile(tcpx.parse(text.format(op=op))) for op in ("neg", "abs"))
+    x, folder = floats(4), tmp_path / "kernel"
+    first.save(folder)
+    loaded = tcpx.load_kernel(folder)
+    second.save(folder)
+    np.testing.assert_array_equal(tcpx.load_kernel(folder)(x), abs(x))
+    np.testing.assert_array_equal(loaded(x), -x)
+    np.testing.assert_array_equal(tcpx.load_kernel(loaded.save(tmp_path / "again"))(x), -x)
+    for path in folder.iterdir():
+        path.unlink()
+    np.testing.assert_array_equal(tcpx.load_kernel(loaded.save(tmp_path / "once more"))(x), -x)
+
+
 def test_another_process_loads_it_without_a_compiler(tmp_path: Path) -> None:
     folder = compiled(SAMPLES["product"]).save(tmp_path / "kernel")
     text = f"import tcpx; print(tcpx.load_kernel({str(folder)!r}).signature)"

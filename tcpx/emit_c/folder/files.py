@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from threading import get_ident
 from typing import Final
 
 from tcpx.emit_c.driver import code_flags, linked_with
@@ -93,7 +94,7 @@ def write_folder(folder: Path, files: Mapping[str, Content]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name in sorted(files, key=lambda name: name.endswith(".json")):
-            made = folder / f".{name}.{os.getpid()}"
+            made = folder / f".{name}.{os.getpid()}.{get_ident()}"
             made.write_bytes(files[name])
             made.replace(folder / name)
     except OSError as error:
@@ -127,7 +128,7 @@ def read_folder(folder: Path) -> KernelFiles:
         manifest,
         {file: _checked(folder / file, manifest).decode(errors="replace") for file in manifest.files},
         _constants(folder / f"{name}.bin", manifest),
-        library if library.name in manifest.digests and _digest(library) == manifest.digests[library.name] else None,
+        library if library.name in manifest.digests else None,
     )
 
 
@@ -146,14 +147,6 @@ def _checked(path: Path, manifest: Manifest) -> bytes:
         fix = "save the kernel again; to change C by hand, compile and call it without tcpx"
         raise unreadable(str(path), "the file as it was written", "another digest", fix)
     return content
-
-
-def _digest(path: Path) -> str:
-    """Of a library; empty where there is none, so that it is compiled."""
-    if not path.is_file():
-        return ""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _read(path: Path) -> bytes:
