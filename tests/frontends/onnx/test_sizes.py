@@ -82,16 +82,54 @@ def test_a_dim_by_its_name_in_the_payload() -> None:
         assert tcpx.onnx.load(model, sizes={name: 8}).module.main.returned
 
 
-@pytest.mark.parametrize("operator", ["RNN", "GRU", "LSTM"])
-def test_sequences_need_a_length(operator: str) -> None:
-    rows = 5 * {"RNN": 1, "GRU": 3, "LSTM": 4}[operator]
-    text = f"""f (float[T, B, 3] x, float[1, {rows}, 3] w, float[1, {rows}, 5] r) => (float[T, 1, B, 5] y) {{
-      [steps] y = {operator} <hidden_size = 5> (x, w, r)
-    }}"""
-    with pytest.raises(tcpx.onnx.UnsupportedError) as error:
-        _ = loaded(text).module
-    assert [str(finding) for finding in error.value.findings] == [
-        f"{operator} `steps`: a sequence whose length a call decides: steps are unrolled, as no operation is a loop "
-        'with state; say numbers: sizes={"T": N}, or --size T=N'
-    ]
-    assert loaded(text, sizes={"T": 3}).module.main.returned
+def recurrent(operator: str, direction: str = "forward", extra: str = "", operands: str = "") -> onnx.ModelProto:
+    """All states, and the last one, of a sequence whose length a call decides."""
+    rows, count = 5 * {"RNN": 1, "GRU": 3, "LSTM": 4}[operator], 2 if direction == "bidirectional" else 1
+    given = f"float[T, B, 3] x, float[{count}, {rows}, 3] w, float[{count}, {rows}, 5] r"
+    given += f", float[{count}, {2 * rows}] b, int32[B] lengths"
+    return model_of(f"""f ({given}) => (float[T, {count}, B, 5] y, float[{count}, B, 5] h) {extra} {{
+      y, h = {operator} <hidden_size = 5, direction = "{direction}"> (x, w, r, b{operands})
+    }}""")
+
+
+def operands_of(model: onnx.ModelProto, length: int) -> list[np.ndarray]:
+    rng, sizes = np.random.default_rng(length), {"T": length, "B": 2}
+    found: list[np.ndarray] = []
+    for given in model.graph.input:
+        shape = [sizes.get(d.dim_param, d.dim_value) for d in given.type.tensor_type.shape.dim]
+        found.append(rng.standard_normal(shape).astype(np.float32))
+    return [*found[:4], np.array([length, 1], np.int32)]
+
+
+STORED = "<float[1, 15] p = {" + ", ".join(["0.3", "-0.5", "0.7"] * 5) + "}>"
+RECURRENT = [
+    ("RNN", "reverse", "", ""),
+    ("RNN", "forward", "", ", lengths"),
+    ("GRU", "bidirectional", "", ""),
+    ("GRU", "forward", "", ", lengths"),
+    ("LSTM", "bidirectional", "", ""),
+    ("LSTM", "forward", STORED, ", lengths, , , p"),
+]
+
+
+@pytest.mark.parametrize(("operator", "direction", "stored", "operands"), RECURRENT)
+def test_sequences_whose_length_a_call_decides(operator: str, direction: str, stored: str, operands: str) -> None:
+    """The loop computes what the steps do one after the other, to the bit."""
+    model = recurrent(operator, direction, stored, operands)
+    module = tcpx.onnx.load(model).module
+    assert module.text().count("gml_st.for") == (2 if direction == "bidirectional" else 1)
+    for length in (1, 2, 5):
+        args = operands_of(model, length)
+        unrolled = tcpx.onnx.load(model, sizes={"T": length}).module
+        assert "gml_st.for" not in unrolled.text()
+        for ours, theirs in zip(tcpx.evaluate(module, *args), tcpx.evaluate(unrolled, *args), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_long_sequence_compiled() -> None:
+    model = recurrent("GRU", operands=", lengths")
+    kernel, args = tcpx.compile(tcpx.onnx.load(model).module), operands_of(model, 300)
+    assert kernel.remarks == ()
+    wanted = tcpx.evaluate(tcpx.onnx.load(model, sizes={"T": 300, "B": 2}).module, *args)
+    for ours, theirs in zip(kernel(*args), wanted, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=2e-6)

@@ -88,8 +88,7 @@ def scan(n: Node) -> Sequence[Result]:
     outputs = len(body.output) - len(state)
     length = given[0].shape[axes[0]]
     if not isinstance(length, int):
-        what = "a scan whose length a call decides: iterations are unrolled, as no operation is a loop with state"
-        raise Unsupported(what, [length])
+        raise Unsupported("a scan whose length a call decides: iterations are unrolled", [length])
     if length > MOST_ITERATIONS:
         raise Unsupported(f"a scan of {length} iterations: they are unrolled, {MOST_ITERATIONS} of them at most")
     columns: list[list[Tensor]] = [[] for _ in range(outputs)]

@@ -1,4 +1,4 @@
-"""RNN, GRU and LSTM: steps one after the other, of sequences whose length is known."""
+"""RNN, GRU and LSTM: steps one after the other, or a loop with state where they are many or a call decides how many."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Final
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.node import Node
 from tcpx.frontends.onnx.table import Result, rule
+from tcpx.payload.builder import tile
 from tcpx.payload.ir import Value
+from tcpx.payload.ops.gml_st import For, Materialize
+from tcpx.payload.sizes import Dim
 from tcpx.payload.types import dtype_of, i1, shape_of, si64
 
 MOST_STEPS: Final = 256
@@ -27,11 +30,8 @@ def recurrent(n: Node) -> Sequence[Result]:
     if n.int("layout", 0):
         x = w.transpose(x, (1, 0, 2))
     length = n.ranked(0, 3, 3).shape[1 if n.int("layout", 0) else 0]
-    if not isinstance(length, int):
-        what = "a sequence whose length a call decides: steps are unrolled, as no operation is a loop with state"
-        raise Unsupported(what, [length])
-    if not 1 <= length <= MOST_STEPS:
-        raise Unsupported(f"a sequence of {length} steps: they are unrolled, 1 to {MOST_STEPS} of them")
+    if length == 0:
+        raise Unsupported("a sequence of no steps")
     if n.raw("clip") is not None or n.raw("activation_alpha") is not None or n.raw("activation_beta") is not None:
         raise Unsupported("functions with bounds or parameters")
     directions = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}.get(
@@ -42,8 +42,9 @@ def recurrent(n: Node) -> Sequence[Result]:
     if n.has(4) and any(directions):
         raise Unsupported("sequences of several lengths from their ends")
     cells = [_Direction(n, x, k, hidden, length, turned) for k, turned in enumerate(directions)]
-    states = [cell.run() for cell in cells]
-    every = [_joined(n, [w.reshape(y, (1, *shape_of(y.type))) for y in steps], 0) for steps, _ in states]
+    is_short = isinstance(length, int) and length <= MOST_STEPS
+    states = [cell.unrolled(length) if isinstance(length, int) and is_short else cell.in_loop() for cell in cells]
+    every = [y for y, _ in states]
     whole = _joined(n, [w.reshape(y, (length, 1, *shape_of(y.type)[1:])) for y in every], 1)
     last = [
         _joined(n, [w.reshape(end[k], (1, *shape_of(end[k].type))) for _, end in states], 0)
@@ -61,7 +62,7 @@ def _joined(n: Node, parts: Sequence[Value], axis: int) -> Value:
 class _Direction:
     """One direction: its weights, and the products of all steps of the input with them."""
 
-    def __init__(self, n: Node, x: Value, number: int, hidden: int, length: int, turned: bool) -> None:
+    def __init__(self, n: Node, x: Value, number: int, hidden: int, length: Dim, turned: bool) -> None:
         self.n, self.hidden, self.length, self.turned, self.number = n, hidden, length, turned, number
         w, gates = n.w, _GATES[n.operator]
         rows = gates * hidden
@@ -103,25 +104,49 @@ class _Direction:
             given = self.n.w.transpose(given, (1, 0, 2))
         return self.n.w.reshape(self._own(given, 2), shape)
 
-    def run(self) -> tuple[list[Value], State]:
-        """The state after each step, in the order of time, and what is there after the last."""
-        n, w = self.n, self.n.w
-        state: State = (self._start(5), self._start(6)) if n.operator == "LSTM" else (self._start(5),)
+    def unrolled(self, length: int) -> tuple[Value, State]:
+        """The states after all steps, in the order of time, and the last one."""
+        w, state = self.n.w, self._first()
         steps: list[Value] = []
-        for t in range(self.length - 1, -1, -1) if self.turned else range(self.length):
+        for t in range(length - 1, -1, -1) if self.turned else range(length):
             x = w.reshape(w.part(self.inputs, 0, t, 1), shape_of(self.inputs.type)[1:])
-            after = {"RNN": self._rnn, "GRU": self._gru, "LSTM": self._lstm}[n.operator](x, state)
-            shown = after[0]
-            if n.has(4):
-                counts = w.cast(n.value(4), si64)
-                goes_on = w.op(
-                    "broadcast", w.with_number("greater", counts, t, dtype=i1), shape=shape_of(shown.type), dims=(0,)
-                )
-                after = tuple(w.select(goes_on, new, old) for new, old in zip(after, state, strict=True))
-                shown = w.select(goes_on, shown, w.fill(0, shape_of(shown.type), dtype_of(shown.type)))
-            state = after
-            steps.append(shown)
-        return (steps[::-1] if self.turned else steps), state
+            shown, state = self._step(x, state, t)
+            steps.append(w.reshape(shown, (1, *shape_of(shown.type))))
+        return w.concat(steps[::-1] if self.turned else steps, 0), state
+
+    def in_loop(self) -> tuple[Value, State]:
+        """The same by a loop, from which the state goes to its next iteration."""
+        w, state = self.n.w, self._first()
+        for index in (4, 7):  # what is stored, and read in the loop, stands before it
+            self.n.optional(index)
+        own, shape = shape_of(self.inputs.type)[1:], shape_of(state[0].type)
+        inits = dict[str, Value](zip(("state", "cell"), state, strict=False))
+        inits["all"] = w.op("empty", shape=(self.length, *shape), dtype=dtype_of(state[0].type))
+        with w.builder.loop(For, "step", (0, self.length, 1), inits, [f"{w.prefix}.{name}" for name in inits]) as loop:
+            t = self.length - 1 - loop.var if self.turned else loop.var.size()
+            x = w.insert(Materialize.of(self.inputs, tile([t, *[0] * len(own)], [1, *own], drop=[0])))
+            *before, every = loop.destinations
+            shown, after = self._step(x, tuple(before), t)
+            for new, old in zip(after, before, strict=True):
+                w.builder.yields(new, old)
+            w.builder.yields(shown, every, tile([t, *[0] * len(shape)], [1, *shape], drop=[0]))
+        loop.location = w.place
+        *last, every = loop.results
+        return every, tuple(last)
+
+    def _first(self) -> State:
+        return (self._start(5), self._start(6)) if self.n.operator == "LSTM" else (self._start(5),)
+
+    def _step(self, x: Value, state: State, t: Dim) -> tuple[Value, State]:
+        """What is shown of step `t`, and the state after it; of a sequence that has ended, 0 and the state before."""
+        n, w = self.n, self.n.w
+        after = {"RNN": self._rnn, "GRU": self._gru, "LSTM": self._lstm}[n.operator](x, state)
+        if not n.has(4):
+            return after[0], after
+        shape, counts = shape_of(after[0].type), w.cast(n.value(4), si64)
+        goes_on = w.op("broadcast", w.with_number("greater", counts, t, dtype=i1), shape=shape, dims=(0,))
+        held = tuple(w.select(goes_on, new, old) for new, old in zip(after, state, strict=True))
+        return w.select(goes_on, after[0], w.fill(0, shape, dtype_of(after[0].type))), held
 
     def _recurrent(self, state: Value, begin: int, count: int, with_rest: bool = True) -> Value:
         """The product of a state with the weights of some gates, and what is added to it."""
