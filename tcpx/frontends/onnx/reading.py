@@ -102,7 +102,10 @@ class TensorReader:
             dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
         except (KeyError, TypeError, ValueError) as error:
             raise self._error(tensor, "a dtype of ONNX", f"number {tensor.data_type}") from error
-        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        is_external = tensor.data_location == onnx.TensorProto.EXTERNAL
+        if dtype.hasobject and (is_external or tensor.HasField("raw_data")):
+            raise self._error(tensor, "numbers, where bytes are stored", str(dtype))
+        if is_external:
             return self._external(tensor, shape, dtype)
         if tensor.HasField("raw_data") and dtype.itemsize * 8 == _width(tensor.data_type, dtype):
             raw = tensor.raw_data

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tcpx.frontends.onnx.broadcasting import Shape, broadcast_shape, same
+from tcpx.frontends.onnx.broadcasting import Shape, broadcast_shape, same, shown
 from tcpx.frontends.onnx.errors import Unsupported
 from tcpx.frontends.onnx.tidying import in_place
 from tcpx.limits import INT64_MAX
@@ -156,6 +156,8 @@ class Writer:
         if len(own) == len(wide) and all(same(x, y) for x, y in zip(own, wide, strict=True)):
             return a
         lead = len(wide) - len(own)
+        if lead < 0:
+            raise Unsupported(f"{shown(own)} broadcast to {shown(wide)}, which has fewer dims")
         if isinstance(a.defining_op, Fill):
             return self.fill(a.defining_op.literal, wide, dtype_of(a.type))
         if any(n != 1 and not same(n, wide[lead + k]) for k, n in enumerate(own)):

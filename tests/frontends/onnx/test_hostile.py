@@ -17,6 +17,7 @@ import onnx
 import pytest
 
 import tcpx
+from tests.frontends.onnx import fused, fused_attention
 from tests.frontends.onnx.models import model_of
 from tests.frontends.onnx.mutation import damaged
 from tests.frontends.onnx.node_tests import models
@@ -118,6 +119,14 @@ def test_mutated_models(tmp_path: Path, opened: list[str]) -> None:
     assert reached["unsupported"] >= 10, reached
     outside = {path for path in opened if path.startswith("/") and "site-packages" not in path}
     assert all(Path(path).is_relative_to(folder) for path in outside)
+
+
+def test_mutated_fused_operators(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    reached = check([case.model() for case in (*fused.CASES, *fused_attention.CASES)], range(300), folder)
+    assert reached["imported"] >= 10, reached
+    assert reached["refused"] >= 100, reached
 
 
 @pytest.mark.slow

@@ -35,6 +35,8 @@ def weighted(
     """softmax(scale q k' + what is added, where a condition holds) v, of heads [batch, heads, length, size], and as
     [batch, length, hidden]; several heads of q read one of k and v. `cap` bounds scores before."""
     w, (batch, count, rows, size), groups = n.w, shape_of(q.type), shape_of(k.type)[1]
+    if not dtype_of(q.type).is_float:
+        raise n.error("attention is of numbers", "floats", str(dtype_of(q.type)))
     factor = n.float("scale")
     if not factor:
         if not isinstance(size, int):
@@ -219,7 +221,8 @@ def past_room(n: Node, index: int) -> Dim | None:
     """How many keys operands from this one on have of steps before; None without these."""
     if n.has(index) != n.has(index + 1):
         raise n.error("keys and values of steps before", "both, or none", "one of them")
-    return next(n.ranked(k, 4, 4).shape[2] for k in (index, index + 1)) if n.has(index) else None
+    rooms = [n.ranked(k, 4, 4).shape[2] for k in (index, index + 1) if n.has(k)]
+    return rooms[0] if rooms else None
 
 
 def _attended(n: Node, q: Value, k: Value, v: Value, before: Dim, mask: int, added: int) -> Value:
