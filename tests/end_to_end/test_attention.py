@@ -161,7 +161,8 @@ def test_memory_does_not_grow_with_the_keys(payload: str) -> None:
     text = payload.replace("[B, T, U: 1..]", "[B, T: 8.., U: 1..]")
     source = tcpx.emit(tcpx.parse(text), tcpx.parse_schedule(LIBRARY)).c_source
     _, _, body = source[: source.index("\n}", source.index("size_t f_workspace("))].rpartition("SIZE_MAX;")
-    assert re.findall(r".*= (.*\bU\b.*);", body) == ["tcpx_size_min(64, U)"]
+    (grows,) = re.findall(r".*= (.*\bU\b.*);", body)
+    assert re.fullmatch(r"tcpx_size_min\((64|128), U\)", grows)
 
 
 @pytest.mark.parametrize("payload", [WRITTEN, composite(4, 2, 48, 48, given="{causal = true}")])

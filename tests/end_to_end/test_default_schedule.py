@@ -203,3 +203,16 @@ def test_beside_reductions_dims_of_one_index_stay() -> None:
     kernel = tcpx.compile(module, target="generic")
     assert isinstance(kernel.trace, Trace)
     assert "fold_unit_dims" not in [entry.transform for entry in kernel.trace.entries]
+
+
+@pytest.mark.parametrize("columns", [768, 2304, 3072])
+def test_panels_of_one_row_divide_the_columns(columns: int) -> None:
+    """A product of one row reads its constant once: what panels are padded with is read with it."""
+    text = (
+        f"func @f(%x: tensor<1x64xf32>) -> tensor<1x{columns}xf32> {{\n"
+        f'  %w = tcp.const {{constant = "w"}} : tensor<64x{columns}xf32>\n'
+        f"  %y = tcp.matmul(%x, %w) : tensor<1x{columns}xf32>\n  tcp.return(%y)\n}}\n"
+    )
+    module = tcpx.parse(text, constants={"w": np.ones((64, columns), np.float32)})
+    source = tcpx.emit(module, target="x86_avx512").c_source
+    assert f": {64 * columns * 4} bytes at 0" in source
