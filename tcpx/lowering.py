@@ -100,6 +100,7 @@ def run_and_lower(
             on_step=on_step,
             keep_texts=keep_texts,
             refused=refused,
+            is_lowered=True,
         )
         try:
             step_done = on_lowering(run) if on_lowering is not None else None

@@ -67,6 +67,7 @@ def run_schedule(
     keep_texts: bool = False,
     refused: Mapping[AttemptKey, Diagnostic] | None = None,
     recorded: Mapping[str, ParamValue] | None = None,
+    is_lowered: bool = False,
 ) -> Run:
     """Check a schedule and run it over one function of the module, in place.
 
@@ -75,7 +76,8 @@ def run_schedule(
     changed in the payload text. Where an override reaches only a later use of a shared knob, the run begins anew with
     its value for all of them; `on_step` sees the last run alone. `refused` is what `else remark` is to leave as it is,
     and the remarks that say so. `recorded` are values from records of functions, for what `params` does not set; where
-    it is given, be it empty, the run knows its `functions`. Raises ScheduleError, and then leaves the module as it was.
+    it is given, be it empty, the run knows its `functions`. What is going to be lowered is verified as a whole behind
+    that, not here: each step has verified what it changed. Raises ScheduleError, and then leaves the module as it was.
     """
     warn_of(require_checked(program))
     called = program.schedule(schedule)
@@ -90,7 +92,7 @@ def run_schedule(
         state.texts = PayloadTexts(function) if keep_texts else None
         state.called = CalledFunctions(module) if recorded is not None else None
         try:
-            run = _run(called, state)
+            run = _run(called, state, is_lowered)
         except OverriddenLaterError as error:
             overrides = overrides.settle(error)
             continue
@@ -104,13 +106,14 @@ def run_schedule(
         hook = on_step
 
 
-def _run(called: ast.Schedule, state: State) -> Run:
+def _run(called: ast.Schedule, state: State, is_lowered: bool) -> Run:
     """Run a schedule once; whatever is raised, the module is then as it was."""
     try:
         state.trace.use(called)
         run_block(called.body, state, _frame(called, state))
         state.overrides.check_all_matched()
-        verify_module(state.module)
+        if not is_lowered:
+            verify_module(state.module)
         scalar = scalar_remark(state) if not state.program.is_default else None
         state.trace.remarks += [scalar] if scalar is not None else []
     except BaseException:

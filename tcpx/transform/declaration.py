@@ -295,6 +295,11 @@ def is_own(name: str) -> bool:
     return name in _own_names()
 
 
+def foreign_transforms() -> tuple[type[Transform], ...]:
+    """The transforms that are known and do not come with tcpx."""
+    return tuple(held for name, held in _REGISTRY.items() if name not in _own_names())
+
+
 def known_transform(name: str) -> type[Transform] | None:
     """The transform of this name; None if there is none. Of those of tcpx only its file is imported, the plugins only
     where it is not one of them."""

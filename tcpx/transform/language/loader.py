@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -19,6 +19,7 @@ from tcpx.transform.language.kinds import Static
 from tcpx.transform.language.parser import parse_schedule
 
 VERSION = 1
+Roles = Mapping[str, dict[str, ast.Function]]
 REMEMBERED: Final = 64
 """Files whose syntax trees are kept: most schedules import the same few."""
 
@@ -97,7 +98,7 @@ class Program:
 def load_program(path: str | Path, schedule_path: Sequence[str | Path] = ()) -> Program:
     """Read a `.tcps` file and what it imports. Raises ParseError and ScheduleError."""
     file = Path(path)
-    return _Loader(tuple(Path(p) for p in schedule_path)).program(_tree(schedule_text(file), str(file)), file.parent)
+    return _Loader(tuple(Path(p) for p in schedule_path)).program(*_tree(schedule_text(file), str(file)), file.parent)
 
 
 def program_of_text(
@@ -105,12 +106,12 @@ def program_of_text(
 ) -> Program:
     """The program of a text; its imports are looked for in the folder `beside` first."""
     tree = parse_schedule(text, file)
-    return _Loader(tuple(Path(p) for p in schedule_path)).program(tree, Path(beside))
+    return _Loader(tuple(Path(p) for p in schedule_path)).program(tree, _roles_of(tree), Path(beside))
 
 
 def program_of_file(file: ast.File, schedule_path: Sequence[str | Path] = (), beside: str | Path = ".") -> Program:
     """The program of a syntax tree that was built rather than parsed."""
-    return _Loader(tuple(Path(p) for p in schedule_path)).program(file, Path(beside))
+    return _Loader(tuple(Path(p) for p in schedule_path)).program(file, _roles_of(file), Path(beside))
 
 
 def schedule_text(path: str | Path) -> str:
@@ -123,9 +124,15 @@ def schedule_text(path: str | Path) -> str:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _tree(text: str, path: str) -> ast.File:
-    """The syntax tree of a file with this text. Raises ParseError."""
-    return parse_schedule(text, path)
+def _tree(text: str, path: str) -> tuple[ast.File, Roles]:
+    """The syntax tree of a file with this text, and the roles of its views. Raises ParseError."""
+    file = parse_schedule(text, path)
+    return file, _roles_of(file)
+
+
+def _roles_of(file: ast.File) -> Roles:
+    """By the names of the views."""
+    return {item.name: _roles(item) for item in file.items if isinstance(item, ast.View)}
 
 
 class _Loader:
@@ -134,11 +141,11 @@ class _Loader:
         self._units: dict[Path, Unit] = {}
         self._open: list[Path] = []
 
-    def program(self, file: ast.File, folder: Path) -> Program:
-        main = self._unit(file, folder)
+    def program(self, file: ast.File, roles: Roles, folder: Path) -> Program:
+        main = self._unit(file, roles, folder)
         return Program(main, (main, *self._units.values()))
 
-    def _unit(self, file: ast.File, folder: Path) -> Unit:
+    def _unit(self, file: ast.File, roles: Roles, folder: Path) -> Unit:
         unit = Unit(file)
         for k, item in enumerate(file.items):
             match item:
@@ -155,7 +162,7 @@ class _Loader:
                 case ast.View():
                     _check_fresh(item, unit)
                     unit.views[item.name] = item
-                    unit.roles[item.name] = _roles(item)
+                    unit.roles[item.name] = roles[item.name]
                 case ast.Sequence():
                     _check_fresh(item, unit)
                     unit.sequences[item.name] = item
@@ -190,7 +197,7 @@ class _Loader:
             raise ScheduleError(Diagnostic(message, schedule=item.location, required=required, found=found))
         if path not in self._units:
             self._open.append(path)
-            self._units[path] = self._unit(_tree(schedule_text(path), str(path)), path.parent)
+            self._units[path] = self._unit(*_tree(schedule_text(path), str(path)), path.parent)
             self._open.pop()
         return self._units[path]
 

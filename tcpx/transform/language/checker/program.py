@@ -1,12 +1,14 @@
 """Check a program: every function, matcher, sequence and schedule of every file."""
 
 import warnings
+from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
 from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError, ScheduleWarning
-from tcpx.transform.declaration import is_own
+from tcpx.payload.ir import operation_classes
+from tcpx.transform.declaration import foreign_transforms, is_own
 from tcpx.transform.language import syntax as ast
 from tcpx.transform.language.builtins import FUNCTIONS, NAVIGATION
 from tcpx.transform.language.checker.expressions import check_expression
@@ -15,15 +17,34 @@ from tcpx.transform.language.checker.recursion import Declaration, check_recursi
 from tcpx.transform.language.checker.scope import Problems, Scope
 from tcpx.transform.language.checker.statements import check_block, check_statement
 from tcpx.transform.language.kinds import Static, declared_accepts
-from tcpx.transform.language.loader import Program, Unit
+from tcpx.transform.language.loader import REMEMBERED, Program, Unit
 from tcpx.transform.language.views import ViewOf, view_of
 
 _WARNED: Final[dict[str | tuple[str, type[Warning], int], int]] = {}
 """What Python's filters know of the warnings that were shown."""
+_FLAWLESS: Final[OrderedDict[object, tuple[object, tuple[Diagnostic, ...]]]] = OrderedDict()
+"""The remarks on programs without errors, by their trees and how they import each other, the known operations and
+transforms. The trees are held beside: they are known by where they lie in memory."""
 
 
 def check_program(program: Program) -> tuple[Diagnostic, ...]:
-    """Everything found wrong, in the order of the text, imported files last; remarks are of kind WARNING."""
+    """Everything found wrong, in the order of the text, imported files last; remarks are of kind WARNING.
+
+    What has no errors is checked once, as long as its syntax trees are kept (`loader.REMEMBERED`).
+    """
+    links = tuple((unit.file, *(held.file for held in unit.imports.values())) for unit in program.units)
+    key = tuple(tuple(map(id, files)) for files in links), tuple(operation_classes().values()), foreign_transforms()
+    if key not in _FLAWLESS:
+        found = _problems_of(program)
+        if any(d.kind is not Kind.WARNING for d in found):
+            return found
+        _FLAWLESS[key] = links, found
+        while len(_FLAWLESS) > REMEMBERED:
+            _FLAWLESS.popitem(last=False)
+    return _FLAWLESS[key][1]
+
+
+def _problems_of(program: Program) -> tuple[Diagnostic, ...]:
     problems = Problems()
     checked: list[tuple[Declaration, Scope]] = []
     for unit in program.units:
