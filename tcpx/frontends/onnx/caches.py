@@ -60,6 +60,9 @@ def states_of(graph: onnx.GraphProto, wanted: Mapping[str, str] | bool, file: st
         for name, known, what in ((given, inputs, "input"), (output, {o.name for o in graph.output}, "output")):
             if name not in known:
                 raise OnnxError.at(file, f"there is no {what} `{name}`", f"one of {', '.join(sorted(known))}", name)
+        other = next((state.input for state in found.values() if state.output == output), None)
+        if other is not None:
+            raise OnnxError.at(file, f"`{output}` cannot lie in two places", "one input", f"`{other}` and `{given}`")
         cache = caches.get(output)
         found[given] = State(given, output)
         if cache is not None and cache.input == given and cache.axis is not None:

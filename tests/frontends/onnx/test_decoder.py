@@ -111,6 +111,7 @@ def test_state_of_one_size() -> None:
         ({"g": "hn"}, "there is no input `g`"),
         ({"h": "hm"}, "there is no output `hm`"),
         ({"w": "y"}, r"`y` does not fit where `w` lies"),
+        ({"h": "hn", "w": "hn"}, "`hn` cannot lie in two places"),
         (True, "no output is an input with more behind it"),
     ],
 )
