@@ -1,6 +1,6 @@
 """A schedule and the lowering behind it; what cannot be lowered is scheduled again without what made it so."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from tcpx.interp import AttemptKey, ParamValue, Run, StepHook, left_as_it_is, run_schedule
@@ -26,14 +26,19 @@ StepDone = Callable[[str], None]
 START: Final = 0
 """The mark of a rewriter that has changed nothing yet."""
 
-LOWERING: Final[tuple[tuple[str, Callable[[Rewriter, FuncOp, Target, int], object]], ...]] = (
+LOWERING: Final[tuple[tuple[str, Callable[[Rewriter, FuncOp, Target, int], Sequence[Diagnostic] | None]], ...]] = (
     ("canonicalize", lambda rewriter, func, target, threads: _clean_up(rewriter, func)),
-    ("bufferize", lambda rewriter, func, target, threads: bufferize_one(rewriter, func)),
+    ("bufferize", lambda rewriter, func, target, threads: _to_memory(rewriter, func)),
     ("lower_vectors", lambda rewriter, func, target, threads: lower_vectors(rewriter, func, target)),
     ("select_instructions", lambda rewriter, func, target, threads: select_instructions(rewriter, func, target)),
     ("plan_memory", lambda rewriter, func, target, threads: plan_one(rewriter, func, threads)),
 )
-"""The lowering steps a schedule did not write: cleanup, memory, registers, instructions, the memory plan."""
+"""The lowering steps a schedule did not write: cleanup, memory, registers, instructions, the memory plan. They return
+what they have to remark."""
+
+
+def _to_memory(rewriter: Rewriter, func: FuncOp) -> None:
+    bufferize_one(rewriter, func)  # the attribute `remarks` of the function names copies
 
 
 def _clean_up(rewriter: Rewriter, func: FuncOp) -> None:
@@ -47,7 +52,7 @@ def lower(
 ) -> list[Diagnostic]:
     """Apply the steps of `LOWERING` to a function and those it calls; `on_step` is called with the name of each when
     it is done. Groups end as they promise first, and functions that are too long are partitioned; returns what is said
-    of that."""
+    of that, and of what is done lane by lane."""
     dissolve_all(TransformContext(rewriter, target, threads), func)
     remarks = _partition(rewriter, func, threads)
     if remarks and on_step is not None:
@@ -55,7 +60,7 @@ def lower(
     for name, step in LOWERING:
         rewriter.step += 1
         for held in rewriter.module.reached(func):
-            step(rewriter, held, target_at(held, target), threads)
+            remarks += step(rewriter, held, target_at(held, target), threads) or ()
         if on_step is not None:
             on_step(name)
     return remarks

@@ -71,7 +71,8 @@ def coverage_of(state: State) -> Coverage:
 def scalar_remark(state: State) -> Diagnostic | None:
     """A remark on operations that are computed one element at a time in a function where others are on vectors.
 
-    What is left of peeled loops is meant to be, and what is only moved computes nothing.
+    What is left of peeled loops is meant to be, what is only moved computes nothing, and what has `lanes` is computed
+    by vectors, in memory.
     """
     ops = [op for func in state.module.reached(state.func) for op in func.walk()]
     if not any(isinstance(result.type, VectorType) for op in ops for result in op.results):
@@ -104,7 +105,8 @@ def _has_elements(type_: Type) -> bool:
 
 def _computes(op: Operation) -> bool:
     moves = (isinstance(op, Structured) and op.is_movement) or new.pieces_of_all(op) is not None
-    return not moves and not any(side == "tail" for _, side in op.copy_path)
+    has_lanes = isinstance(op, Structured) and op.lanes is not None
+    return not moves and not has_lanes and not any(side == "tail" for _, side in op.copy_path)
 
 
 def _whereabouts(op: Operation, state: State) -> str:

@@ -285,6 +285,21 @@ def test_what_is_vectorized_but_for_its_tail_has_no_remark(body: str, payload: s
     assert remarks(body, payload) == []
 
 
+def test_a_scan_by_vectors_in_memory_has_no_remark() -> None:
+    payload = """func @f(%x: tensor<200x64xf32>) -> (tensor<200x64xf32>, tensor<200x64xf32>) {
+  %e = tcp.exp(%x) : tensor<200x64xf32>
+  %s, %t = tcp.cumsum(%x) {dim = 0} : tensor<200x64xf32>, tensor<64xf32>
+  tcp.return(%e, %s)
+}
+"""
+    body = """let e = match one "e" in root
+tile(e, [d0: 1])
+let i = tile(e, [d1: 16])
+vectorize(i)
+vectorize(match one cumsum in root)"""
+    assert remarks(body, payload) == []
+
+
 def test_statements_of_the_library_are_not_remarked_on() -> None:
     narrow = STATIC.replace("5x", "1x").replace("32xf32>", "3xf32>")
     imported = 'language 1\nimport "lib/gemm.tcps" as lib\nschedule main(root: func) { print(root) }'

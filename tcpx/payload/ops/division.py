@@ -13,6 +13,7 @@ from tcpx.payload.ops.constant import splat
 from tcpx.payload.ops.elementwise import Add, Binary, Div, Mul, Sub
 from tcpx.payload.ops.rounding import Floor, copysign
 from tcpx.payload.ops.select import Equal, Less, NotEqual, Select
+from tcpx.payload.ops.terms import Term, lanes_of
 from tcpx.payload.types import dtype_of
 
 
@@ -69,7 +70,7 @@ class Mod(Remainder):
 @register
 class Rem(Remainder):
     """What trunc(a / b) times b leaves of a; it has the sign of a, as in C. Of integers a itself where b is 0.
-    Of floats exact, as C's fmod, lane by lane, and NaN where b is 0."""
+    Of floats exact, as C's fmod, and NaN where b is 0."""
 
     __slots__ = ()
     opcode = "tcp.rem"
@@ -77,10 +78,10 @@ class Rem(Remainder):
     ufunc = np.fmod
 
     def expanded(self, build: Build, *args: Value) -> Value | None:
-        """mod(a, b) less b where the signs of a and b differ and something is left."""
+        """Of integers mod(a, b) less b where the signs of a and b differ and something is left."""
         a, b = args
         if dtype_of(a.type).is_float:
-            return None
+            return exact_remainder(Term(build, a), Term(build, b)).value if lanes_of(a) else None
         left = build(Mod.of(a, b))
         if dtype_of(a.type).minimum >= 0:
             return left
@@ -88,3 +89,21 @@ class Rem(Remainder):
         differ = build(Xor.of(build(Less.of(a, zero)), build(Less.of(b, zero))))
         is_moved = build(And.of(differ, build(NotEqual.of(left, zero))))
         return build(Select.of(is_moved, build(Sub.of(left, b)), left))
+
+
+def exact_remainder(a: Term, b: Term) -> Term:
+    """C's fmod of lanes. A quotient with more digits than the dtype has takes a branch, lane by lane.
+
+    Else its integral part is that of the rounded quotient or one less. What either leaves, from -b to b, is a multiple
+    of the last place of b, so that `fma` is exact.
+    """
+
+    def usual(a: Term) -> tuple[Term, Term]:
+        size, divisor = abs(a), abs(b)
+        quotient = size / divisor
+        left = (-quotient.made(Floor.of)).fused(divisor, size)
+        left = left.is_below(0.0).choose(left + divisor, left)
+        left = quotient.is_below(1.0).choose(size, left)  # of an infinite b too
+        return left.signed_as(a), a.constant(2.0 ** (a.format.fraction + 1)).is_at_most(quotient)
+
+    return a.branch(usual, lambda a: a.lane_by_lane(Rem.of, a.beside(b)))

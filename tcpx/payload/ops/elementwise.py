@@ -11,7 +11,7 @@ from tcpx.payload.fused import fused_multiply_add
 from tcpx.payload.interfaces import Build, Elementwise, Group
 from tcpx.payload.ir import Operation, Range, Value, register
 from tcpx.payload.sizes import is_less_equal, maximum, minimum
-from tcpx.payload.types import HALF, ScalarType, VectorType, dtype_of, f32, i1, like, shape_of
+from tcpx.payload.types import HALF, SCALARS, ScalarKind, ScalarType, VectorType, dtype_of, f32, i1, like, shape_of
 from tcpx.payload.value_ranges import value_range
 
 
@@ -332,6 +332,29 @@ class Cast(Conversion):
             return None
         fits = is_less_equal(int(dtype.minimum), found[0]), is_less_equal(found[1] - 1, int(dtype.maximum))
         return found if fits == (True, True) else None
+
+    def expansion(self, build: Build, args: Sequence[Value]) -> Value | None:
+        """To a truth value, whether it is not 0; of one, 1 or 0. Unsigned integers by the signed ones of their width,
+        where that gives the same bits."""
+        from tcpx.payload.ops.bits import Bitcast  # made of what is below: late to break the cycle
+        from tcpx.payload.ops.constant import splat
+        from tcpx.payload.ops.select import NotEqual, Select
+
+        (a,) = args
+        source, dest = dtype_of(a.type), dtype_of(self.result.type)
+        if dest == i1 != source:
+            return build(NotEqual.of(a, splat(build, 0, a.type)))
+        if source == i1 != dest and dest not in HALF:
+            return build(Select.of(a, splat(build, 1, self.result.type), splat(build, 0, self.result.type)))
+        if not {source.kind, dest.kind} <= {ScalarKind.SIGNED, ScalarKind.UNSIGNED}:
+            return None
+        if source.bits == dest.bits:
+            return build(Bitcast.of(a, dest))
+        if dest.kind is ScalarKind.UNSIGNED:
+            return build(Bitcast.of(build(Cast.of(a, SCALARS[f"si{dest.bits}"])), dest))
+        if source.kind is ScalarKind.UNSIGNED and source.bits > dest.bits:
+            return build(Cast.of(build(Bitcast.of(a, SCALARS[f"si{source.bits}"])), dest))
+        return None
 
     def result_order(self, number: int, of: Callable[[Value], Collection[str]]) -> Collection[str]:
         return of(self.operand) if self.result_range(number, value_range) is not None else ()

@@ -176,10 +176,11 @@ class Term:
         """Another value, to be used where this one is."""
         return Term(self.build, other.value)
 
-    def lane_by_lane(self, of: Callable[[Value], Operation]) -> Term:
-        """An operation on each lane of a 1-D vector, by itself."""
-        lanes = [self.build(Extract.of(self.value, lane)) for lane in range(lanes_of(self.value))]
-        return Term(self.build, self.build(FromElements.of([self.build(of(lane)) for lane in lanes])))
+    def lane_by_lane(self, of: Callable[..., Operation], *others: Term) -> Term:
+        """An operation on each lane of a 1-D vector and of others, by itself."""
+        values = [self.value, *(other.value for other in others)]
+        lanes = [[self.build(Extract.of(value, lane)) for value in values] for lane in range(lanes_of(self.value))]
+        return Term(self.build, self.build(FromElements.of([self.build(of(*lane)) for lane in lanes])))
 
     def bits(self) -> Term:
         """The bits of a float, as an unsigned integer."""

@@ -18,9 +18,9 @@ class SelectInstructions(Transform):
     """Name an instruction row of the target on every operation on scalars, 1-D vectors and buffers.
 
     An operation without a row is expanded (exp into a polynomial), done in f32 (f16, bf16), cast in two steps, or
-    done lane by lane; what remains without one is an error. Reads and writes are plain where the subset provably
-    covers all lanes, else masked; cheaper rows are taken where an operand provably is not NaN. Literals and their
-    splats are made once, outside of the loops.
+    done lane by lane, with a remark; what remains without one is an error. Reads and writes are plain where the subset
+    provably covers all lanes, else masked; cheaper rows are taken where an operand provably is not NaN. Literals and
+    their splats are made once, outside of the loops.
 
     Comes after `bufferize` and `lower_vectors`. Compilation applies it where the schedule does not.
 
@@ -59,5 +59,6 @@ class SelectInstructions(Transform):
     parameters = (Parameter("func", FUNC, doc="the function to select for"),)
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
-        select_instructions(ctx.rewriter, args.func("func"), ctx.target)
+        for remark in select_instructions(ctx.rewriter, args.func("func"), ctx.target):
+            ctx.remark(remark.message)
         return ()

@@ -70,6 +70,7 @@ def _select_lane_wise(selector: Selector, op: Elementwise) -> None:
     elif whole and (middle := _between(selector, op, result, operands)) is not None:
         selector.rewrite(op, lambda build: _cast(build, _cast(build, op.operands[0], middle), dtype_of(op.result.type)))
     elif result.lanes > 1:
+        selector.remark_lanes(op, result.lanes)
         selector.rewrite(op, lambda build: _lane_by_lane(selector, op, build, result.lanes))
     else:
         raise selector.missing(op, f"compute with the semantics {op.semantics!r}")

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tcpx.payload.diagnostics import Diagnostic
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import ROW, Block, FuncOp, Operation
 from tcpx.payload.ops.branch import IfAny
@@ -40,10 +41,11 @@ from tcpx.transform.vectors.named_rows import check_row
 from tcpx.transform.vectors.selector import Selector, type_of
 
 
-def select_instructions(rewriter: Rewriter, func: FuncOp, target: Target) -> None:
+def select_instructions(rewriter: Rewriter, func: FuncOp, target: Target) -> tuple[Diagnostic, ...]:
     """Set the attribute `row` on everything in `func` that the emitter prints by a row of the target.
 
-    Operations without a row are rewritten until all have one. Raises ScheduleError, located, on one that cannot be.
+    Operations without a row are rewritten until all have one. Returns a remark for each operation on vectors that is
+    done lane by lane. Raises ScheduleError, located, on one that cannot be done.
     """
     selector = Selector(rewriter, func, target)
     _block(selector, func.body)
@@ -52,6 +54,7 @@ def select_instructions(rewriter: Rewriter, func: FuncOp, target: Target) -> Non
     add_fences(selector, func)
     for op in operations(func.body):
         _check(selector, op)
+    return tuple(selector.remarks.values())
 
 
 def _block(selector: Selector, block: Block) -> None:

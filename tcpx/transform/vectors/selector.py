@@ -3,10 +3,12 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
+from tcpx.payload.diagnostics import Diagnostic, Kind, Location
 from tcpx.payload.interfaces import Build
 from tcpx.payload.ir import ROW, FuncOp, Operation, Value
 from tcpx.payload.ops.vector import Extract, FromElements
 from tcpx.payload.rewriter import InsertPoint, Rewriter
+from tcpx.payload.types import dtype_of
 from tcpx.target import InstructionRow, LaneType, Target
 from tcpx.target.semantics import is_expression
 from tcpx.transform.vectors.accesses import PieceTiles
@@ -23,6 +25,8 @@ class Selector:
     def __init__(self, rewriter: Rewriter, func: FuncOp, target: Target) -> None:
         self.rewriter, self.func, self.target = rewriter, func, target
         self.tiles = PieceTiles()
+        self.remarks: dict[tuple[str, Location | None], Diagnostic] = {}
+        """What is not done as the schedule asks for, by message and place: once for all pieces of an operation."""
         self._pending: list[Operation] = []
 
     def take_pending(self) -> list[Operation]:
@@ -46,6 +50,21 @@ class Selector:
     def give(self, op: Operation, row: InstructionRow | str) -> None:
         """Let `op` be this row."""
         self.rewriter.set_attribute(op, ROW, row if isinstance(row, str) else row.name)
+
+    def remark_lanes(self, op: Operation, lanes: int) -> None:
+        """Say that an operation on vectors is done lane by lane."""
+        dtypes = dict.fromkeys(str(dtype_of(value.type)) for value in (op.operands[-1], op.result))
+        message, place = f"{op.opcode} of {' to '.join(dtypes)} is computed lane by lane", op.written_at
+        self.remarks.setdefault(
+            (message, place),
+            Diagnostic(
+                message,
+                Kind.WARNING,
+                payload=place,
+                required=f"an instruction of {self.target.name} for {lanes} lanes, or simpler operations that have one",
+                found="none",
+            ),
+        )
 
     def missing(self, op: Operation, kind: str) -> Exception:
         """The error for an operation that the target cannot do in any way."""

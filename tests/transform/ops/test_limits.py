@@ -60,7 +60,7 @@ def test_what_the_target_does_lane_by_lane_counts_by_lanes() -> None:
   %y = tcp.generic(%x, %w) {iterators = [["i", "reduction"], ["j", "reduction"], ["p", "parallel"]],
       maps = [[i], [j], [p]],
       combiner = "tcp.min"} ({ (%e: si8, %f: si8, %acc: si8):
-    %t = tcp.mul(%e, %f) : si8
+    %t = tcp.pow(%e, %f) : si8
     %r = tcp.min(%acc, %t) : si8
     tcp.yield(%r)
   }) : tensor<31xsi8>

@@ -235,16 +235,19 @@ def test_casts_find_a_way(source: str, dest: str) -> None:
     check(text, [{"N": n} for n in (16, 19)], tolerance=1e-3)
 
 
-def test_a_cast_without_a_row_goes_lane_by_lane() -> None:
-    text = pointwise(
-        """
-        %one = tcp.const {value = 1.0} : vector<16xf32>
-        %a = tcp.max(%v, %one) : vector<16xf32>
-        %r = tcp.cast(%a) : vector<16xui64>""",
-        result="ui64",
-    )
+def test_what_has_no_row_goes_lane_by_lane() -> None:
+    text = pointwise("%r = tcp.floordiv(%v, %v) : vector<16xsi64>", dtype="si64", result="si64")
     check(text, [{"N": 18}])
-    assert rows(selected(text, "x86_avx512"))["cast_f32_ui64"] == 16
+    assert rows(selected(text, "x86_avx512"))["floordiv_si64"] == 16
+
+
+def test_what_goes_lane_by_lane_has_a_remark() -> None:
+    module = parse(pointwise("%r = tcp.floordiv(%v, %v) : vector<16xsi64>", dtype="si64", result="si64"))
+    rewriter, target = Rewriter(module), load_target("x86_avx512")
+    lower_vectors(rewriter, module.main, target)
+    (remark,) = select_instructions(rewriter, module.main, target)
+    assert remark.message == "tcp.floordiv of si64 is computed lane by lane"
+    assert remark.required == "an instruction of x86_avx512 for 8 lanes, or simpler operations that have one"
 
 
 def test_lanes_a_masked_read_does_not_reach_hold_its_value() -> None:
