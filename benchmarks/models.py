@@ -1,7 +1,7 @@
 """Whole models beside other runtimes, in turn, each result checked before it is timed: python -m benchmarks.models
 
-The models are exported from PyTorch (`benchmarks/torch_models.py`) to .bench/models; tcpx, ONNX Runtime and OpenVINO
-read the ONNX file, PyTorch runs its own program. Batch 1; one row for each size.
+The models are exported from PyTorch (`benchmarks/torch_models.py`) to .bench/models; tcpx, ONNX Runtime, OpenVINO,
+JAX, IREE and TVM read the ONNX file, PyTorch runs its own program. Batch 1; one row for each size.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ SIZES: Final[Mapping[str, Sequence[int]]] = {
     "attention_6x48_causal": (100,),
 }
 """The sizes of each model: lengths of sequences, with the token of a step of decoding."""
-PEERS: Final = ("onnxruntime", "openvino", "torch", "torch_compiled")
+STEPS: Final = ("gpt2_decode",)
+"""Models that hand on caches: tcpx writes what is new into them, the others make new ones."""
+PEERS: Final = ("onnxruntime", "openvino", "torch", "torch_compiled", "jax", "iree", "tvm")
 TIMES: Final = 16.0
 """How much farther a result may be from that in float64 than PyTorch's in float32 is."""
 
@@ -61,7 +63,9 @@ def main() -> int:
         with Session(launches(options.peers.split(",") if options.peers else chosen), cpus, plan=plan) as session:
             for model, sizes in models.items():
                 folder = exported(model, sizes)
-                read, payload = _model(folder)
+                read = tcpx.onnx.load(folder / "model.onnx", state=model in STEPS)
+                text, *_ = tcpx.onnx.write(read, folder)
+                payload = text.read_text(encoding="utf-8")
                 for size in sizes:
                     made = _measured(session, read, payload, folder, f"{model}/{size}", len(cpus), options.schedule)
                     print(table(made, head=not rows), flush=True)
@@ -95,19 +99,14 @@ def wanted(words: Sequence[str]) -> Mapping[str, Sequence[int]]:
     return found
 
 
-def _model(folder: Path) -> tuple[tcpx.onnx.Model, str]:
-    """The model, and the text of its payload, whose constants lie beside it."""
-    model = tcpx.onnx.load(folder / "model.onnx")
-    text, *_ = tcpx.onnx.write(model, folder)
-    return model, text.read_text(encoding="utf-8")
-
-
 def _measured(
     session: Session, model: tcpx.onnx.Model, payload: str, folder: Path, name: str, threads: int, schedule: str | None
 ) -> Sequence[Row]:
+    ports = tcpx.onnx.load(folder / "model.onnx").inputs
     with np.load(folder / f"{name.rpartition('/')[2]}.npz") as held:
-        arrays = {port.argument: held[f"arr_{k}"] for k, port in enumerate(model.inputs)}
+        given = {port.name: held[f"arr_{k}"] for k, port in enumerate(ports)}
         expected, off = held["expected"], float(held["off"])
+    arrays = {f"model.{key}": array for key, array in given.items()} | _arguments(model, ports, given)
 
     def distance(found: np.ndarray, dtype: str) -> float:
         del dtype
@@ -125,13 +124,28 @@ def _measured(
             attributes={
                 "onnx": str(folder / "model.onnx"),
                 "program": str(folder / f"{name.rpartition('/')[2]}.pt2"),
-                "names": [port.name for port in model.inputs],
+                "names": {f"model.{key}": key for key in given},
             },
             payload=payload,
             payload_folder=str(folder),
             schedule=Path(schedule).read_text(encoding="utf-8") if schedule else None,
         )
         return session.measure(task, check=distance)
+
+
+def _arguments(
+    model: tcpx.onnx.Model, ports: Sequence[tcpx.onnx.Port], given: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """The arguments of tcpx. A cache that it changes has room behind what is used; how much that is comes first."""
+    in_file = {port.name: port.type for port in ports}
+    found, used = dict[str, np.ndarray](), 0
+    for port in reversed(model.inputs):
+        array = given.get(port.name, np.asarray(used))
+        if port.name in given and port.type != in_file[port.name]:
+            used = array.shape[-2]
+            array = np.concatenate([array, np.zeros_like(array)], -2)
+        found[port.argument] = array
+    return found
 
 
 if __name__ == "__main__":

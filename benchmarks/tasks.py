@@ -48,6 +48,12 @@ class Network:
         return x, np.swapaxes(weight, -1, -2) if self.rhs_transposed else weight
 
 
+def model_inputs(task: Task) -> dict[str, Array]:
+    """The inputs of a model of ONNX by their names in the file, in its order."""
+    held = task.arrays()
+    return {name: held[key] for key, name in task.attributes["names"].items()}
+
+
 def network_of(task: Task, dtypes: tuple[str, ...] = ("f32",)) -> Network:
     """The network of a task of kind product or mlp whose inputs have one of the dtypes. Raises UnsupportedError."""
     found = {given.name: given.dtype for given in task.inputs}

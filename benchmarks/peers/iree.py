@@ -3,16 +3,22 @@ it packs when it compiles or when the module is loaded."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import iree.compiler
 import iree.runtime
 import numpy as np
-from iree.compiler import compile_str
+import onnx
+from iree.compiler import compile_file, compile_str
 from iree.compiler import version as compiler_version
+from iree.compiler.tools.import_onnx.__main__ import main as import_onnx
+from iree.compiler.tools.import_onnx.__main__ import parse_arguments
 
-from benchmarks.tasks import Layer, Network, network_of
-from tcpx.measure.protocol import Prepared, Task, UnsupportedError
+from benchmarks.peers.static_sizes import with_sizes
+from benchmarks.tasks import Layer, Network, model_inputs, network_of
+from tcpx.measure.protocol import Array, Prepared, Task, UnsupportedError
 
 FLAGS = ("--iree-llvmcpu-target-cpu=host", "--iree-opt-data-tiling", "--iree-opt-const-eval", "--iree-opt-level=O3")
 LARGEST_CONSTANTS = 1 << 26
@@ -26,18 +32,38 @@ def describe(threads: int) -> Mapping[str, str]:
 
 def prepare(task: Task) -> Prepared:
     """The function of a module on device arrays. `local-task` has a thread per CPU, `local-sync` none of its own."""
+    if task.kind == "model":
+        return _prepared_model(task)
     net = network_of(task)
     if net.x.ndim > 2 or any(layer.activation in ("gelu", "softmax") for layer in net.layers):
         raise UnsupportedError("no batches, gelu or softmax: not written here")
     flatbuffer = compile_str(_module(net), input_type="auto", target_backends=["llvm-cpu"], extra_args=list(FLAGS))
-    iree.runtime.flags.parse_flags(f"--task_topology_group_count={task.threads}")
-    config = iree.runtime.Config("local-sync" if task.threads == 1 else "local-task")
-    context = iree.runtime.SystemContext(config=config)
-    context.add_vm_module(iree.runtime.VmModule.copy_buffer(context.instance, flatbuffer))
-    function = context.modules.workload["main"]
     given = [net.x] if net.constant_weights else [net.x, net.layers[0].weight]
+    return Prepared(_loaded(flatbuffer, "main", given, task.threads), lambda result: result.to_host())
+
+
+def _prepared_model(task: Task) -> Prepared:
+    """The model of a file for the sizes of its inputs, by IREE's importer."""
+    with tempfile.TemporaryDirectory(prefix="tcpx-bench-") as place:
+        model = with_sizes(task)
+        model.graph.name = "workload"
+        onnx.save(model, str(Path(place, "model.onnx")), save_as_external_data=True)
+        text = Path(place, "model.mlir")
+        import_onnx(parse_arguments([str(Path(place, "model.onnx")), "-o", str(text)]))
+        flatbuffer = compile_file(str(text), input_type="onnx", target_backends=["llvm-cpu"], extra_args=list(FLAGS))
+    call = _loaded(flatbuffer, "workload", [*model_inputs(task).values()], task.threads)
+    return Prepared(call, lambda result: (result[0] if isinstance(result, tuple) else result).to_host())
+
+
+def _loaded(flatbuffer: bytes, name: str, given: list[Array], threads: int) -> Callable[[], object]:
+    iree.runtime.flags.parse_flags(f"--task_topology_group_count={threads}")
+    config = iree.runtime.Config("local-sync" if threads == 1 else "local-task")
+    context = iree.runtime.SystemContext(config=config)
+    module = iree.runtime.VmModule.copy_buffer(context.instance, flatbuffer)
+    context.add_vm_module(module)
+    function = context.modules[module.name][name]
     arrays = [iree.runtime.asdevicearray(config.device, array) for array in given]
-    return Prepared(lambda: function(*arrays), lambda result: result.to_host())
+    return lambda: function(*arrays)
 
 
 def _module(net: Network) -> str:

@@ -12,7 +12,9 @@ os.environ.setdefault("JAX_ENABLE_X64", "1")
 import jax
 import jax.numpy as jnp
 
-from benchmarks.tasks import expression_of, network_of
+from benchmarks.peers.jax_onnx import function_of
+from benchmarks.peers.static_sizes import with_sizes
+from benchmarks.tasks import expression_of, model_inputs, network_of
 from tcpx.measure.protocol import Prepared, Task
 
 # Else a thread of its own runs every call while the caller waits for it, and on one CPU each takes it from the other.
@@ -33,6 +35,10 @@ def describe(threads: int) -> Mapping[str, str]:
 
 def prepare(task: Task) -> Prepared:
     """The compiled function, waited for in every call."""
+    if task.kind == "model":
+        arrays = [jnp.asarray(array) for array in model_inputs(task).values()]
+        network = jax.jit(function_of(with_sizes(task))).lower(*arrays).compile()
+        return Prepared(lambda: network(*arrays).block_until_ready())
     if task.kind == "expression":
         wanted = expression_of(task, "jax", np=jnp, erf=jax.scipy.special.erf)
         given = [jnp.asarray(array) for array in task.arrays().values()]

@@ -9,7 +9,7 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
-from benchmarks.tasks import Network, network_of
+from benchmarks.tasks import Network, model_inputs, network_of
 from tcpx.measure.protocol import Array, Prepared, Task
 
 OPSET = 20
@@ -30,8 +30,7 @@ def describe(threads: int) -> Mapping[str, str]:
 def prepare(task: Task) -> Prepared:
     """A session on the model, its inputs and its output bound to arrays."""
     if task.kind == "model":
-        given = dict(zip(task.attributes["names"], task.arrays().values(), strict=True))
-        return _bound(task, task.attributes["onnx"], given)
+        return _bound(task, task.attributes["onnx"], model_inputs(task))
     net = network_of(task, tuple(ELEMENTS))
     given = {"x": net.x} if net.constant_weights else {"x": net.x, "w0": net.layers[0].weight}
     return _bound(task, _model(net).SerializeToString(), given)

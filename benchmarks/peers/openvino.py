@@ -8,7 +8,7 @@ import numpy as np
 import openvino
 from openvino import opset13 as ops
 
-from benchmarks.tasks import Network, network_of
+from benchmarks.tasks import Network, model_inputs, network_of
 from tcpx.measure.protocol import Array, Prepared, Task
 
 
@@ -20,7 +20,7 @@ def describe(threads: int) -> Mapping[str, str]:
 def prepare(task: Task) -> Prepared:
     """One infer request whose inputs are the arrays themselves."""
     if task.kind == "model":
-        return _request(task, openvino.Core().read_model(task.attributes["onnx"]), [*task.arrays().values()])
+        return _request(task, openvino.Core().read_model(task.attributes["onnx"]), [*model_inputs(task).values()])
     net = network_of(task)
     return _request(task, _model(net), [net.x] if net.constant_weights else [net.x, net.layers[0].weight])
 

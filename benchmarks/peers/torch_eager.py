@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch.nn import functional
 
-from benchmarks.tasks import Network, expression_of, network_of
+from benchmarks.tasks import Network, expression_of, model_inputs, network_of
 from tcpx.measure.protocol import Array, Prepared, Task
 
 ACTIVATIONS: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -41,7 +41,7 @@ def prepare(task: Task) -> Prepared:
 def program_of(task: Task) -> tuple[Callable[..., torch.Tensor], list[torch.Tensor]]:
     """The program that was exported for a model, and its inputs."""
     program = torch.export.load(task.attributes["program"]).module()
-    return program, [torch.from_numpy(array) for array in task.arrays().values()]
+    return program, [torch.from_numpy(array) for array in model_inputs(task).values()]
 
 
 def first(results: torch.Tensor | tuple[torch.Tensor, ...]) -> Array:

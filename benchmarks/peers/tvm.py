@@ -13,9 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import tvm
+from tvm import relax
+from tvm.relax.frontend.onnx import from_onnx
 from tvm.script import tirx
 
-from benchmarks.tasks import Layer, Network, network_of
+from benchmarks.peers.static_sizes import with_sizes
+from benchmarks.tasks import Layer, Network, model_inputs, network_of
 from tcpx.measure.protocol import Array, Prepared, Task, UnsupportedError
 
 Call = tuple[Callable[..., None], tuple[tvm.runtime.Tensor, ...]]
@@ -76,7 +79,9 @@ def describe(threads: int) -> Mapping[str, str]:
 
 
 def prepare(task: Task) -> Prepared:
-    """One function per layer."""
+    """One function per layer; a model by Relax, untuned."""
+    if task.kind == "model":
+        return _prepared_model(task)
     net = network_of(task)
     if net.x.ndim > 2 or any(layer.activation in ("gelu", "softmax") for layer in net.layers):
         raise UnsupportedError("no batches, gelu or softmax: not written here")
@@ -95,6 +100,16 @@ def prepare(task: Task) -> Prepared:
         return held
 
     return Prepared(run, lambda y: y.numpy())
+
+
+def _prepared_model(task: Task) -> Prepared:
+    """The model of a file for the sizes of its inputs, weights constant, by Relax's default pipeline."""
+    module = from_onnx(with_sizes(task))
+    machine = relax.VirtualMachine(tvm.compile(module, target=_target(task.threads)), tvm.cpu())
+    arrays = [tvm.runtime.tensor(array) for array in model_inputs(task).values()]
+    return Prepared(
+        lambda: machine["main"](*arrays), lambda y: (y if isinstance(y, tvm.runtime.Tensor) else y[0]).numpy()
+    )
 
 
 def _call(net: Network, layer: Layer, x: tvm.runtime.Tensor, threads: int) -> Call:

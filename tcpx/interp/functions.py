@@ -12,7 +12,7 @@ from tcpx.interp.state import State
 from tcpx.interp.values import DimHandle, OperandHandle, OpHandle, RuntimeValue, as_dim_value, describe, kind_of
 from tcpx.limits import LARGEST_DIVIDED
 from tcpx.payload.diagnostics import Kind
-from tcpx.payload.facts import as_declared, facts_at
+from tcpx.payload.facts import Facts, as_declared, facts_at
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import FuncOp, Operation, Value
 from tcpx.payload.ops.composite import Composite
@@ -23,11 +23,9 @@ from tcpx.payload.sizes import (
     ceildiv,
     is_equal,
     is_less_equal,
-    lower_bound,
     maximum,
     minimum,
     to_text,
-    upper_bound,
     variables,
 )
 from tcpx.payload.types import ScalarType, dtype_of, shape_of
@@ -210,12 +208,11 @@ def _divide_up(args: Arguments, state: State, frame: Frame, node: ast.Node) -> R
     return ceildiv(lhs, _positive(rhs, frame, node))
 
 
-def _bound(of: Callable[[Dim], int | None]) -> Builtin:
-    """Facts of the branch are part of a size."""
+def _bound(of: Callable[[Facts, Dim], int | None]) -> Builtin:
+    """What the branch says of a symbol is part of a size; what it says of an expression is not."""
 
     def bound(args: Arguments, state: State, frame: Frame, node: ast.Node) -> int:
-        del state
-        found, otherwise = of(_dim(args[0], frame, node)), _int(args[1], frame, node)
+        found, otherwise = of(state.handles.facts, _dim(args[0], frame, node)), _int(args[1], frame, node)
         return otherwise if found is None else found
 
     return bound
@@ -441,8 +438,8 @@ _FUNCTIONS: Mapping[str, Builtin] = {
     "max": _extreme(least=False),
     "ceildiv": _divide_up,
     "align_up": _align,
-    "lower_bound": _bound(lower_bound),
-    "upper_bound": _bound(upper_bound),
+    "lower_bound": _bound(Facts.lower_bound),
+    "upper_bound": _bound(Facts.upper_bound),
     "pow2": _pow2,
     "multiples": _multiples,
     "divisors": _divisors,

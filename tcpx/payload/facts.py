@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Final
 
-from tcpx.payload.bounds import is_equal, is_less_equal
+from tcpx.payload.bounds import is_equal, is_less_equal, lower_bound, upper_bound
 from tcpx.payload.ir import Operation
 from tcpx.payload.predicates import Comparison, Predicate
 from tcpx.payload.size_expressions import Atom, Dim, Symbol, Var, product, total
@@ -52,6 +52,21 @@ class Facts:
                     return known
         return simplify(self.attach(d))
 
+    def lower_bound(self, d: Dim) -> int | None:
+        """The greatest value that the expression is proved not to go below where the facts hold."""
+        known = (lower_bound(d - size) for size in (0, *self._not_negative))
+        return max((bound for bound in known if bound is not None), default=None)
+
+    def upper_bound(self, d: Dim) -> int | None:
+        """The smallest value that the expression is proved not to exceed where the facts hold."""
+        known = (upper_bound(d + size) for size in (0, *self._not_negative))
+        return min((bound for bound in known if bound is not None), default=None)
+
+    @cached_property
+    def _not_negative(self) -> Sequence[Dim]:
+        """Sizes that the facts say are at least 0, such as 48 - M * N."""
+        return [size for c in self._holding.comparisons for size in c.not_negative()]
+
     def decide(self, predicate: Predicate) -> bool | None:
         """True or False if the predicate does or does not hold wherever the facts do, else None."""
         decisions = [self._decide(comparison) for comparison in predicate.comparisons]
@@ -87,9 +102,8 @@ class Facts:
         """Whether each size that is >= 0 where `wanted` holds is at least one that a fact says is >= 0."""
         if wanted in self._holding.comparisons:
             return True
-        given = [size for c in self._holding.comparisons for size in c.not_negative()]
         needed = wanted.not_negative()
-        return bool(needed) and all(any(is_less_equal(size, d) is True for size in given) for d in needed)
+        return bool(needed) and all(any(is_less_equal(size, d) is True for size in self._not_negative) for d in needed)
 
 
 def _without_atom(zero: Dim, sizes: Sequence[Dim]) -> list[Dim]:

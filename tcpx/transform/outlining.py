@@ -336,13 +336,18 @@ def serial_versions(rewriter: Rewriter, main: FuncOp) -> None:
 def drop_unused_arguments(rewriter: Rewriter, func: FuncOp) -> None:
     """Let calls hand over what a function reads, and what tells it its symbols."""
     calls = func.callers()
-    if not calls or STRIDED in func.attributes or func.states or func.numbers or func is rewriter.module.main:
+    if not calls or STRIDED in func.attributes or func is rewriter.module.main:
         return
     for value in reversed(func.args):
-        others = [other for other in func.args if other is not value]
-        if value.uses or not all(_tell(others, symbol) for symbol in func.symbols if _tell([value], symbol)):
-            continue
         index = func.args.index(value)
+        others = [other for other in func.args if other is not value]
+        is_told = all(_tell(others, symbol) for symbol in func.symbols if _tell([value], symbol))
+        if value.uses or index in func.states or index in func.numbers or not is_told:
+            continue
         for call in calls:
             rewriter.set_operands(call, [v for k, v in enumerate(call.operands) if k != index])
+        places = {INOUT: func.states, NUMBERS: {k: symbol.name for k, symbol in func.numbers.items()}}
         rewriter.remove_block_arg(func.body, index)
+        for name, held in places.items():
+            if name in func.attributes:
+                rewriter.set_attribute(func, name, tuple((k - (k > index), n) for k, n in held.items()))

@@ -119,6 +119,19 @@ def test_bounds_of_a_size_know_the_facts_of_a_branch() -> None:
     )
 
 
+def test_bounds_of_a_product_of_sizes_know_what_a_branch_says_of_it() -> None:
+    run(
+        "let mm = match one contract in root\n"
+        "specialize mm when size(mm.m) * size(mm.k) <= 48 {\n"
+        "require upper_bound(size(mm.m) * size(mm.k), 999) == 48\n"
+        "require upper_bound(size(mm.k) * size(mm.m) + 2, 999) == 50\n"
+        "require upper_bound(size(mm.m) * size(mm.n), 999) == 999\n"
+        "} else {\n"
+        "require lower_bound(size(mm.m) * size(mm.k), 0) == 49 and upper_bound(size(mm.m) * size(mm.k), 999) == 999\n"
+        "}"
+    )
+
+
 COSTS = 'cheapest("rows", ["stream", "large"], size(mm.m), {held})'
 
 

@@ -120,9 +120,7 @@ def _calls(ctx: TransformContext, op: Operation, read: Sequence[Value]) -> list[
     """The calls of the function, where arguments of it are read: each has to give them constants."""
     func = ctx.rewriter.func_of(op)
     calls = (
-        func.callers()
-        if read and all(value in func.args for value in read) and STRIDED not in func.attributes and not func.states
-        else []
+        func.callers() if read and all(value in func.args for value in read) and STRIDED not in func.attributes else []
     )
     if read and not calls:
         raise ctx.fail(

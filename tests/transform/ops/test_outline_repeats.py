@@ -136,3 +136,42 @@ def test_caches_are_state_of_the_function() -> None:
     found = kernel(x, 5, *caches)
     for ours, theirs in zip(found, wanted, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+def test_a_block_with_state_packs_each_weight_once() -> None:
+    """The weights as they were written are not handed over, and so are no constants of the kernel."""
+    cache, rows, weight = "tensor<[C]x64xf32>", "tensor<[M]x64xf32>", "tensor<64x64xf32>"
+    lines, last = [], "x"
+    for k in range(3):
+        lines += [
+            f'  %w{k} = tcp.const {{constant = "w{k}"}} : {weight}',
+            f'  %a{k} = tcp.contract(%{last}, %w{k}) {{lhs = ["m", "k"], rhs = ["k", "n"], out = ["m", "n"]}} : {rows}',
+            f"  %c{k} = gml_st.for %i{k} in 0 to 1 step 1 (%d{k} = %cache{k}) {{",
+            f"    gml_st.yield(%a{k}, %d{k}) tile [T, 0] [M, 64]",
+            f"  }} : {cache}",
+            f"  %s{k} = tcp.reduce_max(%c{k}) {{dims = [0]}} : tensor<64xf32>",
+            f"  %y{k} = tcp.sub(%a{k}, broadcast(%s{k}, [1])) : {rows}",
+        ]
+        last = f"y{k}"
+    inputs = ", ".join(f"%cache{k}: inout {cache}" for k in range(3))
+    results = ", ".join(f"%cache{k}: {cache}" for k in range(3))
+    drawn = np.random.default_rng(3)
+    constants = {f"w{k}": drawn.standard_normal((64, 64), dtype=np.float32) for k in range(3)}
+    text = f"""func @f(%x: {rows}, %n: index as [T], {inputs}) -> ({rows}, {results})
+    symbols [M: 1..8, T: 0..8, C: 16..64] {{
+{chr(10).join(lines)}
+  tcp.return(%y2, %c0, %c1, %c2)
+}}
+"""
+    module = tcpx.parse(text, constants=constants)
+    body = "{\n  outline_repeats(root, least: 2)\n  default.rest(root)\n}"
+    schedule = tcpx.parse_schedule(f'language 1\nimport "default.tcps" as default\nschedule s(root: func) {body}')
+    kernel = tcpx.compile(module, schedule)
+    assert len(kernel.sources) == 2
+    assert kernel.remarks == ()
+    masks = [slot for slot in kernel.signature.constants if slot.name.startswith("true_")]
+    assert len(kernel.signature.constants) == 3 + len(masks)
+    x, caches = drawn.standard_normal((5, 64), dtype=np.float32), [np.zeros((20, 64), np.float32) for _ in range(3)]
+    wanted = tcpx.evaluate(module, x, np.array(7), *caches)
+    for ours, theirs in zip(kernel(x, 7, *caches), wanted, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
