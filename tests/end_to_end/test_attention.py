@@ -171,3 +171,28 @@ def test_few_queries_are_computed_in_vectors_too(payload: str) -> None:
     schedule = tcpx.load_schedule(INSTALLED / "default.tcps")
     found = tcpx.check(schedule, tcpx.parse(payload), target="x86_avx512")
     assert [d.message for d in found if "one element at a time" in d.message] == []
+
+
+@pytest.mark.parametrize("is_composite", [False, True])
+def test_no_keys_are_nothing_to_add_up(is_composite: bool) -> None:
+    """A result is 0 there, whether the division is before the product or behind it."""
+    types = "%q: tensor<2x[T]x5xf32>, %k: tensor<2x[U]x5xf32>, %v: tensor<2x[U]x5xf32>"
+    products = """
+  %s = tcp.contract(%q, %k) {lhs = ["h", "t", "d"], rhs = ["h", "u", "d"], out = ["h", "t", "u"]}
+    : tensor<2x[T]x[U]xf32>
+  %p = tcp.softmax(%s) {dim = 2} : tensor<2x[T]x[U]xf32>
+  %o = tcp.contract(%p, %v) {lhs = ["h", "t", "u"], rhs = ["h", "u", "e"], out = ["h", "t", "e"]}"""
+    written = "\n  %o = tcp.attention(%q, %k, %v)" if is_composite else products
+    payload = f"""func @f({types}) -> tensor<2x[T]x5xf32> symbols [T: 0.., U: 0..] {{{written} : tensor<2x[T]x5xf32>
+  tcp.return(%o)
+}}
+"""
+    module = tcpx.parse(payload)
+    kernel = tcpx.compile(module)
+    assert kernel.remarks == ()
+    drawn = np.random.default_rng(3)
+    for t, u in ((3, 0), (9, 0), (0, 5), (1, 7), (20, 33)):
+        q = drawn.standard_normal((2, t, 5), dtype=np.float32)
+        k, v = drawn.standard_normal((2, 2, u, 5), dtype=np.float32)
+        found, wanted = (np.asarray(y, np.float64) for y in (kernel(q, k, v), tcpx.evaluate(module, q, k, v)))
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)

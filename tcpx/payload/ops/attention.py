@@ -6,6 +6,7 @@ from math import sqrt
 import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
+from tcpx.payload.facts import facts_at
 from tcpx.payload.fields import (
     DimAttribute,
     ElementsAttribute,
@@ -148,13 +149,16 @@ class Attention(Composite):
         largest = build(Broadcast.of(build(ReduceMax([scores], [small], last)), kept, scores.type))
         powers = build(Exp.of(build(Sub.of(scores, largest))))
         total = build(ReduceSum([powers], [small], last))
+        has_keys = is_less_equal(1, facts_at(self).attach(shape_of(self.keys.type)[-2])) is True
+        if not has_keys:  # a sum over nothing is 0, a quotient of two such sums is none
+            powers = build(Div.of(powers, build(Broadcast.of(total, kept, powers.type))))
         made = self._product(
             build, (powers, self.values), ([*own, "t", "u"], [*shared, "u", "e"], [*own, "t", "e"]),
             (*outer, t, shape_of(self.values.type)[-1]),
         )  # fmt: skip
-        made = cast_to(
-            build, build(Div.of(made, build(Broadcast.of(total, kept, made.type)))), dtype_of(self.result.type)
-        )
+        if has_keys:
+            made = build(Div.of(made, build(Broadcast.of(total, kept, made.type))))
+        made = cast_to(build, made, dtype_of(self.result.type))
         return made if self.group == 1 else build(Reshape.of(made, shape_of(self.result.type)))
 
     def _product(
