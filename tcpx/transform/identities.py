@@ -55,6 +55,7 @@ EXACT: Final[Table] = (
     ("mod(x, 1)", "0", INTEGER),
     ("rem(x, 1)", "0", INTEGER),
     ("pow(x, 1)", "x", FLOAT),
+    ("pow(x, 2)", "mul(x, x)", FLOAT),
     ("select(c, x, x)", "x", ANY),
     ("select(not_(c), x, y)", "select(c, y, x)", ANY),
     ("neg(neg(x))", "x", NUMBER),

@@ -400,3 +400,19 @@ def test_a_batch_of_one_keeps_its_dim_beside_heads() -> None:
     text = model.module.text()
     assert "tcp.reshape" not in text
     assert 'out = ["b0", "b1", "m", "n"]' in text
+
+
+def test_squares_and_cubes_are_products() -> None:
+    """As exporters write norms and GELU."""
+    text = """powers (float[n] x) => (float[n] y)
+<float two = {2.0}, float[1] three = {3.0}, float half = {1.5}> {
+  a = Pow(x, two)
+  b = Pow(x, three)
+  c = Pow(a, half)
+  s = Add(a, b)
+  y = Add(s, c)
+}"""
+    opcodes = [op.opcode for op in loaded(text).module.main.body.ops]
+    assert opcodes.count("tcp.mul") == 3
+    assert opcodes.count("tcp.pow") == 1
+    agrees(model_of(text), x=np.array([-2.5, -1e10, 1e-30, np.inf, np.nan, 3.0], np.float32))

@@ -85,14 +85,15 @@ def mod(n: Node) -> Result:
 
 @rule("Pow")
 def power(n: Node) -> Result:
-    """The result has the dtype of the base."""
+    """The result has the dtype of the base. Squares and cubes, which norms and GELU are written with, are products."""
     base, exponent, dtype = n.value(0), n.value(1), n.dtype()
     if not dtype.is_float and n.dtype(1).is_float:
         wide = n.w.binary("pow", n.w.cast(base, f64), n.w.cast(exponent, f64))
         return n.w.cast(wide, dtype)
     held = n.input(1).array
-    if held is not None and held.size == 1 and n.input(1).rank <= n.input(0).rank and held.ravel()[0] == 2:
-        return n.w.op("mul", base, base)
+    if held is not None and held.size == 1 and n.input(1).rank <= n.input(0).rank and held.ravel()[0] in (2, 3):
+        square = n.w.op("mul", base, base)
+        return square if held.ravel()[0] == 2 else n.w.op("mul", square, base)
     return n.w.binary("pow", base, n.w.cast(exponent, dtype))
 
 
