@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from operator import index
 from pathlib import Path
-from typing import Final
+from typing import Final, SupportsIndex
 
 import numpy as np
 import onnx
@@ -121,16 +121,22 @@ def load(
     else:
         file, base = source.graph.name or "<model>", Path()
         proto = checked(source, Path(file))
-    numbers = {name: index(number) for name, number in (sizes or {}).items()}
-    low = next((name for name, number in numbers.items() if number < 0), None)
-    if low is not None:
-        raise OnnxError.at(file, f"the size of `{low}` is negative", "0 or more", str(numbers[low]))
-    if capacity is not None and (not state or index(capacity) < 1):
+    numbers: dict[str, int] = {}
+    for name, number in (sizes or {}).items():
+        numbers[name] = _count(number)
+        if numbers[name] < 0:
+            raise OnnxError.at(file, f"`{name}` has no such size", "an integer, 0 or more", str(number))
+    if capacity is not None and (not state or _count(capacity) < 1):
         found = f"capacity={capacity}{'' if state else ' without state'}"
         raise OnnxError.at(file, "no cache has this capacity", "a number from 1 on, beside `state`", found)
     where = Path(folder) if folder is not None else base
     model = Model(proto, file, where, {}, numbers, state, capacity)
     return model.specialized(values) if values else model
+
+
+def _count(number: object) -> int:
+    """The integer that an object is; -1 where it is none."""
+    return index(number) if isinstance(number, SupportsIndex) else -1
 
 
 __all__ = ["Model", "Port", "load"]

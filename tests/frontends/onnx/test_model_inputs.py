@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike
@@ -77,9 +79,14 @@ def test_values_that_are_no_such_input(value: ArrayLike, required: str, found: s
     assert (error.value.diagnostic.required, error.value.diagnostic.found) == (required, found)
 
 
-def test_numbers_that_are_no_sizes() -> None:
-    with pytest.raises(tcpx.onnx.OnnxError, match="the size of `n` is negative"):
-        loaded(PRODUCT, sizes={"n": -1})
+@pytest.mark.parametrize("number", [-1, 2.5, "3"])
+def test_numbers_that_are_no_sizes(number: Any) -> None:
+    with pytest.raises(tcpx.onnx.OnnxError, match="`n` has no such size") as found:
+        loaded(PRODUCT, sizes={"n": number})
+    assert found.value.diagnostic.found == str(number)
+
+
+def test_numbers_that_are_no_capacity() -> None:
     with pytest.raises(tcpx.onnx.OnnxError, match="no cache has this capacity") as error:
         tcpx.onnx.load(model_of(PRODUCT), capacity=8)
     assert error.value.diagnostic.found == "capacity=8 without state"
