@@ -49,7 +49,7 @@ venv: $(VENV)/.dev  ## the development environment in .venv
 demo: $(VENV)/.core compiler  ## classify handwritten digits with a compiled kernel, beside NumPy
 	$(BIN)/python examples/digits/demo.py
 
-# Which tests are long is said in tests/long_tests.txt; which are slow, by the mark `slow` on them.
+# Which tests are long is said in tests/long_tests.txt; which are slow, by the mark `slow` on them and in tests/slow_tests.txt.
 BOTH := not slow
 
 test: $(VENV)/.dev compiler  ## the tests, up to half an hour on 2 cores; every message keeps to the rules

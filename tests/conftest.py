@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 
 from tests import guarded_calls, optional_tools
 from tests.diagnostics.plugin import DiagnosticPolicy
-from tests.long_tests import LONG_TESTS, LongTests
+from tests.long_tests import LONG_TESTS, SLOW_TESTS, LongTests
 from tests.skips import SkipPolicy
 
 # A machine that does other work is slow, which says nothing of the tests.
@@ -45,6 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(guarded_calls, "guarded-calls")
     config.pluginmanager.register(optional_tools, "optional-tools")
     config.pluginmanager.register(LongTests(LONG_TESTS), "long-tests")
+    config.pluginmanager.register(LongTests(SLOW_TESTS, "slow"), "slow-tests")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(SkipPolicy(Path(__file__).with_name("allowed_skips.txt")), "skip-policy")
     errors_page: Path | None = config.getoption("--errors-page")

@@ -1,4 +1,5 @@
-"""Which tests are long: `long_tests.txt` lists them, for `make test-long`. A plugin of pytest marks them."""
+"""Which tests are long, and which of many of a kind are slow: `long_tests.txt` lists them for `make test-long`,
+`slow_tests.txt` for `make conformance`. A plugin of pytest marks them."""
 
 from __future__ import annotations
 
@@ -11,13 +12,14 @@ import pytest
 from tests.globs import glob_pattern, listed_lines
 
 LONG_TESTS = Path(__file__).with_name("long_tests.txt")
+SLOW_TESTS = Path(__file__).with_name("slow_tests.txt")
 
 
 class LongTests:
     """Marks the tests that the list names, in every process that collects."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, mark: str = "long") -> None:
+        self.path, self.mark = path, mark
         self.patterns: Mapping[str, re.Pattern[str]] = {glob: glob_pattern(glob) for _, glob in listed_lines(path)}
 
     def unmatched(self, nodeids: Iterable[str]) -> list[str]:
@@ -35,7 +37,7 @@ class LongTests:
         """Mark them, before `-m` selects. A glob for a test that is gone is an error."""
         for item in items:
             if any(pattern.fullmatch(item.nodeid) for pattern in self.patterns.values()):
-                item.add_marker(pytest.mark.long)
+                item.add_marker(self.mark)
         if not any("::" in argument for argument in config.args):
             unmatched = self.unmatched(item.nodeid for item in items)
             if unmatched:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.long_tests import LONG_TESTS, LongTests
+from tests.long_tests import LONG_TESTS, SLOW_TESTS, LongTests
 
 pytest_plugins = ["pytester"]
 
@@ -48,7 +50,7 @@ def test_other_files_may_be_left_out(listed: LongTests) -> None:
     assert listed.unmatched(["test_it.py::test_net[3]"]) == ["test_it.py::test_net[2]"]
 
 
-def test_files_of_the_list_exist() -> None:
+@pytest.mark.parametrize("path", [LONG_TESTS, SLOW_TESTS])
+def test_files_of_the_list_exist(path: Path) -> None:
     """`unmatched` looks at files that are there."""
-    tests = LONG_TESTS.parent
-    assert all((tests.parent / glob.partition("::")[0]).is_file() for glob in LongTests(LONG_TESTS).patterns)
+    assert all((path.parents[1] / glob.partition("::")[0]).is_file() for glob in LongTests(path).patterns)
