@@ -102,11 +102,13 @@ def wanted(words: Sequence[str]) -> Mapping[str, Sequence[int]]:
 def _measured(
     session: Session, model: tcpx.onnx.Model, payload: str, folder: Path, name: str, threads: int, schedule: str | None
 ) -> Sequence[Row]:
-    ports = tcpx.onnx.load(folder / "model.onnx").inputs
+    main = model.module.main
+    used = {main.args[k].name for k in main.numbers}
+    names = [port.name for port in model.inputs if port.argument not in used]
     with np.load(folder / f"{name.rpartition('/')[2]}.npz") as held:
-        given = {port.name: held[f"arr_{k}"] for k, port in enumerate(ports)}
+        given = {key: held[f"arr_{k}"] for k, key in enumerate(names)}
         expected, off = held["expected"], float(held["off"])
-    arrays = {f"model.{key}": array for key, array in given.items()} | _arguments(model, ports, given)
+    arrays = {f"model.{key}": array for key, array in given.items()} | _arguments(model, given)
 
     def distance(found: np.ndarray, dtype: str) -> float:
         del dtype
@@ -133,15 +135,14 @@ def _measured(
         return session.measure(task, check=distance)
 
 
-def _arguments(
-    model: tcpx.onnx.Model, ports: Sequence[tcpx.onnx.Port], given: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
+def _arguments(model: tcpx.onnx.Model, given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The arguments of tcpx. A cache that it changes has room behind what is used; how much that is comes first."""
-    in_file = {port.name: port.type for port in ports}
+    main = model.module.main
+    caches = {main.args[k].name for k in main.states}
     found, used = dict[str, np.ndarray](), 0
     for port in reversed(model.inputs):
         array = given.get(port.name, np.asarray(used))
-        if port.name in given and port.type != in_file[port.name]:
+        if port.argument in caches:
             used = array.shape[-2]
             array = np.concatenate([array, np.zeros_like(array)], -2)
         found[port.argument] = array

@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from tcpx.emit_c.build_cache import build_directories
+from tcpx.emit_c.build_cache import build_directories, last_use
 from tcpx.emit_c.folder.files import Content, read_folder, stored, write_folder
 from tcpx.emit_c.kernel import Kernel, kernel_of_files
 from tcpx.installed import CODE, LIBRARY, PACKAGE
@@ -89,19 +89,11 @@ def _keep(entry: Path, files: Mapping[str, Content]) -> bool:
         warnings.warn(f"the kernel is not kept for other processes: {found}", RuntimeWarning, stacklevel=2)
         return False
     rest = MOST_BYTES
-    for other in sorted(entry.parent.iterdir(), key=_last_use, reverse=True):
+    for other in sorted(entry.parent.iterdir(), key=last_use, reverse=True):
         rest -= sum(_bytes(path) for path in other.glob("*"))
         if rest < 0 and other != entry:
             shutil.rmtree(other, ignore_errors=True)
     return True
-
-
-def _last_use(entry: Path) -> float:
-    """When an entry was read or written; another process may have taken it out meanwhile."""
-    try:
-        return entry.stat().st_mtime
-    except OSError:
-        return 0.0
 
 
 def _bytes(path: Path) -> int:

@@ -18,13 +18,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from threading import get_ident
 from typing import Final
 
 import numpy as np
 
 from tcpx.emit_c.binding import Library, Result
-from tcpx.emit_c.build_cache import build_directories
+from tcpx.emit_c.build_cache import build_directories, discard, last_use, stamp, write_whole
 from tcpx.emit_c.compiler import find_compiler
 from tcpx.emit_c.memory import Bytes
 from tcpx.emit_c.signature import KernelSignature
@@ -107,8 +106,7 @@ def state_of(path: str | Path, status: os.stat_result | None = None) -> FileStat
         found = os.stat(path) if status is None else status
     except (OSError, ValueError):
         return None
-    times = found.st_mtime_ns, found.st_ctime_ns
-    return FileState(str(path), os.path.realpath(path), found.st_dev, found.st_ino, found.st_size, *times)
+    return FileState(str(path), os.path.realpath(path), *stamp(found))
 
 
 class Request:
@@ -198,26 +196,13 @@ def _read(path: Path) -> _Note | None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    made = path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}")
     try:
         path.parent.mkdir(exist_ok=True)
-        made.write_bytes(content)
-        made.replace(path)
+        write_whole(path, content)
     except OSError as error:
-        with suppress(OSError):
-            made.unlink()
         found = error.strerror or str(error)
         warnings.warn(f"the run is not noted for other processes: {found}", RuntimeWarning, stacklevel=2)
         return
-    notes = sorted(path.parent.iterdir(), key=_last_use, reverse=True)
+    notes = sorted(path.parent.iterdir(), key=last_use, reverse=True)
     for old in notes[MOST_NOTES:]:
-        with suppress(OSError):
-            old.unlink()
-
-
-def _last_use(note: Path) -> float:
-    """When a note was read or written; another process may have taken it out meanwhile."""
-    try:
-        return note.stat().st_mtime
-    except OSError:
-        return 0.0
+        discard(old)

@@ -13,6 +13,7 @@ import numpy as np
 from cffi import FFI
 
 from tcpx.emit_c.arguments import ArgumentCheck, Array
+from tcpx.emit_c.build_cache import stamp
 from tcpx.emit_c.memory import Bytes, WorkspacePool, aligned_block
 from tcpx.emit_c.openmp import Serial, Team, brief_waits, team_of
 from tcpx.emit_c.signature import KernelSignature
@@ -52,10 +53,9 @@ class Wrapper:
 def stamp_of(path: Path) -> tuple[int, ...]:
     """What tells a file from another one of its name; empty where there is none."""
     try:
-        found = path.stat()
+        return stamp(path.stat())
     except OSError:
         return ()
-    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 class Library:

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from threading import get_ident
 from typing import Final
 
 from tcpx.payload.diagnostics import CompileError, Diagnostic
@@ -174,6 +175,30 @@ def put(made: Path, entry: Path) -> None:
     if entry.is_dir() and not entry.is_symlink():
         entry.rename(made.with_name(f"{made.name}.replaced"))
     made.replace(entry)
+
+
+def write_whole(path: Path, content: bytes | memoryview) -> None:
+    """Write a file, in one step for all who read it. Raises OSError."""
+    made = path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}")
+    try:
+        made.write_bytes(content)
+        made.replace(path)
+    except OSError:
+        discard(made)
+        raise
+
+
+def last_use(entry: Path) -> float:
+    """When an entry was read or written; another process may have taken it out meanwhile."""
+    try:
+        return entry.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def stamp(status: os.stat_result) -> tuple[int, int, int, int, int]:
+    """What tells a file from another one of its name: device, inode, size, and when content and inode changed."""
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def discard(entry: Path) -> None:

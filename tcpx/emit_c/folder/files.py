@@ -1,13 +1,12 @@
 """The files of a kernel: written to a folder, and read from one."""
 
 import hashlib
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from threading import get_ident
 from typing import Final
 
+from tcpx.emit_c.build_cache import write_whole
 from tcpx.emit_c.driver import code_flags, linked_with
 from tcpx.emit_c.folder.cmake import cmake_text
 from tcpx.emit_c.folder.fields import unreadable
@@ -94,9 +93,7 @@ def write_folder(folder: Path, files: Mapping[str, Content]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name in sorted(files, key=lambda name: name.endswith(".json")):
-            made = folder / f".{name}.{os.getpid()}.{get_ident()}"
-            made.write_bytes(files[name])
-            made.replace(folder / name)
+            write_whole(folder / name, files[name])
     except OSError as error:
         found = f"{error.strerror or error}: {error.filename}"
         raise _unwritable("a folder that can be written to", found, "another folder") from error
