@@ -36,6 +36,8 @@ from tcpx.records import frozen
 FOLDER: Final = "runs"
 MOST_NOTES: Final = 1000
 """Those that were used least recently go."""
+MOST_TRIES: Final = 5
+"""Of a note, while others write the same kernel."""
 TICK: Final = 2_000_000_000
 """Nanoseconds in which a file may change twice without its times telling."""
 
@@ -149,17 +151,23 @@ class Request:
         kernel = [library, entry / f"{name}.json", *([constants] if has_constants else [])]
         made_of = [state_of(path, status) for path, status in read.opened.items()]
         others = [state_of(path) for path in (*read.followed, *_packages())]
-        files = [*made_of, *others, *map(state_of, kernel)]
-        states = tuple(state for state in files if state is not None)
-        newest = max([self._newest, *(state.newest for state in (*made_of, *others) if state is not None)])
-        has_changed = len(states) < len(files) or any(state_of(state.path) != state for state in states)
-        if has_changed or newest > self._started - TICK:
+        sources = [state for state in (*made_of, *others) if state is not None]
+        newest = max([self._newest, *(state.newest for state in sources)])
+        if len(sources) < len(made_of) + len(others) or newest > self._started - TICK:
             return
         facts = replace(facts, values={key: os.path.abspath(path) for key, path in facts.values.items()})
-        note = _Note(facts, states, tuple(sorted(read.missed)), str(library), str(constants), str(entry))
-        body = pickle.dumps(note)
         *_, folder = build_directories()
-        _write(folder / FOLDER / self._key, hashlib.sha256(body).digest() + body)
+        for _ in range(MOST_TRIES):
+            files = [state for state in map(state_of, kernel) if state is not None]
+            if len(files) < len(kernel) or any(state_of(state.path) != state for state in sources):
+                return
+            note = _Note(
+                facts, (*sources, *files), tuple(sorted(read.missed)), str(library), str(constants), str(entry)
+            )
+            body = pickle.dumps(note)
+            _write(folder / FOLDER / self._key, hashlib.sha256(body).digest() + body)
+            if all(state_of(state.path) == state for state in files):
+                return
 
 
 def _code() -> Iterable[str]:
