@@ -63,8 +63,9 @@ test-long: $(VENV)/.dev compiler  ## the tests that take longer
 test-python: $(VENV)/.test compiler  ## what depends on the version of Python; another: VENV=.venv-3.12 PYTHON=python3.12
 	$(PYTEST) -n $(WORKERS) --dist worksteal -m '$(BOTH)' tests/transform/language tests/interp tests/payload $(ARGS)
 
-errors: $(VENV)/.dev compiler  ## docs/errors.md from what the tests of both targets provoke
-	$(PYTEST) -n $(WORKERS) --dist worksteal -m '$(BOTH)' --errors-page=docs/errors.md $(ARGS)
+errors: $(VENV)/.dev compiler  ## build/errors.md: every error that the tests of both targets provoke, with an example
+	@mkdir -p build
+	$(PYTEST) -n $(WORKERS) --dist worksteal -m '$(BOTH)' --errors-page=build/errors.md $(ARGS)
 
 lint: $(VENV)/.dev  ## ruff and the import boundaries
 	$(BIN)/ruff check .

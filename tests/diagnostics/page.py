@@ -1,4 +1,4 @@
-"""docs/errors.md: every message once, with an example."""
+"""The page of errors: every message once, with an example."""
 
 from __future__ import annotations
 
