@@ -89,6 +89,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "masked_store": Kind(("p", "n", "v"), has_result=False),
         "strided_load": Kind(("p", "s")),
         "masked_strided_load": Kind(("p", "s", "n")),
+        "lane_mask": Kind(("n",)),
+        "lane_mask_from": Kind(("f", "n")),
         "gather": Kind(("p", "s", "e", "a", "x")),
         "stream_store": Kind(("p", "v"), has_result=False),
         "stream_fence": Kind((), has_result=False),
@@ -106,6 +108,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 """Kinds of rows. A row without a result is a C statement (to be ended by `;`), any other an expression.
 
 Lane i of a `gather` is the element {p}[{a}[i] * {s}] if 0 <= {a}[i] < {e}; else nothing is read, and it is {x}[i].
+Lanes {f} to {f} + {n} of a `lane_mask_from` are true, of a `lane_mask` the first {n}.
 A `splat` repeats a scalar, or a group of a few lanes, over all lanes. A `shuffle` takes some lanes of two vectors. A
 `lead` is the number of elements from {p} on that lie before the next cache line."""
 

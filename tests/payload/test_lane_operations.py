@@ -96,3 +96,27 @@ def test_insert_replaces_one_lane_of_a_copy() -> None:
 def test_insert_refuses_a_lane_or_element_that_does_not_fit(old: str, new: str, message: str) -> None:
     with pytest.raises(VerifyError, match=message):
         parse(INSERT.replace(old, new))
+
+
+MASK = """\
+func @f() -> vector<4xi1> symbols [N] {
+  %m = vector.mask() {count = N - 1, first = 1} : vector<4xi1>
+  tcp.return(%m)
+}
+"""
+
+
+@pytest.mark.parametrize(("count", "lanes"), [(-1, "0000"), (0, "0000"), (1, "0100"), (3, "0111"), (9, "0111")])
+def test_a_mask_has_some_lanes_from_the_first_on(count: int, lanes: str) -> None:
+    module = parse(MASK)
+    (found,) = Evaluation(module.constants, {"N": count + 1}).run_block(module.main.body, [])
+    assert "".join("01"[int(lane)] for lane in found) == lanes
+
+
+def test_a_mask_prints_and_is_read_again() -> None:
+    assert parse(parse(MASK).text()).text() == parse(MASK).text()
+
+
+def test_a_mask_is_of_truth_values() -> None:
+    with pytest.raises(VerifyError, match="a mask has a truth value for each lane"):
+        parse(MASK.replace("vector<4xi1>", "vector<4xsi8>"))

@@ -40,6 +40,8 @@ MEMORY_KINDS = (
     "masked_load_from",
     "strided_load",
     "masked_strided_load",
+    "lane_mask",
+    "lane_mask_from",
     "gather",
     "store",
     "masked_store",
@@ -83,6 +85,8 @@ def memory_body(target: Target, row: InstructionRow) -> list[str]:
         places, rest = read_value(target, row.operands[0], "x", "b"), read_value(target, type_, "y", "c")
         read = write_value(target, type_, row.render(**used), "0")
         return [f"const {element} *m = a;", "int64_t i = 0;", places, rest, read]
+    if "p" not in row.placeholders and row.result is not None:
+        return [write_value(target, type_, row.render(**used), "0")]
     if row.result is not None:
         return [f"const {element} *m = a;", write_value(target, type_, row.render(**used), "0")]
     return [f"{element} *m = out;", "int64_t i = 0;", read_value(target, type_, "x", "a"), f"{row.render(**used)};"]

@@ -99,6 +99,17 @@ def test_loads_from_a_lane_on_touch_nothing_before_or_behind(rows: Any, guarded:
                 np.testing.assert_array_equal(found, want, f"{row.name}, f = {first}, n = {n}")
 
 
+def test_masks_of_lanes(rows: Any, guarded: Any) -> None:
+    """They read no memory: they are given the address behind the last that may be read."""
+    for row in rows_of(rows, "lane_mask", "lane_mask_from"):
+        type_ = result_of(row)
+        for first in range(type_.lanes + 1) if row.kind == "lane_mask_from" else [0]:
+            for n in (-1, 0, 1, type_.lanes - first - 1, type_.lanes - first, type_.lanes + 1, 2**40):
+                want = [first <= lane < first + n for lane in range(type_.lanes)]
+                found = load(rows, row, guarded.end, n, first)
+                np.testing.assert_array_equal(found, np.array(want), f"{row.name}, f = {first}, n = {n}")
+
+
 @pytest.mark.parametrize("stride", STRIDES)
 def test_strided_loads_take_every_stride(rows: Any, guarded: Any, stride: int) -> None:
     for row in rows_of(rows, "strided_load", "masked_strided_load"):

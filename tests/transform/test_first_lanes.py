@@ -72,7 +72,8 @@ def test_numbers_stay(name: str, target: str) -> None:
     )
     modules = [parse(payload(name, dtype)) for dtype in LOWEST]
     kernels = [tcpx.compile(module, schedule, target=target) for module in modules]
-    in_place = {dtype for dtype, kernel in zip(LOWEST, kernels, strict=True) if "_lanes_from" in kernel.c_source}
+    from_a_lane = re.compile(r"load\w*\(.*_lanes_from")
+    in_place = {dtype for dtype, kernel in zip(LOWEST, kernels, strict=True) if from_a_lane.search(kernel.c_source)}
     assert in_place == IN_PLACE.get((name, target), set())
     for module, kernel in zip(modules, kernels, strict=True):
         for n, m, k in ((0, 3, 2), (1, 1, 0), (2, 16, 11), (5, 17, 33), (3, 47, 1), (1, 0, 7)):

@@ -7,7 +7,7 @@ from tcpx.emit_c.printer.literals import literal
 from tcpx.emit_c.printer.memory_access import Access
 from tcpx.emit_c.printer.scopes import Scope
 from tcpx.payload.ir import Operation
-from tcpx.payload.ops.vector import Read
+from tcpx.payload.ops.vector import Mask, Read
 from tcpx.payload.sizes import Dim, Size, is_equal, is_less_equal, product
 from tcpx.payload.types import BufferType, ScalarType, Type, dtype_of
 from tcpx.target import InstructionRow, LaneType
@@ -57,6 +57,9 @@ def _arguments(
             found=", ".join(f"%{v.name}: {v.type}" for v in values) or "none",
         )
     arguments = {placeholder: context.read(value) for placeholder, value in zip(wanted, values, strict=True)}
+    if isinstance(op, Mask):
+        sizes = {"f": op.first, "n": op.count}
+        arguments |= {key: context.sizes.text(sizes[key], scope) for key in row.placeholders}
     if "lane" in row.placeholders:
         arguments["lane"] = str(op.attributes.get("lane", 0))
     guard = ""

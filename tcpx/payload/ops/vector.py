@@ -7,13 +7,21 @@ import numpy as np
 
 from tcpx.payload.evaluator import Array, Evaluation
 from tcpx.payload.facts import facts_at
-from tcpx.payload.fields import DimsAttribute, ElementsAttribute, FlagAttribute, IntAttribute, NumberAttribute, Operand
+from tcpx.payload.fields import (
+    DimAttribute,
+    DimsAttribute,
+    ElementsAttribute,
+    FlagAttribute,
+    IntAttribute,
+    NumberAttribute,
+    Operand,
+)
 from tcpx.payload.ir import Attribute, Operation, Range, Value, register
 from tcpx.payload.ops.constant import check_literal
 from tcpx.payload.ops.gml_st import STREAM, OnSubset, write_subset
 from tcpx.payload.sizes import Dim, is_less_equal, to_text
 from tcpx.payload.subsets import Tile
-from tcpx.payload.types import BufferType, TensorType, Type, VectorType, dtype_of, lanes_of, shape_of, with_shape
+from tcpx.payload.types import BufferType, TensorType, Type, VectorType, dtype_of, i1, lanes_of, shape_of, with_shape
 from tcpx.payload.value_ranges import beside
 
 
@@ -79,6 +87,32 @@ class Read(OnSubset):
             first = [evaluation.size(at) for at in self.first or (0,) * len(kept)]
             made[tuple(map(slice, first, map(add, first, kept)))] = evaluation.select(args[0], self.subset)
         return (made,)
+
+
+@register
+class Mask(Operation):
+    """Truth values of which `count` lanes from `first` on are true: none where `count` is below 1."""
+
+    __slots__ = ()
+    opcode = "vector.mask"
+    first = DimAttribute(default=0)
+    count = DimAttribute(example="1")
+
+    @classmethod
+    def of(cls, count: Dim, lanes: int, first: Dim = 0) -> Operation:
+        """A detached mask; a scalar for one lane."""
+        type_ = i1 if lanes == 1 else VectorType((lanes,), i1)
+        return cls([], [type_], {"count": count} | ({} if first == 0 else {"first": first}))
+
+    def verify(self) -> None:
+        type_ = self.result.type
+        if dtype_of(type_) != i1 or isinstance(type_, TensorType | BufferType) or len(shape_of(type_)) > 1:
+            raise self.error("a mask has a truth value for each lane", required="i1 or vector<Lxi1>", found=str(type_))
+
+    def evaluate(self, args: Sequence[Array], evaluation: Evaluation) -> tuple[Array, ...]:
+        first, lanes = evaluation.size(self.first), np.arange(lanes_of(self.result.type))
+        made = (first <= lanes) & (lanes < first + evaluation.size(self.count))
+        return (made.reshape(evaluation.shape(self.result.type)),)
 
 
 def is_flat(op: OnSubset, vector: Value) -> bool:

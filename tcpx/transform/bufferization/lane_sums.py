@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from tcpx.payload.indexing_maps import dims
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, Operation, Range, Value
+from tcpx.payload.ops.vector import Mask
 from tcpx.payload.sizes import Dim, is_equal, maximum, mod
 from tcpx.payload.types import ScalarType, VectorType, dtype_of
 from tcpx.transform import new
 from tcpx.transform.bufferization.loop_nests import Nest
-from tcpx.transform.vectors.literals import mask_read, truths
 
 
 def rounds(bounds: Range, width: int) -> tuple[Dim, Dim, Dim]:
@@ -31,7 +31,7 @@ def where_counted(nest: Nest, made: Sequence[Value], before: Sequence[Value]) ->
     if nest.lanes is None or is_equal(nest.lanes[1].count, nest.lanes[1].width) is True:
         return [*made]
     strip = nest.lanes[1]
-    mask = nest.build(mask_read(truths(nest.rewriter, nest.op), strip.count, strip.width))
+    mask = nest.build(Mask.of(strip.count, strip.width))
     return [nest.build(new.select(mask, a, b)) for a, b in zip(made, before, strict=True)]
 
 

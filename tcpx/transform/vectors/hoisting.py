@@ -4,9 +4,9 @@ from collections.abc import Hashable
 
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Operation
-from tcpx.payload.ops.vector import Read
+from tcpx.payload.ops.vector import Mask
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.transform.vectors.literals import TRUTHS, invariant_block, is_splat, lane_type, literal_of
+from tcpx.transform.vectors.literals import invariant_block, is_splat, lane_type, literal_of
 
 
 def hoist_literals(rewriter: Rewriter, func: FuncOp) -> None:
@@ -14,7 +14,7 @@ def hoist_literals(rewriter: Rewriter, func: FuncOp) -> None:
     parallel loop they are in; equal ones become one."""
     known: dict[tuple[Block, Hashable], Operation] = {}
     ops = operations(func.body)
-    for key_of in (_literal_key, _splat_key, _source_key, _mask_key):
+    for key_of in (_literal_key, _splat_key, _mask_key):
         for op in ops:
             key = key_of(op) if op.parent is not None else None
             home = invariant_block(op) if key is not None else None
@@ -55,15 +55,8 @@ def _splat_key(op: Operation) -> Hashable:
     return ("splat", op.operands[0], op.results[0].type)
 
 
-def _source_key(op: Operation) -> Hashable:
-    return TRUTHS if op.attributes.get("constant") == TRUTHS else None
-
-
 def _mask_key(op: Operation) -> Hashable:
-    if not isinstance(op, Read):
+    if not isinstance(op, Mask):
         return None
-    source = op.operands[0].defining_op
-    if source is None or _source_key(source) is None:
-        return None
-    sizes = (*op.subset.sizes, *op.first)
-    return ("mask", sizes, op.result.type) if all(isinstance(size, int) for size in sizes) else None
+    lanes = op.first, op.count
+    return ("mask", lanes, op.result.type) if all(isinstance(size, int) for size in lanes) else None

@@ -1,4 +1,4 @@
-"""Constants that pieces need: splats of literals, and masks of the first lanes."""
+"""Constants that pieces need: splats of literals, numbers of lanes and truth values."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -9,17 +9,12 @@ from tcpx.payload.evaluator import Array
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import Block, FuncOp, Operation, Value
 from tcpx.payload.ops.gml_st import Loop
-from tcpx.payload.ops.vector import Read
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim
-from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorType, i1, row_major
 from tcpx.target import LaneType
 from tcpx.transform import new
 
 MOST_LANES: Final = 64
-TRUTHS = "true_lanes"
-"""Name of the stored constant of true values; a masked read of it is a mask."""
 
 
 def lane_type(type_: Type) -> LaneType | None:
@@ -54,11 +49,6 @@ def invariant_block(op: Operation) -> Block | None:
     return None
 
 
-def truths(rewriter: Rewriter, place: Operation) -> Value:
-    """The stored constant of true values."""
-    return _stored(rewriter, place, TRUTHS, np.ones(MOST_LANES, dtype=np.bool_), i1)
-
-
 def true_elements(rewriter: Rewriter, place: Operation, shape: Sequence[int]) -> Value:
     """A stored constant of true values in this shape; a part of it, read as a vector, is a mask."""
     return _stored(rewriter, place, f"true_{'x'.join(map(str, shape))}", np.ones(shape, dtype=np.bool_), i1)
@@ -70,25 +60,31 @@ def lane_numbers(rewriter: Rewriter, place: Operation, step: int, dtype: ScalarT
     return _stored(rewriter, place, f"lane_numbers_{dtype}_{step}".replace("-", "n"), numbers, dtype)
 
 
+def is_all_true(op: Operation | None) -> bool:
+    """Whether an operation is a stored array of true values."""
+    func = op.func if op is not None else None
+    if op is None or func is None or func.module is None or op.stored_array is None:
+        return False
+    array = func.module.constants.get(op.stored_array)
+    return array is not None and array.dtype == np.bool_ and bool(array.all())
+
+
 def _stored(rewriter: Rewriter, place: Operation, name: str, values: Array, dtype: ScalarType) -> Value:
     """A stored constant at the top of the function of `place`; made on first use.
 
     A buffer if the function works on buffers, else a tensor.
     """
-    func = rewriter.func_of(place)
+    func, constants = rewriter.func_of(place), rewriter.module.constants
+    known = constants.name_of(values)
+    if known is None:
+        while name in constants:
+            name += "_"
+        rewriter.add_constant(name, values)
+    name = known or name
     for op in func.body.ops:
         if op.stored_array == name:
             return op.results[0]
-    if name not in rewriter.module.constants:
-        rewriter.add_constant(name, values)
     on_buffers = any(isinstance(a.type, BufferType) for a in func.args)
     shape = values.shape
     type_ = BufferType(shape, dtype, row_major(shape), "constant") if on_buffers else TensorType(shape, dtype)
     return rewriter.insert(new.stored(name, type_), InsertPoint.start(func.body), name).result
-
-
-def mask_read(source: Value, count: Dim, lanes: int, first: Sequence[Dim] = ()) -> Operation:
-    """A detached mask of which the first `count` lanes are true, or as many from `first` on; a scalar for one lane."""
-    if lanes == 1:
-        return Read.of(source, Tile((0,), (count,), dropped=(0,)), i1)
-    return Read.of(source, Tile((0,), (count,)), VectorType((lanes,), i1), first=first)

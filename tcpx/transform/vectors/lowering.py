@@ -6,7 +6,7 @@ from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import ROW, Block, Operation
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.gml_st import If, Loop, StYield
-from tcpx.payload.ops.vector import Extract, FromElements, Gather, Insert, Read, Shuffle, ToTensor, Write
+from tcpx.payload.ops.vector import Extract, FromElements, Gather, Insert, Mask, Read, Shuffle, ToTensor, Write
 from tcpx.payload.rewriter import Rewriter
 from tcpx.target import Target
 from tcpx.transform.recipes import Recipes
@@ -159,7 +159,7 @@ LOWERED.add(VectorLowering.branch, If)
 LOWERED.add(VectorLowering.yielded, StYield)
 LOWERED.add(VectorLowering.written, Write)
 LOWERED.add(VectorLowering.rearranged, Insert, Shuffle)
-LOWERED.add(VectorLowering.kept_where_used, Read, Gather, FromElements)
+LOWERED.add(VectorLowering.kept_where_used, Read, Mask, Gather, FromElements)
 LOWERED.add(VectorLowering.constant, Const)
 LOWERED.add(VectorLowering.extracted, Extract)
 LOWERED.add(VectorLowering.to_tensor, ToTensor)

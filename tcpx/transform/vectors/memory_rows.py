@@ -7,7 +7,7 @@ from tcpx.payload.ir import ROW, Block, FuncOp, Operation, Value
 from tcpx.payload.ops.constant import splat
 from tcpx.payload.ops.gml_st import Loop, OnSubset
 from tcpx.payload.ops.memory import Fence, Lead, Prefetch
-from tcpx.payload.ops.vector import FromElements, Gather, Read, Write
+from tcpx.payload.ops.vector import FromElements, Gather, Mask, Read, Write
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.sizes import Dim, is_equal, product
 from tcpx.payload.subsets import Tile
@@ -17,7 +17,7 @@ from tcpx.target.rows import KINDS
 from tcpx.transform import new
 from tcpx.transform.vectors.accesses import is_empty
 from tcpx.transform.vectors.compute_rows import is_loose
-from tcpx.transform.vectors.literals import mask_read, truths
+from tcpx.transform.vectors.literals import is_all_true
 from tcpx.transform.vectors.refusal import refusal
 from tcpx.transform.vectors.selector import Selector, type_of
 
@@ -25,6 +25,10 @@ from tcpx.transform.vectors.selector import Selector, type_of
 def select_read(selector: Selector, op: Read) -> None:
     """The row of a read; where the rest of the lanes is not 0, it is chosen by a mask."""
     type_ = type_of(op.result, op)
+    if op.value == 0 and is_all_true(op.source.defining_op):
+        (first,) = op.first or (0,)
+        selector.rewrite(op, lambda build: build(Mask.of(product(op.subset.sizes), type_.lanes, first)))
+        return
     buffer = _buffer(op, op.operands[0])
     covered = _covers(op.subset, type_.lanes)
     if op.value != 0 and covered:
@@ -40,6 +44,14 @@ def select_read(selector: Selector, op: Read) -> None:
         selector.rewrite(op, lambda build: _read_lane_by_lane(selector, op, build, type_.lanes))
     else:
         raise selector.missing(op, "load")
+
+
+def select_mask(selector: Selector, op: Mask) -> None:
+    """The row of a mask of lanes."""
+    row = selector.find("lane_mask_from" if op.first != 0 else "lane_mask", type_of(op.result, op), [])
+    if row is None:
+        raise selector.missing(op, "lane_mask")
+    selector.give(op, row)
 
 
 def select_gather(selector: Selector, op: Gather) -> None:
@@ -184,7 +196,8 @@ def _position(op: Read | Write, lane: int) -> tuple[int, ...]:
 def _filled(selector: Selector, op: Read, build: Build, lanes: int) -> Value:
     """The read, and in lanes that it does not reach its `value`."""
     reached: Dim = product(op.subset.sizes)
-    mask = build(mask_read(truths(selector.rewriter, op), reached, lanes, op.first))
+    (first,) = op.first or (0,)
+    mask = build(Mask.of(reached, lanes, first))
     attributes = {**op.attributes, "value": type(op.value)(0)}
     found = build(type(op)(op.operands, [op.result.type], attributes))
     type_ = op.result.type

@@ -8,7 +8,7 @@ from tcpx.payload.ir import ROW, Operation
 from tcpx.payload.ops.constant import Const
 from tcpx.payload.ops.dot_product import Dot, Repeat
 from tcpx.payload.ops.memory import Fence, Lead, Prefetch
-from tcpx.payload.ops.vector import Extract, Gather, Insert, Read, Shuffle, Write
+from tcpx.payload.ops.vector import Extract, Gather, Insert, Mask, Read, Shuffle, Write
 from tcpx.payload.types import ScalarType
 from tcpx.records import frozen
 from tcpx.target import InstructionRow, LaneType, Target
@@ -104,6 +104,10 @@ def _read(named: NamedRow, op: Read) -> None:
     named.check(op, LOADS, type_of(op.result, op))
 
 
+def _mask(named: NamedRow, op: Mask) -> None:
+    named.check(op, ["lane_mask" if op.first == 0 else "lane_mask_from"], type_of(op.result, op))
+
+
 def _gather(named: NamedRow, op: Gather) -> None:
     named.check(op, ["gather"], type_of(op.result, op), [type_of(value, op) for value in op.indices.values()])
 
@@ -121,6 +125,7 @@ NAMED: Final = Recipes[NamedRow]()
 NAMED.add(_structured, Structured)
 NAMED.add(_constant, Const)
 NAMED.add(_read, Read)
+NAMED.add(_mask, Mask)
 NAMED.add(_gather, Gather)
 NAMED.add(_write, Write)
 NAMED.add(_prefetch, Prefetch)

@@ -17,17 +17,17 @@ from tcpx.payload.ops.generic import Yield
 from tcpx.payload.ops.gml_st import If, StYield
 from tcpx.payload.ops.index import Bind
 from tcpx.payload.ops.memory import At
-from tcpx.payload.ops.vector import Extract, FromElements, Gather, Read, Shuffle, first_lanes
+from tcpx.payload.ops.vector import Extract, FromElements, Gather, Mask, Read, Shuffle, first_lanes
 from tcpx.payload.ops.views import FREE
 from tcpx.payload.predicates import Predicate
 from tcpx.payload.rewriter import InsertPoint, Rewriter
-from tcpx.payload.sizes import Dim, Var, is_equal
+from tcpx.payload.sizes import Dim, Var, is_equal, maximum
 from tcpx.payload.subsets import Tile
 from tcpx.payload.types import BufferType, ScalarType, TensorType, Type, VectorType, dtype_of, like
 from tcpx.target import LaneType, Target
 from tcpx.transform import new
 from tcpx.transform.vectors.accesses import Lanes, PieceTiles, is_empty
-from tcpx.transform.vectors.literals import invariant_block, is_splat, lane_numbers, literal_of, mask_read, truths
+from tcpx.transform.vectors.literals import invariant_block, is_splat, lane_numbers, literal_of
 from tcpx.transform.vectors.probes import discard
 from tcpx.transform.vectors.refusal import refusal
 from tcpx.transform.vectors.transposition import Network, network
@@ -137,6 +137,8 @@ class Pieces:
             return self.constant(number, dtype_of(value.type))
         if isinstance(op, Read) and value not in self.grids:
             return self._read(op, index)
+        if isinstance(op, Mask) and value not in self.grids:
+            return self._mask(op, index[0], 1)
         if isinstance(op, Gather) and value not in self.grids:
             return self._gathered(op, index)
         if isinstance(op, FromElements) and value not in self.grids:
@@ -165,6 +167,8 @@ class Pieces:
             return value
         if isinstance(op, Read) and value not in self.grids:
             return self._read(op, index, lanes)
+        if isinstance(op, Mask) and value not in self.grids and lanes.step == 1:
+            return self._mask(op, index[0], lanes.width)
         if isinstance(op, Gather) and lanes.dim >= self._index_rank(op):
             return self._gathered(op, index, lanes)
         if isinstance(op, Gather) and has_gather_row(self.target, op, lanes.width):
@@ -322,17 +326,15 @@ class Pieces:
 
     def mask(self, count: Dim, width: int) -> Value:
         """A mask of which the first `count` lanes are true; of a number of them, it stands outside of the loops."""
-        source = truths(self.rewriter, self.anchor)
         if not isinstance(count, int):
-            return self._once(("mask", count, width), lambda: mask_read(source, count, width), "mask")
-        block, home = invariant_block(self.anchor), source.defining_op
-        if block is None or home is None:
+            return self._once(("mask", count, width), lambda: Mask.of(count, width), "mask")
+        block = invariant_block(self.anchor)
+        if block is None:
             raise refusal(self.anchor, "needs a mask of lanes", "an operation of a function", "an operation of none")
         key = ("mask", count, width, id(block))
         known = self._made.get(key)
         if known is None:
-            at = InsertPoint.after(home) if home.parent is block else InsertPoint.start(block)
-            made = self.rewriter.insert(mask_read(source, count, width), at, f"mask.{count}")
+            made = self.rewriter.insert(Mask.of(count, width), InsertPoint.start(block), f"mask.{count}")
             self.created.append(made)
             known = self._made[key] = made.result
         return known
@@ -425,6 +427,12 @@ class Pieces:
         value = self._made[key] = self.insert(made, name, op, place)
         self.continue_as(op, made)
         return value
+
+    def _mask(self, op: Mask, at: int, width: int) -> Value:
+        """Lanes of a mask from one on."""
+        first = maximum(0, op.first - at)
+        count = op.first + op.count - at - first
+        return self._once(("lanes of a mask", op, at, width), lambda: Mask.of(count, width, first), op.result.name)
 
     @staticmethod
     def _index_rank(op: Gather) -> int:

@@ -11,7 +11,7 @@ from tcpx.payload.ops.dot_product import Dot, Repeat
 from tcpx.payload.ops.gml_st import If, Loop
 from tcpx.payload.ops.index import IndexValue
 from tcpx.payload.ops.memory import Lead, Prefetch
-from tcpx.payload.ops.vector import Extract, FromElements, Gather, Insert, Read, Shuffle, Write
+from tcpx.payload.ops.vector import Extract, FromElements, Gather, Insert, Mask, Read, Shuffle, Write
 from tcpx.payload.rewriter import Rewriter
 from tcpx.payload.types import BufferType
 from tcpx.target import Target
@@ -33,6 +33,7 @@ from tcpx.transform.vectors.memory_rows import (
     add_fences,
     select_gather,
     select_lead,
+    select_mask,
     select_prefetch,
     select_read,
     select_write,
@@ -88,6 +89,7 @@ SELECTED.add(select_structured, Structured)
 SELECTED.add(_select_constant, Const)
 SELECTED.add(select_index, IndexValue)
 SELECTED.add(select_read, Read)
+SELECTED.add(select_mask, Mask)
 SELECTED.add(select_gather, Gather)
 SELECTED.add(select_write, Write)
 SELECTED.add(select_prefetch, Prefetch)

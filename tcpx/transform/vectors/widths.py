@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import ROW, Block, Operation, Value
 from tcpx.payload.ops.gml_st import If, Loop, StYield
-from tcpx.payload.ops.vector import FromElements, Gather, Insert, Read, Shuffle
+from tcpx.payload.ops.vector import FromElements, Gather, Insert, Mask, Read, Shuffle
 from tcpx.payload.types import HALF, ScalarType, VectorType, dtype_of, f32, shape_of, si32, si64
 from tcpx.target import LaneType, Target
 from tcpx.transform.vectors.lane_dims import (
@@ -36,7 +36,7 @@ def uses_vectors(op: Operation) -> bool:
 def is_source(value: Value) -> bool:
     """Whether pieces of any width can be had of the value: it is read, a literal, or given by elements."""
     op = value.defining_op
-    return op is not None and (op.is_fixed or isinstance(op, Read | Gather | FromElements))
+    return op is not None and (op.is_fixed or isinstance(op, Read | Mask | Gather | FromElements))
 
 
 def place_dtype(indices: Value) -> ScalarType:

@@ -282,7 +282,7 @@ def test_fixed_masks_are_made_once_before_the_loops() -> None:
     """
     check(text, [{"M": m} for m in (0, 1, 3)])
     module = selected(text)
-    masks = [op for op in code(module.main) if str(op.attributes.get("row", "")).endswith("load_i1x16")]
+    masks = [op for op in code(module.main) if str(op.attributes.get("row", "")).startswith("lane_mask")]
     assert len(masks) == 1
     assert masks[0].parent is module.main.body
     assert kinds(module)["horizontal_max"] == 1
