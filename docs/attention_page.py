@@ -15,17 +15,17 @@ _HEAD: Final = """\
 
 <!-- Made by `make docs` from examples/attention; do not edit. -->
 
-`softmax(scale * q k^T) v` for H heads, M queries and N keys, all three known when the kernel is called. Written down as
-below, it takes a matrix of N scores for each query, twice. What follows derives the form that takes one block of keys
-at a time: the maximum of the scores so far, the sum of the powers below it and the sum of the values by these powers
-are carried along, and corrected where the maximum rises (Milakov and Gimelshein, 2018; Dao et al., 2022). No statement
-is about attention: `fuse_dependent` asks the operations on the way from the maximum what they make of it
-([ADR 0030](adr/0030-changes-of-running-results.md)), and refuses what does not separate.
+This page computes `softmax(scale * q k^T) v` for H heads, M queries and N keys, all three known only at run time. Written as
+below, it stores N scores per query, twice. The schedule derives the form that processes one block of keys at a time
+(Milakov and Gimelshein, 2018; Dao et al., 2022). The loop over blocks carries the running maximum of the scores, the sum of the
+exponentials, and the sum of the values weighted by them; when the maximum rises, it rescales both sums. No transform knows
+attention: `fuse_dependent` asks each operation between the maximum and the sums how its result changes with the maximum
+([ADR 0030](adr/0030-changes-of-running-results.md)), and refuses one whose change is not a factor or a summand.
 
-The default schedule does the same for any attention that it finds, for other shapes, masks and dtypes
-(`schedules/lib/attention.tcps`); this is the example of [examples/attention](../examples/attention), for {target}. Each
-statement of the derivation is followed by the loop nest that it leaves, and so is each group of those that come behind;
-`tcpx explain` shows the payload as well.
+The default schedule does the same for any attention that it recognizes, with other shapes, masks and dtypes
+(`schedules/lib/attention.tcps`). This page follows [examples/attention](../examples/attention) for {target}. After each
+statement of the derivation, and after each group of later statements, it shows the resulting loop nest. `tcpx explain` also shows
+the payload.
 
 ## The payload
 
@@ -37,13 +37,13 @@ statement of the derivation is followed by the loop nest that it leaves, and so 
 
 
 def attention_page() -> str:
-    """The text of the page: of several steps of a line, the nest after the last one."""
+    """The text of the page. If one line makes several steps, it shows the nest after the last one."""
     module = tcpx.load(EXAMPLE / "attention.tcp")
     schedule = EXAMPLE / "attention.tcps"
     lines = schedule.read_text(encoding="utf-8").splitlines()
-    found = tcpx.explain(module, tcpx.load_schedule(schedule), target=TARGET)
+    explanation = tcpx.explain(module, tcpx.load_schedule(schedule), target=TARGET)
     shown: dict[int, str] = {}
-    for step in found.steps:
+    for step in explanation.steps:
         place = step.location
         if step.loops is not None and place is not None and Path(place.file).name == schedule.name:
             shown[step.calls[-1][1].line if step.calls else place.line] = str(step.loops)
@@ -60,12 +60,12 @@ def attention_page() -> str:
         last = [n for n in statements if n in shown]
         if not is_derived and last:
             code = "\n".join(lines[n - 1][2:] for n in statements)
-            parts.append(f"```tcps\n{code}\n```\n\nleaves\n\n```\n{shown[last[-1]].rstrip()}\n```\n")
+            parts.append(f"```tcps\n{code}\n```\n\ngives\n\n```\n{shown[last[-1]].rstrip()}\n```\n")
     return "\n".join(parts)
 
 
 def _sections(lines: list[str]) -> list[list[int]]:
-    """The numbers of the lines of the schedule, in groups as empty lines part them."""
+    """The line numbers of the schedule, in groups separated by empty lines."""
     start = next(n for n, line in enumerate(lines, 1) if line.startswith("schedule"))
     groups: list[list[int]] = [[]]
     for n in range(start + 1, len(lines)):
@@ -77,7 +77,7 @@ def _sections(lines: list[str]) -> list[list[int]]:
 
 
 def _registers_from(lines: list[str]) -> int:
-    """The line from which on the schedule says how a block is computed, in registers."""
+    """The first line about the computation of a block in registers."""
     return next(n for n, line in enumerate(lines, 1) if "The scores of a block" in line)
 
 
