@@ -1,1 +1,1 @@
-"""One transform per file; importing a file registers it."""
+"""One transform per file; importing the file registers it."""

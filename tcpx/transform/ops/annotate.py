@@ -1,4 +1,4 @@
-"""annotate: say something about an operation that later statements can ask for."""
+"""annotate: attach a note that later statements can read."""
 
 from tcpx.transform.declaration import (
     OP_OR_LOOP,
@@ -17,9 +17,9 @@ from tcpx.transform.declaration import (
 class Annotate(Transform):
     """Attach a note to an operation or loop. `x.attribute("name")` gives its text, also in the `where` of a match.
 
-    The note goes with all copies made from then on, and with what the operation is lowered to; the C has it as a
-    comment. It is no part of the payload: the text of the payload, what `cse` merges and its fingerprint are as before.
-    A note of the same name is replaced.
+    The note is copied with every later copy of its target, and goes with what the operation is lowered to; in the C it
+    is a comment. It is not part of the payload: it changes neither the payload text, nor what `cse` merges, nor the
+    fingerprint. A note of the same name is replaced.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>, %v: tensor<32x8xf32>)
@@ -38,9 +38,9 @@ class Annotate(Transform):
     name = "annotate"
     category = Category.INSPECTION
     parameters = (
-        Parameter("target", OP_OR_LOOP, doc="what the note is about"),
+        Parameter("target", OP_OR_LOOP, doc="the operation or loop"),
         Parameter("note", STRING, doc="its name"),
-        Parameter("text", STRING, "", doc="what it says; nothing if the name says it all"),
+        Parameter("text", STRING, "", doc="the text of the note; may be empty"),
     )
     marks = False
 

@@ -1,5 +1,5 @@
-# ruff: noqa: N999 - a file is called like its transform
-"""assert: something the author of a schedule relies on."""
+# ruff: noqa: N999 - a file has the name of its transform
+"""assert: a condition that the author of a schedule relies on."""
 
 from tcpx.payload.diagnostics import Diagnostic, Kind, ScheduleError
 from tcpx.transform.declaration import (
@@ -19,8 +19,8 @@ from tcpx.transform.declaration import (
 class AssertThat(Transform):
     """End the run with a definite error if a condition does not hold: the schedule is wrong, whatever it is tried on.
 
-    `require` is for what a payload may or may not offer, and `try` and `optional` recover from it; nothing does from
-    `assert`. A condition on sizes that only a run of the kernel decides is refused: `specialize` makes versions of it.
+    `require` is for properties that a payload may lack; `try` and `optional` recover from it, but not from `assert`. A
+    condition on sizes that is decided only at run time is refused; `specialize` makes versions for it.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
@@ -39,7 +39,7 @@ class AssertThat(Transform):
     name = "assert"
     category = Category.INSPECTION
     parameters = (
-        Parameter("condition", BOOL, doc="what has to hold, decided now"),
+        Parameter("condition", BOOL, doc="what must hold; decided while the schedule runs"),
         Parameter("message", STRING, "an assertion of the schedule does not hold", doc="the error if it does not"),
     )
     mutates = False

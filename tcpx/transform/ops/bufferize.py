@@ -1,4 +1,4 @@
-"""bufferize: tensor values become memory."""
+"""bufferize: put tensors into memory."""
 
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.rewriter import Rewriter
@@ -21,19 +21,18 @@ from tcpx.transform.grouping import dissolve_all
 
 @register
 class Bufferize(Transform):
-    """Put every tensor value of a function, and of those it calls, into memory: arguments, results, the stack and the
-    workspace.
+    """Put every tensor of a function, and of its callees, into memory: arguments, results, the stack, the workspace.
 
-    A loop updates its destinations in place, and what is yielded or returned is computed where it goes. Arguments
-    become buffers; each result becomes one more argument; of what is `strided`, the strides of all dims but the
-    innermost become symbols. Operations that are still on tensors become loop nests
-    over their elements, composites are decomposed. What cannot be in place is copied, and each copy is a remark: the
-    attribute `remarks` of the function lists them, naming the two uses that conflict.
+    A loop updates its destinations in place; a yielded or returned value is computed at its destination. Arguments
+    become buffers. Each result becomes one more argument. The outer strides of a `strided` tensor become symbols.
+    Operations that are still on tensors become loop nests over their elements; composites are decomposed. What cannot
+    be in place is copied. Each copy is a remark in the function's attribute `remarks`, which names the two uses that
+    conflict.
 
-    What is `inout` is written where the result of its name is computed, once nothing reads it any more.
+    An `inout` argument is overwritten where the result of its name is computed, after its last read.
 
-    Loops stay what they are. A handle to an operation that becomes a loop nest denotes its arithmetic in there.
-    Compilation applies it where the schedule does not.
+    Existing loops remain. A handle to an operation that becomes a loop nest denotes the arithmetic in that nest.
+    Compilation applies this step if the schedule does not.
 
     before:
         func @f(%x: tensor<[N]xf32>, %y: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] {
@@ -70,17 +69,17 @@ class Bufferize(Transform):
 
 
 def bufferize(rewriter: Rewriter, func: FuncOp) -> tuple[str, ...]:
-    """Put every tensor value of `func`, and of what it calls, into memory; what is there already stays as it is.
+    """Put every tensor of `func`, and of its callees, into memory; buffers stay as they are.
 
-    Returns a remark for each copy that had to be made. Raises VerifyError, located, for an operation on tensors that
-    is neither structured nor composite.
+    Returns a remark for each copy. Raises VerifyError, located, for an operation on tensors that is neither structured
+    nor composite.
     """
     called = rewriter.module.reached(func)
     return tuple(remark for held in called for remark in bufferize_one(rewriter, held))
 
 
 def bufferize_one(rewriter: Rewriter, func: FuncOp) -> tuple[str, ...]:
-    """The same of one function; those that it calls are on buffers."""
+    """The same for one function whose callees are already on buffers."""
     if "results" in func.attributes:
         return ()
     prepare(rewriter, func)

@@ -17,17 +17,17 @@ from tcpx.transform.identities import INEXACT
 
 @register
 class Canonicalize(Transform):
-    """Fold pads and slices that change nothing, branches whose condition is decided, and what algebra makes simpler;
-    then cse and dce.
+    """Fold pads and slices that change nothing, branches with a decided condition, and algebraic identities; then cse
+    and dce.
 
     Identities that hold for every value are always applied: `x + -0.0`, `x * 1`, `x / 1`, `neg(neg(x))`, `min(x, x)`,
-    `max(x, -inf)`, a `select` of equal arms, casts to the dtype that is there, casts there and back that lose nothing,
-    transposes and broadcasts of each other, and those that change nothing. An elementwise operation on operands that
-    are repeated alike is computed before the broadcast. Others change what is rounded, and are asked for:
+    `max(x, -inf)`, a `select` with equal arms, casts to the same dtype, lossless casts there and back, transposes and
+    broadcasts of each other, and those that change nothing. An elementwise operation on operands that are broadcast
+    alike is computed before the broadcast. Rewrites that change rounding are options:
 
-    * `fma`: a product that is added to something, or from which it is taken, is rounded once, with it;
-    * `reciprocals`: a division by what is repeated is a product with its reciprocal;
-    * `zeros`: `x + 0.0` is x, also where x is -0.0, and `x * 0.0` and `x - x` are 0, also of NaN and infinities.
+    * `fma`: a product that is added or subtracted is rounded once, together with the sum;
+    * `reciprocals`: a division by a broadcast value becomes a product with its reciprocal;
+    * `zeros`: `x + 0.0` is x, also if x is -0.0; `x * 0.0` and `x - x` are 0, also for NaN and infinities.
 
     before:
         func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -48,9 +48,9 @@ class Canonicalize(Transform):
     category = Category.CLEANUP_AND_LOWERING
     parameters = (
         Parameter("target", OP_OR_LOOP, doc="the function, loop or operation to clean"),
-        Parameter("fma", BOOL, False, doc="products and sums of floats are rounded once"),
-        Parameter("reciprocals", BOOL, False, doc="what is divided by a broadcast is multiplied by reciprocals"),
-        Parameter("zeros", BOOL, False, doc="the sign of a zero does not matter, nor do NaN and infinities times 0"),
+        Parameter("fma", BOOL, False, doc="round products and sums of floats once"),
+        Parameter("reciprocals", BOOL, False, doc="replace division by a broadcast with a product of reciprocals"),
+        Parameter("zeros", BOOL, False, doc="ignore the sign of zeros, and NaN and infinities times 0"),
     )
     marks = False
 

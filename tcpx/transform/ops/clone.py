@@ -1,4 +1,4 @@
-"""clone: a call runs a copy of its function."""
+"""clone: give a call its own copy of the function."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tcpx.transform.outlining import clone
 
 @register
 class Clone(Transform):
-    """Give a call a copy of its function, to be scheduled in another way than for the other calls.
+    """Give a call its own copy of its function, to be scheduled separately from the other calls.
 
-    Handles to operations of the function denote both copies; `x in c` those that the call `c` runs. Sizes that are
-    numbers at the call are numbers in the copy, where `specialize` takes the version for them and tests nothing. What
-    the function calls is not copied: clone again, inside.
+    Handles to operations of the function denote both copies; `x in c` denotes those that the call `c` runs. Sizes that
+    are numbers at the call are numbers in the copy: there `specialize` takes the version for them without a test. The
+    callees of the function are not copied: clone again, inside.
 
     before:
         func @f(%x: tensor<[M]xf32>) -> tensor<[M]xf32> symbols [M] {

@@ -1,4 +1,4 @@
-"""coalesce: adjacent dims of an operation as one, or a loop and the one in it."""
+"""coalesce: merge adjacent dims of an operation, or a loop with the one directly inside."""
 
 from tcpx.payload.ops.gml_st import Loop
 from tcpx.transform.coalescing import coalesce_dims
@@ -19,19 +19,19 @@ from tcpx.transform.loop_coalescing import coalesce_loops
 
 @register
 class Coalesce(Transform):
-    """Let one dim of an operation stand for several that lie next to each other in memory: a long dim to tile and to
-    vectorize in place of a short one in loops over the others.
+    """Merge dims of an operation that are adjacent in memory into one: a long dim to tile and vectorize, instead of a
+    short one in loops over the others.
 
-    Every operand and result has all of these dims side by side and in this order, or none of them. Reshapes round the
-    operation, which move nothing, show its operands and results so; between two operations that are both coalesced
-    there is none. An elementwise operation keeps its class, others become a generic. The dim has the name of the first.
-    What is `strided`, or shown by a view such as a slice, has gaps, and is refused.
+    Every operand and result must have all of these dims, adjacent and in this order, or none of them. Reshapes around
+    the operation, which move no data, give its operands and results this form; between two coalesced operations there
+    is no reshape. An elementwise operation keeps its class, others become a generic. The dim has the name of the first.
+    `strided` operands, and views with gaps such as slices, are refused.
 
-    Of a loop, it makes one loop of it and of the loop that is all there is in it, over the product of their iterations,
-    in the same order: for threads to share more of them, or to tile them further. The handle of the outer loop denotes
-    it, the one of the inner loop ends; it is parallel if both are. The range of the inner loop depends on no iteration
-    of the outer one, and it goes on from the destination, or writes it from nothing. `coalesce(i)` again takes the
-    next loop in it.
+    For a loop, it merges the loop with the single loop directly inside, over the product of their iterations, in the
+    same order: so that threads can share more iterations, or to tile them further. The handle of the outer loop denotes
+    the new loop, that of the inner loop ends; the new loop is parallel if both are. The range of the inner loop must
+    not depend on the outer iteration, and the inner loop must continue from the destination, or overwrite it.
+    `coalesce(i)` again merges the next inner loop.
 
     before:
         func @f(%x: tensor<[M]x7x3xf32>) -> tensor<[M]x7x3xf32> symbols [M] {
@@ -55,9 +55,9 @@ class Coalesce(Transform):
     name = "coalesce"
     category = Category.OPERATION_TREE
     parameters = (
-        Parameter("target", OP_OR_LOOP, doc="a structured operation on tensors, or a loop round another one"),
+        Parameter("target", OP_OR_LOOP, doc="a structured operation on tensors, or a loop around another one"),
         Parameter(
-            "dims", DIMS, None, doc="the dims, outermost first; all of the operation if not given; none of a loop"
+            "dims", DIMS, None, doc="the dims, outermost first; all of the operation if not given; not for a loop"
         ),
     )
     results = (Result.TARGET,)

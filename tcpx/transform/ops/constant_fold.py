@@ -1,4 +1,4 @@
-"""constant_fold: what can be computed now, as a constant."""
+"""constant_fold: evaluate operations on constants."""
 
 from collections.abc import Sequence
 
@@ -30,11 +30,11 @@ from tcpx.transform.editing import erase_dead
 
 @register
 class ConstantFold(Transform):
-    """Evaluate an operation, or a loop, that reads only constants: its result becomes a constant of the module, and
-    what only led to it is gone. The handle then denotes the constant. In a function that is called, an argument that is
-    a constant in every call counts as one: where calls give different ones, each hands over what comes of its own. A
-    weight that is packed outside all loops is packed when the kernel is compiled, once for all versions that pack it
-    alike:
+    """Evaluate an operation, or a loop, that reads only constants. Its result becomes a constant of the module, and its
+    unused producers are erased. The handle then denotes the constant. In a function that is called, an argument that is
+    constant in every call counts as a constant; if the calls pass different ones, each call passes its own result. A
+    weight that is packed outside all loops is thus packed at compile time, once for all versions with the same
+    packing:
 
         let bp = pack(mm.rhs, [k, n])
         constant_fold(bp)
@@ -58,7 +58,7 @@ class ConstantFold(Transform):
 
     name = "constant_fold"
     category = Category.LAYOUT_AND_MEMORY
-    parameters = (Parameter("target", OP_OR_LOOP, doc="what reads only constants and has one result of static shape"),)
+    parameters = (Parameter("target", OP_OR_LOOP, doc="an operation or loop with one result of static shape"),)
     results = (Result.OP,)
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
@@ -97,7 +97,7 @@ class ConstantFold(Transform):
 
 
 def _insert(ctx: TransformContext, op: Operation, name: str, before: Operation) -> Operation:
-    """The constant that stands for what `op` computes."""
+    """The constant that replaces the result of `op`."""
     made = new.stored(name, op.results[0].type, op.location)
     made.stand_for(op)
     ctx.rewriter.insert(made, InsertPoint.before(before), op.results[0].name)
@@ -117,7 +117,7 @@ def _stored(ctx: TransformContext, computed: Array, base: str) -> str:
 
 
 def _calls(ctx: TransformContext, op: Operation, read: Sequence[Value]) -> list[Operation]:
-    """The calls of the function, where arguments of it are read: each has to give them constants."""
+    """The calls of the function whose arguments are read: each must pass constants."""
     func = ctx.rewriter.func_of(op)
     calls = (
         func.callers() if read and all(value in func.args for value in read) and STRIDED not in func.attributes else []
@@ -135,7 +135,7 @@ def _calls(ctx: TransformContext, op: Operation, read: Sequence[Value]) -> list[
 def _computed(
     ctx: TransformContext, op: Operation, needed: Sequence[Operation], read: Sequence[Value], call: Operation | None
 ) -> Array:
-    """What `op` gives, in a call of its function if it reads arguments."""
+    """The result of `op`, for one call of its function if it reads arguments."""
     evaluation = Evaluation(ctx.rewriter.module.constants, {})
     with np.errstate(all="ignore"):
         for value in read if call is not None else ():
@@ -158,7 +158,7 @@ def _computed(
 
 
 def _check_sizes(ctx: TransformContext, op: Operation, needed: Sequence[Operation]) -> None:
-    """Raise ScheduleError where an operation depends on sizes that are known only when the kernel runs."""
+    """Raise ScheduleError if an operation depends on sizes that are known only at run time."""
     for root in needed:
         inner = {str(v.name) for each in root.walk() if isinstance(v := each.attributes.get("var"), Var)}
         for each in root.walk():
@@ -176,7 +176,7 @@ def _check_sizes(ctx: TransformContext, op: Operation, needed: Sequence[Operatio
 
 
 def _needed(op: Operation) -> tuple[list[Operation], list[Value]]:
-    """The operations that `op` depends on and `op` itself, in an order to run them, and the values that no operation
+    """The operations that `op` depends on and `op` itself, in execution order, and the values that no operation
     defines."""
     order: dict[Operation, None] = {}
     given: dict[Value, None] = {}
@@ -196,7 +196,7 @@ def _needed(op: Operation) -> tuple[list[Operation], list[Value]]:
 
 
 def _read_from_outside(op: Operation) -> list[Value]:
-    """The values that an operation, or what is in it, uses and that are not defined in it."""
+    """The values that an operation, or its body, uses but does not define."""
     inside = {value for each in op.walk() for value in each.defined}
     used = dict.fromkeys(value for each in op.walk() for value in each.operands)
     return [value for value in used if value not in inside]

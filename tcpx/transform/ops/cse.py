@@ -1,4 +1,4 @@
-"""cse: one operation instead of several that compute the same."""
+"""cse: merge operations that compute the same."""
 
 from tcpx.transform.cleanup import merge_equal
 from tcpx.transform.declaration import (
@@ -15,7 +15,7 @@ from tcpx.transform.declaration import (
 
 @register
 class Cse(Transform):
-    """Merge pure operations with the same operands and attributes. Handles to the merged ones name the one left.
+    """Merge pure operations with the same operands and attributes. Handles to all of them denote the remaining one.
 
     before:
         func @f(%x: tensor<4xf32>) -> tensor<4xf32> {

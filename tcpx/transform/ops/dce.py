@@ -1,4 +1,4 @@
-"""dce: erase what nothing uses."""
+"""dce: erase unused operations."""
 
 from tcpx.transform.cleanup import erase_unused
 from tcpx.transform.declaration import (
@@ -15,7 +15,7 @@ from tcpx.transform.declaration import (
 
 @register
 class Dce(Transform):
-    """Erase operations whose results nothing uses. A handle to one of them ends.
+    """Erase operations whose results have no uses. Handles to them end.
 
     before:
         func @f(%x: tensor<4xf32>) -> tensor<4xf32> {

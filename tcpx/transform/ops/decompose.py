@@ -1,4 +1,4 @@
-"""decompose: a composite operation as the operations it stands for."""
+"""decompose: expand an operation into simpler ones."""
 
 from collections.abc import Sequence
 
@@ -24,14 +24,14 @@ from tcpx.transform.elementwise_splitting import split_body
 
 @register
 class Decompose(Transform):
-    """Replace a composite operation by operations of the tree, or an elementwise one by the simpler ones that a target
-    without it computes. The handle then denotes the last of them.
+    """Expand a composite operation into operations of the tree, or an elementwise one into the simpler ones that
+    targets without it compute. The handle then denotes the last of them.
 
-    A tile of an operation that finds places, such as `tcp.reduce_argmax`, becomes one that counts from the first
-    element of the tile, in 32 bits where these hold that, and what joins its result with what there is.
+    A tile of an operation that returns positions, such as `tcp.reduce_argmax`, becomes one with positions relative to
+    the tile, in 32 bits if they fit, followed by the combination with the previous result.
 
-    An elementwise generic becomes one operation for each of its body, on tensors, with broadcasts and transposes for
-    what its maps read otherwise: the reverse of `fuse_elementwise`.
+    An elementwise generic becomes one tensor operation per operation of its body, with broadcasts and transposes where
+    its maps require them: the inverse of `fuse_elementwise`.
 
     before:
         func @f(%x: tensor<[M]x10xf32>) -> tensor<[M]x10xf32> symbols [M] {
@@ -56,7 +56,7 @@ class Decompose(Transform):
 
     name = "decompose"
     category = Category.OPERATION_TREE
-    parameters = (Parameter("target", OP, doc="a composite or elementwise operation, a generic, a tile of places"),)
+    parameters = (Parameter("target", OP, doc="a composite or elementwise operation, a generic, a tile of positions"),)
     results = (Result.OP,)
     marks = False
 
@@ -96,7 +96,7 @@ def _is_on_tensors(op: Operation) -> bool:
 
 
 def _parts(ctx: TransformContext, op: Operation, build: Build) -> Sequence[Value]:
-    """What takes the place of the results; nothing of an operation that is not made of others."""
+    """The replacements of the results; nothing for an operation without a decomposition."""
     if isinstance(op, Composite):
         return [op.decompose(build)]
     if isinstance(op, Elementwise):

@@ -1,4 +1,4 @@
-"""dissolve: a group gives its operations back."""
+"""dissolve: end a group."""
 
 from tcpx.payload.ops.group import Group
 from tcpx.transform.declaration import (
@@ -14,17 +14,16 @@ from tcpx.transform.declaration import (
 )
 from tcpx.transform.grouping import dissolve
 
-BINDING = Parameter("binding", BOOL, True, doc="whether its promise has to be kept")
+BINDING = Parameter("binding", BOOL, True, doc="whether its promise must be fulfilled")
 
 
 @register
 class Dissolve(Transform):
-    """End a group as it promises. The handle of the group ends; those of its operations go on.
+    """End a group and fulfil its promise. The handle of the group ends; those of its operations remain.
 
-    Without a promise, and with `promise: nest`, its operations stand where it stood. With `promise: function` they are
-    in a function that is called there. With `promise: row` a row of the target is called (`lower_to`), for the one
-    operation of the group that does more than move data. A promise that cannot be kept is refused; `binding: false`
-    drops it.
+    Without a promise, and with `promise: nest`, the operations take the place of the group. With `promise: function`,
+    they move into a function, which is called there. With `promise: row`, a row of the target replaces (`lower_to`) the
+    one operation of the group that computes. A promise that cannot be fulfilled is refused; `binding: false` drops it.
 
     before:
         func @f(%x: tensor<8xf32>) -> tensor<8xf32> {

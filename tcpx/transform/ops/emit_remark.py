@@ -1,4 +1,4 @@
-"""emit_remark: say something about an operation."""
+"""emit_remark: print a message about an operation."""
 
 from tcpx.transform.declaration import (
     OP_OR_LOOP,
@@ -31,7 +31,7 @@ class EmitRemark(Transform):
     name = "emit_remark"
     category = Category.INSPECTION
     parameters = (
-        Parameter("target", OP_OR_LOOP, doc="what the remark is about"),
+        Parameter("target", OP_OR_LOOP, doc="the operation or loop"),
         Parameter("message", STRING, doc="the text"),
     )
     mutates = False

@@ -1,4 +1,4 @@
-"""fission: a loop as two, one after the other."""
+"""fission: split the body of a loop into two loops."""
 
 from tcpx.transform.declaration import (
     LOOP,
@@ -17,11 +17,11 @@ from tcpx.transform.loop_fission import fission
 
 @register
 class Fission(Transform):
-    """Let two loops do what one does: the first computes `after` of the body with what that needs, the second the rest.
+    """Split a loop into two: the first computes `after` and its producers in the body, the second the rest.
 
-    What the second reads of the first is in memory between them: where it is yielded to, or in a tensor with a slot for
-    each iteration. What only shows or repeats elements is done in both. The handle of the loop denotes the second; the
-    step returns both. `fuse` and `fuse_siblings` go the other way.
+    Values that pass from the first to the second are stored: at their destination, or in a tensor with a slot for each
+    iteration. Views and broadcasts are repeated in both. The handle of the loop denotes the second; the step returns
+    both. `fuse` and `fuse_siblings` are the inverse.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %y: tensor<[M]x64xf32>) -> tensor<[M]x64xf32> symbols [M] {
@@ -59,7 +59,7 @@ class Fission(Transform):
     category = Category.LOOPS
     parameters = (
         Parameter("loop", LOOP, doc="the loop"),
-        Parameter("after", OP, doc="the operation in it that ends the first part"),
+        Parameter("after", OP, doc="the operation in the body that ends the first part"),
     )
     results = (Result.LOOP, Result.LOOP)
 

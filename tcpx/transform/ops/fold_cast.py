@@ -1,4 +1,4 @@
-"""fold_cast: a contraction that reads its factor as it was before it was widened."""
+"""fold_cast: let a contraction read an operand without its widening cast."""
 
 from tcpx.payload.interfaces import Elementwise, Structured
 from tcpx.payload.ir import Value
@@ -18,15 +18,15 @@ from tcpx.transform.editing import erase_dead
 from tcpx.transform.factors import contraction_of
 
 SIGNIFICAND = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
-"""Bits of whole numbers that a float holds exactly."""
+"""Bits of integers that a float represents exactly."""
 
 
 @register
 class FoldCast(Transform):
-    """Let a contraction read a factor without the cast that widens it: it casts its factors itself.
+    """Let a contraction read a factor without the cast that widens it; the contraction then widens it.
 
-    The dtype cast to must hold every number of the one cast from; an integer that wraps around in the dtype of the sum
-    does not pass through a float, which is saturated.
+    The dtype of the cast must represent every value of the factor. An integer that wraps around in the dtype of the sum
+    must not pass through a float, which saturates.
 
     before:
         func @f(%x: tensor<[M]x64xui8>, %w: tensor<64x32xsi8>) -> tensor<[M]x32xsi32> symbols [M] {
@@ -73,13 +73,13 @@ class FoldCast(Transform):
 
 
 def passes_unchanged(stored: ScalarType, through: ScalarType, to: ScalarType) -> bool:
-    """Whether every number of `stored` comes to the same in `to` when it is cast to `through` before, which holds it.
-    Integers wrap around in an integer that is narrower; floats are saturated."""
+    """Whether a cast from `stored` to `to` gives the same value directly and through `through`, which represents it.
+    Integers wrap around in a narrower integer; floats saturate."""
     return not (stored.is_integer and through.is_float and to.is_integer) or holds(to, stored)
 
 
 def check_passes_unchanged(ctx: TransformContext, op: Structured, factor: Value, through: ScalarType) -> None:
-    """Raise ScheduleError where a cast of a factor to `through` changes what the contraction makes of it."""
+    """Raise ScheduleError if a cast of a factor to `through` changes the result of the contraction."""
     stored, to = dtype_of(factor.type), dtype_of(op.result.type)
     if passes_unchanged(stored, through, to):
         return
@@ -92,7 +92,7 @@ def check_passes_unchanged(ctx: TransformContext, op: Structured, factor: Value,
 
 
 def holds(wide: ScalarType, narrow: ScalarType) -> bool:
-    """Whether a dtype holds every number of another one."""
+    """Whether a dtype represents every value of another one."""
     if narrow.is_integer and wide.is_integer:
         return wide.minimum <= narrow.minimum and narrow.maximum <= wide.maximum
     if narrow.is_integer and wide.is_float:

@@ -1,4 +1,4 @@
-"""fold_offset: what is subtracted from a factor of an integer contraction, taken out of the sum."""
+"""fold_offset: move the zero point of a factor out of an integer contraction."""
 
 from tcpx.payload.indexing_maps import map_dims
 from tcpx.payload.interfaces import Elementwise, Structured
@@ -22,13 +22,12 @@ from tcpx.transform.factors import Offset, contraction_of
 
 @register
 class FoldOffset(Transform):
-    """Let an integer contraction read a factor without the zero point that is subtracted from it, and take the zero
-    point times the sums of the other factor from the result instead.
+    """Let an integer contraction read a factor without subtracting its zero point; subtract the zero point times the
+    sums of the other factor from the result instead.
 
-    The zero point is a number, or one for each index of dims that are not summed: of the whole factor, of its rows or
-    its columns. Integers wrap around, so the result is the same. Returns the sums of the other factor. The product
-    keeps its handle; the difference is part of its epilogue. With `fold_cast` the product then reads the bytes that
-    were quantized.
+    The zero point is a number, or varies only along dims that are not reduced: one for the whole factor, per row, or
+    per column. Integers wrap around, so the result is the same. Returns the sums of the other factor. The product keeps
+    its handle; the subtraction is part of its epilogue. After `fold_cast`, the product reads the quantized bytes.
 
     before:
         func @f(%x: tensor<[M]x64xsi32>, %w: tensor<64x32xsi8>) -> tensor<[M]x32xsi32> symbols [M] {
@@ -101,7 +100,7 @@ class FoldOffset(Transform):
 
 
 def _names(op: Structured, index: int, zero: Value) -> tuple[str, ...] | None:
-    """The dims that a zero point depends on, as its source has them; None if one is summed, or if it is computed."""
+    """The dims that a zero point depends on, as in its source; None if one is reduced, or if it is computed."""
     source = zero.defining_op
     if not isinstance(source, Structured) or not source.is_movement or len(source.operands) > 1:
         return None

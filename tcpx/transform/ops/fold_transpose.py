@@ -1,4 +1,4 @@
-"""fold_transpose: an operation that reads an operand in the order in which it lies."""
+"""fold_transpose: let an operation read an operand without its transpose."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ from tcpx.transform.vectors.pieces import transposed
 
 @register
 class FoldTranspose(Transform):
-    """Let an operation read an operand without the transpose that it comes from, in the order in which that one's
-    operand lies.
+    """Let an operation read the source of a transposed operand, in the order in which it is stored.
 
-    The operation keeps its dims, and becomes the nearest class that can say how it reads. Transposes of transposes are
-    folded at once. It is the inverse of what `transpose_result` does to the operand's producer, without that one.
+    The operation keeps its dims, and becomes the nearest class with such indexing maps. Chains of transposes are folded
+    at once. `transpose_result` instead changes the producer of the operand.
 
     before:
         func @f(%q: tensor<[M]x64xf32>, %k: tensor<[N]x64xf32>) -> tensor<[M]x[N]xf32> symbols [M, N] {

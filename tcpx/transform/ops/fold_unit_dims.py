@@ -1,4 +1,4 @@
-"""fold_unit_dims: an operation without its dims of one index."""
+"""fold_unit_dims: drop dims of extent 1."""
 
 from tcpx.transform.declaration import (
     DIMS,
@@ -17,12 +17,12 @@ from tcpx.transform.unit_dims import fold_dims
 
 @register
 class FoldUnitDims(Transform):
-    """Leave out dims of an operation that have one index: a batch of one product is a product, a product with one
-    column a matrix times a vector.
+    """Drop dims of extent 1 from an operation: a batch of one product becomes a product, a product with one column a
+    matrix times a vector.
 
-    Parallel dims of size 1 that maps use alone are left out, and reshapes, which move nothing, show operands and
-    results without them; between two operations whose dims were folded there is none. The operation keeps its class, or
-    becomes what it is without them: `batch_matmul` a `matmul`, `matmul` a `matvec` or a `vecmat`, each a `contract`.
+    Only parallel dims that indexing maps use alone are dropped. Reshapes, which move no data, drop them from operands
+    and results; between two folded operations there is no reshape. The operation keeps its class, or becomes the class
+    without them: `batch_matmul` a `matmul`, `matmul` a `matvec` or a `vecmat`, each a `contract`.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x1xf32>) -> tensor<[M]x1xf32> symbols [M] {
@@ -44,7 +44,7 @@ class FoldUnitDims(Transform):
     category = Category.OPERATION_TREE
     parameters = (
         Parameter("target", OP, doc="a structured operation on tensors"),
-        Parameter("dims", DIMS, None, doc="the dims to leave out; all that have one index if not given"),
+        Parameter("dims", DIMS, None, doc="the dims to drop; all of extent 1 if not given"),
     )
     results = (Result.OP,)
     marks = False

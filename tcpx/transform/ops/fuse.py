@@ -1,4 +1,4 @@
-"""fuse: a producer into a loop that reads it, or a consumer behind the value a loop computes."""
+"""fuse: move a producer into a loop that reads it, or a consumer into the loop that computes its operand."""
 
 from tcpx.payload.interfaces import Structured, Tileable
 from tcpx.payload.ir import Operation
@@ -25,16 +25,17 @@ from tcpx.transform.tiling import check_on_tensors
 class Fuse(Transform):
     """Compute an operation tile by tile inside a loop.
 
-    A producer is computed where the loop reads it, and so is what stands on its other ways into the loop; a producer
-    that starts an accumulator (`x.start`) on the first step of the reduction. A consumer, with every operation on the
-    paths to it, moves behind the value it needs: if loops of a reduction enclose that value, it runs on their last
-    iteration, which the engine derives. Fused into a loop of a reduction itself, all of it runs there at once: a remark
-    says so. A consumer of windows (a pooling, a convolution) moves where no window lies across two tiles: its stride is
-    no less than the window, and divides the tiles. Where windows overlap, tile the consumer and fuse its producer.
+    A producer is computed where the loop reads it, together with the operations on its other paths into the loop. A
+    producer that starts an accumulator (`x.start`) is computed on the first step of the reduction. A consumer, with
+    every operation on the paths to it, moves after the value it reads. If reduction loops enclose that value, the
+    consumer runs on their last iteration, which tcpx derives. A consumer fused into a reduction loop itself runs there
+    as a whole, with a remark. A consumer with windows (a pooling, a convolution) can move if no window crosses tiles:
+    its stride is at least the window, and divides the tiles. If windows overlap, tile the consumer and fuse its
+    producer.
 
-    A producer that something else uses too is computed twice (`recompute: true`), or the loop yields its tiles as a
-    further result, which all others use (`keep: true`). Then its tiles leave no element out, and overlap in sequential
-    loops only.
+    A producer with other users is either computed twice (`recompute: true`), or the loop yields its tiles as an
+    additional result for all of them (`keep: true`). The tiles must then cover every element, and may overlap only in
+    sequential loops.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
@@ -69,11 +70,11 @@ class Fuse(Transform):
     parameters = (
         Parameter("target", OP, doc="the producer or consumer"),
         Parameter("into", LOOP, doc="the loop"),
-        Parameter("recompute", BOOL, False, doc="a producer used elsewhere too is computed again here"),
+        Parameter("recompute", BOOL, False, doc="recompute a producer that has other users"),
         Parameter(
-            "keep", BOOL, False, doc="the loop yields a producer used elsewhere too, which is computed here only"
+            "keep", BOOL, False, doc="yield a producer that has other users from the loop, and compute it only there"
         ),
-        Parameter("padded", BOOL, True, doc="a consumer of padded tiles computes all of them, not only what is kept"),
+        Parameter("padded", BOOL, True, doc="a consumer of padded tiles computes whole tiles, not only the valid part"),
     )
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
@@ -116,7 +117,7 @@ class Fuse(Transform):
 
 
 def _check_on_tensors_inside(ctx: TransformContext, op: Operation, loop: Loop) -> None:
-    """A consumer on tensors does not read what a vectorized body computes."""
+    """A consumer on tensors cannot read a value of a vectorized body."""
     for inner in loop.walk():
         if isinstance(inner, StYield) and isinstance(inner.operands[0].type, VectorType):
             raise ctx.fail(

@@ -1,4 +1,4 @@
-"""fuse_dependent: a loop that reduces what another one's result is part of joins that one."""
+"""fuse_dependent: fuse a reduction loop into the loop whose result it depends on."""
 
 from __future__ import annotations
 
@@ -18,21 +18,23 @@ from tcpx.transform.dependent_fusion import fuse_dependent
 
 @register
 class FuseDependent(Transform):
-    """Let a loop reduce what depends on the result of another loop in that loop, from what it has reduced so far.
+    """Fuse a reduction loop into the loop whose result it depends on, using the running result instead of the final
+    one.
 
-    What was reduced before is changed first, in each iteration, by as much as what it was computed from has changed:
-    an online softmax, attention over blocks of keys, a logsumexp. By how much is derived from the operations between:
-    sums with the running result, exponentials of sums that fall, and what is linear in these, over which the combiner
-    distributes. What does not separate so is refused, with its name. Each operation declares what it does to changes
-    (docs/architecture.md), so others may take part. The running result goes one way, as a maximum or minimum does.
+    Each iteration first corrects the previous partial results for the change of the running result: an online softmax,
+    attention over blocks of keys, a logsumexp. The correction is derived from the operations between the reductions.
+    Supported are sums with the running result, exponentials of sums that do not rise, and operations linear in these,
+    over which the combiner distributes. Anything else is refused by name. Each operation declares its effect on changes
+    (docs/architecture.md), so other operations can take part. The running result must be monotonic, like a maximum or
+    minimum.
 
-    The numbers are those of the two loops, rounded in another order: of a row of -inf, of NaN and of no elements, too.
-    Two things differ. Where a maximum so far is -inf all that came before is -inf, and counts as nothing in what
-    depends on it, also where another factor of it is infinite or NaN. And what is reduced on the way may overflow where
-    the end does not: powers of more than the maximum so far, sums of products with numbers near the largest.
+    The results are those of the two loops up to rounding, also for rows of -inf, of NaN and without elements, with two
+    differences. While a running maximum is -inf, all previous elements are -inf and contribute nothing to the dependent
+    reduction, even if another factor is infinite or NaN. And partial results may overflow although the final one does
+    not: exponentials relative to the running maximum, sums of products of numbers near the largest.
 
-    All that leads from the one reduction to the other is fused into the loop before. The handles of both loops denote
-    the one there is.
+    Everything on the paths from one reduction to the other is fused first. The handles of both loops denote the
+    remaining one.
 
     Source: Milakov and Gimelshein, Online normalizer calculation for softmax, 2018; Dao et al., FlashAttention, 2022.
 
@@ -102,8 +104,8 @@ class FuseDependent(Transform):
     name = "fuse_dependent"
     category = Category.FUSION
     parameters = (
-        Parameter("target", LOOP, doc="the loop that needs what the other reduces"),
-        Parameter("into", LOOP, doc="the loop that does what both do"),
+        Parameter("target", LOOP, doc="the loop that depends on the other's result"),
+        Parameter("into", LOOP, doc="the loop that computes this result"),
     )
     results = (Result.LOOP,)
 

@@ -1,4 +1,4 @@
-"""fuse_elementwise: operations on elements become one."""
+"""fuse_elementwise: merge elementwise operations into one."""
 
 from tcpx.payload.broadcasting import have_equal_extents
 from tcpx.payload.interfaces import Structured
@@ -22,11 +22,11 @@ from tcpx.transform.elementwise import is_pointwise, merged
 
 @register
 class FuseElementwise(Transform):
-    """Make one operation of elementwise operations of one shape, and of all on the paths between them.
+    """Merge elementwise operations of one shape, and all on the paths between them, into one operation.
 
-    Its body does to the elements at one place what they do; the broadcasts, fills and numbers that they read become
-    part of it. It has a result for each value that something else uses, too. The handles of all denote it. What it is
-    lowered to reads each operand once, and keeps what is between in registers. `clusters` finds what can be one.
+    Its body computes them element by element, including the broadcasts, fills and numbers that they read. It has one
+    result for each value with other users. The handles of all denote it. Its loop reads each operand once and keeps
+    intermediate values in registers. `clusters` finds the operations that can be merged.
 
     before:
         func @f(%x: tensor<[M]x[N]xf32>, %b: tensor<[N]xf32>) -> tensor<[M]x[N]xf32> symbols [M, N] {

@@ -1,4 +1,4 @@
-"""fuse_siblings: two loops that do not depend on each other become one."""
+"""fuse_siblings: merge two independent loops."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from tcpx.transform.sibling_fusion import fuse_siblings
 
 @register
 class FuseSiblings(Transform):
-    """Let one loop do what two do, none of which needs what the other computes: both have the same iterations.
+    """Merge two independent loops with the same iterations into one.
 
-    The loop has the destinations of both, and reads what both read once. The handles of both denote it. Loops in it
-    become one the same way. What stands between the loops moves before them, or behind where it needs them.
+    The loop has the destinations of both, and reads common operands once. The handles of both denote it. Loops in their
+    bodies are merged in the same way. Operations between the loops move before them, or after them if they depend on
+    them.
 
     before:
         func @f(%x: tensor<8x[N]xf32>) -> (tensor<[N]xf32>, tensor<[N]xf32>) symbols [N] {
@@ -60,8 +61,8 @@ class FuseSiblings(Transform):
     name = "fuse_siblings"
     category = Category.FUSION
     parameters = (
-        Parameter("target", LOOP, doc="the loop that ends up in the other"),
-        Parameter("into", LOOP, doc="the loop that does what both do"),
+        Parameter("target", LOOP, doc="the loop that is merged into the other"),
+        Parameter("into", LOOP, doc="the other loop"),
     )
     results = (Result.LOOP,)
 

@@ -1,4 +1,4 @@
-"""generalize: an operation as the root of the operation tree."""
+"""generalize: write an operation as `tcp.generic`."""
 
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ops.generic import generalize
@@ -18,7 +18,7 @@ from tcpx.transform.editing import replace_with
 
 @register
 class Generalize(Transform):
-    """Write an operation as `tcp.generic`: iterators, indexing maps and a scalar body. `specialize` walks back.
+    """Write an operation as `tcp.generic`: iterators, indexing maps and a scalar body. `specialize` is the inverse.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {

@@ -1,4 +1,4 @@
-"""group: operations that belong together, under one handle."""
+"""group: put operations under one handle."""
 
 from tcpx.transform.declaration import (
     NAME,
@@ -18,15 +18,16 @@ from tcpx.transform.grouping import group
 
 @register
 class MakeGroup(Transform):
-    """Put operations, and all on the paths between them, into a group: one handle for what belongs together.
+    """Put operations, and all on the paths between them, into a group with one handle.
 
-    A group changes nothing that is computed. Its operations are scheduled as before; `match .. in g` finds those in it,
-    and `specialize g when ..` makes versions of all of them. What is outside, and comes later, is not fused into a loop
-    inside. When memory is planned it dissolves by itself.
+    A group does not change the computation. Its operations are scheduled as before; `match .. in g` searches the group,
+    and `specialize g when ..` makes versions of all of it. Later consumers outside are not fused into loops of the
+    group. Memory planning dissolves it.
 
-    A promise binds it, and the kernel is not compiled where it cannot be kept (docs/groups.md). `nest`: the group ends
-    as one loop nest. `function`: as a C function of its own, for a `target` of its own if it has one, which is then the
-    target of all steps in the group. `row`: as a call of the row `by` of the target, of a function in a library, say.
+    A promise is binding: if it cannot be fulfilled, the kernel is not compiled (docs/groups.md). With `nest`, the group
+    becomes one loop nest. With `function`, it becomes a C function, for its own `target` if it names one, which is then
+    the target of all steps in the group. With `row`, it becomes a call of the target's row `by`, for example of a
+    library function.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %y: tensor<[M]x64xf32>) -> tensor<[M]x64xf32> symbols [M] {
@@ -51,8 +52,8 @@ class MakeGroup(Transform):
     category = Category.GROUPS_AND_CALLS
     parameters = (
         Parameter("ops", OPS, doc="the operations"),
-        Parameter("promise", enum("none", "nest", "function", "row"), "none", doc="what it ends as"),
-        Parameter("target", NAME, None, doc="the target of the function, an installed one that the kernel's includes"),
+        Parameter("promise", enum("none", "nest", "function", "row"), "none", doc="what the group becomes"),
+        Parameter("target", NAME, None, doc="an installed target for the function, included in the kernel's target"),
         Parameter("by", NAME, None, doc="the row"),
     )
     results = (Result.OP,)

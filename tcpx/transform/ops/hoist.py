@@ -1,4 +1,4 @@
-"""hoist: one operation before a loop."""
+"""hoist: move one operation out of loops."""
 
 from tcpx.payload.ir import Operation
 from tcpx.payload.ops.gml_st import Loop
@@ -18,10 +18,10 @@ from tcpx.transform.invariants import move_before, needed, why_stays
 
 @register
 class Hoist(Transform):
-    """Move an operation, or a loop that fills a buffer, before a loop round it, with all that it needs from in there.
+    """Move an operation, or a loop that fills a buffer, out of a loop around it, together with its producers inside.
 
-    Each iteration of `out_of`, and of the loops between, has to compute the same: what keeps an operation inside is
-    said. A buffer that `pack` fills further in is filled once, then. `licm` moves all that may be moved.
+    Each iteration of `out_of`, and of the loops between, must compute the same; the error says what prevents it. A
+    buffer that `pack` fills further inside is then filled once. `licm` moves everything that can be moved.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x16xf32>) -> tensor<[M]x16xf32> symbols [M] {
@@ -55,7 +55,7 @@ class Hoist(Transform):
     name = "hoist"
     category = Category.LOOPS
     parameters = (
-        Parameter("target", OP_OR_LOOP, doc="an operation or loop inside"),
+        Parameter("target", OP_OR_LOOP, doc="an operation or loop in it"),
         Parameter("out_of", LOOP, doc="the outermost loop to move it out of"),
     )
 

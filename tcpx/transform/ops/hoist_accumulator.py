@@ -1,4 +1,4 @@
-"""hoist_accumulator: carry an accumulator in registers through a reduction loop."""
+"""hoist_accumulator: keep an accumulator in registers through a reduction loop."""
 
 from tcpx.transform.accumulators import carry_out_of
 from tcpx.transform.declaration import (
@@ -16,13 +16,13 @@ from tcpx.transform.declaration import (
 
 @register
 class HoistAccumulator(Transform):
-    """Make the accumulator of a vectorized operation a value the loop carries, instead of memory it reads and writes.
+    """Let the loop carry the accumulator of a vectorized operation as a value, instead of loading and storing it.
 
-    An operation with several results has several accumulators; results along a sequential dim are none. Where several
-    loops step reduction dims, those inside `out_of` carry it too.
+    An operation with several results has several accumulators; results along a sequential dim have none. If several
+    loops step reduction dims, those inside `out_of` carry the accumulator too.
 
-    What is reduced along lanes has a partial result in each lane: the loop carries these, and they are combined once,
-    behind it. Without a vectorized loop, `split_reduction` with a `factor` says the same of tensors.
+    A reduction along lanes has a partial result in each lane: the loop carries these, and they are combined once after
+    it. Without a vectorized loop, `split_reduction` with a `factor` does the same for tensors.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
@@ -65,7 +65,7 @@ class HoistAccumulator(Transform):
     category = Category.VECTOR
     parameters = (
         Parameter("target", OP, doc="the operation that accumulates"),
-        Parameter("out_of", LOOP, doc="the outermost reduction loop to carry its accumulator through"),
+        Parameter("out_of", LOOP, doc="the outermost reduction loop that carries it"),
     )
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:

@@ -1,4 +1,4 @@
-"""inline: a call gives way to what the function does."""
+"""inline: replace a call by the body of the function."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tcpx.transform.outlining import inline
 
 @register
 class Inline(Transform):
-    """Put the operations of the function that a call runs in the place of the call.
+    """Replace a call by the operations of its function.
 
-    The handle of the call ends. Those to operations of the function denote the copies here as well, or alone where
-    nothing else calls it: then the function goes away. What a group promised to be a function stays one.
+    The handle of the call ends. Handles to operations of the function also denote the copies here. If there is no other
+    call, they denote only these, and the function is erased. A function that a group promised cannot be inlined.
 
     before:
         func @f(%x: tensor<[M]xf32>) -> tensor<[M]xf32> symbols [M] {

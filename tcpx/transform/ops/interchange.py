@@ -1,4 +1,4 @@
-"""interchange: another order of an operation's iteration dims."""
+"""interchange: permute the iteration dims of an operation."""
 
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ops.generic import generalize
@@ -21,7 +21,7 @@ from tcpx.transform.editing import replace_with
 @register
 class Interchange(Transform):
     """Permute the iteration dims of a structured operation; the loops it lowers to follow that order. The result is
-    a generic, the nearest class that can say it.
+    the nearest class with these dims, else a generic.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {

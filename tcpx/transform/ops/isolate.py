@@ -1,4 +1,4 @@
-"""isolate: a group that nothing is fused into from outside."""
+"""isolate: prevent fusion into a group."""
 
 from tcpx.payload.ops.group import Group
 from tcpx.transform.declaration import (
@@ -15,7 +15,7 @@ from tcpx.transform.declaration import (
 
 @register
 class Isolate(Transform):
-    """Close a group: what is outside is not fused into it, and `cse` does not merge across its border.
+    """Close a group: nothing outside is fused into it, and `cse` does not merge across its border.
 
     before:
         func @f(%x: tensor<8xf32>) -> tensor<8xf32> {

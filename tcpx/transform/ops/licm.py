@@ -1,4 +1,4 @@
-"""licm: what every iteration of a loop computes alike, before it."""
+"""licm: move loop-invariant operations before a loop."""
 
 from tcpx.transform.declaration import (
     LOOP,
@@ -15,11 +15,11 @@ from tcpx.transform.invariants import loop_invariants, move_before
 
 @register
 class Licm(Transform):
-    """Move before a loop all that its iterations compute alike: what names neither its variable nor anything else that
-    the body makes. Loops that fill a buffer, such as those of `pack`, move with the buffer.
+    """Move all loop-invariant operations before the loop: those that use neither its variable nor other values of the
+    body. Loops that fill a buffer, such as those of `pack`, move with the buffer.
 
-    What a loop goes on from in place, a fill that starts its sums, stays: it is another one in every iteration. Once
-    tensors are in memory, what is read there stays, too. `hoist` moves one operation, and says what keeps it.
+    A value that the loop updates in place, such as a fill that starts its sums, stays, because every iteration needs a
+    new one. After bufferization, reads of memory stay too. `hoist` moves one operation, and says what prevents it.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x16xf32>) -> tensor<[M]x16xf32> symbols [M] {

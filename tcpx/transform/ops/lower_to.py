@@ -1,4 +1,4 @@
-"""lower_to: a row of the target does what an operation on tensors does."""
+"""lower_to: implement a tensor operation by a row of the target."""
 
 from __future__ import annotations
 
@@ -31,18 +31,19 @@ from tcpx.transform.matching import inputs_in_order
 
 @register
 class LowerTo(Transform):
-    """Let a row of the target - a micro-kernel in C, or an instruction on tiles - do what an operation does.
+    """Implement an operation by a row of the target: a micro-kernel in C, or a tile instruction.
 
-    The row is one of `kernels` in the table of the target (docs/micro-kernels.md). Its semantics has to be an operation
-    with the same dims, maps, body, dtypes and extents, up to the order of the operands; where it has a symbol, the
-    extent may be any in its range, and the C is told. A row that adds to its result starts from `init`, or from zeros.
+    The row is listed under `kernels` in the target's table (docs/micro-kernels.md). Its semantics must be an operation
+    with the same dims, maps, body, dtypes and extents, up to the order of the operands. A symbol in the semantics
+    accepts any extent in its range, which is passed to the C. A row that adds to its result starts from `init`, or from
+    zeros.
 
-    The operation becomes a call of a function that is the semantics, so that later steps and the evaluator know what
-    it does; `inline` is the way back. `bufferize` hands the row its tiles where they lie, and refuses those that do not
-    lie as the row takes them, or are not known to be aligned.
+    The operation becomes a call of a function with the semantics, so that later steps and the evaluator understand it;
+    `inline` reverts it. `bufferize` passes tiles to the row in place. It refuses operands with another layout than the
+    row takes, or without the known alignment that it needs.
 
-    A target without the row is refused, or does it by the row that is its `fallback`. Anything else that is to happen
-    then stands behind `else`: `try { lower_to(mm, row) } else { vectorize(i) }`.
+    A target without the row refuses the step, or uses the `fallback` row. For other alternatives use `else`:
+    `try { lower_to(mm, row) } else { vectorize(i) }`.
 
     before:
         func @f(%x: tensor<16x64xf32>, %w: tensor<64x4xf32>) -> tensor<16x4xf32> {
@@ -63,9 +64,9 @@ class LowerTo(Transform):
     name = "lower_to"
     category = Category.GROUPS_AND_CALLS
     parameters = (
-        Parameter("target", OP, doc="a structured operation on tensors, most often a tile"),
+        Parameter("target", OP, doc="a structured operation on tensors, usually a tile"),
         Parameter("row", NAME, doc="a row of the target whose semantics is an operation"),
-        Parameter("fallback", NAME, default=None, doc="the row for targets that do not have the first one"),
+        Parameter("fallback", NAME, default=None, doc="the row for targets without the first one"),
     )
     results = (Result.OP,)
 
@@ -75,7 +76,7 @@ class LowerTo(Transform):
 
 
 def lower_to(ctx: TransformContext, op: Operation, *names: str) -> Call:
-    """Let the first row of these names that the target has do what an operation does."""
+    """Implement an operation by the first of these rows that the target has."""
     row = _row(ctx, op, names)
     on_tensors = all(isinstance(value.type, TensorType) for value in (*op.operands, *op.results))
     if not isinstance(op, Structured) or not on_tensors:
@@ -118,7 +119,7 @@ def lower_to(ctx: TransformContext, op: Operation, *names: str) -> Call:
 
 
 def _row(ctx: TransformContext, op: Operation, wanted: Sequence[str]) -> KernelRow:
-    """The first of these rows that the target has; an error lists those that it has."""
+    """The first of these rows that the target has; the error lists the rows of the target."""
     known = ctx.target.kernels
     found = next((known[name] for name in wanted if name in known), None)
     if found is None:
@@ -134,7 +135,7 @@ def _row(ctx: TransformContext, op: Operation, wanted: Sequence[str]) -> KernelR
 
 
 def _function(ctx: TransformContext, op: Operation, row: KernelRow) -> FuncOp:
-    """The function of the module that is the semantics of a row."""
+    """The function of the module with the semantics of a row."""
     known = ctx.rewriter.module.funcs.get(row.name)
     if known is None:
         known = ctx.rewriter.add_function(row.function())
@@ -152,7 +153,7 @@ def _function(ctx: TransformContext, op: Operation, row: KernelRow) -> FuncOp:
 
 
 def _start(ctx: TransformContext, op: Structured) -> Value:
-    """What a row adds to that an operation does not start from: the neutral element."""
+    """The initial value for a row that adds to its result, if the operation has none: the neutral element."""
     made = new.fill(op.neutral() or 0, op.result.type)
     made.stand_for(op)
     return ctx.rewriter.insert(made, InsertPoint.before(op), f"{source_name(op)}.start").result

@@ -1,4 +1,4 @@
-"""lower_vectors: register tiles to 1-D vectors of the target."""
+"""lower_vectors: split register tiles into 1-D vectors of the target."""
 
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.ops.gml_st import Loop
@@ -17,17 +17,17 @@ from tcpx.transform.vectors.lowering import lower_vectors
 
 @register
 class LowerVectors(Transform):
-    """Unroll every n-D vector in a function or loop to 1-D vectors of the target's lanes, and scalars.
+    """Split every n-D vector in a function or loop into 1-D vectors of the target's lanes, and scalars.
 
-    The last dim of a result runs along the lanes; of a reduction whose operands have no other common last dim, the
-    reduced dim does, and lanes are combined at the end (after the loop, where a loop carries the accumulator). An
-    operand that does not depend on the lane dim is read as scalars and splat. What lanes lie across is transposed by
-    shuffles; rows that are shorter than a vector and lie one behind the other in memory are read, and written, several
-    to a vector. Masked rows become accesses of at most
-    one row, masked lanes masked accesses. A loop carries one value per piece. A product that feeds only a sum becomes
-    an fma if the target has one. A handle to an operation then denotes all pieces of its arithmetic.
+    Lanes run along the last dim of a result. If the operands of a reduction have no other common last dim, lanes run
+    along the reduction dim and are combined at the end (after the loop, if a loop carries the accumulator). An operand
+    that does not depend on the lane dim is read as scalars and splat. Operands with lanes along another dim are
+    transposed by shuffles. Rows shorter than a vector that are contiguous in memory are read and written several to a
+    vector. Masked rows become accesses of at most one row, masked lanes masked accesses. A loop carries one value per
+    1-D vector. A product whose only user is a sum becomes an fma if the target has one. A handle to an operation then
+    denotes all pieces of its arithmetic.
 
-    Applied to what is lowered already, it changes nothing. Compilation applies it where the schedule does not.
+    Lowered code is not changed. Compilation applies this step if the schedule does not.
 
     before:
         func @f(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {

@@ -1,4 +1,4 @@
-"""merge: operations that compute alike become one, on operands that follow one another."""
+"""merge: several similar operations become one, on concatenated operands."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tcpx.transform.merging import merge
 
 @register
 class Merge(Transform):
-    """Make one operation of several that compute alike: the products of one matrix with several others are one product
-    with these side by side, such as the queries, keys and values of attention.
+    """Merge similar operations into one: products of one matrix with several others become one product with their
+    concatenation, such as the queries, keys and values of attention.
 
-    Each operand is the same for all, and does not lie along the dim; or those of all follow one another along it, as a
-    concat. That of broadcasts is a broadcast, that of the parts of one value this value: biases that are added to
-    products are merged the same way, with `readers: true` at once. Results are slices of the one result. The handles of
-    all denote it; what is returned is the last operation that was merged. `constant_fold` computes the concat of
-    constants when the kernel is compiled.
+    Each operand is either the same for all and does not have the dim, or differs and is concatenated along it. The
+    concat of broadcasts is a broadcast, that of consecutive parts of one value is this value. Biases that are added to
+    the products can be merged in the same way, or together with them by `readers: true`. The old results are slices of
+    the new one. The handles of all denote it; the step returns the last merged operation. `constant_fold` computes the
+    concat of constants at compile time.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %a: tensor<64x32xf32>, %b: tensor<64x[N]xf32>)
@@ -52,9 +52,9 @@ class Merge(Transform):
     name = "merge"
     category = Category.FUSION
     parameters = (
-        Parameter("ops", OPS, doc="operations that compute alike, none of which needs another"),
-        Parameter("along", DIM, doc="the dim of the first along which their results follow one another"),
-        Parameter("readers", BOOL, False, doc="merge the elementwise operations that alone read the results, too"),
+        Parameter("ops", OPS, doc="similar operations, none of which depends on another"),
+        Parameter("along", DIM, doc="the dim of the first operation along which results are concatenated"),
+        Parameter("readers", BOOL, False, doc="also merge elementwise operations that are the only readers of results"),
     )
     results = (Result.OP,)
     marks = False

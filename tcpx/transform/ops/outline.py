@@ -1,4 +1,4 @@
-"""outline: operations become a function and a call."""
+"""outline: move operations into a function."""
 
 from tcpx.transform.convex import gathered
 from tcpx.transform.declaration import (
@@ -18,13 +18,13 @@ from tcpx.transform.outlining import outline
 
 @register
 class Outline(Transform):
-    """Make a function of operations, and all on the paths between them, and call it in their place.
+    """Move operations, and all on the paths between them, into a function, and call it in their place.
 
-    Their handles denote them in the function; the result is the call. Where there is a function of the same
-    structure already, that one is called, and handles to the operations of both denote those of the one. Stored
-    constants become arguments, so that functions differ in them alone no longer. State of the function round them that
-    they change, such as a cache, is state of the new one, if nothing else reads it. Each function becomes a C function,
-    compiled once for all its calls. `inline` is the way back.
+    Their handles denote them in the function; the step returns the call. If a function of the same structure exists, it
+    is called instead, and handles to the operations of both denote those of this one. Stored constants become
+    arguments, so that functions that differ only in constants are equal. State that they change, such as a cache, is
+    state of the new function, if nothing else reads it. Each function becomes a C function, compiled once for all its
+    calls. `inline` is the inverse.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %y: tensor<[M]x64xf32>) -> tensor<[M]x64xf32> symbols [M] {

@@ -1,4 +1,4 @@
-"""outline_repeats: equal parts that follow each other become calls of one function."""
+"""outline_repeats: turn equal consecutive parts into calls of one function."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tcpx.transform.repeats import outline_repeats
 
 @register
 class OutlineRepeats(Transform):
-    """Make a function of operations that repeat, such as the layers of a model, and call it each time.
+    """Move repeated operations, such as the layers of a model, into one function, and call it for each repetition.
 
-    It does with each of the equal parts that follow each other what `outline` does: they differ in stored constants, in
-    names, and the first in where its operands come from. A part has 4 operations or more. Steps on what is in the
-    function are taken once, for all calls. The default schedule begins with it.
+    Each of the equal consecutive parts is outlined as by `outline`. Parts may differ in stored constants and names; the
+    first may also differ in the origin of its operands. A part has at least 4 operations. Steps on operations of the
+    function run once, for all calls. The default schedule begins with this step.
 
     before:
         func @f(%x: tensor<[M]xf32>, %z: tensor<[M]xf32>) -> tensor<[M]xf32> symbols [M] {
@@ -59,7 +59,7 @@ class OutlineRepeats(Transform):
     category = Category.GROUPS_AND_CALLS
     parameters = (
         Parameter("func", FUNC, doc="the function"),
-        Parameter("least", INT, default=LONGEST_PART, doc="how many operations fewer there are to be"),
+        Parameter("least", INT, default=LONGEST_PART, doc="the least number of operations that it must save"),
     )
     marks = False
 

@@ -1,4 +1,4 @@
-"""pack: copy an operand's tile into a buffer laid out as the computation reads it."""
+"""pack: copy a tile of an operand into a buffer, in the layout in which the computation reads it."""
 
 from tcpx.transform.declaration import (
     BOOL,
@@ -20,21 +20,22 @@ from tcpx.transform.packing import pack
 
 @register
 class Pack(Transform):
-    """Copy the operand's current tile into a buffer filled in the body of `at`, or outside all loops, and let the
-    operation read it.
+    """Copy the operand's current tile into a buffer, and let the operation read it there. The buffer is filled in the
+    body of `at`, or outside all loops.
 
-    The buffer has one slot per iteration of each loop between `at` and the operation that the operand depends on;
-    loops it does not depend on reuse the slot. In a slot lies the tile, its dims in the order of `layout`; a static
-    tile is stored full, padded with the neutral element. Dims of the operand that `layout` does not name are
-    outermost, in the operand's order. `k pad 16` rounds the pitch of `k` up. `[k/4, n, k%4]` stores `k` by two digits,
-    the quotient and the remainder of one number: for each n, 4 neighbours along k side by side, as instructions for
-    dot products take them. The operation is padded to whole digits as `pad` does: where a reduction dim is masked
-    then, there are no dot products. From then on, tiles of that dim begin at multiples of the number. The operation
-    keeps its dims; it reads them in the order stored where its class can say so, else through a transpose; of digits,
-    it becomes the nearest class that can. Returns the loop that fills the buffer.
+    Loops between `at` and the operation that the operand depends on index the buffer: it has one slot per iteration.
+    Loops that it does not depend on reuse the slot. A slot contains the tile, its dims in the order of `layout`; a
+    static tile is stored full, padded with the neutral element. Dims of the operand that `layout` does not name are
+    outermost, in the operand's order. `k pad 16` rounds the stride of `k` up.
 
-    An index that is a window, `2*i + k`, is stored as the operand has it, each element once, where `layout` names none
-    of its dims; where it names all of them, `[i, k, c]`, each element as often as it is read.
+    `[k/4, n, k%4]` splits the index `k` into two digits, quotient and remainder by one number: for each n, 4 elements
+    along k are contiguous, as dot-product instructions need them. The operation is padded to whole digits as by `pad`;
+    if a reduction dim is then masked, dot-product instructions cannot be used. Later tiles of that dim begin at
+    multiples of the number. The operation keeps its dims. It reads them in storage order if its class allows that, else
+    through a transpose; with digits, it becomes the nearest class that can. Returns the loop that fills the buffer.
+
+    For an index that is a window, `2*i + k`: if `layout` names none of its dims, the buffer stores it like the operand,
+    each element once; if it names all of them, `[i, k, c]`, each element as often as it is read.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
@@ -69,11 +70,11 @@ class Pack(Transform):
     category = Category.LAYOUT_AND_MEMORY
     parameters = (
         Parameter("operand", VALUE, doc="an operand of a structured operation: `mm.rhs`"),
-        Parameter("layout", LAYOUT, doc="the operand's dims in the order they are stored"),
+        Parameter("layout", LAYOUT, doc="the operand's dims in storage order"),
         Parameter("at", LOOP, None, doc="the loop in whose body the buffer is filled; without it, outside all loops"),
-        Parameter("parallel", BOOL, False, doc="share the filling among threads"),
+        Parameter("parallel", BOOL, False, doc="distribute the filling over threads"),
         Parameter(
-            "filled_by", LOOP, None, doc="the loop whose first iteration fills the buffer as it reads the operand"
+            "filled_by", LOOP, None, doc="the loop whose first iteration fills the buffer while it reads the operand"
         ),
     )
     results = (Result.LOOP,)

@@ -1,4 +1,4 @@
-"""pad: compute an operation on dims of a static size at least their own."""
+"""pad: pad dims of an operation to a static size."""
 
 from tcpx.payload.interfaces import Tileable
 from tcpx.payload.sizes import is_equal, is_less_equal, to_text
@@ -19,11 +19,11 @@ from tcpx.transform.tiling import check_not_whole, check_on_tensors, pad
 
 @register
 class Pad(Transform):
-    """Pad dims of an operation up to a static size: operands are padded on the way in, the result is sliced.
+    """Pad dims of an operation to a static size: operands are padded, the result is sliced.
 
-    A padded reduction dim is filled with what adds nothing, if each operand has it as a dim of its own and there is
-    something of that kind; else it is computed under a mask, `valid`, and what lies beyond changes nothing. Elsewhere
-    what the padding holds does not matter. `tile` with `tail: pad` does this for the tiles it makes.
+    A reduction dim is padded with values that contribute nothing, if such values exist and each operand has the dim by
+    itself. Otherwise it is computed under a mask, `valid`, which excludes the padding. Elsewhere the contents of the
+    padding do not matter. `tile` with `tail: pad` applies this to its tiles.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {

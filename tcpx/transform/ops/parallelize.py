@@ -1,4 +1,4 @@
-"""parallelize: iterations in any order, or at once."""
+"""parallelize: distribute the iterations of a loop over threads."""
 
 from tcpx.payload.disjointness import are_apart
 from tcpx.payload.ir import Block
@@ -21,11 +21,11 @@ from tcpx.transform.declaration import (
 
 @register
 class Parallelize(Transform):
-    """Run the iterations of a loop on the threads of the kernel. They must yield disjoint subsets, and none may read
-    what another writes.
+    """Run the iterations of a loop on the threads of the kernel. They must yield disjoint subsets, and no iteration may
+    read what another writes.
 
-    A parallel loop with nothing in it but another one, whose range does not depend on it, is a grid with that: the
-    iterations of both are shared out as those of one loop. `tile` with `parallel` over several dims makes one.
+    Perfectly nested parallel loops with independent ranges are a grid: the iterations of all are distributed like those
+    of one loop. `tile` with `parallel` over several dims makes a grid.
 
     before:
         func @f(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
@@ -75,7 +75,7 @@ class Parallelize(Transform):
 
 
 def _grid_round(loop: Loop) -> list[Loop]:
-    """The parallel loops that have the loop alone in them, innermost first."""
+    """The parallel loops that contain only this loop, innermost first."""
     found: list[Loop] = []
     inner, outer = loop, loop.parent_op
     while isinstance(outer, Loop) and outer.is_parallel and _is_grid(outer, inner):
@@ -85,7 +85,7 @@ def _grid_round(loop: Loop) -> list[Loop]:
 
 
 def _grid_in(loop: Loop) -> list[Loop]:
-    """The parallel loops that are alone in the loop, outermost first."""
+    """The parallel loops that are the only content of the loop, outermost first."""
     found: list[Loop] = []
     outer = loop
     while True:
@@ -97,14 +97,14 @@ def _grid_in(loop: Loop) -> list[Loop]:
 
 
 def _is_grid(outer: Loop, inner: Loop) -> bool:
-    """Whether one loop holds nothing but the other, and its variable is not in the range of that."""
+    """Whether one loop contains only the other, whose range does not use its variable."""
     alone = all(op is inner or op.leaves_undefined or isinstance(op, Materialize | StYield) for op in outer.body.ops)
     bounds = (inner.var.lower, inner.var.upper, inner.var.step)
     return alone and not any(outer.var in variables(bound) for bound in bounds)
 
 
 def _check(ctx: TransformContext, loop: Loop) -> None:
-    """No iteration touches what another writes."""
+    """No iteration accesses what another writes."""
     if loop.unrolled > 1:
         raise ctx.fail(
             f"the compiler is asked to unroll {loop.name}",

@@ -1,4 +1,4 @@
-"""peel: a main loop of whole steps and a tail."""
+"""peel: split a loop into a main loop of full steps and a tail."""
 
 from tcpx.payload.sizes import to_text
 from tcpx.transform.declaration import (
@@ -17,10 +17,10 @@ from tcpx.transform.peeling import peel, rest_of
 
 @register
 class Peel(Transform):
-    """Split a loop into a main loop, whose every step is whole, and a tail that runs the rest, if there is one.
+    """Split a loop into a main loop with only full steps, and a tail for the rest, if there is one.
 
-    Handles to what the loop holds then denote both copies; `x.copy("main")` and `x.copy("tail")` select one.
-    Fuse before: what follows the loop needs the results of both.
+    Handles to operations in the loop then denote both copies; `x.copy("main")` and `x.copy("tail")` select one. Fuse
+    consumers before: after `peel` they need the results of both loops.
 
     before:
         func @f(%x: tensor<[N]xf32>, %y: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] {

@@ -1,4 +1,4 @@
-"""plan_memory: a place in the workspace for every buffer."""
+"""plan_memory: place the buffers in the workspace."""
 
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.rewriter import Rewriter
@@ -18,15 +18,14 @@ from tcpx.transform.declaration import (
 
 @register
 class PlanMemory(Transform):
-    """Give every buffer of the workspace its offset, in bytes, and the function the size of the workspace.
+    """Assign each buffer an offset in the workspace, in bytes, and the function the size of the workspace.
 
-    Buffers that are not live at the same time share memory, and so do the workspaces of functions that are called. A
-    buffer that is made inside a parallel loop is there once for each thread, `per_thread` bytes after the one before.
-    The function gets the size of its `workspace`, and `workspace_live`: how many bytes are live at once, which is the
-    least that any plan needs. Each buffer begins at a multiple of 64 bytes, and not a multiple of 4 KiB after the one
-    below.
+    Buffers that are not live at the same time share memory, and so do the workspaces of callees. A buffer in a parallel
+    loop exists once per thread, at a distance of `per_thread` bytes. The function gets the size of its `workspace`, and
+    `workspace_live`: the largest number of bytes that are live at once, the minimum of any plan. Each buffer starts at
+    a multiple of 64 bytes, but not at a multiple of 4 KiB from the start of the one below.
 
-    Comes after `bufferize`. Compilation applies it where the schedule does not.
+    It requires `bufferize`. Compilation applies this step if the schedule does not.
 
     before:
         func @f(%x: buffer<[N]x[N]xf32, strides [N, 1], space argument>, %out: buffer<[N]x[N]xf32,
@@ -85,13 +84,13 @@ class PlanMemory(Transform):
 
 
 def plan_memory(rewriter: Rewriter, func: FuncOp, threads: int = 1) -> None:
-    """Plan the workspace of a function on buffers, for `threads` threads. Those it calls work in parts of it."""
+    """Plan the workspace of a function on buffers, for `threads` threads. Callees use parts of it."""
     for held in rewriter.module.reached(func):
         plan_one(rewriter, held, threads)
 
 
 def plan_one(rewriter: Rewriter, func: FuncOp, threads: int) -> None:
-    """The same of one function; the workspaces of those that it calls are planned."""
+    """The same for one function whose callees are planned."""
     threads = threads_of(func, threads)
     planned = plan(func, threads)
     for op, place in planned.places.items():

@@ -1,4 +1,4 @@
-"""prefetch: ask for the memory a loop's iteration will write or read, ahead of its computation."""
+"""prefetch: prefetch memory that a later iteration reads or writes."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -43,22 +43,24 @@ from tcpx.transform.declaration import (
 )
 
 FIXED_POINT: Final = 1 << 20
-"""One, where a number of turns is divided by one that only the kernel knows, by a multiplication: of a thousand
-iterations, each asks for what is ahead by one row in a thousand at most."""
+"""The number 1 in fixed point, to replace a division by a number known only at run time: within a thousand iterations,
+each prefetch is ahead by at most one row in a thousand."""
 
 
 @register
 class Prefetch(Transform):
     """Prefetch, at the start of the body of `at`, the subsets of its destinations that the iteration writes
-    (`for: write`), or the subset of an operand that it reads (`for: read`). With `ahead: n`, those of n iterations
-    later, of the loop `at` or of the loop `of` round it: a tile streams in while the one before it is computed. Where a
-    loop between these two reads the same tile again and again, `shared_by` lets each of its iterations ask for an equal
-    part: in equal steps where the tile lies in one piece, else some of its rows, one at a time. If it is known how many
-    iterations there are, no row is asked for more than twice; where there may be up to twice as many as there are at
-    least, the parts are those of the most, and of fewer not all of the tile is asked for. Where one of two branches
-    reads the operand from memory that is filled before, that is asked for. Without `value`, all that the body
-    writes, or all that it reads of memory that is filled before, of which the iterations that `ahead` counts read
-    other parts.
+    (`for: write`), or the subset of an operand that it reads (`for: read`).
+
+    With `ahead: n`, it prefetches for n iterations later, of `at` or of the enclosing loop `of`: a tile is loaded while
+    the previous one is computed. If a loop between these two reads the same tile repeatedly, `shared_by` distributes
+    the prefetch over its iterations: equal parts if the tile is contiguous, else some of its rows, one at a time. If
+    the number of iterations is known, each row is prefetched at most twice. If it may be up to twice its minimum, the
+    parts are those of the maximum, and fewer iterations prefetch only a part of the tile.
+
+    If one of two branches reads the operand from memory that was filled before, that memory is prefetched. Without
+    `value`, everything that the body writes is prefetched, or everything that it reads of memory that was filled
+    before and that differs between the iterations that `ahead` counts.
 
     before:
         func @f(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
@@ -91,11 +93,11 @@ class Prefetch(Transform):
     category = Category.LOOPS
     parameters = (
         Parameter("value", VALUE, None, doc="`x.out`: what the iterations of `at` write; or an operand `x.lhs`"),
-        Parameter("at", LOOP, doc="the loop at the start of whose body to prefetch"),
-        Parameter("for", enum("read", "write"), "read", doc="what the memory is wanted for"),
-        Parameter("ahead", INT, 0, doc="how many iterations before their use"),
+        Parameter("at", LOOP, doc="the loop in whose body to prefetch, at the start"),
+        Parameter("for", enum("read", "write"), "read", doc="how the memory will be used"),
+        Parameter("ahead", INT, 0, doc="how many iterations before the use"),
         Parameter("of", LOOP, None, doc="the loop whose iterations `ahead` counts; `at` if not given"),
-        Parameter("shared_by", LOOP, None, doc="a loop between the two whose iterations ask for equal parts of it"),
+        Parameter("shared_by", LOOP, None, doc="a loop between the two whose iterations prefetch equal parts"),
     )
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
@@ -156,7 +158,7 @@ class Prefetch(Transform):
 
 
 def _on_turns(ctx: TransformContext, loop: Loop, turns: Predicate | None) -> InsertPoint:
-    """The start of the body of a loop, in a branch of it if only some iterations have a turn."""
+    """The start of the body of a loop, in a branch of it if only some iterations prefetch."""
     start = InsertPoint.start(loop.body)
     if turns is None:
         return start
@@ -172,12 +174,12 @@ def _on_turns(ctx: TransformContext, loop: Loop, turns: Predicate | None) -> Ins
 def _part(
     ctx: TransformContext, source: Value, subset: Tile, loop: Loop, sharing: Loop, counted: Loop, write: bool
 ) -> tuple[Tile, Predicate | None]:
-    """What one iteration of `loop` asks for where those of `sharing` ask for equal parts of what all of `loop` reads.
+    """What one iteration of `loop` prefetches if those of `sharing` prefetch equal parts of what all of `loop` reads.
 
-    If what the iterations of `loop` read lies one behind the other, each iteration of `sharing` has a part of that, and
-    goes along it in equal steps. Else it has some of the rows that the iterations of `loop` read, and asks for one of
-    them on some turns, which a predicate tells: one of as many as `sharing` has iterations at least, a power of two,
-    since the innermost loop divides by it.
+    If the iterations of `loop` read contiguous memory, each iteration of `sharing` has a part of it, and prefetches it
+    in equal steps. Otherwise it has some of the rows that the iterations of `loop` read, and prefetches one of them in
+    some iterations, selected by a predicate: one in as many as `sharing` has iterations at least, rounded to a power of
+    two, since the innermost loop divides by it.
     """
     if not loop.is_in(sharing) or not sharing.is_in(counted) or sharing in (loop, counted):
         raise ctx.fail(
@@ -219,8 +221,8 @@ def _part(
 
 
 def _slab(source: Value, subset: Tile, loop: Loop) -> int | None:
-    """The dim from which on the subsets of the iterations of a loop lie one behind the other, if they do: `loop` goes
-    along it without gaps, and all of the dims inside of it is read."""
+    """The dim from which on the iterations of a loop read contiguous memory, if they do: `loop` steps it without gaps,
+    and all inner dims are read completely."""
     moved = [dim for dim, offset in enumerate(subset.offsets) if loop.var in variables(offset)]
     if len(moved) != 1 or not subset.has_unit_strides:
         return None
@@ -235,13 +237,13 @@ def _slab(source: Value, subset: Tile, loop: Loop) -> int | None:
 
 
 def _is_strided(source: Value) -> bool:
-    """Whether the rows of an argument lie any distance apart."""
+    """Whether the rows of an argument may have any stride."""
     func = source.owner.parent if isinstance(source.owner, Block) else None
     return isinstance(func, FuncOp) and func.args.index(source) in strided_positions(func)
 
 
 def _later(subset: Tile, loop: Loop, distance: int) -> Tile:
-    """The subset some iterations later; it may lie outside of its source."""
+    """The subset some iterations later; it may lie outside its source."""
     moved = subset.substitute({loop.var: loop.var.size() + distance * loop.var.step})
     return Tile(moved.offsets, subset.sizes, subset.strides, subset.dropped)
 
@@ -257,7 +259,7 @@ def _written(loop: Loop, counted: Loop) -> list[tuple[Value, Tile]]:
 
 
 def _inside(counted: Loop, loop: Loop, index: int, subset: Tile) -> tuple[Value, Tile]:
-    """A subset of a destination of a loop, as one of the destination of `counted` of which that is a part, if it is."""
+    """A subset of a loop's destination, as one of the destination of `counted` that contains it, if there is one."""
     dest = found = loop.destinations[index]
     part = subset
     while loop is not counted:
@@ -274,7 +276,7 @@ def _inside(counted: Loop, loop: Loop, index: int, subset: Tile) -> tuple[Value,
 
 
 def _moving(loop: Loop, counted: Loop) -> list[tuple[Value, Tile]]:
-    """What the body of a loop reads, each part once, where another iteration of `counted` reads another part."""
+    """The subsets that the body of a loop reads, each once, if another iteration of `counted` reads another one."""
     found: dict[tuple[Value, str], tuple[Value, Tile]] = {}
     reads = (op for op in loop.walk() if isinstance(op, OnSubset) and op.results)
     for source, subset in _read(reads, loop, counted):
@@ -284,7 +286,7 @@ def _moving(loop: Loop, counted: Loop) -> list[tuple[Value, Tile]]:
 
 
 def _read(reads: Iterable[OnSubset], loop: Loop, counted: Loop) -> list[tuple[Value, Tile]]:
-    """What the body of a loop reads from memory; a vector that is masked at the border is asked for whole."""
+    """What the body of a loop reads from memory; a vector masked at the border is prefetched as a whole."""
     found: list[tuple[Value, Tile]] = []
     for op in reads:
         if op.parent is loop.body or (isinstance(op.parent_op, If) and op.parent_op.parent is loop.body):
@@ -299,7 +301,7 @@ def _read(reads: Iterable[OnSubset], loop: Loop, counted: Loop) -> list[tuple[Va
 
 
 def _reads(value: Value) -> Iterator[OnSubset]:
-    """What reads memory for a value, in either branch where there are two."""
+    """The reads of memory that give a value, in either branch if there are two."""
     op = value.defining_op
     if isinstance(op, OnSubset) and op.results:
         yield op
@@ -312,6 +314,6 @@ def _reads(value: Value) -> Iterator[OnSubset]:
 
 
 def _is_filled_in(source: Value, counted: Loop) -> bool:
-    """Whether what is read is made in the body of a loop: some iterations before, it is not there."""
+    """Whether the value that is read is computed in the body of a loop: some iterations earlier, it does not exist."""
     maker = source.owner if isinstance(source.owner, Operation) else source.owner.parent
     return maker is not None and maker.is_in(counted)

@@ -1,4 +1,4 @@
-"""print: show a part of the payload."""
+"""print: print a part of the payload."""
 
 from tcpx.transform.declaration import (
     OP_OR_LOOP,
@@ -16,9 +16,9 @@ from tcpx.transform.loop_nest import loop_nest
 
 @register
 class Print(Transform):
-    """Show the loop nest of a function, loop or operation, or its full text, once the step is committed.
+    """Print the loop nest of a function, loop or operation, or its full text, once the step is committed.
 
-    Changes nothing, names included: whether a later step succeeds does not depend on it.
+    It changes nothing, not even names: the success of a later step does not depend on it.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>, %b: tensor<[M]x32xf32>)
@@ -40,7 +40,7 @@ class Print(Transform):
     name = "print"
     category = Category.INSPECTION
     parameters = (
-        Parameter("target", OP_OR_LOOP, doc="what to show"),
+        Parameter("target", OP_OR_LOOP, doc="what to print"),
         Parameter("as", enum("nest", "text"), "nest", doc="the loop nest, or the payload text"),
     )
     mutates = False

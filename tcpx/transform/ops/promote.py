@@ -1,4 +1,4 @@
-"""promote: compute what an iteration writes in a buffer of its own, and copy it where it goes."""
+"""promote: compute what an iteration writes in a private buffer, then copy it to its destination."""
 
 from collections.abc import Iterator
 
@@ -27,13 +27,13 @@ from tcpx.transform.editing import erase_dead, first_of, source_name, whole_of
 
 @register
 class Promote(Transform):
-    """Compute what an iteration of a loop writes of a result in a buffer of its own, and copy it where it goes when all
-    of it is there.
+    """Compute the part of a result that an iteration of a loop writes in a private buffer, and copy it to its
+    destination when it is complete.
 
-    Sums that every step of a reduction reads and writes again are then in memory of one thread. In the result, two
-    threads write parts of one cache line where their parts meet, and would take it from one another in every step. The
-    rows of the buffer lie next to one another. Sums that go on from a value made outside of the loop are refused: start
-    them in the loop (`fuse(mm.start, into: ..)`), and do so before a loop over a summed dim is peeled or split.
+    Sums that every reduction step loads and stores are then in memory of one thread. Without the buffer, two threads
+    share cache lines where their parts of the result meet, and contend for them in every step. The rows of the buffer
+    are contiguous. Sums that continue from a value from outside the loop are refused: start them in the loop
+    (`fuse(mm.start, into: ..)`), before a loop over a reduction dim is peeled or split.
 
     before:
         func @f(%x: tensor<8x64xf32>, %w: tensor<64x32xf32>) -> tensor<8x32xf32> {
@@ -86,8 +86,8 @@ class Promote(Transform):
     name = "promote"
     category = Category.LAYOUT_AND_MEMORY
     parameters = (
-        Parameter("value", VALUE, doc="`x.out`: a result that is computed in `at`, in several steps"),
-        Parameter("at", LOOP, doc="the loop whose iterations have a buffer each"),
+        Parameter("value", VALUE, doc="`x.out`: a result that several steps in `at` compute"),
+        Parameter("at", LOOP, doc="the loop whose iterations each have a buffer"),
     )
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
@@ -126,7 +126,7 @@ class Promote(Transform):
 
 
 def _store(ctx: TransformContext, loop: Loop, value: Value) -> StYield:
-    """The yield of a loop that writes what it computes of a value."""
+    """The yield of a loop that writes its part of a value."""
     if any(isinstance(op, OnSubset) and isinstance(op.subset_of.type, BufferType) for op in loop.walk()):
         raise ctx.fail(
             f"the body of {loop.name} is on buffers",
@@ -148,7 +148,7 @@ def _store(ctx: TransformContext, loop: Loop, value: Value) -> StYield:
 
 
 def _at_once(ctx: TransformContext, loop: Loop, value: Value, store: StYield, maker: Operation | None) -> ScheduleError:
-    """The error where no loop computes what an iteration writes."""
+    """The error if no loop computes what an iteration writes."""
     required = f"a loop in {loop.name} that computes it in several steps"
     if isinstance(maker, If):
         return ctx.fail(
@@ -167,7 +167,7 @@ def _at_once(ctx: TransformContext, loop: Loop, value: Value, store: StYield, ma
 
 
 def _goes_on(ctx: TransformContext, maker: Loop, value: Value, start: Value) -> ScheduleError:
-    """The error where a loop adds to what is there before it."""
+    """The error if a loop adds to a value from before it."""
     first = whole_of(start)
     round_it = first.owner.parent if isinstance(first.owner, Block) else None
     given = _given(first)
@@ -193,7 +193,7 @@ def _goes_on(ctx: TransformContext, maker: Loop, value: Value, start: Value) -> 
 
 
 def _is_undefined(value: Value) -> bool:
-    """Whether no element of a value has been computed."""
+    """Whether no element of a value has been computed yet."""
     op = value.defining_op
     if not isinstance(op, Materialize):
         return op is not None and op.leaves_undefined
@@ -210,7 +210,7 @@ def _is_undefined(value: Value) -> bool:
 
 
 def _given(value: Value) -> Value | None:
-    """The value that sums go on from, if they start neither from nothing nor from one number everywhere."""
+    """The value that sums continue from, unless they start undefined or from the same number everywhere."""
     op: Operation | None = value.defining_op
     match op:
         case None:
@@ -228,7 +228,7 @@ def _name(value: Value) -> str:
 
 
 def _ways_to(value: Value) -> Iterator[Value]:
-    """A value, and the values that it is made of by loops, branches and subsets alone."""
+    """A value, and the values that it consists of through loops, branches and subsets alone."""
     yield value
     op: Operation | None = value.defining_op
     match op:

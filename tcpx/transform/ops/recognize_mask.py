@@ -1,4 +1,4 @@
-"""recognize_mask: the mask of a softmax, by positions and by what it reads."""
+"""recognize_mask: replace the mask of a softmax by conditions on positions and a broadcast."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ SOFTMAX = ParameterType(ParameterKind.OP, "softmax")
 
 @register
 class RecognizeMask(Transform):
-    """Let the scores that a softmax reads be masked by a body that asks for positions, where the mask follows from
-    positions, and by a broadcast of what else it is computed from.
+    """Replace the mask of the scores of a softmax: the part that follows from positions by a body with positions, the
+    rest by a broadcast of the data it is computed from.
 
-    A mask is what is added to scores, 0 or a number below, or a choice between scores and such a number. Whether it
-    keeps a score has to follow from comparisons of sums of positions and sizes, from stored triangles and from truth
-    values: so do the chains that exporters write, of Trilu, Range, Where, Expand, Cast and numbers. No array of all
-    queries and keys is left, and `trim` ends loops by the positions. A mask of data becomes a broadcast along the dims
-    that it does not vary along.
+    A mask either adds 0 or a smaller number to the scores, or selects between the scores and such a number. The
+    condition for keeping a score must follow from comparisons of sums of positions and sizes, from stored triangles and
+    from booleans. This covers the chains that exporters write, of Trilu, Range, Where, Expand, Cast and numbers. No
+    array over all queries and keys remains, and `trim` ends loops by the positions. A mask of data becomes a broadcast
+    along the dims on which it does not depend.
 
-    Masked scores are -inf then, and have a weight of 0. That is so before, if scores are neither NaN nor infinite, and
-    numbers other than -inf are the least of the dtype (half of it, or less), in rows that keep an element by positions
-    alone; with `assume: true`, whatever the number and the other masks: no row is masked whole, and scores of a row
-    differ by less than that number. A choice of 0 where weights are NaN goes, where rows are known to keep an element.
+    Masked scores become -inf, with a weight of 0. The result is the same if scores are neither NaN nor infinite, and
+    mask values other than -inf are the lowest of the dtype (or at most half of it), in rows where the positions alone
+    keep an element. `assume: true` drops these requirements on the number and the other masks: it assumes that no row
+    is masked completely, and that scores of a row differ by less than that number. A select of 0 for NaN weights is
+    removed if rows are known to keep an element.
 
     before:
         func @f(%s: tensor<[H]x[N]x[N]xf32>) -> tensor<[H]x[N]x[N]xf32> symbols [H, N: 1..] {
@@ -57,8 +58,8 @@ class RecognizeMask(Transform):
     name = "recognize_mask"
     category = Category.OPERATION_TREE
     parameters = (
-        Parameter("target", SOFTMAX, doc="what turns scores into weights"),
-        Parameter("assume", BOOL, False, doc="no row is masked whole, and finite masks are below all scores"),
+        Parameter("target", SOFTMAX, doc="the softmax"),
+        Parameter("assume", BOOL, False, doc="no row is masked completely; finite masks are below all scores"),
     )
     results = ()
     marks = False

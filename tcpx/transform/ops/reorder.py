@@ -1,4 +1,4 @@
-"""reorder: the loops of a nest in another order."""
+"""reorder: permute perfectly nested loops."""
 
 from itertools import pairwise
 
@@ -19,11 +19,11 @@ from tcpx.transform.loop_order import swap
 
 @register
 class Reorder(Transform):
-    """Let loops that have nothing but each other in them stand in another order.
+    """Permute perfectly nested loops.
 
-    Iterations that touch the same elements of a result stay in their order, or are steps of a reduction whose combiner
-    is commutative: sums of floats are added in another order then. The ranges depend on none of the loops. What the
-    outer loops show of an operand is read further in. The handles stay with their loops.
+    Iterations on the same elements of a result must keep their order, or be steps of a reduction with a commutative
+    combiner; float sums are then reassociated. The ranges must not depend on any of the loops. Subsets of operands that
+    the outer loops take move to the inner loops. The handles stay with their loops.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
@@ -56,7 +56,7 @@ class Reorder(Transform):
 
     name = "reorder"
     category = Category.LOOPS
-    parameters = (Parameter("loops", LOOPS, doc="the loops, in the order in which they shall stand"),)
+    parameters = (Parameter("loops", LOOPS, doc="the loops, in the new order"),)
     results = (Result.LOOP,)
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
@@ -80,7 +80,7 @@ def _at_depth(top: Loop, depth: int) -> Loop:
 
 
 def _check(ctx: TransformContext, nest: list[Loop], wanted: list[str]) -> None:
-    """The loops are directly in one another, and are to stand in another order."""
+    """The loops are perfectly nested, and the order is new."""
     apart = next((b for a, b in pairwise(nest) if b.parent_op is not a), None)
     if len(nest) < 2 or len(nest) != len(wanted) or apart is not None:
         raise ctx.fail(

@@ -1,4 +1,4 @@
-"""scan_in_lanes: the elements of one row of a scan side by side in vectors."""
+"""scan_in_lanes: compute a scan along its row in vector lanes."""
 
 from tcpx.payload.indexing_maps import map_dim
 from tcpx.payload.interfaces import Structured
@@ -24,15 +24,13 @@ from tcpx.transform.vectors.widths import lanes_of_all
 
 @register
 class ScanInLanes(Transform):
-    """Let the elements along the dim of a scan lie side by side in vectors, and be combined there: each with those
-    before it in the vector, in as many steps of shuffles as the number of lanes has bits, then all of them with what
-    the vectors before hand on.
+    """Put consecutive elements of a scan into the lanes of a vector and combine them there: each with its predecessors
+    in the vector, in log2(lanes) steps of shuffles, then all of them with the carry of the previous vectors.
 
-    The combiner of the operation is declared to be associative: sums, products, the largest or smallest up to each
-    element. Sums and products of floats are rounded in another order, which `reassociate: true` allows; the others are
-    the same. Without this step, `vectorize` computes each row in its order, by vectors across rows where there are any.
-    Tile the dim with `tail: pad`, by some vectors, and `vectorize` the loop; then `hoist_accumulator` carries the
-    total.
+    The combiner must be associative: sums, products, running maxima or minima. `reassociate: true` permits the other
+    rounding of float sums and products; other combiners give the same result. Without this step, `vectorize` computes
+    each row in order, and puts several rows into a vector if there are any. Tile the dim with `tail: pad`, by some
+    vectors, and `vectorize` the loop; then `hoist_accumulator` carries the total.
 
     before:
         func @f(%x: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] {
@@ -53,8 +51,8 @@ class ScanInLanes(Transform):
     category = Category.VECTOR
     parameters = (
         Parameter("target", OP, doc="a scan, on tensors"),
-        Parameter("dim", DIM, doc="its sequential dim, whose elements lie side by side"),
-        Parameter("reassociate", BOOL, default=False, doc="sums of floats may be rounded in another order"),
+        Parameter("dim", DIM, doc="its sequential dim"),
+        Parameter("reassociate", BOOL, default=False, doc="permit another rounding of float sums"),
     )
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:

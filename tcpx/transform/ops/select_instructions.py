@@ -1,4 +1,4 @@
-"""select_instructions: a row of the target for every operation that is printed as C."""
+"""select_instructions: assign a row of the target to every operation that is printed as C."""
 
 from tcpx.transform.declaration import (
     FUNC,
@@ -15,14 +15,14 @@ from tcpx.transform.vectors.selection import select_instructions
 
 @register
 class SelectInstructions(Transform):
-    """Name an instruction row of the target on every operation on scalars, 1-D vectors and buffers.
+    """Assign an instruction row of the target to every operation on scalars, 1-D vectors and buffers.
 
-    An operation without a row is expanded (exp into a polynomial), done in f32 (f16, bf16), cast in two steps, or
-    done lane by lane, with a remark; what remains without one is an error. Reads and writes are plain where the subset
-    provably covers all lanes, else masked; cheaper rows are taken where an operand provably is not NaN. Literals and
-    their splats are made once, outside of the loops.
+    An operation without a row is expanded (exp into a polynomial), computed in f32 (f16, bf16), cast in two steps, or
+    computed lane by lane, with a remark; an operation that still has no row is an error. Reads and writes are unmasked
+    if the subset provably covers all lanes. Cheaper rows are used if an operand provably is not NaN. Literals and their
+    splats are created once, outside the loops.
 
-    Comes after `bufferize` and `lower_vectors`. Compilation applies it where the schedule does not.
+    It requires `bufferize` and `lower_vectors`. Compilation applies this step if the schedule does not.
 
     before:
         func @f(%x: buffer<[N]xf32, strides [1], space argument>, %y: buffer<[N]xf32,

@@ -1,4 +1,4 @@
-"""shift_factor: a factor of an integer contraction moved into the range of another dtype."""
+"""shift_factor: add a constant to a factor of an integer contraction, to change its dtype."""
 
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.types import ScalarType, dtype_of
@@ -21,12 +21,12 @@ from tcpx.transform.factors import Offset, contraction_of
 
 @register
 class ShiftFactor(Transform):
-    """Add a number to a factor of an integer contraction, hold it in another dtype, and take away again what that adds
-    to the result: the number times the sums of the other factor.
+    """Add a number to a factor of an integer contraction, store it in another dtype, and subtract the effect from the
+    result: the number times the sums of the other factor.
 
-    Integers wrap around, so the result is the same. Instructions for dot products take one factor without sign: 128
-    more makes a `ui8` of an `si8`. Returns the sums of the other factor. The product keeps its handle; what makes the
-    shifted factor is its prologue, to be fused where it is read, and the difference is part of its epilogue.
+    Integers wrap around, so the result is the same. Dot-product instructions need one unsigned factor: adding 128 turns
+    an `si8` into a `ui8`. Returns the sums of the other factor. The product keeps its handle. The computation of the
+    shifted factor is its prologue, to be fused where it is read; the subtraction is part of its epilogue.
 
     before:
         func @f(%x: tensor<[M]x64xsi8>, %w: tensor<64x32xsi8>) -> tensor<[M]x32xsi32> symbols [M] {
@@ -74,13 +74,13 @@ class ShiftFactor(Transform):
 
 
 def _wrapped(number: int, dtype: ScalarType) -> int:
-    """The element of an integer dtype that is this number, as integers wrap around."""
+    """The element of an integer dtype that equals this number modulo wrap-around."""
     least = int(dtype.minimum)
     return least + (number - least) % (int(dtype.maximum) - least + 1)
 
 
 def _check(ctx: TransformContext, op: Structured, index: int, by: int, dtype: ScalarType) -> None:
-    """Raise ScheduleError where the result would not be the same."""
+    """Raise ScheduleError if the result would change."""
     if not op.acc_type.is_integer:
         raise ctx.fail(
             f"%{op.name} does not add integers",

@@ -1,4 +1,4 @@
-"""sink: a product or quotient moves behind what reads it."""
+"""sink: move a product or quotient after its reader."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from tcpx.transform.sinking import sink
 
 @register
 class Sink(Transform):
-    """Move a product or quotient with a number, or with what lies along some dims, behind an operation that is linear
+    """Move a multiplication or division by a number, or by a tensor along some dims, after an operation that is linear
     in it.
 
-    A sum of x / l is the sum of x, divided by l where l does not vary along what is summed. The division of a softmax
-    moves so behind the product that reads it: there are less elements to divide, and the sums of the rows are not
-    needed before. The result is rounded, overflows and underflows elsewhere: inf and NaN may differ. Nothing else may
-    read what is moved, and what it moves behind does not narrow the dtype. The handle denotes the operation in its new
-    place.
+    A sum of x / l is the sum of x, divided by l, if l does not vary along the reduction dim. The division of a softmax
+    thus moves after the product that reads it: fewer elements are divided, and the sums of the rows are needed later.
+    Rounding, overflow and underflow change: inf and NaN may differ. The operation must have no other reader, and the
+    other operation must not narrow the dtype. The handle denotes the operation in its new place.
 
     before:
         func @f(%e: tensor<[M]x[N]xf32>, %l: tensor<[M]xf32>, %v: tensor<[N]x8xf32>) -> tensor<[M]x8xf32>
@@ -50,7 +49,7 @@ class Sink(Transform):
     category = Category.OPERATION_TREE
     parameters = (
         Parameter("target", OP, doc="the product or quotient"),
-        Parameter("behind", OP, doc="what reads it, and is linear in it"),
+        Parameter("behind", OP, doc="its reader, which is linear in it"),
     )
     results = ()
 

@@ -1,4 +1,4 @@
-"""snapshot: keep the payload as it is now."""
+"""snapshot: store the current payload."""
 
 from tcpx.transform.declaration import (
     OP_OR_LOOP,
@@ -15,10 +15,10 @@ from tcpx.transform.declaration import (
 
 @register
 class Snapshot(Transform):
-    """Keep the payload text of a function, loop or operation under a name. Changes and prints nothing.
+    """Store the payload text of a function, loop or operation under a name. Changes and prints nothing.
 
-    `tcpx explain` shows it at the step, and the trace of a run has it: `tcpx.apply_schedule(..).trace.snapshots` are
-    names and texts, in order. The text of a function without named constants is a payload that `tcpx.parse` takes.
+    `tcpx explain` shows it at the step. `tcpx.apply_schedule(..).trace.snapshots` has names and texts, in order. The
+    text of a function without named constants can be parsed by `tcpx.parse`.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
@@ -37,8 +37,8 @@ class Snapshot(Transform):
     name = "snapshot"
     category = Category.INSPECTION
     parameters = (
-        Parameter("target", OP_OR_LOOP, doc="what to keep"),
-        Parameter("name", STRING, doc="what to keep it under; several may have one name"),
+        Parameter("target", OP_OR_LOOP, doc="what to store"),
+        Parameter("name", STRING, doc="the name of the snapshot; it may be used again"),
     )
     mutates = False
     marks = False

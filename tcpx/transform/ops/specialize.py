@@ -1,4 +1,4 @@
-"""specialize: an operation as one of a more special class of the operation tree."""
+"""specialize: write an operation as a more special class."""
 
 from tcpx.payload.interfaces import Structured
 from tcpx.transform.declaration import (
@@ -19,10 +19,10 @@ from tcpx.transform.matching import classes_called, find_match
 
 @register
 class Specialize(Transform):
-    """Write an operation as one of a named class: the way back from `generalize`, and down from `contract`.
+    """Write an operation as a named, more special class: the inverse of `generalize`, and down from `contract`.
 
-    The class fits if, on the operands in some order, it has the same iterators, indexing maps and scalar body, up to
-    the names of dims. `specialize x when ...` is a statement of its own.
+    The class fits if, for some order of the operands, it has the same iterators, indexing maps and scalar body, up to
+    the names of dims. `specialize x when ...` is another statement.
 
     before:
         func @f(%x: tensor<[N]xf32>, %y: tensor<[N]xf32>) -> tensor<[N]xf32> symbols [N] {

@@ -1,4 +1,4 @@
-"""split: two loops, before and after a point."""
+"""split: split the range of a loop at a point."""
 
 from tcpx.payload.bounds import is_equal, is_less_equal
 from tcpx.payload.sizes import mod, to_text
@@ -18,7 +18,7 @@ from tcpx.transform.peeling import split_at
 
 @register
 class Split(Transform):
-    """Split the range of a loop at a point that whole steps reach: `x.copy("low")` runs before it, "high" after.
+    """Split the range of a loop at the start of a step: `x.copy("low")` runs before the point, "high" after.
 
     before:
         func @f(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {

@@ -1,4 +1,4 @@
-"""split_reduction: partial results of a reduction, and a second reduction that combines them."""
+"""split_reduction: compute partial results of a reduction, and combine them by a second one."""
 
 from tcpx.limits import shortened
 from tcpx.payload.indexing_maps import map_dim, map_symbols
@@ -23,23 +23,23 @@ from tcpx.transform.reduction_splitting import split_into_parts, split_side_by_s
 from tcpx.transform.tiling import check_on_tensors
 
 MOST_PARTIAL = 4096
-"""Partial results that stand for one element of the result."""
+"""Partial results per element of the result."""
 
 
 @register
 class SplitReduction(Transform):
-    """Reduce one dim in independent parts, and combine their results by a second reduction, which reads them.
+    """Reduce a dim in independent parts, and combine the partial results by a second reduction.
 
-    `parts: P` makes a loop over P equal ranges of the dim; each iteration reduces its range from the neutral element
-    on and yields to a slice of its own, so the loop may be `parallel`. The slices lie outermost; in parallel, no cache
-    line holds elements of two.
-    `factor: F` makes a sequential loop over the dim by F with F accumulators, which lie innermost: element i goes to
-    accumulator i mod F, a parallel dim of the operation in the loop. A dim that F does not divide is padded with
-    neutral elements. Several results, as of `reduce_argmax`, have accumulators each.
+    `parts: P` makes a loop over P equal ranges of the dim. Each iteration reduces its range, starting from the neutral
+    element, and yields to its own slice, so the loop may be `parallel`. The slices are outermost; in parallel, no two
+    share a cache line.
+    `factor: F` makes a sequential loop over the dim by F with F accumulators, which are innermost: element i goes to
+    accumulator i mod F, a parallel dim of the operation in the loop. The dim is padded with neutral elements to a
+    multiple of F. Each of several results, as of `reduce_argmax`, has its accumulators.
 
-    The handle denotes the partial computation: it keeps its class with `parts`, and with `factor` falls back to the
-    nearest class that can have the dim in its result. Returns the loop and the combining operation, which also takes
-    over an `init`. Sums of floats are added in another order.
+    The handle denotes the partial computation: with `parts` it keeps its class; with `factor` it becomes the nearest
+    class that can have the dim in its result. Returns the loop and the combining operation, which also takes over an
+    `init`. Float sums are reassociated.
 
     before:
         func @f(%x: tensor<4096x8xf32>, %w: tensor<4096x16xf32>) -> tensor<8x16xf32> {
@@ -69,8 +69,8 @@ class SplitReduction(Transform):
         Parameter("target", OP, doc="an operation that reduces"),
         Parameter("dim", DIM, doc="the reduction dim"),
         Parameter("parts", INT, None, doc="equal ranges of the dim, each reduced by one iteration of the loop"),
-        Parameter("factor", INT, None, doc="accumulators side by side; either this or `parts`"),
-        Parameter("parallel", BOOL, False, doc="the parts may be reduced in any order or at once"),
+        Parameter("factor", INT, None, doc="number of innermost accumulators; either this or `parts`"),
+        Parameter("parallel", BOOL, False, doc="distribute the parts over threads"),
     )
     results = (Result.LOOP, Result.OP)
 
@@ -113,7 +113,7 @@ class SplitReduction(Transform):
 
 
 def _check_dim(ctx: TransformContext, op: Structured, dim: str) -> None:
-    """The dim is reduced, by a combiner that may start anywhere."""
+    """The dim is a reduction dim, and its combiner may start anywhere."""
     reduced = [it.name for it in op.iterators() if it.is_reduction]
     if dim not in reduced:
         raise ctx.fail(
@@ -132,7 +132,7 @@ def _check_dim(ctx: TransformContext, op: Structured, dim: str) -> None:
 
 
 def _check_order(ctx: TransformContext, op: Structured, dim: str) -> None:
-    """Parts of a dim are combined behind all of the dims inside it: those round it have to be one iteration."""
+    """Parts of a dim are combined after all of its inner dims; its outer dims must have one iteration."""
     outer = op.reduced_before(dim)
     if outer is not None:
         raise ctx.fail(
@@ -145,7 +145,7 @@ def _check_order(ctx: TransformContext, op: Structured, dim: str) -> None:
 
 
 def _check_side_by_side(ctx: TransformContext, op: Structured, dim: str, factor: int, parallel: bool) -> None:
-    """Elements may be combined in this order, and those that are missing in the last round can be neutral ones."""
+    """Elements may be combined in this order, and the last round can be filled with neutral elements."""
     if not op.is_commutative or dim in op.valid:
         raise ctx.fail(
             f"elements of `{dim}` of %{op.name} cannot be combined side by side",

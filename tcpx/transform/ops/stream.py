@@ -1,4 +1,4 @@
-"""stream: writes past the caches."""
+"""stream: write past the caches."""
 
 from tcpx.payload.ops.gml_st import OnSubset
 from tcpx.payload.types import BufferType
@@ -17,15 +17,15 @@ from tcpx.transform.streaming import align, changes_in_place, mark, readers, wri
 
 @register
 class Stream(Transform):
-    """Write what a loop computes past the caches: the fastest way where it is larger than they are, and not read soon.
+    """Write the results of a loop with non-temporal stores: fastest if the results exceed the caches and are not read
+    soon.
 
-    Nothing in the loop may read it. Instructions that write so take whole vectors at multiples of their size: where
-    the loop has whole steps (peel it first) along the innermost dim, they begin where a cache line does, which is known
-    when the kernel runs. What lies before, and is left behind, is written in the usual way, by one more iteration at
-    each end, which overlaps others: `x.copy("first")` and `x.copy("last")`. Other loops write so what happens to lie
-    right, and so do those that change state (`inout`) in its place, of which no element may be computed twice. Each
-    thread waits for its writes to be seen: at the end of an iteration of a parallel loop. A target without such
-    instructions writes in the usual way.
+    Nothing in the loop may read them. Non-temporal stores write whole, aligned vectors. If the loop has full steps
+    (peel it first) along the innermost dim, its steps are shifted at run time to start at a cache line. One more
+    iteration at each end writes the remaining elements with ordinary stores, overlapping others: `x.copy("first")` and
+    `x.copy("last")`. In other loops, only rows that happen to be aligned are written so; the same holds for loops that
+    update state (`inout`) in place, where no element may be computed twice. Each thread waits until its stores are
+    visible: at the end of an iteration of a parallel loop. Targets without such stores use ordinary ones.
 
     before:
         func @f(%x: tensor<4096xf32>) -> tensor<4096xf32> {
@@ -66,7 +66,7 @@ class Stream(Transform):
 
     name = "stream"
     category = Category.LAYOUT_AND_MEMORY
-    parameters = (Parameter("loop", LOOP, doc="the loop that writes it"),)
+    parameters = (Parameter("loop", LOOP, doc="the loop that writes the results"),)
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:
         loop = args.loop("loop")

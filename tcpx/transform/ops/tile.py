@@ -1,4 +1,4 @@
-"""tile: loops round an operation, one tile of its result per iteration."""
+"""tile: loops around an operation, one tile of its result per iteration."""
 
 from tcpx.payload.bounds import is_less_equal, lower_bound, upper_bound
 from tcpx.payload.interfaces import Structured, Tileable
@@ -26,31 +26,31 @@ from tcpx.transform.peeling import peel
 from tcpx.transform.tiling import check_not_whole, check_on_tensors, pad, tile
 
 LARGEST = 2**40
-"""The largest tile size: with it, sizes of loops stay far from the ends of int64."""
+"""The largest tile size, so that sizes of loops stay far from the limits of int64."""
 
 
 @register
 class Tile(Transform):
     """Wrap an operation in one loop per entry of `sizes`, outermost first, in the order written.
 
-    Every iteration computes a tile of the result from tiles of the operands. A parallel dim yields disjoint tiles;
-    a reduction dim turns the operation into its accumulating form, whose first value is `x.start`. The last tile
-    of a dim is shorter, unless `tail` says otherwise: `pad` computes full tiles on padded operands and slices the
-    result; `peel` makes a main loop of full tiles and a tail loop, of which a consumer cannot be fused any more;
-    `shift` moves the last tile back, over elements that the one before computes too, so that no tile is shorter where
-    the dim is known to be as long as a tile.
+    Each iteration computes a tile of the result from tiles of the operands. A parallel dim yields disjoint tiles; a
+    reduction dim turns the operation into its accumulating form, with the initial value `x.start`. The last tile of a
+    dim is shorter, unless `tail` says otherwise. `pad` computes full tiles on padded operands and slices the result.
+    `peel` makes a main loop of full tiles and a tail loop; consumers can then not be fused any more. `shift` moves the
+    last tile back, to overlap the previous one, so that no tile is shorter if the dim is known to be at least as long
+    as a tile.
 
-    A dim may stand several times: `[m: 64, n: 64, m: 8]` makes tiles of 8 in tiles of 64. `tail` is about the last
-    entry of each dim. A list of dims stands for each of them (`[without(dims(x.out), [n]): 1, n: 16]`); its loops
-    are a list.
+    A dim may occur several times: `[m: 64, n: 64, m: 8]` makes tiles of 8 in tiles of 64. `tail` applies to the last
+    entry of each dim. A list of dims stands for each of them (`[without(dims(x.out), [n]): 1, n: 16]`); the step then
+    returns a list of their loops.
 
-    With `num_threads: [2, 3]`, one number for each entry of `sizes`, there are no more tiles than that along a dim: all
-    are equally long, rounded up to a multiple of the size, and the loops are `parallel`. `[m: 1]` rounds nothing.
+    `num_threads: [2, 3]`, one number for each entry of `sizes`, is the largest number of tiles along each dim: tiles
+    have equal length, rounded up to a multiple of the size, and the loops are `parallel`. `[m: 1]` does not round.
 
-    A tile wider than its dim, and a loop of one iteration inside a loop over the same dim, are remarked on.
+    A tile wider than its dim gives a remark, and so does a loop of one iteration inside a loop over the same dim.
 
-    An operand that is a fill, a broadcast or a transpose is made in the loop, tile by tile; the handle of one that
-    nothing else uses follows it there.
+    An operand that is a fill, a broadcast or a transpose is computed in the loop, tile by tile; its handle follows if
+    it has no other user.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
@@ -78,13 +78,13 @@ class Tile(Transform):
         Parameter("target", OP, doc="the operation to tile"),
         Parameter("sizes", DIM_STEPS, doc="tile sizes by dim; the order is the order of the loops"),
         Parameter(
-            "parallel", BOOL, False, doc="iterations may run in any order or at once; those of all dims as one grid"
+            "parallel", BOOL, False, doc="distribute the iterations over threads; those of all dims as one grid"
         ),
         Parameter(
-            "tail", enum("none", "pad", "peel", "scalar", "shift"), "none", doc="what becomes of a shorter last tile"
+            "tail", enum("none", "pad", "peel", "scalar", "shift"), "none", doc="how to handle a shorter last tile"
         ),
         Parameter(
-            "num_threads", INTS, None, doc="how many tiles there are along each dim at most; makes them parallel"
+            "num_threads", INTS, None, doc="the largest number of tiles along each dim; makes the loops parallel"
         ),
     )
     results = (Result.LOOPS,)
@@ -123,7 +123,7 @@ class Tile(Transform):
 
 
 def _warn(ctx: TransformContext, op: Tileable, dim: str, size: Dim, tail: str) -> None:
-    """Say so where the loop has one iteration because its tiles are wider than the dim, or are tiles of it already."""
+    """Remark on a loop with one iteration, whose tiles are wider than the dim or than the enclosing tiles."""
     extent = op.size_of(dim)
     most, least = upper_bound(extent), lower_bound(size)
     around = loops_stepping(op, dim)
@@ -147,7 +147,7 @@ def _warn(ctx: TransformContext, op: Tileable, dim: str, size: Dim, tail: str) -
 
 
 def _check_order(ctx: TransformContext, op: Tileable, dim: str) -> None:
-    """A reduction that is not commutative goes on in the order of its dims: the loop over the first is outermost."""
+    """A reduction that is not commutative keeps the order of its dims: the loop over the first is outermost."""
     outer = op.reduced_before(dim) if isinstance(op, Structured) and op.iterator(dim).is_reduction else None
     if outer is not None:
         raise ctx.fail(
@@ -160,7 +160,7 @@ def _check_order(ctx: TransformContext, op: Tileable, dim: str) -> None:
 
 
 def _shared(ctx: TransformContext, op: Tileable, args: Arguments) -> tuple[DimStep, ...]:
-    """The tiles of each dim, shared out evenly: multiples of the sizes."""
+    """The tile size of each dim for an even distribution: multiples of the sizes."""
     steps, counts = args.steps("sizes"), args.ints("num_threads")
     dims = [step.dim for step in steps]
     if len(set(dims)) < len(dims):
@@ -195,7 +195,7 @@ def _shared(ctx: TransformContext, op: Tileable, args: Arguments) -> tuple[DimSt
 
 
 def _check_shifts(ctx: TransformContext, op: Tileable, dim: str, parallel: bool) -> None:
-    """What two tiles compute is computed twice: it has to be the same, and one after the other."""
+    """Elements of two tiles are computed twice: equally, and one after the other."""
     found = [f"reduction dim `{dim}`"] if op.iterator(dim).is_reduction else []
     found += ["an `init`, which it adds to"] if op.inits else []
     found += ["`parallel: true`"] if parallel else []

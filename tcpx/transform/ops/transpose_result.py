@@ -1,4 +1,4 @@
-"""transpose_result: an operation that writes its result in another order of its dims."""
+"""transpose_result: compute a result with its dims in another order."""
 
 from collections.abc import Iterable, Sequence
 
@@ -31,15 +31,15 @@ from tcpx.transform.tiling import check_on_tensors
 
 @register
 class TransposeResult(Transform):
-    """Compute the result of a structured operation with its dims in another order, and transpose that: the dim that
-    lies innermost decides what is computed in vectors.
+    """Compute the result of a structured operation with its dims in another order, and transpose it back: the innermost
+    dim determines what vectors run along.
 
-    An `init` is transposed on the way in. The operation becomes the nearest class that can say it. Returns the
-    transpose, whose tiles may be fused with those of the operation. Several results with one order of dims are all
-    transposed; what is returned is that of the first.
+    An `init` is transposed first. The operation becomes the nearest class with such a result. Returns the transpose,
+    whose tiles can be fused with those of the operation. Several results with one order of dims are all transposed; the
+    step returns the transpose of the first.
 
-    With `readers: true`, what reads the result reads it in its new order, each as the nearest class that can; what
-    cannot reads the transpose. Where there is none, the operation itself is returned.
+    With `readers: true`, operations that read the result read it in its new order, each as the nearest class that can;
+    the others read the transpose. If no transpose remains, the step returns the operation itself.
 
     before:
         func @f(%x: tensor<[H]x[M]x64xf32>, %w: tensor<[H]x64x32xf32>) -> tensor<[M]x32x[H]xf32> symbols [H, M] {
@@ -62,8 +62,8 @@ class TransposeResult(Transform):
     category = Category.OPERATION_TREE
     parameters = (
         Parameter("target", OP, doc="a structured operation on tensors"),
-        Parameter("order", DIMS, doc="dims of its result, outermost first; the others follow as they are"),
-        Parameter("readers", BOOL, False, doc="let what reads the result read it in the new order"),
+        Parameter("order", DIMS, doc="dims of its result, outermost first; the others follow in their order"),
+        Parameter("readers", BOOL, False, doc="let readers of the result read it in the new order"),
     )
     results = (Result.OP,)
 
@@ -110,8 +110,8 @@ class TransposeResult(Transform):
 
 
 def _read_in_order(rewriter: Rewriter, turned: Operation, inward: Sequence[int]) -> bool:
-    """Let structured operations read what a transpose reads, and erase it where no other is left: whether there is
-    none."""
+    """Let structured operations read the source of a transpose, and erase the transpose if it has no other reader.
+    Returns whether it is erased."""
     while found := [(user, index) for user, index in turned.result.uses if _can_reread(user, index)]:
         user, index = found[0]
         if isinstance(user, Structured):
@@ -124,7 +124,7 @@ def _read_in_order(rewriter: Rewriter, turned: Operation, inward: Sequence[int])
 
 
 def _can_reread(user: Operation, index: int) -> bool:
-    """Whether an operation can read an input by another map."""
+    """Whether an operation can read an input with another map."""
     return (
         isinstance(user, Structured)
         and len(user.results) == 1
@@ -139,7 +139,7 @@ def _with_maps(op: Structured) -> Iterable[tuple[Value, IndexingMap]]:
 
 
 def _in_order(op: Structured, order: Sequence[str], inward: Sequence[int], operands: Sequence[Value]) -> Operation:
-    """The detached operation that has the dims of its result in this order: of the nearest class, or a generic."""
+    """The detached operation with the dims of its result in this order: the nearest class, or a generic."""
     base = general(op.on_tiles(stand_ins(op), *(shape_of(result.type) for result in op.results)))
     entries = {it.name: it.entry for it in op.iterators()}
     attributes = {

@@ -1,4 +1,4 @@
-"""trim: a loop ends where a condition on positions can no longer hold."""
+"""trim: end a loop once a condition on positions cannot hold any more."""
 
 from tcpx.payload.interfaces import Structured
 from tcpx.transform.declaration import (
@@ -17,13 +17,13 @@ from tcpx.transform.trimming import trim
 
 @register
 class Trim(Transform):
-    """Let a loop end where a condition on positions in the body of an operation in it can no longer hold: causal
-    attention leaves out the blocks of keys that lie behind all queries of a block.
+    """End a loop once a condition on positions, in the body of one of its operations, cannot hold any more: causal
+    attention skips the blocks of keys after all queries of a block.
 
-    The condition compares sums of positions and sizes. What is left out contributes the neutral element to every
-    reduction of the loop; that is derived from the operations in it. Whatever else is read there is taken for finite:
-    where a value that meets a weight of 0 is infinite or NaN, the sum is no longer NaN. So are running maxima: of a
-    row that has met no element, what depends on the maximum is left as it was.
+    The condition compares sums of positions and sizes. tcpx derives from the operations that skipped iterations
+    contribute the neutral element to every reduction of the loop. Other values that are read there are assumed finite:
+    if a value that meets a weight of 0 is infinite or NaN, the sum no longer becomes NaN. The same holds for running
+    maxima: in a row that has met no element, values that depend on the maximum keep their previous value.
 
     before:
         func @f(%x: tensor<[N]x[N]xf32>) -> tensor<[N]xf32> symbols [N] {
@@ -79,8 +79,8 @@ class Trim(Transform):
     name = "trim"
     category = Category.TILING
     parameters = (
-        Parameter("loop", LOOP, doc="the loop that may end sooner"),
-        Parameter("by", OP, doc="the operation in it whose body asks for positions"),
+        Parameter("loop", LOOP, doc="the loop to end early"),
+        Parameter("by", OP, doc="the operation in it whose body has the condition"),
     )
 
     def apply(self, ctx: TransformContext, args: Arguments) -> Results:

@@ -1,4 +1,4 @@
-"""unfold_cast: a contraction whose factor is widened before it is multiplied."""
+"""unfold_cast: widen a factor of a contraction before the multiplication."""
 
 from tcpx.payload.rewriter import InsertPoint
 from tcpx.payload.types import dtype_of
@@ -22,13 +22,12 @@ from tcpx.transform.ops.fold_cast import check_passes_unchanged, holds
 
 @register
 class UnfoldCast(Transform):
-    """Let a contraction read a factor that a cast has widened, instead of widening its elements whenever it multiplies
-    them: the inverse of `fold_cast`.
+    """Let a contraction read a factor that is widened by a separate cast, instead of widening each element at each
+    multiplication: the inverse of `fold_cast`.
 
-    `to` must hold every number of the factor, so the result is the same; an integer that wraps around in the dtype of
-    the sum cannot pass through a float, which would be saturated. The cast is the prologue of the product: fused where
-    the factor is packed, it widens each element once. Returns the cast.
-
+    `to` must represent every value of the factor, so the result is the same. An integer that wraps around in the dtype
+    of the sum must not pass through a float, which saturates. The cast is the prologue of the product: if it is fused
+    where the factor is packed, each element is widened once. Returns the cast.
     before:
         func @f(%x: tensor<[M]x64xf16>, %w: tensor<64x32xf16>) -> tensor<[M]x32xf32> symbols [M] {
           %mm = tcp.matmul(%x, %w) : tensor<[M]x32xf32>
@@ -48,7 +47,7 @@ class UnfoldCast(Transform):
     category = Category.TYPES
     parameters = (
         Parameter("factor", VALUE, doc="a factor of a contraction: `mm.lhs`"),
-        Parameter("to", DTYPE, doc="a dtype that holds every number of the factor"),
+        Parameter("to", DTYPE, doc="a dtype that represents every value of the factor"),
     )
     results = (Result.OP,)
 

@@ -27,13 +27,13 @@ from tcpx.transform.unrolling import unroll
 class Unroll(Transform):
     """Run `factor` iterations per step of the loop, as copies of the body; without a factor, all of them.
 
-    With `explicit: false` the C compiler makes the copies: the payload stays as it is, and the loop in C has
-    `#pragma GCC unroll`, which GCC and Clang know. There may be any number of iterations then; it spares the loop its
-    bookkeeping, and the C is no longer.
+    With `explicit: false`, the C compiler makes the copies: the payload stays as it is, and the C has the pragma
+    `#pragma GCC unroll`, which GCC and Clang support. Any number of iterations is allowed. This removes loop overhead
+    without longer C.
 
-    Else the number of iterations must be a multiple of the factor: peel first where it is not. Handles to what the body
-    holds denote every copy; `x.copy("0")` is the first. A loop all of whose iterations are copies stays in the payload,
-    where it holds what they write, and its handle stays a position; it runs once, and the C has no loop for it.
+    Otherwise the number of iterations must be a multiple of the factor; `peel` ensures it. Handles to operations in the
+    body denote every copy; `x.copy("0")` is the first. A loop whose iterations are all copied remains in the payload
+    around the copies, and its handle remains a position. It runs once, and the C has no loop for it.
 
     before:
         func @f(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
@@ -70,7 +70,7 @@ class Unroll(Transform):
     parameters = (
         Parameter("loop", LOOP, doc="the loop"),
         Parameter("factor", INT, None, doc="copies of the body; all iterations if not given"),
-        Parameter("explicit", BOOL, True, doc="whether the payload has the copies, or the C compiler makes them"),
+        Parameter("explicit", BOOL, True, doc="make the copies in the payload, not in the C compiler"),
     )
     results = (Result.LOOP,)
 
@@ -141,7 +141,7 @@ class Unroll(Transform):
 
 
 def _by_the_compiler(ctx: TransformContext, loop: Loop, factor: int) -> str | None:
-    """The statement for any number of iterations, where the compiler may be asked for so many copies."""
+    """The statement for any number of iterations, if the compiler may be asked for so many copies."""
     if loop.is_parallel or not 2 <= factor <= MOST_UNROLLED:
         return None
     text = with_argument(ctx.location, "unroll", "explicit", "false") if ctx.location is not None else None
@@ -151,7 +151,7 @@ def _by_the_compiler(ctx: TransformContext, loop: Loop, factor: int) -> str | No
 
 
 def _ways(ctx: TransformContext, loop: Loop, factor: int) -> tuple[str, ...]:
-    """How to get a number of iterations that the factor divides."""
+    """How to get a number of iterations that is a multiple of the factor."""
     stem, dim = (*loop.name.split("~")[0].split("/"), "")[:2]
     dim, step = dim.rstrip("0123456789") or dim, loop.var.step
     stem = next((ctx.name_of(op) for op in loop.walk() if source_name(op) == stem), stem)

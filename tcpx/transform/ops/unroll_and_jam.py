@@ -1,4 +1,4 @@
-"""unroll_and_jam: several iterations of a loop at once, in one loop inside."""
+"""unroll_and_jam: several iterations of a loop at once, in one inner loop."""
 
 from tcpx.payload.bounds import is_equal
 from tcpx.payload.facts import facts_at
@@ -26,12 +26,12 @@ MOST = 64
 
 @register
 class UnrollAndJam(Transform):
-    """Run `factor` iterations of a loop at once: copies of its body, in which the loops inside become one.
+    """Run `factor` iterations of a loop at once: copies of its body, whose inner loops are merged.
 
-    What the copies read alike, the inner loop reads once, and it carries the sums of all: more of them are under way at
-    a time. The iterations must be a multiple of the factor (peel first where they are not), and none may need what
-    another one computes. Handles to what the body holds denote every copy, as with `unroll`; those of the loops inside
-    denote the one that is left of them.
+    The merged inner loop reads common operands once and carries the sums of all copies, which gives more independent
+    sums. The number of iterations must be a multiple of the factor (`peel` ensures it), and no iteration may depend on
+    another. Handles to operations in the body denote every copy, as with `unroll`; handles to the inner loops denote
+    the merged loop.
 
     before:
         func @f(%x: tensor<64x[K]xf32>, %w: tensor<[K]x16xf32>) -> tensor<64x16xf32> symbols [K] {
@@ -111,7 +111,7 @@ def _check(ctx: TransformContext, loop: Loop, factor: int) -> None:
 
 
 def _jam(ctx: TransformContext, block: Block, factor: int) -> None:
-    """Let the loops in the copies of a body become one, and those inside of them."""
+    """Merge the loops in the copies of a body, and the loops inside these."""
     loops = [op for op in block.ops if isinstance(op, Loop)]
     count = len(loops) // factor
     for k, into in enumerate(loops[:count]):

@@ -1,4 +1,4 @@
-"""unswitch: what depends on a branch on sizes as a version for each way it goes."""
+"""unswitch: move operations into branches on sizes, as versions."""
 
 from typing import Final
 
@@ -19,18 +19,18 @@ from tcpx.transform.declaration import (
 from tcpx.transform.specialize_when import specialize_when
 
 MOST: Final = 8
-"""Versions that are usual: those of three conditions."""
+"""The usual number of versions: those of three conditions."""
 
 
 @register
 class Unswitch(Transform):
-    """Take what a branch on sizes is computed with, and what is computed with its results, into the branch: a version
-    for each way it goes, in which the branch is gone. Loops then go round what is computed, and not round the branch.
+    """Move the producers and users of a branch on sizes into the branch: one version for each side, in which the branch
+    is gone. Loops are then around operations without branches.
 
-    It does so with every branch on one comparison that stands in no loop of a function, and of those that it calls, the
-    first one first, as long as the function has fewer than `most` versions; what is left then is computed into memory
-    before what reads it. `tcp.expand` is written for such branches. Handles to what is copied, matched before, denote
-    every version, as with `specialize`, whose sides `when 0` and `else` these are. The default schedule begins with it.
+    It does so for every branch on one comparison outside loops, in the function and its callees, in program order, as
+    long as the function has fewer than `most` versions; the remaining branches are computed into memory before their
+    readers. `tcp.expand` is written for such branches. Earlier handles to copied operations denote every version, as
+    with `specialize`; the sides are also `when 0` and `else`. The default schedule begins with this step.
 
     before:
         func @f(%x: tensor<[B]x4xf32>, %b: tensor<[C]x4xf32>) -> tensor<[B]x4xf32> symbols [B, C] {
@@ -60,7 +60,7 @@ class Unswitch(Transform):
     category = Category.LOOPS
     parameters = (
         Parameter("func", FUNC, doc="the function"),
-        Parameter("most", INT, default=MOST, doc="how many versions there are at most"),
+        Parameter("most", INT, default=MOST, doc="the largest number of versions"),
     )
     marks = False
 
@@ -86,7 +86,7 @@ class Unswitch(Transform):
 
 
 def _next(func: FuncOp) -> If | None:
-    """The first branch of a function, or of a version in it, with whose results something is computed."""
+    """The first branch of a function, or of a version in it, whose results are computed with."""
     waiting: list[Block] = [func.body]
     while waiting:
         block = waiting.pop()

@@ -1,4 +1,4 @@
-"""vectorize: the whole body of a loop on register tiles, or one operation in tiles made for it."""
+"""vectorize: the whole body of a loop on register tiles, or one operation in automatic tiles."""
 
 from tcpx.payload.ir import FuncOp
 from tcpx.payload.ops.gml_st import Loop
@@ -18,33 +18,32 @@ from tcpx.transform.vectorization import vectorize
 
 @register
 class Vectorize(Transform):
-    """Turn every operation in the body of a loop, nested loops and branches included, into one on vectors; or one
-    operation, in loops that this makes round it.
+    """Vectorize every operation in the body of a loop, including nested loops and branches; or one operation, in loops
+    that the step makes around it.
 
-    Every tile must be static: tile with `tail: pad` or peel the loop before. A padded read becomes a masked read,
-    a sliced write a masked write; a tile of which a nested loop reads parts is kept in memory for it. Operations keep
-    their classes; `lower_vectors` later unrolls them to the target's registers. Positions that are only compared, as a
-    causal mask does, count from where the tile begins: in 32 bits, beside f32 in as many lanes.
+    In a loop, every tile must be static: tile with `tail: pad` or peel the loop first. A padded read becomes a masked
+    read, a sliced write a masked write. A tile of which a nested loop reads parts is stored in memory. Operations keep
+    their classes; `lower_vectors` later unrolls them to the target's registers. Positions that are only compared, as in
+    a causal mask, count from the start of the tile: in 32 bits, with as many lanes as f32.
 
-    An operation need not be tiled before: a tile is as many elements as the target has lanes along the dim that lies
-    side by side in the result, or, if only that is side by side in the operands, along a reduction dim; along what an
-    operand has side by side instead, as many; along any other dim, one. What whole vectors leave over is a masked
-    vector in a tail loop. `x.loop(d)` is the loop over a dim; in `tile` and `vectorize(i)` a person says more.
+    A single operation need not be tiled. The tile has as many elements as the target has lanes along the dim that is
+    contiguous in the result; if only operands have a contiguous reduction dim, along that; if an operand has another
+    contiguous dim, as many along that as well; one along any other dim. The remainder of whole vectors is a masked
+    vector in a tail loop. `x.loop(d)` is the loop over a dim. `tile` and `vectorize(i)` give more control.
 
-    What scatters or is ragged, and a scan of more than 32 steps, stays in memory. It is computed by vectors along the
-    dim that is the last of all its results, where that is parallel and no index of a result has to do with it: then no
-    two lanes meet. `lanes` says so, and how long the vectors are: as a tile of up to 8 registers, which is best, else
-    one. Such a tile need not be static, and is better not padded: the last vector is masked. Sums are carried in
+    Scatters, ragged operations, and scans of more than 32 steps stay in memory. They are vectorized along the last dim
+    of all their results, if that is parallel and no index of a result depends on it, so that no two lanes write the
+    same element. The attribute `lanes` names the dim and the vector length: a tile of up to 8 registers, which is best,
+    else one. Such a tile need not be static, and is better not padded: the last vector is masked. Sums stay in
     registers, in their order. Such an operation needs no loop: `vectorize(v)`.
 
-    Where rows that are ragged have no such dim (sparse rows times a vector), lanes lie along the row itself: whole
-    vectors and a masked one at its end, elements that indices say gathered, and the lanes combined at last, if the
-    reduction is commutative.
+    If ragged rows have no such dim (sparse rows times a vector), lanes run along the row: whole vectors and a masked
+    one at its end, with gathered elements. The lanes are combined at the end, if the reduction is commutative.
 
-    Where what scatters has no such dim (a histogram), two lanes may write one element, so lanes take turns: vectors
-    compute all that no accumulator has to do with, elements that indices say gathered, and each lane is then combined
-    with the element that its index says, in the order of the iterations: sums of floats are those of the loop over
-    elements. A body that only combines has nothing for vectors to compute, and stays that loop.
+    If a scatter has no such dim (a histogram), two lanes may write one element, so lanes take turns. Vectors compute
+    everything that does not depend on the accumulator, with gathered elements. Then each lane is combined with its
+    indexed element, in the order of the iterations: float sums equal those of the scalar loop. A body that only
+    combines has nothing to vectorize, and stays scalar.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {

@@ -1,4 +1,4 @@
-"""verify: check every rule of the payload now."""
+"""verify: check all rules of the payload."""
 
 from dataclasses import replace
 
@@ -20,9 +20,9 @@ from tcpx.transform.declaration import (
 class Verify(Transform):
     """Check the whole payload: types, attributes, dominance, races, use lists. Changes nothing.
 
-    After every step only what it touched is checked, which is enough for what goes through the rewriter. This finds
-    what a transform of another package did behind its back, at the statement it stands behind instead of at the end. A
-    rule that is broken is an internal error.
+    After each step only the changed operations are checked, which is enough for changes through the rewriter. This
+    statement finds what a transform of another package changed otherwise, at this place instead of at the end. A
+    violation is an internal error.
 
     before:
         func @f(%x: tensor<[M]x64xf32>, %w: tensor<64x32xf32>) -> tensor<[M]x32xf32> symbols [M] {
