@@ -15,17 +15,18 @@ _HEAD: Final = """\
 
 <!-- Made by `make docs` from examples/attention; do not edit. -->
 
-This page computes `softmax(scale * q k^T) v` for H heads, M queries and N keys, all three known only at run time. Written as
-below, it stores N scores per query, twice. The schedule derives the form that processes one block of keys at a time
-(Milakov and Gimelshein, 2018; Dao et al., 2022). The loop over blocks carries the running maximum of the scores, the sum of the
-exponentials, and the sum of the values weighted by them; when the maximum rises, it rescales both sums. No transform knows
-attention: `fuse_dependent` asks each operation between the maximum and the sums how its result changes with the maximum
-([ADR 0030](adr/0030-changes-of-running-results.md)), and refuses one whose change is not a factor or a summand.
+This page computes `softmax(scale * q k^T) v` for H heads, M queries and N keys, all three known only at run time.
+Written as below, it stores N scores per query, twice. The schedule derives the form that processes one block of keys at
+a time (Milakov and Gimelshein, 2018; Dao et al., 2022). The loop over blocks carries the running maximum of the scores,
+the sum of the exponentials, and the sum of the values weighted by them; when the maximum rises, it rescales both sums.
+No transform knows attention: `fuse_dependent` asks each operation between the maximum and the sums how its result
+changes with the maximum ([ADR 0030](adr/0030-changes-of-running-results.md)), and refuses one whose change is neither a
+factor nor a summand.
 
 The default schedule does the same for any attention that it recognizes, with other shapes, masks and dtypes
 (`schedules/lib/attention.tcps`). This page follows [examples/attention](../examples/attention) for {target}. After each
-statement of the derivation, and after each group of later statements, it shows the resulting loop nest. `tcpx explain` also shows
-the payload.
+statement of the derivation, and after each group of later statements, it shows the resulting loop nest. `tcpx explain`
+also shows the payload.
 
 ## The payload
 

@@ -77,9 +77,7 @@ class Tile(Transform):
     parameters = (
         Parameter("target", OP, doc="the operation to tile"),
         Parameter("sizes", DIM_STEPS, doc="tile sizes by dim; the order is the order of the loops"),
-        Parameter(
-            "parallel", BOOL, False, doc="distribute the iterations over threads; those of all dims as one grid"
-        ),
+        Parameter("parallel", BOOL, False, doc="distribute the iterations over threads; those of all dims as one grid"),
         Parameter(
             "tail", enum("none", "pad", "peel", "scalar", "shift"), "none", doc="how to handle a shorter last tile"
         ),
