@@ -14,8 +14,6 @@ from tcpx.payload.diagnostics import ArgumentError, Diagnostic
 ALIGNMENT: Final = 64
 HUGE_PAGE: Final = 2 << 20
 """Bytes from which on a block is put on huge pages, and their size."""
-MOST_HUGE: Final = 64 << 20
-"""Bytes of a block, at most, that are put on huge pages."""
 POLICY: Final = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 Bytes = npt.NDArray[np.uint8]
@@ -23,8 +21,7 @@ Block = TypeVar("Block", bound=Sized)
 
 
 def aligned_block(size: int) -> Bytes:
-    """`size` bytes at a multiple of 64, from 2 MiB on at a multiple of 2 MiB and, the first 64 MiB, on huge pages;
-    contents undefined.
+    """`size` bytes at a multiple of 64, from 2 MiB on at a multiple of 2 MiB and on huge pages; contents undefined.
 
     Raises ArgumentError where the system has not so much memory.
     """
@@ -35,7 +32,7 @@ def aligned_block(size: int) -> Bytes:
         pages = _pages(size)
         if hasattr(mmap, "MADV_HUGEPAGE"):
             with suppress(OSError):  # a Linux without huge pages
-                pages.madvise(mmap.MADV_HUGEPAGE, 0, min(len(pages), MOST_HUGE + HUGE_PAGE))
+                pages.madvise(mmap.MADV_HUGEPAGE)
         block = np.frombuffer(pages, dtype=np.uint8)
         alignment = HUGE_PAGE
     start = -block.ctypes.data % alignment
@@ -51,7 +48,7 @@ def aligned_copy(content: bytes) -> Bytes:
 
 def huge_page_bytes(size: int) -> int:
     """How many bytes of a block of this size the system is asked to put on huge pages."""
-    return 0 if size < HUGE_PAGE else min(size, MOST_HUGE)
+    return size if size >= HUGE_PAGE else 0
 
 
 def huge_page_policy() -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+
 import numpy as np
 import pytest
 
@@ -29,7 +31,8 @@ def test_memory_for_sizes() -> None:
     assert (unknown.live_bytes, known.live_bytes) == (None, 288)
     assert "-fopenmp" in known.flags
     assert known.library == kernel.library_path
-    assert kernel.report({"M": 1 << 20}).workspace_on_huge_pages == memory.MOST_HUGE
+    large = kernel.report({"M": 1 << 20})
+    assert large.workspace_on_huge_pages == large.workspace_bytes == 64 * (1 << 20) + 256
 
 
 def test_constants_on_huge_pages() -> None:
@@ -50,13 +53,19 @@ def test_no_workspace_and_other_names() -> None:
     assert (said.message, said.required, said.found) == ("@matmul has no size `Q`", "one of K, M, N", "Q")
 
 
-def test_a_large_block_is_on_huge_pages_in_part() -> None:
-    assert [memory.huge_page_bytes(n) for n in (0, memory.HUGE_PAGE - 1, memory.HUGE_PAGE, 1 << 30)] == [
-        0,
-        0,
-        memory.HUGE_PAGE,
-        memory.MOST_HUGE,
-    ]
-    block = memory.aligned_block(memory.MOST_HUGE + memory.HUGE_PAGE + 5)
+def test_a_large_block_is_on_huge_pages() -> None:
+    sizes = (0, memory.HUGE_PAGE - 1, memory.HUGE_PAGE, 1 << 30)
+    assert [memory.huge_page_bytes(n) for n in sizes] == [0, 0, memory.HUGE_PAGE, 1 << 30]
+
+
+def test_the_system_is_asked_for_all_of_a_large_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, ...]] = []
+
+    class Pages(mmap.mmap):
+        def madvise(self, *arguments: int) -> None:
+            asked.append(arguments)
+
+    monkeypatch.setattr(mmap, "mmap", Pages)
+    block = memory.aligned_block(72 * memory.HUGE_PAGE + 5)
     block[-1] = 1
-    assert block.size == memory.MOST_HUGE + memory.HUGE_PAGE + 5
+    assert asked == [(mmap.MADV_HUGEPAGE,)]
