@@ -106,13 +106,17 @@ class Target:
         """Whether the target has a C type for this many lanes of `dtype`."""
         return LaneType(dtype, lanes) in self.types
 
+    def lane_counts(self, dtype: str) -> list[int]:
+        """How many lanes of `dtype` the target has C types for, 1 for the scalar."""
+        return sorted(t.lanes for t in self.types if t.dtype == dtype)
+
     def c_type(self, dtype: str, lanes: int = 1) -> str:
         """The C type of `lanes` lanes of `dtype`; 1 is the scalar. Raises TargetError if there is none."""
         found = self.types.get(LaneType(dtype, lanes))
         if found is None:
             if dtype not in DTYPE_BITS:
                 raise unknown_name("dtype", dtype, DTYPE_BITS, where=f"target {self.name}")
-            known = sorted(t.lanes for t in self.types if t.dtype == dtype)
+            known = self.lane_counts(dtype)
             raise TargetError(
                 f"target {self.name} has no vector type {LaneType(dtype, lanes)}",
                 required=f"{dtype} with {' or '.join(map(str, known))} lanes",

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tcpx.payload.diagnostics import Diagnostic, Kind, Location
 from tcpx.payload.interfaces import Structured
 from tcpx.payload.ir import ROW, Block, Operation
 from tcpx.payload.ops.constant import Const
@@ -21,9 +22,10 @@ from tcpx.transform.vectors.widths import is_vector, uses_vectors
 from tcpx.transform.vectors.writes import lower_write
 
 
-def lower_vectors(rewriter: Rewriter, root: Operation, target: Target) -> None:
+def lower_vectors(rewriter: Rewriter, root: Operation, target: Target) -> tuple[Diagnostic, ...]:
     """Unroll every vector in `root`, a function or loop, to 1-D vectors of the target's lanes, and fuse products
-    into sums. Raises ScheduleError, located, on an operation that cannot be lowered."""
+    into sums. Returns a remark for each operation of dtypes that have no vectors of equally many lanes. Raises
+    ScheduleError, located, on an operation that cannot be lowered."""
     for op in root.walk():
         check_instructions(op, target)
     run = VectorLowering(rewriter, root, target)
@@ -33,6 +35,7 @@ def lower_vectors(rewriter: Rewriter, root: Operation, target: Target) -> None:
         run.block(block)
     run.finish()
     fuse_multiply_add(rewriter, root, target)
+    return tuple(run.remarks.values())
 
 
 class VectorLowering:
@@ -42,6 +45,8 @@ class VectorLowering:
         self.rewriter = rewriter
         self.pieces = Pieces(rewriter, target, root)
         self.cleanups: list[Cleanup] = []
+        self.remarks: dict[tuple[str, Location | None], Diagnostic] = {}
+        """By message and place: once for all copies of an operation."""
 
     def check_carried(self, root: Loop) -> None:
         """What the loop at the root carries is defined and used outside, where nothing is lowered."""
@@ -76,7 +81,26 @@ class VectorLowering:
 
     def structured(self, op: Structured) -> None:
         if uses_vectors(op) and unroll(self.pieces, op):
+            self._remark_scalars(op)
             self._replaced(op)
+
+    def _remark_scalars(self, op: Structured) -> None:
+        dtypes = [str(d) for d in self.pieces.widths.dtypes_without_lanes(op)]
+        if not dtypes or op.is_movement:
+            return
+        target = self.pieces.target
+        shown = f"%{op.name.split('~')[0]}" if op.name else op.opcode
+        message, place = f"{shown} of {' and '.join(dtypes)} is computed lane by lane", op.written_at
+        self.remarks.setdefault(
+            (message, place),
+            Diagnostic(
+                message,
+                Kind.WARNING,
+                payload=place,
+                required=f"vectors of {target.name} of equally many lanes of each dtype",
+                found="; ".join(f"{d}: {', '.join(map(str, target.lane_counts(d)))}" for d in dtypes),
+            ),
+        )
 
     def loop(self, op: Loop) -> None:
         place = len(self.cleanups)

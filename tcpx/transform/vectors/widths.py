@@ -105,6 +105,15 @@ class Widths:
             known = self._widths[dtypes] = lanes_of_all(self.target, dtypes)
         return known
 
+    def dtypes_without_lanes(self, op: Structured) -> tuple[ScalarType, ...]:
+        """The dtypes that keep an operation on vectors from being computed in vectors: the target has no C types for
+        equally many lanes of all of them. () where there is another reason, or none."""
+        nodes = [op, *(v for v in (*op.operands, *op.results) if is_vector(v) and not _is_narrow(v))]
+        joined = (d for node in nodes for d in self._dtypes.get(self._root(node), {}))
+        dtypes = tuple(dict.fromkeys((*element_dtypes(op), *joined)))
+        has_vectors = any(self.feasible((d,)) > 1 for d in dtypes)
+        return dtypes if len(nodes) > 1 and has_vectors and self.feasible(dtypes) == 1 else ()
+
     def is_piece(self, value: Value) -> bool:
         """Whether the value is a 1-D vector of just the right width: it needs no unrolling."""
         shape = value.type.shape if isinstance(value.type, VectorType) else ()

@@ -615,6 +615,35 @@ def refused(text: str, root: str = "") -> str:
     return str(caught.value)
 
 
+CASTS = f"""
+func @f(%x: {buffer("64", "si8")}, %y: {buffer("64", "f64")}) {{
+  gml_st.for %i in 0 to 64 step 32 {{
+    %v = vector.read(%x) tile [%i] [32] {{value = 0}} : vector<32xsi8>
+    %c = tcp.cast(%v) : vector<32xf64>
+    %e = tcp.add(%c, %c) : vector<32xf64>
+    vector.write(%e, %y) tile [%i] [32]
+  }}
+  tcp.return
+}}
+"""
+
+
+def test_dtypes_without_equally_many_lanes_have_a_remark() -> None:
+    module = parse(CASTS)
+    first, second = lower_vectors(Rewriter(module), module.main, load_target("x86_avx2"))
+    assert first.message == "%c of si8 and f64 is computed lane by lane"
+    assert first.required == "vectors of x86_avx2 of equally many lanes of each dtype"
+    assert first.found == "si8: 1, 8, 32; f64: 1, 4"
+    assert first.payload is not None
+    assert first.payload.line == 5
+    assert second.message == "%e of f64 and si8 is computed lane by lane"
+
+
+def test_where_there_are_equally_many_lanes_there_is_no_remark() -> None:
+    module = parse(CASTS)
+    assert lower_vectors(Rewriter(module), module.main, load_target("x86_avx512")) == ()
+
+
 def test_a_vector_that_becomes_a_tensor_is_refused() -> None:
     message = refused("""
     func @f(%x: tensor<4x32xf32>) -> tensor<4x32xf32> {
