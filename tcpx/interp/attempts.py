@@ -9,7 +9,7 @@ from tcpx.interp.recovery import Savepoint
 from tcpx.interp.state import State
 from tcpx.interp.trace import Attempt
 from tcpx.interp.values import OpHandle, RuntimeValue, describe
-from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError
+from tcpx.payload.diagnostics import Diagnostic, Kind, Location, ScheduleError, StepError
 from tcpx.payload.ir import Operation
 from tcpx.transform.language import syntax as ast
 
@@ -34,13 +34,14 @@ def run_try(statement: ast.Try, state: State, frame: Frame, run_block: RunBlock)
             failures.append(error)
     if statement.orelse is None and len(failures) == 1:
         return None
-    raise frame.error(
+    error = frame.error(
         statement.orelse.message if statement.orelse is not None else "every alternative of `try` failed",
         statement,
         required="an alternative that applies",
         notes=_reasons(failures),
         kind=Kind.SILENCEABLE,
     )
+    raise StepError(error.diagnostic) if _refused_steps(failures) else error
 
 
 def _try_or_remark(
@@ -68,9 +69,19 @@ def _try_or_remark(
         else:
             overridden = state.overrides.hits > hits
             state.trace.attempts.append(Attempt(key, label, place, first, len(state.trace.entries), overridden))
+            refused = _refused_steps(failures)
+            if refused:
+                state.trace.remarks.append(
+                    computed_otherwise(label, place, refused[0].diagnostic, _reasons(refused[1:]))
+                )
             return returned
     state.trace.remarks.append(left_as_it_is(label, place, failures[0].diagnostic, _reasons(failures[1:])))
     return None
+
+
+def _refused_steps(failures: list[ScheduleError]) -> list[ScheduleError]:
+    """The failures of steps. A condition of the schedule that does not hold says that a block is for something else."""
+    return [failure for failure in failures if isinstance(failure, StepError)]
 
 
 def _is_recovered(error: ScheduleError, state: State) -> bool:
@@ -87,12 +98,22 @@ def _remarked(remark: ast.Remark, state: State, frame: Frame) -> list[Operation]
     return state.handles.resolve(value, remark.target.location)
 
 
+def computed_otherwise(label: str, place: Location | None, why: Diagnostic, others: tuple[str, ...]) -> Diagnostic:
+    """The remark on an operation to which a later block of a schedule was applied: the step of an earlier one that
+    failed, and why."""
+    return _remark_on(f"%{label} is computed in another way", place, why, others)
+
+
 def left_as_it_is(label: str, place: Location | None, why: Diagnostic, others: tuple[str, ...] = ()) -> Diagnostic:
     """The remark on an operation that a schedule could not be applied to: its place, the step that failed, and why."""
+    return _remark_on(f"%{label} is left as it is", place, why, others)
+
+
+def _remark_on(what: str, place: Location | None, why: Diagnostic, others: tuple[str, ...]) -> Diagnostic:
     kind = "" if why.kind is Kind.SILENCEABLE else f"{why.kind.value}: "
     return replace(
         why,
-        message=f"%{label} is left as it is: {kind}{why.message}",
+        message=f"{what}: {kind}{why.message}",
         kind=Kind.WARNING,
         payload=place or why.payload,
         notes=(*why.notes, *others),

@@ -14,7 +14,7 @@ from tcpx.interp.recovery import Savepoint
 from tcpx.interp.state import State
 from tcpx.interp.steps import crash
 from tcpx.interp.values import OpHandle, RuntimeValue, describe
-from tcpx.payload.diagnostics import Kind, ScheduleError, TcpxError, UnprovenError, VerifyError
+from tcpx.payload.diagnostics import Kind, StepError, TcpxError, UnprovenError, VerifyError
 from tcpx.payload.facts import as_declared, facts_in
 from tcpx.payload.ir import Operation
 from tcpx.payload.predicates import Comparison, Predicate
@@ -129,11 +129,9 @@ def _versions(
     try:
         versions = specialize_when(context, ops, predicates, failure)
     except VerifyError as error:
-        raise ScheduleError(
-            replace(error.diagnostic, kind=Kind.SILENCEABLE, schedule=where, calls=frame.calls)
-        ) from error
-    except TcpxError:
-        raise
+        raise StepError(replace(error.diagnostic, kind=Kind.SILENCEABLE, schedule=where, calls=frame.calls)) from error
+    except TcpxError as error:
+        raise StepError(error.diagnostic) from error
     except Exception as error:
         raise crash("specialize when", error, where, frame) from error
     try:

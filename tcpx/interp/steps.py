@@ -15,6 +15,7 @@ from tcpx.payload.diagnostics import (
     LimitError,
     Location,
     ScheduleError,
+    StepError,
     TcpxError,
     UnprovenError,
     VerifyError,
@@ -59,7 +60,7 @@ def run_step(
             raise _unchanged(transform, where)
     except TcpxError as error:
         _undo(state, recording.mark)
-        located = frame.located(error, where, payload=first_place)
+        located = StepError(frame.located(error, where, payload=first_place).diagnostic)
         if optional and located.diagnostic.kind is Kind.SILENCEABLE:
             return ()
         raise located from error

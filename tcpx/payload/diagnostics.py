@@ -166,6 +166,10 @@ class ScheduleError(TcpxError):
     """A schedule that does not check, or a transform that does not apply."""
 
 
+class StepError(ScheduleError):
+    """A step that cannot be done. A condition of the schedule that does not hold is none."""
+
+
 class ScheduleWarning(UserWarning):
     """A remark about a schedule that runs all the same: something in it that nothing reads."""
 

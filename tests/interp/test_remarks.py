@@ -63,6 +63,44 @@ def test_the_remark_has_what_failed_first_and_the_others_as_notes() -> None:
     assert len(remark.notes) == 1
 
 
+def test_a_block_whose_step_is_refused_has_a_remark_though_another_one_is_taken() -> None:
+    done = run(A + "try { tile(mm, [q: 4]) } else { tile(mm, [z: 4]) } else { tile(mm, [m: 6]) } else remark mm")
+    (remark,) = done.remarks
+    assert remark.kind is Kind.WARNING
+    assert remark.message == "%a is computed in another way: %a has no dim `q`"
+    assert remark.schedule is not None
+    assert remark.schedule.span == "tile(mm, [q: 4])"
+    assert remark.payload is not None
+    assert remark.payload.line == 2
+    assert len(remark.notes) == 1
+    assert [entry.transform for entry in done.trace.entries] == ["tile"]
+
+
+def test_a_version_that_is_refused_has_one_too() -> None:
+    body = "specialize mm when size(mm.m) < 4 { tile(mm, [q: 4]) } else { tile(mm, [m: 6]) }"
+    (remark,) = run(A + f"try {{ {body} }} else {{ tile(mm, [m: 6]) }} else remark mm").remarks
+    assert remark.message.startswith("%a is computed in another way: ")
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        'require size(mm.n) > 800 "too few columns"',
+        "case mm { elementwise => {} }",
+        'try { require false } else { require false } else fail "too few"',
+        "try { require false } else { require false }",
+    ],
+)
+def test_a_block_that_is_for_something_else_has_none(condition: str) -> None:
+    assert run(A + f"try {{ {condition} }} else {{ tile(mm, [m: 6]) }} else remark mm").remarks == ()
+
+
+def test_a_refused_step_inside_of_another_try_counts() -> None:
+    inner = "try { tile(mm, [q: 4]) } else { require false }"
+    (remark,) = run(A + f"try {{ {inner} }} else {{ tile(mm, [m: 6]) }} else remark mm").remarks
+    assert remark.message.startswith("%a is computed in another way: every alternative of `try` failed")
+
+
 def test_remarks_of_what_is_undone_go_with_it() -> None:
     inner = A + "try { tile(mm, [q: 4]) } else remark mm"
     assert run(f"try {{ {inner}\nrequire 1 > 2 }}").remarks == ()
