@@ -62,6 +62,8 @@ def tile(
 def _part(var: Var, extent: Dim, shift: bool) -> tuple[Dim, Dim]:
     """Where the tile of an iteration begins in a dim, and how long it is."""
     first, size = Size.of(var), var.step
+    if extent == 0:
+        return first, size  # no iteration runs, so that none is shorter
     if not shift:
         return first, minimum(size, extent - first)
     last = extent - size

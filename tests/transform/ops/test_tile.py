@@ -227,3 +227,24 @@ def test_a_scalar_tail_does_not_end_in_padding() -> None:
     found = refusal(CHAIN.replace("M: 0..", "M: 0..13"), body)
     assert found.message.endswith("the tail of r/d01~tail cannot step by 1: a tile in its body ends in padding")
     assert found.fix == "peel without `scalar`, or pad only the other dims"
+
+
+EMPTY = """\
+func @f(%x: tensor<0x64xf32>, %y: tensor<64x0xf32>, %z: tensor<0x8xf32>) -> (tensor<0x64xf32>, tensor<64x8xf32>) {
+  %e = tcp.exp(%x) : tensor<0x64xf32>
+  %mm = tcp.matmul(%y, %z) : tensor<64x8xf32>
+  tcp.return(%e, %mm)
+}
+"""
+
+
+@pytest.mark.parametrize("tail", ["", ", tail: pad", ", tail: peel", ", tail: scalar", ", tail: shift"])
+def test_tiles_of_nothing_are_full(tail: str) -> None:
+    """No iteration runs, so none is shorter: what is in the loop can be vectorized."""
+    body = f"let e = match one elementwise in root\nlet i, _ = tile(e, [d0: 4, d1: 16]{tail})\nvectorize(i)"
+    assert "vector<4x16xf32>" in check(EMPTY, body).module.text()
+
+
+def test_products_of_nothing_are_vectorized() -> None:
+    body = "let mm = match one contract in root\nlet i, _ = tile(mm, [m: 8, n: 8])\ntile(mm, [k: 2])\nvectorize(i)"
+    assert "vector<8x2xf32>" in check(EMPTY, body).module.text()
