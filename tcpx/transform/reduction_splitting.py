@@ -99,7 +99,9 @@ def split_side_by_side(rewriter: Rewriter, op: Structured, dim: str, factor: int
     made = _insert(rewriter, op, inner, loop)
     for result, dest, subset in zip(made.results, loop.destinations, subsets, strict=True):
         rewriter.insert(StYield.of(result, dest, subset), _end(loop))
-    return loop, _combine(rewriter, op, loop.results, operands, len(types[0].shape) - 1)
+    combined = _combine(rewriter, op, loop.results, padded, len(types[0].shape) - 1)
+    erase_dead(rewriter, operands)  # what was padded from further away
+    return loop, combined
 
 
 def _place(op: Structured, dim: str) -> int:

@@ -129,6 +129,27 @@ def test_nothing_is_refused(target: Target) -> None:
         check(kernel, module)
 
 
+SUM = """\
+func @f(%x: tensor<[M]xf32>, %y: tensor<[M]xf32>) -> tensor<f32> symbols [M] {
+  %a = tcp.mul(%x, %y) : tensor<[M]xf32>
+  %b = tcp.max(%a, %y) : tensor<[M]xf32>
+  %r = tcp.reduce_sum(%b) {dims = [0]} : tensor<f32>
+  tcp.return(%r)
+}
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_is_summed_to_one_number_is_not_written(threads: int) -> None:
+    module = tcpx.parse(SUM)
+    kernel = tcpx.compile(module, target="x86_avx2", threads=threads)
+    assert kernel.remarks == ()
+    assert isinstance(kernel.trace, Trace)
+    assert kernel.trace.entries[0].transform == "fuse_elementwise"
+    assert not any(statement.startswith("tile(e") for statement in (e.statement for e in kernel.trace.entries))
+    check(kernel, module)
+
+
 def test_a_remark_says_what_is_left_where_and_why() -> None:
     kernel = tcpx.compile(tcpx.parse(LEFT["max of mul, i,i->"]), target="generic")
     (remark,) = kernel.remarks

@@ -242,3 +242,22 @@ def test_names_of_the_payload_are_not_taken_again(way: str) -> None:
     )
     body = f"let l, c = split_reduction(mm, d1, {way})\nsplit_reduction(c, d0, factor: 2)"
     check(payload, MM + body.replace("d0", "d1" if "factor" in way else "d0"), SIZES)
+
+
+TRANSPOSED = """\
+func @f(%a: tensor<3x70xf32>, %b: tensor<70x3xf32>) -> tensor<f32> {
+  %t = tcp.transpose(%b) {permutation = [1, 0]} : tensor<3x70xf32>
+  %r = tcp.contract(%a, %t) {lhs = ["a", "c"], rhs = ["a", "c"], out = []} : tensor<f32>
+  tcp.return(%r)
+}
+"""
+
+
+def test_a_transposed_operand_is_read_once() -> None:
+    """The tile that was there before it was padded is gone: it has no static size, and was not vectorized."""
+    body = (
+        "let mm = match one contract in root\nlet t = match one transpose in root\ntile(mm, [a: 1])\n"
+        "let kk, _ = split_reduction(mm, mm.c, factor: 64)\npeel(kk)\nrequire len(t) == 2\nvectorize(kk)"
+    )
+    done = check(TRANSPOSED, body, exact=False)
+    assert [op.opcode for op in done.module.walk()].count("tcp.transpose") == 2
