@@ -11,17 +11,22 @@ import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from tcpx.emit_c.build_cache import build_directories, executable_fault, is_intact, put, seal
 from tcpx.emit_c.compiler import Compiler, find_compiler, output_of
+from tcpx.emit_c.headers import words_for
 from tcpx.payload.diagnostics import CompileError, Diagnostic
 from tcpx.processor import cpu_flags
 from tcpx.target import Target
 
 LIBRARIES: Final = ("-lm",)
 _SHARED: Final = ("-shared", "-fPIC")
+_OBJECT: Final = "-c"
+_OF_OUTPUT: Final = ("-shared", _OBJECT)
+"""Flags that say what is written, not how C is read."""
 _DECLARED: Final = "-Werror=implicit-function-declaration"
 """A row of a table may call what nothing declares: C of 1989 would guess the types of its arguments."""
 _UNROLLED: Final = (
@@ -93,7 +98,7 @@ def build_library(
 
     def compiled(file: tuple[str, str, tuple[str, ...]]) -> Path:
         text, stem, own = file
-        return _build(text, compiler, (*own, "-c"), stem, ".o")
+        return _build(text, compiler, (*own, _OBJECT), stem, ".o")
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         objects = list(pool.map(compiled, files))
@@ -161,7 +166,9 @@ def _build(
             text.write_text(source, encoding="ascii")
             files = [str(made), str(text), *map(str, objects)]
             command = [*compiler.command, *flags, _DECLARED, "-o", *files, *link, *LIBRARIES]
-            _compile(command)
+            read = [flag for flag in flags if flag not in _OF_OUTPUT]
+            headers = words_for(source, compiler, read, directory, lambda text: _key(text, compiler, read))
+            _compile(command, headers)
             is_whole = made.is_file() and (suffix == ".o" or not executable_fault(made))
             fault = "" if is_whole else executable_fault(made) if made.is_file() else "no such file"
             if fault:
@@ -181,8 +188,13 @@ def _build(
     return directory / f"{stem}{suffix}"
 
 
-def _compile(command: Sequence[str]) -> None:
-    """Run the compiler. One that breaks down itself is run again with `CAREFUL`, and a warning says so."""
+def _compile(command: Sequence[str], headers: Sequence[str]) -> None:
+    """Run the compiler, first with what it has read of `headers` before: errors are those of a run without. One that
+    breaks down itself is run again with `CAREFUL`, and a warning says so."""
+    if headers:
+        with suppress(CompileError):
+            output_of([*command, *headers])
+            return
     try:
         output_of(command)
     except CompileError as error:

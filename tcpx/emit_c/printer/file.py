@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from tcpx.emit_c import headers
 from tcpx.emit_c.printer.clocks import NOW
 from tcpx.emit_c.printer.compiler_faults import (
     NO_DISTRIBUTION,
@@ -31,8 +32,6 @@ from tcpx.target import Target, target_at
 from tcpx.target.rows import PLACEHOLDER
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
-_HEADERS: Final = ("stddef.h", "stdint.h")
-_STANDARD: Final = frozenset((*_HEADERS, "string.h", "math.h", "time.h"))
 _OF_COMPILER: Final = ("__builtin_", "_Alignas")
 """How names begin that no header declares."""
 HIDDEN: Final = '__attribute__((visibility("hidden"))) '
@@ -124,10 +123,10 @@ def _file(
         head.append(NO_DISTRIBUTION)
     texts = [line.text for function in functions for line in function.lines]
     standard = [*(["string.h"] if needs.memcpy else []), *(["time.h"] if needs.times or times else [])]
-    headers = (*_HEADERS, *standard, *(header for held in own for header in held.headers))
+    included = (*headers.ALWAYS, *standard, *(header for held in own for header in held.headers))
     if callees and not needs.kernels and not _uses_intrinsics(function.lines for function in functions):
-        headers = tuple(header for header in headers if header in _STANDARD)
-    head += [f"#include <{header}>" for header in dict.fromkeys(headers)]
+        included = tuple(header for header in included if header in headers.STANDARD)
+    head += [f"#include <{header}>" for header in dict.fromkeys(included)]
     called = {callee for function in functions for _, callee in function.func.calls()}
     definitions = [
         *target.helper_code([*own[target].rows.values(), *own[target].kernels.values()]),
