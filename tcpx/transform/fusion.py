@@ -1,4 +1,4 @@
-"""Fusion: pull a producer into a loop, or a consumer behind the end of a reduction inside a loop."""
+"""Fusion: move a producer into a loop, or a consumer into a loop after a reduction in it."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -35,7 +35,7 @@ from tcpx.transform.visible import keep_visible
 
 
 def position(op: Operation) -> int:
-    """Where an operation stands in its block."""
+    """The position of an operation in its block."""
     return op.parent.index(op) if op.parent is not None else -1
 
 
@@ -51,9 +51,9 @@ def ancestor_in(op: Operation, block: Block) -> Operation | None:
 
 
 def fuse_consumer(ctx: TransformContext, consumer: Tileable, into: Loop, padded: bool) -> None:
-    """Move `consumer`, and all on the paths from `into` to it, behind the value it needs inside `into`.
+    """Move `consumer`, and all operations on the paths from `into` to it, after the value it reads inside `into`.
 
-    Of a tile that is `padded` there it computes the padding too, or only what is kept.
+    If that value is a tile that is `padded`, the consumer computes the padding too; else only the valid part.
     """
     rewriter = ctx.rewriter
     block = consumer.parent
@@ -105,8 +105,8 @@ def fuse_consumer(ctx: TransformContext, consumer: Tileable, into: Loop, padded:
 
 
 def _check_in_order(ctx: TransformContext, op: Tileable, reductions: Iterable[Loop]) -> None:
-    """What is computed on the first or last iteration of loops needs an order of them: a parallel one that writes where
-    unique indices say has none."""
+    """A computation on the first or last iteration needs ordered loops. A parallel loop that scatters by unique indices
+    has no order."""
     for loop in reductions:
         if loop.is_parallel:
             raise ctx.fail(
@@ -119,7 +119,7 @@ def _check_in_order(ctx: TransformContext, op: Tileable, reductions: Iterable[Lo
 
 
 def _warn_of_last_iteration(ctx: TransformContext, consumer: Tileable, chain: Chain) -> None:
-    """Say so where the loop fused into steps a reduction: the consumer is not computed in its tiles, but at the end."""
+    """Warn if the loop fused into steps a reduction: the consumer runs at its end, not in its tiles."""
     link = chain.links[-1]
     if not link.is_reduction or is_less_equal(link.loop.var.upper, link.loop.var.lower + link.loop.var.step) is True:
         return
@@ -197,13 +197,13 @@ def _several_copies(ctx: TransformContext, consumer: Operation, first: Loop, las
 
 
 def _copy_before(loop: Loop, index: int) -> Loop | None:
-    """The copy of a peeled or split loop that computes what this one goes on from; None of a loop that is whole."""
+    """The copy of a peeled or split loop whose result this copy continues from; None for a whole loop."""
     made = whole_of(loop.operands[index]).defining_op
     return made if isinstance(made, Loop) and not set(made.origins).isdisjoint(loop.origins) else None
 
 
 class _FusedConsumer:
-    """The rewrite of one consumer fusion: operations that are moved into a loop, behind what it yields of `chains`."""
+    """The rewrite of one consumer fusion: moves operations into a loop, after the yields of `chains`."""
 
     def __init__(
         self,
@@ -216,7 +216,7 @@ class _FusedConsumer:
         self.ctx, self.rewriter = ctx, ctx.rewriter
         self.chains, self.moved, self.last, self.padded = chains, moved, last, padded
         self.chain = max(chains.values(), key=lambda chain: chain.links[-1].store.order)
-        """That of the value which is yielded last."""
+        """The chain with the last yield."""
         self.copies: Copies = {}
 
     def run(self) -> None:
@@ -247,14 +247,14 @@ class _FusedConsumer:
         else:
             self._guarded(reductions, tiles, writes, source is not None)
         self._erase_moved()
-        # A loop that steps what a moved operation reduces whole, in one tile, may be parallel.
+        # A loop that steps a dim which a moved operation reduces as a whole, in one tile, may be parallel.
         joined = tuple(link.loop for link in self.chain.links if not is_stepped_by(levels[-1][0], link.loop))
         run_at_least_once(self.rewriter, joined)
         if source is None:
             self._sink()
 
     def _shared(self, levels: Sequence[Sequence[Tile]]) -> Value | None:
-        """The result of the loops whose place the only result takes, where nothing else uses it, in a loop or after."""
+        """The result of the loops that the only result can replace: it has no other use, in a loop or after."""
         if len(self.chains) != 1 or len(self.last.results) != 1:
             return None
         ((source, chain),) = self.chains.items()
@@ -274,7 +274,7 @@ class _FusedConsumer:
             self.rewriter.insert(StYield.of(value, dest, part), InsertPoint.before(before))
 
     def _erase_moved(self) -> None:
-        """The operations outside, and what they alone used; the loops stay, even where nothing uses what they make."""
+        """Erase the operations outside, and their unused producers. The loops stay, even with unused results."""
         for op in reversed(self.moved):
             self.rewriter.erase(op)
         operands = [v for op in self.moved for v in op.operands]
@@ -286,7 +286,7 @@ class _FusedConsumer:
         erase_dead(self.rewriter, [value])
 
     def _sink(self) -> None:
-        """An accumulator that is not needed outside any more is made inside as many loops as possible."""
+        """Move an accumulator without other uses into as many loops as possible."""
         for source in self.chains:
             if not source.uses:
                 sink_destination(self.rewriter, self.chain.top, self.chain.top.results.index(source))
@@ -310,7 +310,7 @@ class _FusedConsumer:
         self._write(tiles, writes, then.ops[-1])
 
     def _make_operands_dominate(self) -> None:
-        """What the moved operations use besides the path must be computed before the loop."""
+        """Move the other operands of the moved operations before the loop."""
         top = self.chain.top
         block = top.parent
         if block is None:
@@ -328,7 +328,7 @@ class _FusedConsumer:
         self.rewriter.move(op, InsertPoint.before(top))
 
     def _boxes(self, sources: Mapping[Value, Tile]) -> dict[Value, Tile]:
-        """The subset of each moved operation's results that belongs to subsets of the sources."""
+        """The subset of each moved operation's results that corresponds to subsets of the sources."""
         tiles = dict(sources)
         for op in self.moved:
             box = self._box(op, tiles)
@@ -336,7 +336,7 @@ class _FusedConsumer:
         return tiles
 
     def _box_of(self, op: Tileable, tiles: Mapping[Value, Tile]) -> Box | None:
-        """The iterations of a moved operation that belong to tiles of its operands; None if they are no box."""
+        """The iterations of a moved operation that correspond to tiles of its operands; None if they are no box."""
         inputs = len(op.inputs)
         boxes = [
             op.iteration_of_operand(k, tiles[v]) if k < inputs else op.iteration_of_result(tiles[v], k - inputs)
@@ -360,7 +360,7 @@ class _FusedConsumer:
         return box
 
     def _no_box(self, op: Tileable, tiles: Mapping[Value, Tile]) -> ScheduleError:
-        """The error for a moved operation whose iterations do not fall apart as the tiles of its operands do."""
+        """The error for a moved operation whose iterations cannot be split like the tiles of its operands."""
         message, required, found = (
             f"%{op.name} does not use the tile as a box of its own iterations",
             "maps that are projected permutations, the same for each use",
@@ -386,7 +386,7 @@ class _FusedConsumer:
         return tuple(tiles[result] for result in self.last.results)
 
     def _compute(self, tiles: dict[Value, Tile], before: Operation) -> list[Value]:
-        """The moved operations on one tile of each source, before an operation of the inner loop."""
+        """Compute the moved operations on one tile of each source, before an operation of the inner loop."""
         made = {source: chain.value for source, chain in self.chains.items()}
         if self.padded:
             padded = {source: _unsliced(value) for source, value in made.items()}
@@ -420,8 +420,8 @@ class _FusedConsumer:
         ]
 
     def _reduces_padding(self, sources: Mapping[Value, Tile], padded: Mapping[Value, Tile]) -> bool:
-        """Whether an operation would reduce, or show elsewhere, what padded sources hold behind their tiles, which may
-        be anything."""
+        """Whether an operation would reduce, or view elsewhere, the padding of sources, whose contents are
+        unspecified."""
         tiles, wide_tiles = dict(sources), dict(padded)
         for op in self.moved:
             if not op.pads_operands:
@@ -454,7 +454,7 @@ def _reads_chain(op: Operation, chain: Chain) -> bool:
 
 
 def _unsliced(value: Value) -> Value:
-    """The padded value a slice at the origin was taken from; itself where it is none."""
+    """The padded value that a slice at the origin reads; the value itself if it is no such slice."""
     definition = value.defining_op
     if isinstance(definition, Materialize) and all(o == 0 for o in definition.subset.offsets):
         source = definition.operands[0]
@@ -464,7 +464,7 @@ def _unsliced(value: Value) -> Value:
 
 
 def _padded_box(padded: Box | None, box: Box) -> Box:
-    """A box with as many iterations as the padded one; itself where padding changes nothing."""
+    """A box with as many iterations as the padded one; the box itself if padding does not change it."""
     return box if padded is None else box.resized(padded.sizes)
 
 
@@ -510,7 +510,7 @@ def _boxes_to_pull(op: Tileable, result: Value, part: Tile, shape: Sequence[Dim]
 def _pull_box(rewriter: Rewriter, op: Tileable, box: Box, wide: Box, before: Operation, copies: Copies) -> Operation:
     """A copy of `op` that computes a box of iterations, padded to a wider one, before an operation.
 
-    Data movement that it reads is copied with it; all are noted in `copies`.
+    Data movement that it reads is copied with it; `copies` records all copies.
     """
     operands: list[Value] = []
     for k, value in enumerate(op.inputs):
@@ -534,7 +534,7 @@ def _pull_box(rewriter: Rewriter, op: Tileable, box: Box, wide: Box, before: Ope
 
 
 def _is_read_in_steps(op: Operation) -> bool:
-    """Whether elements between those that are read are left out: no tile of what is padded shows that."""
+    """Whether a read has strides: it skips elements, which no tile of the padding shows."""
     return any(isinstance(user, Materialize) and user.subset.has_steps for user in op.results[0].users)
 
 
@@ -543,14 +543,14 @@ def fuse_producer(
 ) -> None:
     """Compute `producer` tile by tile inside `into`, where its result is read, or where it starts a reduction.
 
-    If it `is_kept`, the loops yield its tiles too, and what else uses it reads what they yield.
+    If it `is_kept`, the loops also yield its tiles, for its other users.
     """
     for result in producer.results:
         _sink_reads(ctx.rewriter, result, into)
     is_read = _reads(producer, into)
     if (not recompute and is_read) or not (is_read or _starts(producer, into)):
         _fuse_path(ctx, _between(producer, into), into, recompute)
-        if producer.parent is None:  # what it leads to took it along
+        if producer.parent is None:  # it was moved with its consumer
             return
         for result in producer.results:
             _sink_reads(ctx.rewriter, result, into)
@@ -577,7 +577,7 @@ def fuse_producer(
 
 
 def _starts(producer: Tileable, into: Loop) -> bool:
-    """Whether a result starts a chain of destinations into a loop."""
+    """Whether a result is the start of a chain of destinations into a loop."""
     return any(chain_into(result, into) is not None for result in producer.results)
 
 
@@ -588,8 +588,8 @@ def _reads(producer: Tileable, into: Loop) -> list[Operation]:
 
 
 def _fuse_path(ctx: TransformContext, path: Sequence[Tileable], into: Loop, recompute: bool) -> None:
-    """Fuse operations on the paths from a producer to `into`, the last one first; data movement is copied with what it
-    leads to."""
+    """Fuse operations on the paths from a producer to `into`, the last one first; data movement is copied with its
+    consumer."""
     for op in reversed(path):
         for result in op.results:
             _sink_reads(ctx.rewriter, result, into)
@@ -598,8 +598,8 @@ def _fuse_path(ctx: TransformContext, path: Sequence[Tileable], into: Loop, reco
 
 
 def _sink_reads(rewriter: Rewriter, value: Value, into: Loop) -> None:
-    """Move the subsets and paddings of a value that only `into` uses, and the data movement of these, to the start of
-    its body."""
+    """Move the reads and paddings of a value that only `into` uses, with their data movement, to the start of its
+    body."""
     for user in value.users:
         is_movement = isinstance(user, Structured) and user.is_movement and isinstance(value.defining_op, Materialize)
         is_padding = new.padded(user) is not None and not _is_read_in_steps(user)
@@ -618,14 +618,14 @@ def _between(producer: Tileable, into: Loop) -> list[Tileable]:
     if block is None or end is None:
         return []
     reached = {id(result) for result in producer.results}
-    found: list[Tileable] = []
+    path: list[Tileable] = []
     for op in block.ops[position(producer) + 1 : position(end)]:
         if isinstance(op, Tileable) and any(id(v) in reached for v in op.operands):
             reached.update(id(result) for result in op.results)
-            found.append(op)
+            path.append(op)
     needed: list[Tileable] = []
     keep: set[int] = set()
-    for op in reversed(found):
+    for op in reversed(path):
         if any(user.is_in(end) or id(user) in keep for result in op.results for user in result.users):
             keep.add(id(op))
             needed.append(op)
@@ -675,7 +675,7 @@ def _fuse_reads(
 def _warn_of_indices(
     ctx: TransformContext, producer: Tileable, into: Loop, user: Operation, tiles: Sequence[Tile]
 ) -> None:
-    """Say so where each iteration computes all that indices may ask for: which of it they do is known when they run."""
+    """Warn if each iteration computes all that indices may select; the selection is known only at run time."""
     if runs_at_most_once(into) or any(is_stepped_by(tile, into) for tile in tiles):
         return
     uses = user.result.uses if isinstance(user, Materialize) else [(user, k) for k in range(len(user.operands))]
@@ -694,7 +694,7 @@ def _warn_of_indices(
 
 
 def _box_read(producer: Tileable, user: Operation) -> Box:
-    """The iterations of a producer that compute what an operation reads."""
+    """The iterations of a producer that compute the elements that an operation reads."""
     is_part = isinstance(user, Materialize)
     source = user.source if is_part else producer.results[0]
     part = user.subset.dense() if is_part else Tile.full(shape_of(source.type))
@@ -702,7 +702,7 @@ def _box_read(producer: Tileable, user: Operation) -> Box:
 
 
 Pulled = dict[tuple[Hashable, ...], Sequence[Value]]
-"""By block and iterations, or subset: the results of what computes a part of a producer there, for all who read it."""
+"""By block and iterations, or subset: the results that compute a part of a producer there, shared by all readers."""
 
 
 def _pull_at(
@@ -713,8 +713,8 @@ def _pull_at(
     copies: Copies,
     pulled: Pulled,
 ) -> None:
-    """Replace one use inside the loop by the producer on the subset that is used, one for all uses of a subset in a
-    block; notes what is dead then."""
+    """Replace one use inside the loop by the producer on the used subset; uses of one subset in a block share it.
+    Records what is dead afterwards."""
     rewriter = ctx.rewriter
     if not isinstance(user, Materialize):
         box = _box_read(producer, user)
@@ -750,9 +750,9 @@ def _pull_at(
 
 
 def _padded_shape(producer: Tileable, user: Operation) -> Sequence[Dim]:
-    """The shape in which what an operation reads is computed: the one that it is padded to behind, with what is not
-    free, where that is accumulated. So it is a full tile before what is beyond the elements read is replaced. What is
-    moved then, as a pack does, is computed in its own shape, straight to its place."""
+    """The shape in which to compute the elements that an operation reads. If they are padded at the end with a fixed
+    value, and accumulated, it is the padded shape: a full tile is computed before the padding replaces its end. Data
+    movement, such as a pack, is computed in its own shape, directly at its destination."""
     shape = shape_of(user.results[0].type)
     pads = user.results[0].users
     is_moved = isinstance(producer, Structured) and (producer.is_movement or producer.reduces)
@@ -766,7 +766,7 @@ def _padded_shape(producer: Tileable, user: Operation) -> Sequence[Dim]:
 
 
 def _replaced(user: Operation) -> Operation:
-    """What a pulled producer takes the place of: a read, or its padding where that may be anything."""
+    """What a pulled producer replaces: a read, or its padding if the contents of that are unspecified."""
     if not isinstance(user, Materialize):
         return user
     readers = user.result.users
@@ -775,9 +775,9 @@ def _replaced(user: Operation) -> Operation:
 
 
 def _fuse_start(ctx: TransformContext, producer: Tileable, into: Loop, recompute: bool) -> None:
-    """`producer` makes the first values of chains of destinations: compute it on the first step of a reduction.
+    """Compute `producer`, the start of chains of destinations, on the first step of a reduction.
 
-    What reads nothing, as a fill, is made again for its other uses without being asked for.
+    A producer without operands, such as a fill, is copied for its other users without `recompute`.
     """
     rewriter = ctx.rewriter
     starts = [_start(ctx, producer, result, into, recompute) for result in producer.results if result.uses]
@@ -834,8 +834,8 @@ def _fuse_start(ctx: TransformContext, producer: Tileable, into: Loop, recompute
 
 @frozen
 class _Start:
-    """A result that a chain of destinations starts with, the one read of it inside, and what is computed in its place:
-    the read, or its padding."""
+    """A result that starts a chain of destinations, its only read inside, and what the computation replaces: the read,
+    or its padding."""
 
     result: Value
     chain: Chain
@@ -852,7 +852,7 @@ class _Start:
 
 
 def _start(ctx: TransformContext, producer: Tileable, result: Value, into: Loop, recompute: bool) -> _Start:
-    """How a result starts the destinations of a loop; it does nothing else."""
+    """How a result starts the destinations of a loop, if that is its only use there."""
     chain = chain_into(result, into)
     inner = chain.links[-1] if chain is not None else None
     dest = inner.loop.destinations[inner.index] if inner is not None else None

@@ -1,5 +1,5 @@
-"""Masks of scores, in the form that later steps know: positions where they follow from positions, else what they read,
-along the dims that they vary along."""
+"""Masks of scores, in the form that later steps recognize: conditions on positions, and for the rest the data they
+read, along the dims on which the data depend."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tcpx.transform.elementwise import repeats
 from tcpx.transform.position_values import Cases, Condition, Data, Form, Forms, place
 
 _FINITE = 0.5
-"""What part of the least number of a dtype a mask has to be, to count as infinite."""
+"""A mask value counts as infinite from this fraction of the lowest number of a dtype."""
 
 
 @frozen
 class Link:
-    """An operation on the way to a softmax: what it makes of the scores, operand `scores`. A mask keeps them where
-    `kept` holds, or where it does not (`opposite`), and else gives, or adds, `number`."""
+    """An operation on the path to a softmax; operand `scores` has the scores. The mask keeps them if `kept` holds, or
+    if it does not (`opposite`); otherwise the operation returns, or adds, `number`."""
 
     op: Elementwise
     scores: int
@@ -37,18 +37,18 @@ class Link:
 
     @property
     def positions(self) -> tuple[Dim, ...]:
-        """What is 0 or more where it keeps scores, as far as that follows from positions."""
+        """Sizes that are 0 or more where it keeps scores, as far as that follows from positions."""
         return self.kept.bounds if self.kept is not None else ()
 
     @property
     def data(self) -> tuple[Data, ...]:
-        """What else holds there."""
+        """The other conditions that hold there."""
         return self.kept.data if self.kept is not None else ()
 
 
 def recognize_mask(ctx: TransformContext, weights: Operation, assume: bool) -> None:
-    """Rewrite the masks of what a softmax reads. Raises ScheduleError where it reads none that can be, or where that is
-    not known to be the same."""
+    """Rewrite the masks of the operand of a softmax. Raises ScheduleError if there is none that can be rewritten, or if
+    the result is not known to be the same."""
     links, scores = _links(ctx, weights)
     bounds = tuple(dict.fromkeys(bound for link in links for bound in link.positions))
     if not bounds and not any(_is_wide(link) for link in links):
@@ -91,23 +91,23 @@ def recognize_mask(ctx: TransformContext, weights: Operation, assume: bool) -> N
 
 
 def _links(ctx: TransformContext, weights: Operation) -> tuple[list[Link], Value]:
-    """The operations between scores and a softmax up to the first mask, the last one first, and what that reads."""
+    """The operations between scores and a softmax up to the first mask, the last one first, and the mask's operand."""
     forms, value = Forms(ctx.rewriter.module.constants), weights.operands[0]
-    found: list[Link] = []
+    links: list[Link] = []
     masks = 0
     while isinstance(op := value.defining_op, Elementwise) and len(value.uses) == 1:
         link = _link(op, forms)
         if link is None:
             break
-        found.append(link)
+        links.append(link)
         value = op.operands[link.scores]
-        masks = len(found) if link.kept is not None else masks
-    found = found[:masks]
-    return found, found[-1].op.operands[found[-1].scores] if found else weights.operands[0]
+        masks = len(links) if link.kept is not None else masks
+    links = links[:masks]
+    return links, links[-1].op.operands[links[-1].scores] if links else weights.operands[0]
 
 
 def _link(op: Elementwise, forms: Forms) -> Link | None:
-    """A choice or a sum with a mask, or another sum with what is repeated; None of anything else."""
+    """A select or a sum with a mask, or another sum with a broadcast; None for anything else."""
     if op.chooses:
         truth = forms.of(op.operands[0])
         if isinstance(truth, Data):
@@ -136,13 +136,13 @@ def _number(form: Form) -> float | None:
 
 def _mask(op: Elementwise, scores: int, kept: Condition, opposite: bool, number: float) -> Link | None:
     if opposite and kept.bounds:
-        turned = kept.opposite
-        return None if turned is None else Link(op, scores, turned, False, number)
+        negated = kept.opposite
+        return None if negated is None else Link(op, scores, negated, False, number)
     return Link(op, scores, kept, opposite, number)
 
 
 def _is_wide(link: Link) -> bool:
-    """Whether the mask that an operation reads is an array of more dims than it varies along."""
+    """Whether the mask is an array with more dims than it depends on."""
     along = _along(link.data)
     if link.kept is None or along is None or not link.data:
         return False
@@ -153,20 +153,20 @@ def _is_wide(link: Link) -> bool:
 
 
 def _along(data: Sequence[Data]) -> list[int] | None:
-    """The dims of the scores along which data lie; None if these are read in another way than along dims."""
-    found: set[int] = set()
+    """The dims of the scores that index the data; None if data are read in another way."""
+    axes: set[int] = set()
     for each in data:
         for entry in each.index:
             at = map_dim(entry) if not isinstance(entry, int) else ""
             if at is None or (at and entry != place(int(at.rpartition(" ")[2])).size()):
                 return None
             if at:
-                found.add(int(at.rpartition(" ")[2]))
-    return sorted(found)
+                axes.add(int(at.rpartition(" ")[2]))
+    return sorted(axes)
 
 
 def _coefficients(bound: Dim, rank: int) -> tuple[list[int], Dim] | None:
-    """By what each position counts in a bound, and what is added; None if it is not linear."""
+    """The coefficients of positions in a bound, and the constant; None if it is not linear."""
     steps: list[int] = []
     for k in range(rank):
         at = [substitute(bound, {place(k): n}) for n in (0, 1, 2)]
@@ -179,7 +179,7 @@ def _coefficients(bound: Dim, rank: int) -> tuple[list[int], Dim] | None:
 
 
 def _keeps_rows(weights: Operation, links: Sequence[Link]) -> bool:
-    """Whether positions alone say that each row keeps its first element, or that on a diagonal."""
+    """Whether positions alone imply that each row keeps its first element, or that on a diagonal."""
     shape = shape_of(weights.results[0].type)
     if any(link.kept is None or link.data for link in links) or not isinstance(weights, Tileable):
         return False
@@ -189,7 +189,7 @@ def _keeps_rows(weights: Operation, links: Sequence[Link]) -> bool:
     if not all(is_less_equal(1, shape[k]) is True for k in along):
         return False
     for partner in (None, *(k for k in rows if len(along) == 1 and is_equal(shape[k], shape[along[0]]) is True)):
-        if all(held is not None and _is_kept(*held, rows, along, partner) for held in linear):
+        if all(bound is not None and _is_kept(*bound, rows, along, partner) for bound in linear):
             return True
     return False
 
@@ -201,7 +201,7 @@ def _is_kept(steps: list[int], added: Dim, rows: list[int], along: list[int], pa
 
 
 def _check_finite(ctx: TransformContext, link: Link, is_kept: bool) -> None:
-    """Raise ScheduleError where a number that is not -inf may leave a score a weight."""
+    """Raise ScheduleError if a number that is not -inf may leave a score with a weight."""
     least = _FINITE * least_number(dtype_of(link.op.result.type))
     if link.number > least:
         raise ctx.fail(
@@ -222,7 +222,7 @@ def _check_finite(ctx: TransformContext, link: Link, is_kept: bool) -> None:
 
 
 def _rebuilt(build: Build, link: Link, scores: Value) -> Value:
-    """What an operation makes of scores, without the part of its mask that follows from positions."""
+    """The operation applied to scores, without the part of its mask that follows from positions."""
     op, along = link.op, _along(link.data)
     operands = list(op.operands)
     operands[link.scores] = scores
@@ -247,10 +247,10 @@ def _of_data(build: Build, link: Link, type_: TensorType, along: list[int], numb
     inputs: list[tuple[Value, list[int]]] = []
     for each in link.data:
         lies = [_along([Data(each.value, (entry,))]) or [] for entry in each.index]
-        value, order = each.value, [along.index(k) for found in lies for k in found]
+        value, order = each.value, [along.index(k) for axes in lies for k in axes]
         if len(order) < len(lies):
             shape = shape_of(value.type)
-            value = build(new.reshape(value, [size for size, found in zip(shape, lies, strict=True) if found]))
+            value = build(new.reshape(value, [size for size, axes in zip(shape, lies, strict=True) if axes]))
         inputs.append((value, order))
 
     def compute(inner: Build, elements: Sequence[Value]) -> Value:
@@ -297,7 +297,7 @@ def _chosen(scores: Value, bounds: Sequence[Dim]) -> Structured:
 
 
 def _drop_guard(ctx: TransformContext, weights: Operation) -> None:
-    """Let what reads a softmax with 0 in place of NaN read it: a row that keeps a finite score has no NaN."""
+    """Remove the select of 0 for NaN after a softmax: a row that keeps a finite score has no NaN."""
     value = weights.results[0]
     for op in dict.fromkeys(value.users):
         if not isinstance(op, Elementwise) or not op.chooses or op.operands[2] is not value:

@@ -1,4 +1,4 @@
-"""Operations become a function and its call, and calls operations; functions of one structure become one."""
+"""Move operations into a function, inline calls, and merge functions of one structure."""
 
 import re
 from collections.abc import Container, Mapping, Sequence
@@ -44,15 +44,15 @@ def outline(
     promise: str = "",
     name: str = "",
 ) -> Call:
-    """Operations that stand next to each other, and are convex, become a function; returns its call.
+    """Move operations, which are adjacent and convex, into a function; returns its call.
 
-    `known` are functions by their structure, where they are kept; it gets the new one. A function with a `promise` is
-    called, and never inlined. It has the target of its own of the function or group round it. Call and function are
-    called `name`, else like the last operation.
+    `known` maps structures to existing functions; it gets the new one. A function with a `promise` is called, and never
+    inlined. It has its own target, that of the enclosing function or group. Call and function are named `name`, else
+    like the last operation.
 
-    Constants that are stored stay where they are, and are arguments. What is computed of nothing, or repeats what
-    is smaller, is computed in the function. Where there is a function of the same structure, that one is called.
-    Raises ScheduleError for operations that no function can hold.
+    Stored constants stay outside and become arguments. Operations without operands, and broadcasts, are copied into the
+    function. If a function of the same structure exists, that one is called. Raises ScheduleError for operations that
+    cannot be in a function.
     """
     ops = [op for op in ops if not _is_stored(op)]
     caller = rewriter.func_of(ops[-1]) if ops else None
@@ -97,7 +97,7 @@ def outline(
 
 
 def _told(ops: Sequence[Operation], inputs: list[Value], caller: FuncOp) -> list[Symbol]:
-    """The symbols in operations; arguments of the caller that tell those that no input does become inputs."""
+    """The symbols in operations; arguments of the caller that determine the remaining symbols become inputs."""
     while True:
         symbols, known = _symbols(ops, inputs, caller), _numbers(caller, inputs).values()
         untold = next((s for s in symbols if s.name not in known and not _tell(inputs, s)), None)
@@ -111,7 +111,7 @@ def _told(ops: Sequence[Operation], inputs: list[Value], caller: FuncOp) -> list
 
 
 def _numbers(caller: FuncOp, inputs: Sequence[Value]) -> Mapping[int, str]:
-    """The positions of inputs that are numbers, each with the symbol that it is the size of."""
+    """The positions of inputs that are numbers, each with the symbol that it determines."""
     named = {caller.args[k]: symbol.name for k, symbol in caller.numbers.items()}
     return {k: named[value] for k, value in enumerate(inputs) if value in named}
 
@@ -119,43 +119,43 @@ def _numbers(caller: FuncOp, inputs: Sequence[Value]) -> Mapping[int, str]:
 def _states(
     caller: FuncOp, ops: Sequence[Operation], inputs: Sequence[Value], used: Sequence[Value]
 ) -> tuple[tuple[int, int], ...]:
-    """The inputs that calls among the operations are given for state, and those that are state of the caller and that
-    loops change, which nothing else reads; with the results that lie in their memory."""
+    """The inputs that calls among the operations change as state, and the state of the caller that loops change and
+    nothing else reads; with the results in their memory."""
     becomes = {op.operands[k]: op.results[n] for op in ops for k, n in op.gives_up().items()}
-    held = {caller.args[k] for k in caller.states}
+    states = {caller.args[k] for k in caller.states}
     for op in ops:
         for move in op.moves():
             value = op.operands[move.operand]
-            is_own = value in held and all(any(user is o or user.is_in(o) for o in ops) for user in value.users)
+            is_own = value in states and all(any(user is o or user.is_in(o) for o in ops) for user in value.users)
             if is_own and move.kind is MoveKind.INIT and move.to is not None:
                 becomes[value] = move.to
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     for k, value in enumerate(inputs):
         last = value
         while last in becomes:
             last = becomes[last]
         if last is not value and last in used:
-            found.append((k, used.index(last)))
-    return tuple(found)
+            pairs.append((k, used.index(last)))
+    return tuple(pairs)
 
 
 def _ranges(ops: Sequence[Operation], inputs: Sequence[Value], symbols: Sequence[Symbol]) -> Mapping[int, Declared]:
-    """What is known of the elements of inputs, where elements are indices, by what the function knows of sizes."""
+    """The declared properties of inputs whose elements are indices, in terms of the sizes of the function."""
     inside = [op for top in ops for op in top.walk() if isinstance(op, Structured)]
     if not any(op.index_operands() or op.ragged() for op in inside):
         return {}
-    known, found = {symbol.text for symbol in symbols}, dict[int, Declared]()
+    known, declared = {symbol.text for symbol in symbols}, dict[int, Declared]()
     for k, value in enumerate(inputs):
-        held = value_range(value)
-        if held is not None and held != dtype_range(value) and all(known >= set(leaves(d)) for d in held):
-            found[k] = Declared(*held, tuple(value_order(value)))
-    return found
+        bounds = value_range(value)
+        if bounds is not None and bounds != dtype_range(value) and all(known >= set(leaves(d)) for d in bounds):
+            declared[k] = Declared(*bounds, tuple(value_order(value)))
+    return declared
 
 
 def _tell(values: Sequence[Value], symbol: Symbol) -> bool:
     """Whether one of these values has a symbol as a dim by itself."""
     dims = (as_symbol(d) for value in values for d in shape_of(value.type))
-    return any(held is not None and held.name == symbol.name for held in dims)
+    return any(dim is not None and dim.name == symbol.name for dim in dims)
 
 
 def _is_stored(op: Operation) -> bool:
@@ -175,7 +175,7 @@ def _refused(ops: Sequence[Operation], message: str, required: str, found: str) 
 
 
 def _inputs(rewriter: Rewriter, ops: list[Operation]) -> list[Value]:
-    """What operations use and do not define, in the order of first use; what is rather computed again joins them."""
+    """Values that operations use and do not define, in the order of first use; cheap producers join the operations."""
     again: dict[Value, Value] = {}
     pending = list(ops)
     while pending:
@@ -208,13 +208,13 @@ def _inputs(rewriter: Rewriter, ops: list[Operation]) -> list[Value]:
 
 
 def _is_inside(value: Value, ops: Container[Operation]) -> bool:
-    """Whether operations, or what is in them, define a value."""
+    """Whether operations, or their bodies, define a value."""
     holder = value.owner.parent if isinstance(value.owner, Block) else value.owner
     return holder is not None and (holder in ops or any(around in ops for around in holder.ancestors()))
 
 
 def _is_cheap(op: Operation) -> bool:
-    """Whether an operation is rather done again than handed over: it reads nothing, or repeats what it reads."""
+    """Whether an operation is copied rather than passed: it has no operands, or is a broadcast."""
     if op.regions or not is_pure(op) or _is_stored(op):
         return False
     if not op.operands:
@@ -225,27 +225,27 @@ def _is_cheap(op: Operation) -> bool:
 
 
 def _symbols(ops: Sequence[Operation], inputs: Sequence[Value], caller: FuncOp) -> list[Symbol]:
-    """The symbols in operations, with what is known where they stand, in the order of the inputs."""
+    """The symbols in operations, with the facts at that place, in the order of the inputs."""
     facts, known = facts_at(ops[0]), {symbol.name: symbol for symbol in caller.symbols}
     loops = {op for op in ops[0].ancestors() if "var" in op.attributes}
     outer = {v.name for op in loops if isinstance(v := op.attributes["var"], Var)}
-    found: dict[str, Symbol] = {}
+    symbols: dict[str, Symbol] = {}
     for dim in [*(d for v in inputs for d in shape_of(v.type)), *(d for op in ops for d in _dims_in(op))]:
         for leaf in leaves(dim).values():
             if isinstance(leaf, Symbol) and leaf.name in known:
                 attached = as_symbol(facts.attach(known[leaf.name].size()))
-                found.setdefault(leaf.name, attached or known[leaf.name])
+                symbols.setdefault(leaf.name, attached or known[leaf.name])
             elif isinstance(leaf, Var) and leaf.name in outer:
                 raise _refused(ops, f"they depend on the loop {leaf.name}", "sizes of the function alone", leaf.text)
-    return list(found.values())
+    return list(symbols.values())
 
 
 def _dims_in(op: Operation) -> list[Dim]:
-    found: list[Dim] = []
+    dims: list[Dim] = []
     for inner in op.walk():
-        found += [d for attribute in inner.attributes.values() for d in dims_of(attribute)]
-        found += [d for value in inner.defined for d in shape_of(value.type)]
-    return found
+        dims += [d for attribute in inner.attributes.values() for d in dims_of(attribute)]
+        dims += [d for value in inner.defined for d in shape_of(value.type)]
+    return dims
 
 
 def _free_name(rewriter: Rewriter, wanted: str) -> str:
@@ -254,7 +254,7 @@ def _free_name(rewriter: Rewriter, wanted: str) -> str:
 
 
 def _call_equal(rewriter: Rewriter, call: Call, func: FuncOp, known: dict[str, FuncOp] | None) -> None:
-    """Let the only call of a function be of another one of its structure, if there is one."""
+    """Redirect the only call of a function to another one of its structure, if there is one."""
     if known is None:
         others = (
             other
@@ -274,15 +274,15 @@ def _call_equal(rewriter: Rewriter, call: Call, func: FuncOp, known: dict[str, F
 
 
 def _stored(func: FuncOp) -> list[object]:
-    """The constants that operations in a function name."""
+    """The stored constants that operations in a function name."""
     return [op.attributes[key] for op in func.walk() for key in op.attributes if is_data(op, key)]
 
 
 def inline(rewriter: Rewriter, call: Call) -> None:
-    """Put what a function does in the place of a call; a function that nothing calls any more goes away."""
+    """Replace a call by the operations of the function; erase the function if it has no other call."""
     func, caller = call.called, rewriter.func_of(call)
     values = dict(zip(func.args, call.operands, strict=True))
-    facts = facts_at(call)  # where it stands, more may be known of sizes than where its operands were made
+    facts = facts_at(call)  # more may be known of sizes here than where its operands are defined
     sizes = {symbol: facts.attach(size) for symbol, size in call.binding.items()}
     mapping = CloneMap(values, cast("Mapping[Symbol | Var, Dim]", sizes))
     split = rewriter.new_split() if len(func.callers()) > 1 else None
@@ -291,8 +291,8 @@ def inline(rewriter: Rewriter, call: Call) -> None:
         at = InsertPoint.start(caller.body) if isinstance(op, Assert) else InsertPoint.before(call)
         made = rewriter.clone(op, at, mapping)
         for branch in [inner for inner in made.walk() if isinstance(inner, If)]:
-            for k, region in enumerate(branch.regions):  # sizes of the caller are not known to be what branches say
-                known = facts_in(branch, k).sizes()  # as a number, a size would change types
+            for k, region in enumerate(branch.regions):  # the caller does not know the facts of the branches
+                known = facts_in(branch, k).sizes()  # substituting the number for a size would change types
                 rewriter.substitute(region.ops, {s: size for s, size in known.items() if s.lower != s.upper})
         if split is not None:
             rewriter.extend_copy_path(made, split, "inlined")
@@ -304,11 +304,11 @@ def inline(rewriter: Rewriter, call: Call) -> None:
 
 
 def clone(rewriter: Rewriter, call: CallBase, sizes: Mapping[Symbol, Dim] | None = None) -> FuncOp:
-    """Let a call run a copy of its function, which no other call runs, with some of its symbols replaced."""
+    """Give a call its own copy of the function, with some of its symbols replaced."""
     func, known = call.called, cast("Mapping[Symbol | Var, Dim]", sizes or {})
     args = [(value.name, substitute_type(value.type, known)) for value in func.args]
     made = FuncOp(_free_name(rewriter, func.name), args, [symbol for symbol in func.symbols if symbol not in known])
-    made.attributes = {key: substitute_attribute(held, known) for key, held in func.attributes.items()}
+    made.attributes = {key: substitute_attribute(attribute, known) for key, attribute in func.attributes.items()}
     made.location, made.clone_of = func.location, func
     rewriter.add_function(made)
     rewriter.adopt(made)
@@ -322,11 +322,11 @@ def clone(rewriter: Rewriter, call: CallBase, sizes: Mapping[Symbol, Dim] | None
 
 
 def serial_versions(rewriter: Rewriter, main: FuncOp) -> None:
-    """Give calls in parallel loops a copy of a function that shares work among threads, where other calls are not."""
+    """Give calls in parallel loops a copy of a parallel function, if it has other calls outside parallel loops."""
     for func in reversed(rewriter.module.reached(main)[:-1]):
         calls = func.callers()
         inside = [call for call in calls if runs_on_one(call)]
-        shares = any(isinstance(op, Parallel) for held in rewriter.module.reached(func) for op in held.walk())
+        shares = any(isinstance(op, Parallel) for callee in rewriter.module.reached(func) for op in callee.walk())
         if shares and 0 < len(inside) < len(calls):
             made = clone(rewriter, cast("CallBase", inside[0]))
             for call in inside[1:]:
@@ -334,7 +334,7 @@ def serial_versions(rewriter: Rewriter, main: FuncOp) -> None:
 
 
 def drop_unused_arguments(rewriter: Rewriter, func: FuncOp) -> None:
-    """Let calls hand over what a function reads, and what tells it its symbols."""
+    """Let calls pass only what a function reads, and what determines its symbols."""
     calls = func.callers()
     if not calls or STRIDED in func.attributes or func is rewriter.module.main:
         return
@@ -348,6 +348,6 @@ def drop_unused_arguments(rewriter: Rewriter, func: FuncOp) -> None:
             rewriter.set_operands(call, [v for k, v in enumerate(call.operands) if k != index])
         places = {INOUT: func.states, NUMBERS: {k: symbol.name for k, symbol in func.numbers.items()}}
         rewriter.remove_block_arg(func.body, index)
-        for name, held in places.items():
+        for name, entries in places.items():
             if name in func.attributes:
-                rewriter.set_attribute(func, name, tuple((k - (k > index), n) for k, n in held.items()))
+                rewriter.set_attribute(func, name, tuple((k - (k > index), n) for k, n in entries.items()))

@@ -1,7 +1,7 @@
-"""How values change when a reduction that they are computed from goes on.
+"""How values change when a reduction that they depend on continues.
 
-A value f(s, m) of a running result m separates where it is h(s) + e(m) or h(s) * e(m): by e(m') - e(m), or by the
-quotient, it changes when m becomes m'. What operations make of such a change they declare (`homomorphism`, `linear`).
+A value f(s, m) of a running result m is separable if it is h(s) + e(m) or h(s) * e(m): when m becomes m', it changes by
+e(m') - e(m), or by the quotient. Operations declare how they propagate such a change (`homomorphism`, `linear`).
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from tcpx.transform.editing import source_name
 
 @frozen
 class Change:
-    """By how much each element of a value changes in an iteration: what `group` combines the old one with. The tensors
-    `by` and `before`, the running result before the iteration, have its shape. `sign` is that of all changes by a sum,
-    0 if unknown; factors are at most 1, so that nothing that was lost to 0 comes back."""
+    """The change of each element of a value in an iteration, which `group` combines with the old element. The tensors
+    `by` and `before`, the running result before the iteration, have its shape. `sign` is that of all additive changes,
+    0 if unknown. Factors are at most 1, so that no underflowed term would have to come back."""
 
     group: Group
     by: Value
@@ -44,9 +44,9 @@ class Change:
 class Trace:
     """What is known of each element of a value.
 
-    `dims` says where the dims of the running result are: at which positions of the value, or at which dims of an
-    iteration. `change` is None of what does not depend on the running result. `start` is what the element is where all
-    that has been reduced is neutral and the running result no longer is; None if unknown.
+    `dims` locates the dims of the running result: positions of the value, or dims of an iteration. `change` is None for
+    a value that does not depend on the running result. `start` is the element while everything reduced so far is
+    neutral and the running result is no longer; None if unknown.
     """
 
     dims: tuple[int | str, ...]
@@ -55,17 +55,17 @@ class Trace:
 
 
 Elements = Mapping[Value, tuple[Value, IndexingMap]]
-"""By argument of a body: the input whose element it is, and how that is read."""
+"""By argument of a body: the input that it is an element of, and the indexing map."""
 
 
 def absorbs(group: Group, number: float, dtype: ScalarType) -> bool:
-    """Whether a number stays what it is when it changes: 0 in products, infinities in sums."""
+    """Whether a change leaves a number as it is: 0 in products, infinities in sums."""
     op = operation_classes()[group.value](Block([("", dtype), ("", dtype)]).args, [dtype])
     return all(applied(op, (number, by)) == number for by in (0.5, 3.0))
 
 
 class Separation:
-    """The traces of the values of a block. `cause` says for errors when they change, `required` what they follow."""
+    """The traces of the values of a block. For errors, `cause` says when they change, `required` what they follow."""
 
     def __init__(self, ctx: TransformContext, traces: Mapping[Value, Trace], cause: str, required: str) -> None:
         self.ctx = ctx
@@ -79,9 +79,9 @@ class Separation:
         return None if trace is None else trace.change
 
     def follow(self, op: Operation, accumulates: bool = False) -> None:
-        """Note the traces of the results of an operation; of one that accumulates, those of what it adds.
+        """Record the traces of the results of an operation; for an accumulating one, those of its addends.
 
-        Raises ScheduleError where a result changes and nothing says by how much.
+        Raises ScheduleError if a result changes in an unknown way.
         """
         reads = [value for inner in op.walk() for value in inner.operands if value in self.traces]
         made: Sequence[Trace | None] = []
@@ -97,7 +97,7 @@ class Separation:
             raise self.fail(op, op.opcode)
 
     def fail(self, op: Operation, found: str) -> ScheduleError:
-        """The error for an operation whose changes are not known."""
+        """The error for an operation with an unknown change."""
         return self.ctx.fail(
             f"nothing says by how much %{op.name} changes when {self.cause}",
             op=op,
@@ -106,7 +106,7 @@ class Separation:
         )
 
     def insert(self, op: Operation, before: Operation, role: str = "change") -> Value:
-        """The result of a new operation before another one, for which it stands."""
+        """The result of a new operation, inserted before another one whose history it inherits."""
         op.stand_for(before)
         return self.ctx.rewriter.insert(op, InsertPoint.before(before), f"{source_name(before)}.{role}").result
 
@@ -127,7 +127,7 @@ class Separation:
         return [Trace(tuple(map(kept.index, places)), change, trace.start)]
 
     def _of_padded(self, op: Tileable) -> Sequence[Trace | None]:
-        """What is padded with numbers that no change changes."""
+        """The traces of a padding with numbers that no change affects."""
         trace = self.traces[op.operands[0]]
         trace = replace(trace, start=trace.start if op.is_free or op.rest == trace.start else None)
         if trace.change is None or op.rest is None:
@@ -138,7 +138,7 @@ class Separation:
         return [trace] if is_kept else []
 
     def _of_elements(self, op: Structured, accumulates: bool) -> Sequence[Trace | None]:
-        """The traces of what the body makes of elements of the inputs."""
+        """The traces of the body's results, computed from elements of the inputs."""
         if op.is_sequential or op.scatters:
             return []
         places = (*op.index_operands(), *(k for bounds in op.ragged().values() for k in (bounds.first, bounds.end)))
@@ -155,16 +155,16 @@ class Separation:
             trace = self._of_scalar(op, inner, known, whole)
             if trace is not None:
                 known[inner.result] = trace
-        found = [self._of_result(op, known.get(value), number) for number, value in enumerate(body.results)]
-        changes = [trace.change for trace in found if trace is not None and trace.change is not None]
+        traces = [self._of_result(op, known.get(value), number) for number, value in enumerate(body.results)]
+        changes = [trace.change for trace in traces if trace is not None and trace.change is not None]
         if changes and op.inits and not accumulates:
             raise self.fail(op, f"`{op.opcode}`, which begins with %{op.inits[0].name}")
         for change in changes if op.reduces else ():
             distributing(self.ctx, op, change.group)
-        return found
+        return traces
 
     def _of_element(self, op: Structured, value: Value, indexing_map: IndexingMap) -> Trace | None:
-        """The trace of an element of an input, by the dims of the iteration."""
+        """The trace of an element of an input, in terms of the dims of the iteration."""
         trace = self.traces.get(value)
         if trace is None:
             return None
@@ -179,7 +179,7 @@ class Separation:
         return replace(trace, dims=tuple(name for name in names if name is not None), start=start)
 
     def _of_result(self, op: Structured, trace: Trace | None, number: int) -> Trace | None:
-        """A trace of an iteration as one of the result."""
+        """A trace of an iteration, in terms of the dims of the result."""
         written = [map_dim(entry) for entry in op.result_maps()[number]]
         reduced = [str(name) for name in trace.dims if name not in written] if trace is not None else []
         if trace is None or (reduced and trace.change is None):
@@ -195,11 +195,11 @@ class Separation:
     def _of_scalar(
         self, op: Structured, inner: Operation, known: Mapping[Value, Trace], whole: Elements
     ) -> Trace | None:
-        """The trace of what one operation of the body of `op` makes."""
+        """The trace of the result of one operation in the body of `op`."""
         traces = [known.get(value) for value in inner.operands]
         changing = [(k, trace.change) for k, trace in enumerate(traces) if trace is not None and trace.change]
-        found = [trace for trace in traces if trace is not None]
-        places = {trace.dims for trace in found if trace.change} or {trace.dims for trace in found}
+        present = [trace for trace in traces if trace is not None]
+        places = {trace.dims for trace in present if trace.change} or {trace.dims for trace in present}
         if not places:
             return None
         dims = next(iter(places))
@@ -244,21 +244,21 @@ class Separation:
         return Trace(dims, Change(group, by, change.before, sign if group is Group.SUM else 0), start)
 
     def _of_dtype(self, op: Operation, given: Value | float, type_: TensorType) -> Value:
-        """A number or a tensor as one of this type."""
+        """A number or a tensor, cast to this type."""
         if not isinstance(given, Value):
             return self.insert(new.fill(given, type_), op, "same")
         return given if dtype_of(given.type) == type_.dtype else self.insert(new.cast(given, type_.dtype), op)
 
 
 def _sign(op: Operation, others: Sequence[Value | float | None], changing: Sequence[tuple[int, Change]]) -> int:
-    """The sign of what an operation that is linear makes of changes with these signs."""
-    found = set[float]()
+    """The sign of the result change of a linear operation, from the signs of its operands' changes."""
+    signs = set[float]()
     for sizes in ((1.0, 3.0), (3.0, 1.0)):
         numbers = [other if isinstance(other, float | int) else None for other in others]
         for (k, change), size in zip(changing, sizes, strict=False):
             numbers[k] = change.sign * size if change.sign else None
-        found.add(float(np.sign(applied(op, [n for n in numbers if n is not None]))) if None not in numbers else 0.0)
-    return int(found.pop()) if len(found) == 1 else 0
+        signs.add(float(np.sign(applied(op, [n for n in numbers if n is not None]))) if None not in numbers else 0.0)
+    return int(signs.pop()) if len(signs) == 1 else 0
 
 
 def _beside(value: Value, dims: Sequence[int | str], whole: Elements) -> Value | float | None:
@@ -271,13 +271,13 @@ def _beside(value: Value, dims: Sequence[int | str], whole: Elements) -> Value |
 
 
 def _number(value: Value, whole: Elements) -> float | None:
-    """What a value of a body is wherever it is computed, if it is a number."""
+    """The value in a body, if it is the same number for all elements."""
     source, _ = whole.get(value, (value, ()))
     return number_of(source)
 
 
 def start_of(op: Operation, numbers: Sequence[float | None]) -> float | None:
-    """What an operation makes of operands of which some are known, the others finite; None if that is unknown."""
+    """The result for operands of which some are known and the others finite; None if it is unknown."""
     if not isinstance(op, Elementwise):
         return None
     if None in numbers and any(number == 0 and k in op.linear for k, number in enumerate(numbers)):
@@ -289,8 +289,8 @@ def start_of(op: Operation, numbers: Sequence[float | None]) -> float | None:
 
 
 def distributing(ctx: TransformContext, op: Structured, group: Group) -> type[Elementwise]:
-    """What combines results of a reduction with their changes. Raises ScheduleError where that is not what it makes of
-    changed elements."""
+    """The operation that combines results of a reduction with their changes. Raises ScheduleError if combining results
+    differs from reducing changed elements."""
     combiner, cls = combiner_of(op), operation_classes()[group.value]
     if combiner is None or not issubclass(cls, Elementwise) or combiner.opcode not in cls.distributes_over:
         raise ctx.fail(

@@ -35,7 +35,7 @@ from tcpx.transform.vectors.probes import discard
 
 
 def vectorize(ctx: TransformContext, root: Loop) -> None:
-    """Turn every operation in the body of `root` into one on vectors; reads and writes become masked ones."""
+    """Turn every operation in the body of `root` into a vector operation; reads and writes become masked."""
     facts = facts_at(root)
     write_known_sizes(ctx.rewriter, root.body.ops, facts)
     show_views(ctx.rewriter, [op for op in root.walk() if op is not root])
@@ -59,18 +59,18 @@ def vectorize(ctx: TransformContext, root: Loop) -> None:
 
 
 def _store_by(rewriter: Rewriter, op: Structured, wanted: Sequence[IndexingMap]) -> None:
-    """Let the results have their dims in the order of these maps, with transposes behind the operation, and before it
-    of what accumulators start with."""
+    """Store the results with their dims in the order of these maps: transposes follow the operation, and transposes of
+    the initial accumulators precede it."""
     maps = op.result_maps()
 
-    def turned(value: Value, order: Sequence[int]) -> Value:
+    def transposed(value: Value, order: Sequence[int]) -> Value:
         if order == sorted(order):
             return value
         return rewriter.insert(new.transpose(value, order), InsertPoint.before(op), f"{value.name}.t").result
 
     body = general(op.on_tiles(stand_ins(op), *(shape_of(result.type) for result in op.results)))
     orders = [[a.index(entry) for entry in b] for a, b in zip(maps, wanted, strict=True)]
-    starts = [turned(init, order) for init, order in zip(op.inits, orders, strict=False)]
+    starts = [transposed(init, order) for init, order in zip(op.inits, orders, strict=False)]
     made = type(body)(
         [*op.inputs, *starts],
         [with_shape(r.type, tuple(shape_of(r.type)[k] for k in o)) for r, o in zip(op.results, orders, strict=True)],
@@ -82,11 +82,11 @@ def _store_by(rewriter: Rewriter, op: Structured, wanted: Sequence[IndexingMap])
     rewriter.rename(made, op.name)
     rewriter.continue_as(op, made)
     back = [[b.index(entry) for entry in a] for a, b in zip(maps, wanted, strict=True)]
-    rewriter.replace_op(op, [turned(value, order) for value, order in zip(made.results, back, strict=True)])
+    rewriter.replace_op(op, [transposed(value, order) for value, order in zip(made.results, back, strict=True)])
 
 
 def _compute_padding(rewriter: Rewriter, op: Operation) -> None:
-    """Compute what an operation pads on as many iterations as the result has elements."""
+    """Compute the source of a padding on as many iterations as the result has elements."""
     value = op.operands[0]
     made = value.defining_op
     if isinstance(made, Structured):
@@ -100,16 +100,16 @@ def _static(shape: Sequence[Dim], facts: Facts) -> tuple[int, ...] | None:
 
 
 FROM_LANE: Final = "masked_load_from"
-"""The instruction of a read that begins at a lane."""
+"""The instruction for a read that begins at a lane other than 0."""
 MOST_JOINED: Final = 16
-"""Vectors that are read, of all the tiles that are joined, up to which that is faster than to copy them (measured)."""
+"""The number of vector reads, for all joined tiles, up to which reading is faster than copying (measured)."""
 MOST_STEPS: Final = 32
-"""Iterations of a scan that are unrolled; more are a loop in memory."""
+"""Iterations of a scan that are unrolled; longer scans are a loop in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadTile:
-    """A tile of what lies in memory, which begins at the lanes `first` of a vector."""
+    """A tile in memory, which begins at the lanes `first` of a vector."""
 
     source: Value
     subset: Tile
@@ -118,7 +118,7 @@ class ReadTile:
 
 @dataclass(frozen=True, slots=True)
 class ReadTiles:
-    """Tiles that follow one another in a vector along one dim; other lanes hold `rest`."""
+    """Consecutive tiles in a vector along one dim; other lanes contain `rest`."""
 
     tiles: Sequence[ReadTile]
     rest: float | int
@@ -127,17 +127,17 @@ class ReadTiles:
 
 
 def read_tiles(op: Operation) -> ReadTiles | None:
-    """The tiles in memory that a view shows which pads or joins them, in their order and shape; None of any other."""
+    """The tiles in memory that a padding or joining view consists of, in order and shape; None for other operations."""
     pieces = new.pieces_of_all(op) if isinstance(op, View) else None
     if not isinstance(op, View) or pieces is None:
         return None
     inner = op.operands[0].defining_op
     if isinstance(inner, View):
-        found = read_tiles(inner) if new.padded_behind(op) is not None else None
-        is_same = found is not None and (
+        shown = read_tiles(inner) if new.padded_behind(op) is not None else None
+        is_same = shown is not None and (
             op.is_free or inner.is_free or inner.rest is None or str(inner.rest) == str(op.rest)
         )
-        return None if found is None or not is_same else replace(found, rest=found.rest if op.is_free else op.rest or 0)
+        return None if shown is None or not is_same else replace(shown, rest=shown.rest if op.is_free else op.rest or 0)
     tiles: list[ReadTile] = []
     for piece in pieces:
         value, subset = op.operands[piece.operand], piece.tile
@@ -156,8 +156,8 @@ def read_tiles(op: Operation) -> ReadTiles | None:
 
 
 class Vectorizer:
-    """One run; `vectors` maps a tensor value of the old body to the vector that replaces it, `kept` to the tensor in
-    which that vector is kept for loops that read parts of it. `written_in_parts` has the results of loops that no
+    """One run. `vectors` maps a tensor value of the old body to the vector that replaces it; `kept` maps it to the
+    tensor that stores the vector for loops that read parts of it. `written_in_parts` has the results of loops that no
     iteration writes as a whole: they stay in memory, and a yield of a slice copies them."""
 
     def __init__(self, ctx: TransformContext, root: Loop, facts: Facts) -> None:
@@ -167,7 +167,7 @@ class Vectorizer:
         self.written_in_parts = set[Value]()
 
     def block(self, block: Block) -> None:
-        """Vectorize the operations of a block in order, then erase what they replaced."""
+        """Vectorize the operations of a block in order, then erase the replaced ones."""
         before = list(block.ops)
         for op in before:
             self.operation(op)
@@ -180,10 +180,10 @@ class Vectorizer:
         if not VECTORIZED.apply(self, op) and not op.is_terminator:
             raise self.refuse(op, "a structured operation, a subset, a loop or a branch", op.opcode)
 
-    # -- what views become ---------------------------------------------------------------------------------------
+    # -- views ---------------------------------------------------------------------------------------------------
 
     def pads_what_is_computed(self, op: Operation) -> bool:
-        """Whether an operation pads, behind its last elements, what is computed in a loop on no more iterations."""
+        """Whether an operation only pads, at the end, the result of a computation in a loop with no more iterations."""
         value = new.padded_behind(op)
         made = value.defining_op if value is not None else None
         return (
@@ -195,9 +195,9 @@ class Vectorizer:
         )
 
     def stays_in_memory(self, op: Operation) -> bool:
-        """Whether an operation is a view that is made in memory: one that reshapes, that pads between elements, or pads
-        or joins what is computed, and what only such views read. What pads behind the last elements alone is a vector.
-        What writes where elements say does so in memory, as a scan does that has no lanes."""
+        """Whether an operation stays in memory: a view that reshapes, pads between elements, or pads or joins computed
+        values, and what only such views read; a scatter; a scan without lanes. A view that pads only at the end is a
+        vector."""
         if isinstance(op, Structured) and (op.is_irregular or (op.is_sequential and not self._has_lanes(op))):
             return True
         if not isinstance(op, Tileable | Materialize):
@@ -211,8 +211,8 @@ class Vectorizer:
         return not is_vector or (shown and all(map(self.stays_in_memory, op.result.users)))
 
     def _has_lanes(self, op: Structured, maps: Sequence[IndexingMap] | None = None) -> bool:
-        """Whether lanes of a scan lie along a dim that is parallel, the last of each result, for a few steps; `maps`
-        are those of its results if they are to be others."""
+        """Whether a scan has lanes along a parallel dim that is the last of each result, for a few steps. `maps` are
+        those of its results, if they are to change."""
         if op.scans_in_lanes:
             return True
         ends = {map_dim(result_map[-1]) if result_map else None for result_map in maps or op.result_maps()}
@@ -224,8 +224,8 @@ class Vectorizer:
         return prod(n for it, n in zip(its, extents, strict=True) if it.is_sequential) <= MOST_STEPS
 
     def lanes_across(self, op: Structured) -> Sequence[IndexingMap] | None:
-        """Of a scan along the last dim of a result, the maps of its results with a parallel dim last, along which its
-        lanes lie: each row is added up in its order. None where it needs none, or has no such dim."""
+        """For a scan along the last dim of a result, the maps of its results with a parallel dim last, for lanes across
+        rows: each row is summed in its order. None if it needs no change, or has no such dim."""
         if not op.is_sequential or op.is_irregular or self._has_lanes(op):
             return None
         maps, extents = op.result_maps(), dict(zip(op.iterators(), op.extents(), strict=True))
@@ -235,11 +235,11 @@ class Vectorizer:
         return across if across and self._has_lanes(op, across) else None
 
     def _reads_alone(self, op: Operation) -> bool:
-        """Whether an operation reads its operands from where these are."""
+        """Whether an operation reads its operands directly in memory."""
         return new.padded_behind(op) is not None or self._is_seen_through(op) or self._read_of(op) is not None
 
     def _is_seen_through(self, op: Operation) -> bool:
-        """Whether all that reads a view is padding behind it, which is read of what the view shows."""
+        """Whether all readers of a view are paddings of it, which read its source instead."""
         users = op.results[0].users if op.results else ()
         return bool(users) and all(
             new.padded_behind(user) is not None and self._read_of(user) is not None and not self.stays_in_memory(user)
@@ -247,24 +247,24 @@ class Vectorizer:
         )
 
     def _read_of(self, op: Operation) -> ReadTiles | None:
-        """What a vector of a view that pads or joins is read of; None where it is made in memory. Tiles that begin at a
-        lane that only the kernel knows need an instruction for that; many, most of them empty, are copied faster."""
-        found = read_tiles(op)
-        shape = shape_of(op.results[0].type) if found is not None else ()
+        """The tiles to read for a vector of a padding or joining view; None if the view is computed in memory. Tiles at
+        a lane known only at run time need an instruction for that; many, mostly empty tiles are copied faster."""
+        tiles = read_tiles(op)
+        shape = shape_of(op.results[0].type) if tiles is not None else ()
         static = [d for d in shape if isinstance(d, int)]
-        if found is None or len(static) < len(shape):
+        if tiles is None or len(static) < len(shape):
             return None
-        firsts = [place.first for place in found.tiles]
+        firsts = [place.first for place in tiles.tiles]
         name, target = dtype_of(op.results[0].type).name, self.ctx.target
         if all(isinstance(first[-1], int) for first in firsts if first):
-            return found
+            return tiles
         if not any(row.kind == FROM_LANE and row.result and row.result.dtype == name for row in target.rows):
             return None
         vectors = prod(static[:-1]) * -(-static[-1] // max(1, target.lanes(name)))
-        return found if len(firsts) == 1 or len(firsts) * vectors <= MOST_JOINED else None
+        return tiles if len(firsts) == 1 or len(firsts) * vectors <= MOST_JOINED else None
 
     def refuse(self, op: Operation, required: str, found: str, fix: str | None = None) -> Exception:
-        """An operation that cannot be vectorized."""
+        """The error for an operation that cannot be vectorized."""
         return self.ctx.fail(
             f"%{op.name or op.opcode} in the loop {self.root.name} cannot be vectorized",
             op=op,
@@ -280,7 +280,7 @@ class Vectorizer:
         return static
 
     def _not_static(self, op: Operation, value: Value) -> Exception:
-        """The error for a tile without a static size: its dim, the loop that makes the tile, the statement to write."""
+        """The error for a tile without a static size: its dim, the loop that makes the tile, and the fix."""
         required, found = "full static tiles", f"%{value.name}: {value.type}"
         symbolic = symbolic_dim(value, self.facts)
         starts_loop = not op.operands and any(isinstance(user, Loop) for user in op.results[0].users)
@@ -301,7 +301,7 @@ class Vectorizer:
         return self.refuse(op, required, found, fix)
 
     def vector_of(self, value: Value, user: Operation) -> Value:
-        """The vector (or scalar) that stands for a value where `user` uses it."""
+        """The vector (or scalar) that replaces a value where `user` uses it."""
         known = self.vectors.get(value)
         if known is not None:
             return known
@@ -330,7 +330,7 @@ class Vectorizer:
         self._read(op, self.stored(source), op.subset, 0)
 
     def stored(self, value: Value) -> Value:
-        """A tensor that can be read in parts where what is computed is a vector."""
+        """A tensor with the contents of a computed vector, which can be read in parts."""
         vector = self.vectors.get(value)
         if vector is None or isinstance(value.defining_op, Loop) or vector.defining_op is None:
             return value
@@ -372,7 +372,7 @@ class Vectorizer:
         raise self.refuse(op, "padding of a subset that is read from memory", f"padding of %{op.operands[0].name}")
 
     def _beside(self, op: Pad, computed: Value, part: Tile) -> Value:
-        """What is computed, and beside a part of it what is padded with."""
+        """A vector with the computed value in a part of it and the padding elsewhere."""
         base, shape = f"{op.result.name.split('.')[0]}.v", self._need_static(op, op.result)
 
         def build(made: Operation) -> Value:
@@ -416,7 +416,7 @@ class Vectorizer:
             self.rewriter.set_operand(op, 0, self.vector_of(value, op))
 
     def _read_once_made(self, op: Operation, value: Value) -> Value:
-        """The vector of what an operation makes in memory."""
+        """The vector read from the result of an operation in memory."""
         shape = self._need_static(op, value)
         read = Read.of(value, Tile.full(shape), VectorType(shape, dtype_of(value.type)))
         return self.rewriter.insert(read, InsertPoint.after(op), f"{value.name.split('.')[0]}.v").result
@@ -427,10 +427,10 @@ class Vectorizer:
         self.rewriter.set_operand(op, 0, self.stored(op.source))
 
     def stays(self, op: Operation) -> None:
-        """It is as it was, beside vectors."""
+        """Leave it unchanged next to vectors."""
 
     def view(self, op: Operation) -> None:
-        """It is made in memory, and read from there; or of what it shows there."""
+        """Compute it in memory and read the vector from there; or read the source of the view."""
         shown = self._read_of(op)
         if self.stays_in_memory(op) or (shown is None and not self._is_seen_through(op)):
             for index, value in enumerate(list(op.operands)):
@@ -439,7 +439,7 @@ class Vectorizer:
             self.vectors[op.results[0]] = self._join(op, shown)
 
     def _join(self, op: Operation, shown: ReadTiles) -> Value:
-        """Each tile is read to its lanes; those before it are of the tiles before."""
+        """Read each tile into its lanes; the lanes before it come from the earlier tiles."""
         shape, dtype = self._need_static(op, op.results[0]), dtype_of(op.results[0].type)
         base, joined = f"{op.results[0].name.split('.')[0]}.v", list[Value]()
 
@@ -466,7 +466,7 @@ class Vectorizer:
             give_lanes(self.rewriter, op, self.ctx.target)
             return
         shapes = [self._need_static(op, result) for result in op.results]
-        if _static(op.extents(), self.facts) is None:  # of a dim that no operand has alone
+        if _static(op.extents(), self.facts) is None:  # a dim that no operand has by itself
             raise self._not_static(op, op.results[0])
         tables = {k for k, indexing_map in enumerate(op.maps()) if index_operands([indexing_map])}
         operands = [v if k in tables else self.vector_of(v, op) for k, v in enumerate(op.operands)]
@@ -480,31 +480,31 @@ class Vectorizer:
         self.vectors.update(zip(op.results, made.results, strict=True))
 
     def _gathering(self, op: Structured, operands: list[Value]) -> Structured:
-        """The operation on vectors that have what it reads of its tables, detached; these take their places in
-        `operands`, each read by a `vector.gather`."""
+        """The detached operation on vectors, with gathered elements of its tables. Each `vector.gather` replaces its
+        table in `operands`."""
         made = generalize(op)
         discard(made)
         for k, indexing_map in enumerate(op.maps()):
-            found = {dim: at for dim, e in enumerate(indexing_map) if (at := map_element(e)) is not None}
-            if not found:
+            index_inputs = {dim: at for dim, e in enumerate(indexing_map) if (at := map_element(e)) is not None}
+            if not index_inputs:
                 continue
-            first, *others = [op.maps()[at] for at in found.values()]
+            first, *others = [op.maps()[at] for at in index_inputs.values()]
             if any(other != first for other in others):
                 shown = ", ".join(f"[{', '.join(map(to_text, m))}]" for m in (first, *others))
                 raise self.refuse(op, "indices that are read by the same dims", shown)
-            operands[k] = self._table(op, k, found)
+            operands[k] = self._table(op, k, index_inputs)
             left = [e for e in indexing_map if map_element(e) is None]
             made.attributes.update(made.reading_by(k, (*first, *left)))
         body = made.regions[0]
         for k in sorted(op.index_operands(), reverse=True):
-            if not body.args[k].uses:  # lanes are as wide as what is computed with
+            if not body.args[k].uses:  # lanes are as wide as the dtypes of the computation
                 del operands[k], body.args[k]
                 maps = [*made.maps(), *made.result_maps()]
                 made.attributes["maps"] = (*maps[:k], *maps[k + 1 :])
         return made
 
-    def _table(self, op: Structured, k: int, found: Mapping[int, int]) -> Value:
-        """What an operation reads of input `k`, where elements of others say: dim -> which input."""
+    def _table(self, op: Structured, k: int, index_inputs: Mapping[int, int]) -> Value:
+        """The gather of input `k`, whose indices are elements of other inputs: dim -> which input."""
         value, fill = op.inputs[k], 0
         shape, padding = shape_of(value.type), value.defining_op
         inner = new.padded_behind(padding) if value not in self.vectors else None
@@ -515,11 +515,11 @@ class Vectorizer:
         part, subset = value.defining_op, Tile.full(shape_of(value.type))
         if value not in self.vectors and isinstance(part, Materialize) and not part.subset.dropped:
             value, subset = part.operands[0], part.subset
-        inner = [shape[dim] for dim in range(len(shape)) if dim not in found]
+        inner = [shape[dim] for dim in range(len(shape)) if dim not in index_inputs]
         left = _static(inner, self.facts)
         if left is None:
             raise self._not_static(op, op.inputs[k])
-        indices = {dim: self._index(op, at, shape[dim]) for dim, at in found.items()}
+        indices = {dim: self._index(op, at, shape[dim]) for dim, at in index_inputs.items()}
         outer = _static(shape_of(next(iter(indices.values())).type), self.facts) or ()
         type_ = VectorType((*outer, *left), dtype_of(value.type))
         read = Gather.of(indices, self.stored(value), subset, type_, fill if op.outside is None else op.outside)
@@ -578,7 +578,7 @@ class Vectorizer:
 
 
 VECTORIZED: Final = Recipes[Vectorizer]()
-"""What `vectorize` makes of operations, by class."""
+"""The vectorization of operations, by class."""
 VECTORIZED.add(Vectorizer.loop, Loop)
 VECTORIZED.add(Vectorizer.branch, If)
 VECTORIZED.add(Vectorizer.materialize, Materialize)
@@ -591,7 +591,7 @@ VECTORIZED.add(Vectorizer.stays, Const, Empty, Lead, Prefetch, ToTensor)
 
 
 def is_table(value: Value, user: Operation) -> bool:
-    """Whether an operation reads of a value only where elements of others say."""
+    """Whether an operation reads a value only at indices that are elements of other inputs."""
     return isinstance(user, Structured) and all(
         index < len(user.inputs) and bool(index_operands([user.maps()[index]]))
         for op, index in value.uses
@@ -604,7 +604,7 @@ def _is_vector(value: Value, shape: Sequence[Dim]) -> bool:
 
 
 def hoist_accumulator(ctx: TransformContext, loop: Loop, index: int) -> None:
-    """Carry destination `index` of `loop` in registers: every iteration reads and writes all of it as a vector."""
+    """Carry destination `index` of `loop` in registers: every iteration reads and writes it as one vector."""
     rewriter = ctx.rewriter
     dest, init, result = loop.destinations[index], loop.operands[index], loop.results[index]
     facts = facts_at(loop)
