@@ -34,7 +34,7 @@ class Activation(RealFunction, Unary):
 
 @register
 class Sigmoid(Activation):
-    """1 / (1 + e**-a). Fast: relative error 4e-6, and e**-87 in place of what is less."""
+    """1 / (1 + e**-a). Fast: relative error 4e-6, and e**-87 instead of smaller results."""
 
     __slots__ = ()
     opcode = "tcp.sigmoid"
@@ -82,7 +82,7 @@ class SelfGated(Activation):
 
 @register
 class Silu(SelfGated):
-    """a / (1 + e**-a), also called swish; 0 where it is less than 1.2e-36 (f32), 1e-301 (f64). Fast: within
+    """a / (1 + e**-a), also called swish; results below 1.2e-36 (f32), 1e-301 (f64) become 0. Fast: within
     4e-6 * |a|."""
 
     __slots__ = ()

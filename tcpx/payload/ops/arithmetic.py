@@ -38,7 +38,7 @@ class Function(Unary):
 
 @register
 class Neg(NumbersOnly, Function):
-    """-a, of 0.0 -0.0; integers wrap around: of the least signed one itself, of an unsigned one 2**width - a."""
+    """-a, of 0.0 -0.0; integers wrap around: the least signed one is unchanged, an unsigned one is 2**width - a."""
 
     __slots__ = ()
     opcode = "tcp.neg"
@@ -50,7 +50,7 @@ class Neg(NumbersOnly, Function):
 
 @register
 class Abs(NumbersOnly, Function):
-    """The size of a, of -0.0 0.0; the least signed integer has none, and stays itself."""
+    """The absolute value of a, of -0.0 0.0; the least signed integer is unchanged."""
 
     __slots__ = ()
     opcode = "tcp.abs"
@@ -68,7 +68,7 @@ class Abs(NumbersOnly, Function):
 
 @register
 class Sqrt(FloatOnly, Function):
-    """The square root, rounded once: of numbers below 0 NaN, of -0.0 -0.0."""
+    """The square root, rounded once: NaN for negative numbers, -0.0 for -0.0."""
 
     __slots__ = ()
     opcode = "tcp.sqrt"
@@ -78,7 +78,7 @@ class Sqrt(FloatOnly, Function):
 
 @register
 class Sign(NumbersOnly, Unary):
-    """1 of what is above 0, -1 of what is below it, a itself of zeros and NaN: -0.0 of -0.0."""
+    """1 if a is positive, -1 if it is negative, a for zeros and NaN: -0.0 for -0.0."""
 
     __slots__ = ()
     opcode = "tcp.sign"
@@ -102,7 +102,7 @@ class Sign(NumbersOnly, Unary):
 
 @register
 class Relu(NumbersOnly, Unary):
-    """0 of what is below 0, else a: NaN of NaN, -0.0 of -0.0."""
+    """0 if a is negative, else a: NaN for NaN, -0.0 for -0.0."""
 
     __slots__ = ()
     opcode = "tcp.relu"
@@ -119,8 +119,8 @@ class Relu(NumbersOnly, Unary):
 
 @register
 class Clamp(NumbersOnly):
-    """a between low and high: min(max(a, low), high), so high where low is above it, and NaN where one of them is. A
-    zero that is equal to a bound stays itself."""
+    """min(max(a, low), high): high if low > high, NaN if an operand is NaN. A zero that is equal to a bound is
+    returned."""
 
     __slots__ = ()
     opcode = "tcp.clamp"
@@ -162,7 +162,7 @@ class InSinglePrecision(SameType):
 
 @register
 class Reciprocal(InSinglePrecision, Unary, FloatOnly):
-    """1 / a: of 0.0 inf, of -0.0 -inf."""
+    """1 / a: inf for 0.0, -inf for -0.0."""
 
     __slots__ = ()
     opcode = "tcp.reciprocal"
@@ -177,7 +177,7 @@ class Reciprocal(InSinglePrecision, Unary, FloatOnly):
 
 @register
 class Rsqrt(InSinglePrecision, Unary, FloatOnly):
-    """1 / sqrt(a), the root and the quotient rounded each: of 0.0 inf, of -0.0 -inf, of numbers below 0 NaN."""
+    """1 / sqrt(a), root and quotient each rounded: inf for 0.0, -inf for -0.0, NaN for negative numbers."""
 
     __slots__ = ()
     opcode = "tcp.rsqrt"

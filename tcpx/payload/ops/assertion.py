@@ -12,9 +12,10 @@ from tcpx.payload.predicates import Predicate
 
 @register
 class Assert(Operation):
-    """At least one of the conditions `any` holds for the symbols of the function; else a call fails with `message`.
+    """Require that at least one of the conditions `any` holds for the symbols of the function; else a call fails with
+    `message`.
 
-    It stands in the body of a function itself, and is checked before the function does anything.
+    It is directly in the body of a function, and is checked before the function does anything.
     """
 
     __slots__ = ()

@@ -39,9 +39,9 @@ class Attention(Composite):
     """softmax(scale * queries keys^T + mask) values: queries [.., h, t, d], keys [.., g, u, d], values [.., g, u, e] to
     [.., h, t, e]. Every h / g heads of the queries share one of the keys and values.
 
-    `mask` goes along the last dims of [.., h, t, u], or along `mask_dims` of them: numbers that are added, or truth
-    values, of which false leaves a key out. `causal` leaves keys out that come behind their query: those with u > t +
-    `offset`. Of a query for which all keys are left out, the result is NaN.
+    `mask` applies along the last dims of [.., h, t, u], or along `mask_dims` of them: numbers, which are added, or
+    booleans, where false excludes a key. `causal` excludes later keys: those with u > t + `offset`. The result of a
+    query with all keys excluded is NaN.
     """
 
     __slots__ = ()
@@ -221,9 +221,9 @@ class Attention(Composite):
 
 @register
 class Rope(Composite):
-    """Rotary positions (Su et al., 2021): pairs of elements of the last dim, turned by angles whose `cos` and `sin` are
-    given for the dims `dims` and half the last one. The pairs are elements as far apart as half of it, or, with
-    `interleaved`, neighbours."""
+    """Rotary positions (Su et al., 2021): pairs of elements of the last dim, rotated by angles given as `cos` and `sin`
+    for the dims `dims` and half the last one. The elements of a pair are half of the dim apart, or adjacent with
+    `interleaved`."""
 
     __slots__ = ()
     opcode = "tcp.rope"
@@ -305,7 +305,7 @@ class Rope(Composite):
 
 @register
 class Swiglu(Composite):
-    """silu(gate) * up: the gated unit of Shazeer (2020), without the products before it."""
+    """silu(gate) * up: the gated unit of Shazeer (2020), without its matrix products."""
 
     __slots__ = ()
     opcode = "tcp.swiglu"

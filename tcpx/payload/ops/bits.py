@@ -39,7 +39,7 @@ def ones(dtype: ScalarType) -> int:
 
 @register
 class And(BitsOnly, Arithmetic):
-    """The bits that are set in both; of truth values, whether both hold."""
+    """Bitwise and; for booleans logical and."""
 
     __slots__ = ()
     opcode = "tcp.and"
@@ -54,7 +54,7 @@ class And(BitsOnly, Arithmetic):
 
 @register
 class Or(BitsOnly, Arithmetic):
-    """The bits that are set in a or b; of truth values, whether one holds."""
+    """Bitwise or; for booleans logical or."""
 
     __slots__ = ()
     opcode = "tcp.or"
@@ -69,7 +69,7 @@ class Or(BitsOnly, Arithmetic):
 
 @register
 class Xor(BitsOnly, Arithmetic):
-    """The bits in which a and b differ; of truth values, whether they differ."""
+    """Bitwise exclusive or; for booleans whether they differ."""
 
     __slots__ = ()
     opcode = "tcp.xor"
@@ -84,7 +84,7 @@ class Xor(BitsOnly, Arithmetic):
 
 @register
 class Not(BitsOnly, Unary):
-    """The bits that are not set, -1 - a; of a truth value, the other one."""
+    """Bitwise not, -1 - a; for booleans logical not."""
 
     __slots__ = ()
     opcode = "tcp.not"
@@ -106,7 +106,7 @@ class Shift(BitsOnly, Arithmetic):
 
 @register
 class ShiftLeft(Shift):
-    """a * 2**b, of which the low bits are kept; 0 where b is negative or not less than the width."""
+    """a * 2**b, truncated to the low bits; 0 if b is negative or at least the width."""
 
     __slots__ = ()
     opcode = "tcp.shift_left"
@@ -116,8 +116,8 @@ class ShiftLeft(Shift):
 
 @register
 class ShiftRight(Shift):
-    """floor(a / 2**b): of signed integers the sign moves in, of unsigned ones 0. Where b is negative or not less than
-    the width, all that is left: -1 of a negative a, else 0."""
+    """floor(a / 2**b): arithmetic for signed integers, logical for unsigned ones. If b is negative or at least the
+    width, the result is -1 for a negative a, else 0."""
 
     __slots__ = ()
     opcode = "tcp.shift_right"
@@ -127,7 +127,7 @@ class ShiftRight(Shift):
 
 @register
 class Bitcast(Conversion):
-    """The same bits as another dtype of this width. Which bits a computed NaN has is not specified."""
+    """The same bits as another dtype of this width. The bits of a computed NaN are not specified."""
 
     __slots__ = ()
     opcode = "tcp.bitcast"

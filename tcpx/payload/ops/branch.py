@@ -10,7 +10,7 @@ from tcpx.payload.ops.generic import Yield
 
 @register
 class IfAny(Operation):
-    """`usual`; where `mask` holds in any lane, for all lanes what the region yields. For what is rare and long."""
+    """`usual`; or, if `mask` holds in any lane, the region's value for all lanes. For rare, long computations."""
 
     __slots__ = ()
     opcode = "vector.if_any"

@@ -222,7 +222,7 @@ def _fits(wanted: Type, given: Type) -> bool:
 class Call(CallBase):
     """The results of another function of the module for these operands: `%y = tcp.call @f(%x) : TYPE`.
 
-    The types of the operands say what the symbols of the function are.
+    The types of the operands determine the symbols of the function.
     """
 
     __slots__ = ()
@@ -326,7 +326,7 @@ class Call(CallBase):
 
 @register
 class BufferCall(CallBase):
-    """A function on buffers is run: it writes the last operands, its results. `sizes` are what its symbols are."""
+    """Run a function on buffers: it writes the last operands, its results. `sizes` are the values of its symbols."""
 
     __slots__ = ()
     opcode = "buffer.call"
@@ -403,8 +403,8 @@ class BufferCall(CallBase):
 
 @register
 class RowCall(CallBase):
-    """A row of the target works on `tiles` of buffers: of the arguments, of the result unless that is written over one
-    of them, then its scratch memory. `sizes` are what the symbols of its function are."""
+    """Run a row of the target on `tiles` of buffers: the arguments, the result unless it overwrites an argument, then
+    the scratch memory. `sizes` are the values of the symbols of its function."""
 
     __slots__ = ()
     opcode = "buffer.row"

@@ -130,7 +130,7 @@ def _along(array: npt.NDArray[np.float64], own: str, wanted: str) -> npt.NDArray
 class Contract(ContractBase):
     """A contraction over dims named by `lhs`, `rhs` and `out`, like einsum: dims missing in `out` are summed.
 
-    An operand may hold a dim by its digits, `["k/4", "n", "k%4"]`: the quotient and the remainder by one number.
+    An operand may split the index of a dim into digits, `["k/4", "n", "k%4"]`: quotient and remainder by one number.
     """
 
     __slots__ = ()

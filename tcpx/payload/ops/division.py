@@ -19,8 +19,8 @@ from tcpx.payload.types import dtype_of
 
 @register
 class Floordiv(InSinglePrecision, Binary, NumbersOnly):
-    """floor(a / b). Of integers exact, 0 where b is 0, wrapped around where it is one too large: the least one over -1.
-    Of floats the quotient is rounded before: 1.0 and 0.1 give 10.0."""
+    """floor(a / b). For integers exact, 0 if b is 0; the overflow of the least one over -1 wraps around. For floats the
+    quotient is rounded first: 1.0 and 0.1 give 10.0."""
 
     __slots__ = ()
     opcode = "tcp.floordiv"
@@ -48,8 +48,8 @@ class Remainder(InSinglePrecision, Binary, NumbersOnly):
 
 @register
 class Mod(Remainder):
-    """What floor(a / b) times b leaves of a; it has the sign of b, as in Python. Of integers a itself where b is 0, so
-    that a is always b * floordiv(a, b) + mod(a, b). Of floats NaN where b is 0, else exact but for one rounding."""
+    """a - b * floor(a / b); it has the sign of b, as in Python. For integers a if b is 0, so that a is always
+    b * floordiv(a, b) + mod(a, b). For floats NaN if b is 0, else exact but for one rounding."""
 
     __slots__ = ()
     opcode = "tcp.mod"
@@ -69,8 +69,8 @@ class Mod(Remainder):
 
 @register
 class Rem(Remainder):
-    """What trunc(a / b) times b leaves of a; it has the sign of a, as in C. Of integers a itself where b is 0.
-    Of floats exact, as C's fmod, and NaN where b is 0."""
+    """a - b * trunc(a / b); it has the sign of a, as in C. For integers a if b is 0. For floats exact, like C's fmod,
+    and NaN if b is 0."""
 
     __slots__ = ()
     opcode = "tcp.rem"

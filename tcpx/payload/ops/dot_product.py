@@ -12,7 +12,7 @@ from tcpx.payload.types import VectorType, dtype_of, lanes_of
 
 @register
 class Repeat(Operation):
-    """The lanes of a 1-D vector over and over: lane i of the result is lane i mod n of the operand of n lanes."""
+    """The lanes of a 1-D vector repeated: lane i of the result is lane i mod n of the operand of n lanes."""
 
     __slots__ = ()
     opcode = "vector.repeat"
@@ -40,9 +40,9 @@ class Repeat(Operation):
 
 @register
 class Dot(Operation):
-    """acc + the dot products of groups of neighbours: lane i takes lanes g*i .. g*i + g - 1 of lhs and of rhs.
+    """acc + the dot products of groups of adjacent lanes: lane i takes lanes g*i .. g*i + g - 1 of lhs and of rhs.
 
-    Products and sums are in the dtype of `acc`; integers wrap around; the order in which floats are added is free.
+    Products and sums are in the dtype of `acc`; integers wrap around; floats are added in any order.
     """
 
     __slots__ = ()

@@ -245,7 +245,7 @@ class Fma(FloatOnly):
 
 @register
 class MultiplyAdd(Fma):
-    """a * b + c, with one rounding where the target has an instruction for it, else with two."""
+    """a * b + c, with one rounding if the target has an instruction for it, else with two."""
 
     __slots__ = ()
     opcode = "tcp.multiply_add"
@@ -308,7 +308,7 @@ class Conversion(Elementwise):
 class Cast(Conversion):
     """Convert to the dtype of the result. Float to integer truncates and saturates, NaN is 0; integers wrap around.
 
-    What becomes f16 or bf16 is rounded to f32 first, as in C and PyTorch: of f64 and wide integers twice.
+    Casts to f16 or bf16 round to f32 first, as in C and PyTorch: f64 and wide integers are rounded twice.
     """
 
     __slots__ = ()

@@ -21,8 +21,8 @@ MOST_OPEN: Final = 6
 
 @register
 class Expand(Shorthand):
-    """The operand repeated along new dims and along those of its dims that are 1: dim k of it is dim `dims[k]` of the
-    result, and 1 or as long. Of a symbol, a call says which; a call with any other size is refused. Written for
+    """The operand repeated along new dims and along dims that are 1: its dim k is dim `dims[k]` of the result, and 1 or
+    of the same size. If that is a symbol, it may differ between calls; any other size is refused. Shorthand for
     branches on sizes, and a `tcp.assert`."""
 
     __slots__ = ()

@@ -89,7 +89,7 @@ def reduced(x: Term, scale: float = 1.0) -> tuple[Term, Term]:
 
 @register
 class Exp(RealFunction, Unary):
-    """e to the power a. Fast: relative error 3e-6, and 0 in place of subnormal numbers."""
+    """e to the power a. Fast: relative error 3e-6, and 0 instead of subnormal numbers."""
 
     __slots__ = ()
     opcode = "tcp.exp"
@@ -111,7 +111,7 @@ class Exp(RealFunction, Unary):
 
 @register
 class Exp2(RealFunction, Unary):
-    """2 to the power a: of integral numbers exact."""
+    """2 to the power a; exact for integral numbers."""
 
     __slots__ = ()
     opcode = "tcp.exp2"
@@ -134,7 +134,7 @@ class Exp2(RealFunction, Unary):
 
 @register
 class Expm1(RealFunction, Unary):
-    """e to the power a, less 1, without cancellation: of -0.0 -0.0."""
+    """e to the power a, minus 1, without cancellation; -0.0 for -0.0."""
 
     __slots__ = ()
     opcode = "tcp.expm1"

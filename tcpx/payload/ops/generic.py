@@ -34,7 +34,7 @@ from tcpx.payload.types import ScalarType, VectorType, dtype_of, like, shape_of,
 
 @register
 class Yield(Operation):
-    """Ends the body of a generic or a branch and hands out its values."""
+    """Ends the body of a generic or a branch and returns its values."""
 
     __slots__ = ()
     opcode = "tcp.yield"
@@ -51,7 +51,7 @@ class Yield(Operation):
 
 @register
 class Return(Operation):
-    """Ends a function and hands out its results."""
+    """Ends a function and returns its results."""
 
     __slots__ = ()
     opcode = "tcp.return"
@@ -87,18 +87,18 @@ def _entry(expression: Dim, dims: Collection[str]) -> Dim:
 class Generic(Structured):
     """A loop nest over `iterators`; `maps` index the inputs, then the results; the region is the scalar body.
 
-    Attributes: `iterators` = [[name, kind], ...], or [name, kind, extent] where no operand says it; `maps` = one list
-    of expressions over the dims per input and one per result. The body has the elements of the inputs as arguments,
-    then the values of the expressions over dims that `positions` lists. With reduction iterators or an `init` there is
-    either `combiner`, the opcode of an associative binary operation, and an accumulator as the last argument; or a
-    second region, which combines two partial results, and `neutral`, the numbers of one that adds nothing.
+    Attributes: `iterators` = [[name, kind], ...], or [name, kind, extent] if no operand determines it; `maps` = one
+    list of expressions over the dims per input and one per result. The body has the elements of the inputs as
+    arguments, then the values of the expressions over dims that `positions` lists. With reduction iterators or an
+    `init` there is either `combiner`, the opcode of an associative binary operation, and an accumulator as the last
+    argument; or a second region, which combines two partial results, and `neutral`, the neutral partial result.
 
-    Along a sequential dim, the body is given what the iteration before it hands on, a value for each result that is not
-    indexed by the dim, and hands out elements of the others beside; `neutral` is what the first iteration is given.
+    Along a sequential dim, the body gets the values of the previous iteration, one for each result that is not indexed
+    by the dim, and also yields elements of the other results; the first iteration gets `neutral`.
 
-    An entry of a map may be an input, `in1`: its element is the index. It is known to be inside, as that of an argument
-    is that declares it (`%ix: tensor<[N]xsi64> in 0 to V`), or `out_of_range` is "clamp" or "fill". Of a `ragged`
-    dim, `["k", in2, in3]`, there are the iterations from one element on to before the other.
+    An entry of a map may be an input, `in1`: its element is the index. It must be known to be in range, as for an
+    argument that declares it (`%ix: tensor<[N]xsi64> in 0 to V`), or `out_of_range` is "clamp" or "fill". A `ragged`
+    dim, `["k", in2, in3]`, has the iterations from one element up to, excluding, the other.
     """
 
     __slots__ = ()

@@ -135,7 +135,7 @@ class For(Loop):
 
 @register
 class Parallel(Loop):
-    """A loop whose iterations may run in any order or at once; they yield to disjoint subsets."""
+    """A loop whose iterations may run in any order or concurrently; they yield to disjoint subsets."""
 
     __slots__ = ()
     opcode = "gml_st.parallel"
@@ -272,7 +272,7 @@ class OnSubset(Operation):
 
 @register
 class Materialize(OnSubset):
-    """The value of a subset of a tensor: a tile, `full`, a `point`, or by indices a `filter`."""
+    """The value of a subset of a tensor: a tile, `full`, a `point`, or a `filter` by indices."""
 
     __slots__ = ()
     opcode = "gml_st.materialize"
@@ -306,8 +306,8 @@ class Materialize(OnSubset):
 
 @register
 class StYield(OnSubset):
-    """Write a value to a subset of a destination, or `combine` it with what is there. A vector larger than the subset
-    is written as far as it reaches."""
+    """Write a value to a subset of a destination, or `combine` it with the contents. A vector larger than the subset is
+    written only within it."""
 
     __slots__ = ()
     opcode = "gml_st.yield"

@@ -9,9 +9,9 @@ from tcpx.payload.ir import Block, Operation, Value, register
 
 @register
 class Group(Operation):
-    """A region of operations that belong together; it reads values around it and hands out those it yields.
+    """A region of operations that belong together; it reads values around it and returns those it yields.
 
-    Attributes: `promise`, what it ends as: "nest", one loop nest; "function", a C function of its own, for the `target`
+    Attributes: `promise`, what it becomes: "nest", one loop nest; "function", a C function of its own, for the `target`
     of that name if it has one; "row", a call of the row `by` of the target. `isolated = 1` if nothing from outside may
     be fused into it.
     """

@@ -36,7 +36,7 @@ class IndexValue(Operation):
 
 @register
 class Bind(Operation):
-    """Lets a variable of sizes, behind it in its block, be a value; `var` says between what that lies."""
+    """Bind a size variable, for the rest of the block, to a value; `var` gives its range."""
 
     __slots__ = ()
     opcode = "gml_st.bind"

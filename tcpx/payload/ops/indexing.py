@@ -88,8 +88,8 @@ class Iota(Counting):
 
 @register
 class OneHot(Counting):
-    """1 where the index along `dim` is the element of the operand, which lacks that dim, and else 0: for an index that
-    is outside, 0 everywhere."""
+    """1 where the index along `dim` equals the element of the operand, which lacks that dim, else 0; for an index out
+    of range 0 everywhere."""
 
     __slots__ = ()
     opcode = "tcp.one_hot"
@@ -175,7 +175,7 @@ class Gathering(Indexed):
 
 @register
 class Gather(Gathering):
-    """Of `table`, along `dim`, the elements that `indices` say: the dims of these stand in place of `dim`."""
+    """The elements of `table` that `indices` select along `dim`, which the dims of `indices` replace."""
 
     __slots__ = ()
     opcode = "tcp.gather"
@@ -192,7 +192,7 @@ class Gather(Gathering):
 
 @register
 class GatherElements(Gathering):
-    """The element of `table` at the place of each of `indices`, but for its index along `dim`, which that says."""
+    """For each element of `indices`, the element of `table` at its place, with it as the index along `dim`."""
 
     __slots__ = ()
     opcode = "tcp.gather_elements"
@@ -210,8 +210,8 @@ class GatherElements(Gathering):
 
 @register
 class GatherNd(Gathering):
-    """Of `table`, along `dim` and the dims behind it, the elements that several indices say, one for each of these
-    dims: NumPy's `table[i, j]`. The dims of the indices, which have one shape, stand in place of them."""
+    """Elements of `table` selected along `dim` and the following dims, by one index for each of these dims: NumPy's
+    `table[i, j]`. The dims of the indices, which have one shape, replace them."""
 
     __slots__ = ()
     opcode = "tcp.gather_nd"
@@ -259,9 +259,9 @@ class Scatter(Indexed):
 
 @register
 class ScatterAdd(Scatter):
-    """`init`, or 0, with the elements of `updates` added along `dim` to where `indices` say, in their order.
+    """`init`, or 0, with the elements of `updates` added along `dim` at `indices`, in their order.
 
-    Where `out_of_range` is "fill", an index outside adds nothing."""
+    If `out_of_range` is "fill", an index out of range adds nothing."""
 
     __slots__ = ()
     opcode = "tcp.scatter_add"

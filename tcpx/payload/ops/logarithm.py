@@ -101,7 +101,7 @@ class Logarithm(RealFunction, Unary):
 
 @register
 class Log(Logarithm):
-    """The natural logarithm: of 0.0 and -0.0 -inf, of numbers below 0 NaN."""
+    """The natural logarithm: -inf for 0.0 and -0.0, NaN for negative numbers."""
 
     __slots__ = ()
     opcode = "tcp.log"
@@ -117,7 +117,7 @@ class Log(Logarithm):
 
 @register
 class Log2(Logarithm):
-    """The logarithm to base 2, of powers of 2 exact: of 0.0 and -0.0 -inf, of numbers below 0 NaN."""
+    """The logarithm to base 2, exact for powers of 2: -inf for 0.0 and -0.0, NaN for negative numbers."""
 
     __slots__ = ()
     opcode = "tcp.log2"
@@ -132,7 +132,7 @@ class Log2(Logarithm):
 
 @register
 class Log10(Logarithm):
-    """The logarithm to base 10: of 0.0 and -0.0 -inf, of numbers below 0 NaN."""
+    """The logarithm to base 10: -inf for 0.0 and -0.0, NaN for negative numbers."""
 
     __slots__ = ()
     opcode = "tcp.log10"
@@ -148,7 +148,7 @@ class Log10(Logarithm):
 
 @register
 class Log1p(RealFunction, Unary):
-    """The natural logarithm of 1 + a, exact to rounding also for small a: of -1.0 -inf, below NaN, of -0.0 -0.0."""
+    """The natural logarithm of 1 + a, accurate also for small a: -inf for -1.0, NaN below, -0.0 for -0.0."""
 
     __slots__ = ()
     opcode = "tcp.log1p"

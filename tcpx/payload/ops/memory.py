@@ -25,9 +25,9 @@ OWN = "own"
 
 @register
 class Empty(Operation):
-    """A tensor whose elements have no value yet: the first init of a destination.
+    """A tensor with undefined elements: the first init of a destination.
 
-    What a loop makes of one with `own = true` is not made where it will be wanted: it is copied there.
+    With `own = true`, the result of a loop on it is not computed at its final place, but copied there.
     """
 
     __slots__ = ()
@@ -51,7 +51,7 @@ class Empty(Operation):
 
 @register
 class Alloc(Operation):
-    """Memory of a kernel: planned into the workspace (`space arena`) or the stack (`space stack`)."""
+    """Memory of a kernel, in the workspace (`space arena`) or on the stack (`space stack`)."""
 
     __slots__ = ()
     opcode = "buffer.alloc"
@@ -134,8 +134,8 @@ class View(Operation):
 
 @register
 class At(View):
-    """The part of a buffer where values say: its `subset`, and along each of `dims` the one element of that which an
-    operand behind the buffer says. The same memory."""
+    """A part of a buffer at computed places: its `subset`, and along each of `dims` one element of it, whose index is
+    an operand after the buffer. The same memory."""
 
     __slots__ = ()
     opcode = "buffer.at"
@@ -197,7 +197,7 @@ def memory_of(value: Value) -> Value:
 
 @register
 class Copy(OnSubset):
-    """Move `part` of a buffer, elements side by side, to a subset of another one."""
+    """Copy `part` of a buffer, contiguous elements, to a subset of another one."""
 
     __slots__ = ()
     opcode = "buffer.copy"
@@ -254,7 +254,7 @@ class Copy(OnSubset):
 
 @register
 class Lead(Operation):
-    """How many elements of a tensor or buffer, from the first of a subset on, lie before the next cache line."""
+    """The number of elements of a tensor or buffer from the first of a subset to the next cache line."""
 
     __slots__ = ()
     opcode = "buffer.lead"
@@ -278,7 +278,7 @@ class Lead(Operation):
 
 @register
 class Fence(Operation):
-    """What was written past the caches is seen by other threads before anything that is written later."""
+    """Make earlier non-temporal stores visible to other threads before later stores."""
 
     __slots__ = ()
     opcode = "buffer.fence"
@@ -292,7 +292,7 @@ class Fence(Operation):
 
 @register
 class Prefetch(Operation):
-    """Ask for the cache line of one element; `write` says whether it will be written."""
+    """Prefetch the cache line of one element; `write` says whether it will be written."""
 
     __slots__ = ()
     opcode = "buffer.prefetch"

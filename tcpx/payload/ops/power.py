@@ -133,9 +133,9 @@ def usual_power(x: Term, y: Term) -> tuple[Term, Term]:
 
 @register
 class Pow(InSinglePrecision, Binary, NumbersOnly):
-    """a to the power b. Of floats as C (Annex F) and IEEE 754 have it: 1 where b is 0 or a is 1, also of NaN; NaN where
-    a is below 0 and b not integral. Integers wrap around; of a negative b, it is the integral part of 1 / a**-b, and 0
-    where a is 0."""
+    """a to the power b. Floats follow C (Annex F) and IEEE 754: 1 if b is 0 or a is 1, even for NaN; NaN if a is below
+    0 and b is not integral. Integers wrap around; for a negative b, the result is the integral part of 1 / a**-b, and 0
+    if a is 0."""
 
     __slots__ = ()
     opcode = "tcp.pow"

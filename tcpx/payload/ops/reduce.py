@@ -107,7 +107,7 @@ class ReduceSum(Reduce):
 
 @register
 class ReduceProd(Reduce):
-    """The product over `dims`, 1 if there is nothing; the order of multiplications is not specified."""
+    """The product over `dims`, 1 without elements; the order of multiplications is not specified."""
 
     __slots__ = ()
     opcode = "tcp.reduce_prod"
@@ -117,7 +117,7 @@ class ReduceProd(Reduce):
 
 @register
 class ReduceMax(Reduce):
-    """The maximum over `dims`; NaN if there is a NaN; the smallest value of the dtype if there is nothing."""
+    """The maximum over `dims`; NaN if there is a NaN; the smallest value of the dtype without elements."""
 
     __slots__ = ()
     opcode = "tcp.reduce_max"
@@ -127,7 +127,7 @@ class ReduceMax(Reduce):
 
 @register
 class ReduceMin(Reduce):
-    """The minimum over `dims`; NaN if there is a NaN; the largest value of the dtype if there is nothing."""
+    """The minimum over `dims`; NaN if there is a NaN; the largest value of the dtype without elements."""
 
     __slots__ = ()
     opcode = "tcp.reduce_min"
@@ -149,7 +149,7 @@ class ReduceTruth(Reduce):
 
 @register
 class ReduceAny(ReduceTruth):
-    """Whether any element over `dims` is not 0, as i1; false if there is nothing."""
+    """Whether any element over `dims` is not 0, as i1; false without elements."""
 
     __slots__ = ()
     opcode = "tcp.reduce_any"
@@ -159,7 +159,7 @@ class ReduceAny(ReduceTruth):
 
 @register
 class ReduceAll(ReduceTruth):
-    """Whether all elements over `dims` are not 0, as i1; true if there is nothing."""
+    """Whether all elements over `dims` are not 0, as i1; true without elements."""
 
     __slots__ = ()
     opcode = "tcp.reduce_all"

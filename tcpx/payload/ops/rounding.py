@@ -17,7 +17,7 @@ from tcpx.payload.types import dtype_of, f32, si32, si64
 
 @register
 class Floor(FloatOnly, Function):
-    """The greatest integral value that is at most a; what is 0 has the sign of a."""
+    """The greatest integral value that is at most a; a zero has the sign of a."""
 
     __slots__ = ()
     opcode = "tcp.floor"
@@ -27,7 +27,7 @@ class Floor(FloatOnly, Function):
 
 @register
 class Ceil(InSinglePrecision, Unary, FloatOnly):
-    """The least integral value that is at least a; what is 0 has the sign of a."""
+    """The least integral value that is at least a; a zero has the sign of a."""
 
     __slots__ = ()
     opcode = "tcp.ceil"
@@ -42,7 +42,7 @@ class Ceil(InSinglePrecision, Unary, FloatOnly):
 
 @register
 class Trunc(InSinglePrecision, Unary, FloatOnly):
-    """The integral part, towards 0; what is 0 has the sign of a."""
+    """The integral part, rounded towards 0; a zero has the sign of a."""
 
     __slots__ = ()
     opcode = "tcp.trunc"
@@ -59,7 +59,7 @@ class Trunc(InSinglePrecision, Unary, FloatOnly):
 
 @register
 class RoundAway(InSinglePrecision, Unary, FloatOnly):
-    """The nearest integral value, of two the one away from 0, as C's round; what is 0 has the sign of a."""
+    """The nearest integral value, ties away from 0, like C's round; a zero has the sign of a."""
 
     __slots__ = ()
     opcode = "tcp.round_away"

@@ -79,7 +79,7 @@ class Scan(Structured):
 
 @register
 class CumSum(Scan):
-    """The sums of the elements along `dim` up to each, in their order; and of all of them."""
+    """The running sum along `dim`, in order; and the total."""
 
     __slots__ = ()
     opcode = "tcp.cumsum"
@@ -89,7 +89,7 @@ class CumSum(Scan):
 
 @register
 class CumProd(Scan):
-    """The products of the elements along `dim` up to each, in their order; and of all of them."""
+    """The running product along `dim`, in order; and the total."""
 
     __slots__ = ()
     opcode = "tcp.cumprod"
@@ -99,7 +99,7 @@ class CumProd(Scan):
 
 @register
 class CumMax(Scan):
-    """The largest element along `dim` up to each, NaN from the first NaN on; and of all of them."""
+    """The running maximum along `dim`, NaN from the first NaN on; and the total."""
 
     __slots__ = ()
     opcode = "tcp.cummax"
@@ -109,7 +109,7 @@ class CumMax(Scan):
 
 @register
 class CumMin(Scan):
-    """The smallest element along `dim` up to each, NaN from the first NaN on; and of all of them."""
+    """The running minimum along `dim`, NaN from the first NaN on; and the total."""
 
     __slots__ = ()
     opcode = "tcp.cummin"

@@ -76,7 +76,7 @@ class Less(Comparison):
 
 @register
 class Equal(Comparison):
-    """Whether a == b, as i1; false if either is NaN; of 0.0 and -0.0 true."""
+    """Whether a == b, as i1; false if either is NaN; true for 0.0 and -0.0."""
 
     __slots__ = ()
     opcode = "tcp.equal"

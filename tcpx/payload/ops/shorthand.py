@@ -60,8 +60,8 @@ class Shorthand(Operation):
 
 @register
 class Split(Shorthand):
-    """Parts of the operand that follow one another along `dim`, each as long as its result: NumPy's `split`. Written
-    for a `tcp.slice` of each."""
+    """Consecutive parts of the operand along `dim`, each of the size of its result: NumPy's `split`. Shorthand for a
+    `tcp.slice` of each."""
 
     __slots__ = ()
     opcode = "tcp.split"
@@ -116,7 +116,7 @@ class Repeating(Shorthand):
 
 @register
 class Repeat(Repeating):
-    """Each element of the operand `repeats` times along `dim`, side by side: NumPy's `repeat`. Written for a
+    """Each element of the operand repeated `repeats` times along `dim`, adjacently: NumPy's `repeat`. Shorthand for a
     `tcp.broadcast` and a `tcp.reshape`."""
 
     __slots__ = ()
@@ -134,8 +134,8 @@ class Repeat(Repeating):
 
 @register
 class TileOfAll(Repeating):
-    """The operand `repeats[k]` times along each dim k, as a whole: NumPy's `tile`. Written for a `tcp.broadcast` and a
-    `tcp.reshape`."""
+    """The whole operand repeated `repeats[k]` times along each dim k: NumPy's `tile`. Shorthand for a `tcp.broadcast`
+    and a `tcp.reshape`."""
 
     __slots__ = ()
     opcode = "tcp.tile"

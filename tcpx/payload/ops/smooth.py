@@ -34,7 +34,7 @@ ERF_END: Final = {f32: 4.0, f64: 6.0}
 
 @register
 class Tanh(RealFunction, Unary):
-    """The hyperbolic tangent: at infinities 1 and -1, of -0.0 -0.0."""
+    """The hyperbolic tangent: 1 and -1 at infinities, -0.0 for -0.0."""
 
     __slots__ = ()
     opcode = "tcp.tanh"
@@ -62,7 +62,7 @@ class Tanh(RealFunction, Unary):
 
 @register
 class Erf(RealFunction, Unary):
-    """The error function: at infinities 1 and -1, of -0.0 -0.0."""
+    """The error function: 1 and -1 at infinities, -0.0 for -0.0."""
 
     __slots__ = ()
     opcode = "tcp.erf"
@@ -93,7 +93,7 @@ class Erf(RealFunction, Unary):
 
 @register
 class Softplus(RealFunction, Unary):
-    """log(1 + e**a): at -inf 0, of what is large a itself."""
+    """log(1 + e**a): 0 at -inf, a for large a."""
 
     __slots__ = ()
     opcode = "tcp.softplus"
@@ -126,7 +126,7 @@ class Hardsigmoid(RealFunction, Unary):
 
 @register
 class Hardswish(RealFunction, Unary):
-    """a * min(max(a + 3, 0), 6) / 6, at -inf 0."""
+    """a * min(max(a + 3, 0), 6) / 6; 0 at -inf."""
 
     __slots__ = ()
     opcode = "tcp.hardswish"

@@ -58,7 +58,7 @@ class Statistic(AlongListedDims):
 
 @register
 class ReduceMean(Statistic):
-    """The sum over `dims` over their number of elements: NaN if there is nothing."""
+    """The sum over `dims` divided by the number of elements; NaN without elements."""
 
     __slots__ = ()
     opcode = "tcp.reduce_mean"
@@ -73,8 +73,8 @@ class ReduceMean(Statistic):
 
 @register
 class ReduceVariance(Statistic):
-    """The sum over `dims` of the squares of x - mean, over their number less `correction`, but not less than 0: of
-    nothing NaN. With `correction = 1`, an estimate from samples. The mean is computed in a pass before."""
+    """The sum over `dims` of the squares of x - mean, divided by their number minus `correction`, at least 0; NaN if
+    there are no elements. `correction = 1` estimates from samples. The mean is computed in an earlier pass."""
 
     __slots__ = ()
     opcode = "tcp.reduce_variance"
@@ -95,7 +95,7 @@ class ReduceVariance(Statistic):
 
 @register
 class ReduceL2(Statistic):
-    """The square root of the sum of the squares over `dims`: 0 of nothing."""
+    """The square root of the sum of the squares over `dims`; 0 without elements."""
 
     __slots__ = ()
     opcode = "tcp.reduce_l2"
@@ -110,7 +110,7 @@ class ReduceL2(Statistic):
 
 @register
 class ReduceLogsumexp(Statistic):
-    """log(sum exp(x)) over `dims`, by way of x - max x, so that nothing overflows on the way: -inf of nothing."""
+    """log(sum exp(x)) over `dims`, computed from x - max x to avoid overflow; -inf without elements."""
 
     __slots__ = ()
     opcode = "tcp.reduce_logsumexp"

@@ -170,7 +170,7 @@ class Trigonometric(RealFunction, Unary):
 
 @register
 class Sin(Trigonometric):
-    """The sine of an angle in radians: of -0.0 -0.0, of infinities NaN."""
+    """The sine of an angle in radians; -0.0 for -0.0, NaN for infinities."""
 
     __slots__ = ()
     opcode = "tcp.sin"
@@ -185,7 +185,7 @@ class Sin(Trigonometric):
 
 @register
 class Cos(Trigonometric):
-    """The cosine of an angle in radians: of infinities NaN."""
+    """The cosine of an angle in radians; NaN for infinities."""
 
     __slots__ = ()
     opcode = "tcp.cos"
@@ -203,7 +203,7 @@ class Cos(Trigonometric):
 
 @register
 class Tan(Trigonometric):
-    """The tangent of an angle in radians: of -0.0 -0.0, of infinities NaN."""
+    """The tangent of an angle in radians; -0.0 for -0.0, NaN for infinities."""
 
     __slots__ = ()
     opcode = "tcp.tan"

@@ -199,7 +199,7 @@ class ArgReduce(TupleReduce):
 class ReduceArgmax(ArgReduce):
     """The largest element over `dims` and its first index; a NaN counts as the largest. No dim of `dims` is empty.
 
-    Of several dims, the index counts their elements in row-major order.
+    For several dims, the index counts their elements in row-major order.
     """
 
     __slots__ = ()
@@ -212,7 +212,7 @@ class ReduceArgmax(ArgReduce):
 class ReduceArgmin(ArgReduce):
     """The smallest element over `dims` and its first index; a NaN counts as the smallest. No dim of `dims` is empty.
 
-    Of several dims, the index counts their elements in row-major order.
+    For several dims, the index counts their elements in row-major order.
     """
 
     __slots__ = ()
@@ -223,9 +223,9 @@ class ReduceArgmin(ArgReduce):
 
 @register
 class ReduceMoments(TupleReduce):
-    """Count, mean and sum of squared differences from the mean over `dims`, in one pass, combined as Chan, Golub and
-    LeVeque (1979) do; all are 0 of nothing. Of infinities mean and squares are NaN, in any order. Counts are exact up
-    to 2**24 in f32."""
+    """Count, mean and sum of squared differences from the mean over `dims`, in one pass, combined as by Chan, Golub and
+    LeVeque (1979); all are 0 without elements. With infinities, mean and squares are NaN, in any order. Counts are
+    exact up to 2**24 in f32."""
 
     __slots__ = ()
     opcode = "tcp.reduce_moments"

@@ -27,11 +27,11 @@ from tcpx.payload.value_ranges import beside
 
 @register
 class Read(OnSubset):
-    """A subset of a tensor or buffer as a vector or scalar; where the subset is smaller, the rest is `value`.
+    """A subset of a tensor or buffer as a vector or scalar; if the subset is smaller, the rest is `value`.
 
-    Along each dim of the vector the subset begins at `first`; left out, at 0. A 1-D vector may hold a subset of two
-    dims row by row, if it has all of the inner dim. `free = true`: what lies outside the subset does not matter, and
-    rows there may be read where the last one is.
+    Along each dim of the vector the subset begins at `first`, by default 0. A 1-D vector may contain a subset of two
+    dims row by row, if it has the whole inner dim. `free = true`: lanes outside the subset are unspecified, and may be
+    read in the memory of the last row.
     """
 
     __slots__ = ()
@@ -132,11 +132,11 @@ def first_lanes(first: Sequence[Dim]) -> dict[str, Attribute]:
 
 @register
 class Gather(OnSubset):
-    """Of a subset of a tensor or buffer, along each of `dims` the elements that the operands before say, as a vector:
-    its first dims are those of these indices, the others those of the subset that are left, in order.
+    """Elements of a subset of a tensor or buffer, selected along each of `dims` by the index operands, as a vector: its
+    first dims are those of these indices, the others the remaining dims of the subset, in order.
 
-    Where a left dim of the subset is smaller than that of the vector, the rest is `value`. `bounded = true`: so is what
-    an index outside reads; it is right before the first or behind the last there is.
+    If a remaining dim of the subset is smaller than that of the vector, the rest is `value`. `bounded = true`: so is
+    the element of an index out of range, which is directly before the first or after the last valid one.
     """
 
     __slots__ = ()
@@ -206,9 +206,9 @@ class Gather(OnSubset):
 
 @register
 class Write(OnSubset):
-    """Store a vector or scalar to a subset of a buffer; a larger vector is stored as far as the subset reaches.
+    """Store a vector or scalar to a subset of a buffer; a larger vector is stored only within the subset.
 
-    A 1-D vector may hold a subset of two dims row by row, if it has all of the inner dim.
+    A 1-D vector may contain a subset of two dims row by row, if it has the whole inner dim.
     """
 
     __slots__ = ()
@@ -251,7 +251,7 @@ class Write(OnSubset):
 class ToTensor(Operation):
     """A register tile as a tensor: its first storage.
 
-    A dim of the tensor may be symbolic where the branches round the operation say that it is that of the vector.
+    A dim of the tensor may be symbolic if the enclosing branches imply that it equals that of the vector.
     """
 
     __slots__ = ()
@@ -348,7 +348,7 @@ class Insert(Operation):
 
 @register
 class Shuffle(Operation):
-    """Lanes of two 1-D vectors of one type: lane i of the result is lane `lanes[i]` of both, one behind the other."""
+    """Lanes of two 1-D vectors of one type: lane i of the result is lane `lanes[i]` of their concatenation."""
 
     __slots__ = ()
     opcode = "vector.shuffle"
@@ -392,7 +392,7 @@ class Shuffle(Operation):
 
 @register
 class FromElements(Operation):
-    """A 1-D vector of the operands, lane by lane."""
+    """A 1-D vector with the operands as lanes."""
 
     __slots__ = ()
     opcode = "vector.from_elements"

@@ -162,8 +162,8 @@ class View(Tileable):
 
 @register
 class Pad(View):
-    """The operand in a larger result: `low` elements before it along each dim, `interior` ones between two of it, and
-    behind it as many as the result has left. These are `value`."""
+    """The operand in a larger result: `low` elements before it along each dim, `interior` ones between its elements,
+    and the rest of the result after it. These are `value`."""
 
     __slots__ = ()
     opcode = "tcp.pad"
@@ -357,7 +357,7 @@ class Reverse(View):
 
 @register
 class Slice(View):
-    """The elements of the operand from `offsets` on, `strides` apart along each dim: as many as the result has."""
+    """Elements of the operand, starting at `offsets`, with `strides`; as many as the result has."""
 
     __slots__ = ()
     opcode = "tcp.slice"
@@ -422,7 +422,7 @@ class Slice(View):
 
 @register
 class Concat(View):
-    """The operands one behind another along `dim`."""
+    """The operands concatenated along `dim`."""
 
     __slots__ = ()
     opcode = "tcp.concat"
