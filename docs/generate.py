@@ -1,4 +1,4 @@
-"""Writes the pages of this folder that are made from declarations."""
+"""Writes the generated pages of this folder."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 from tcpx.transform.reference import reference
 
 NOT_PASSING = Path(__file__).parents[1] / "tests/frontends/onnx/not_passing.txt"
-"""Tests of nodes of ONNX that do not pass, with reasons."""
+"""ONNX node tests that do not pass, with reasons."""
 
 
 def node_tests() -> str:
-    """The page of these tests, by reason."""
+    """The page of these tests, sorted by reason."""
     reasons: dict[str, list[str]] = {}
     for line in NOT_PASSING.read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
@@ -19,13 +19,13 @@ def node_tests() -> str:
             reasons.setdefault(reason, []).append(name)
     rows = [f"| {reason} | {', '.join(f'`{name}`' for name in names)} |" for reason, names in sorted(reasons.items())]
     head = f"""\
-# Tests of nodes of ONNX that do not pass
+# ONNX node tests that do not pass
 
 <!-- Made by `make docs` from tests/frontends/onnx/not_passing.txt; do not edit. -->
 
-{sum(map(len, reasons.values()))} tests, of those whose tensors have dtypes of payloads and whose operators are of the
-default domain. All others pass as compiled kernels of the default schedule: 150 in `make test`, all in
-`make conformance`. One that is listed and passes fails the tests.
+{sum(map(len, reasons.values()))} tests do not pass, of those in the default domain whose tensors have the dtypes of
+payloads. All others pass as compiled kernels of the default schedule: `make test` runs 150 of them, `make conformance`
+all. A listed test that passes is a failure.
 
 | operator and reason | tests |
 |---|---|
