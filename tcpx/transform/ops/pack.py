@@ -26,7 +26,7 @@ class Pack(Transform):
     Loops between `at` and the operation that the operand depends on index the buffer: it has one slot per iteration.
     Loops that it does not depend on reuse the slot. A slot contains the tile, its dims in the order of `layout`; a
     static tile is stored full, padded with the neutral element. Dims of the operand that `layout` does not name are
-    outermost, in the operand's order. `k pad 16` rounds the stride of `k` up.
+    outermost, in the operand's order. `k pad 16` rounds the stored extent of `k` up to a multiple of 16.
 
     `[k/4, n, k%4]` splits the index `k` into two digits, quotient and remainder by one number: for each n, 4 elements
     along k are contiguous, as dot-product instructions need them. The operation is padded to whole digits as by `pad`;
